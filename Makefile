@@ -1,0 +1,63 @@
+# Two commands do everything on a fresh machine with Python 3.11 and make:
+#   make demo   sets up and runs the main job offline
+#   make test   sets up and runs the fast tests, offline
+# Setting up makes a virtual environment in .venv; only that may use the network.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+# What a user's shell holds must not change what the tests or the demo show.
+CLEAN := env $(foreach name,BASE_URL DATA_DIR CACHE_DIR JOBS OFFLINE RETRIES TIMEOUT ALLOW_HTTP,\
+	-u CUDAREDIST_$(name))
+
+.PHONY: help setup demo test test-slow test-real test-network lint types imports schemas \
+	benchmark clean
+
+help:
+	@sed -n '2,4s/^# *//p' Makefile
+
+setup: $(VENV)/.done
+
+$(VENV)/.done: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	touch $@
+
+demo: setup
+	$(CLEAN) BIN=$(BIN) sh examples/demo.sh
+
+test: setup
+	$(CLEAN) $(BIN)/python -m pytest -n auto -m "not slow and not network and not real" \
+		--cov --cov-report=term-missing:skip-covered
+
+test-slow: setup
+	$(CLEAN) $(BIN)/python -m pytest -m slow --timeout 900
+
+test-real: setup
+	$(CLEAN) $(BIN)/python -m pytest -m real
+
+test-network: setup
+	$(CLEAN) $(BIN)/python -m pytest -m network --timeout 900
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+imports: setup
+	$(BIN)/lint-imports
+
+# Make the shipped JSON Schemas anew from the models; a test fails where they differ.
+schemas: setup
+	$(BIN)/python -m tests.support.schemas
+
+benchmark: setup
+	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/read_manifests.py
+	$(BIN)/python benchmarks/fetch_manifests.py
+
+clean:
+	rm -rf $(VENV) .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache dist

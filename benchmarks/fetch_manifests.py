@@ -1,0 +1,135 @@
+"""Fetching 100 manifests over 50 ms of delay, against sixteen bare connections, in one run.
+
+The server is a process of its own that waits 50 ms before every answer. The bare client asks for
+the same paths in the same order, reads the bodies and throws them away; ours also parses, proves,
+stores and records them. The ratio of wall-clock times must stay at 1.3 or below; the median of five
+pairs counts.
+"""
+
+import asyncio
+import contextlib
+import http.client
+import multiprocessing
+import queue
+import sys
+import tempfile
+import threading
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+from statistics import median
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from support.manifests import manifest
+
+from cudaredist.pipeline import ManifestDownload, Selection, into_store
+from cudaredist.redists import REDISTS
+from cudaredist.source import Settings, open_sources
+from cudaredist.store import Cache, Store
+
+LIMIT = 1.3
+CONNECTIONS = 16
+DELAY = 0.05
+"""Seconds before every answer."""
+LABELS = [f"12.{minor}.{patch}" for minor in range(10) for patch in range(10)]
+PACKAGES = tuple(f"package_{n}" for n in range(40))
+FOLDER = "/compute/cuda/redist/"
+
+
+def serve(pipe: Connection) -> None:
+    """Serve a hundred manifests of real size, 50 ms late, until told to end.
+
+    The server does as little as it can, so that what is measured is the client.
+    """
+    files = {f"{FOLDER}redistrib_{x}.json": manifest(x, packages=PACKAGES) for x in LABELS}
+    links = "".join(f"<a href='{path.rpartition('/')[2]}'>x</a>" for path in files)
+    files[FOLDER] = links.encode()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while request := await reader.readuntil(b"\r\n\r\n"):
+                body = files[request.split(b" ", 2)[1].decode()]
+                await asyncio.sleep(DELAY)
+                head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n"
+                writer.write(head.encode() + body)
+                await writer.drain()
+        writer.close()
+
+    async def run() -> None:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0, backlog=128)
+        pipe.send(server.sockets[0].getsockname()[1])
+        await server.serve_forever()
+
+    asyncio.run(run())
+
+
+def bare(port: int) -> float:
+    """Return the seconds that sixteen bare connections need for the listing and the manifests."""
+    started = time.perf_counter()
+    first = http.client.HTTPConnection("127.0.0.1", port)
+    first.request("GET", FOLDER)
+    first.getresponse().read()
+    waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
+    for label in LABELS:
+        waiting.put(f"{FOLDER}redistrib_{label}.json")
+
+    def work(connection: http.client.HTTPConnection) -> None:
+        while True:
+            try:
+                path = waiting.get_nowait()
+            except queue.Empty:
+                return
+            connection.request("GET", path)
+            connection.getresponse().read()
+
+    others = [http.client.HTTPConnection("127.0.0.1", port) for _ in range(CONNECTIONS - 1)]
+    threads = [threading.Thread(target=work, args=(c,)) for c in (first, *others)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return time.perf_counter() - started
+
+
+def ours(port: int) -> float:
+    """Return the seconds that a download of everything into an empty folder takes."""
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.perf_counter()
+        settings = Settings()
+        destination = into_store(Store(Path(folder)), [REDISTS["cuda"]], are_asked_for=True)
+        report = ManifestDownload(
+            sources=open_sources([f"http://127.0.0.1:{port}"], settings),
+            targets=destination.targets,
+            selection=Selection(versions=("all",)),
+            cache=Cache(Path(folder) / "cache"),
+            stop=settings.stop,
+            jobs=CONNECTIONS,
+            save_lock=destination.save_lock,
+        ).run()
+        elapsed = time.perf_counter() - started
+        assert [outcome.status for outcome in report.manifests] == ["written"] * len(LABELS)
+        return elapsed
+
+
+def main() -> None:
+    """Measure, print, and exit 1 above the limit."""
+    here, there = multiprocessing.Pipe()
+    process = multiprocessing.get_context("spawn").Process(target=serve, args=(there,))
+    process.start()
+    port = here.recv()
+    ours(port)  # imports and the like are no part of fetching
+    pairs = [(bare(port), ours(port)) for _ in range(5)]
+    process.terminate()
+    process.join()
+    ratio = median(own / limit for limit, own in pairs)
+    print(
+        f"fetching {len(LABELS)} manifests: {ratio:.2f} x {CONNECTIONS} bare connections "
+        f"(<= {LIMIT}); medians {median(p[1] for p in pairs):.3f} s and "
+        f"{median(p[0] for p in pairs):.3f} s"
+    )
+    sys.exit(ratio > LIMIT)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""The commands that fetch."""
+
+import contextlib
+import functools
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cudaredist.cli.options import (
+    NETWORK,
+    SAFETY,
+    AllowHttpOption,
+    BaseUrlOption,
+    CacheDirOption,
+    ColorChoice,
+    ColorOption,
+    DataDirOption,
+    JobsOption,
+    JsonOption,
+    LogLevelOption,
+    MaxVersionOption,
+    MinVersionOption,
+    OfflineOption,
+    QuietOption,
+    RedistOption,
+    RetriesOption,
+    StrictOption,
+    TimeoutOption,
+    VerboseOption,
+    VersionOption,
+)
+from cudaredist.cli.running import (
+    cache_folder,
+    chosen_redists,
+    exits,
+    is_typed,
+    make_console,
+)
+from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError
+from cudaredist.redists import NVIDIA_BASE
+
+
+@exits
+def download_manifests(
+    context: typer.Context,
+    url: Annotated[
+        str | None, typer.Argument(metavar="URL", help="Folder that itself holds the manifests.")
+    ] = None,
+    manifest_dir: Annotated[
+        Path | None,
+        typer.Argument(metavar="MANIFEST_DIR", help="Where to put them, without a lock file."),
+    ] = None,
+    redist: RedistOption = None,
+    version: VersionOption = None,
+    min_version: MinVersionOption = None,
+    max_version: MaxVersionOption = None,
+    base_url: BaseUrlOption = None,
+    jobs: JobsOption = 16,
+    parallel: Annotated[
+        bool,
+        typer.Option(
+            "--parallel/--no-parallel",
+            help="--no-parallel is --jobs 1.",
+            rich_help_panel=NETWORK,
+        ),
+    ] = True,
+    retries: RetriesOption = 3,
+    timeout: TimeoutOption = 30.0,
+    allow_http: AllowHttpOption = False,
+    offline: OfflineOption = False,
+    accept_changed: Annotated[
+        bool,
+        typer.Option(
+            "--accept-changed",
+            help="Take manifests that changed in place upstream, or were edited here.",
+            rich_help_panel=SAFETY,
+        ),
+    ] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Write nothing; exit 1 if something would be written.",
+            rich_help_panel=SAFETY,
+        ),
+    ] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Write nothing; say what would be.", rich_help_panel=SAFETY),
+    ] = False,
+    keep_going: Annotated[
+        bool,
+        typer.Option(
+            "--keep-going/--fail-fast",
+            help="After a failure, go on with the others, or stop.",
+            rich_help_panel=SAFETY,
+        ),
+    ] = True,
+    strict: StrictOption = False,
+    cleanup: Annotated[  # noqa: ARG001 - taken so that the nixpkgs manual's calls work; no archive is touched
+        bool,
+        typer.Option(
+            "--cleanup/--no-cleanup",
+            help="No effect here: manifests need no cleaning up.",
+            rich_help_panel=SAFETY,
+            hidden=True,
+        ),
+    ] = True,
+    data_dir: DataDirOption = None,
+    cache_dir: CacheDirOption = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = 0,
+    log_level: LogLevelOption = None,
+    color: ColorOption = ColorChoice.AUTO,
+) -> int:
+    """Find and fetch manifests, keep NVIDIA's bytes, and guard them against change.
+
+    The newest manifest of every redistributable by default. Each is proved to be a manifest, stored
+    untouched as DATA/manifests/NAME/redistrib_LABEL.json and recorded in the lock. One that changed
+    in place upstream is not overwritten (exit 4).
+
+    With URL and MANIFEST_DIR: one folder of manifests into one folder, as in the nixpkgs manual.
+
+    Examples:
+
+        cudaredist download-manifests --redist cuda --redist cudnn
+
+        cudaredist download-manifests --redist cuda --min-version 12.6
+
+        cudaredist download-manifests --version 12.9.1 URL ./manifests
+    """
+    from cudaredist import render
+    from cudaredist.pipeline import ManifestDownload, Selection, into_folder, into_store
+    from cudaredist.source import Settings, open_sources
+    from cudaredist.store import Cache, Store, data_folder, writing
+
+    console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
+    selection = Selection.parse(version or (), min_version, max_version)
+    jobs = jobs if parallel else 1
+    write = not (check or dry_run)
+    settings = Settings(timeout=timeout, retries=retries, allow_http=allow_http, offline=offline)
+    cache = Cache(cache_folder(cache_dir))
+    if check and dry_run:
+        raise UsageError("--check and --dry-run exclude each other")
+    if url is None:
+        root = data_folder(data_dir, writing=True)
+    elif manifest_dir is None:
+        raise UsageError("URL goes with MANIFEST_DIR", hint="say where the manifests are to go")
+    elif any(map(functools.partial(is_typed, context), ("redist", "base_url", "data_dir"))):
+        raise UsageError("URL and MANIFEST_DIR go without --redist, --base-url and --data-dir")
+    else:
+        root = manifest_dir
+    sources = open_sources([url] if url else base_url or [NVIDIA_BASE], settings)
+    with contextlib.ExitStack() as stack:
+        if write:
+            stack.enter_context(writing(root))
+        if url is None:
+            to = into_store(Store(root), chosen_redists(redist), are_asked_for=bool(redist))
+        else:
+            to = into_folder(url, root)
+        if write:
+            to.sweep()
+        report = ManifestDownload(
+            sources=sources,
+            targets=to.targets,
+            selection=selection,
+            cache=cache,
+            stop=settings.stop,
+            jobs=jobs,
+            write=write,
+            accept_changed=accept_changed,
+            strict=strict,
+            fail_fast=not keep_going,
+            progress=stack.enter_context(console.progress("manifests")),
+            save_lock=to.save_lock,
+        ).run()
+    sources.close()
+    if dry_run and report.exit_code == EXIT_FINDINGS:
+        report = report.model_copy(update={"exit_code": EXIT_OK})
+    for outcome in report.manifests:
+        for warning in outcome.warnings:
+            console.warning(f"{outcome.redist} {outcome.label}: {warning}")
+    if json:
+        console.result(render.report_json(report))
+    else:
+        console.lines(render.download_text(report))
+    for what, error in render.download_errors(report):
+        console.error(f"{what}: {error.message}", hint=error.hint, details=error.changes)
+    return report.exit_code

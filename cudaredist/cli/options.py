@@ -1,0 +1,205 @@
+"""The options, each declared once, with its help, its variable and its panel."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cudaredist.redists import NVIDIA_BASE, REDISTS
+
+
+class ColorChoice(StrEnum):
+    """When to colour."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+class LogLevel(StrEnum):
+    """How much to log."""
+
+    DEBUG = "DEBUG"
+    INFO = "INFO"
+    WARNING = "WARNING"
+    ERROR = "ERROR"
+    CRITICAL = "CRITICAL"
+
+
+class CheckFormat(StrEnum):
+    """Forms of check's result."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    GITHUB = "github"
+
+
+def complete_redist(incomplete: str) -> list[tuple[str, str]]:
+    """Complete the name of a redistributable, for shells."""
+    return [(r.name, r.title) for r in REDISTS.values() if r.name.startswith(incomplete)]
+
+
+def complete_schema(incomplete: str) -> list[str]:
+    """Complete the name of a kind of data file, for shells."""
+    from cudaredist.schema import FILE_KINDS
+
+    return [name for name in FILE_KINDS if name.startswith(incomplete)]
+
+
+SELECT, NETWORK, SAFETY, OUTPUT, PLACES = (
+    "Selection",
+    "Network",
+    "Safety",
+    "Output",
+    "Places",
+)
+
+RedistOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--redist",
+        metavar="NAME",
+        help="Redistributable, such as cuda or cudnn; repeatable.",
+        rich_help_panel=SELECT,
+        autocompletion=complete_redist,
+    ),
+]
+VersionOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--version",
+        metavar="LABEL|latest|all",
+        help="Release to take; repeatable. Default: latest, or all within the bounds given.",
+        rich_help_panel=SELECT,
+    ),
+]
+MinVersionOption = Annotated[
+    str | None,
+    typer.Option(metavar="LABEL", help="Oldest release to take.", rich_help_panel=SELECT),
+]
+MaxVersionOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LABEL",
+        help="Newest release to take; 12.9 includes every 12.9.x.",
+        rich_help_panel=SELECT,
+    ),
+]
+BaseUrlOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--base-url",
+        metavar="URL|FOLDER",
+        envvar="CUDAREDIST_BASE_URL",
+        help="What holds compute/NAME/redist/: https://, file:// or a folder; repeatable, "
+        f"tried in order (in the variable, with blanks between). Default: {NVIDIA_BASE}.",
+        rich_help_panel=NETWORK,
+    ),
+]
+JobsOption = Annotated[
+    int,
+    typer.Option(
+        "--jobs",
+        "-j",
+        min=1,
+        max=64,
+        envvar="CUDAREDIST_JOBS",
+        help="Downloads at the same time.",
+        rich_help_panel=NETWORK,
+    ),
+]
+RetriesOption = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        max=20,
+        envvar="CUDAREDIST_RETRIES",
+        help="Further attempts after a failure that may pass.",
+        rich_help_panel=NETWORK,
+    ),
+]
+TimeoutOption = Annotated[
+    float,
+    typer.Option(
+        min=0.1,
+        max=3600,
+        metavar="SECONDS",
+        envvar="CUDAREDIST_TIMEOUT",
+        help="Longest time one attempt at a listing or manifest may take.",
+        rich_help_panel=NETWORK,
+    ),
+]
+AllowHttpOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-http",
+        envvar="CUDAREDIST_ALLOW_HTTP",
+        help="Allow plain http to other machines.",
+        rich_help_panel=NETWORK,
+    ),
+]
+OfflineOption = Annotated[
+    bool,
+    typer.Option(
+        "--offline",
+        envvar="CUDAREDIST_OFFLINE",
+        help="Use no network.",
+        rich_help_panel=NETWORK,
+    ),
+]
+DataDirOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        metavar="DIR",
+        envvar="CUDAREDIST_DATA_DIR",
+        help="Folder with manifests/, features/ and tables. Default: ./data; to read, where there "
+        "is none, the data shipped with cudaredist.",
+        rich_help_panel=PLACES,
+    ),
+]
+CacheDirOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--cache-dir",
+        metavar="DIR",
+        envvar="CUDAREDIST_CACHE_DIR",
+        help="Folder for what makes later runs cheaper; may be deleted at any time.",
+        rich_help_panel=PLACES,
+    ),
+]
+StrictOption = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Refuse manifests with anything unknown or odd.",
+        rich_help_panel=SAFETY,
+    ),
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT)
+]
+QuietOption = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="No progress, notes or warnings.", rich_help_panel=OUTPUT),
+]
+VerboseOption = Annotated[
+    int,
+    typer.Option(
+        "--verbose",
+        "-v",
+        count=True,
+        help="Say more; twice: every request.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+LogLevelOption = Annotated[
+    LogLevel | None,
+    typer.Option("--log-level", case_sensitive=False, help="What to log.", rich_help_panel=OUTPUT),
+]
+ColorOption = Annotated[
+    ColorChoice,
+    typer.Option("--color", help="Colour messages.", rich_help_panel=OUTPUT),
+]

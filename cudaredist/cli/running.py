@@ -1,0 +1,93 @@
+"""What every command shares: the console, the exit codes, the way from options to values."""
+
+import functools
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import ParamSpec
+
+import typer
+
+from cudaredist.cli.options import ColorChoice, LogLevel
+from cudaredist.console import Console, configure_logging
+from cudaredist.errors import EXIT_BUG, EXIT_INTERRUPTED, CudaRedistError, WriteError
+from cudaredist.redists import REDISTS, Redist, find_redist
+
+_Parameters = ParamSpec("_Parameters")
+
+
+def make_console(
+    color: ColorChoice = ColorChoice.AUTO,
+    *,
+    quiet: bool = False,
+    verbose: int = 0,
+    log_level: LogLevel | None = None,
+) -> Console:
+    """Return the console that the options ask for, and set up logging."""
+    levels = ("WARNING", "INFO", "DEBUG")
+    level = "ERROR" if quiet else levels[min(verbose, 2)]
+    configure_logging(log_level.value if log_level else level)
+    return Console(color.value, quiet=quiet)
+
+
+def exits(command: Callable[_Parameters, int]) -> Callable[_Parameters, None]:
+    """Turn what a command returns or raises into the process's exit code."""
+
+    @functools.wraps(command)
+    def run(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> None:
+        try:
+            code = command(*args, **kwargs)
+        except CudaRedistError as error:
+            Console().failure(error)
+            code = error.exit_code
+        except KeyboardInterrupt:
+            Console().error(
+                "interrupted; everything finished until then is kept",
+                hint="the same command goes on where this one stopped",
+            )
+            sys.stderr.flush()
+            # Threads may still wait for a server; what they hold is not needed any more.
+            os._exit(EXIT_INTERRUPTED)
+        except (typer.Exit, typer.Abort, typer.BadParameter):
+            raise
+        except Exception:  # noqa: BLE001 - whatever it is, it is a bug, and has its own exit code
+            traceback.print_exc()
+            Console().error("this is a bug in cudaredist", hint="report it with the lines above")
+            code = EXIT_BUG
+        raise typer.Exit(code)
+
+    run.__annotations__["return"] = None
+    return run
+
+
+def cache_folder(given: Path | None) -> Path:
+    """Return the cache folder given, or the user's own."""
+    if given is not None:
+        return given
+    import platformdirs
+
+    return platformdirs.user_cache_path("cudaredist", appauthor=False)
+
+
+def is_typed(context: typer.Context, name: str) -> bool:
+    """Say whether an option stands on the command line, and not only in the environment."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def chosen_redists(names: list[str] | None) -> list[Redist]:
+    """Return the entries named, each once, or the whole catalogue."""
+    return [find_redist(name) for name in dict.fromkeys(names or REDISTS)]
+
+
+def append_lines(variable: str, lines: Iterable[str]) -> None:
+    """Add lines to the file that GitHub names in a variable, where it does."""
+    path = os.environ.get(variable)
+    if path:
+        try:
+            with Path(path).open("a", encoding="utf-8", errors="backslashreplace") as file:
+                file.writelines(f"{line}\n" for line in lines)
+        except OSError as error:
+            raise WriteError(path, error) from error

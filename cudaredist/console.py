@@ -1,0 +1,174 @@
+"""The terminal: results on stdout, everything else on stderr. With `cli`, the only rich module."""
+
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self
+
+from cudaredist.errors import CudaRedistError, WriteError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+
+_BEFORE_PROGRESS = 1.0
+"""Seconds a run may take before progress is shown."""
+
+_STYLES = {"error": "31", "warning": "33", "hint": "36"}
+_CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(128, 160)) if code != 10}  # noqa: PLR2004 - a line break stays
+
+Color = Literal["auto", "always", "never"]
+
+
+class Console:
+    """Where a command's words go."""
+
+    def __init__(self, color: Color = "auto", *, quiet: bool = False) -> None:
+        self._quiet = quiet
+        self._is_coloured = color == "always" or (
+            color == "auto" and sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+        )
+        self.is_interactive = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+    def result(self, text: str) -> None:
+        """Write to stdout as it is; a reader that has gone away is no error."""
+        if sys.stdout is None:
+            raise WriteError("standard output", OSError("closed"))
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except OSError as error:
+            # What is left in the buffer would raise again when the interpreter ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if not isinstance(error, BrokenPipeError):
+                raise WriteError("standard output", error) from error
+
+    def lines(self, lines: Iterable[str]) -> None:
+        """Write lines to stdout."""
+        self.result("".join(f"{line.translate(_CONTROL)}\n" for line in lines))
+
+    def error(self, message: str, hint: str | None = None, details: Iterable[str] = ()) -> None:
+        """Say what went wrong, where, and what to do next."""
+        self._say("error", message)
+        for detail in details:
+            self._write(f"    {detail.translate(_CONTROL)}")
+        if hint:
+            self._say("hint", hint)
+
+    def failure(self, error: CudaRedistError) -> None:
+        """Say an error of ours."""
+        self.error(error.message, error.hint)
+
+    def warning(self, message: str) -> None:
+        """Say something odd that does not stop the run; --quiet leaves it out."""
+        if not self._quiet:
+            self._say("warning", message)
+
+    def progress(self, title: str) -> "TerminalProgress":
+        """Return progress that shows on a terminal only, and only on work of some length."""
+        return TerminalProgress(title, is_shown=self.is_interactive and not self._quiet)
+
+    def _say(self, kind: str, message: str) -> None:
+        prefix = f"{kind}:"
+        if self._is_coloured:
+            prefix = f"\x1b[{_STYLES[kind]}m{prefix}\x1b[0m"
+        self._write(f"{prefix} {message.translate(_CONTROL)}")
+
+    def _write(self, line: str) -> None:
+        sys.stderr.write(f"{line}\n")
+
+
+class TerminalProgress:
+    """Progress of many small items, shown by rich once the work has taken a second."""
+
+    def __init__(self, title: str, *, is_shown: bool) -> None:
+        self._title = title
+        self._is_shown = is_shown
+        self._started = time.monotonic()
+        self._total = self._finished = self._bytes = 0
+        self._bar: RichProgress | None = None
+        self._mutex = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def expect(self, items: int) -> None:
+        """Learn that so many more items are to be done."""
+        with self._mutex:
+            self._total += items
+            self._update("")
+
+    def done(self, item: str, size: int) -> None:
+        """Learn that an item is done, and how many bytes it brought."""
+        with self._mutex:
+            self._finished += 1
+            self._bytes += size
+            self._update(item)
+
+    def _update(self, item: str) -> None:
+        if not self._is_shown or time.monotonic() - self._started < _BEFORE_PROGRESS:
+            return
+        if self._bar is None:
+            self._bar = _bar(self._title)
+        self._bar.update(
+            self._bar.task_ids[0],
+            total=self._total,
+            completed=self._finished,
+            item=item,
+            size=f"{self._bytes / 1e6:.1f} MB",
+        )
+
+
+def _bar(title: str) -> "RichProgress":
+    from rich.console import Console as RichConsole  # noqa: PLC0415 - rich only where it is shown
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    console = RichConsole(stderr=True, markup=False, emoji=False, highlight=False)
+    bar = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[size]}", markup=False),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[item]}", markup=False),
+        console=console,
+        transient=True,
+    )
+    bar.add_task(title, total=None, item="", size="")
+    bar.start()
+    return bar
+
+
+class _Formatter(logging.Formatter):
+    """Log lines in the same form as errors and warnings."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return f"{record.levelname.lower()}: {record.getMessage()}".translate(_CONTROL)
+
+
+def configure_logging(level: str) -> None:
+    """Send our own log records of this level and above to stderr; leave other loggers alone."""
+    logger = logging.getLogger("cudaredist")
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Formatter())
+    logger.handlers[:] = [handler]
+    logger.propagate = False
+    logger.setLevel(level)

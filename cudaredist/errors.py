@@ -1,0 +1,246 @@
+"""Every error this package raises on purpose, each with its exit code.
+
+```text
+CudaRedistError
+├── UsageError                 2    the call is wrong
+│   ├── UnknownNameError            a name nobody knows, with the nearest known one
+│   └── InsecureAddressError        plain http to another machine
+├── IncompleteError            3    something could not be had or written
+│   ├── SourceError                 a source did not deliver
+│   │   ├── NotAtSourceError        it answered that it has no such thing
+│   │   └── TransientError          trying again may help (and was tried)
+│   ├── StoppedError                the run was stopped before this item's turn
+│   ├── ReadError                   a file of ours could not be read
+│   └── WriteError                  a file could not be written
+├── IntegrityError             4    bytes are not what was recorded
+│   ├── ManifestChangedError        a published manifest changed in place
+│   └── EditedLocallyError          a held manifest is not what was fetched
+└── ContentError               5    bytes are not understood
+    ├── TooLargeError               more bytes than any such file may have
+    ├── InvalidFileError            an upstream file, or one of ours, with every problem found
+    └── EmptyIndexError             an index that lists no manifest
+```
+
+Codes 0 and 1 are results, not errors; 70 is a bug and 130 an interruption (`cli/running.py`).
+"""
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+EXIT_OK = 0
+EXIT_FINDINGS = 1
+EXIT_USAGE = 2
+EXIT_INCOMPLETE = 3
+EXIT_INTEGRITY = 4
+EXIT_CONTENT = 5
+EXIT_BUG = 70
+EXIT_INTERRUPTED = 130
+
+_WORST_FIRST = (EXIT_INTEGRITY, EXIT_CONTENT, EXIT_INCOMPLETE, EXIT_FINDINGS, EXIT_OK)
+_PROBLEMS_SHOWN = 100
+
+
+def worst_exit_code(codes: Iterable[int]) -> int:
+    """Return the one code that stands for many results: 4 before 5 before 3 before 1 before 0."""
+    present = set(codes)
+    return next((code for code in _WORST_FIRST if code in present), EXIT_OK)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong or odd in a file, and the path to the field where it stands."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
+class CudaRedistError(Exception):
+    """The root of all errors of this package: what happened, and a hint at what to do next."""
+
+    exit_code: ClassVar[int] = EXIT_BUG
+    kind: ClassVar[str] = "error"
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(CudaRedistError):
+    """The call cannot be carried out as it was made."""
+
+    exit_code = EXIT_USAGE
+    kind = "usage"
+
+
+class UnknownNameError(UsageError):
+    """A name that stands in no list; the hint names the nearest known ones."""
+
+    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
+        super().__init__(f"no {what} is called {shown(name)}", hint=hint)
+
+
+class InsecureAddressError(UsageError):
+    """Plain http to a machine that is not this one, without leave."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(
+            f"{url} would be fetched without encryption",
+            hint="use https, or --allow-http if you trust every machine on the way",
+        )
+
+
+class IncompleteError(CudaRedistError):
+    """Something could not be had or written, so the result lacks it."""
+
+    exit_code = EXIT_INCOMPLETE
+    kind = "incomplete"
+
+
+class SourceError(IncompleteError):
+    """A source did not deliver what was asked of it."""
+
+    kind = "source"
+
+    def __init__(self, where: str, reason: str, *, hint: str | None = None) -> None:
+        super().__init__(f"{where}: {reason}", hint=hint)
+        self.where = where
+        self.reason = reason
+
+
+class NotAtSourceError(SourceError):
+    """The source answered, and has no such file or folder."""
+
+    kind = "not-found"
+
+
+class TransientError(SourceError):
+    """The source failed in a way that may pass; `retry_after` is its own wish, in seconds."""
+
+    def __init__(
+        self, where: str, reason: str, *, retry_after: float | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(where, reason, hint=hint)
+        self.retry_after = retry_after
+
+
+class StoppedError(IncompleteError):
+    """The run was stopped, by the user or by --fail-fast, before this item was done."""
+
+    kind = "stopped"
+
+    def __init__(self) -> None:
+        super().__init__("not done: the run was stopped before", hint="run the same command again")
+
+
+class ReadError(IncompleteError):
+    """A file or folder of ours is there and could not be read."""
+
+    kind = "read"
+
+    def __init__(self, path: object, error: OSError) -> None:
+        super().__init__(
+            f"cannot read {path}: {error.strerror or error}",
+            hint="look at what is there, and at its permissions",
+        )
+
+
+class WriteError(IncompleteError):
+    """A file or folder of ours could not be written."""
+
+    kind = "write"
+
+    def __init__(self, path: object, error: OSError) -> None:
+        super().__init__(
+            f"cannot write {path}: {error.strerror or error}",
+            hint="make room or permission there, or choose another folder with --data-dir",
+        )
+
+
+class IntegrityError(CudaRedistError):
+    """Bytes differ from what was recorded of them."""
+
+    exit_code = EXIT_INTEGRITY
+    kind = "integrity"
+
+
+class ManifestChangedError(IntegrityError):
+    """A manifest that was fetched before has other bytes upstream now; the held one was kept."""
+
+    kind = "changed-upstream"
+
+    def __init__(self, name: str, changes: tuple[str, ...]) -> None:
+        super().__init__(
+            f"{name} changed in place upstream; the held file was kept",
+            hint="look at the changes, then take them with --accept-changed",
+        )
+        self.changes = changes
+
+
+class EditedLocallyError(IntegrityError):
+    """A held manifest differs from the bytes that were recorded, which upstream still serves."""
+
+    kind = "edited-locally"
+
+    def __init__(self, name: str, changes: tuple[str, ...]) -> None:
+        super().__init__(
+            f"{name} was edited locally: the held file is not what was fetched",
+            hint="delete the file and run again, or take upstream's with --accept-changed",
+        )
+        self.changes = changes
+
+
+class ContentError(CudaRedistError):
+    """Bytes that are not what such a file may hold."""
+
+    exit_code = EXIT_CONTENT
+    kind = "content"
+
+
+class TooLargeError(ContentError):
+    """More bytes than any file of this kind may have; reading stopped there."""
+
+    kind = "too-large"
+
+    def __init__(self, where: str, limit: int) -> None:
+        super().__init__(f"{where}: larger than {limit:,} bytes, which no such file may be")
+
+
+class EmptyIndexError(ContentError):
+    """A listing was found and names no manifest, so nothing can be said of what is published."""
+
+    kind = "empty-index"
+
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            f"{where}: the listing names no redistrib_<label>.json",
+            hint="is this the folder that holds the manifests? "
+            "--base-url wants the one that holds compute/",
+        )
+
+
+class InvalidFileError(ContentError):
+    """A file that breaks the rules of its format, with every problem found in it."""
+
+    kind = "invalid"
+
+    def __init__(self, what: str, problems: Iterable[Problem]) -> None:
+        self.what = what
+        self.problems = tuple(problems)
+        lines = [str(problem) for problem in self.problems[:_PROBLEMS_SHOWN]]
+        if len(self.problems) > _PROBLEMS_SHOWN:
+            lines.append(f"and {len(self.problems) - _PROBLEMS_SHOWN} more")
+        super().__init__(f"not a valid {what}: " + "; ".join(lines))
+
+
+def shown(text: str, limit: int = 60) -> str:
+    """Quote foreign text for a message: one line, ASCII, cut at `limit` characters."""
+    return ascii(text) if len(text) <= limit else f"{text[:limit]!a}… ({len(text)} characters)"

@@ -1,0 +1,521 @@
+"""NVIDIA's manifests: bytes in, a frozen `Manifest` out.
+
+Four shapes are read: *early* (CUDA before 11.4.2: package, version, platform, path), *flat*
+(platform, archive), *nested* (platform, variant, archive) and *mixed* (both in one platform).
+Unknown platforms, variants and keys are kept and warned about, since new ones appear every second
+year; whatever makes an archive impossible to identify or to place refuses the file, with every
+problem found. Nothing is guessed: a hash or size that is not there is None.
+
+Nothing here touches the network or `data/`.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from operator import itemgetter
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from cudaredist.errors import InvalidFileError, Problem, shown
+from cudaredist.jsontext import join_path, kind_of, parse_json
+from cudaredist.primitives import (
+    KNOWN_PLATFORMS,
+    Sha256,
+    Version,
+    is_pool_path,
+    is_safe_relative_path,
+    parse_label,
+    path_problem,
+)
+
+MANIFEST_LIMIT = 8 << 20
+"""The most bytes a manifest may have: a hundred times the largest NVIDIA has published (75 kB)."""
+
+Shape: TypeAlias = Literal["early", "flat", "nested", "mixed"]
+_Object: TypeAlias = dict[str, object]
+
+_ARCHIVE_KEYS = frozenset({"sha256", "md5", "size", "relative_path"})
+_archive_fields = itemgetter("sha256", "md5", "size", "relative_path")
+_PACKAGE_TEXTS = frozenset({"name", "license", "license_path", "version"})
+_RELEASE_KEYS = frozenset({"release_date", "release_label", "release_product"})
+
+_HEX_DIGITS = b"0123456789abcdef"
+_SHA256_DIGITS = 64
+_MD5_DIGITS = 32
+
+_SIZE_DIGITS = 18
+_is_size = re.compile(rf"[1-9][0-9]{{0,{_SIZE_DIGITS - 1}}}").fullmatch
+_is_date = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
+_is_usual_name = re.compile(r"[a-z][a-z0-9_]{0,79}").fullmatch
+_is_name = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,127}").fullmatch
+_is_known_variant = re.compile(r"cuda[0-9]{1,3}").fullmatch
+_is_variant_number = re.compile(r"[0-9][0-9.]{0,7}").fullmatch
+_is_platform_like = re.compile(r"(?:linux|windows)-.*|source", re.DOTALL).fullmatch
+_is_version_like = re.compile(r"[0-9]+(?:\.[0-9]+)*").fullmatch
+
+_TEXT_LIMIT = 4096
+_SIZE_LIMIT = 10**_SIZE_DIGITS
+
+
+class Archive(NamedTuple):
+    """One archive that a manifest names; its identity is its `sha256`, never its path."""
+
+    package: str
+    version: Version
+    platform: str
+    variant: str | None
+    """The key under the platform, such as `cuda12`; None where the platform holds the archive."""
+    relative_path: str
+    """The place below the manifest's folder, checked to stay there (or in NVIDIA's pool)."""
+    sha256: Sha256 | None
+    """None only in early manifests, which state none."""
+    md5: str | None
+    size: int | None
+    """Bytes; None where the manifest does not say."""
+
+
+class Package(NamedTuple):
+    """One package of a manifest with its archives, in the manifest's order."""
+
+    name: str
+    title: str | None
+    """The manifest's `name`, a phrase for people; None in early manifests."""
+    license: str | None
+    license_path: str | None
+    versions: tuple[Version, ...]
+    """One version, except that an early manifest may list several."""
+    variants: tuple[str, ...]
+    """The declared variants with their prefix (`cuda11`, `cuda12`), in the manifest's order."""
+    archives: tuple[Archive, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What one manifest says, in its own order, with what was odd about it."""
+
+    label: Version | None
+    """The label of the file's name, else the one inside; None where neither is known."""
+    shape: Shape
+    release_date: str | None
+    """As written, `YYYY-MM-DD`; no order of releases can be read from it."""
+    release_product: str | None
+    packages: tuple[Package, ...]
+    unknown: tuple[tuple[str, object], ...]
+    """What no rule knows, kept: the path to it, and its value."""
+    warnings: tuple[Problem, ...]
+
+    @property
+    def archives(self) -> Iterator[Archive]:
+        """All archives, package by package."""
+        return (archive for package in self.packages for archive in package.archives)
+
+    @property
+    def platforms(self) -> frozenset[str]:
+        """Every platform that at least one archive is for."""
+        return frozenset(archive.platform for archive in self.archives)
+
+
+def read_manifest(data: bytes, *, label: Version | None = None) -> Manifest:
+    """Read a manifest's bytes; `label` is the one in the file's name, where it is known.
+
+    Raises `InvalidFileError` with all problems found, each with the path to its field.
+    """
+    document = parse_json(data, what="manifest", limit=MANIFEST_LIMIT)
+    if not isinstance(document, dict):
+        wrong = Problem("", f"expected an object, got {kind_of(document)}")
+        raise InvalidFileError("manifest", [wrong])
+    reader = _Reader()
+    manifest = reader.manifest(document, label)
+    if reader.problems:
+        raise InvalidFileError("manifest", reader.problems)
+    return manifest
+
+
+# -- the four shapes
+
+
+def _is_real_date(text: str) -> bool:
+    if not _is_date(text):
+        return False
+    try:
+        return bool(date.fromisoformat(text))
+    except ValueError:
+        return False
+
+
+def _usual_archive(
+    package: str, version: Version | None, platform: str, variant: str | None, value: dict[str, Any]
+) -> Archive | None:
+    """Return the archive where all its fields are as NVIDIA writes them; None where one is not.
+
+    Nearly all are, so one test here keeps reading cheap; `_Reader.archive` looks at the others
+    field by field.
+    """
+    if len(value) != len(_ARCHIVE_KEYS) or version is None:
+        return None
+    try:
+        sha256, md5, size, place = _archive_fields(value)
+    except KeyError:
+        return None
+    if (
+        type(sha256) is type(md5) is type(size) is type(place) is str
+        and len(sha256) == _SHA256_DIGITS
+        and len(md5) == _MD5_DIGITS
+        # Deleting the digits and looking at the rest takes a fifth of the time of a pattern.
+        and not (sha256 + md5).encode().translate(None, _HEX_DIGITS)
+        and size.isascii()
+        and size.isdigit()
+        and size[0] != "0"
+        and len(size) <= _SIZE_DIGITS
+        and is_safe_relative_path(place)
+        and (place[-4:] == ".zip") is (platform[:8] == "windows-")
+    ):
+        return Archive(package, version, platform, variant, place, sha256, md5, int(size))
+    return None
+
+
+class _Reader:
+    """One reading of one document: gathers problems, warnings and unknown things on the way."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self.warnings: list[Problem] = []
+        self.unknown: list[tuple[str, object]] = []
+        self.shapes: set[Shape] = set()
+        # Half the packages of a CUDA manifest share their version with another.
+        self.versions: dict[str, Version] = {}
+
+    def problem(self, path: str, message: str) -> None:
+        self.problems.append(Problem(path, message))
+
+    def warn(self, path: str, message: str) -> None:
+        self.warnings.append(Problem(path, message))
+
+    def keep(self, path: str, value: object) -> None:
+        self.unknown.append((path, value))
+        self.warn(path, "unknown key, kept")
+
+    def manifest(self, document: _Object, label: Version | None) -> Manifest:
+        packages = []
+        for key, value in document.items():
+            if key.startswith("release_"):
+                self.release_key(key, value)
+            elif isinstance(value, dict):
+                package = self.package(key, value)
+                if package is not None:
+                    packages.append(package)
+            elif value is None:
+                self.problem(join_path("", key), "expected a package (an object), got null")
+            else:
+                self.keep(join_path("", key), value)
+        if not packages and not self.problems:
+            self.problem("", "names no package")
+        day, product = document.get("release_date"), document.get("release_product")
+        return Manifest(
+            label=self.label(document.get("release_label"), label),
+            shape=self.shape(),
+            release_date=day if isinstance(day, str) else None,
+            release_product=product if isinstance(product, str) else None,
+            packages=tuple(packages),
+            unknown=tuple(self.unknown),
+            warnings=tuple(self.warnings),
+        )
+
+    def shape(self) -> Shape:
+        if "mixed" in self.shapes:
+            return "mixed"
+        if "nested" in self.shapes:
+            return "nested"
+        return "early" if self.shapes == {"early"} else "flat"
+
+    def release_key(self, key: str, value: object) -> None:
+        path = join_path("", key)
+        if key not in _RELEASE_KEYS:
+            self.keep(path, value)
+        elif type(value) is not str:
+            self.problem(path, f"expected a string, got {kind_of(value)}")
+        elif key == "release_date" and not _is_real_date(value):
+            self.problem(path, f"expected YYYY-MM-DD, got {shown(value)}")
+        elif len(value) > _TEXT_LIMIT:
+            self.problem(path, f"{len(value)} characters, more than {_TEXT_LIMIT}")
+
+    def label(self, inside: object, of_file: Version | None) -> Version | None:
+        if type(inside) is not str:
+            return of_file
+        try:
+            stated = parse_label(inside)
+        except ValueError as error:
+            self.problem("release_label", f"{error}, got {shown(inside)}")
+            return of_file
+        if of_file is not None and of_file != stated:
+            self.warn("release_label", f"says {stated}, the file's name says {of_file}")
+        return of_file or stated
+
+    def package(self, name: str, value: _Object) -> Package | None:
+        """Read one package; None where the object turns out to be no package at all."""
+        is_usual = _is_usual_name(name)
+        path = name if is_usual else join_path("", name)
+        is_early = False
+        if "version" not in value:
+            if not value:
+                self.problem(path, "is empty")
+                return None
+            is_modern = not _PACKAGE_TEXTS.isdisjoint(value) or any(map(_is_platform_like, value))
+            is_early = not is_modern and all(map(_is_version_like, value))
+            has_objects = any(isinstance(item, dict) for item in value.values())
+            if not is_modern and not is_early and not has_objects:
+                self.keep(path, value)
+                return None
+        if not is_usual:
+            if not _is_name(name):
+                self.problem(path, "is no name of a package")
+                return None
+            self.warn(path, "unusual name of a package")
+        return (self.early_package if is_early else self.modern_package)(name, path, value)
+
+    def early_package(self, name: str, path: str, value: _Object) -> Package:
+        self.shapes.add("early")
+        versions: list[Version] = []
+        archives: list[Archive] = []
+        for key, platforms in value.items():
+            below = f"{path}.{key}"
+            version = self.version(path, key, key)
+            if not isinstance(platforms, dict):
+                self.problem(below, f"expected an object, got {kind_of(platforms)}")
+                continue
+            if not platforms.keys() - {"release_date"}:
+                self.problem(below, "names no platform")
+            for platform, place in platforms.items():
+                at = join_path(below, platform)
+                if platform == "release_date":
+                    if not isinstance(place, str) or not _is_real_date(place):
+                        self.problem(at, "expected YYYY-MM-DD")
+                    continue
+                self.platform_name(at, platform)
+                relative_path = self.path(below, platform, place)
+                if version is not None and relative_path is not None:
+                    archives.append(
+                        Archive(name, version, platform, None, relative_path, None, None, None)
+                    )
+            if version is not None:
+                versions.append(version)
+        return Package(name, None, None, None, tuple(versions), (), tuple(archives))
+
+    def modern_package(self, name: str, path: str, value: _Object) -> Package:
+        version = self.version(path, "version", value.get("version"))
+        variants: list[str] = []
+        archives: list[Archive] = []
+        has_platform = has_variants = is_flat = False
+        for key, item in value.items():
+            if key in _PACKAGE_TEXTS:
+                continue
+            if isinstance(item, dict):
+                usual = _usual_archive(name, version, key, None, item)
+                if usual is not None and key in KNOWN_PLATFORMS:
+                    archives.append(usual)
+                    has_platform = is_flat = True
+                else:
+                    has_platform |= self.platform(name, version, path, key, item, archives)
+                    has_variants = True
+            elif key.endswith("_variant"):
+                variants += self.declared_variants(f"{path}.{key}", key, item)
+            elif _is_platform_like(key):
+                self.problem(join_path(path, key), f"expected an object, got {kind_of(item)}")
+                has_platform = True
+            else:
+                self.keep(join_path(path, key), item)
+        if not has_platform:
+            self.problem(path, "names no platform")
+        if is_flat:
+            self.shapes.add("flat")
+        if variants or has_variants:
+            self.compare_variants(path, variants, archives)
+        license_path = value.get("license_path")
+        return Package(
+            name,
+            self.text(path, "name", value.get("name")),
+            self.text(path, "license", value.get("license")),
+            None if license_path is None else self.path(path, "license_path", license_path),
+            () if version is None else (version,),
+            tuple(variants),
+            tuple(archives),
+        )
+
+    def compare_variants(self, path: str, declared: list[str], archives: list[Archive]) -> None:
+        """Warn where declared and used variants differ; a platform may lack some, a package not."""
+        used = {archive.variant for archive in archives if archive.variant is not None}
+        if used != set(declared):
+            self.warn(
+                path,
+                f"declares the variants {', '.join(sorted(declared)) or 'none'}, "
+                f"uses {', '.join(sorted(used)) or 'none'}",
+            )
+
+    def platform(
+        self,
+        package: str,
+        version: Version | None,
+        path: str,
+        name: str,
+        value: _Object,
+        archives: list[Archive],
+    ) -> bool:
+        """Read one platform into `archives`; False where the object turns out to be none."""
+        here = f"{path}.{name}" if name in KNOWN_PLATFORMS else join_path(path, name)
+        is_flat = not _ARCHIVE_KEYS.isdisjoint(value)
+        variants = [
+            key
+            for key, item in value.items()
+            if isinstance(item, dict) and key not in _ARCHIVE_KEYS
+        ]
+        if not is_flat and not variants and not _is_platform_like(name):
+            self.keep(here, value)
+            return False
+        self.platform_name(here, name)
+        if not is_flat and not variants:
+            self.problem(here, "holds no archive" if value else "is empty")
+        if is_flat:
+            self.shapes.add("mixed" if variants else "flat")
+            self.unknown_fields(here, value, variants)
+            self.archive(package, version, name, None, here, value, archives)
+        elif variants:
+            self.shapes.add("nested")
+            self.unknown_fields(here, value, variants)
+        for variant in variants:
+            item = value[variant]
+            if not isinstance(item, dict):
+                continue
+            below = join_path(here, variant)
+            if not _is_known_variant(variant):
+                if not _is_name(variant):
+                    self.problem(below, "is no name of a variant")
+                    continue
+                self.warn(below, "unknown variant, kept")
+            usual = _usual_archive(package, version, name, variant, item)
+            if usual is not None:
+                archives.append(usual)
+                continue
+            self.unknown_fields(below, item, ())
+            self.archive(package, version, name, variant, below, item, archives)
+        return True
+
+    def unknown_fields(self, path: str, value: _Object, variants: Sequence[str]) -> None:
+        for key, item in value.items():
+            if key in _ARCHIVE_KEYS or key in variants:
+                continue
+            if _is_known_variant(key):
+                self.problem(join_path(path, key), f"expected an archive, got {kind_of(item)}")
+            else:
+                self.keep(join_path(path, key), item)
+
+    def platform_name(self, path: str, name: str) -> None:
+        if name in KNOWN_PLATFORMS:
+            return
+        if _is_name(name):
+            self.warn(path, "unknown platform, kept")
+        else:
+            self.problem(path, "is no name of a platform")
+
+    def archive(
+        self,
+        package: str,
+        version: Version | None,
+        platform: str,
+        variant: str | None,
+        path: str,
+        value: _Object,
+        archives: list[Archive],
+    ) -> None:
+        """Read one archive into `archives`, or note its problems."""
+        place = self.path(path, "relative_path", value.get("relative_path"))
+        sha256 = self.hash(path, "sha256", value.get("sha256"), _SHA256_DIGITS)
+        md5 = self.hash(path, "md5", value["md5"], _MD5_DIGITS) if "md5" in value else None
+        size = self.size(f"{path}.size", value["size"]) if "size" in value else None
+        if version is None or place is None or sha256 is None:
+            return
+        if place.endswith(".zip") is not platform.startswith("windows-"):
+            self.warn(f"{path}.relative_path", f"unusual kind of archive for {platform}")
+        archives.append(Archive(package, version, platform, variant, place, sha256, md5, size))
+
+    # -- single fields
+
+    def text(self, path: str, key: str, value: object) -> str | None:
+        if type(value) is str and 0 < len(value) <= _TEXT_LIMIT:
+            return value
+        if type(value) is str:
+            message = f"expected 1 to {_TEXT_LIMIT} characters, got {len(value)}"
+        else:
+            message = (
+                "is missing or null"
+                if value is None
+                else f"expected a string, got {kind_of(value)}"
+            )
+        self.problem(join_path(path, key), message)
+        return None
+
+    def version(self, path: str, key: str, value: object) -> Version | None:
+        text = self.text(path, key, value)
+        if text is None:
+            return None
+        known = self.versions.get(text)
+        if known is not None:
+            return known
+        try:
+            return self.versions.setdefault(text, Version.parse(text))
+        except ValueError as error:
+            self.problem(join_path(path, key), f"{error}, got {shown(text)}")
+            return None
+
+    def path(self, path: str, key: str, value: object) -> str | None:
+        text = self.text(path, key, value)
+        if text is None or is_safe_relative_path(text):
+            return text
+        if is_pool_path(text):
+            where = "lies in the early-access pool, outside the manifest's folder"
+            self.warn(join_path(path, key), where)
+            return text
+        self.problem(join_path(path, key), f"{shown(text)} {path_problem(text)}")
+        return None
+
+    def hash(self, path: str, key: str, value: object, digits: int) -> str | None:
+        text = self.text(path, key, value)
+        if text is None:
+            return None
+        if len(text) != digits:
+            wrong = f"expected {digits} hex digits, got {len(text)}"
+        elif text.encode().translate(None, _HEX_DIGITS):
+            wrong = f"expected {digits} lower-case hex digits, got {shown(text)}"
+        else:
+            return text
+        self.problem(join_path(path, key), wrong)
+        return None
+
+    def size(self, path: str, value: object) -> int | None:
+        if type(value) is int and 0 < value < _SIZE_LIMIT:
+            return value
+        if type(value) is str and _is_size(value):
+            return int(value)
+        got = (
+            shown(value)
+            if isinstance(value, str)
+            else str(value)
+            if type(value) is int
+            else kind_of(value)
+        )
+        self.problem(path, f"expected a positive number of bytes, got {got}")
+        return None
+
+    def declared_variants(self, path: str, key: str, value: object) -> list[str]:
+        """Return declared variants with their prefix: `cuda_variant: ["12"]` gives `cuda12`."""
+        if not isinstance(value, list) or not value:
+            self.problem(path, "expected a list of at least one variant")
+            return []
+        prefix = key.removesuffix("_variant")
+        names = []
+        for index, item in enumerate(value):
+            if isinstance(item, str) and _is_variant_number(item):
+                names.append(f"{prefix}{item}")
+            else:
+                got = shown(item) if isinstance(item, str) else kind_of(item)
+                self.problem(f"{path}[{index}]", f"expected a number in quotes, got {got}")
+        return names

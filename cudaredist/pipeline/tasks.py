@@ -1,0 +1,28 @@
+"""Many things at once: where all work of a command is spread over threads."""
+
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from typing import TypeAlias
+
+Task: TypeAlias = Callable[[], "list[Task]"]
+"""Something to be done in a thread; it returns what is to be done after it."""
+
+
+def run_tasks(tasks: Iterable[Task], jobs: int, stop: threading.Event) -> None:
+    """Run tasks, and those they return, `jobs` at a time until none is left.
+
+    Where one raises, or the user interrupts, the others are told to stop and not waited for.
+    """
+    pool = ThreadPoolExecutor(jobs, thread_name_prefix="cudaredist")
+    waiting = {pool.submit(task) for task in tasks}
+    try:
+        while waiting:
+            finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in finished:
+                waiting |= {pool.submit(task) for task in future.result()}
+    except BaseException:
+        stop.set()
+        raise
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)

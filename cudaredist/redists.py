@@ -1,0 +1,161 @@
+"""The catalogue of NVIDIA's redistributables: what each is called, where it lies, what is odd.
+
+To add one, add an alphabetical entry. Nothing here is logic, and nothing is fetched.
+"""
+
+from dataclasses import dataclass
+
+from cudaredist.errors import UnknownNameError
+
+NVIDIA_BASE = "https://developer.download.nvidia.com"
+"""The folder that holds `compute/<redist>/redist/` on NVIDIA's own server."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redist:
+    """One redistributable product: a series of manifests in one folder under a source's root."""
+
+    name: str
+    """The name used in commands and in `data/`."""
+
+    title: str
+    """What NVIDIA calls the product."""
+
+    packages: tuple[str, ...] = ()
+    """Packages to be expected in a manifest, where they are few; empty for CUDA itself."""
+
+    folders: tuple[str, ...] = ()
+    """Folders under a source's root that hold manifests, main one first.
+
+    Where empty, the usual one: `compute/<name>/redist`. A label that lies in several folders is
+    taken from the first.
+    """
+
+    archive_base: str | None = None
+    """Where the archives lie if not beside the manifest: an address `relative_path` is added to."""
+
+    handwritten: bool = False
+    """Whether packagers, not NVIDIA, write the manifests."""
+
+    products: tuple[str, ...] = ()
+    """Values of `release_product` that stand for this redist besides its name."""
+
+    quirks: tuple[str, ...] = ()
+    """What a reader or a packager should know, one sentence each."""
+
+    @property
+    def manifest_folders(self) -> tuple[str, ...]:
+        """The folders to look in, each relative to a source's root."""
+        return self.folders or (f"compute/{self.name}/redist",)
+
+    def accepts_product(self, product: str) -> bool:
+        """Say whether a manifest's `release_product` may stand in this redist's manifests."""
+        return product == self.name or product in self.products
+
+
+_CATALOGUE = (
+    Redist(
+        name="cublasmp",
+        title="cuBLASMp",
+        packages=("libcublasmp", "libcal"),
+        products=("cublasmp-v0-1",),
+        quirks=("libcal, to 0.4.0, has a version of its own.",),
+    ),
+    Redist(
+        name="cuda",
+        title="CUDA Toolkit",
+        quirks=(
+            "Manifests before 11.4.2 are of the early form: no hashes, drivers only.",
+            "linux-aarch64 (Jetson) is absent from 12.3 and from 13.0 on.",
+            "13.3 renamed cuda_cccl to cccl.",
+        ),
+    ),
+    Redist(
+        name="cudnn",
+        title="cuDNN",
+        packages=("cudnn", "cudnn_samples", "cudnn_jit"),
+        quirks=(
+            "Labels of 8.x exist with three numbers and, older, with four and no variants.",
+            "9.27.0 holds a flat and a nested archive in one platform.",
+        ),
+    ),
+    Redist(name="cudss", title="cuDSS", packages=("libcudss",)),
+    Redist(
+        name="cuquantum",
+        title="cuQuantum",
+        packages=("cuquantum",),
+        quirks=("23.03.0 holds libraries for two CUDA majors in one archive.",),
+    ),
+    Redist(name="cusolvermp", title="cuSOLVERMp", packages=("libcusolvermp",)),
+    Redist(
+        name="cusparselt",
+        title="cuSPARSELt",
+        packages=("libcusparse_lt",),
+        quirks=("Flat to 0.7.1, nested from 0.8.0.",),
+    ),
+    Redist(
+        name="cutensor",
+        title="cuTENSOR",
+        packages=("libcutensor",),
+        quirks=("Flat to 2.2.0, with one folder of libraries per CUDA version.",),
+    ),
+    Redist(
+        name="nccl",
+        title="NCCL",
+        packages=("nccl",),
+        products=("nccl-nccl-stable-cuda-12", "nccl-nccl-stable-cuda-13"),
+        quirks=(
+            "Labels name the toolkit too: 2.29.2-cuda12.9.",
+            "Two manifests claim one path with different bytes, so identity is the hash.",
+        ),
+    ),
+    Redist(name="nppplus", title="NPP+", packages=("libnpp_plus",)),
+    Redist(name="nvcomp", title="nvCOMP", packages=("nvcomp",)),
+    Redist(
+        name="nvidia-driver",
+        title="NVIDIA driver",
+        quirks=("Some of the earlier manifests do not follow the usual form.",),
+    ),
+    Redist(
+        name="nvidia-hpc-benchmarks",
+        title="NVIDIA HPC Benchmarks",
+        packages=("nvidia_hpc_benchmarks_openmpi", "nvidia_hpc_benchmarks_mpich"),
+    ),
+    Redist(name="nvjpeg2000", title="nvJPEG2000", packages=("libnvjpeg_2k",)),
+    Redist(
+        name="nvpl",
+        title="NVIDIA Performance Libraries",
+        quirks=("CPU libraries for linux-sbsa only; labels of two numbers.",),
+    ),
+    Redist(
+        name="nvshmem",
+        title="NVSHMEM",
+        packages=("libnvshmem", "nvshmem_python"),
+        folders=("compute/nvshmem/redist", "compute/redist/nvshmem"),
+        quirks=("Older releases lie in a folder of their own.",),
+    ),
+    Redist(name="nvtiff", title="nvTIFF", packages=("libnvtiff",)),
+    Redist(
+        name="tensorrt",
+        title="TensorRT",
+        packages=("tensorrt",),
+        folders=("handwritten/tensorrt",),
+        archive_base="https://developer.nvidia.com/downloads/compute/machine-learning/",
+        handwritten=True,
+        quirks=(
+            "NVIDIA publishes no manifest: packagers write them, from 10.0.0 on.",
+            "8.6.1 has neither size nor md5.",
+        ),
+    ),
+)
+
+REDISTS: dict[str, Redist] = {redist.name: redist for redist in _CATALOGUE}
+"""Every redistributable by name, in alphabetical order."""
+
+
+def find_redist(name: str) -> Redist:
+    """Return the entry of that name; `UnknownNameError`, which suggests the nearest, if none."""
+    try:
+        return REDISTS[name]
+    except KeyError:
+        raise UnknownNameError("redistributable", name, REDISTS) from None

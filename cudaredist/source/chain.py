@@ -1,0 +1,178 @@
+"""Several sources in order: the next one is tried where one fails."""
+
+import logging
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import unquote
+
+from cudaredist.errors import (
+    ContentError,
+    CudaRedistError,
+    EmptyIndexError,
+    NotAtSourceError,
+    SourceError,
+    StoppedError,
+    UsageError,
+)
+from cudaredist.primitives import Version
+from cudaredist.source.folder import FolderSource
+from cudaredist.source.interface import (
+    Delivery,
+    Listing,
+    Settings,
+    Source,
+    redacted,
+)
+
+_log = logging.getLogger(__name__)
+
+_Answer = TypeVar("_Answer")
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+
+
+def open_sources(locations: Iterable[str], settings: Settings) -> "SourceChain":
+    """Open addresses and folders as one chain, in the order given.
+
+    Raises `UsageError` for what is neither, for plain http to another machine without leave, and
+    for an address where the network is refused.
+    """
+    return SourceChain([_open(location, settings) for location in locations])
+
+
+def _open(location: str, settings: Settings) -> Source:
+    location = location.strip()
+    scheme = _SCHEME.match(location)
+    if scheme is None:
+        if re.match(r"(?:https?|file):", location, re.IGNORECASE):
+            raise UsageError(
+                f"{redacted(location)}: an address begins with two slashes behind the colon"
+            )
+        return FolderSource(Path(location))
+    match scheme[1].lower():
+        case "http" | "https":
+            # httpx costs half of a short command's time, and folders do without it.
+            from cudaredist.source.http import HttpSource  # noqa: PLC0415
+
+            return HttpSource(location, settings)
+        case "file":
+            machine, slash, path = location[scheme.end() :].partition("/")
+            if machine not in {"", "localhost"} or not slash:
+                raise UsageError(f"{redacted(location)}: a file:// address names no machine")
+            return FolderSource(Path(os.path.normpath(unquote(slash + path))))
+        case other:
+            raise UsageError(
+                f"no source can be read by {other}://",
+                hint="use https://, file:// or a folder",
+            )
+
+
+class SourceChain:
+    """Sources in order of preference, asked one after the other until one answers."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        if not sources:
+            raise UsageError("no source given", hint="name one with --base-url")
+        self._sources = tuple(sources)
+
+    def listing(self, folders: Sequence[str], wanted: Iterable[Version] = ()) -> Listing:
+        """Return what the first source that answers has in these folders, taken together.
+
+        Of the labels `wanted`, those that it lacks are looked for in the sources after it. Raises
+        `NotAtSourceError` where every source answered that it has none of the folders, else the
+        first error that says more.
+        """
+        errors: list[CudaRedistError] = []
+        first: str | None = None
+        folders_of: dict[Version, str] = {}
+        source_of: dict[Version, str] = {}
+        lacking = set(wanted)
+        for source in self._sources:
+            if first is not None and not lacking:
+                break
+            try:
+                found = _list(source, folders)
+            except StoppedError:
+                raise
+            except (SourceError, ContentError) as error:
+                _log.info("%s did not answer: %s", source.name, error)
+                errors.append(error)
+                continue
+            taken = found.keys() if first is None else found.keys() & lacking
+            for label in taken:
+                folders_of[label], source_of[label] = found[label], source.name
+            first = first or source.name
+            lacking -= found.keys()
+        if first is None:
+            raise _most_telling(errors)
+        is_complete = all(isinstance(error, NotAtSourceError) for error in errors)
+        return Listing(first, folders_of, source_of, is_complete=is_complete)
+
+    def read(
+        self,
+        path: str,
+        limit: int,
+        *,
+        first: str | None = None,
+        etag: Callable[[str], str | None] | None = None,
+        inspect: Callable[[bytes], None] | None = None,
+    ) -> tuple[str, Delivery]:
+        """Return where a file was found and its bytes, from the first source that delivers it.
+
+        `first` names the source to begin with, usually the one that listed the file. `etag` tells
+        the ETag known of a place. `inspect` may raise `ContentError` at bytes that are not
+        what they should be; the next source is then tried, as for any other failure.
+        """
+
+        def deliver(source: Source) -> tuple[str, Delivery]:
+            place = source.place_of(path)
+            delivery = source.read(path, limit, etag(place) if etag else None)
+            if inspect is not None and delivery.data is not None:
+                inspect(delivery.data)
+            return place, delivery
+
+        ordered = sorted(self._sources, key=lambda source: source.name != first)
+        return _first_answer(ordered, deliver)
+
+    def close(self) -> None:
+        """Close every source."""
+        for source in self._sources:
+            source.close()
+
+
+def _list(source: Source, folders: Sequence[str]) -> dict[Version, str]:
+    """Return the folder of each label that a source has; a folder may be missing or empty."""
+    found: dict[Version, str] = {}
+    failures: list[CudaRedistError] = []
+    for folder in folders:
+        try:
+            labels = source.labels(folder)
+        except (NotAtSourceError, EmptyIndexError) as error:
+            failures.append(error)
+            continue
+        for label in labels:
+            found.setdefault(label, folder)
+    if not found:
+        raise _most_telling(failures)
+    return found
+
+
+def _first_answer(sources: Sequence[Source], ask: Callable[[Source], _Answer]) -> _Answer:
+    """Ask each source in turn; raise the most telling error where none answers."""
+    errors: list[CudaRedistError] = []
+    for source in sources:
+        try:
+            return ask(source)
+        except StoppedError:
+            raise
+        except (SourceError, ContentError) as error:
+            _log.info("%s did not answer: %s", source.name, error)
+            errors.append(error)
+    raise _most_telling(errors)
+
+
+def _most_telling(errors: Sequence[CudaRedistError]) -> CudaRedistError:
+    return next((e for e in errors if not isinstance(e, NotAtSourceError)), errors[0])

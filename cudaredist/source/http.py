@@ -1,0 +1,387 @@
+"""An HTTP(S) index as a source: with `watch`, the only place with httpx.
+
+Retries what may pass, follows few redirects and none that weakens the connection, bounds the bytes
+and the seconds of every answer, and never shows the credentials of an address. Proxies and
+certificates come from the environment, as httpx reads them.
+"""
+
+import ipaddress
+import logging
+import ssl
+import threading
+import time
+import zlib
+from email.utils import parsedate_to_datetime
+from urllib.parse import quote
+
+import httpx
+import tenacity
+
+from cudaredist import __version__
+from cudaredist.errors import (
+    CudaRedistError,
+    EmptyIndexError,
+    InsecureAddressError,
+    NotAtSourceError,
+    SourceError,
+    StoppedError,
+    TooLargeError,
+    TransientError,
+    UsageError,
+)
+from cudaredist.primitives import Version
+from cudaredist.source.index import INDEX_LIMIT, parse_index
+from cudaredist.source.interface import Delivery, Settings, redacted
+from cudaredist.source.watch import Watch
+
+_log = logging.getLogger(__name__)
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_GONE = frozenset({404, 410})
+_TRANSIENT = frozenset({408, 425, 429})
+_OK, _NOT_MODIFIED, _SERVER_ERRORS = 200, 304, 500
+_MOST_REDIRECTS = 5
+_LONGEST_ETAG = 256
+_LAST_PORT = 65535
+# httpx lets some errors of other libraries through, as those about host names.
+_CLIENT_ERRORS = (httpx.TransportError, httpx.InvalidURL, ValueError, OverflowError)
+_NO_ADDRESS = "redirected to something that is no address"
+_GZIP = 16 + zlib.MAX_WBITS
+
+
+class HttpSource:
+    """The folder that holds `compute/<redist>/redist/` on a server."""
+
+    def __init__(
+        self, address: str, settings: Settings, transport: httpx.BaseTransport | None = None
+    ) -> None:
+        try:
+            url = httpx.URL(address)
+            url.host.encode("idna")
+        except (httpx.InvalidURL, ValueError) as error:
+            raise UsageError(f"{redacted(address)}: not a usable address") from error
+        if not url.host or url.query or url.fragment or not _has_usable_port(url):
+            raise UsageError(
+                f"{_shown(url)}: expected https://host/folder without '?' or '#'",
+                hint="give the address of the folder itself",
+            )
+        if settings.offline:
+            raise UsageError(
+                f"{_shown(url)} needs the network, which --offline refuses",
+                hint="give a folder instead, or leave --offline out",
+            )
+        self._auth = (url.username, url.password) if url.userinfo else None
+        path = url.path if url.path.endswith("/") else f"{url.path}/"
+        self._root = url.copy_with(username=None, password=None, path=path)
+        self._address = str(self._root)
+        self._settings = settings
+        if not self._is_allowed(self._root):
+            raise InsecureAddressError(self.name)
+        self._transport = transport
+        self._watch = Watch(settings.timeout)
+        self._clients: list[httpx.Client] = []
+        self._local = threading.local()
+        self._mutex = threading.Lock()
+        self._trusting: ssl.SSLContext | None = None
+        try:
+            self._client(self._root.scheme)
+        except (OSError, ValueError, ImportError, httpx.InvalidURL) as error:
+            raise UsageError(
+                f"cannot prepare a connection: {type(error).__name__}",
+                hint="look at SSL_CERT_FILE, SSL_CERT_DIR, HTTPS_PROXY, HTTP_PROXY and ALL_PROXY",
+            ) from error
+
+    @property
+    def name(self) -> str:
+        """The address without credentials."""
+        return self._address
+
+    def place_of(self, path: str) -> str:
+        """Return the file's address without credentials."""
+        return self._address + quote(path, safe="/+~@=,")
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._watch.close()
+        for client in self._clients:
+            client.close()
+
+    def labels(self, folder: str) -> tuple[Version, ...]:
+        """Return the labels that the folder's listing names, or else its `index.html`.
+
+        Some servers list a folder at its own address, some only serve a page put there.
+        """
+        failure: CudaRedistError | None = None
+        for page in ("", "index.html"):
+            path = f"{folder}/{page}" if folder else page
+            try:
+                delivery = self.read(path, INDEX_LIMIT)
+            except TransientError:
+                raise
+            except SourceError as error:
+                failure = failure or error
+            else:
+                labels = parse_index(delivery.data or b"", self.place_of(path))
+                if labels:
+                    return labels
+                failure = EmptyIndexError(self.place_of(path))
+        raise failure or EmptyIndexError(self.place_of(folder))
+
+    def read(self, path: str, limit: int, etag: str | None = None) -> Delivery:
+        """Return a file's bytes, or that `etag` still stands for it, trying as often as allowed."""
+        settings = self._settings
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(TransientError),
+            stop=tenacity.stop_any(
+                tenacity.stop_after_attempt(settings.retries + 1),
+                _StopAfterWaiting(settings.longest_wait),
+            ),
+            wait=_pause,
+            sleep=tenacity.sleep_using_event(settings.stop),
+            before_sleep=_log_retry,
+            reraise=True,
+        )
+        return retrying(self._attempt, path, limit, etag)
+
+    def _client(self, scheme: str) -> httpx.Client:
+        """Return this thread's client for a scheme.
+
+        One client for all threads would look through all connections before and after each
+        request, which for small files costs more than the request itself.
+        """
+        client: httpx.Client | None = getattr(self._local, scheme, None)
+        if client is None:
+            client = httpx.Client(
+                headers={"User-Agent": f"cudaredist/{__version__}", "Accept-Encoding": "identity"},
+                timeout=self._settings.timeout,
+                transport=self._transport,
+                verify=self._tls(scheme),
+            )
+            setattr(self._local, scheme, client)
+            self._clients.append(client)
+        return client
+
+    def _tls(self, scheme: str) -> ssl.SSLContext:
+        """Return what connections are verified with; reading all authorities takes a while.
+
+        A client for http gets a context that trusts nobody, so that it could not be used for https.
+        """
+        with self._mutex:
+            if scheme != "https":
+                return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            if self._trusting is None:
+                self._trusting = httpx.create_ssl_context()
+            return self._trusting
+
+    def _is_allowed(self, url: httpx.URL) -> bool:
+        if url.scheme == "https":
+            return True
+        return url.scheme == "http" and (self._settings.allow_http or _is_loopback(url.host))
+
+    def _attempt(self, path: str, limit: int, etag: str | None) -> Delivery:
+        """Ask once; every way to fail ends in one of our errors."""
+        shown = self.place_of(path)
+        with self._watch.answer() as deadline:
+            try:
+                return self._asked(shown, limit, deadline, etag)
+            except (*_CLIENT_ERRORS, OSError) as error:
+                if isinstance(error, httpx.TimeoutException) or time.monotonic() >= deadline:
+                    raise self._too_slow(shown) from error
+                raise _client_error(shown, error) from error
+
+    def _asked(self, shown: str, limit: int, deadline: float, etag: str | None) -> Delivery:
+        """Send the request, follow redirects, read the answer."""
+        url = httpx.URL(shown)
+        headers = {} if etag is None else {"If-None-Match": etag}
+        for _ in range(_MOST_REDIRECTS + 1):
+            if self._settings.stop.is_set():
+                raise StoppedError
+            request = self._client(url.scheme).build_request(
+                "GET", url, headers=headers, extensions={"trace": self._watch.note}
+            )
+            is_own = (url.scheme, url.host, url.port) == self._origin
+            auth = self._auth if is_own else None
+            response = self._client(url.scheme).send(request, stream=True, auth=auth)
+            if _log.isEnabledFor(logging.DEBUG):
+                _log.debug("GET %s: %d", _shown(url), response.status_code)
+            try:
+                if response.status_code not in _REDIRECTS:
+                    return self._delivery(response, shown, limit, deadline, etag)
+                url = self._redirected(url, response.headers.get("Location"), shown)
+            finally:
+                response.close()
+        raise SourceError(shown, f"redirected more than {_MOST_REDIRECTS} times")
+
+    def _too_slow(self, shown: str) -> TransientError:
+        reason = f"not complete within {self._settings.timeout:g} s"
+        return TransientError(shown, reason, hint="try again, or raise --timeout")
+
+    @property
+    def _origin(self) -> tuple[str, str, int | None]:
+        return self._root.scheme, self._root.host, self._root.port
+
+    def _redirected(self, url: httpx.URL, location: str | None, shown: str) -> httpx.URL:
+        if not location:
+            raise SourceError(shown, "redirected without saying where to")
+        target = url.join(location)
+        if (url.scheme == "https" and target.scheme != "https") or not self._is_allowed(target):
+            raise SourceError(
+                shown,
+                f"redirected to {_shown(target)}, which is not encrypted",
+                hint="redirects stay on https; give the final address with --base-url",
+            )
+        if not target.host or not _has_usable_port(target):
+            raise SourceError(shown, _NO_ADDRESS)
+        _log.debug("%s redirects to %s", shown, _shown(target))
+        return target.copy_with(username=None, password=None)
+
+    def _delivery(
+        self,
+        response: httpx.Response,
+        shown: str,
+        limit: int,
+        deadline: float,
+        etag: str | None,
+    ) -> Delivery:
+        status = response.status_code
+        if status == _NOT_MODIFIED and etag:
+            return Delivery(self.name, None)
+        if status != _OK:
+            raise _status_error(shown, response)
+        data = self._body(response, shown, limit, deadline)
+        return Delivery(self.name, data, _strong_etag(response.headers.get("ETag")))
+
+    def _body(self, response: httpx.Response, shown: str, limit: int, deadline: float) -> bytes:
+        """Read the whole body, never more than `limit` bytes of it, encoded or not."""
+        encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+        length = response.headers.get("Content-Length", "")
+        if encoding not in {"identity", "", "gzip", "x-gzip"}:
+            raise SourceError(shown, "sent in an encoding that was not asked for")
+        inflate = None if encoding in {"identity", ""} else zlib.decompressobj(_GZIP)
+        if inflate is None and length.isascii() and length.isdigit() and int(length[:18]) > limit:
+            raise TooLargeError(shown, limit)
+        body = bytearray()
+        for chunk in response.iter_raw():
+            if self._settings.stop.is_set():
+                raise StoppedError
+            if time.monotonic() >= deadline:
+                raise self._too_slow(shown)
+            body += chunk if inflate is None else _inflated(inflate, chunk, limit, body, shown)
+            if len(body) > limit:
+                raise TooLargeError(shown, limit)
+            if inflate is not None and inflate.unused_data:
+                raise SourceError(shown, "sent as gzip with something else behind")
+        # A connection that the watch ended looks like the end of an answer without a length.
+        if time.monotonic() >= deadline:
+            raise self._too_slow(shown)
+        if inflate is not None and not inflate.eof:
+            raise TransientError(shown, "ended in the middle")
+        return bytes(body)
+
+
+def _inflated(
+    inflate: "zlib._Decompress", chunk: bytes, limit: int, body: bytearray, shown: str
+) -> bytes:
+    try:
+        return inflate.decompress(chunk, limit + 1 - len(body))
+    except zlib.error as error:
+        raise SourceError(shown, "sent as gzip, and is not") from error
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _has_usable_port(url: httpx.URL) -> bool:
+    return url.port is None or 0 < url.port <= _LAST_PORT
+
+
+def _shown(url: httpx.URL) -> str:
+    """Return an address for people: no credentials, no query (it may hold a token)."""
+    return str(url.copy_with(username=None, password=None, query=None, fragment=None))
+
+
+def _strong_etag(value: str | None) -> str | None:
+    """Return an ETag that stands for exactly these bytes.
+
+    Weak ones, and dates, may stay the same while bytes change, which must not go unseen.
+    """
+    is_strong = value is not None and value.startswith('"') and value.isascii()
+    return value if is_strong and len(value or "") <= _LONGEST_ETAG else None
+
+
+def _status_error(shown: str, response: httpx.Response) -> SourceError:
+    status = response.status_code
+    phrase = httpx.codes.get_reason_phrase(status)
+    reason = f"the server answered {status} {phrase}".rstrip()
+    if status in _GONE:
+        return NotAtSourceError(shown, reason)
+    if status in _TRANSIENT or status >= _SERVER_ERRORS:
+        return TransientError(
+            shown,
+            reason,
+            retry_after=_retry_after(response.headers.get("Retry-After")),
+            hint="the server is in trouble; try again later",
+        )
+    return SourceError(shown, reason)
+
+
+def _retry_after(value: str | None) -> float | None:
+    """Read `Retry-After`, seconds or a date; None where it is absent or makes no sense."""
+    if value is None:
+        return None
+    value = value.strip()
+    if value.isascii() and value.isdigit():
+        return float(value[:9])
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None
+
+
+def _client_error(shown: str, error: Exception) -> SourceError:
+    text = str(error)
+    # Texts about addresses may hold parts of them that nobody should see.
+    if not isinstance(error, httpx.TransportError) or "location header" in text:
+        return SourceError(shown, _NO_ADDRESS)
+    if "CERTIFICATE_VERIFY_FAILED" in text:
+        return SourceError(
+            shown,
+            "its certificate is not trusted",
+            hint="name your authority's file in SSL_CERT_FILE",
+        )
+    if isinstance(error, httpx.ConnectError):
+        reason, hint = f"cannot connect ({text})", "is the network up, and the address right?"
+    elif isinstance(error, httpx.ProxyError):
+        reason, hint = f"the proxy failed ({text})", "look at HTTPS_PROXY and NO_PROXY"
+    else:
+        reason, hint = f"the connection broke ({text or type(error).__name__})", "try again"
+    return TransientError(shown, reason, hint=hint)
+
+
+class _StopAfterWaiting(tenacity.stop.stop_base):
+    """Stop before a pause that would make all pauses together longer than so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def __call__(self, state: tenacity.RetryCallState) -> bool:
+        return state.idle_for + state.upcoming_sleep > self._seconds
+
+
+_backoff = tenacity.wait_exponential(multiplier=0.5, max=20) + tenacity.wait_random(0, 0.5)
+
+
+def _pause(state: tenacity.RetryCallState) -> float:
+    """Wait as long as the server asks, and never less than the back-off."""
+    error = state.outcome.exception() if state.outcome else None
+    asked = error.retry_after if isinstance(error, TransientError) else None
+    return max(_backoff(state), asked or 0.0)
+
+
+def _log_retry(state: tenacity.RetryCallState) -> None:
+    error = state.outcome.exception() if state.outcome else None
+    _log.info("attempt %d: %s; next in %.1f s", state.attempt_number, error, state.upcoming_sleep)

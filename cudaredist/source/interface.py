@@ -1,0 +1,110 @@
+"""What every source offers, and the values it answers with."""
+
+import re
+import threading
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from cudaredist.primitives import Version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How hard and how long to try; the same for every source of a run."""
+
+    timeout: float = 30.0
+    """Seconds one attempt at a listing or a manifest may take altogether."""
+
+    retries: int = 3
+    """Further attempts after a failure that may pass."""
+
+    longest_wait: float = 120.0
+    """Seconds that all pauses between the attempts at one file may add up to."""
+
+    allow_http: bool = False
+    """Whether plain http may go to machines other than this one."""
+
+    offline: bool = False
+    """Whether sources that need the network are refused."""
+
+    stop: threading.Event = field(default_factory=threading.Event)
+    """Set to end waiting and reading soon, in every thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The manifests that one source has in one or more folders of a redistributable."""
+
+    source: str
+    """The source that answered, fit for messages."""
+    folders: dict[Version, str]
+    """For each label the folder under the source's root in which its manifest lies."""
+    sources: dict[Version, str]
+    """For each label the source that lists it."""
+    is_complete: bool
+    """Whether every source was heard about the labels wanted, so that a missing one is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A file's bytes, or word that the bytes held are still the ones served."""
+
+    source: str
+    """The source that answered, fit for messages."""
+    data: bytes | None
+    """The bytes; None where those that came with the ETag sent are still served."""
+    etag: str | None = None
+    """What the server gave to ask later whether it still serves exactly these bytes."""
+
+
+class Progress(Protocol):
+    """Told how far a run is; the console shows it, tests count it, the default does nothing."""
+
+    def expect(self, items: int) -> None:
+        """Learn that so many more items are to be done."""
+
+    def done(self, item: str, size: int) -> None:
+        """Learn that an item is done, and how many bytes it brought."""
+
+
+class Source(Protocol):
+    """One place that manifests come from."""
+
+    @property
+    def name(self) -> str:
+        """The address or folder, without credentials."""
+
+    def labels(self, folder: str) -> tuple[Version, ...]:
+        """Return the labels of the manifests in a folder under the root.
+
+        Raises `NotAtSourceError` where there is no such folder, `EmptyIndexError` where a listing
+        is there but names no manifest, and other `SourceError`s.
+        """
+
+    def read(self, path: str, limit: int, etag: str | None = None) -> Delivery:
+        """Return the bytes of a file under the root, or word that `etag` still stands for it.
+
+        Raises `TooLargeError` beyond `limit` bytes, and `SourceError`.
+        """
+
+    def place_of(self, path: str) -> str:
+        """Return the address or path of a file under the root, without credentials."""
+
+    def close(self) -> None:
+        """Give back connections."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoProgress:
+    """Progress that goes nowhere."""
+
+    def expect(self, items: int) -> None:
+        """Ignore it."""
+
+    def done(self, item: str, size: int) -> None:
+        """Ignore it."""
+
+
+def redacted(location: str) -> str:
+    """Return an address, however malformed, without user name and password."""
+    return re.sub(r"^(\s*[A-Za-z][A-Za-z0-9+.-]*:/*).*@", r"\1", location, flags=re.DOTALL)

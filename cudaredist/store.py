@@ -1,0 +1,333 @@
+"""The data folder and the cache: the only module that knows where things lie in them.
+
+Every file is written to a temporary name in its folder, flushed to disk and renamed, so that a
+reader, or a run after a crash, sees the old bytes or the new ones and nothing between. A file whose
+bytes would not change is not touched. Nothing here decides what to write.
+"""
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import secrets
+import stat
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import BinaryIO
+
+from cudaredist.errors import CudaRedistError, InvalidFileError, ReadError, UsageError, WriteError
+from cudaredist.jsontext import canonical_json
+from cudaredist.primitives import Version, label_of_manifest_name, manifest_name, parse_label
+from cudaredist.schema import FILE_KINDS, OWN_FILE_LIMIT, Lock, LockEntry, read_own_file
+
+_log = logging.getLogger(__name__)
+
+_TEMPORARY = ".tmp"
+_LINES_KEPT = 100
+_FEATURE_NAMES = ("feature_", "redistrib_features_")
+
+
+def write_file(path: Path, data: bytes, *, durable: bool = True) -> bool:
+    """Put bytes in a file as one step; return whether anything had to be written.
+
+    The folder is made where it is missing. Raises `WriteError`. With `durable` the bytes are on the
+    disk before the name is, which is what makes a power failure harmless; caches do without.
+    """
+    try:
+        if path.read_bytes() == data:
+            return False
+    except OSError:
+        pass
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}{_TEMPORARY}")
+    try:
+        try:
+            with _created(temporary) as file:
+                file.write(data)
+                if durable:
+                    file.flush()
+                    os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise WriteError(path, error) from error
+    return True
+
+
+def sweep(folder: Path, beginning: str) -> None:
+    """Remove files that a killed run left under temporary names with this beginning."""
+    with contextlib.suppress(ReadError):
+        for name in _names(folder):
+            if name.startswith(beginning) and name.endswith(_TEMPORARY):
+                with contextlib.suppress(OSError):
+                    (folder / name).unlink()
+
+
+def _created(path: Path) -> BinaryIO:
+    try:
+        return path.open("xb")
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("xb")
+
+
+def read_file(path: Path) -> bytes | None:
+    """Return a file's bytes; None where there is no such file.
+
+    Raises `ReadError`, also for what is no regular file or larger than any file of ours may be.
+    """
+    try:
+        # Without O_NONBLOCK, opening a named pipe would wait for its other end for ever.
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(handle, "rb") as file:
+            about = os.fstat(handle)
+            if not stat.S_ISREG(about.st_mode):
+                raise ReadError(path, OSError("not a regular file"))
+            if about.st_size > OWN_FILE_LIMIT:
+                raise ReadError(path, OSError(f"larger than {OWN_FILE_LIMIT:,} bytes"))
+            return file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ReadError(path, error) from error
+
+
+class ManifestFolder:
+    """One folder of manifests, `redistrib_<label>.json` each."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def place(self, label: Version) -> Path:
+        """Return where the manifest of that label lies or would lie."""
+        return self.path / manifest_name(label)
+
+    def labels(self) -> tuple[Version, ...]:
+        """Return the labels held, in ascending order."""
+        return tuple(sorted(filter(None, map(label_of_manifest_name, _names(self.path)))))
+
+    def is_there(self) -> bool:
+        """Say whether the folder exists, readable or not."""
+        return self.path.exists()
+
+    def read(self, label: Version) -> bytes | None:
+        """Return a manifest's bytes; None where it is not held."""
+        return read_file(self.place(label))
+
+    def write(self, label: Version, data: bytes) -> bool:
+        """Put a manifest's bytes as published; return whether that changed anything."""
+        return write_file(self.place(label), data)
+
+    def sweep(self) -> None:
+        """Remove what a killed run left under temporary names."""
+        sweep(self.path, ".redistrib_")
+
+
+class Store:
+    """A data folder: `manifests/`, `features/`, and the tables beside them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @property
+    def lock_path(self) -> Path:
+        """Where the record of fetched manifests lies."""
+        return self.root / "manifests" / "lock.json"
+
+    def redists(self) -> tuple[str, ...]:
+        """Return the names under which the folder holds manifests, sorted."""
+        return self._held_below("manifests", lambda name: self.manifests(name).labels())
+
+    def sweep(self) -> None:
+        """Remove what a killed run left of the lock file."""
+        sweep(self.lock_path.parent, f".{self.lock_path.name}.")
+
+    def manifests(self, redist: str) -> ManifestFolder:
+        """Return the folder of one redistributable's manifests."""
+        return ManifestFolder(self.root / "manifests" / redist)
+
+    def lock(self) -> Lock:
+        """Return the record of fetched manifests, empty where there is none yet.
+
+        Raises `InvalidFileError` where the file is broken.
+        """
+        data = read_file(self.lock_path)
+        if data is None:
+            return Lock(schema_version=1, redists={})
+        lock = read_own_file(data, FILE_KINDS["lock"])
+        if not isinstance(lock, Lock):
+            raise TypeError
+        return lock
+
+    def write_lock(self, entries: dict[str, dict[str, LockEntry]]) -> bool:
+        """Put the record of fetched manifests; return whether that changed anything."""
+        lock = Lock(
+            schema_version=1, redists={name: labels for name, labels in entries.items() if labels}
+        )
+        return write_file(self.lock_path, canonical_json(lock.model_dump(mode="json")))
+
+    def feature_labels(self, redist: str) -> tuple[Version, ...]:
+        """Return the labels for which a feature file is held, in ascending order."""
+        labels = set()
+        for name in _names(self.root / "features" / redist):
+            for prefix in _FEATURE_NAMES:
+                if name.startswith(prefix) and name.endswith(".json"):
+                    with contextlib.suppress(ValueError):
+                        labels.add(parse_label(name.removeprefix(prefix).removesuffix(".json")))
+        return tuple(sorted(labels))
+
+    def feature_redists(self) -> tuple[str, ...]:
+        """Return the names under which the folder holds feature files, sorted."""
+        return self._held_below("features", self.feature_labels)
+
+    def _held_below(self, part: str, labels: Callable[[str], Sequence[Version]]) -> tuple[str, ...]:
+        """Return the names in a part of the folder that hold anything, or may, being unreadable.
+
+        `wheels` is no redistributable: the wheel channel lies there.
+        """
+
+        def may_hold(name: str) -> bool:
+            try:
+                return name != "wheels" and bool(labels(name))
+            except ReadError:
+                return True
+
+        return tuple(filter(may_hold, sorted(_names(self.root / part))))
+
+    def feature_path(self, redist: str, label: Version) -> Path:
+        """Return where the feature file lies or would lie; the peer's file name is read too."""
+        folder = self.root / "features" / redist
+        usual, other = (folder / f"{prefix}{label}.json" for prefix in _FEATURE_NAMES)
+        return other if other.exists() and not usual.exists() else usual
+
+    def table_path(self, name: str) -> Path:
+        """Return where a table, `nvcc_compat` or `gpus`, lies or would lie."""
+        return self.root / f"{name}.json"
+
+    def relative(self, path: Path) -> str:
+        """Return a file's path below the data folder, with slashes."""
+        return path.relative_to(self.root).as_posix()
+
+
+class Cache:
+    """What makes later runs cheaper and can be deleted at any time."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._warned = threading.Event()
+
+    def etag(self, place: str, sha256: str) -> str | None:
+        """Return the ETag that a place gave for exactly these bytes."""
+        try:
+            entry = json.loads(self._etag_path(place).read_bytes())
+            if entry["sha256"] == sha256 and isinstance(entry["etag"], str):
+                return entry["etag"]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            pass
+        return None
+
+    def remember(self, place: str, sha256: str, etag: str) -> None:
+        """Keep what a place gave for these bytes; a cache that cannot be written is no error."""
+        entry = {"sha256": sha256, "etag": etag}
+        try:
+            write_file(self._etag_path(place), canonical_json(entry), durable=False)
+        except WriteError as error:
+            if not self._warned.is_set():
+                self._warned.set()
+                _log.warning("going on without a cache: %s", error)
+
+    def _etag_path(self, place: str) -> Path:
+        # Addresses have characters that file names may not have; their hash has none.
+        name = hashlib.sha256(place.encode()).hexdigest()
+        return self._root / "http" / name[:2] / f"{name}.json"
+
+
+@contextlib.contextmanager
+def writing(root: Path) -> Iterator[None]:
+    """Keep other runs from writing to the same folder meanwhile; the folder is made if missing.
+
+    The folder itself is locked, which leaves no file behind. Where that cannot be done (Windows,
+    some network file systems) the run goes on without. Raises `WriteError`.
+    """
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WriteError(root, error) from error
+    with contextlib.ExitStack() as stack:
+        try:
+            import fcntl  # noqa: PLC0415 - not on Windows
+
+            handle = os.open(root, os.O_RDONLY)
+            stack.callback(os.close, handle)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                _log.warning("waiting for another run that writes to %s", root)
+                fcntl.flock(handle, fcntl.LOCK_EX)
+        except (ImportError, OSError) as error:
+            _log.warning("going on without a lock on %s: %s", root, error)
+        yield
+
+
+def shipped_data() -> Path:
+    """Return the data folder that is shipped with the package, or the checkout's own."""
+    package = Path(str(resources.files("cudaredist")))
+    shipped = package / "data"
+    return shipped if shipped.is_dir() else package.parent / "data"
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # such as a name that is too long
+        return False
+
+
+def data_folder(given: Path | None, *, writing: bool) -> Path:
+    """Return the data folder to use: the one given, else `./data`, else (to read) the shipped one.
+
+    To write, `./data` is also taken where it is empty or not there. Raises `UsageError` where a
+    folder given to be read does not exist, or `./data` is something else.
+    """
+    default = Path("data")
+    if given is not None:
+        if not writing and not _is_folder(given):
+            raise UsageError(f"{given}: no such folder", hint="name the data folder in --data-dir")
+        return given
+    if _is_folder(default / "manifests"):
+        return default
+    if not writing:
+        return shipped_data()
+    # An empty one may be the start of another run's.
+    if default.exists() and (not default.is_dir() or _names(default)):
+        raise UsageError(
+            "./data is no data folder (it has no manifests/)",
+            hint="name one in --data-dir, or make ./data/manifests",
+        )
+    return default
+
+
+def problems_of(error: CudaRedistError) -> tuple[str, ...]:
+    """Return the single problems of an error, or its message as the only one."""
+    if isinstance(error, InvalidFileError):
+        return first_of([str(problem) for problem in error.problems])
+    return (error.message,)
+
+
+def first_of(lines: Sequence[str]) -> tuple[str, ...]:
+    """Return at most a hundred lines, and how many there are beyond."""
+    more = len(lines) - _LINES_KEPT
+    return tuple(lines) if more <= 0 else (*lines[:_LINES_KEPT], f"and {more} more")
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return [entry.name for entry in folder.iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise ReadError(folder, error) from error

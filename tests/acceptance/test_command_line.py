@@ -1,0 +1,355 @@
+"""The tool as a whole: help, streams, colours, exit codes, and a README that tells the truth."""
+
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY, SAMPLE, Run
+from support import server as faults
+from support.manifests import manifest
+from support.server import FaultServer
+
+from cudaredist import errors
+
+COMMANDS = ("download-manifests", "check", "schema", "validate")
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+def test_without_arguments_it_helps(run: Run) -> None:
+    assert all(command in run().output for command in COMMANDS)
+
+
+def test_help_lists_exactly_these_commands_and_the_exit_codes(run: Run) -> None:
+    output = run("--help").stdout
+    assert set(re.findall(r"│ ([a-z]+(?:-[a-z]+)?) {2,}", output)) == set(COMMANDS)
+    assert "130 interrupted" in " ".join(output.split())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_commands_help_has_an_example(run: Run, command: str) -> None:
+    output = run(command, "--help").stdout
+    assert f"cudaredist {command}" in output
+    assert "--json" in output
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_has_a_sentence(run: Run, command: str) -> None:
+    from typer.main import get_command  # noqa: PLC0415 - only this test looks inside
+
+    from cudaredist.cli import app  # noqa: PLC0415
+
+    run()
+    for parameter in get_command(app).commands[command].params:  # type: ignore[attr-defined]
+        assert (parameter.help or "").endswith("."), parameter.name
+
+
+def test_typo_in_a_command(run: Run) -> None:
+    result = run("chekc")
+    assert result.exit_code == 2
+    assert "check" in result.stderr
+
+
+def test_version_of_the_process_and_of_the_parser_agree(run: Run, start: Start) -> None:
+    process = start("--version")
+    stdout, _ = process.communicate(timeout=20)
+    assert stdout == run("--version").stdout
+    assert re.fullmatch(r"cudaredist \d+\.\d+\.\d+\n", stdout)
+
+
+def test_a_process_prints_json_and_nothing_else_on_stdout(start: Start) -> None:
+    process = start("download-manifests", "--base-url", SAMPLE, "--json", "-vv")
+    stdout, stderr = process.communicate(timeout=30)
+    assert json.loads(stdout)["exit_code"] == process.returncode == 0
+    assert "\x1b" not in stdout + stderr
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m cudaredist schema features | head -c 1"
+    result = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.returncode, result.stdout, result.stderr) == (0, "{", "")
+
+
+@pytest.mark.parametrize("arguments", ["schema lock", "--version"])
+@pytest.mark.parametrize("where", ["> /dev/full", ">&-"])
+def test_a_result_that_cannot_be_written_exits_3(
+    tmp_path: Path, arguments: str, where: str
+) -> None:
+    result = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m cudaredist {arguments} {where}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 3
+    assert "cannot write standard output" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_stream_that_cannot_show_a_character(tmp_path: Path) -> None:
+    broken = tmp_path / "redistrib_1.2.json"
+    broken.write_text('{"' + "x" * 100 + '": {"version": "1"}}')
+    result = subprocess.run(
+        [sys.executable, "-m", "cudaredist", "validate", broken],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.returncode, result.stderr) == (5, "")
+    assert "\\u2026" in result.stdout
+
+
+def test_a_bug_exits_70_with_a_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("cudaredist.pipeline.validate_files", fail)
+    result = run("validate", "x.json")
+    assert result.exit_code == 70
+    assert "this is a bug" in result.stderr
+
+
+def test_every_error_has_a_code_of_the_table_and_stands_in_the_tree() -> None:
+    found = [errors.CudaRedistError]
+    for kind in found:
+        found += kind.__subclasses__()
+    for kind in found[1:]:
+        assert kind.exit_code in {2, 3, 4, 5}
+        assert kind.__name__ in str(errors.__doc__)
+
+
+@pytest.mark.parametrize(
+    ("codes", "worst"),
+    [([], 0), ([0, 1], 1), ([1, 3], 3), ([3, 5], 5), ([5, 4], 4), ([1, 3, 4, 5, 0], 4)],
+)
+def test_the_worst_exit_code_wins(codes: list[int], worst: int) -> None:
+    assert errors.worst_exit_code(codes) == worst
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody who may not write")
+def test_a_read_only_data_folder(tmp_path: Path) -> None:
+    for folder in (tmp_path, *tmp_path.parents):
+        if Path(tempfile.gettempdir()) in folder.parents:
+            folder.chmod(0o755)
+    # Everything is imported before the change of user, who may not reach the interpreter's files.
+    program = (
+        "import os, sys\n"
+        "import cudaredist.cli, cudaredist.render, cudaredist.pipeline, cudaredist.store\n"
+        "os.setuid(65534)\n"
+        "cudaredist.cli.app()\n"
+    )
+    arguments = ["download-manifests", "--base-url", "source", "--redist", "cuda"]
+    shutil.copytree(SAMPLE, tmp_path / "source")
+    result = subprocess.run(
+        [sys.executable, "-c", program, *arguments, "--cache-dir", tmp_path / "cache"],
+        cwd=tmp_path,
+        env={name: value for name, value in os.environ.items() if "COVERAGE" not in name},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 3, result.stderr
+    assert "cannot write" in result.stderr
+    assert "Permission denied" in result.stderr
+    assert "--data-dir" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_data_folder_that_cannot_be_made(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    result = run(
+        "download-manifests", "--base-url", SAMPLE, "--data-dir", tmp_path / "file" / "data"
+    )
+    assert result.exit_code == 3
+    assert "cannot write" in result.stderr
+
+
+def test_an_unreadable_place_for_the_manifest(run: Run) -> None:
+    Path("data/manifests/cuda/redistrib_13.0.2.json").mkdir(parents=True)
+    result = run("download-manifests", "--base-url", SAMPLE, "--redist", "cuda")
+    assert result.exit_code == 3
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("color", "environment", "is_coloured"),
+    [
+        pytest.param("auto", {}, False, id="no terminal"),
+        pytest.param("always", {}, True, id="always"),
+        pytest.param("always", {"NO_COLOR": "1"}, True, id="asked for beats NO_COLOR"),
+        pytest.param("never", {}, False, id="never"),
+    ],
+)
+def test_colour(
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    color: str,
+    environment: dict[str, str],
+    is_coloured: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    result = run("download-manifests", "--base-url", "nowhere", "--color", color)
+    assert ("\x1b[31merror:" in result.stderr) == is_coloured
+
+
+def test_foreign_text_cannot_steer_the_terminal(run: Run, server: FaultServer) -> None:
+    odd = manifest(packages=("cuda_cudart",)).replace(b'"license_path"', b'"\\u009b31m": 1, "x"')
+    server.add_manifests("cuda", {"12.9.1": odd})
+    result = run("download-manifests", "--base-url", server.url)
+    assert result.exit_code == 5
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", result.stdout + result.stderr)
+
+
+def on_a_terminal(arguments: list[str], folder: Path, **environment: str) -> str:
+    """Run the tool with a terminal as its stderr; return what was written there."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cudaredist", *arguments],
+        cwd=folder,
+        stderr=slave,
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "TERM": "xterm", **environment},
+    )
+    os.close(slave)
+    written = b""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        ready, _, _ = select.select([master], [], [], 0.2)
+        if ready:
+            try:
+                written += os.read(master, 65536)
+            except OSError:  # the other end is closed
+                break
+        elif process.poll() is not None:
+            break
+    assert process.wait(10) is not None
+    os.close(master)
+    return written.decode("utf-8", "replace")
+
+
+@pytest.fixture
+def slow_server(server: FaultServer) -> FaultServer:
+    """A server that makes a run take more than a second."""
+    server.add_manifests("cuda", {f"12.9.{n}": manifest(f"12.9.{n}") for n in range(12)})
+    server.delay = 0.2
+    return server
+
+
+def test_progress_shows_on_a_terminal_and_goes_away(
+    slow_server: FaultServer, tmp_path: Path
+) -> None:
+    arguments = ["download-manifests", "--base-url", slow_server.url, "--version", "all", "-j1"]
+    written = on_a_terminal(arguments, tmp_path)
+    assert "manifests" in written
+    assert "MB" in written
+    assert written.rstrip().endswith(("\x1b[2K", "\x1b[?25h")) or "\x1b[2K" in written
+
+
+def test_quiet_shows_no_progress(slow_server: FaultServer, tmp_path: Path) -> None:
+    arguments = [
+        "download-manifests",
+        "--base-url",
+        slow_server.url,
+        "--version",
+        "all",
+        "-j1",
+        "-q",
+    ]
+    assert on_a_terminal(arguments, tmp_path) == ""
+
+
+def test_colour_on_a_terminal_unless_no_color(tmp_path: Path) -> None:
+    arguments = ["download-manifests", "--base-url", "nowhere"]
+    assert "\x1b[31merror:" in on_a_terminal(arguments, tmp_path)
+    assert "\x1b[31merror:" not in on_a_terminal(arguments, tmp_path, NO_COLOR="1")
+
+
+def test_json_reports_keep_failures_as_data(run: Run, server: FaultServer) -> None:
+    server.add_manifests("cuda", {"12.9.1": manifest()})
+    server.misbehave("/compute/cuda/redist/redistrib_12.9.1.json", faults.status(403))
+    document = json.loads(run("download-manifests", "--base-url", server.url, "--json").stdout)
+    (outcome,) = document["manifests"]
+    assert outcome["status"] == "failed"
+    assert outcome["error"]["kind"] == "source"
+    assert outcome["error"]["exit_code"] == document["exit_code"] == 3
+
+
+# -- documentation
+
+
+def test_readme_names_every_command_and_exit_code() -> None:
+    readme = (REPOSITORY / "README.md").read_text()
+    for command in COMMANDS:
+        assert f"cudaredist {command}" in readme
+    table = dict(re.findall(r"^\| (\d+) \| (.+?) \|$", readme, re.MULTILINE))
+    assert set(map(int, table)) == {0, 1, 2, 3, 4, 5, 70, 130}
+
+
+def test_readme_shows_what_download_manifests_really_prints(run: Run) -> None:
+    readme = (REPOSITORY / "README.md").read_text()
+    call, shown = re.findall(
+        r"```console\n\$ cudaredist (download-manifests .*?)\n(.*?)```", readme, re.DOTALL
+    )[0]
+    Path("examples").symlink_to(REPOSITORY / "examples")
+    assert run(*call.split()).stdout == shown
+
+
+def test_readme_shows_what_check_really_prints(run: Run) -> None:
+    data = ["--base-url", SAMPLE]
+    run("download-manifests", *data, "--redist", "cuda", "--max-version", "12.9.0")
+    run("download-manifests", *data, "--redist", "cudnn", "--version", "8.9.5")
+    printed = run("check", *data).stdout
+    readme = (REPOSITORY / "README.md").read_text()
+    (shown,) = re.findall(r"```console\n\$ cudaredist check\n(.*?)\n\.\.\.\n```", readme, re.DOTALL)
+    for part in shown.split("\n\n"):
+        assert part in printed
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/ci.md", "docs/manifests.md"])
+def test_documentation_uses_options_that_exist(run: Run, page: str) -> None:
+    known = " ".join(run(command, "--help").stdout for command in COMMANDS) + run("--help").stdout
+    foreign = {"--persist-credentials"}
+    for option in set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", (REPOSITORY / page).read_text())):
+        assert option in known or option in foreign, option
+
+
+def test_documentation_links_lead_somewhere() -> None:
+    pages = [
+        REPOSITORY / "README.md",
+        REPOSITORY / "CONTRIBUTING.md",
+        *REPOSITORY.glob("docs/*.md"),
+    ]
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_shells_complete_the_names_of_redistributables(tmp_path: Path) -> None:
+    words = {"COMP_WORDS": "cudaredist check --redist cud", "COMP_CWORD": "3"}
+    result = subprocess.run(
+        [sys.executable, "-c", "from cudaredist.cli import app; app(prog_name='cudaredist')"],
+        cwd=tmp_path,
+        env={**os.environ, **words, "_CUDAREDIST_COMPLETE": "complete_bash"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.stdout.split() == ["cuda", "cudnn", "cudss"]

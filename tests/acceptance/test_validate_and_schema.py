@@ -1,0 +1,166 @@
+"""validate and schema: which file is what, what is wrong with it, and what it should look like."""
+
+import json
+import os
+from pathlib import Path
+
+import jsonschema
+import pytest
+from conftest import SAMPLE, Run
+from support.manifests import manifest
+
+from cudaredist.jsontext import canonical_json
+from cudaredist.schema import FILE_KINDS, made_schema, shipped_schema
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+LOCK = {"schema_version": 1, "redists": {"cuda": {"12.9.1": {"sha256": "a" * 64, "size": 5}}}}
+
+
+def write(name: str, data: bytes) -> Path:
+    path = Path(name)
+    path.write_bytes(data)
+    return path
+
+
+def test_knows_manifests_from_our_own_files(run: Run) -> None:
+    own = write("anything.json", canonical_json(LOCK))
+    manifest = SAMPLE / "compute/cuda/redist/redistrib_12.9.1.json"
+    result = run("validate", own, manifest, "--json")
+    assert result.exit_code == 0
+    verdicts = json.loads(result.stdout)["files"]
+    assert [(v["kind"], v["valid"]) for v in verdicts] == [("lock", True), ("manifest", True)]
+
+
+def test_says_what_a_manifest_holds(run: Run) -> None:
+    result = run("validate", FIXTURES / "manifests" / "mixed_flat_and_nested_in_one_platform.json")
+    assert "valid manifest, mixed, label 9.27.0: 1 packages, 3 archives" in result.stdout
+
+
+def test_every_problem_is_shown_with_its_path(run: Run) -> None:
+    result = run("validate", FIXTURES / "broken" / "many_problems.json")
+    assert result.exit_code == 5
+    assert "cuda_nvcc.linux-x86_64.sha256: expected 64 hex digits, got 63" in result.stdout
+    assert "cuda_nvcc.linux-sbsa.size: expected a positive number" in result.stdout
+
+
+def test_one_bad_file_does_not_hide_the_others(run: Run) -> None:
+    good = write("good.json", canonical_json(LOCK))
+    result = run("validate", "missing.json", FIXTURES / "broken" / "html.json", good)
+    assert result.exit_code == 5
+    assert "missing.json: no such file" in result.stdout
+    assert "good.json: valid lock file" in result.stdout
+
+
+def test_a_missing_file_is_incomplete(run: Run) -> None:
+    assert run("validate", "missing.json").exit_code == 3
+
+
+def test_a_folder_is_no_file(run: Run) -> None:
+    assert run("validate", ".").exit_code == 3
+
+
+def test_warnings_pass_and_strict_refuses_them(run: Run) -> None:
+    path = FIXTURES / "manifests" / "unknown_platform.json"
+    result = run("validate", path)
+    assert (result.exit_code, "warning: cuda_nvcc.linux-riscv64" in result.stdout) == (0, True)
+    assert run("validate", path, "--strict").exit_code == 5
+
+
+def test_the_folders_name_tells_the_product(run: Run) -> None:
+    Path("cudnn").mkdir()
+    data = (FIXTURES / "manifests" / "flat.json").read_bytes()
+    path = write("cudnn/redistrib_12.9.1.json", data)
+    assert "names the product 'cuda', expected cudnn" in run("validate", path).stdout
+
+
+@pytest.mark.parametrize(
+    ("document", "says"),
+    [
+        pytest.param({**LOCK, "more": 1}, "'more' was unexpected", id="unknown key"),
+        pytest.param({"schema_version": 2, "redists": {}}, "schema_version", id="version"),
+        pytest.param(
+            {"schema_version": 1, "redists": {"cuda": {"12.9.1": {"sha256": "a", "size": 5}}}},
+            "redists.cuda.12.9.1.sha256",
+            id="short hash",
+        ),
+        pytest.param(
+            {"schema_version": 1, "redists": {"cuda": {"latest": {"sha256": "a" * 64, "size": 5}}}},
+            "'latest'",
+            id="no label",
+        ),
+        pytest.param({"schema_version": 1, "what": {}}, "of no kind known", id="unknown kind"),
+    ],
+)
+def test_our_own_files_are_held_to_their_schema(run: Run, document: object, says: str) -> None:
+    result = run("validate", write("x.json", canonical_json(document)))
+    assert result.exit_code == 5
+    assert says in result.stdout
+
+
+def test_a_valid_file_in_another_form_is_a_finding(run: Run) -> None:
+    result = run("validate", write("lock.json", json.dumps(LOCK).encode()))
+    assert result.exit_code == 1
+    assert "not in canonical form" in result.stdout
+
+
+def test_what_is_no_file_is_not_waited_for(run: Run) -> None:
+    os.mkfifo("pipe")
+    result = run("validate", "pipe", "/dev/zero")
+    assert result.exit_code == 3
+    assert result.stdout.count("not a regular file") == 2
+
+
+def test_a_file_nested_too_deep(run: Run) -> None:
+    deep = b'{"schema_version": 1, "redists": ' + b"[" * 900 + b"]" * 900 + b"}"
+    assert run("validate", write("x.json", deep)).exit_code == 5
+
+
+def test_a_label_that_no_command_could_read_is_refused(run: Run) -> None:
+    entry = {"sha256": "a" * 64, "size": 5}
+    odd = {"schema_version": 1, "redists": {"cuda": {"1." + "0" * 100: entry}}}
+    assert run("validate", write("x.json", canonical_json(odd))).exit_code == 5
+
+
+def test_a_flood_of_warnings_is_cut(run: Run) -> None:
+    document = json.loads(manifest()) | {f"key_{n}": n for n in range(5000)}
+    result = run("validate", write("redistrib_12.9.1.json", json.dumps(document).encode()))
+    assert result.exit_code == 0
+    assert len(result.stdout.splitlines()) < 110
+    assert "warning: and 4900 more" in result.stdout
+
+
+def test_a_flood_of_problems_is_cut(run: Run) -> None:
+    many = json.dumps({f"p{n}": {} for n in range(5000)}).encode()
+    result = run("validate", write("redistrib_1.2.json", many))
+    assert len(result.stdout.splitlines()) < 110
+    assert "and 4900 more" in result.stdout
+
+
+# -- schema
+
+
+def test_lists_the_kinds(run: Run) -> None:
+    result = run("schema")
+    assert [line.split()[0] for line in result.stdout.splitlines()] == sorted(FILE_KINDS)
+    listed = json.loads(run("schema", "--json").stdout)["schemas"]
+    assert [kind["name"] for kind in listed] == sorted(FILE_KINDS)
+
+
+@pytest.mark.parametrize("name", FILE_KINDS)
+def test_prints_a_schema_that_is_one(run: Run, name: str) -> None:
+    result = run("schema", name)
+    assert result.exit_code == 0
+    jsonschema.Draft202012Validator.check_schema(json.loads(result.stdout))
+
+
+@pytest.mark.parametrize("name", FILE_KINDS)
+def test_shipped_schemas_are_the_models_own(name: str) -> None:
+    assert shipped_schema(name).encode() == canonical_json(made_schema(FILE_KINDS[name])), (
+        "run `make schemas`"
+    )
+
+
+def test_suggests_on_a_typo(run: Run) -> None:
+    result = run("schema", "locks")
+    assert result.exit_code == 2
+    assert "did you mean lock?" in result.stderr

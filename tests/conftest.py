@@ -1,0 +1,115 @@
+"""Fixtures and rules of all tests: a clean environment, no network but this machine."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+
+import pytest
+from support.golden import golden
+from support.server import FaultServer
+from typer.testing import CliRunner, Result
+
+__all__ = ["golden"]
+
+REPOSITORY = Path(__file__).parent.parent
+SHARED = REPOSITORY.parent / "shared"
+REAL_MANIFESTS = SHARED / "redist"
+SAMPLE = REPOSITORY / "examples" / "source"
+
+Run = Callable[..., Result]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--refresh-golden", action="store_true", help="rewrite tests/golden")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test on real input that is skipped although the input is there."""
+    report = yield
+    if report.skipped and item.get_closest_marker("real") and REAL_MANIFESTS.is_dir():
+        report.outcome = "failed"
+        report.longrepr = f"skipped although {REAL_MANIFESTS} is there: {report.longrepr}"
+    return report
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in list(os.environ):
+        if name.startswith(("CUDAREDIST_", "GITHUB_")) or name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    # typer forces colour where these are set, so that help differs between machines.
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("CUDAREDIST_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture(autouse=True)
+def _no_network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.node.get_closest_marker("network"):
+        return
+    connect = socket.socket.connect
+
+    def connect_here(self: socket.socket, address: object) -> None:
+        host = address[0] if isinstance(address, tuple) else ""
+        assert host in {"127.0.0.1", "::1", ""}, f"a test reached for {address}"
+        connect(self, address)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket.socket, "connect", connect_here)
+
+
+@pytest.fixture
+def server() -> Iterator[FaultServer]:
+    """A server on loopback that can misbehave."""
+    with FaultServer() as running:
+        yield running
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run the command line in this process, from an empty folder."""
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+
+    def invoke(*arguments: object) -> Result:
+        from cudaredist.cli import app  # noqa: PLC0415 - after the environment is clean
+
+        return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+    return invoke
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
+    """Start the command line as a process of its own."""
+    running: list[subprocess.Popen[str]] = []
+
+    def popen(*arguments: object) -> "subprocess.Popen[str]":
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cudaredist", *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+        )
+        running.append(process)
+        return process
+
+    yield popen
+    for process in running:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def real_manifests() -> Path:
+    """NVIDIA's real manifests, laid out as on its server."""
+    if not REAL_MANIFESTS.is_dir():
+        pytest.skip(f"NVIDIA's manifests are not at {REAL_MANIFESTS}")
+    return REAL_MANIFESTS

@@ -1,0 +1,154 @@
+"""NVIDIA's real manifests, read and compared with an independent reading of the JSON."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import REAL_MANIFESTS, Run
+from support.server import FaultServer
+
+from cudaredist.manifests import read_manifest
+from cudaredist.primitives import label_of_manifest_name
+from cudaredist.redists import REDISTS
+
+pytestmark = pytest.mark.real
+
+FILES = sorted(REAL_MANIFESTS.rglob("redistrib_*.json"))
+
+
+def listed() -> list[object]:
+    if not FILES:
+        return [pytest.param(None, marks=pytest.mark.skip(f"nothing at {REAL_MANIFESTS}"))]
+    return [pytest.param(path, id=path.relative_to(REAL_MANIFESTS).as_posix()) for path in FILES]
+
+
+Row = tuple[str, str, str, str | None, str, str | None, str | None, int | None]
+
+
+def plainly_read(document: dict[str, dict[str, object]]) -> Iterator[Row]:
+    """Read a manifest in the simplest way that can be right, sharing nothing with the reader."""
+    for package, value in document.items():
+        if package.startswith("release_"):
+            continue
+        if "version" in value:
+            for platform, entry in value.items():
+                if isinstance(entry, dict):
+                    candidates = {None: entry, **entry}
+                    for variant, item in candidates.items():
+                        if isinstance(item, dict) and "relative_path" in item:
+                            size = int(item["size"]) if "size" in item else None
+                            yield (
+                                *(package, str(value["version"]), platform, variant),
+                                *(item["relative_path"], item["sha256"], item.get("md5"), size),
+                            )
+        else:
+            for version, platforms in value.items():
+                assert isinstance(platforms, dict)
+                for platform, path in platforms.items():
+                    if platform != "release_date":
+                        yield (package, version, platform, None, path, None, None, None)
+
+
+def test_the_corpus_is_whole() -> None:
+    if not FILES:
+        pytest.skip(f"nothing at {REAL_MANIFESTS}")
+    handwritten = [path for path in FILES if "handwritten" in path.parts]
+    assert (len(FILES) - len(handwritten), len(handwritten)) == (164, 18)
+
+
+@pytest.mark.parametrize("path", listed())
+def test_reads_the_same_as_an_independent_reading(path: Path) -> None:
+    data = path.read_bytes()
+    manifest = read_manifest(data, label=label_of_manifest_name(path.name))
+    document = json.loads(data)
+    rows = [
+        (a.package, str(a.version), a.platform, a.variant, a.relative_path, a.sha256, a.md5, a.size)
+        for a in manifest.archives
+    ]
+    expected = list(plainly_read(document))
+    assert sorted(rows, key=str) == sorted(expected, key=str)
+    assert [p.name for p in manifest.packages] == [k for k in document if k[:8] != "release_"]
+    assert (
+        {a.platform for a in manifest.archives}
+        == {row[2] for row in expected}
+        == manifest.platforms
+    )
+    declared = {name: v.get("cuda_variant") for name, v in document.items() if isinstance(v, dict)}
+    for package in manifest.packages:
+        assert package.variants == tuple(f"cuda{n}" for n in declared[package.name] or ())
+    assert manifest.warnings == ()
+    assert manifest.unknown == ()
+    assert str(manifest.label) == document.get(
+        "release_label", path.stem.removeprefix("redistrib_")
+    )
+    redist = REDISTS[path.parent.name if "handwritten" in path.parts else path.parts[-3]]
+    product = manifest.release_product
+    assert product is None or redist.accepts_product(product)
+
+
+def test_reading_costs_at_most_five_times_the_json_alone() -> None:
+    if not FILES:
+        pytest.skip(f"nothing at {REAL_MANIFESTS}")
+    program = Path(__file__).parents[2] / "benchmarks" / "read_manifests.py"
+    subprocess.run([sys.executable, program, REAL_MANIFESTS], check=True)
+
+
+def test_every_manifest_comes_over_http_byte_by_byte(
+    run: Run, server: FaultServer, real_manifests: Path
+) -> None:
+    server.add_folder(real_manifests)
+    result = run("download-manifests", "--base-url", server.url, "--version", "all", "--json")
+    report = json.loads(result.stdout)
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == "", "no warnings about NVIDIA's own files"
+    compute = [path for path in FILES if "compute" in path.parts]
+    assert len(report["manifests"]) == len(compute)
+    for path in compute:
+        held = Path("data/manifests") / path.parts[-3] / path.name
+        assert held.read_bytes() == path.read_bytes()
+
+
+def test_a_folder_source_has_tensorrt_too(run: Run, real_manifests: Path) -> None:
+    result = run("download-manifests", "--base-url", real_manifests, "--version", "all", "--json")
+    report = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert len(report["manifests"]) == len(FILES)
+    absent = {r["redist"] for r in report["redists"] if r["status"] == "absent"}
+    assert absent == {"nvidia-driver", "nvidia-hpc-benchmarks"}
+    held = Path("data/manifests/tensorrt/redistrib_8.6.1.json")
+    assert held.read_bytes() == (real_manifests / "handwritten/tensorrt" / held.name).read_bytes()
+
+
+def test_check_of_everything_finds_only_what_later_stages_lack(
+    run: Run, real_manifests: Path
+) -> None:
+    run("download-manifests", "--base-url", real_manifests, "--version", "all")
+    result = run("check", "--base-url", real_manifests, "--json")
+    report = json.loads(result.stdout)
+    assert result.exit_code == 1
+    kinds = {finding["kind"] for finding in report["findings"]}
+    assert kinds == {"no-features", "table-missing", "platform-lost"}
+    lost = {(f["redist"], f["label"]) for f in report["findings"] if f["kind"] == "platform-lost"}
+    assert ("cudnn", "8.9.7") in lost
+
+
+def test_the_manuals_call_on_the_real_manifests(
+    run: Run, server: FaultServer, real_manifests: Path
+) -> None:
+    server.add_folder(real_manifests)
+    result = run(
+        *("download-manifests", "--log-level", "DEBUG", "--version", "12.9.1"),
+        *(f"{server.url}/compute/cuda/redist", "./manifests"),
+    )
+    assert result.exit_code == 0
+    held = Path("manifests/redistrib_12.9.1.json")
+    published = real_manifests / "compute/cuda/redist" / held.name
+    assert held.read_bytes() == published.read_bytes()
+
+
+def test_every_real_file_validates(run: Run, real_manifests: Path) -> None:
+    files = sorted(real_manifests.rglob("redistrib_*.json"))
+    assert run("validate", "--strict", *files).exit_code == 0

@@ -1,0 +1,129 @@
+"""The process killed at random moments: what is on disk is always whole."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support import server as faults
+from support.manifests import manifest
+from support.server import FaultServer
+
+from cudaredist.primitives import sha256_of
+
+pytestmark = pytest.mark.slow
+
+KILLS = 50
+LABELS = [f"12.{minor}.{patch}" for minor in range(10) for patch in range(6)]
+PACKAGES = tuple(f"package_{n}" for n in range(20))
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+def assert_whole(data: Path, published: dict[str, bytes]) -> int:
+    """Assert that every file is complete; return how many manifests there are."""
+    held = 0
+    for path in data.rglob("*.json"):
+        if path.name == "lock.json":
+            recorded = json.loads(path.read_bytes())["redists"].get("cuda", {})
+            for label, entry in recorded.items():
+                assert entry["sha256"] == sha256_of(published[label])
+        else:
+            held += 1
+            label = path.stem.removeprefix("redistrib_")
+            assert path.read_bytes() == published[label], path
+    return held
+
+
+def test_kill_9_at_random_moments_leaves_no_broken_file(
+    server: FaultServer, start: Start, tmp_path: Path
+) -> None:
+    published = {label: manifest(label, packages=PACKAGES) for label in LABELS}
+    server.add_manifests("cuda", published)
+    server.delay = 0.03
+    moments = random.Random(20261120)
+    reached = set()
+    data = tmp_path / "data"
+    for number in range(KILLS):
+        process = start("download-manifests", "--base-url", server.url, "--version", "all", "-j", 4)
+        # The first of five starts anew; the window covers start-up, fetching and the last writes.
+        time.sleep(moments.uniform(0.15, 1.2))
+        process.send_signal(signal.SIGKILL)
+        process.wait(30)
+        reached.add(assert_whole(data, published))
+        if number % 5 == 4:
+            subprocess.run(["rm", "-rf", data], check=True)
+    assert len(reached) > 5, "the kills hit only the beginning or the end"
+    finished = start("download-manifests", "--base-url", server.url, "--version", "all")
+    assert finished.wait(60) == 0
+    assert assert_whole(data, published) == len(LABELS)
+    assert not list(data.rglob("*.tmp"))
+    assert sorted(json.loads((data / "manifests/lock.json").read_bytes())["redists"]["cuda"]) == (
+        sorted(LABELS)
+    )
+
+
+def test_ctrl_c_keeps_what_is_finished_and_exits_130(
+    server: FaultServer, start: Start, tmp_path: Path
+) -> None:
+    published = {label: manifest(label) for label in LABELS}
+    server.add_manifests("cuda", published)
+    slow = f"/compute/cuda/redist/redistrib_{LABELS[-1]}.json"
+    server.misbehave(slow, faults.silent)
+    process = start("download-manifests", "--base-url", server.url, "--version", "all")
+    deadline = time.monotonic() + 30
+    while len(list(tmp_path.glob("data/manifests/cuda/*.json"))) < len(LABELS) - 1:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    interrupted = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert time.monotonic() - interrupted < 3
+    assert "everything finished until then is kept" in stderr
+    assert "Traceback" not in stderr
+    recorded = json.loads((tmp_path / "data/manifests/lock.json").read_bytes())["redists"]["cuda"]
+    assert len(recorded) == len(LABELS) - 1
+
+
+@pytest.mark.parametrize("with_length", [True, False])
+def test_two_gigabytes_cost_little_memory_and_time(
+    server: FaultServer, tmp_path: Path, *, with_length: bool
+) -> None:
+    server.add_manifests("cuda", {"12.9.1": manifest()})
+    path = "/compute/cuda/redist/redistrib_12.9.1.json"
+    server.misbehave(path, faults.two_gigabytes(with_length=with_length))
+    assert peak_memory(tmp_path, server) < 200
+
+
+def test_a_gzip_bomb_costs_little_memory(server: FaultServer, tmp_path: Path) -> None:
+    server.add_manifests("cuda", {"12.9.1": manifest()})
+    server.misbehave("/compute/cuda/redist/redistrib_12.9.1.json", faults.gzip_bomb(4 << 30))
+    assert peak_memory(tmp_path, server) < 200
+
+
+def peak_memory(tmp_path: Path, server: FaultServer) -> float:
+    """Run a download that must end with exit 5; return its peak memory in MB."""
+    program = tmp_path / "measure.py"
+    program.write_text(
+        "import resource, subprocess, sys\n"
+        "code = subprocess.run([sys.executable, '-m', 'cudaredist', *sys.argv[1:]]).returncode\n"
+        "print(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)\n"
+    )
+    started = time.monotonic()
+    output = subprocess.run(
+        [sys.executable, program, "download-manifests", "--base-url", server.url, "-q"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert time.monotonic() - started < 30
+    code, megabytes = output.split()[-2:]
+    assert code == "5", output
+    return float(megabytes)

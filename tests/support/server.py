@@ -1,0 +1,263 @@
+"""An HTTP server on loopback that serves files and misbehaves where it is told to."""
+
+import contextlib
+import gzip
+import hashlib
+import io
+import os
+import socket
+import ssl
+import struct
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+Behaviour = Callable[["Handler", bytes], None]
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers from the server's files, or as the path's behaviour says."""
+
+    protocol_version = "HTTP/1.1"
+    server: "_Server"
+
+    def do_GET(self) -> None:
+        owner = self.server.owner
+        path = self.path.partition("?")[0]
+        with owner.mutex:
+            owner.requests[path] += 1
+            owner.headers.append((path, dict(self.headers.items())))
+            count = owner.requests[path]
+        time.sleep(owner.delay)
+        data = owner.files.get(path)
+        behaviour = owner.behaviours.get(path)
+        with contextlib.suppress(ConnectionError, TimeoutError):
+            if behaviour is not None and (
+                owner.times.get(path) is None or count <= owner.times[path]
+            ):
+                behaviour(self, data or b"")
+            elif data is None:
+                self.answer(404, b"not here")
+            else:
+                self.serve(data)
+
+    def serve(self, data: bytes) -> None:
+        """Answer well, with a validator, and 304 where the client has the same."""
+        etag = f'"{hashlib.sha256(data).hexdigest()[:16]}"'
+        if self.headers.get("If-None-Match") == etag:
+            self.answer(304, b"", ETag=etag)
+        else:
+            self.answer(200, data, ETag=etag)
+
+    def answer(self, status: int, data: bytes, **headers: str) -> None:
+        self.send_response(status)
+        headers.setdefault("Content_Length", str(len(data)))
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
+        """Say nothing."""
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+    owner: "FaultServer"
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that goes away is part of the tests."""
+
+
+class FaultServer:
+    """Files by path, misbehaviour by path, and a record of what was asked."""
+
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self.files: dict[str, bytes] = {}
+        self.behaviours: dict[str, Behaviour] = {}
+        self.times: dict[str, int] = {}
+        self.requests: Counter[str] = Counter()
+        self.headers: list[tuple[str, dict[str, str]]] = []
+        self.delay = 0.0
+        self.mutex = threading.Lock()
+        self._server = _Server(("127.0.0.1", 0), Handler)
+        self._server.owner = self
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
+        self._scheme = "http" if tls is None else "https"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
+
+    @property
+    def url(self) -> str:
+        return f"{self._scheme}://127.0.0.1:{self.port}"
+
+    def add_folder(self, root: Path) -> None:
+        """Serve every file below a folder, and its index.html for a folder itself."""
+        for path in root.rglob("*"):
+            if path.is_file():
+                place = "/" + path.relative_to(root).as_posix()
+                self.files[place] = path.read_bytes()
+                if path.name == "index.html":
+                    self.files[place.removesuffix("index.html")] = path.read_bytes()
+
+    def add_manifests(self, redist: str, manifests: dict[str, bytes]) -> None:
+        """Serve manifests by label, and a listing of them."""
+        folder = f"/compute/{redist}/redist/"
+        names = [f"redistrib_{label}.json" for label in manifests]
+        links = "".join(f"<a href='{name}'>{name}</a>\n" for name in names)
+        self.files[folder] = f"<pre>\n<a href='..'>..</a>\n{links}</pre>".encode()
+        for name, data in zip(names, manifests.values(), strict=True):
+            self.files[folder + name] = data
+
+    def misbehave(self, path: str, behaviour: Behaviour, times: int | None = None) -> None:
+        """Answer a path by a behaviour, the first `times` times, or always."""
+        self.behaviours[path] = behaviour
+        if times is not None:
+            self.times[path] = self.requests[path] + times
+
+    def count(self, ending: str) -> int:
+        """Return how often paths with this ending were asked for."""
+        return sum(n for path, n in self.requests.items() if path.endswith(ending))
+
+
+# -- behaviours
+
+
+def status(code: int, **headers: str) -> Behaviour:
+    return lambda handler, _: handler.answer(code, b"go away", **headers)
+
+
+def body(data: bytes, **headers: str) -> Behaviour:
+    return lambda handler, _: handler.answer(200, data, **headers)
+
+
+def reset_in_the_middle(handler: Handler, data: bytes) -> None:
+    """Promise all, send half, then break the connection hard."""
+    _promise(handler, len(data))
+    handler.wfile.write(data[: len(data) // 2])
+    handler.wfile.flush()
+    linger = struct.pack("ii", 1, 0)
+    handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    # Readers and writers of the handler keep a closed socket open, so its descriptor goes first.
+    os.close(handler.connection.detach())
+
+
+def truncated(handler: Handler, data: bytes) -> None:
+    """Promise all, send half, end politely."""
+    _promise(handler, len(data))
+    handler.wfile.write(data[: len(data) // 2])
+    handler.close_connection = True
+
+
+def truncated_with_matching_length(handler: Handler, data: bytes) -> None:
+    """Promise half and send half."""
+    half = data[: len(data) // 2]
+    handler.answer(200, half)
+
+
+def without_length(handler: Handler, data: bytes) -> None:
+    """Send all and end; only the end of the connection says that it was all."""
+    handler.send_response(200)
+    handler.send_header("Connection", "close")
+    handler.end_headers()
+    handler.wfile.write(data)
+    handler.close_connection = True
+
+
+def never_ending(handler: Handler, data: bytes) -> None:
+    """Promise a megabyte and send it a byte at a time, far below any time-out of a read."""
+    _promise(handler, 1 << 20)
+    for _ in range(1 << 20):
+        handler.wfile.write(b" ")
+        handler.wfile.flush()
+        time.sleep(0.02)
+
+
+def _drip(handler: Handler, beginning: bytes, piece: bytes) -> None:
+    handler.wfile.write(beginning)
+    for _ in range(3000):
+        handler.wfile.write(piece)
+        handler.wfile.flush()
+        time.sleep(0.02)
+
+
+def header_byte_by_byte(handler: Handler, data: bytes) -> None:
+    """Begin a header and never end it."""
+    _drip(handler, b"HTTP/1.1 200 OK\r\nX-Long: ", b"x")
+
+
+def early_hints_for_ever(handler: Handler, data: bytes) -> None:
+    """Announce an answer again and again, and never give it."""
+    _drip(handler, b"", b"HTTP/1.1 103 Early Hints\r\n\r\n")
+
+
+def chunk_extension_for_ever(handler: Handler, data: bytes) -> None:
+    """Begin a chunk and never say how it ends."""
+    _drip(handler, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;", b"a")
+
+
+def silent(handler: Handler, _: bytes) -> None:
+    """Take the request and say nothing for a long time."""
+    with contextlib.suppress(OSError):
+        handler.connection.settimeout(30)
+        handler.connection.recv(1)
+    handler.close_connection = True
+
+
+def two_gigabytes(*, with_length: bool) -> Behaviour:
+    def send(handler: Handler, data: bytes) -> None:
+        handler.send_response(200)
+        if with_length:
+            handler.send_header("Content-Length", str(2 << 30))
+        handler.send_header("Connection", "close")
+        handler.end_headers()
+        block = bytes(1 << 20)
+        for _ in range(2 << 10):
+            handler.wfile.write(block)
+        handler.close_connection = True
+
+    return send
+
+
+def gzip_bomb(size: int) -> Behaviour:
+    packed = io.BytesIO()
+    with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as file:
+        for _ in range(size >> 20):
+            file.write(bytes(1 << 20))
+    return body(packed.getvalue(), Content_Encoding="gzip")
+
+
+def gzipped(handler: Handler, data: bytes) -> None:
+    handler.answer(200, gzip.compress(data, mtime=0), Content_Encoding="gzip")
+
+
+def redirect(to: str) -> Behaviour:
+    return lambda handler, _: handler.answer(302, b"", Location=to)
+
+
+def _promise(handler: Handler, length: int) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(length))
+    handler.end_headers()

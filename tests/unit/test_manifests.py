@@ -1,0 +1,164 @@
+"""The reader of manifests: the shapes it takes, the quirks it keeps, the damage it refuses."""
+
+import json
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from support.golden import Golden
+
+from cudaredist.errors import InvalidFileError, Problem
+from cudaredist.manifests import MANIFEST_LIMIT, Archive, Manifest, read_manifest
+from cudaredist.primitives import Version, parse_label
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+QUIRKS = sorted((FIXTURES / "manifests").glob("*.json"))
+BROKEN = sorted((FIXTURES / "broken").glob("*.json"))
+
+
+def read(name: str, label: str | None = None) -> Manifest:
+    data = (FIXTURES / "manifests" / f"{name}.json").read_bytes()
+    return read_manifest(data, label=None if label is None else parse_label(label))
+
+
+def described(manifest: Manifest) -> str:
+    lines = [f"{manifest.shape}, label {manifest.label}, date {manifest.release_date}"]
+    for package in manifest.packages:
+        versions = ", ".join(map(str, package.versions))
+        lines.append(f"  {package.name} {versions} {' '.join(package.variants)}".rstrip())
+        lines += (
+            f"    {a.version} {a.platform} {a.variant or '-'} {a.size} {a.relative_path}"
+            for a in package.archives
+        )
+    lines += (f"  warning: {warning}" for warning in manifest.warnings)
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("path", QUIRKS, ids=lambda path: path.stem)
+def test_reads_every_quirk(path: Path, golden: Golden) -> None:
+    golden.check("manifests.txt", path.stem, described(read_manifest(path.read_bytes())))
+
+
+@pytest.mark.parametrize("path", BROKEN, ids=lambda path: path.stem)
+def test_refuses_every_way_to_be_broken(path: Path, golden: Golden) -> None:
+    with pytest.raises(InvalidFileError) as caught:
+        read_manifest(path.read_bytes())
+    golden.check("broken.txt", path.stem, "\n".join(map(str, caught.value.problems)))
+
+
+def test_there_are_at_least_thirty_ways_to_be_broken() -> None:
+    assert len(BROKEN) >= 30
+
+
+def test_early_archives_have_no_hash_and_none_is_guessed() -> None:
+    (archive,) = read("early").archives
+    assert archive == Archive(
+        package="fabricmanager",
+        version=Version.parse("460.27.04"),
+        platform="linux-x86_64",
+        variant=None,
+        relative_path="fabricmanager/linux-x86_64/fabricmanager-linux-x86_64-460.27.04.tar.gz",
+        sha256=None,
+        md5=None,
+        size=None,
+    )
+
+
+def test_early_manifest_keeps_each_archives_own_version() -> None:
+    manifest = read("early_several_versions")
+    assert [str(archive.version) for archive in manifest.archives] == ["455.32.00", "455.32"]
+
+
+def test_mixed_platform_keeps_both_archives() -> None:
+    archives = read("mixed_flat_and_nested_in_one_platform").archives
+    names = {a.variant: a.relative_path.rpartition("_")[2] for a in archives if "arm" in a.platform}
+    assert names == {None: "cuda13.4-archive.zip", "cuda13": "cuda13-archive.zip"}
+
+
+def test_raw_texts_survive() -> None:
+    (package,) = read("version_with_leading_zero").packages
+    assert str(package.versions[0]) == "570.124.06"
+
+
+def test_size_may_be_a_number() -> None:
+    (archive,) = read("size_as_number").archives
+    assert archive.size == 7905642926
+
+
+def test_unknown_things_are_kept_with_their_path() -> None:
+    manifest = read("unknown_keys_at_the_top")
+    assert dict(manifest.unknown) == {
+        "release_channel": "stable",
+        "'$schema'": "https://example/redistrib-v3.schema.json",
+        "build": {"host": "x"},
+    }
+    assert manifest.platforms == {"linux-x86_64"}
+
+
+def test_label_of_the_file_wins_and_the_difference_is_a_warning() -> None:
+    manifest = read("label_differs_from_the_file_name", "12.9.1")
+    assert str(manifest.label) == "12.9.1"
+    assert manifest.warnings == (
+        Problem("release_label", "says 12.9.0, the file's name says 12.9.1"),
+    )
+
+
+def test_a_problem_names_the_field_and_the_number_of_digits() -> None:
+    data = (FIXTURES / "broken" / "sha256_of_63_digits.json").read_bytes()
+    with pytest.raises(InvalidFileError, match="sha256: expected 64 hex digits, got 63"):
+        read_manifest(data)
+
+
+def test_all_problems_of_a_file_are_reported_at_once() -> None:
+    data = (FIXTURES / "broken" / "many_problems.json").read_bytes()
+    with pytest.raises(InvalidFileError) as caught:
+        read_manifest(data)
+    assert len(caught.value.problems) == 5
+
+
+def test_a_thousand_problems_give_a_message_of_bounded_length() -> None:
+    document: dict[str, object] = {f"p{n}": {} for n in range(1000)}
+    with pytest.raises(InvalidFileError, match="and 900 more") as caught:
+        read_manifest(json.dumps(document).encode())
+    assert len(caught.value.problems) == 1000
+
+
+def test_text_of_ten_megabytes_is_refused_without_quoting_it() -> None:
+    data = json.dumps({"cuda_nvcc": {"name": "x" * (10 << 20), "version": "1"}}).encode()
+    with pytest.raises(InvalidFileError, match="bytes, more than") as caught:
+        read_manifest(data)
+    assert len(data) > MANIFEST_LIMIT
+    assert len(str(caught.value)) < 200
+
+
+def test_long_text_below_the_limit_is_refused_without_quoting_it() -> None:
+    data = json.dumps({"cuda_nvcc": {"version": "1" * (7 << 20)}}).encode()
+    with pytest.raises(InvalidFileError) as caught:
+        read_manifest(data)
+    assert len(str(caught.value)) < 500
+
+
+def test_deep_nesting_beside_many_keys_takes_little_memory() -> None:
+    key = "k" * 78
+    many = ",".join(f'"{n}":1' for n in range(100_000))
+    text = f'{{"{key}":' * 900 + "{" + many + ', "x:": 1}' + "}" * 900
+    tracemalloc.start()
+    with pytest.raises(InvalidFileError):
+        read_manifest(text.encode())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 100 << 20
+
+
+def test_a_package_name_of_a_megabyte_is_refused_without_quoting_it() -> None:
+    with pytest.raises(InvalidFileError, match="is no name of a package") as caught:
+        read_manifest(json.dumps({"x" * (1 << 20): {"version": "1"}}).encode())
+    assert len(str(caught.value)) < 300
+
+
+def test_a_manifest_cannot_be_changed() -> None:
+    manifest = read("flat")
+    with pytest.raises(AttributeError):
+        manifest.label = None  # type: ignore[misc]
+    with pytest.raises(AttributeError):
+        manifest.packages[0].archives[0].size = 1  # type: ignore[misc]

@@ -1,0 +1,118 @@
+"""Versions, labels and paths."""
+
+import pytest
+
+from cudaredist.primitives import (
+    Version,
+    is_pool_path,
+    is_safe_relative_path,
+    label_of_manifest_name,
+    parse_label,
+    path_problem,
+)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("9.9.0", "9.10.2"),
+        ("9.2.0", "9.10.0"),
+        ("24.03", "24.7"),
+        ("23.11", "24.03"),
+        ("25.1", "25.1.1"),
+        ("4.1.0.6", "4.1.1"),
+        ("2.29.2-cuda12.9", "2.29.2-cuda13.1"),
+        ("2.31.2-cuda13.3", "2.31.2-cuda13.4"),
+        ("2.29.2-cuda13.4", "2.31.2-cuda12.9"),
+        ("2.29.2", "2.29.2-cuda12.9"),
+        ("13.9", "13.10"),
+        ("24.03", "24.3"),
+    ],
+)
+def test_order(older: str, newer: str) -> None:
+    assert Version.parse(older) < Version.parse(newer)
+    assert max(map(Version.parse, (newer, older))).text == newer
+
+
+@pytest.mark.parametrize("text", ["24.03", "570.124.06", "2025.03.1", "2.29.2-cuda12.9", "1"])
+def test_raw_text_is_kept(text: str) -> None:
+    assert str(Version.parse(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", ".", "1.", ".1", "1..2", "v1", "1a", "+1", "1_0", " 1", "1\n", "\u00b2", "\u0661"),
+        *("-1", "1.2-cuda", "1.2-cudax", "1.2-rocm6", "1.2-cuda1-cuda2", "9" * 81),
+    ],
+)
+def test_no_version(text: str) -> None:
+    with pytest.raises(ValueError, match="expected numbers"):
+        Version.parse(text)
+
+
+@pytest.mark.parametrize("text", ["13", "1.2.3.4.5", "latest"])
+def test_no_label(text: str) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        parse_label(text)
+
+
+@pytest.mark.parametrize(
+    ("label", "line"),
+    [
+        ("12.9.1", "12.9"),
+        ("24.03", "24.03"),
+        ("25.1.1", "25.1"),
+        ("4.2.0.11", "4.2"),
+        ("2.31.2-cuda13.4", "2.31-cuda13"),
+    ],
+)
+def test_release_line(label: str, line: str) -> None:
+    assert parse_label(label).line == line
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("redistrib_12.9.1.json", "12.9.1"),
+        ("redistrib_25.5.json", "25.5"),
+        ("redistrib_2.0.2.1.json", "2.0.2.1"),
+        ("redistrib_2.29.2-cuda12.9.json", "2.29.2-cuda12.9"),
+        ("redistrib_13.5.0.json.asc", None),
+        ("redistrib_12.9.1_tar.json", None),
+        ("redistrib_12.4.0-1.json", None),
+        ("redistrib_12x4.json", None),
+        ("redistrib_v2.schema.json", None),
+        ("redistrib_12.9.1.json\n", None),
+        ("xredistrib_12.9.1.json", None),
+        ("redistrib_.json", None),
+    ],
+)
+def test_manifest_names(name: str, label: str | None) -> None:
+    found = label_of_manifest_name(name)
+    assert (found and str(found)) == label
+
+
+@pytest.mark.parametrize(
+    ("path", "is_good"),
+    [
+        ("cuda_cccl/linux-x86_64/cuda_cccl-linux-x86_64-11.4.122-archive.tar.xz", True),
+        ("a", True),
+        ("../../../pool/linux-x86_64/0a1b/x.tar.xz", True),
+        ("../../pool/x", False),
+        ("../../../pool/../x", False),
+        ("../../../pool/", False),
+        ("", False),
+        ("/a", False),
+        ("a/", False),
+        ("a/../b", False),
+        ("a/./b", False),
+        ("a\\b", False),
+        ("a b", False),
+        ("a\n", False),
+        ("a" * 1025, False),
+    ],
+)
+def test_paths(path: str, is_good: bool) -> None:  # noqa: FBT001 - a column of the table
+    assert (path_problem(path) is None) == is_good
+    assert (is_safe_relative_path(path) or is_pool_path(path)) == is_good

@@ -1,0 +1,270 @@
+"""Folders and servers as sources, at their edges."""
+
+import os
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import trustme
+from support import server as faults
+from support.server import FaultServer
+
+from cudaredist.errors import (
+    EmptyIndexError,
+    InsecureAddressError,
+    NotAtSourceError,
+    SourceError,
+    StoppedError,
+    TooLargeError,
+    UsageError,
+)
+from cudaredist.source import Settings, SourceChain, open_sources
+from cudaredist.source.folder import FolderSource
+from cudaredist.source.http import HttpSource, _retry_after
+from cudaredist.source.interface import redacted
+
+Connect = Callable[..., HttpSource]
+
+
+@pytest.fixture
+def connect() -> Iterator[Connect]:
+    """Open servers as sources, and close them after the test."""
+    opened: list[HttpSource] = []
+
+    def source(url: str, **settings: Any) -> HttpSource:
+        opened.append(HttpSource(url, Settings(**settings)))
+        return opened[-1]
+
+    yield source
+    for one in opened:
+        one.close()
+
+
+# -- folders
+
+
+def test_folder_lists_labels_in_order_of_versions(tmp_path: Path) -> None:
+    for name in ("redistrib_9.10.0.json", "redistrib_9.9.0.json", "redistrib_9.9.0.json.asc", "x"):
+        (tmp_path / name).touch()
+    assert [str(label) for label in FolderSource(tmp_path).labels("")] == ["9.9.0", "9.10.0"]
+
+
+def test_folder_without_manifests(tmp_path: Path) -> None:
+    (tmp_path / "compute").mkdir()
+    with pytest.raises(EmptyIndexError):
+        FolderSource(tmp_path).labels("compute")
+
+
+def test_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(NotAtSourceError):
+        FolderSource(tmp_path).labels("compute/cuda/redist")
+    with pytest.raises(SourceError, match="no such folder"):
+        FolderSource(tmp_path / "nowhere").labels("compute")
+
+
+def test_file_that_is_not_there_or_too_large_or_no_file(tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(b"12345")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    source = FolderSource(tmp_path)
+    assert source.read("large", 5).data == b"12345"
+    with pytest.raises(TooLargeError):
+        source.read("large", 4)
+    with pytest.raises(NotAtSourceError):
+        source.read("missing", 4)
+    with pytest.raises(SourceError, match=r"directory|regular"):
+        source.read("folder", 4)
+    with pytest.raises(SourceError, match="not a regular file"):
+        source.read("pipe", 4)  # and does not wait for somebody to write to it
+
+
+# -- addresses
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost", "[::1]"])
+def test_plain_http_to_this_machine(host: str) -> None:
+    open_sources([f"http://{host}:1/"], Settings()).close()
+
+
+@pytest.mark.parametrize(
+    "host", ["192.0.2.1", "example.com", "localhost.example.com", "a.localhost", "[2001:db8::1]"]
+)
+def test_plain_http_to_another_machine(host: str) -> None:
+    with pytest.raises(InsecureAddressError):
+        open_sources([f"http://{host}/"], Settings())
+    open_sources([f"http://{host}/"], Settings(allow_http=True)).close()
+
+
+def test_no_source_at_all() -> None:
+    with pytest.raises(UsageError, match="no source"):
+        SourceChain([])
+
+
+def test_path_is_quoted() -> None:
+    source = HttpSource("https://host.example/a", Settings())
+    assert source.place_of("x/y?z#%.json") == "https://host.example/a/x/y%3Fz%23%25.json"
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        (None, None),
+        ("0", 0.0),
+        (" 7 ", 7.0),
+        ("9" * 400, 999999999.0),
+        ("-1", None),
+        ("soon", None),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
+        ("Wed, 99 Oct 2015 07:28:00 GMT", None),
+    ],
+)
+def test_retry_after(value: str | None, seconds: float | None) -> None:
+    assert _retry_after(value) == seconds
+
+
+def test_retry_after_a_date_in_the_future() -> None:
+    assert (_retry_after("Fri, 31 Dec 9999 23:59:59 GMT") or 0) > 1e9
+
+
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        ("https://u:p@host/x", "https://host/x"),
+        ("https://u:p/q@host/x", "https://host/x"),
+        ("https:u:p@host/x", "https:host/x"),
+        ("file://u:p@host/", "file://host/"),
+        ("https://host/x", "https://host/x"),
+        ("/srv/me@home", "/srv/me@home"),
+    ],
+)
+def test_redacted(location: str, shown: str) -> None:
+    assert redacted(location) == shown
+
+
+# -- listings
+
+
+def test_index_html_is_read_where_the_folder_is_not_listed(
+    server: FaultServer, connect: Connect
+) -> None:
+    server.files["/x/index.html"] = b"<a href='redistrib_1.2.json'>"
+    source = connect(server.url)
+    assert [str(label) for label in source.labels("x")] == ["1.2"]
+
+
+def test_index_html_is_read_where_listing_is_forbidden(
+    server: FaultServer, connect: Connect
+) -> None:
+    server.files["/x/index.html"] = b"<a href='redistrib_1.2.json'>"
+    server.misbehave("/x/", faults.status(403))
+    assert len(connect(server.url).labels("x")) == 1
+
+
+def test_long_waits_are_not_begun(server: FaultServer, connect: Connect) -> None:
+    server.misbehave("/x", faults.status(503, Retry_After="100000"))
+    with pytest.raises(SourceError, match="answered 503"):
+        connect(server.url).read("x", 9)
+    assert server.requests["/x"] == 1
+
+
+def test_a_stopped_run_reads_no_further(server: FaultServer, connect: Connect) -> None:
+    stop = threading.Event()
+    source = connect(server.url, stop=stop)
+    server.misbehave("/x", faults.never_ending)
+    threading.Timer(0.3, stop.set).start()
+    with pytest.raises(StoppedError):
+        source.read("x", 1 << 20)
+    with pytest.raises(StoppedError):
+        source.read("x", 1 << 20)
+
+
+def test_absurd_validators_are_not_kept(server: FaultServer, connect: Connect) -> None:
+    server.misbehave("/x", faults.body(b"1", ETag='"' + "x" * 5000 + '"'))
+    assert connect(server.url).read("x", 9).etag is None
+
+
+# -- TLS
+
+
+@pytest.fixture
+def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> trustme.CA:
+    """A certificate authority that the tool is told to trust."""
+    made = trustme.CA()
+    made.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    return made
+
+
+@pytest.fixture
+def secure(authority: trustme.CA) -> Iterator[FaultServer]:
+    """A server with a certificate of that authority."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with FaultServer(context) as running:
+        yield running
+
+
+def test_https_with_an_authority_from_the_environment(
+    secure: FaultServer, connect: Connect
+) -> None:
+    secure.files["/x"] = b"1"
+    assert connect(secure.url).read("x", 9).data == b"1"
+
+
+def test_https_with_an_authority_nobody_knows(
+    secure: FaultServer, monkeypatch: pytest.MonkeyPatch, connect: Connect
+) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE")
+    secure.files["/x"] = b"1"
+    with pytest.raises(SourceError, match="certificate is not trusted") as caught:
+        connect(secure.url, retries=3).read("x", 9)
+    assert "SSL_CERT_FILE" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("allow_http", [False, True])
+def test_redirects_never_leave_https(
+    connect: Connect,
+    secure: FaultServer,
+    server: FaultServer,
+    allow_http: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    server.files["/x"] = b"1"
+    secure.misbehave("/x", faults.redirect(f"{server.url}/x"))
+    with pytest.raises(SourceError, match="not encrypted"):
+        connect(secure.url, allow_http=allow_http).read("x", 9)
+    assert server.requests["/x"] == 0
+
+
+def test_a_redirect_from_http_to_https_is_verified(
+    secure: FaultServer, server: FaultServer, monkeypatch: pytest.MonkeyPatch, connect: Connect
+) -> None:
+    secure.files["/x"] = b"1"
+    server.misbehave("/x", faults.redirect(f"{secure.url}/x"))
+    assert connect(server.url).read("x", 9).data == b"1"
+    monkeypatch.delenv("SSL_CERT_FILE")
+    with pytest.raises(SourceError, match="certificate is not trusted"):
+        connect(server.url).read("x", 9)
+
+
+# -- errors of the client library
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (httpx.ProxyError("407"), "the proxy failed"),
+        (httpx.ReadError(""), "the connection broke \\(ReadError\\)"),
+        (httpx.PoolTimeout(""), "not complete within"),
+    ],
+)
+def test_every_failure_of_the_client_becomes_ours(error: Exception, says: str) -> None:
+    def fail(request: httpx.Request) -> httpx.Response:
+        raise error
+
+    source = HttpSource("https://host.example", Settings(retries=0), httpx.MockTransport(fail))
+    with pytest.raises(SourceError, match=says):
+        source.read("x", 9)
