@@ -11,7 +11,7 @@ CLEAN := env $(foreach name,BASE_URL DATA_DIR CACHE_DIR JOBS OFFLINE RETRIES TIM
 	-u CUDAREDIST_$(name))
 
 .PHONY: help setup demo test test-slow test-real test-network lint types imports schemas \
-	benchmark clean
+	benchmark fuzz clean
 
 help:
 	@sed -n '2,4s/^# *//p' Makefile
@@ -58,6 +58,20 @@ benchmark: setup
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/read_manifests.py
 	$(BIN)/python benchmarks/fetch_manifests.py
+	$(BIN)/python benchmarks/process_archives.py
+
+# Coverage-guided fuzzing of every reader; `make fuzz SECONDS=1800` for a long run.
+SECONDS ?= 20
+FUZZERS := elf pe ar fatbin tar zip
+fuzz: $(VENV)/.fuzz
+	for reader in $(FUZZERS); do \
+		$(BIN)/python fuzz/fuzz_$$reader.py -max_total_time=$(SECONDS) -verbosity=0 \
+			-print_final_stats=1 || exit 1; \
+	done
+
+$(VENV)/.fuzz: $(VENV)/.done
+	$(BIN)/python -m pip install --quiet --group fuzz
+	touch $@
 
 clean:
 	rm -rf $(VENV) .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache dist

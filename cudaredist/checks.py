@@ -19,6 +19,7 @@ from cudaredist.errors import (
     NotAtSourceError,
     ReadError,
 )
+from cudaredist.features import RULES
 from cudaredist.jsontext import canonical_json
 from cudaredist.manifests import Manifest, read_manifest
 from cudaredist.primitives import Version, sha256_of
@@ -36,6 +37,8 @@ from cudaredist.schema import (
     read_own_document,
 )
 from cudaredist.store import Store, problems_of, read_file
+
+_PROCESS_HINT = "cudaredist process-manifests makes what is missing"
 
 _EXIT_CODES: dict[FindingKind, int] = {
     "gone": EXIT_OK,
@@ -305,12 +308,12 @@ def feature_findings(
     for redist in redists:
         hashes = held[redist].sha256 if redist in held else {}
         try:
-            with_features = store.feature_labels(redist)
+            with_features = store.features(redist).labels()
         except ReadError as error:
             yield finding("unreadable", error.message, redist=redist)
             continue
         for label in sorted({*hashes, *with_features}):
-            path = store.feature_path(redist, label)
+            path = store.features(redist).place(label)
             if label not in with_features:
                 yield finding(
                     "no-features",
@@ -318,6 +321,7 @@ def feature_findings(
                     redist=redist,
                     label=label,
                     path=store.relative(path),
+                    hint=_PROCESS_HINT,
                 )
                 continue
             model = yield from _own_file_findings(store, path, FILE_KINDS["features"])
@@ -339,6 +343,16 @@ def feature_findings(
                     redist=redist,
                     label=label,
                     path=store.relative(path),
+                    hint=_PROCESS_HINT,
+                )
+            elif isinstance(model, Features) and model.rules != RULES:
+                yield finding(
+                    "stale-features",
+                    f"made by other rules than today's ({model.rules}, not {RULES})",
+                    redist=redist,
+                    label=label,
+                    path=store.relative(path),
+                    hint=_PROCESS_HINT,
                 )
 
 

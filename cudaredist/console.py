@@ -13,6 +13,7 @@ from cudaredist.errors import CudaRedistError, WriteError
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
+    from rich.progress import TaskID
 
 _BEFORE_PROGRESS = 1.0
 """Seconds a run may take before progress is shown."""
@@ -66,6 +67,15 @@ class Console:
         """Say something odd that does not stop the run; --quiet leaves it out."""
         if not self._quiet:
             self._say("warning", message)
+
+    def note(self, message: str) -> None:
+        """Say what is about to happen; --quiet leaves it out."""
+        if not self._quiet:
+            self._write(message)
+
+    def byte_progress(self, title: str) -> "TerminalByteProgress":
+        """Return progress on large files, which shows on a terminal only."""
+        return TerminalByteProgress(title, is_shown=self.is_interactive and not self._quiet)
 
     def progress(self, title: str) -> "TerminalProgress":
         """Return progress that shows on a terminal only, and only on work of some length."""
@@ -129,6 +139,79 @@ class TerminalProgress:
             item=item,
             size=f"{self._bytes / 1e6:.1f} MB",
         )
+
+
+class TerminalByteProgress:
+    """Progress on large files: all bytes with rate and time left, and a line per file in hand."""
+
+    def __init__(self, title: str, *, is_shown: bool) -> None:
+        self._title = title
+        self._is_shown = is_shown
+        self._bar: RichProgress | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def expect(self, size: int) -> None:
+        """Learn that so many more bytes are to be read."""
+        if self._is_shown:
+            self._bar = self._bar or _byte_bar()
+            self._bar.add_task(self._title, total=size)
+
+    def begin(self, name: str, size: int | None) -> int:
+        """Learn that a file is begun; returns the number it has from now on."""
+        return 0 if self._bar is None else int(self._bar.add_task(f"  {name}", total=size))
+
+    def advance(self, number: int, size: int) -> None:
+        """Learn that bytes of a file came; a negative size takes some back."""
+        if self._bar is not None:
+            self._bar.advance(self._bar.task_ids[0], size)
+            self._bar.advance(_task(number), size)
+
+    def end(self, number: int) -> None:
+        """Learn that a file is done with, well or not."""
+        if self._bar is not None:
+            self._bar.remove_task(_task(number))
+
+
+def _task(number: int) -> "TaskID":
+    from rich.progress import TaskID  # noqa: PLC0415 - rich only where it is shown
+
+    return TaskID(number)
+
+
+def _byte_bar() -> "RichProgress":
+    from rich.console import Console as RichConsole  # noqa: PLC0415 - rich only where it is shown
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    console = RichConsole(stderr=True, markup=False, emoji=False, highlight=False)
+    bar = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+    )
+    bar.start()
+    return bar
 
 
 def _bar(title: str) -> "RichProgress":

@@ -9,14 +9,17 @@ CudaRedistError
 │   ├── SourceError                 a source did not deliver
 │   │   ├── NotAtSourceError        it answered that it has no such thing
 │   │   └── TransientError          trying again may help (and was tried)
+│   │       └── CannotResumeError       only from the beginning
 │   ├── StoppedError                the run was stopped before this item's turn
 │   ├── ReadError                   a file of ours could not be read
 │   └── WriteError                  a file could not be written
 ├── IntegrityError             4    bytes are not what was recorded
+│   ├── ArchiveMismatchError        an archive's size or hash is not what its manifest states
 │   ├── ManifestChangedError        a published manifest changed in place
 │   └── EditedLocallyError          a held manifest is not what was fetched
 └── ContentError               5    bytes are not understood
     ├── TooLargeError               more bytes than any such file may have
+    ├── InvalidArchiveError         an archive that breaks its format or a limit
     ├── InvalidFileError            an upstream file, or one of ours, with every problem found
     └── EmptyIndexError             an index that lists no manifest
 ```
@@ -132,6 +135,10 @@ class TransientError(SourceError):
         self.retry_after = retry_after
 
 
+class CannotResumeError(TransientError):
+    """A download broke and cannot go on where it broke; it can begin again."""
+
+
 class StoppedError(IncompleteError):
     """The run was stopped, by the user or by --fail-fast, before this item was done."""
 
@@ -185,6 +192,21 @@ class ManifestChangedError(IntegrityError):
         self.changes = changes
 
 
+class ArchiveMismatchError(IntegrityError):
+    """An archive's size or hash is not the one that its manifest states; nothing in it is believed.
+
+    Sizes are in bytes, hashes lower-case hex of SHA-256.
+    """
+
+    kind = "archive-mismatch"
+
+    def __init__(self, where: str, what: str, expected: object, found: object) -> None:
+        super().__init__(
+            f"{where}: {what} is {found}, and the manifest states {expected}",
+            hint="try another source; if it stays, tell NVIDIA",
+        )
+
+
 class EditedLocallyError(IntegrityError):
     """A held manifest differs from the bytes that were recorded, which upstream still serves."""
 
@@ -212,6 +234,17 @@ class TooLargeError(ContentError):
 
     def __init__(self, where: str, limit: int) -> None:
         super().__init__(f"{where}: larger than {limit:,} bytes, which no such file may be")
+
+
+class InvalidArchiveError(ContentError):
+    """An archive that breaks the rules of its format, or a limit that no honest archive reaches."""
+
+    kind = "invalid-archive"
+
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(f"{where}: {reason}")
+        self.where = where
+        self.reason = reason
 
 
 class EmptyIndexError(ContentError):

@@ -32,7 +32,10 @@ class Redist:
     """
 
     archive_base: str | None = None
-    """Where the archives lie if not beside the manifest: an address `relative_path` is added to."""
+    """Where NVIDIA has the archives if not beside the manifest: the root of another source."""
+
+    archives: tuple[str, ...] = ()
+    """Folders under a source's root that `relative_path` is added to; else those of manifests."""
 
     handwritten: bool = False
     """Whether packagers, not NVIDIA, write the manifests."""
@@ -47,6 +50,11 @@ class Redist:
     def manifest_folders(self) -> tuple[str, ...]:
         """The folders to look in, each relative to a source's root."""
         return self.folders or (f"compute/{self.name}/redist",)
+
+    @property
+    def archive_folders(self) -> tuple[str, ...]:
+        """The folders that archives' paths are relative to, each under a source's root."""
+        return self.archives or self.manifest_folders
 
     def accepts_product(self, product: str) -> bool:
         """Say whether a manifest's `release_product` may stand in this redist's manifests."""
@@ -140,7 +148,8 @@ _CATALOGUE = (
         title="TensorRT",
         packages=("tensorrt",),
         folders=("handwritten/tensorrt",),
-        archive_base="https://developer.nvidia.com/downloads/compute/machine-learning/",
+        archive_base="https://developer.nvidia.com",
+        archives=("downloads/compute/machine-learning", "compute/machine-learning"),
         handwritten=True,
         quirks=(
             "NVIDIA publishes no manifest: packagers write them, from 10.0.0 on.",

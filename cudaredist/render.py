@@ -1,18 +1,24 @@
 """Reports as text, Markdown and GitHub's workflow commands: a report in, lines out, no terminal."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK
 from cudaredist.reports import (
+    ArchiveOutcome,
     CheckReport,
     DownloadReport,
     ErrorReport,
+    FeatureOutcome,
     Finding,
     LineReport,
+    PeekedArchive,
+    PeekReport,
+    ProcessReport,
     ValidateReport,
 )
-from cudaredist.schema import FileKind
+from cudaredist.schema import FileKind, OwnModel
 
 _ANNOTATIONS_SHOWN = 9
 """GitHub shows ten of one level in a step; the last one counts the others."""
@@ -26,7 +32,7 @@ _EXIT_MEANINGS = {
 }
 
 
-def report_json(report: CheckReport | DownloadReport | ValidateReport) -> str:
+def report_json(report: OwnModel) -> str:
     """Return a report as one JSON document, `schema_version` first."""
     return json.dumps(report.model_dump(mode="json"), indent=2) + "\n"
 
@@ -83,6 +89,67 @@ def download_errors(report: DownloadReport) -> Iterator[tuple[str, ErrorReport]]
             error = error.model_copy(update={"message": said})
         yield ", ".join(what for what, _ in items), error
     yield from (("lock", error) for error in report.errors)
+
+
+def process_text(report: ProcessReport) -> Iterator[str]:
+    """Lay out the result of process-manifests: a line per manifest, then what there was."""
+    yield from columns(
+        [
+            (
+                outcome.redist,
+                outcome.label,
+                outcome.status.replace("-", " "),
+                f"{outcome.examined} of {outcome.archives} archives examined",
+                ", ".join(
+                    f"{count} {word}"
+                    for count, word in ((outcome.failed, "failed"), (outcome.skipped, "left out"))
+                    if count
+                ),
+            )
+            for outcome in report.manifests
+        ]
+    )
+    counts = Counter(archive.status for archive in report.archives)
+    total = ", ".join(
+        f"{counts[status]} {status.replace('-', ' ')}"
+        for status in ("examined", "known", "would-examine", "failed", "skipped")
+        if counts[status]
+    )
+    yield f"archives: {total or 'none'}; {report.fetched_bytes:,} bytes read"
+
+
+def peek_text(report: PeekReport) -> Iterator[str]:
+    """Lay out the result of --peek: a line per zip archive."""
+    yield from columns(
+        [
+            (
+                archive.redist,
+                archive.label,
+                archive.package,
+                " ".join(filter(None, (archive.platform, archive.variant))),
+                "not known" if archive.outputs is None else " ".join(archive.outputs),
+                f"{archive.fetched:,} of {archive.size or 0:,} bytes",
+            )
+            for archive in report.archives
+        ]
+    )
+    yield f"unverified; {report.left_out} archives are no zip and were left out"
+
+
+def process_errors(
+    outcomes: Iterable[FeatureOutcome | ArchiveOutcome | PeekedArchive],
+) -> Iterator[tuple[str, ErrorReport]]:
+    """Yield what failed and what it is about, equal failures as one."""
+    seen = set()
+    for outcome in outcomes:
+        error = outcome.error
+        if error is None or error.message in seen:
+            continue
+        seen.add(error.message)
+        what = [outcome.redist, outcome.label]
+        if not isinstance(outcome, FeatureOutcome):
+            what += [outcome.package, outcome.platform, outcome.variant or ""]
+        yield " ".join(filter(None, what)), error
 
 
 def check_text(report: CheckReport) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.schema import OwnModel
+from cudaredist.schema import OutputName, OutputSize, OwnModel
 
 ManifestStatus = Literal["written", "would-write", "unchanged", "failed"]
 
@@ -147,4 +147,76 @@ class ValidateReport(OwnModel):
     schema_version: Literal[1] = 1
     command: Literal["validate"] = "validate"
     files: tuple[FileVerdict, ...]
+    exit_code: int
+
+
+ArchiveStatus = Literal["examined", "known", "would-examine", "failed", "skipped"]
+
+
+class ArchiveOutcome(OwnModel):
+    """What became of one archive of one manifest."""
+
+    redist: str
+    label: str
+    package: str
+    version: str
+    platform: str
+    variant: str | None
+    sha256: str | None
+    size: int | None
+    status: ArchiveStatus = Field(
+        description="examined: fetched and read now; known: from the cache or the feature file"
+    )
+    reason: str | None = Field(default=None, description="Why it was skipped")
+    error: ErrorReport | None = None
+
+
+class FeatureOutcome(OwnModel):
+    """What became of one manifest's feature file."""
+
+    redist: str
+    label: str
+    status: ManifestStatus
+    archives: int = Field(description="Archives the manifest names")
+    examined: int = Field(description="Of those, how many the feature file describes")
+    failed: int = 0
+    skipped: int = Field(default=0, description="Left out by a choice of this run")
+    warnings: tuple[str, ...] = ()
+    error: ErrorReport | None = None
+
+
+class ProcessReport(OwnModel):
+    """The result of process-manifests."""
+
+    schema_version: Literal[1] = 1
+    command: Literal["process-manifests"] = "process-manifests"
+    manifests: tuple[FeatureOutcome, ...]
+    archives: tuple[ArchiveOutcome, ...]
+    fetched_bytes: int = Field(description="Bytes of archives that were read from a source")
+    exit_code: int
+
+
+class PeekedArchive(OwnModel):
+    """What the names in one zip archive tell, which nothing was proved of."""
+
+    redist: str
+    label: str
+    package: str
+    version: str
+    platform: str
+    variant: str | None
+    size: int | None
+    fetched: int = Field(description="Bytes that were read to know")
+    verified: Literal[False] = False
+    outputs: dict[OutputName, OutputSize] | None = Field(description="Null: see the error")
+    error: ErrorReport | None = None
+
+
+class PeekReport(OwnModel):
+    """The result of process-manifests --peek."""
+
+    schema_version: Literal[1] = 1
+    command: Literal["process-manifests --peek"] = "process-manifests --peek"
+    archives: tuple[PeekedArchive, ...]
+    left_out: int = Field(description="Archives that are no zip, which cannot be peeked into")
     exit_code: int

@@ -90,6 +90,17 @@ class Library(OwnModel):
     libstdcxx: str | None = Field(description="Newest GLIBCXX_ version needed; null: none")
 
 
+class Program(OwnModel):
+    """One executable file that needs shared libraries."""
+
+    path: str = Field(description="Path below the archive's top directory")
+    output: OutputName
+    needed: tuple[str, ...] = Field(description="DT_NEEDED, or the DLLs imported, in file order")
+    runpath: tuple[str, ...] = Field(description="DT_RUNPATH, or else DT_RPATH, entry by entry")
+    glibc: str | None = Field(description="Newest GLIBC_ version needed; null: none")
+    libstdcxx: str | None = Field(description="Newest GLIBCXX_ version needed; null: none")
+
+
 class CodeTargets(OwnModel):
     """Architectures that device code was built for, in natural order."""
 
@@ -105,7 +116,25 @@ class DeviceCode(OwnModel):
     embedded: CodeTargets = Field(description="In data sections, where the library loads it itself")
 
 
-class ExaminedArchive(OwnModel):
+class ArchiveFeatures(OwnModel):
+    """What one archive provides, whatever manifest names it."""
+
+    machine: str | None = Field(
+        description="The one machine of its binaries; null: it has none, or several (see notes)"
+    )
+    outputs: dict[OutputName, OutputSize]
+    libraries: tuple[Library, ...] = Field(description="Shared libraries, sorted by path")
+    programs: tuple[Program, ...] = Field(description="Executables that need any, sorted by path")
+    device_code: dict[str, DeviceCode] = Field(description="By directory of libraries")
+    cuda_versions_in_lib: tuple[str, ...] = Field(description="Directories such as lib/12")
+    unnested: dict[str, dict[OutputName, OutputSize]] = Field(
+        description="By CUDA-versioned directory: the outputs once it took the place of lib"
+    )
+    python: tuple[str, ...] = Field(description="Python modules and wheels")
+    notes: tuple[str, ...] = Field(description="Unsafe names, unknown things")
+
+
+class ExaminedArchive(ArchiveFeatures):
     """What one archive provides, read from its bytes after hash and size were proved."""
 
     platform: str
@@ -122,13 +151,6 @@ class ExaminedArchive(OwnModel):
         description="False where no hash was there to check; absent otherwise",
         exclude_if=lambda verified: verified,
     )
-    machine: str | None = Field(description="Machine of its binaries; null: it has none")
-    outputs: dict[OutputName, OutputSize]
-    libraries: tuple[Library, ...]
-    device_code: dict[str, DeviceCode] = Field(description="By directory of libraries")
-    cuda_versions_in_lib: tuple[str, ...] = Field(description="Directories such as lib/12")
-    python: tuple[str, ...] = Field(description="Python modules and wheels")
-    notes: tuple[str, ...] = Field(description="Unsafe names, unknown things")
 
 
 class UnexaminedArchive(OwnModel):
@@ -160,6 +182,9 @@ class Features(OwnModel):
     redist: str
     label: Label
     manifest_sha256: HexSha256 = Field(description="Of the manifest this was made from")
+    rules: Annotated[int, Field(gt=0)] = Field(
+        description="Number of the rules that led from the archives' bytes to these features"
+    )
     packages: dict[str, PackageFeatures]
 
 

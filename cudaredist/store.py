@@ -20,7 +20,13 @@ from typing import BinaryIO
 
 from cudaredist.errors import CudaRedistError, InvalidFileError, ReadError, UsageError, WriteError
 from cudaredist.jsontext import canonical_json
-from cudaredist.primitives import Version, label_of_manifest_name, manifest_name, parse_label
+from cudaredist.primitives import (
+    Sha256,
+    Version,
+    label_of_manifest_name,
+    manifest_name,
+    parse_label,
+)
 from cudaredist.schema import FILE_KINDS, OWN_FILE_LIMIT, Lock, LockEntry, read_own_file
 
 _log = logging.getLogger(__name__)
@@ -127,6 +133,41 @@ class ManifestFolder:
         sweep(self.path, ".redistrib_")
 
 
+class FeatureFolder:
+    """One folder of feature files, `feature_<label>.json` each; the peer's name is read too."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def place(self, label: Version) -> Path:
+        """Return where the feature file lies or would lie."""
+        usual, other = (self.path / f"{prefix}{label}.json" for prefix in _FEATURE_NAMES)
+        return other if other.exists() and not usual.exists() else usual
+
+    def labels(self) -> tuple[Version, ...]:
+        """Return the labels for which a feature file is held, in ascending order."""
+        labels = set()
+        for name in _names(self.path):
+            for prefix in _FEATURE_NAMES:
+                if name.startswith(prefix) and name.endswith(".json"):
+                    with contextlib.suppress(ValueError):
+                        labels.add(parse_label(name.removeprefix(prefix).removesuffix(".json")))
+        return tuple(sorted(labels))
+
+    def read(self, label: Version) -> bytes | None:
+        """Return a feature file's bytes; None where it is not held."""
+        return read_file(self.place(label))
+
+    def write(self, label: Version, data: bytes) -> bool:
+        """Put a feature file under its usual name; return whether that changed anything."""
+        return write_file(self.path / f"{_FEATURE_NAMES[0]}{label}.json", data)
+
+    def sweep(self) -> None:
+        """Remove what a killed run left under temporary names."""
+        for prefix in _FEATURE_NAMES:
+            sweep(self.path, f".{prefix}")
+
+
 class Store:
     """A data folder: `manifests/`, `features/`, and the tables beside them."""
 
@@ -170,19 +211,13 @@ class Store:
         )
         return write_file(self.lock_path, canonical_json(lock.model_dump(mode="json")))
 
-    def feature_labels(self, redist: str) -> tuple[Version, ...]:
-        """Return the labels for which a feature file is held, in ascending order."""
-        labels = set()
-        for name in _names(self.root / "features" / redist):
-            for prefix in _FEATURE_NAMES:
-                if name.startswith(prefix) and name.endswith(".json"):
-                    with contextlib.suppress(ValueError):
-                        labels.add(parse_label(name.removeprefix(prefix).removesuffix(".json")))
-        return tuple(sorted(labels))
+    def features(self, redist: str) -> FeatureFolder:
+        """Return the folder of one redistributable's feature files."""
+        return FeatureFolder(self.root / "features" / redist)
 
     def feature_redists(self) -> tuple[str, ...]:
         """Return the names under which the folder holds feature files, sorted."""
-        return self._held_below("features", self.feature_labels)
+        return self._held_below("features", lambda name: self.features(name).labels())
 
     def _held_below(self, part: str, labels: Callable[[str], Sequence[Version]]) -> tuple[str, ...]:
         """Return the names in a part of the folder that hold anything, or may, being unreadable.
@@ -197,12 +232,6 @@ class Store:
                 return True
 
         return tuple(filter(may_hold, sorted(_names(self.root / part))))
-
-    def feature_path(self, redist: str, label: Version) -> Path:
-        """Return where the feature file lies or would lie; the peer's file name is read too."""
-        folder = self.root / "features" / redist
-        usual, other = (folder / f"{prefix}{label}.json" for prefix in _FEATURE_NAMES)
-        return other if other.exists() and not usual.exists() else usual
 
     def table_path(self, name: str) -> Path:
         """Return where a table, `nvcc_compat` or `gpus`, lies or would lie."""
@@ -223,7 +252,7 @@ class Cache:
     def etag(self, place: str, sha256: str) -> str | None:
         """Return the ETag that a place gave for exactly these bytes."""
         try:
-            entry = json.loads(self._etag_path(place).read_bytes())
+            entry = json.loads(self._entry_path("http", _key_of(place)).read_bytes())
             if entry["sha256"] == sha256 and isinstance(entry["etag"], str):
                 return entry["etag"]
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -232,18 +261,35 @@ class Cache:
 
     def remember(self, place: str, sha256: str, etag: str) -> None:
         """Keep what a place gave for these bytes; a cache that cannot be written is no error."""
-        entry = {"sha256": sha256, "etag": etag}
+        self.put("http", _key_of(place), canonical_json({"sha256": sha256, "etag": etag}))
+
+    def get(self, kind: str, sha256: Sha256) -> bytes | None:
+        """Return what is kept of a kind, such as `facts/1`, about the bytes with that hash."""
         try:
-            write_file(self._etag_path(place), canonical_json(entry), durable=False)
+            return self._entry_path(kind, sha256).read_bytes()
+        except OSError:
+            return None
+
+    def put(self, kind: str, sha256: Sha256, data: bytes) -> None:
+        """Keep something about the bytes with that hash; failing to is a warning, once."""
+        try:
+            write_file(self._entry_path(kind, sha256), data, durable=False)
         except WriteError as error:
             if not self._warned.is_set():
                 self._warned.set()
                 _log.warning("going on without a cache: %s", error)
 
-    def _etag_path(self, place: str) -> Path:
-        # Addresses have characters that file names may not have; their hash has none.
-        name = hashlib.sha256(place.encode()).hexdigest()
-        return self._root / "http" / name[:2] / f"{name}.json"
+    def archive_path(self, sha256: Sha256, suffix: str) -> Path:
+        """Return where the archive with that hash lies or would lie, as whole as published."""
+        return self._root / "archives" / sha256[:2] / f"{sha256}{suffix}"
+
+    def _entry_path(self, kind: str, key: str) -> Path:
+        return self._root / kind / key[:2] / f"{key}.json"
+
+
+def _key_of(place: str) -> str:
+    # Addresses have characters that file names may not have; their hash has none.
+    return hashlib.sha256(place.encode()).hexdigest()
 
 
 @contextlib.contextmanager

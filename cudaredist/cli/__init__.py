@@ -10,6 +10,7 @@ import typer
 from cudaredist import __version__
 from cudaredist.cli.fetch import download_manifests
 from cudaredist.cli.maintain import check, schema, validate
+from cudaredist.cli.process import process_manifests
 from cudaredist.errors import EXIT_OK
 
 __all__ = ["app"]
@@ -48,6 +49,7 @@ def _root(
 
 
 app.command("download-manifests", rich_help_panel="Fetch")(download_manifests)
+app.command("process-manifests", rich_help_panel="Fetch")(process_manifests)
 app.command("check", rich_help_panel="Maintain data")(check)
 app.command("schema", rich_help_panel="Maintain data")(schema)
 app.command("validate", rich_help_panel="Maintain data")(validate)

@@ -8,20 +8,23 @@ from typing import Annotated
 import typer
 
 from cudaredist.cli.options import (
-    NETWORK,
     SAFETY,
     AllowHttpOption,
     BaseUrlOption,
     CacheDirOption,
+    CheckOption,
     ColorChoice,
     ColorOption,
     DataDirOption,
+    DryRunOption,
     JobsOption,
     JsonOption,
+    KeepGoingOption,
     LogLevelOption,
     MaxVersionOption,
     MinVersionOption,
     OfflineOption,
+    ParallelOption,
     QuietOption,
     RedistOption,
     RetriesOption,
@@ -57,14 +60,7 @@ def download_manifests(
     max_version: MaxVersionOption = None,
     base_url: BaseUrlOption = None,
     jobs: JobsOption = 16,
-    parallel: Annotated[
-        bool,
-        typer.Option(
-            "--parallel/--no-parallel",
-            help="--no-parallel is --jobs 1.",
-            rich_help_panel=NETWORK,
-        ),
-    ] = True,
+    parallel: ParallelOption = True,
     retries: RetriesOption = 3,
     timeout: TimeoutOption = 30.0,
     allow_http: AllowHttpOption = False,
@@ -77,26 +73,9 @@ def download_manifests(
             rich_help_panel=SAFETY,
         ),
     ] = False,
-    check: Annotated[
-        bool,
-        typer.Option(
-            "--check",
-            help="Write nothing; exit 1 if something would be written.",
-            rich_help_panel=SAFETY,
-        ),
-    ] = False,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Write nothing; say what would be.", rich_help_panel=SAFETY),
-    ] = False,
-    keep_going: Annotated[
-        bool,
-        typer.Option(
-            "--keep-going/--fail-fast",
-            help="After a failure, go on with the others, or stop.",
-            rich_help_panel=SAFETY,
-        ),
-    ] = True,
+    check: CheckOption = False,
+    dry_run: DryRunOption = False,
+    keep_going: KeepGoingOption = True,
     strict: StrictOption = False,
     cleanup: Annotated[  # noqa: ARG001 - taken so that the nixpkgs manual's calls work; no archive is touched
         bool,

@@ -48,6 +48,20 @@ def complete_schema(incomplete: str) -> list[str]:
     return [name for name in FILE_KINDS if name.startswith(incomplete)]
 
 
+class EngineChoice(StrEnum):
+    """Where archives are worked on."""
+
+    LOCAL = "local"
+    DASK = "dask"
+
+
+def complete_platform(incomplete: str) -> list[str]:
+    """Complete the name of a platform, for shells."""
+    from cudaredist.primitives import KNOWN_PLATFORMS
+
+    return sorted(name for name in KNOWN_PLATFORMS if name.startswith(incomplete))
+
+
 SELECT, NETWORK, SAFETY, OUTPUT, PLACES = (
     "Selection",
     "Network",
@@ -202,4 +216,30 @@ LogLevelOption = Annotated[
 ColorOption = Annotated[
     ColorChoice,
     typer.Option("--color", help="Colour messages.", rich_help_panel=OUTPUT),
+]
+CheckOption = Annotated[
+    bool,
+    typer.Option(
+        "--check",
+        help="Write nothing; exit 1 if something would be written.",
+        rich_help_panel=SAFETY,
+    ),
+]
+DryRunOption = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Write nothing; say what would be.", rich_help_panel=SAFETY),
+]
+KeepGoingOption = Annotated[
+    bool,
+    typer.Option(
+        "--keep-going/--fail-fast",
+        help="After a failure, go on with the others, or stop.",
+        rich_help_panel=SAFETY,
+    ),
+]
+ParallelOption = Annotated[
+    bool,
+    typer.Option(
+        "--parallel/--no-parallel", help="--no-parallel is --jobs 1.", rich_help_panel=NETWORK
+    ),
 ]

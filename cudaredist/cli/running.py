@@ -2,6 +2,7 @@
 
 import functools
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable
@@ -12,8 +13,14 @@ import typer
 
 from cudaredist.cli.options import ColorChoice, LogLevel
 from cudaredist.console import Console, configure_logging
-from cudaredist.errors import EXIT_BUG, EXIT_INTERRUPTED, CudaRedistError, WriteError
-from cudaredist.redists import REDISTS, Redist, find_redist
+from cudaredist.errors import (
+    EXIT_BUG,
+    EXIT_INTERRUPTED,
+    CudaRedistError,
+    UsageError,
+    WriteError,
+)
+from cudaredist.redists import NVIDIA_BASE, REDISTS, Redist, find_redist
 
 _Parameters = ParamSpec("_Parameters")
 
@@ -80,6 +87,24 @@ def is_typed(context: typer.Context, name: str) -> bool:
 def chosen_redists(names: list[str] | None) -> list[Redist]:
     """Return the entries named, each once, or the whole catalogue."""
     return [find_redist(name) for name in dict.fromkeys(names or REDISTS)]
+
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_UNITS |= {f"{unit}i": 1 << (10 * power) for power, unit in enumerate("kmgt", 1)}
+
+
+def parse_size(text: str) -> int:
+    """Read a number of bytes as people write it: `500MB`, `1.5 GiB`, `1000`."""
+    match = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([kmgt]i?)?b?", text.strip().lower())
+    if match is None:
+        raise UsageError(f"{text!r} is no size", hint="write it like 500MB, 5GB or 1.5GiB")
+    return int(float(match[1]) * _UNITS[match[2] or ""])
+
+
+def archive_bases(redists: Iterable[Redist]) -> list[str]:
+    """Return where NVIDIA has the archives of these redistributables."""
+    bases = [redist.archive_base for redist in redists if redist.archive_base is not None]
+    return list(dict.fromkeys([NVIDIA_BASE, *bases]))
 
 
 def append_lines(variable: str, lines: Iterable[str]) -> None:

@@ -5,7 +5,11 @@ with its error, and the others go on.
 """
 
 from cudaredist.pipeline.check import check_data
+from cudaredist.pipeline.cluster import dask_engine
 from cudaredist.pipeline.download import Destination, ManifestDownload, into_folder, into_store
+from cudaredist.pipeline.peek import peek
+from cudaredist.pipeline.plan import FeatureTarget, Filter, in_folder, in_store
+from cudaredist.pipeline.process import FeatureRun
 from cudaredist.pipeline.selection import ALL, LATEST, Selection
 from cudaredist.pipeline.validate import validate_files
 
@@ -13,10 +17,17 @@ __all__ = [
     "ALL",
     "LATEST",
     "Destination",
+    "FeatureRun",
+    "FeatureTarget",
+    "Filter",
     "ManifestDownload",
     "Selection",
     "check_data",
+    "dask_engine",
+    "in_folder",
+    "in_store",
     "into_folder",
     "into_store",
+    "peek",
     "validate_files",
 ]

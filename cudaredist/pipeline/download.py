@@ -3,10 +3,9 @@
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from cudaredist.errors import (
     EXIT_FINDINGS,
@@ -19,7 +18,7 @@ from cudaredist.errors import (
     WriteError,
     worst_exit_code,
 )
-from cudaredist.pipeline.selection import Selection
+from cudaredist.pipeline.selection import Selection, redist_at
 from cudaredist.pipeline.tasks import Task, run_tasks
 from cudaredist.pipeline.upstream import (
     UpstreamManifest,
@@ -28,7 +27,7 @@ from cudaredist.pipeline.upstream import (
     fetch_manifest,
 )
 from cudaredist.primitives import Version, sha256_of
-from cudaredist.redists import REDISTS, Redist
+from cudaredist.redists import Redist
 from cudaredist.reports import (
     DownloadReport,
     ErrorReport,
@@ -90,19 +89,8 @@ def into_store(store: Store, redists: Sequence[Redist], *, are_asked_for: bool) 
 
 
 def into_folder(url: str, folder: Path) -> Destination:
-    """Return a plain folder as the destination of the manifests at one address, without a lock.
-
-    The redistributable's name is read off the address, `<name>/redist`, for messages only.
-    """
-    path = urlsplit(url).path if "://" in url else url
-    parts = [part for part in path.split("/") if part]
-    name = (
-        parts[-2] if parts[-1:] == ["redist"] and len(parts) > 1 else (parts or ["manifests"])[-1]
-    )
-    known = REDISTS.get(name)
-    redist = (
-        replace(known, folders=("",)) if known else Redist(name=name, title=name, folders=("",))
-    )
+    """Return a plain folder as the destination of the manifests at one address, without a lock."""
+    redist = redist_at(url)
     target = Target(redist=redist, folder=ManifestFolder(folder), locked=None, is_asked_for=True)
     return Destination(folder, (target,))
 

@@ -1,12 +1,28 @@
-"""Which labels of a redistributable a command is about."""
+"""Which redistributables, and which labels of them, a command is about."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
 
 from cudaredist.errors import UsageError
 from cudaredist.primitives import Version
+from cudaredist.redists import REDISTS, Redist
 
 LATEST, ALL = "latest", "all"
+
+
+def redist_at(url: str) -> Redist:
+    """Return the redistributable whose manifests lie at an address itself.
+
+    Its name is read off the address, `<name>/redist`, and is for messages and feature files only.
+    """
+    path = urlsplit(url).path if "://" in url else url
+    parts = [part for part in path.split("/") if part]
+    name = (
+        parts[-2] if parts[-1:] == ["redist"] and len(parts) > 1 else (parts or ["manifests"])[-1]
+    )
+    known = REDISTS.get(name, Redist(name=name, title=name))
+    return replace(known, folders=("",), archives=("",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,18 +7,24 @@ size and time. `interface` says what every source offers, `folder` and `http` ar
 
 from cudaredist.source.chain import SourceChain, open_sources
 from cudaredist.source.interface import (
+    ByteProgress,
     Delivery,
     Listing,
+    NoByteProgress,
     NoProgress,
+    Part,
     Progress,
     Settings,
     Source,
 )
 
 __all__ = [
+    "ByteProgress",
     "Delivery",
     "Listing",
+    "NoByteProgress",
     "NoProgress",
+    "Part",
     "Progress",
     "Settings",
     "Source",

@@ -3,7 +3,8 @@
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote
@@ -12,6 +13,7 @@ from cudaredist.errors import (
     ContentError,
     CudaRedistError,
     EmptyIndexError,
+    IntegrityError,
     NotAtSourceError,
     SourceError,
     StoppedError,
@@ -22,6 +24,7 @@ from cudaredist.source.folder import FolderSource
 from cudaredist.source.interface import (
     Delivery,
     Listing,
+    Part,
     Settings,
     Source,
     redacted,
@@ -135,7 +138,46 @@ class SourceChain:
             return place, delivery
 
         ordered = sorted(self._sources, key=lambda source: source.name != first)
-        return _first_answer(ordered, deliver)
+        return _first_answer([partial(deliver, source) for source in ordered])
+
+    def consume(
+        self,
+        paths: Sequence[str],
+        use: Callable[[str, Callable[[int], Iterator[bytes]]], _Answer],
+        *,
+        size: int | None = None,
+    ) -> _Answer:
+        """Return what `use` makes of a large file, from the first source that serves it well.
+
+        `use` gets the place, and a function that streams the file from a byte on. What it raises of
+        ours, about a wrong hash as well as about bytes that are not understood, makes the next
+        source be tried; `paths` are tried in order within a source. The error raised in the end is
+        the most telling one.
+        """
+
+        def deliver(source: Source, path: str) -> _Answer:
+            return use(source.place_of(path), lambda start: source.stream(path, start, size))
+
+        return _first_answer(
+            [partial(deliver, source, path) for source in self._sources for path in paths]
+        )
+
+    def reach(
+        self,
+        paths: Sequence[str],
+        use: Callable[[Callable[[int | None, int, str | None], Part]], _Answer],
+    ) -> _Answer:
+        """Return what `use` makes of single parts of a file, from the first source that has it.
+
+        `use` gets a function that reads a part, as `Source.part` does.
+        """
+
+        def deliver(source: Source, path: str) -> _Answer:
+            return use(partial(source.part, path))
+
+        return _first_answer(
+            [partial(deliver, source, path) for source in self._sources for path in paths]
+        )
 
     def close(self) -> None:
         """Close every source."""
@@ -160,19 +202,21 @@ def _list(source: Source, folders: Sequence[str]) -> dict[Version, str]:
     return found
 
 
-def _first_answer(sources: Sequence[Source], ask: Callable[[Source], _Answer]) -> _Answer:
-    """Ask each source in turn; raise the most telling error where none answers."""
+def _first_answer(attempts: Iterable[Callable[[], _Answer]]) -> _Answer:
+    """Return what the first attempt that succeeds gives; raise the most telling error otherwise."""
     errors: list[CudaRedistError] = []
-    for source in sources:
+    for attempt in attempts:
         try:
-            return ask(source)
+            return attempt()
         except StoppedError:
             raise
-        except (SourceError, ContentError) as error:
-            _log.info("%s did not answer: %s", source.name, error)
+        except (SourceError, ContentError, IntegrityError) as error:
+            _log.info("tried in vain: %s", error)
             errors.append(error)
     raise _most_telling(errors)
 
 
 def _most_telling(errors: Sequence[CudaRedistError]) -> CudaRedistError:
-    return next((e for e in errors if not isinstance(e, NotAtSourceError)), errors[0])
+    """Return a wrong hash before bytes not understood, these before silence, absence last."""
+    integrity = next((e for e in errors if isinstance(e, IntegrityError)), None)
+    return integrity or next((e for e in errors if not isinstance(e, NotAtSourceError)), errors[0])

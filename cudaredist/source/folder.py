@@ -2,11 +2,21 @@
 
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
-from cudaredist.errors import EmptyIndexError, NotAtSourceError, SourceError, TooLargeError
+from cudaredist.errors import (
+    ArchiveMismatchError,
+    EmptyIndexError,
+    NotAtSourceError,
+    SourceError,
+    TooLargeError,
+)
 from cudaredist.primitives import Version, label_of_manifest_name
-from cudaredist.source.interface import Delivery
+from cudaredist.source.interface import Delivery, Part
+
+_CHUNK = 1 << 18
 
 
 class FolderSource:
@@ -44,19 +54,54 @@ class FolderSource:
         """Return the bytes of a regular file of at most `limit` bytes."""
         place = self._root / path
         try:
-            # Without O_NONBLOCK, opening a named pipe would wait for its other end for ever.
-            handle = os.open(place, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-            with os.fdopen(handle, "rb") as file:
-                if not stat.S_ISREG(os.fstat(handle).st_mode):
-                    raise SourceError(str(place), "not a regular file")
+            with _opened(place) as file:
                 data = file.read(limit + 1)
-        except (FileNotFoundError, NotADirectoryError):
-            raise NotAtSourceError(str(place), "no such file") from None
         except OSError as error:
             raise SourceError(str(place), error.strerror or str(error)) from error
         if len(data) > limit:
             raise TooLargeError(str(place), limit)
         return Delivery(self.name, data)
 
+    def stream(self, path: str, start: int = 0, size: int | None = None) -> Iterator[bytes]:
+        """Yield the bytes of a regular file from byte `start` on."""
+        place = self._root / path
+        try:
+            with _opened(place) as file:
+                found = os.fstat(file.fileno()).st_size
+                if size is not None and found != size:
+                    raise ArchiveMismatchError(str(place), "size", f"{size:,}", f"{found:,} bytes")
+                file.seek(start)
+                while chunk := file.read(_CHUNK):
+                    yield chunk
+        except OSError as error:
+            raise SourceError(str(place), error.strerror or str(error)) from error
+
+    def part(self, path: str, start: int | None, length: int, etag: str | None = None) -> Part:  # noqa: ARG002 - files have none
+        """Return some bytes of a regular file, or its last ones."""
+        place = self._root / path
+        try:
+            with _opened(place) as file:
+                total = os.fstat(file.fileno()).st_size
+                begin = max(0, total - length) if start is None else start
+                file.seek(begin)
+                return Part(file.read(length), begin, total)
+        except OSError as error:
+            raise SourceError(str(place), error.strerror or str(error)) from error
+
     def close(self) -> None:
         """Do nothing: no file stays open."""
+
+
+def _opened(place: Path) -> BinaryIO:
+    """Open a regular file; raises `NotAtSourceError` and `SourceError`."""
+    try:
+        # Without O_NONBLOCK, opening a named pipe would wait for its other end for ever.
+        handle = os.open(place, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotAtSourceError(str(place), "no such file") from None
+    except OSError as error:
+        raise SourceError(str(place), error.strerror or str(error)) from error
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise SourceError(str(place), "not a regular file")
+    return os.fdopen(handle, "rb")

@@ -5,13 +5,14 @@ and the seconds of every answer, and never shows the credentials of an address. 
 certificates come from the environment, as httpx reads them.
 """
 
+import contextlib
 import ipaddress
 import logging
 import ssl
 import threading
 import time
 import zlib
-from email.utils import parsedate_to_datetime
+from collections.abc import Iterator
 from urllib.parse import quote
 
 import httpx
@@ -19,10 +20,10 @@ import tenacity
 
 from cudaredist import __version__
 from cudaredist.errors import (
+    CannotResumeError,
     CudaRedistError,
     EmptyIndexError,
     InsecureAddressError,
-    NotAtSourceError,
     SourceError,
     StoppedError,
     TooLargeError,
@@ -30,22 +31,27 @@ from cudaredist.errors import (
     UsageError,
 )
 from cudaredist.primitives import Version
+from cudaredist.source.answers import (
+    NO_ADDRESS,
+    Download,
+    backoff,
+    client_error,
+    content_range,
+    status_error,
+    strong_etag,
+)
 from cudaredist.source.index import INDEX_LIMIT, parse_index
-from cudaredist.source.interface import Delivery, Settings, redacted
+from cudaredist.source.interface import Delivery, Part, Settings, redacted
 from cudaredist.source.watch import Watch
 
 _log = logging.getLogger(__name__)
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_GONE = frozenset({404, 410})
-_TRANSIENT = frozenset({408, 425, 429})
-_OK, _NOT_MODIFIED, _SERVER_ERRORS = 200, 304, 500
+_OK, _PARTIAL, _NOT_MODIFIED, _UNSATISFIABLE = 200, 206, 304, 416
 _MOST_REDIRECTS = 5
-_LONGEST_ETAG = 256
 _LAST_PORT = 65535
 # httpx lets some errors of other libraries through, as those about host names.
 _CLIENT_ERRORS = (httpx.TransportError, httpx.InvalidURL, ValueError, OverflowError)
-_NO_ADDRESS = "redirected to something that is no address"
 _GZIP = 16 + zlib.MAX_WBITS
 
 
@@ -129,8 +135,15 @@ class HttpSource:
 
     def read(self, path: str, limit: int, etag: str | None = None) -> Delivery:
         """Return a file's bytes, or that `etag` still stands for it, trying as often as allowed."""
+        return self._retrying()(self._attempt, path, limit, etag)
+
+    def part(self, path: str, start: int | None, length: int, etag: str | None = None) -> Part:
+        """Return some bytes of a file by a range request, trying as often as allowed."""
+        return self._retrying()(self._part, self.place_of(path), start, length, etag)
+
+    def _retrying(self) -> tenacity.Retrying:
         settings = self._settings
-        retrying = tenacity.Retrying(
+        return tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(TransientError),
             stop=tenacity.stop_any(
                 tenacity.stop_after_attempt(settings.retries + 1),
@@ -141,7 +154,88 @@ class HttpSource:
             before_sleep=_log_retry,
             reraise=True,
         )
-        return retrying(self._attempt, path, limit, etag)
+
+    def _part(self, shown: str, start: int | None, length: int, etag: str | None) -> Part:
+        asked = f"-{length}" if start is None else f"{start}-{start + length - 1}"
+        headers = {"Range": f"bytes={asked}"}
+        if etag is not None:
+            headers["If-Range"] = etag
+        with (
+            self._translated(shown),
+            self._watch.answer() as deadline,
+            self._answered(shown, headers) as response,
+        ):
+            if response.status_code == _OK:
+                raise SourceError(shown, "is served only as a whole, or changed meanwhile")
+            if response.status_code != _PARTIAL:
+                raise status_error(shown, response)
+            first, total = content_range(shown, response)
+            if total is None or (start is not None and first != start):
+                raise SourceError(shown, "answered with another part than asked for")
+            data = self._body(response, shown, length, deadline)
+            return Part(data, first, total, strong_etag(response.headers.get("ETag")))
+
+    def stream(self, path: str, start: int = 0, size: int | None = None) -> Iterator[bytes]:
+        """Yield a file's bytes from `start` on, taking up a broken connection where it broke.
+
+        Failures are counted anew once bytes came, so that a long download survives many of them.
+        """
+        download = Download(self.place_of(path), start, size)
+        failures = 0
+        while True:
+            before = download.received
+            try:
+                yield from self._from_there(download)
+            except (CannotResumeError, StoppedError):
+                raise
+            except TransientError as error:
+                failures = failures + 1 if download.received == before else 1
+                if failures > self._settings.retries:
+                    raise
+                pause = max(backoff(failures), error.retry_after or 0.0)
+                if pause > self._settings.longest_wait:
+                    raise
+                _log.info("%s; going on at byte %d in %.1f s", error, download.received, pause)
+                if self._settings.stop.wait(pause):
+                    raise StoppedError from None
+            else:
+                return
+
+    def _from_there(self, download: Download) -> Iterator[bytes]:
+        """Ask for what is still missing of a download and yield it."""
+        with contextlib.ExitStack() as stack:
+            with self._translated(download.place), self._watch.answer():
+                response = stack.enter_context(
+                    self._answered(download.place, download.request_headers())
+                )
+                if response.status_code not in {_OK, _PARTIAL, _UNSATISFIABLE}:
+                    raise status_error(download.place, response)
+                download.accept(response)
+            chunks = response.iter_raw()
+            while True:
+                # Only the waiting is bounded: the time between two chunks may be the reader's own.
+                with self._translated(download.place):
+                    chunk = download.timed(chunks, self._settings.timeout)
+                if chunk is None:
+                    break
+                if self._settings.stop.is_set():
+                    raise StoppedError
+                yield chunk
+        download.finish()
+
+    @contextlib.contextmanager
+    def _translated(self, shown: str) -> Iterator[None]:
+        """Turn whatever the client raises into one of our errors."""
+        try:
+            yield
+        except httpx.TimeoutException as error:
+            raise TransientError(
+                shown,
+                f"nothing came for {self._settings.timeout:g} s",
+                hint="try again, or raise --timeout",
+            ) from error
+        except (*_CLIENT_ERRORS, OSError) as error:
+            raise client_error(shown, error) from error
 
     def _client(self, scheme: str) -> httpx.Client:
         """Return this thread's client for a scheme.
@@ -187,12 +281,18 @@ class HttpSource:
             except (*_CLIENT_ERRORS, OSError) as error:
                 if isinstance(error, httpx.TimeoutException) or time.monotonic() >= deadline:
                     raise self._too_slow(shown) from error
-                raise _client_error(shown, error) from error
+                raise client_error(shown, error) from error
 
     def _asked(self, shown: str, limit: int, deadline: float, etag: str | None) -> Delivery:
-        """Send the request, follow redirects, read the answer."""
-        url = httpx.URL(shown)
+        """Send the request, read the answer."""
         headers = {} if etag is None else {"If-None-Match": etag}
+        with self._answered(shown, headers) as response:
+            return self._delivery(response, shown, limit, deadline, etag)
+
+    @contextlib.contextmanager
+    def _answered(self, shown: str, headers: dict[str, str]) -> Iterator[httpx.Response]:
+        """Send the request and follow redirects, to the answer that is none; its body is unread."""
+        url = httpx.URL(shown)
         for _ in range(_MOST_REDIRECTS + 1):
             if self._settings.stop.is_set():
                 raise StoppedError
@@ -206,7 +306,8 @@ class HttpSource:
                 _log.debug("GET %s: %d", _shown(url), response.status_code)
             try:
                 if response.status_code not in _REDIRECTS:
-                    return self._delivery(response, shown, limit, deadline, etag)
+                    yield response
+                    return
                 url = self._redirected(url, response.headers.get("Location"), shown)
             finally:
                 response.close()
@@ -231,7 +332,7 @@ class HttpSource:
                 hint="redirects stay on https; give the final address with --base-url",
             )
         if not target.host or not _has_usable_port(target):
-            raise SourceError(shown, _NO_ADDRESS)
+            raise SourceError(shown, NO_ADDRESS)
         _log.debug("%s redirects to %s", shown, _shown(target))
         return target.copy_with(username=None, password=None)
 
@@ -247,9 +348,9 @@ class HttpSource:
         if status == _NOT_MODIFIED and etag:
             return Delivery(self.name, None)
         if status != _OK:
-            raise _status_error(shown, response)
+            raise status_error(shown, response)
         data = self._body(response, shown, limit, deadline)
-        return Delivery(self.name, data, _strong_etag(response.headers.get("ETag")))
+        return Delivery(self.name, data, strong_etag(response.headers.get("ETag")))
 
     def _body(self, response: httpx.Response, shown: str, limit: int, deadline: float) -> bytes:
         """Read the whole body, never more than `limit` bytes of it, encoded or not."""
@@ -304,64 +405,6 @@ def _shown(url: httpx.URL) -> str:
     return str(url.copy_with(username=None, password=None, query=None, fragment=None))
 
 
-def _strong_etag(value: str | None) -> str | None:
-    """Return an ETag that stands for exactly these bytes.
-
-    Weak ones, and dates, may stay the same while bytes change, which must not go unseen.
-    """
-    is_strong = value is not None and value.startswith('"') and value.isascii()
-    return value if is_strong and len(value or "") <= _LONGEST_ETAG else None
-
-
-def _status_error(shown: str, response: httpx.Response) -> SourceError:
-    status = response.status_code
-    phrase = httpx.codes.get_reason_phrase(status)
-    reason = f"the server answered {status} {phrase}".rstrip()
-    if status in _GONE:
-        return NotAtSourceError(shown, reason)
-    if status in _TRANSIENT or status >= _SERVER_ERRORS:
-        return TransientError(
-            shown,
-            reason,
-            retry_after=_retry_after(response.headers.get("Retry-After")),
-            hint="the server is in trouble; try again later",
-        )
-    return SourceError(shown, reason)
-
-
-def _retry_after(value: str | None) -> float | None:
-    """Read `Retry-After`, seconds or a date; None where it is absent or makes no sense."""
-    if value is None:
-        return None
-    value = value.strip()
-    if value.isascii() and value.isdigit():
-        return float(value[:9])
-    try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, OverflowError):
-        return None
-
-
-def _client_error(shown: str, error: Exception) -> SourceError:
-    text = str(error)
-    # Texts about addresses may hold parts of them that nobody should see.
-    if not isinstance(error, httpx.TransportError) or "location header" in text:
-        return SourceError(shown, _NO_ADDRESS)
-    if "CERTIFICATE_VERIFY_FAILED" in text:
-        return SourceError(
-            shown,
-            "its certificate is not trusted",
-            hint="name your authority's file in SSL_CERT_FILE",
-        )
-    if isinstance(error, httpx.ConnectError):
-        reason, hint = f"cannot connect ({text})", "is the network up, and the address right?"
-    elif isinstance(error, httpx.ProxyError):
-        reason, hint = f"the proxy failed ({text})", "look at HTTPS_PROXY and NO_PROXY"
-    else:
-        reason, hint = f"the connection broke ({text or type(error).__name__})", "try again"
-    return TransientError(shown, reason, hint=hint)
-
-
 class _StopAfterWaiting(tenacity.stop.stop_base):
     """Stop before a pause that would make all pauses together longer than so many seconds."""
 
@@ -372,14 +415,11 @@ class _StopAfterWaiting(tenacity.stop.stop_base):
         return state.idle_for + state.upcoming_sleep > self._seconds
 
 
-_backoff = tenacity.wait_exponential(multiplier=0.5, max=20) + tenacity.wait_random(0, 0.5)
-
-
 def _pause(state: tenacity.RetryCallState) -> float:
     """Wait as long as the server asks, and never less than the back-off."""
     error = state.outcome.exception() if state.outcome else None
     asked = error.retry_after if isinstance(error, TransientError) else None
-    return max(_backoff(state), asked or 0.0)
+    return max(backoff(state.attempt_number), asked or 0.0)
 
 
 def _log_retry(state: tenacity.RetryCallState) -> None:

@@ -2,6 +2,7 @@
 
 import re
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -57,6 +58,17 @@ class Delivery:
     """What the server gave to ask later whether it still serves exactly these bytes."""
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some bytes of a file, and how long the whole of it is."""
+
+    data: bytes
+    start: int
+    total: int
+    etag: str | None = None
+    """What stands for exactly this file, where the server gives something."""
+
+
 class Progress(Protocol):
     """Told how far a run is; the console shows it, tests count it, the default does nothing."""
 
@@ -87,11 +99,61 @@ class Source(Protocol):
         Raises `TooLargeError` beyond `limit` bytes, and `SourceError`.
         """
 
+    def stream(self, path: str, start: int = 0, size: int | None = None) -> Iterator[bytes]:
+        """Yield the bytes of a file under the root from byte `start` on, in chunks as they come.
+
+        A connection that breaks is taken up again where it broke. Raises `SourceError`, and
+        `CannotResumeError` where what was yielded so far cannot be continued: the file changed, or
+        the source cannot begin in the middle. `size`, where given, is what the file must have;
+        a source that knows of another raises `ArchiveMismatchError` before the first byte.
+        """
+
+    def part(self, path: str, start: int | None, length: int, etag: str | None = None) -> Part:
+        """Return `length` bytes of a file from `start` on; the last ones where that is None.
+
+        Raises `SourceError`, also where the source serves files only as a whole, or where `etag`
+        no longer stands for the file.
+        """
+
     def place_of(self, path: str) -> str:
         """Return the address or path of a file under the root, without credentials."""
 
     def close(self) -> None:
         """Give back connections."""
+
+
+class ByteProgress(Protocol):
+    """Told how far work on large files is; the console shows it."""
+
+    def expect(self, size: int) -> None:
+        """Learn that so many more bytes are to be read."""
+
+    def begin(self, name: str, size: int | None) -> int:
+        """Learn that a file is begun; returns the number it has from now on."""
+
+    def advance(self, number: int, size: int) -> None:
+        """Learn that bytes of a file came; a negative size takes some back."""
+
+    def end(self, number: int) -> None:
+        """Learn that a file is done with, well or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoByteProgress:
+    """Progress on large files that goes nowhere."""
+
+    def expect(self, size: int) -> None:
+        """Ignore it."""
+
+    def begin(self, name: str, size: int | None) -> int:  # noqa: ARG002 - the protocol's
+        """Ignore it."""
+        return 0
+
+    def advance(self, number: int, size: int) -> None:
+        """Ignore it."""
+
+    def end(self, number: int) -> None:
+        """Ignore it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,7 @@ def write_features(of: str, **changes: object) -> Path:
         "redist": "cuda",
         "label": of,
         "manifest_sha256": sha256_of(held(of).read_bytes()) if held(of).exists() else "a" * 64,
+        "rules": 1,
         "packages": {},
         **changes,
     }
@@ -398,6 +399,7 @@ def test_text(run: Run, stale: FaultServer) -> None:
         "cuda    12.9  12.9.1  12.9.2    stale  12.9.2",
         "",
         "no-features: cuda 12.9.1: no feature file",
+        "    hint: cudaredist process-manifests makes what is missing",
         "",
         "stale: cuda 12.9.2: line 12.9: 12.9.1 held, 12.9.2 upstream",
         "    missing: 12.9.2",

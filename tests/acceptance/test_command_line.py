@@ -21,7 +21,7 @@ from support.server import FaultServer
 
 from cudaredist import errors
 
-COMMANDS = ("download-manifests", "check", "schema", "validate")
+COMMANDS = ("download-manifests", "process-manifests", "check", "schema", "validate")
 Start = Callable[..., "subprocess.Popen[str]"]
 
 
@@ -323,7 +323,9 @@ def test_readme_shows_what_check_really_prints(run: Run) -> None:
         assert part in printed
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/ci.md", "docs/manifests.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/ci.md", "docs/features.md", "docs/manifests.md"]
+)
 def test_documentation_uses_options_that_exist(run: Run, page: str) -> None:
     known = " ".join(run(command, "--help").stdout for command in COMMANDS) + run("--help").stdout
     foreign = {"--persist-credentials"}

@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import io
 import os
+import re
 import socket
 import ssl
 import struct
@@ -51,8 +52,24 @@ class Handler(BaseHTTPRequestHandler):
         etag = f'"{hashlib.sha256(data).hexdigest()[:16]}"'
         if self.headers.get("If-None-Match") == etag:
             self.answer(304, b"", ETag=etag)
-        else:
-            self.answer(200, data, ETag=etag)
+            return
+        start, status, part = self.asked_part(data, etag)
+        last = start + len(part) - 1
+        headers = {"Content_Range": f"bytes {start}-{last}/{len(data)}"} if status == 206 else {}
+        self.answer(status, part, ETag=etag, **headers)
+
+    def asked_part(self, data: bytes, etag: str = "") -> tuple[int, int, bytes]:
+        """Return where the part asked for begins, its status, and the part itself."""
+        asked = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
+        if asked is None or self.headers.get("If-Range", etag) != etag:
+            return 0, 200, data
+        if not asked[1]:
+            start = max(0, len(data) - int(asked[2]))
+            return start, 206, data[start:]
+        start = int(asked[1])
+        if start >= len(data):
+            return 0, 416, b""
+        return start, 206, data[start : int(asked[2]) + 1 if asked[2] else None]
 
     def answer(self, status: int, data: bytes, **headers: str) -> None:
         self.send_response(status)
@@ -162,6 +179,39 @@ def reset_in_the_middle(handler: Handler, data: bytes) -> None:
     handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
     # Readers and writers of the handler keep a closed socket open, so its descriptor goes first.
     os.close(handler.connection.detach())
+
+
+def breaking_after(count: int, *, resumable: bool = True) -> Behaviour:
+    """Send at most so many bytes of what is asked for, then break the connection."""
+
+    def send(handler: Handler, data: bytes) -> None:
+        etag = f'"{hashlib.sha256(data).hexdigest()[:16]}"'
+        start, code, part = handler.asked_part(data, etag) if resumable else (0, 200, data)
+        handler.send_response(code)
+        handler.send_header("Content-Length", str(len(part)))
+        if code == 206:
+            handler.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
+        handler.send_header("ETag", etag)
+        handler.end_headers()
+        handler.wfile.write(part[:count])
+        handler.wfile.flush()
+        handler.close_connection = len(part) > count
+
+    return send
+
+
+def stalling_after(count: int) -> Behaviour:
+    """Send so many bytes of what is asked for, then say nothing for a long time."""
+
+    def send(handler: Handler, data: bytes) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(data)))
+        handler.end_headers()
+        handler.wfile.write(data[:count])
+        handler.wfile.flush()
+        silent(handler, b"")
+
+    return send
 
 
 def truncated(handler: Handler, data: bytes) -> None:

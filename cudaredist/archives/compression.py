@@ -1,0 +1,44 @@
+"""Files of xz, gzip and zstd as one forward stream, to their very end.
+
+Every format may be several streams one behind another; what follows the last one is refused.
+"""
+
+from collections.abc import Iterator
+
+from cudaredist.archives.blocks import decoded_blocks, has_sized_blocks
+from cudaredist.archives.decoding import INPUT, Budget, decoded, starter_of
+from cudaredist.archives.interface import Limits
+from cudaredist.archives.stream import Stream
+
+_XZ_PADDING = 4
+
+
+def unpack(kind: str, packed: Stream, budget: Budget, limits: Limits, jobs: int) -> Iterator[bytes]:
+    """Yield what a whole `xz`, `gzip` or `zstd` file unpacks to, to its very end."""
+    start = starter_of(kind, limits)
+    if not packed.ahead(1):
+        packed.refuse("is empty")
+    streams = 0
+    while packed.ahead(1):
+        streams += 1
+        if streams > limits.members:
+            packed.refuse(f"has more than {limits.members:,} {kind} streams")
+        if kind == "xz" and jobs > 1 and has_sized_blocks(packed):
+            yield from decoded_blocks(packed, budget, limits, jobs)
+        else:
+            yield from decoded(kind, packed, start(), budget)
+        if kind == "xz":
+            _pass_padding(packed)
+
+
+def _pass_padding(packed: Stream) -> None:
+    """Pass over the NULs that may follow an xz stream, in groups of four."""
+    count = 0
+    while piece := packed.piece(INPUT):
+        rest = piece.lstrip(b"\0")
+        count += len(piece) - len(rest)
+        if rest:
+            packed.give_back(len(rest))
+            break
+    if count % _XZ_PADDING:
+        packed.refuse("has something behind its end")

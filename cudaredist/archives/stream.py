@@ -1,0 +1,95 @@
+"""A forward-only view of chunks: read, look a little ahead, give back what was too much."""
+
+from collections.abc import Iterable
+from typing import NoReturn
+
+from cudaredist.errors import InvalidArchiveError
+
+
+class Stream:
+    """Bytes that pass once; pieces are the caller's own chunks wherever they fit.
+
+    What the chunks' iterator raises passes through unchanged.
+    """
+
+    def __init__(self, where: str, chunks: Iterable[bytes]) -> None:
+        self.where = where
+        self._chunks = iter(chunks)
+        self._chunk = b""
+        self._next = 0
+        self._before = 0
+
+    @property
+    def position(self) -> int:
+        """Bytes taken so far."""
+        return self._before + self._next
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Raise `InvalidArchiveError` about this archive."""
+        raise InvalidArchiveError(self.where, reason)
+
+    def piece(self, most: int) -> bytes:
+        """Take what lies ready, at most `most` bytes and at least one; b"" only at the end."""
+        chunk, start = self._chunk, self._next
+        if start == len(chunk):
+            if not self._advance():
+                return b""
+            chunk, start = self._chunk, 0
+        if start == 0 and len(chunk) <= most:
+            self._next = len(chunk)
+            return chunk
+        piece = chunk[start : start + most]
+        self._next = start + len(piece)
+        return piece
+
+    def give_back(self, count: int) -> None:
+        """Undo the taking of the last `count` bytes of the latest piece."""
+        self._next -= count
+
+    def read(self, count: int) -> bytes:
+        """Take exactly `count` bytes; refuses an archive that ends before."""
+        piece = self.piece(count) if count else b""
+        if len(piece) == count:
+            return piece
+        pieces = [piece]
+        missing = count - len(piece)
+        while missing:
+            piece = self.piece(missing)
+            if not piece:
+                self.refuse("ends in the middle")
+            pieces.append(piece)
+            missing -= len(piece)
+        return b"".join(pieces)
+
+    def ahead(self, count: int) -> bytes:
+        """Return the next `count` bytes without taking them; fewer only at the end."""
+        if len(self._chunk) - self._next < count:
+            pieces = [self._chunk[self._next :]]
+            ready = len(pieces[0])
+            self._before += self._next
+            while ready < count:
+                chunk = next(self._chunks, None)
+                if chunk is None:
+                    break
+                pieces.append(chunk)
+                ready += len(chunk)
+            self._chunk, self._next = b"".join(pieces), 0
+        return self._chunk[self._next : self._next + count]
+
+    def skip(self, count: int) -> None:
+        """Take and forget `count` bytes; refuses an archive that ends before."""
+        while count:
+            ready = min(count, len(self._chunk) - self._next)
+            self._next += ready
+            count -= ready
+            if count and not self._advance():
+                self.refuse("ends in the middle")
+
+    def _advance(self) -> bool:
+        """Go to the next chunk that holds something; False at the end."""
+        for chunk in self._chunks:
+            if chunk:
+                self._before += len(self._chunk)
+                self._chunk, self._next = chunk, 0
+                return True
+        return False

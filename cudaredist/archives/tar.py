@@ -1,0 +1,246 @@
+"""A tar archive as one forward stream of members: ustar, GNU and pax, read strictly.
+
+The standard library's tarfile is not used: for a pax header of one mebibyte some of its versions
+(that of Python 3.11.7) take minutes or all memory; it ends silently at a damaged header; and it
+guesses where two headers contradict each other. Here all of that refuses the archive: every header
+has its checksum, and the end is two blocks of NULs with nothing but NULs behind.
+"""
+
+import struct
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from cudaredist.archives.interface import Limits, Member, MemberKind
+from cudaredist.archives.names import NameBudget, text_of
+from cudaredist.archives.stream import Stream
+from cudaredist.errors import shown
+
+_BLOCK = 512
+_END = bytes(_BLOCK)
+_PIECE = 1 << 20
+
+# name, mode, size, checksum, type, link target, magic, prefix
+_HEADER = struct.Struct("100s8s16x12s12x8sc100s8s80x155s12x")
+_CHECKSUM = slice(148, 156)
+_SIGNED = struct.Struct("512b")
+_POSIX = b"ustar\x0000"
+_POSITIVE, _NEGATIVE = 0x80, 0xFF
+
+_KINDS: Mapping[bytes, MemberKind] = {
+    b"\0": "file",
+    b"0": "file",
+    b"7": "file",
+    b"1": "hardlink",
+    b"2": "symlink",
+    b"3": "other",
+    b"4": "other",
+    b"5": "directory",
+    b"6": "other",
+}
+_WITHOUT_CONTENT = frozenset({b"1", b"2", b"3", b"4", b"5", b"6"})
+"""Types whose size, if they state one, is not followed by as many bytes."""
+_LONG = {b"L": "path", b"K": "linkpath"}
+_PAX = frozenset({b"x", b"X"})
+_PAX_FOR_ALL = b"g"
+_SPARSE = b"S"
+_EXTENSIONS = frozenset({*_LONG, *_PAX, _PAX_FOR_ALL, _SPARSE})
+_FIELDS = frozenset({"path", "linkpath", "size"})
+_MODE = 0o7777
+_SIZE_DIGITS = 20
+_LENGTH_DIGITS = 7
+"""More than a header within the limits can need."""
+
+
+class _Header(NamedTuple):
+    name: bytes
+    mode: int
+    size: int
+    type: bytes
+    target: bytes
+
+
+class TarReader:
+    """The members of a tar archive in their order; nothing at the end corrects them."""
+
+    def __init__(self, stream: Stream, limits: Limits) -> None:
+        self._stream = stream
+        self._limits = limits
+        self._names = NameBudget(stream, limits)
+        self._left = 0
+        self._index = 0
+        self._members = self._read()
+
+    def __iter__(self) -> Iterator[tuple[Member, Iterator[bytes]]]:
+        """Go on with the one pass there is."""
+        return self._members
+
+    @property
+    def corrections(self) -> Mapping[int, Member]:
+        """Return nothing: a tar describes each member in front of its content."""
+        return MappingProxyType({})
+
+    def _read(self) -> Iterator[tuple[Member, Iterator[bytes]]]:
+        stream = self._stream
+        while (header := self._header()) is not None:
+            self._index += 1
+            member = self._member(header)
+            size = 0 if header.type in _WITHOUT_CONTENT else header.size
+            self._left = size
+            # Content of an unknown type is passed over: nobody could say what it means.
+            yield member, self._content(self._index) if member.kind == "file" else iter(())
+            stream.skip(self._left + -size % _BLOCK)
+        self._expect_end()
+
+    def _content(self, index: int) -> Iterator[bytes]:
+        while True:
+            if self._index != index:
+                raise RuntimeError("the content of a member that was passed")
+            if not self._left:
+                return
+            piece = self._stream.piece(self._left)
+            if not piece:
+                self._stream.refuse("ends in the middle of a member")
+            self._left -= len(piece)
+            yield piece
+
+    def _member(self, header: _Header) -> Member:
+        name = text_of(header.name)
+        kind = _KINDS.get(header.type, "other")
+        if kind == "directory" or (header.type == b"\0" and name.endswith("/")):
+            # So did tar mark directories before it had a type for them.
+            kind, name = "directory", name.rstrip("/")
+            if header.type == b"\0" and header.size:
+                self._stream.refuse(f"{shown(name)} is a directory with content")
+        is_link = kind in {"symlink", "hardlink"}
+        self._names.member(header.name)
+        if is_link:
+            self._names.spend(header.target)
+        return Member(
+            name=name,
+            kind=kind,
+            mode=header.mode,
+            size=header.size if kind == "file" else 0,
+            target=text_of(header.target) if is_link else None,
+        )
+
+    def _header(self) -> _Header | None:
+        """Read a member's headers, those with long names and attributes included; None at the end.
+
+        All of them together are bounded, since each may be followed by another.
+        """
+        stream = self._stream
+        changes: dict[str, bytes] = {}
+        begin = stream.position
+        while True:
+            header = self._block()
+            if header is None:
+                if changes:
+                    stream.refuse("ends behind the long name of a member that is not there")
+                return None
+            if header.type not in _EXTENSIONS:
+                return self._changed(header, changes)
+            if stream.position - begin + header.size > self._limits.header:
+                stream.refuse(f"a member has more than {self._limits.header:,} bytes of headers")
+            found = self._extension(header)
+            if found.keys() & changes.keys():
+                stream.refuse("a member has two long names or sizes")
+            changes |= found
+
+    def _extension(self, header: _Header) -> dict[str, bytes]:
+        """Read what a header of headers changes in the next member."""
+        stream = self._stream
+        if header.type == _SPARSE:
+            stream.refuse(f"{shown(text_of(header.name))} is sparse, which no such archive needs")
+        body = stream.read(header.size)
+        stream.skip(-header.size % _BLOCK)
+        if header.type in _LONG:
+            return {_LONG[header.type]: body.partition(b"\0")[0]}
+        found = self._records(body)
+        if found and header.type == _PAX_FOR_ALL:
+            stream.refuse("has one name or size for all members")
+        return found
+
+    def _changed(self, header: _Header, changes: dict[str, bytes]) -> _Header:
+        if not changes:
+            return header
+        size = header.size
+        if "size" in changes:
+            if not changes["size"].isdigit() or len(changes["size"]) > _SIZE_DIGITS:
+                self._stream.refuse(f"a member of {shown(text_of(changes['size']))} bytes")
+            size = int(changes["size"])
+        return header._replace(
+            name=changes.get("path", header.name),
+            target=changes.get("linkpath", header.target),
+            size=size,
+        )
+
+    def _block(self) -> _Header | None:
+        stream = self._stream
+        begin = stream.position
+        block = stream.read(_BLOCK)
+        name, mode, size, checksum, kind, target, magic, prefix = _HEADER.unpack(block)
+        if block == _END:
+            return None
+        stated = _parsed(checksum)
+        if stated != sum(block) - sum(checksum) + 8 * 0x20:
+            # Some old programs added up signed bytes.
+            signed = _SIGNED.unpack(block)
+            if stated != sum(signed) - sum(signed[_CHECKSUM]) + 8 * 0x20:
+                stream.refuse(f"the header at byte {begin:,} is damaged" if begin else "is no tar")
+        name = name.partition(b"\0")[0]
+        # In GNU's own format other things stand where the prefix is.
+        if magic == _POSIX and (front := prefix.partition(b"\0")[0]):
+            name = front + b"/" + name
+        return _Header(
+            name,
+            self._number(mode, "mode") & _MODE,
+            self._number(size, "size"),
+            kind,
+            target.partition(b"\0")[0],
+        )
+
+    def _number(self, field: bytes, what: str) -> int:
+        number = _parsed(field)
+        if number is None:
+            self._stream.refuse(f"a header has {shown(text_of(field))} as its {what}")
+        if number < 0:
+            self._stream.refuse(f"a header has a negative {what}")
+        return number
+
+    def _records(self, body: bytes) -> dict[str, bytes]:
+        """Read pax records, each `<length> <key>=<value>` and a newline; keep what is used here."""
+        found: dict[str, bytes] = {}
+        start = 0
+        while start < len(body):
+            digits, space, _ = body[start : start + _LENGTH_DIGITS + 1].partition(b" ")
+            end = start + int(digits) if space and digits.isdigit() else 0
+            key, equals, value = body[start + len(digits) + 1 : end].partition(b"=")
+            if not equals or end > len(body) or value[-1:] != b"\n":
+                self._stream.refuse("has a damaged pax header")
+            name = text_of(key)
+            if name.startswith("GNU.sparse."):
+                self._stream.refuse("has a sparse member, which no such archive needs")
+            if name in _FIELDS:
+                if name in found:
+                    self._stream.refuse("a member has two long names or sizes")
+                found[name] = value[:-1]
+            start = end
+        return found
+
+    def _expect_end(self) -> None:
+        """Read on to the very end behind the first block of the end mark."""
+        stream = self._stream
+        stream_end = stream.read(_BLOCK)
+        while stream_end:
+            if stream_end.count(0) != len(stream_end):
+                stream.refuse("has something behind its end, or a damaged header")
+            stream_end = stream.piece(_PIECE)
+
+
+def _parsed(field: bytes) -> int | None:
+    """Read a number: octal digits, or base 256 behind a byte that says so; None for all else."""
+    if field[0] in {_POSITIVE, _NEGATIVE}:
+        return int.from_bytes(field[1:], "big", signed=field[0] == _NEGATIVE)
+    digits = field.partition(b"\0")[0].strip(b" ")
+    return None if digits.strip(b"01234567") else int(digits or b"0", 8)

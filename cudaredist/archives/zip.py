@@ -1,0 +1,374 @@
+"""A zip archive as one forward stream of members, which its directory must then confirm.
+
+A zip describes each member twice: in front of its content and in the directory at the end. Readers
+that believe one of them see another archive than readers that believe the other. Here both must
+agree one to one, and no byte may lie between, in front or behind; the directory adds modes and
+links, which the headers lack.
+"""
+
+import stat
+import struct
+import zlib
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from hashlib import blake2b
+from types import MappingProxyType
+from typing import NamedTuple, NoReturn
+
+from cudaredist.archives.decoding import INPUT, OUTPUT, Budget
+from cudaredist.archives.interface import Limits, Member
+from cudaredist.archives.names import NameBudget, text_of
+from cudaredist.archives.stream import Stream
+from cudaredist.errors import shown
+
+_LOCAL, _ENTRY, _DESCRIPTOR = b"PK\3\4", b"PK\1\2", b"PK\7\b"
+_END64, _LOCATOR64, _END = b"PK\6\6", b"PK\6\7", b"PK\5\6"
+_SIGNATURE_SIZE = 4
+_SIGNATURE_START = b"PK"
+
+# Each begins with its signature; what is passed over is in brackets.
+# (version), flags, method, (time, date), sum, packed and unpacked size, lengths of name and extra.
+_LOCAL_HEADER = struct.Struct("<4s2x2H4x3I2H")
+# (version), system, (version), flags, method, (time, date), sum, packed and unpacked size, lengths
+# of name, extra and comment, disk, (internal) and external attributes, offset.
+_DIRECTORY_ENTRY = struct.Struct("<4sxB2x2H4x3I4H2x2I")
+# Length of the rest, (versions), two disks, members on this disk and in all, size, offset.
+_END64_RECORD = struct.Struct("<4sQ4x2I4Q")
+_END64_UNCOUNTED = 12
+# Disk of that record, its offset, number of disks.
+_LOCATOR64_RECORD = struct.Struct("<4sIQI")
+# Two disks, members on this disk and in all, size, offset, length of the comment.
+_END_RECORD = struct.Struct("<4s4H2IH")
+
+_EXTRA = struct.Struct("<2H")
+_PAIR32, _PAIR64 = struct.Struct("<3I"), struct.Struct("<I2Q")
+_STATED = struct.Struct("<2HI2Q")
+_WIDE = 8
+_ZIP64 = 1
+_FULL16, _FULL32 = 0xFFFF, 0xFFFFFFFF
+
+_STORED, _DEFLATED = 0, 8
+_METHODS = {
+    1: "shrink",
+    6: "implode",
+    9: "deflate64",
+    12: "bzip2",
+    14: "lzma",
+    93: "zstd",
+    95: "xz",
+    97: "wavpack",
+    98: "ppmd",
+    99: "aes",
+}
+
+_ENCRYPTED = 1 << 0 | 1 << 6 | 1 << 13
+_PATCHED = 1 << 5
+_SIZES_BEHIND = 1 << 3
+_UTF8 = 1 << 11
+
+_UNIX_SYSTEMS = frozenset({3, 19})
+_UNIX = 16
+"""The bit from which on external attributes hold a mode of Unix."""
+_MODE = 0o7777
+
+_DIGEST = 16
+_UNSIZED, _CONFIRMED = 1, 2
+"""States of a member: its header did not say its size; the directory has it."""
+_KEPT = 16 << 20
+"""Bytes of small files that are kept until the directory says which of them are links."""
+_OVERHEAD = 150
+"""Bytes that keeping one more takes beside its own."""
+_DIRECTORY_LIMIT = 256 << 20
+
+
+class _Header(NamedTuple):
+    """What a local header and an entry of the directory both state."""
+
+    name: bytes
+    flags: int
+    method: int
+    crc: int
+    packed: int
+    size: int
+
+    @property
+    def text(self) -> str:
+        return text_of(self.name) if self.flags & _UTF8 else self.name.decode("cp437")
+
+    def digest(self) -> bytes:
+        """Condense what both must agree about: a million headers are held until the end."""
+        numbers = _STATED.pack(self.flags & _UTF8, self.method, self.crc, self.packed, self.size)
+        return blake2b(numbers + self.name, digest_size=_DIGEST).digest()
+
+
+class ZipReader:
+    """The members of a zip in the order of their content; modes and links come at the end."""
+
+    def __init__(self, stream: Stream, budget: Budget, limits: Limits) -> None:
+        self._stream = stream
+        self._budget = budget
+        self._limits = limits
+        self._names = NameBudget(stream, limits)
+        # Of each member, as compact as can be: a million may be held.
+        self._offsets = array("Q")
+        self._digests = bytearray()
+        self._states = bytearray()
+        self._kept: dict[int, bytes] = {}
+        self._memory = _KEPT
+        self._corrections: dict[int, Member] = {}
+        self._members = self._read()
+
+    def __iter__(self) -> Iterator[tuple[Member, Iterator[bytes]]]:
+        """Go on with the one pass there is."""
+        return self._members
+
+    @property
+    def corrections(self) -> Mapping[int, Member]:
+        """Return the members whose mode, kind or size only the directory stated, by position."""
+        return MappingProxyType(self._corrections)
+
+    def _read(self) -> Iterator[tuple[Member, Iterator[bytes]]]:
+        stream = self._stream
+        if stream.ahead(_SIGNATURE_SIZE) not in {_LOCAL, _END, _END64}:
+            stream.refuse("is no zip" if stream.ahead(1) else "is empty")
+        while stream.ahead(_SIGNATURE_SIZE) == _LOCAL:
+            self._offsets.append(stream.position)
+            header = self._local_header()
+            content = self._content(header)
+            yield _member(header), content
+            for _ in content:
+                pass
+            if len(self._states) != len(self._offsets):
+                self._refuse(header, "was not read to its end")
+        directory = stream.position
+        while stream.ahead(_SIGNATURE_SIZE) == _ENTRY:
+            self._confirm()
+            if stream.position - directory > _DIRECTORY_LIMIT:
+                stream.refuse(f"its directory takes more than {_DIRECTORY_LIMIT:,} bytes")
+        missing = self._states.count(0) + self._states.count(_UNSIZED)
+        if missing:
+            stream.refuse(f"{missing:,} members are not in its directory")
+        self._end(directory)
+
+    # -- members
+
+    def _local_header(self) -> _Header:
+        stream = self._stream
+        fields = stream.read(_LOCAL_HEADER.size)
+        _, flags, method, crc, packed, size, name_length, extra_length = _LOCAL_HEADER.unpack(
+            fields
+        )
+        header = _Header(stream.read(name_length), flags, method, crc, packed, size)
+        self._names.member(header.name)
+        self._check(header)
+        wide = self._zip64(header, stream.read(extra_length))
+        size, packed = self._widened(header, wide, size, packed)
+        return header._replace(packed=packed, size=size)
+
+    def _check(self, header: _Header) -> None:
+        if header.flags & _ENCRYPTED:
+            self._refuse(header, "is encrypted")
+        if header.flags & _PATCHED:
+            self._refuse(header, "is a patch")
+        if header.method not in {_STORED, _DEFLATED}:
+            method = _METHODS.get(header.method, "unknown")
+            self._refuse(header, f"is compressed by method {header.method} ({method})")
+
+    def _content(self, header: _Header) -> Iterator[bytes]:
+        """Yield a member's content, and confirm its sizes and its sum; the reader goes to the end.
+
+        Small content is kept, since it may turn out to be a link's target.
+        """
+        stream = self._stream
+        has_sizes_behind = bool(header.flags & _SIZES_BEHIND)
+        begin = stream.position
+        if header.method == _STORED:
+            if header.packed != header.size:
+                self._refuse(header, "is stored, and has two sizes")
+            pieces = self._stored(header.size)
+        else:
+            pieces = self._inflated(header, None if has_sizes_behind else header.packed)
+        crc = size = 0
+        kept = bytearray()
+        for piece in pieces:
+            size += len(piece)
+            self._budget.spend(len(piece))
+            crc = zlib.crc32(piece, crc)
+            if size <= self._limits.name:
+                kept += piece
+            yield piece
+        found = header._replace(crc=crc, packed=stream.position - begin, size=size)
+        if has_sizes_behind:
+            if any(stated not in {0, true} for stated, true in zip(header, found, strict=True)):
+                self._refuse(header, "is not what its header states")
+            self._descriptor(found)
+        elif found != header:
+            self._refuse(header, "is not what its header states")
+        if header.name.endswith(b"/") and size:
+            self._refuse(header, "is a directory with content")
+        if 0 < size <= min(self._limits.name, self._memory - _OVERHEAD):
+            self._memory -= size + _OVERHEAD
+            self._kept[len(self._states)] = bytes(kept)
+        self._digests += found.digest()
+        self._states.append(_UNSIZED if has_sizes_behind else 0)
+
+    def _stored(self, left: int) -> Iterator[bytes]:
+        while left:
+            piece = self._stream.piece(left)
+            if not piece:
+                self._stream.refuse("ends in the middle of a member")
+            left -= len(piece)
+            yield piece
+
+    def _inflated(self, header: _Header, packed: int | None) -> Iterator[bytes]:
+        """Unpack content; without a packed size, it goes as far as the deflate stream says."""
+        stream = self._stream
+        inflate = zlib.decompressobj(-zlib.MAX_WBITS)
+        left = packed
+        while not inflate.eof:
+            data = stream.piece(INPUT if left is None else min(left, INPUT))
+            try:
+                output = inflate.decompress(data, OUTPUT)
+            except (zlib.error, MemoryError) as error:
+                self._refuse(header, f"is no valid deflate: {error}")
+            unused = len(inflate.unconsumed_tail) + len(inflate.unused_data)
+            stream.give_back(unused)
+            if left is not None:
+                left -= len(data) - unused
+            if output:
+                yield output
+            elif unused == len(data) and not inflate.eof:
+                self._refuse(header, "ends in the middle")
+        if left:
+            self._refuse(header, "ends before its packed size")
+
+    def _descriptor(self, header: _Header) -> None:
+        """Pass over sum and sizes behind the content: with or without a signature, short or long.
+
+        They are known by now, so that whatever form stands there is told from the others.
+        """
+        numbers = (header.crc, header.packed, header.size)
+        forms = [_PAIR64.pack(*numbers)]
+        if max(numbers) <= _FULL32:
+            forms.append(_PAIR32.pack(*numbers))
+        for form in [_DESCRIPTOR + form for form in forms] + forms:
+            # A signature follows, of the next member or of the directory.
+            if self._stream.ahead(len(form) + 2) == form + _SIGNATURE_START:
+                self._stream.skip(len(form))
+                return
+        self._refuse(header, "is not what is stated behind it")
+
+    # -- the directory
+
+    def _confirm(self) -> None:
+        """Read one entry of the directory, and compare it with the member it stands for."""
+        stream = self._stream
+        (
+            _, system, flags, method, crc, packed, size, name_length, extra_length,
+            comment_length, disk, attributes, offset,
+        ) = _DIRECTORY_ENTRY.unpack(stream.read(_DIRECTORY_ENTRY.size))  # fmt: skip
+        header = _Header(stream.read(name_length), flags, method, crc, packed, size)
+        self._check(header)
+        wide = self._zip64(header, stream.read(extra_length))
+        size, packed, offset = self._widened(header, wide, size, packed, offset)
+        stream.skip(comment_length)
+        header = header._replace(packed=packed, size=size)
+        if disk and not (disk == _FULL16 and wide):
+            self._refuse(header, "lies on another disk")
+        index = bisect_left(self._offsets, offset)
+        if index == len(self._offsets) or self._offsets[index] != offset:
+            self._refuse(header, f"is in the directory, and not at byte {offset:,}")
+        if self._states[index] & _CONFIRMED:
+            self._refuse(header, "shares its content with another")
+        if self._digests[index * _DIGEST : (index + 1) * _DIGEST] != header.digest():
+            self._refuse(header, "is another in the directory")
+        mode = attributes >> _UNIX if system in _UNIX_SYSTEMS else 0
+        if mode or self._states[index] & _UNSIZED:
+            self._corrections[index] = self._corrected(header, mode, index)
+        self._states[index] |= _CONFIRMED
+
+    def _corrected(self, header: _Header, mode: int, index: int) -> Member:
+        member = _member(header)
+        if member.kind == "file" and stat.S_ISLNK(mode):
+            if header.size > self._limits.name:
+                self._refuse(header, f"is a link to a name of {header.size:,} bytes")
+            target = self._kept.get(index, b"")
+            if len(target) != header.size:
+                self._refuse(header, "is a link behind too many small files")
+            self._names.spend(target)
+            member = replace(member, kind="symlink", size=0, target=text_of(target))
+        elif member.kind == "file" and stat.S_IFMT(mode) not in {0, stat.S_IFREG}:
+            member = replace(member, kind="other", size=0)
+        return replace(member, mode=mode & _MODE)
+
+    def _end(self, directory: int) -> None:
+        """Read what stands behind the directory, and compare it with what was read."""
+        stream = self._stream
+        true = (0, 0, len(self._states), len(self._states), stream.position - directory, directory)
+        allowed = [{number} for number in true]
+        here = stream.position
+        if stream.ahead(_SIGNATURE_SIZE) == _END64:
+            _, length, *numbers = _END64_RECORD.unpack(stream.read(_END64_RECORD.size))
+            if tuple(numbers) != true or length != _END64_RECORD.size - _END64_UNCOUNTED:
+                stream.refuse("its zip64 end is not what came before")
+            locator = _LOCATOR64_RECORD.unpack(stream.read(_LOCATOR64_RECORD.size))
+            if locator not in {(_LOCATOR64, 0, here, 1), (_LOCATOR64, 0, here, 0)}:
+                stream.refuse("its zip64 locator is not what came before")
+            # With a zip64 end, these stand for: see there.
+            full = (_FULL16, _FULL16, _FULL16, _FULL16, _FULL32, _FULL32)
+            allowed = [{*numbers} for numbers in zip(true, full, strict=True)]
+        signature, *numbers, comment_length = _END_RECORD.unpack(stream.read(_END_RECORD.size))
+        if signature != _END:
+            stream.refuse("has something between its directory and its end")
+        if any(number not in those for number, those in zip(numbers, allowed, strict=True)):
+            stream.refuse("its end is not what came before")
+        stream.skip(comment_length)
+        if stream.ahead(1):
+            stream.refuse("has something behind its end")
+
+    # -- fields
+
+    def _zip64(self, header: _Header, extra: bytes) -> bytes | None:
+        """Return the extra field that holds sizes of eight bytes, if there is one."""
+        found = None
+        start = 0
+        # Fewer bytes than a field's head are padding, which some programs write.
+        while start + _EXTRA.size <= len(extra):
+            kind, length = _EXTRA.unpack_from(extra, start)
+            start += _EXTRA.size
+            if start + length > len(extra) or (kind == _ZIP64 and found is not None):
+                self._refuse(header, "has damaged extra fields")
+            if kind == _ZIP64:
+                found = extra[start : start + length]
+            start += length
+        return found
+
+    def _widened(self, header: _Header, wide: bytes | None, *numbers: int) -> list[int]:
+        """Replace each number that is full by the next one of eight bytes."""
+        widened = []
+        rest = wide or b""
+        for number in numbers:
+            if number != _FULL32:
+                widened.append(number)
+                continue
+            if len(rest) < _WIDE:
+                self._refuse(header, "lacks its sizes")
+            widened.append(int.from_bytes(rest[:_WIDE], "little"))
+            rest = rest[_WIDE:]
+        return widened
+
+    def _refuse(self, header: _Header, reason: str) -> NoReturn:
+        self._stream.refuse(f"member {shown(header.text)} {reason}")
+
+
+def _member(header: _Header) -> Member:
+    name = header.text
+    is_directory = name.endswith("/")
+    return Member(
+        name=name.rstrip("/") if is_directory else name,
+        kind="directory" if is_directory else "file",
+        mode=0,
+        size=0 if is_directory else header.size,
+    )

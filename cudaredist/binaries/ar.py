@@ -1,0 +1,94 @@
+"""Libraries of members: Unix `ar` of GNU and BSD, and Microsoft's `.lib`, which is the same.
+
+Only the first bytes of each member are looked at. Whatever device code is in a library counts as
+declared: its members are object files, whose sections would say no more.
+"""
+
+import re
+
+from cudaredist.binaries import elf, pe
+from cudaredist.binaries.interface import Binary
+from cudaredist.binaries.reader import Reader
+
+MAGIC = b"!<arch>\n"
+THIN_MAGIC = b"!<thin>\n"
+
+_HEADER_SIZE = 60
+_NAME = slice(0, 16)
+_SIZE = slice(48, 58)
+_END = slice(58, 60)
+_HEADER_END = b"`\n"
+_FIRST_BYTES = 64
+_TABLES = frozenset({b"/", b"//", b"/SYM64/", b"/<ECSYMBOLS>/", b"/<XFGHASHMAP>/"})
+"""Names of members that are symbol tables and the table of long names."""
+_BSD_TABLE = b"__.SYMDEF"
+_IMPORT = b"\0\0\xff\xff\0\0"
+_MACHINES_LIMIT = 2
+_is_bsd_name = re.compile(rb"#1/([0-9]{1,9})").fullmatch
+
+
+class ArReader(Reader):
+    """Reads one library."""
+
+    def __init__(self, *, is_thin: bool) -> None:
+        super().__init__()
+        self._is_thin = is_thin
+        self._objects = 0
+        self._imports = 0
+        self._machines: set[str] = set()
+        self._member_end: int | None = None
+        """Where the next member begins, or the file ends."""
+        if is_thin:
+            self.window.note("a thin library: its members are files of their own")
+        self._next(len(MAGIC))
+
+    def _next(self, place: int) -> None:
+        self._member_end = place
+        # Behind the last member there is no header, so that its absence is nothing odd.
+        self.window.want(place, _HEADER_SIZE, "", lambda data: self._member(data, place))
+
+    def _member(self, data: bytes, place: int) -> None:
+        digits = data[_SIZE].rstrip(b" ")
+        if data[_END] != _HEADER_END or not digits.isdigit():
+            self.window.note("members not read to the end: a header is broken")
+            self._member_end = None
+            return
+        name = data[_NAME].rstrip(b" ")
+        start, size = place + _HEADER_SIZE, int(digits)
+        is_table = name in _TABLES or name.startswith(_BSD_TABLE)
+        if self._is_thin and not is_table:
+            self._objects += 1
+            self._next(start)
+            return
+        if not is_table:
+            bsd = _is_bsd_name(name)
+            name_size = min(int(bsd[1]), size) if bsd else 0
+            first = min(size, name_size + _FIRST_BYTES)
+            self.window.want(start, first, "member", lambda d: self._first_bytes(d, name_size))
+        # Members begin at even places.
+        self._next(start + size + size % 2)
+
+    def _first_bytes(self, data: bytes, name_size: int) -> None:
+        if name_size and data.startswith(_BSD_TABLE):
+            return
+        data = data[name_size:]
+        self._objects += 1
+        self._imports += data.startswith(_IMPORT)
+        is_elf = data.startswith(elf.MAGIC)
+        machine = elf.machine_of(data) if is_elf else pe.machine_of_object(data)
+        if machine is not None and len(self._machines) < _MACHINES_LIMIT:
+            self._machines.add(machine)
+
+    def _facts(self) -> Binary:
+        end, size = self._member_end, self.window.position
+        # The even place behind a last member of odd size need not be there.
+        if end is not None and size not in {end, end - 1}:
+            self.window.note("the library ends inside a member")
+        return Binary(
+            kind="ar",
+            machine=next(iter(self._machines)) if len(self._machines) == 1 else None,
+            objects=self._objects,
+            imports=self._imports,
+            device_code=self.scanner.by_section(lambda _: ("", True)),
+            notes=self.notes,
+        )

@@ -1,0 +1,282 @@
+"""ELF: shared objects, programs and object files, of 32 and 64 bits and both byte orders.
+
+The file header tells where the program headers are, these where the dynamic section is, and that
+where the names and the needed versions are. Addresses become places in the file through the loaded
+segments. The section headers mostly come last; they serve to say in which section device code lies.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from struct import Struct
+from typing import NamedTuple
+
+from cudaredist.binaries.interface import Binary
+from cudaredist.binaries.reader import NAMES_LIMIT, Reader, Sections
+from cudaredist.binaries.window import readable
+
+MAGIC = b"\x7fELF"
+IDENT_SIZE = 16
+DECLARED = frozenset({".nv_fatbin", "__nv_relfatbin"})
+"""The sections that are meant for device code."""
+
+_CLASS, _DATA = 4, 5
+_BITS = {1: 32, 2: 64}
+_ORDERS = {1: "<", 2: ">"}
+_MACHINE = 18
+_MACHINES = {3: "x86", 40: "arm", 62: "x86_64", 183: "aarch64"}
+_PPC64 = 21
+
+_ET_DYN = 3
+_PT_LOAD, _PT_DYNAMIC, _PT_INTERP = 1, 2, 3
+_DT_NULL, _DT_NEEDED, _DT_STRTAB, _DT_STRSZ = 0, 1, 5, 10
+_DT_SONAME, _DT_RPATH, _DT_RUNPATH = 14, 15, 29
+_DT_FLAGS_1, _DT_VERNEED, _DT_VERNEEDNUM = 0x6FFFFFFB, 0x6FFFFFFE, 0x6FFFFFFF
+_TAGS_WITH_NAMES = {_DT_SONAME: "soname", _DT_RPATH: "rpath", _DT_RUNPATH: "runpath"}
+_DF_1_PIE = 0x08000000
+_SHT_NULL, _SHT_NOBITS = 0, 8
+_SHN_XINDEX = 0xFFFF
+_VERSIONS_SIZE = 64 << 10
+"""Bytes that are looked at for needed versions; their table does not tell its size."""
+
+_find_version = re.compile(r"(GLIBC|GLIBCXX)_([0-9]{1,4}(?:\.[0-9]{1,4}){1,3})").fullmatch
+
+
+class _Layout:
+    """The structures of one word size and byte order."""
+
+    def __init__(self, bits: int, order: str) -> None:
+        wide = bits == 64  # noqa: PLR2004 - the number is the word size's name
+        # Behind the identification: type, machine, version, entry, phoff, shoff, flags, and sizes.
+        self.header = Struct(order + ("HHIQQQIHHHHHH" if wide else "HHIIIIIHHHHHH"))
+        self.program = Struct(order + ("IIQQQQQQ" if wide else "IIIIIIII"))
+        self.section = Struct(order + ("IIQQQQIIQQ" if wide else "IIIIIIIIII"))
+        self.dynamic = Struct(order + ("QQ" if wide else "II"))
+        self.need = Struct(order + "HHIII")
+        self.version = Struct(order + "IHHII")
+        # Of type, offset, address, size in the file: where they stand in a program header.
+        self.program_fields = (0, 2, 3, 5) if wide else (0, 1, 2, 4)
+
+
+class _Segment(NamedTuple):
+    offset: int
+    address: int
+    size: int
+
+
+def machine_of(data: bytes) -> str | None:
+    """Return the machine that the first 20 bytes of an ELF file name."""
+    order = _ORDERS.get(data[_DATA]) if len(data) >= _MACHINE + 2 else None
+    if order is None:
+        return None
+    number = int.from_bytes(data[_MACHINE : _MACHINE + 2], "little" if order == "<" else "big")
+    if number == _PPC64 and order == "<":
+        return "ppc64le"
+    return _MACHINES.get(number, f"elf-{number}")
+
+
+class ElfReader(Reader):
+    """Reads one ELF file."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._machine: str | None = None
+        self._layout = _Layout(64, "<")
+        self._type = 0
+        self._has_dynamic = False
+        self._is_program = False
+        self._segments: list[_Segment] = []
+        self._sections = Sections(DECLARED)
+        self._has_sections = False
+        self._needed: dict[int, str] = {}
+        self._names: dict[int, str] = {}
+        self._is_pie = False
+        self._newest: dict[str, tuple[tuple[int, ...], str]] = {}
+        self.window.want(0, IDENT_SIZE, "header", self._ident)
+
+    # -- from the header to the tables
+
+    def _ident(self, data: bytes) -> None:
+        bits, order = _BITS.get(data[_CLASS]), _ORDERS.get(data[_DATA])
+        if bits is None or order is None:
+            self.window.note("header not read: neither 32 nor 64 bits, or no known byte order")
+            return
+        self._layout = _Layout(bits, order)
+        self.window.want(0, IDENT_SIZE + self._layout.header.size, "header", self._header)
+
+    def _header(self, data: bytes) -> None:
+        self._machine = machine_of(data)
+        fields = self._layout.header.unpack_from(data, IDENT_SIZE)
+        self._type, _, _, _, programs, sections, _, _, *sizes = fields
+        program_size, programs_count, section_size, sections_count, names_index = sizes
+        if programs_count:
+            if program_size != self._layout.program.size:
+                self.window.note("program headers not read: their size is not this format's")
+            else:
+                size = programs_count * program_size
+                self.window.want(programs, size, "program headers", self._programs)
+        if sections:
+            if section_size != self._layout.section.size:
+                self.window.note("section headers not read: their size is not this format's")
+                return
+
+            def first(data: bytes) -> None:
+                # Numbers that do not fit the header stand in the first section.
+                _, _, _, _, _, real_count, real_names, *_ = self._layout.section.unpack(data)
+                count = sections_count or real_count
+                names = real_names if names_index == _SHN_XINDEX else names_index
+                size = count * section_size
+                self.window.want(
+                    sections, size, "section headers", lambda d: self._section_headers(d, names)
+                )
+
+            self.window.want(sections, section_size, "section headers", first)
+
+    def _programs(self, data: bytes) -> None:
+        dynamic: _Segment | None = None
+        for fields in self._layout.program.iter_unpack(data):
+            kind, *place = (fields[index] for index in self._layout.program_fields)
+            segment = _Segment(*place)
+            if kind == _PT_LOAD:
+                self._segments.append(segment)
+            elif kind == _PT_DYNAMIC:
+                dynamic = dynamic or segment
+            elif kind == _PT_INTERP:
+                self._is_program = True
+        if dynamic is not None:
+            self._has_dynamic = True
+            self.window.want(dynamic.offset, dynamic.size, "dynamic section", self._dynamic)
+
+    def _place(self, address: int) -> tuple[int, int] | None:
+        """Return where an address lies in the file, and how many bytes its segment has from it."""
+        for offset, start, size in self._segments:
+            if start <= address < start + size:
+                return offset + address - start, start + size - address
+        return None
+
+    # -- the dynamic section
+
+    def _dynamic(self, data: bytes) -> None:
+        found, needed = self._tags(data)
+        self._is_pie = bool(found.get(_DT_FLAGS_1, 0) & _DF_1_PIE)
+        if not needed and found.keys().isdisjoint({*_TAGS_WITH_NAMES, _DT_VERNEED}):
+            return
+        if len(needed) > NAMES_LIMIT:
+            self.window.note(f"needed libraries not read beyond {NAMES_LIMIT:,}")
+            del needed[NAMES_LIMIT:]
+        place = self._place(found[_DT_STRTAB]) if _DT_STRTAB in found else None
+        if place is None:
+            self.window.note("names not read: their table lies in no segment")
+            return
+        strings = (place[0], min(place[1], found.get(_DT_STRSZ, place[1])))
+        for index, offset in enumerate(needed):
+            self._name(strings, offset, "needed library", partial(self._needed.__setitem__, index))
+        for tag, what in _TAGS_WITH_NAMES.items():
+            if tag in found:
+                self._name(strings, found[tag], what, partial(self._names.__setitem__, tag))
+        if _DT_VERNEED in found:
+            self._versions(found[_DT_VERNEED], found.get(_DT_VERNEEDNUM, 0), strings)
+
+    def _tags(self, data: bytes) -> tuple[dict[int, int], list[int]]:
+        """Return the last value of each tag, and all values of DT_NEEDED in order."""
+        found: dict[int, int] = {}
+        needed: list[int] = []
+        whole = len(data) - len(data) % self._layout.dynamic.size
+        for tag, value in self._layout.dynamic.iter_unpack(data[:whole]):
+            if tag == _DT_NULL:
+                break
+            if tag == _DT_NEEDED:
+                needed.append(value)
+            else:
+                found[tag] = value
+        return found, needed
+
+    def _name(
+        self, strings: tuple[int, int], offset: int, what: str, then: Callable[[str], None]
+    ) -> None:
+        start, size = strings
+        self.window.want_name(start + offset, size - offset, what, then)
+
+    def _versions(self, address: int, count: int, strings: tuple[int, int]) -> None:
+        place = self._place(address)
+        if place is None:
+            self.window.note("needed versions not read: their table lies in no segment")
+            return
+        start, room = place
+
+        def read(data: bytes) -> None:
+            for offset in dict.fromkeys(self._version_names(data, count)):
+                self._name(strings, offset, "needed version", self._version)
+
+        self.window.want(start, min(room, _VERSIONS_SIZE), "needed versions", read)
+
+    def _version_names(self, data: bytes, count: int) -> Iterator[int]:
+        """Follow the chain of libraries, and from each the chain of its versions."""
+        need, version = self._layout.need, self._layout.version
+        at, left = 0, NAMES_LIMIT
+        for _ in range(min(count, NAMES_LIMIT)):
+            if at + need.size > len(data):
+                self.window.note("needed versions not read to the end: they leave their table")
+                return
+            _, names, _, first, step = need.unpack_from(data, at)
+            inner = at + first
+            for _ in range(names):
+                if left == 0 or inner + version.size > len(data):
+                    self.window.note("needed versions not read to the end: they leave their table")
+                    return
+                _, _, _, name, inner_step = version.unpack_from(data, inner)
+                yield name
+                left -= 1
+                inner += inner_step
+                if inner_step == 0:
+                    break
+            at += step
+            if step == 0:
+                break
+
+    def _version(self, name: str) -> None:
+        match = _find_version(name)
+        if match:
+            key = tuple(map(int, match[2].split(".")))
+            self._newest[match[1]] = max(self._newest.get(match[1], ((), "")), (key, match[2]))
+
+    # -- sections
+
+    def _section_headers(self, data: bytes, names: int) -> None:
+        sections = list(self._layout.section.iter_unpack(data))
+        if names >= len(sections):
+            self.window.note("section names not read: their section is not there")
+            return
+        _, _, _, _, start, size, *_ = sections[names]
+
+        def read(table: bytes) -> None:
+            self._has_sections = True
+            for name, kind, _, _, offset, length, *_ in sections:
+                if kind not in {_SHT_NULL, _SHT_NOBITS}:
+                    end = table.find(b"\0", name)
+                    text = readable(table[name:end]) if end >= 0 else None
+                    self._sections.add(offset, length, text or "")
+
+        self.window.want(start, size, "section names", read)
+
+    def _facts(self) -> Binary:
+        if len(self.scanner) and not self._has_sections:
+            self.window.note("device code is in no known section: the section headers are not read")
+        soname = self._names.get(_DT_SONAME) or None
+        runpath = self._names.get(_DT_RUNPATH, self._names.get(_DT_RPATH, ""))
+        is_library = not self._is_program or soname is not None
+        needed = tuple(name for _, name in sorted(self._needed.items()) if name)
+        return Binary(
+            kind="elf",
+            machine=self._machine,
+            is_shared=(
+                self._type == _ET_DYN and self._has_dynamic and is_library and not self._is_pie
+            ),
+            soname=soname,
+            needed=needed,
+            runpath=tuple(part for part in runpath.split(":") if part),
+            glibc=self._newest.get("GLIBC", (None, None))[1],
+            libstdcxx=self._newest.get("GLIBCXX", (None, None))[1],
+            device_code=self.scanner.by_section(self._sections.at),
+            notes=self.notes,
+        )

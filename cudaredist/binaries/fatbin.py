@@ -1,0 +1,312 @@
+"""Device code: the containers ("fat binaries") in which a file of any kind carries it.
+
+A container is a header of 16 bytes and entries behind it; an entry is a header, which names the
+architecture, and a payload, which is never looked at. Containers are found by the first eight bytes
+of their header, which stand in machine code by chance too; so a container counts only when its
+entries fill it to the last byte. The first entry is checked before anything is passed over. Where a
+later one is broken the container is dropped with a note, and the search goes on from there.
+
+Memory is bounded: no payload is held, and a container is remembered by its place and by what is in
+it, which is the same for most.
+"""
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Callable
+from struct import Struct
+from sys import maxsize
+from typing import TypeAlias
+
+from cudaredist.binaries.interface import CodeSection
+
+CONTAINER_MAGIC = bytes.fromhex("50ED55BA 0100 1000")
+"""Magic number, version 1, and the size of the header, 16: little endian."""
+
+_CONTAINER = Struct("<8sQ")
+_ENTRY = Struct("<HHIQIIHHIIIQQQ")
+_CONCATENATED = Struct("<II")
+
+_PTX = 1
+_SASS = 2
+_NVVM = 8
+_CONCAT = 256
+_PREFIXES = {_PTX: "compute_", _SASS: "sm_", _NVVM: "lto_"}
+_ARCHITECTURE_SPECIFIC = 0x100000
+_FAMILY_SPECIFIC = 0x200000
+
+# The first half of the header: a rare byte pair is found faster than the zeros behind it.
+_NEEDLE = CONTAINER_MAGIC[:4]
+_FIRST_BYTE = CONTAINER_MAGIC[:1]
+_LOOK = len(CONTAINER_MAGIC)
+
+_FILE_LIMIT = 1 << 40
+_HEADER_LIMIT = 1 << 20
+"""The most bytes of an entry's header; real ones have 64 to 144."""
+_ARCHITECTURE_LIMIT = 10_000
+_FALSE_HIT_LIMIT = 100_000
+"""Two were seen in 6.9 GB; this many are made to cost time, so that the search ends."""
+_CONTAINER_LIMIT = 1 << 20
+"""The largest file seen has 22,346."""
+_ENTRY_LIMIT = 1 << 21
+"""The largest file seen has 18,236; with the limits beside it this bounds the time of any file."""
+_CONTENT_LIMIT = 1 << 16
+"""Architectures in all the different contents of containers; real files have some hundreds."""
+_KINDS_NOTED = 20
+
+_Content: TypeAlias = tuple[tuple[str, int], ...]
+_split_architecture = re.compile(r"([a-z]+)_([0-9]+)([a-z]*)").fullmatch
+
+
+def architecture_key(name: str) -> tuple[str, int, str]:
+    """Order architectures by number: `sm_75`, `sm_90`, `sm_90a`, `sm_100`, `sm_100f`."""
+    parts = _split_architecture(name)
+    return (parts[1], int(parts[2]), parts[3]) if parts else (name, -1, "")
+
+
+class FatbinScanner:
+    """Finds the containers in the bytes that are fed to it, and counts the images in each."""
+
+    def __init__(self) -> None:
+        self.notes: dict[str, None] = {}
+        self._position = 0
+        self._next = 0
+        """Where the next thing to look at begins; behind `_position` where a payload is passed."""
+        self._held = bytearray()
+        """The bytes from `_next` on that have come, where they are fewer than `_need`."""
+        self._need = _LOOK
+        self._step: Callable[[bytes, int], int] = self._search
+        self._start = 0
+        """Where the first of the bytes at hand stands in the file."""
+        self._container = 0
+        self._end = 0
+        self._images: Counter[str] = Counter()
+        self._entries = 0
+        self._containers = 0
+        self._odd: set[str] = set()
+        self._false_hits = 0
+        self._broken = 0
+        self._first_broken = 0
+        self._places = array("Q")
+        self._which = array("I")
+        self._contents: dict[_Content, int] = {}
+        self._content_size = 0
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def feed(self, data: bytes) -> None:
+        """Look at the next bytes of the file."""
+        self._start = self._position
+        self._position += len(data)
+        if self._next >= self._position:
+            return
+        if self._held:
+            self._held += data
+            if len(self._held) < self._need:
+                return
+            self._start = self._next
+            data = bytes(self._held)
+            self._held.clear()
+        at = self._next - self._start
+        size = len(data)
+        while at + self._need <= size:
+            at = self._step(data, at)
+        self._next = self._start + at
+        if at < size:
+            self._held += data[at:]
+
+    def finish(self) -> None:
+        """Take note of what ended too early; no more bytes come."""
+        if self._end > self._position:
+            # Its last payload was passed over, but is not there.
+            if self._places and self._places[-1] == self._container:
+                self._places.pop()
+                self._which.pop()
+            self._drop()
+        if self._broken:
+            self.notes[
+                f"{self._broken} broken containers of device code left out, "
+                f"the first at byte {self._first_broken}"
+            ] = None
+        for odd in sorted(self._odd)[:_KINDS_NOTED]:
+            self.notes[odd] = None
+
+    def by_section(self, section_at: Callable[[int], tuple[str, bool]]) -> tuple[CodeSection, ...]:
+        """Return the images of each section; `section_at` gives a byte's section and its rank."""
+        found: dict[tuple[str, bool], Counter[int]] = {}
+        for place, which in zip(self._places, self._which, strict=True):
+            found.setdefault(section_at(place), Counter())[which] += 1
+        contents = list(self._contents)
+        sections = []
+        for (name, is_declared), containers in sorted(found.items()):
+            counts: Counter[str] = Counter()
+            for which, times in containers.items():
+                for architecture, count in contents[which]:
+                    counts[architecture] += count * times
+            ordered = {key: counts[key] for key in sorted(counts, key=architecture_key)}
+            sections.append(CodeSection(section=name, is_declared=is_declared, counts=ordered))
+        return tuple(sections)
+
+    # -- steps: each takes the bytes at hand and a place in them, and returns the next place
+
+    def _search(self, data: bytes, at: int) -> int:
+        while True:
+            at = data.find(_NEEDLE, at)
+            if at < 0:
+                # Hold the few last bytes only where the magic may begin in them.
+                at = data.find(_FIRST_BYTE, max(len(data) - len(_NEEDLE) + 1, 0))
+                return at if at >= 0 else len(data)
+            if data.startswith(CONTAINER_MAGIC[: len(data) - at], at):
+                self._expect(self._open, _CONTAINER.size + _ENTRY.size)
+                return at
+            at += 1
+
+    def _open(self, data: bytes, at: int) -> int:
+        magic, size = _CONTAINER.unpack_from(data, at)
+        first = at + _CONTAINER.size
+        is_container = (
+            magic == CONTAINER_MAGIC
+            and size < _FILE_LIMIT
+            and self._entry_size(data, first, size) is not None
+        )
+        if not is_container:
+            self._expect(self._search, _LOOK)
+            self._false_hits += magic == CONTAINER_MAGIC
+            if self._false_hits > _FALSE_HIT_LIMIT:
+                return self._give_up("more than {:,} false containers", _FALSE_HIT_LIMIT)
+            return at + 1
+        self._container = self._start + at
+        self._end = self._start + first + size
+        self._images.clear()
+        self._expect(self._entry, _ENTRY.size)
+        return first
+
+    def _entry(self, data: bytes, at: int) -> int:
+        place = self._start + at
+        size = self._entry_size(data, at, self._end - place)
+        if size is None:
+            return self._break(at)
+        kind, _, header, *_, flags, _, _ = fields = _ENTRY.unpack_from(data, at)
+        if kind == _CONCAT and self._need < header <= _HEADER_LIMIT:
+            self._need = header
+            return at
+        self._entries += 1
+        if self._entries > _ENTRY_LIMIT:
+            return self._give_up("more than {:,} images", _ENTRY_LIMIT)
+        if kind == _CONCAT:
+            self._concatenated(data[at : at + header] if header <= _HEADER_LIMIT else b"")
+        else:
+            self._images.update(self._image(kind, fields[8], flags))
+        self._expect(self._entry, _ENTRY.size)
+        if place + size == self._end:
+            return self._commit(at + size)
+        return at + size
+
+    # -- the parts of steps
+
+    def _expect(self, step: Callable[[bytes, int], int], need: int) -> None:
+        self._step = step
+        self._need = need
+
+    def _entry_size(self, data: bytes, at: int, room: int) -> int | None:
+        """Return the size of the entry at `at`, header and payload; None where it cannot be one."""
+        _, version, header, payload, compressed, *_ = _ENTRY.unpack_from(data, at)
+        size: int = header + payload
+        is_entry = (
+            version != 0
+            and _ENTRY.size <= header <= room
+            and header % 8 == 0
+            and compressed <= payload
+            # Behind it nothing stands, or another entry.
+            and (size == room or size + _ENTRY.size <= room)
+        )
+        return size if is_entry else None
+
+    def _image(self, kind: int, number: int, flags: int) -> list[str]:
+        """Return an image's architecture; nothing, with a note, where it has no known one."""
+        prefix = _PREFIXES.get(kind)
+        if prefix is None:
+            if len(self._odd) < _KINDS_NOTED:
+                self._odd.add(f"unknown kind {kind} of device code")
+        elif number >= _ARCHITECTURE_LIMIT:
+            self._odd.add("device code for an architecture that cannot be")
+        else:
+            suffix = (
+                "f" if flags & _FAMILY_SPECIFIC else "a" if flags & _ARCHITECTURE_SPECIFIC else ""
+            )
+            return [f"{prefix}{number}{suffix}"]
+        return []
+
+    def _concatenated(self, entry: bytes) -> None:
+        """Count the images whose headers stand in one entry's option block.
+
+        Each record there is the header that the image would have as an entry of its own, but tells
+        in place of its sizes where the image lies once the payload is decompressed.
+        """
+        images: list[str] = []
+        options, total = _ENTRY.unpack_from(entry)[5::8] if entry else (0, 0)
+        if options >= _ENTRY.size and options + _CONCATENATED.size <= len(entry):
+            count, table = _CONCATENATED.unpack_from(entry, options)
+            at, end = options + _CONCATENATED.size, options + table
+            reached = 0
+            while count and at + _ENTRY.size <= end <= len(entry):
+                fields = _ENTRY.unpack_from(entry, at)
+                offset, size = fields[2], fields[3]
+                if offset < reached or offset + size > total:
+                    break
+                reached = offset + size
+                self._entries += 1
+                images += self._image(fields[0], fields[8], fields[11])
+                at += self._record_size(entry, at, fields)
+                count -= 1
+            if count == 0:
+                self._images.update(images)
+                return
+        self._odd.add("concatenated device code that cannot be read")
+
+    def _record_size(self, entry: bytes, at: int, fields: tuple[int, ...]) -> int:
+        options, name, name_size = fields[5], fields[9], fields[10]
+        size = _ENTRY.size
+        if name:
+            size = max(size, name + name_size + 1)
+        if options and at + options + _CONCATENATED.size <= len(entry):
+            place, length = _CONCATENATED.unpack_from(entry, at + options)
+            size = max(size, place + length + 1)
+        return -(-size // 8) * 8
+
+    def _commit(self, at: int) -> int:
+        self._expect(self._search, _LOOK)
+        content = tuple(sorted(self._images.items()))
+        which = self._contents.get(content)
+        if which is None:
+            self._content_size += len(content) + 1
+            if self._content_size > _CONTENT_LIMIT:
+                return self._give_up("more than {:,} different images", _CONTENT_LIMIT)
+            which = self._contents[content] = len(self._contents)
+        self._containers += 1
+        if self._containers > _CONTAINER_LIMIT:
+            return self._give_up("more than {:,} containers", _CONTAINER_LIMIT)
+        if content:
+            self._places.append(self._container)
+            self._which.append(which)
+        return at
+
+    def _break(self, at: int) -> int:
+        self._end = 0
+        self._drop()
+        self._expect(self._search, _LOOK)
+        if self._broken > _FALSE_HIT_LIMIT:
+            return self._give_up("more than {:,} broken containers", _FALSE_HIT_LIMIT)
+        return at
+
+    def _drop(self) -> None:
+        self._broken += 1
+        if self._broken == 1:
+            self._first_broken = self._container
+
+    def _give_up(self, why: str, limit: int) -> int:
+        """Pass over the rest of the file."""
+        self._end = 0
+        self.notes["device code not read to the end: " + why.format(limit)] = None
+        return maxsize

@@ -1,0 +1,281 @@
+"""PE images and COFF object files.
+
+A PE names its imports by address; an address becomes a place in the file through the sections,
+whose headers stand at the front. So all tables are known before they pass, and only names may lie
+behind. In object files a section's name that has more than eight bytes stands behind the symbols.
+"""
+
+from collections.abc import Callable
+from struct import Struct
+
+from cudaredist.binaries.interface import Binary
+from cudaredist.binaries.reader import NAMES_LIMIT, Reader, Sections
+from cudaredist.binaries.window import RANGE_LIMIT, readable
+
+DOS_MAGIC = b"MZ"
+DOS_SIZE = 64
+PE_MAGIC = b"PE\0\0"
+DECLARED = frozenset({".nv_fatb", ".nv_fatbin", "__nv_rel", "__nv_relfatbin"})
+"""The sections that are meant for device code; images cut names to eight bytes."""
+BIG_CLASS = bytes.fromhex("C7A1BAD1EEBAA94BAF20FAF66AA4DCB8")
+"""What tells an object file with many sections from others that have no usual header."""
+ANONYMOUS = b"\0\0\xff\xff"
+
+_HEADER_PLACE = 0x3C
+_HEADER_LIMIT = 64 << 10
+_COFF = Struct("<HHIIIHH")
+_SECTION = Struct("<8sIIIIIIHHI")
+_ANONYMOUS = Struct("<HHHHI16sI")
+_BIG = Struct("<HHHHI16sIIIIIII")
+_SYMBOL_SIZE, _BIG_SYMBOL_SIZE = 18, 20
+_STRINGS_SIZE = 4
+_MACHINES = {0x14C: "x86", 0x1C0: "arm", 0x1C4: "arm", 0x8664: "x86_64", 0xAA64: "aarch64"}
+_OBJECT_MACHINES = frozenset({0x8664, 0xAA64})
+_IS_EXECUTABLE, _IS_DLL = 0x0002, 0x2000
+_SECTIONS_LIMIT = 0xFEFF
+_NO_BYTES = 0x80
+
+_COUNT_AT = {0x10B: 92, 0x20B: 108}
+"""Where, by kind of optional header, the number of directories stands; these follow it."""
+_BASE = {0x10B: Struct("<28xI"), 0x20B: Struct("<24xQ")}
+_DIRECTORY = Struct("<II")
+_EXPORTS, _IMPORTS, _DELAYED = 0, 1, 13
+_EXPORT = Struct("<12xI")
+_IMPORT = Struct("<12xII")
+_DELAY = Struct("<II24x")
+_IS_RELATIVE = 1
+_DIRECTORY_LIMIT = 64 << 10
+
+
+def header_of_image(data: bytes) -> int | None:
+    """Return where the PE header of a file begins whose first 64 bytes these are."""
+    place = int.from_bytes(data[_HEADER_PLACE : _HEADER_PLACE + 4], "little")
+    is_image = len(data) >= DOS_SIZE and data.startswith(DOS_MAGIC) and place <= _HEADER_LIMIT
+    return place if is_image else None
+
+
+def machine_name(number: int) -> str:
+    """Return the machine that PE and COFF know by a number."""
+    return _MACHINES.get(number, f"pe-{number}")
+
+
+def machine_of_object(data: bytes) -> str | None:
+    """Return the machine of an object file or import record whose first bytes these are."""
+    if data.startswith(ANONYMOUS) and len(data) >= _ANONYMOUS.size:
+        return machine_name(_ANONYMOUS.unpack_from(data)[3])
+    if len(data) < _COFF.size:
+        return None
+    machine, count, _, _, _, optional, flags = _COFF.unpack_from(data)
+    is_object = machine in _OBJECT_MACHINES and optional == 0 and not flags & _IS_EXECUTABLE
+    return machine_name(machine) if is_object and count <= _SECTIONS_LIMIT else None
+
+
+def is_object(data: bytes) -> bool:
+    """Tell whether a file that begins so is a COFF object; 60 bytes are enough."""
+    if data.startswith(ANONYMOUS):
+        # Version 0 is an import record, which stands in libraries only.
+        return len(data) >= _ANONYMOUS.size and _ANONYMOUS.unpack_from(data)[2] > 0
+    if machine_of_object(data) is None or len(data) < _COFF.size + _SECTION.size:
+        return False
+    count = _COFF.unpack_from(data)[1]
+    name, _, _, size, start, *_ = _SECTION.unpack_from(data, _COFF.size)
+    behind = _COFF.size + count * _SECTION.size
+    text = readable(name.rstrip(b"\0"))
+    return count > 0 and bool(text) and (start == 0 or size == 0 or start >= behind)
+
+
+class PeReader(Reader):
+    """Reads one PE image."""
+
+    def __init__(self, header: int) -> None:
+        super().__init__()
+        self._header_at = header
+        self._machine: str | None = None
+        self._is_dll = False
+        self._base = 0
+        self._headers_end = 0
+        self._directories: dict[int, tuple[int, int]] = {}
+        self._mapped: list[tuple[int, int, int]] = []
+        self._sections = Sections(DECLARED)
+        self._soname: str | None = None
+        self._needed: dict[tuple[int, int], str] = {}
+        size = len(PE_MAGIC) + _COFF.size
+        self.window.want(header, size, "header", self._header)
+
+    def _header(self, data: bytes) -> None:
+        machine, sections, _, _, _, size, flags = _COFF.unpack_from(data, len(PE_MAGIC))
+        self._machine = machine_name(machine)
+        self._is_dll = bool(flags & _IS_DLL)
+        start = self._header_at + len(data)
+
+        def read(data: bytes) -> None:
+            # One behind the other: the places of the directories come from both.
+            self._optional(data)
+            length = sections * _SECTION.size
+            self.window.want(start + size, length, "section headers", self._section_headers)
+
+        self.window.want(start, size, "optional header", read)
+
+    def _optional(self, data: bytes) -> None:
+        magic = int.from_bytes(data[:2], "little")
+        count_at = _COUNT_AT.get(magic, len(data))
+        if count_at + 4 > len(data):
+            self.window.note("optional header not read: of no known kind, or cut")
+            return
+        (self._base,) = _BASE[magic].unpack_from(data)
+        count = int.from_bytes(data[count_at : count_at + 4], "little")
+        first = count_at + 4
+        for index in (_EXPORTS, _IMPORTS, _DELAYED):
+            at = first + index * _DIRECTORY.size
+            if index < count and at + _DIRECTORY.size <= len(data):
+                address, size = _DIRECTORY.unpack_from(data, at)
+                if address and size:
+                    self._directories[index] = (address, size)
+
+    def _section_headers(self, data: bytes) -> None:
+        for name, _, address, size, start, *_ in _SECTION.iter_unpack(data):
+            self._mapped.append((address, size, start))
+            self._sections.add(start if size else 0, size, readable(name.rstrip(b"\0")) or "")
+        self._directory(_EXPORTS, "exports", self._exports)
+        self._directory(_IMPORTS, "imports", self._imports)
+        self._directory(_DELAYED, "delayed imports", self._delayed)
+
+    def _place(self, address: int) -> tuple[int, int] | None:
+        """Return where an address lies in the file, and how many bytes its section has from it."""
+        for start, size, offset in self._mapped:
+            if start <= address < start + size:
+                return offset + address - start, start + size - address
+        return None
+
+    def _directory(self, index: int, what: str, then: Callable[[bytes], None]) -> None:
+        if index not in self._directories:
+            return
+        address, size = self._directories[index]
+        place = self._place(address)
+        if place is None:
+            self.window.note(f"{what} not read: they lie in no section")
+        else:
+            self.window.want(place[0], min(place[1], size, _DIRECTORY_LIMIT), what, then)
+
+    def _name(self, address: int, what: str, then: Callable[[str], None]) -> None:
+        place = self._place(address)
+        if place is None:
+            self.window.note(f"{what} not read: it lies in no section")
+        else:
+            self.window.want_name(*place, what, then)
+
+    def _exports(self, data: bytes) -> None:
+        if len(data) >= _EXPORT.size:
+            (address,) = _EXPORT.unpack_from(data)
+            if address:
+                self._name(address, "export name", self._set_soname)
+
+    def _set_soname(self, name: str) -> None:
+        self._soname = name or None
+
+    def _imports(self, data: bytes) -> None:
+        whole = len(data) - len(data) % _IMPORT.size
+        addresses = []
+        for name, table in _IMPORT.iter_unpack(data[:whole]):
+            if name == 0 or table == 0:
+                break
+            addresses.append(name)
+        self._need(_IMPORTS, addresses)
+
+    def _delayed(self, data: bytes) -> None:
+        whole = len(data) - len(data) % _DELAY.size
+        addresses = []
+        for flags, name in _DELAY.iter_unpack(data[:whole]):
+            if name == 0:
+                break
+            # Old linkers wrote addresses as they are in memory.
+            addresses.append(name if flags & _IS_RELATIVE else name - self._base)
+        self._need(_DELAYED, addresses)
+
+    def _need(self, directory: int, addresses: list[int]) -> None:
+        if len(addresses) > NAMES_LIMIT:
+            self.window.note(f"imports not read beyond {NAMES_LIMIT:,}")
+        for index, address in enumerate(addresses[:NAMES_LIMIT]):
+
+            def remember(name: str, key: tuple[int, int] = (directory, index)) -> None:
+                self._needed[key] = name
+
+            self._name(address, "imported library", remember)
+
+    def _facts(self) -> Binary:
+        return Binary(
+            kind="pe",
+            machine=self._machine,
+            is_shared=self._is_dll,
+            soname=self._soname,
+            needed=tuple(name for _, name in sorted(self._needed.items()) if name),
+            device_code=self.scanner.by_section(self._sections.at),
+            notes=self.notes,
+        )
+
+
+class CoffReader(Reader):
+    """Reads one COFF object file, with the usual header or one without name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._machine: str | None = None
+        self._sections = Sections(DECLARED)
+        self._long: list[tuple[int, int, int]] = []
+        self.window.want(0, _COFF.size, "header", self._header)
+
+    def _header(self, data: bytes) -> None:
+        machine, count, _, symbols, symbols_count, size, _ = _COFF.unpack(data)
+        if data.startswith(ANONYMOUS):
+            self.window.want(0, _ANONYMOUS.size, "header", self._anonymous)
+            return
+        self._machine = machine_name(machine)
+        self._tables(_COFF.size + size, count, symbols + symbols_count * _SYMBOL_SIZE)
+
+    def _anonymous(self, data: bytes) -> None:
+        _, _, _, machine, _, what, _ = _ANONYMOUS.unpack(data)
+        self._machine = machine_name(machine)
+        if what == BIG_CLASS:
+            self.window.want(0, _BIG.size, "header", self._big)
+
+    def _big(self, data: bytes) -> None:
+        *_, count, symbols, symbols_count = _BIG.unpack(data)
+        self._tables(_BIG.size, count, symbols + symbols_count * _BIG_SYMBOL_SIZE)
+
+    def _tables(self, start: int, count: int, strings: int) -> None:
+        def read(data: bytes) -> None:
+            self._section_headers(data)
+            if self._long:
+                self.window.want(
+                    strings, _STRINGS_SIZE, "section names", lambda size: self._size(strings, size)
+                )
+
+        self.window.want(start, count * _SECTION.size, "section headers", read)
+
+    def _section_headers(self, data: bytes) -> None:
+        for raw, _, _, size, start, _, _, _, _, flags in _SECTION.iter_unpack(data):
+            name = readable(raw.rstrip(b"\0")) or ""
+            if flags & _NO_BYTES or size == 0:
+                continue
+            if name.startswith("/") and name[1:].isascii() and name[1:].isdigit():
+                self._long.append((start, size, int(name[1:])))
+            else:
+                self._sections.add(start, size, name)
+
+    def _size(self, strings: int, data: bytes) -> None:
+        size = min(int.from_bytes(data, "little"), RANGE_LIMIT)
+        self.window.want(strings, size, "section names", self._strings)
+
+    def _strings(self, data: bytes) -> None:
+        for start, size, offset in self._long:
+            end = data.find(b"\0", offset)
+            name = readable(data[offset:end]) if end >= 0 else None
+            self._sections.add(start, size, name or "")
+
+    def _facts(self) -> Binary:
+        return Binary(
+            kind="coff",
+            machine=self._machine,
+            device_code=self.scanner.by_section(self._sections.at),
+            notes=self.notes,
+        )

@@ -1,0 +1,73 @@
+"""What the readers of all kinds share: one pass, a window on the tables, a scan for device code."""
+
+import abc
+from bisect import bisect_right
+
+from cudaredist.binaries.fatbin import FatbinScanner
+from cudaredist.binaries.interface import Binary
+from cudaredist.binaries.window import Window
+
+NAMES_LIMIT = 1024
+"""The most names of one table; a real file has a few dozen."""
+
+
+class Reader(abc.ABC):
+    """Takes a file's bytes in order and gives its facts at the end; never raises over them."""
+
+    def __init__(self) -> None:
+        self.window = Window()
+        self.scanner = FatbinScanner()
+
+    def feed(self, block: bytes) -> None:
+        """Take the next bytes."""
+        self.window.feed(block)
+        self.scanner.feed(block)
+
+    def finish(self) -> Binary:
+        """Return what was read; no more bytes come."""
+        self.window.finish()
+        self.scanner.finish()
+        return self._facts()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was odd, in an order that does not depend on that of the tables."""
+        return tuple(sorted({**self.window.notes, **self.scanner.notes}))
+
+    @abc.abstractmethod
+    def _facts(self) -> Binary: ...
+
+
+class FatbinReader(Reader):
+    """Reads a file that is device code from its first byte."""
+
+    def _facts(self) -> Binary:
+        code = self.scanner.by_section(lambda _: ("", True))
+        return Binary(kind="fatbin", device_code=code, notes=self.notes)
+
+
+class Sections:
+    """The sections of a file, by their places; answers in which one a byte stands."""
+
+    def __init__(self, declared: frozenset[str]) -> None:
+        self._declared = declared
+        self._places: list[tuple[int, int, str]] = []
+        self._starts: list[int] | None = None
+
+    def add(self, start: int, size: int, name: str) -> None:
+        """Remember a section that has bytes in the file."""
+        if size > 0:
+            self._places.append((start, size, name))
+            self._starts = None
+
+    def at(self, place: int) -> tuple[str, bool]:
+        """Return the name of the section at a byte, and whether it is meant for device code."""
+        if self._starts is None:
+            self._places.sort()
+            self._starts = [start for start, _, _ in self._places]
+        index = bisect_right(self._starts, place) - 1
+        if index >= 0:
+            start, size, name = self._places[index]
+            if place < start + size:
+                return name, name in self._declared
+        return "", False

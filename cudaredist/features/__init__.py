@@ -1,0 +1,29 @@
+"""From an archive's bytes to what it provides: facts are gathered once, features follow by rule.
+
+`facts` is what was read, `tree` the files and links that the members make, `placement` which output
+each file belongs to, `derive` all features of an archive, `legacy` the peer's form of them. Nothing
+here knows where bytes come from or where results go.
+"""
+
+from cudaredist.features.derive import RULES, derive
+from cudaredist.features.facts import (
+    FACTS_SCHEMA,
+    Entry,
+    Facts,
+    facts_from_bytes,
+    facts_to_bytes,
+    gather,
+)
+from cudaredist.features.legacy import legacy_json
+
+__all__ = [
+    "FACTS_SCHEMA",
+    "RULES",
+    "Entry",
+    "Facts",
+    "derive",
+    "facts_from_bytes",
+    "facts_to_bytes",
+    "gather",
+    "legacy_json",
+]

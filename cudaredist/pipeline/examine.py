@@ -1,0 +1,225 @@
+"""One archive: fetch it, prove it, look inside, in one pass over its bytes."""
+
+import contextlib
+import hashlib
+import logging
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, Self
+
+from cudaredist.archives import open_archive
+from cudaredist.errors import (
+    ArchiveMismatchError,
+    CannotResumeError,
+    CudaRedistError,
+    InvalidArchiveError,
+    WriteError,
+)
+from cudaredist.features import Facts, gather
+from cudaredist.source import SourceChain
+
+_log = logging.getLogger(__name__)
+
+_RESTARTS = 3
+"""Times an archive may be begun again because it changed while it was read."""
+_CHUNK = 1 << 18
+
+
+class Wanted(NamedTuple):
+    """One archive to be looked into; picklable, so that it can be sent to another machine."""
+
+    name: str
+    """The archive's file name, which tells its format."""
+    paths: tuple[str, ...]
+    """Where it may lie under a source's root."""
+    sha256: str | None
+    size: int | None
+
+    @property
+    def suffix(self) -> str:
+        """The end of the name that tells the format: `.tar.xz`."""
+        stem, dot, last = self.name.rpartition(".")
+        return f".tar{dot}{last}" if stem.endswith(".tar") else f"{dot}{last}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examination:
+    """How archives are looked into: where they come from, who is told, where they are kept."""
+
+    sources: SourceChain
+    advance: Callable[[int], None] = lambda _: None
+    """Told of bytes as they come; a negative number takes back what has to come again."""
+    keep_at: Path | None = None
+    """Where the archive is kept, or was; None where it is only read."""
+    threads: int = 1
+    """Threads that one archive's decompression may use."""
+
+    def facts(self, wanted: Wanted) -> Facts:
+        """Return an archive's facts, once hash and size were found to be those it must have.
+
+        Raises `SourceError`, `ArchiveMismatchError` and `InvalidArchiveError` after every source
+        was tried, and `WriteError` where it cannot be kept.
+        """
+        if self.keep_at is not None and self.keep_at.exists():
+            try:
+                return self._once(wanted, str(self.keep_at), _file_opener(self.keep_at))
+            except (CudaRedistError, OSError) as error:
+                _log.warning("fetching again what was kept: %s", error)
+                with contextlib.suppress(OSError):
+                    self.keep_at.unlink()
+
+        def use(place: str, stream: Callable[[int], Iterator[bytes]]) -> Facts:
+            for _ in range(_RESTARTS):
+                with contextlib.suppress(CannotResumeError):
+                    return self._fetched(wanted, place, stream)
+                _log.info("%s: begun again", place)
+            return self._fetched(wanted, place, stream)
+
+        return self.sources.consume(wanted.paths, use, size=wanted.size)
+
+    def _fetched(
+        self, wanted: Wanted, place: str, stream: Callable[[int], Iterator[bytes]]
+    ) -> Facts:
+        """Examine what a source streams; on the way it is kept where that is asked for."""
+        if self.keep_at is None:
+            return self._once(wanted, place, stream)
+        with _Partial(self.keep_at) as partial:
+            resumed = partial.size
+            try:
+                facts = self._once(wanted, place, lambda _: partial.through(stream))
+            except (ArchiveMismatchError, InvalidArchiveError, CannotResumeError):
+                partial.forget()
+                if not resumed:
+                    raise
+                # What an earlier run left may be what was wrong.
+                facts = self._once(wanted, place, lambda _: partial.through(stream))
+            partial.complete()
+        return facts
+
+    def _once(self, wanted: Wanted, place: str, stream: Callable[[int], Iterator[bytes]]) -> Facts:
+        """Read an archive once, from its first byte, and prove it."""
+        proof = _Proof(wanted, place)
+        came = 0
+
+        def chunks() -> Iterator[bytes]:
+            nonlocal came
+            for chunk in stream(0):
+                proof.update(chunk)
+                came += len(chunk)
+                self.advance(len(chunk))
+                yield chunk
+
+        passing = chunks()
+        try:
+            try:
+                reader = open_archive(wanted.name, passing, size=wanted.size, jobs=self.threads)
+                facts = gather(reader)
+            except InvalidArchiveError as error:
+                # Wrong bytes are not understood either; which it is, only the hash can tell.
+                for _ in passing:
+                    pass
+                proof.check()
+                raise InvalidArchiveError(place, error.reason) from error
+            proof.check()
+        except BaseException:
+            self.advance(-came)
+            raise
+        return facts
+
+
+class _Proof:
+    """Size and SHA-256 of bytes on their way, against what the manifest states."""
+
+    def __init__(self, wanted: Wanted, place: str) -> None:
+        self._wanted = wanted
+        self._place = place
+        self._digest = hashlib.sha256()
+        self._count = 0
+
+    def update(self, chunk: bytes) -> None:
+        self._digest.update(chunk)
+        self._count += len(chunk)
+        size = self._wanted.size
+        if size is not None and self._count > size:
+            raise ArchiveMismatchError(self._place, "size", f"{size:,}", "larger")
+
+    def check(self) -> None:
+        """Raise `ArchiveMismatchError` where the bytes are not the ones stated."""
+        size, sha256 = self._wanted.size, self._wanted.sha256
+        if size is not None and self._count != size:
+            raise ArchiveMismatchError(self._place, "size", f"{size:,}", f"{self._count:,} bytes")
+        found = self._digest.hexdigest()
+        if sha256 is not None and found != sha256:
+            raise ArchiveMismatchError(self._place, "SHA-256", sha256, found)
+
+
+class _Partial:
+    """An archive that is being kept: written beside its final name, renamed once proved."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._part = path.with_name(f"{path.name}.part")
+
+    def __enter__(self) -> Self:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file: BinaryIO = self._part.open("a+b")
+            _lock(self._file)
+        except OSError as error:
+            raise WriteError(self._part, error) from error
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # What is in the buffer may not fit on the disk; what is there is enough to go on from.
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+    @property
+    def size(self) -> int:
+        return os.fstat(self._file.fileno()).st_size
+
+    def through(self, stream: Callable[[int], Iterator[bytes]]) -> Iterator[bytes]:
+        """Yield what is there already, then the rest as it comes, writing that down."""
+        start = 0
+        self._file.seek(0)
+        while chunk := self._file.read(_CHUNK):
+            start += len(chunk)
+            yield chunk
+        for chunk in stream(start):
+            try:
+                self._file.write(chunk)
+                self._file.flush()
+            except OSError as error:
+                raise WriteError(self._part, error) from error
+            yield chunk
+
+    def forget(self) -> None:
+        self._file.truncate(0)
+
+    def complete(self) -> None:
+        try:
+            os.fsync(self._file.fileno())
+            self._part.replace(self._path)
+        except OSError as error:
+            raise WriteError(self._path, error) from error
+
+
+def _lock(file: BinaryIO) -> None:
+    """Wait until no other run writes the same archive."""
+    try:
+        import fcntl  # noqa: PLC0415 - not on Windows
+    except ImportError:
+        return
+    fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+
+
+def _file_opener(path: Path) -> Callable[[int], Iterator[bytes]]:
+    def stream(start: int) -> Iterator[bytes]:
+        with path.open("rb") as file:
+            file.seek(start)
+            while chunk := file.read(_CHUNK):
+                yield chunk
+
+    return stream

@@ -1,0 +1,216 @@
+"""What holds for any archive, in whatever pieces it comes, whole or damaged."""
+
+import contextlib
+import io
+import stat
+import tarfile
+import zipfile
+from itertools import pairwise
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support import archives
+from support.archives import COMPRESSIONS, ZipEntry, descriptor, raw_zip, read_all
+
+from cudaredist.archives import Limits, Member
+from cudaredist.archives.stream import Stream
+from cudaredist.errors import InvalidArchiveError
+
+Read = list[tuple[Member, bytes]]
+
+FORMATS = (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)
+
+PACKINGS = COMPRESSIONS | {
+    ".TAR.XZ": lambda tar: archives.xz_blocks(tar, 2_000),
+    ".Tar.xz": lambda tar: archives.xz(tar[:700]) + bytes(8) + archives.xz(tar[700:]),
+}
+
+names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0/"), min_size=1)
+paths = st.lists(names, min_size=1, max_size=4).map("/".join)
+contents = st.one_of(
+    st.binary(max_size=2000),
+    st.builds(lambda data, times: data * times, st.binary(min_size=1, max_size=99), st.just(2000)),
+)
+members = st.lists(st.tuples(paths, contents, st.integers(0, 0o7777)), max_size=6)
+chunk_sizes = st.integers(1, 3000)
+
+
+def tar_of(entries: list[tuple[str, bytes, int]], form: int) -> bytes:
+    output = io.BytesIO()
+    with tarfile.open(fileobj=output, mode="w", format=form) as tar:
+        for name, content, mode in entries:
+            info = tarfile.TarInfo(name)
+            info.size, info.mode = len(content), mode
+            # What ustar has no room for is left out.
+            with contextlib.suppress(ValueError):
+                tar.addfile(info, io.BytesIO(content))
+    return output.getvalue()
+
+
+def tarfile_reads(data: bytes) -> Read:
+    found = []
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        for info in tar:
+            content = tar.extractfile(info)
+            assert content is not None
+            member = Member(name=info.name, kind="file", mode=info.mode, size=info.size)
+            found.append((member, content.read()))
+    return found
+
+
+def zip_of(entries: list[tuple[str, bytes, int]], method: int) -> bytes:
+    output = io.BytesIO()
+    with zipfile.ZipFile(output, "w") as archive:
+        for name, content, mode in entries:
+            info = archives.zip_info(name, stat.S_IFREG | mode)
+            info.compress_type = method
+            with contextlib.suppress(UserWarning):
+                archive.writestr(info, content)
+    return output.getvalue()
+
+
+def zipfile_reads(data: bytes) -> Read:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return [
+            (
+                Member(
+                    name=info.filename,
+                    kind="file",
+                    mode=stat.S_IMODE(info.external_attr >> 16),
+                    size=info.file_size,
+                ),
+                archive.read(info),
+            )
+            for info in archive.infolist()
+        ]
+
+
+@given(members, st.sampled_from(FORMATS), chunk_sizes, st.sampled_from(sorted(PACKINGS)))
+def test_tars_in_any_pieces(
+    entries: list[tuple[str, bytes, int]], form: int, chunk: int, suffix: str
+) -> None:
+    tar = tar_of(entries, form)
+    packed = PACKINGS[suffix](tar)
+    expected = tarfile_reads(tar)
+    assert read_all(f"a{suffix}", packed, chunk=chunk) == expected
+    if suffix.lower().endswith(".xz"):
+        assert read_all(f"a{suffix}", packed, chunk=chunk, jobs=2) == expected
+
+
+@given(members, st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]), chunk_sizes)
+def test_zips_in_any_pieces(entries: list[tuple[str, bytes, int]], method: int, chunk: int) -> None:
+    once = list({name: (name, *rest) for name, *rest in entries}.values())
+    data = zip_of(once, method)  # type: ignore[arg-type]
+    assert read_all("a.zip", data, chunk=chunk) == zipfile_reads(data)
+
+
+@given(st.lists(contents, max_size=4), st.booleans(), st.booleans(), chunk_sizes)
+def test_sizes_behind_contents_in_any_pieces(
+    bodies: list[bytes],
+    signature: bool,  # noqa: FBT001 - drawn
+    wide: bool,  # noqa: FBT001 - drawn
+    chunk: int,
+) -> None:
+    entries = []
+    for content in bodies:
+        entry = ZipEntry(content=content)
+        behind = descriptor(content, len(entry.packed()), signature=signature, wide=wide)
+        entries.append(ZipEntry(content=content, descriptor=behind))
+    found = read_all("a.zip", raw_zip(*entries), chunk=chunk)
+    assert [content for _, content in found] == bodies
+
+
+# -- damage
+
+SAMPLES = {
+    **{f"a{suffix}": pack(archives.plain_tar(bulk=20)) for suffix, pack in PACKINGS.items()},
+    "pax.tar": archives.plain_tar(tarfile.PAX_FORMAT, bulk=20),
+    "a.zip": archives.plain_zip(bulk=20),
+    "behind.zip": raw_zip(
+        ZipEntry(descriptor=descriptor(b"content", len(ZipEntry().packed()))), ZipEntry(name=b"b")
+    ),
+    "wide.zip": raw_zip(ZipEntry(extra=archives.zip64_extra(7, 9)), zip64=True),
+}
+SMALL = {
+    "a.tar.xz": archives.xz(archives.tar_of(archives.tar_member(content=b"content" * 9))),
+    "b.tar.xz": archives.xz_blocks(archives.tar_of(archives.tar_member(content=b"abc")), 600),
+    "a.tar.zst": archives.zst(archives.tar_of(archives.tar_member(content=b"content" * 9))),
+    "a.tar.gz": archives.gz(archives.tar_of(archives.tar_member(content=b"content" * 9))),
+    "a.zip": raw_zip(ZipEntry(), ZipEntry(name=b"top/b", method=0), zip64=True),
+}
+LIMITS = Limits(ratio=10, floor=4 << 20, members=1000)
+
+
+def outcome(name: str, data: bytes, chunk: int, jobs: int = 1) -> Read | str:
+    """Return what an archive holds, or that it was refused; anything else fails the test."""
+    try:
+        return read_all(name, data, chunk=chunk, size=len(data), limits=LIMITS, jobs=jobs)
+    except InvalidArchiveError:
+        return "refused"
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.data_too_large])
+@given(
+    st.sampled_from(sorted(SAMPLES)),
+    st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3), st.binary(max_size=6)), max_size=5),
+    chunk_sizes,
+    chunk_sizes,
+)
+def test_damaged_archives_are_read_or_refused(
+    name: str, edits: list[tuple[float, int, bytes]], one: int, other: int
+) -> None:
+    data = bytearray(SAMPLES[name])
+    for place, dropped, inserted in edits:
+        at = int(place * len(data))
+        data[at : at + dropped] = inserted
+    first = outcome(name, bytes(data), one)
+    assert first == outcome(name, bytes(data), other, jobs=2)
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+@settings(deadline=None)
+@given(place=st.floats(0, 1, exclude_max=True), chunk=chunk_sizes)
+def test_cut_archives_are_refused(name: str, place: float, chunk: int) -> None:
+    data = SAMPLES[name]
+    # A tar is filled up with blocks of NULs, of which the first two are its end.
+    length = len(data.rstrip(b"\0")) + 512 if name.endswith(".tar") else len(data)
+    with pytest.raises(InvalidArchiveError):
+        read_all(name, data[: int(place * length)], chunk=chunk, jobs=1 + chunk % 2)
+
+
+@pytest.mark.parametrize("name", sorted(SMALL))
+def test_every_flipped_bit_that_matters_is_noticed(name: str) -> None:
+    data, whole = SMALL[name], outcome(name, SMALL[name], 1000)
+    assert whole != "refused"
+    for at in range(len(data)):
+        for bit in range(8):
+            broken = bytearray(data)
+            broken[at] ^= 1 << bit
+            # Dates, versions and the like are nobody's content: what changes them changes nothing.
+            found = outcome(name, bytes(broken), 1000, jobs=1 + bit % 2)
+            assert found in ("refused", whole) or _differs_in_kind_only(found, whole)
+
+
+def _differs_in_kind_only(found: Read | str, whole: Read | str) -> bool:
+    """Whether only what a zip's directory alone states is another: kinds, modes, targets."""
+    return (
+        not isinstance(found, str)
+        and not isinstance(whole, str)
+        and [(member.name, content) for member, content in found]
+        == [(member.name, content) for member, content in whole]
+    )
+
+
+@given(st.lists(st.integers(0, 300), max_size=9), chunk_sizes)
+def test_streams_agree_with_their_bytes(lengths: list[int], chunk: int) -> None:
+    data = bytes(index % 251 for index in range(sum(lengths)))
+    stream = Stream("a", archives.in_chunks(data, chunk))
+    ends = [sum(lengths[: index + 1]) for index in range(-1, len(lengths))]
+    for start, end in pairwise(ends):
+        assert stream.ahead(end - start) == data[start:end]
+        half = (end - start) // 2
+        assert stream.read(half) == data[start : start + half]
+        stream.skip(end - start - half)
+        assert stream.position == end
+    assert stream.ahead(1) == b""

@@ -1,0 +1,182 @@
+"""What holds for any bytes: how they were cut makes no difference, and nothing raises."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.binaries import (
+    ar,
+    coff,
+    concatenated,
+    container,
+    elf,
+    entry,
+    fatbin,
+    import_library,
+    pe,
+)
+from support.oracles import elf_oracle, pe_oracle, readelf_oracle
+
+from cudaredist.binaries import Binary, examine, window
+
+CODE = fatbin([("sm", 90, "a"), ("compute", 90, "")]) + container(
+    [concatenated([("sm", 100, "f"), ("lto", 75, "")]), entry(33)]
+)
+FULL: dict[str, Any] = {
+    "soname": "libx.so.1",
+    "needed": ["liba.so.1", "libb.so.2"],
+    "runpath": "$ORIGIN:/opt",
+    "glibc": ["2.17", "2.2.5"],
+    "libstdcxx": ["3.4.21"],
+}
+SECTIONS = {".nv_fatbin": CODE, ".data": b"\x50" * 9 + CODE}
+FILES = {
+    "elf": elf(**FULL, sections=SECTIONS),
+    "elf with names behind": elf(**FULL, sections=SECTIONS, strings="behind", gap=3000),
+    "elf32": elf(**FULL, sections=SECTIONS, bits=32, order=">"),
+    "object": elf(kind="object", sections=SECTIONS),
+    "pe": pe(name="x.dll", imports=["a.dll"], delayed=["b.dll"], sections=SECTIONS, gap=2000),
+    "coff": coff(SECTIONS),
+    "big coff": coff(SECTIONS, is_big=True),
+    "fatbin": CODE,
+    "ar": ar({"a.o": elf(kind="object", sections=SECTIONS), "b.txt": b"odd"}),
+    "bsd ar": ar({"a.o": elf(kind="object"), "b.txt": b"odd"}, style="bsd"),
+    "import library": import_library("x.dll"),
+    "script": b"/* GNU ld script */\nINPUT(liba.so AS_NEEDED(-lm))\n",
+}
+sizes = st.lists(st.integers(1, 3000), min_size=1, max_size=50)
+changes = st.lists(
+    st.tuples(
+        st.integers(0, 20_000), st.sampled_from([0, 1, 0x7F, 0x80, 0xFF]) | st.integers(0, 255)
+    ),
+    max_size=8,
+)
+
+
+def cut(data: bytes, lengths: list[int]) -> list[bytes]:
+    chunks = []
+    at = number = 0
+    while at < len(data):
+        length = lengths[number % len(lengths)]
+        chunks += [data[at : at + length], b""][: 1 + number % 2]
+        at += length
+        number += 1
+    return chunks
+
+
+@pytest.fixture(params=[1, 64 << 10])
+def _block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the readers chunks as they are, too, which otherwise are joined to blocks."""
+    monkeypatch.setattr(window, "BLOCK_LEAST", request.param)
+
+
+FIXTURE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+
+
+@pytest.mark.usefixtures("_block")
+@pytest.mark.parametrize("data", FILES.values(), ids=FILES.keys())
+@FIXTURE
+@given(lengths=sizes)
+def test_how_a_file_is_cut_makes_no_difference(data: bytes, lengths: list[int]) -> None:
+    assert examine(cut(data, lengths)) == examine([data])
+
+
+@pytest.mark.usefixtures("_block")
+@pytest.mark.parametrize("data", FILES.values(), ids=FILES.keys())
+@FIXTURE
+@given(lengths=sizes, bytes_at=changes, end=st.integers(0, 20_000))
+def test_broken_files_never_raise(
+    data: bytes, lengths: list[int], bytes_at: list[tuple[int, int]], end: int
+) -> None:
+    broken = bytearray(data)
+    for at, value in bytes_at:
+        broken[at % len(broken)] = value
+    if end % 2:
+        del broken[end % len(broken) :]
+    found = examine([bytes(broken)])
+    assert examine(cut(bytes(broken), lengths)) == found
+    assert found is None or len(repr(found)) < 100_000
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_tables_are_lost_does_not_depend_on_the_cut(seed: int) -> None:
+    rng = random.Random(seed)
+    for gap in (900_000, 1_000_000, (1 << 20) - 500, 1 << 20, (1 << 20) + 500):
+        for strings in ("before", "behind"):
+            text = {".text": bytes(1 << 20)}
+            data = elf(**FULL, sections=text, gap=gap, strings=strings)
+            lengths = [rng.randrange(1, 500_000) for _ in range(20)]
+            assert examine(cut(data, lengths)) == examine([data])
+
+
+# -- other programs read the same
+
+
+def compared(binary: Binary, oracle: dict[str, Any]) -> dict[str, Any]:
+    return {key: getattr(binary, key) for key in oracle}
+
+
+@pytest.mark.parametrize("name", ["elf", "elf with names behind", "elf32", "object"])
+def test_pyelftools_reads_the_same(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(FILES[name])
+    binary, oracle = examine([FILES[name]]), elf_oracle(path)
+    assert binary is not None
+    assert oracle is not None
+    assert compared(binary, oracle) == oracle
+    assert oracle["needed"] == (() if name == "object" else tuple(FULL["needed"]))
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "x86", "aarch64"])
+def test_pefile_reads_the_same(machine: str, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    data = pe(name="x.dll", imports=["a.dll", "c.dll"], delayed=["b.dll"], machine=machine)
+    path.write_bytes(data)
+    binary, oracle = examine([data]), pe_oracle(path)
+    assert binary is not None
+    assert oracle is not None
+    assert compared(binary, oracle) == oracle
+    assert oracle["needed"] == ("a.dll", "c.dll", "b.dll")
+
+
+FOLDERS = [Path("/usr/lib/x86_64-linux-gnu"), Path("/usr/lib/aarch64-linux-gnu"), Path("/usr/bin")]
+SYSTEM = [
+    path
+    for folder in FOLDERS
+    if folder.is_dir()
+    for path in sorted(folder.iterdir())[::7]
+    if path.is_file() and path.stat().st_size < 8 << 20
+]
+
+
+def test_the_systems_own_files_are_read_as_by_others() -> None:
+    count = 0
+    for path in SYSTEM:
+        with path.open("rb") as file:
+            if file.read(4) != b"\x7fELF":
+                continue
+        binary, oracle = examine([path.read_bytes()]), elf_oracle(path)
+        if oracle is None:
+            continue
+        assert binary is not None
+        assert compared(binary, oracle) == oracle, path
+        count += 1
+    if not count:
+        pytest.skip("this system has no ELF files in the usual places")
+    assert count > 20
+
+
+def test_readelf_reads_a_systems_file_the_same() -> None:
+    path = next((p for p in SYSTEM if ".so" in p.name), None)
+    try:
+        oracle = readelf_oracle(path) if path else None
+    except FileNotFoundError:
+        oracle = None
+    if path is None or oracle is None:
+        pytest.skip("there is no readelf, or no shared object")
+    binary = examine([path.read_bytes()])
+    assert binary is not None
+    assert compared(binary, oracle) == oracle

@@ -1,0 +1,124 @@
+"""process-manifests on a real Dask scheduler with two worker processes, one of which is killed."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from support import binaries
+from support.releases import Packages, put, release
+from support.server import FaultServer
+
+pytestmark = pytest.mark.slow
+
+PACKAGES: Packages = {
+    f"package_{n}": {
+        "linux-x86_64": {"lib/libx.so.1": binaries.elf(soname=f"lib{n}.so.1"), "LICENSE": b"x"}
+    }
+    for n in range(12)
+}
+FEATURES = Path("data/features/cuda/feature_12.9.1.json")
+
+
+def dask(*arguments: object) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli." + str(arguments[0]), *map(str, arguments[1:])],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[tuple[str, list["subprocess.Popen[bytes]"]]]:
+    """A scheduler's address, and two workers."""
+    file = tmp_path / "scheduler.json"
+    processes = [
+        dask(
+            *("dask_scheduler", "--host", "127.0.0.1", "--port", 0, "--no-dashboard"),
+            *("--scheduler-file", file),
+        )
+    ]
+    for _ in range(600):
+        if file.exists() and file.stat().st_size:
+            break
+        time.sleep(0.1)
+    workers = [
+        dask(
+            *("dask_worker", "--scheduler-file", file, "--nthreads", 1, "--no-nanny"),
+            *("--no-dashboard", "--local-directory", tmp_path / f"worker{n}"),
+        )
+        for n in range(2)
+    ]
+    address = next(
+        line.split('"')[3] for line in file.read_text().splitlines() if '"address"' in line
+    )
+    yield address, workers
+    for process in [*workers, *processes]:
+        process.kill()
+        process.wait()
+
+
+def test_a_worker_that_is_killed_changes_nothing(
+    run: Run,
+    server: FaultServer,
+    cluster: tuple[str, list["subprocess.Popen[bytes]"]],
+    tmp_path: Path,
+) -> None:
+    address, workers = cluster
+    for path, data in release("12.9.1", PACKAGES).items():
+        server.files[f"/compute/cuda/redist/{path}"] = data
+        if path.startswith("redistrib_"):
+            put(Path("data/manifests/cuda"), {path: data})
+    local = run("process-manifests", "--base-url", server.url)
+    assert local.exit_code == 0
+    expected = FEATURES.read_bytes()
+    FEATURES.unlink()
+
+    asked = len(server.headers)
+    server.delay = 0.5
+
+    def kill_in_the_middle() -> None:
+        while len(server.headers) < asked + 5:
+            time.sleep(0.02)
+        workers[0].kill()
+
+    import threading  # noqa: PLC0415
+
+    threading.Thread(target=kill_in_the_middle, daemon=True).start()
+    options = ("--engine", "dask", "--scheduler", address, "--cache-dir", tmp_path / "other")
+    result = run("process-manifests", "--base-url", server.url, *options)
+    assert result.exit_code == 0, result.output
+    assert workers[0].poll() is not None, "no worker was killed"
+    assert FEATURES.read_bytes() == expected
+    assert len(server.headers) > asked + len(PACKAGES), "nothing was done twice"
+
+    FEATURES.unlink()
+    name = next(path for path in server.files if "package_3/" in path)
+    del server.files[name]
+    options = (*options[:-1], tmp_path / "third")
+    result = run("process-manifests", "--base-url", server.url, *options)
+    assert result.exit_code == 3
+    assert "11 of 12 archives examined  1 failed" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "hint"),
+    [
+        (["--engine", "dask"], "--scheduler"),
+        (["--engine", "dask", "--scheduler", "tcp://127.0.0.1:1"], "dask worker"),
+        (["--engine", "dask", "--scheduler", "nonsense://x", "--keep-archives"], "local"),
+    ],
+)
+def test_calls_that_make_no_sense(
+    run: Run, server: FaultServer, options: list[str], hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cudaredist.pipeline.cluster._PATIENCE", "1s")
+    for path, data in release("12.9.1", PACKAGES).items():
+        if path.startswith("redistrib_"):
+            put(Path("data/manifests/cuda"), {path: data})
+    result = run("process-manifests", "--base-url", server.url, *options)
+    assert result.exit_code == 2
+    assert hint in result.stderr

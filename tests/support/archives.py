@@ -1,0 +1,428 @@
+"""Archives for tests: honest ones, and ones that break one rule each.
+
+Tars are made by the standard library or header by header; zips by the standard library or by
+`RawZip`, which writes down whatever it is told.
+"""
+
+import gzip
+import io
+import lzma
+import struct
+import sys
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from cudaredist.archives import Limits, Member, open_archive
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+BLOCK = 512
+END_OF_TAR = bytes(2 * BLOCK)
+MIB = 1 << 20
+
+
+# -- reading
+
+
+def in_chunks(data: bytes, size: int) -> Iterator[bytes]:
+    """Cut bytes into chunks of one size."""
+    for start in range(0, len(data), size):
+        yield data[start : start + size]
+
+
+def read_all(
+    name: str,
+    data: bytes | Iterable[bytes],
+    *,
+    chunk: int = 1 << 16,
+    size: int | None = None,
+    limits: Limits | None = None,
+    jobs: int = 1,
+) -> list[tuple[Member, bytes]]:
+    """Read a whole archive: its members, as corrected in the end, with their contents."""
+    chunks = in_chunks(data, chunk) if isinstance(data, bytes) else data
+    reader = open_archive(name, chunks, size=size, limits=limits or Limits(), jobs=jobs)
+    found = [(member, b"".join(content)) for member, content in reader]
+    corrections = reader.corrections
+    return [
+        (corrections.get(index, member), content) for index, (member, content) in enumerate(found)
+    ]
+
+
+def read_quickly(name: str, chunks: Iterable[bytes], **options: Any) -> int:
+    """Read a whole archive, keep nothing, and count its members."""
+    return sum(1 for _ in open_archive(name, chunks, **options))
+
+
+# -- tar
+
+
+def tar_header(
+    name: str | bytes = "top/file",
+    *,
+    size: int = 0,
+    kind: bytes = tarfile.REGTYPE,
+    mode: int = 0o644,
+    target: str = "",
+    edits: dict[int, bytes] | None = None,
+) -> bytes:
+    """One header block; `edits` puts bytes at offsets before the checksum is made."""
+    info = tarfile.TarInfo("x")
+    info.size, info.type, info.mode, info.linkname = size, kind, mode, target
+    block = bytearray(info.tobuf(tarfile.USTAR_FORMAT))
+    raw = name.encode() if isinstance(name, str) else name
+    block[:100] = raw.ljust(100, b"\0")
+    for offset, patch in (edits or {}).items():
+        block[offset : offset + len(patch)] = patch
+    return with_checksum(bytes(block))
+
+
+def with_checksum(block: bytes) -> bytes:
+    """Make a header's checksum fit its bytes."""
+    total = sum(block[:148]) + 8 * 0x20 + sum(block[156:])
+    return block[:148] + b"%06o\0 " % total + block[156:]
+
+
+def padded(content: bytes) -> bytes:
+    """Fill content up to whole blocks."""
+    return content + bytes(-len(content) % BLOCK)
+
+
+def tar_member(name: str | bytes = "top/file", content: bytes = b"", **header: Any) -> bytes:
+    """One member: header and content."""
+    return tar_header(name, **{"size": len(content), **header}) + padded(content)
+
+
+def tar_of(*members: bytes) -> bytes:
+    """One tar of whole members, with its end."""
+    return b"".join(members) + END_OF_TAR
+
+
+def pax(*records: tuple[str, bytes], kind: bytes = tarfile.XHDTYPE) -> bytes:
+    """One pax header with these records."""
+    return tar_member("pax", b"".join(pax_record(*record) for record in records), kind=kind)
+
+
+def pax_record(key: str, value: bytes) -> bytes:
+    """One pax record, `<length> <key>=<value>` and a newline."""
+    rest = b" " + key.encode() + b"=" + value + b"\n"
+    length = len(rest)
+    while length != len(rest) + len(str(length)):
+        length = len(rest) + len(str(length))
+    return str(length).encode() + rest
+
+
+def gnu_long_name(name: bytes, kind: bytes = tarfile.GNUTYPE_LONGNAME) -> bytes:
+    """One header of GNU tar for a long name, or a long link target."""
+    return tar_member("././@LongLink", name + b"\0", kind=kind)
+
+
+def plain_tar(form: int = tarfile.GNU_FORMAT, *, bulk: int = 1300) -> bytes:
+    """Return an honest tar: a folder, files small and large, links, a long name."""
+    output = io.BytesIO()
+    with tarfile.open(fileobj=output, mode="w", format=form) as tar:
+        for info, content in honest_members(bulk):
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return output.getvalue()
+
+
+def honest_members(bulk: int) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
+    """Yield what an honest archive holds."""
+
+    def info(name: str, kind: bytes = tarfile.REGTYPE, mode: int = 0o644) -> tarfile.TarInfo:
+        made = tarfile.TarInfo(name)
+        made.type, made.mode = kind, mode
+        return made
+
+    yield info("top", tarfile.DIRTYPE, 0o755), b""
+    yield info("top/LICENSE"), b"read me\n"
+    yield info("top/empty"), b""
+    yield info("top/lib/libx.so.1.2", mode=0o755), bytes(range(256)) * bulk
+    link = info("top/lib/libx.so", tarfile.SYMTYPE, 0o777)
+    link.linkname = "libx.so.1.2"
+    yield link, b""
+    link = info("top/lib/again", tarfile.LNKTYPE)
+    link.linkname = "top/LICENSE"
+    yield link, b""
+    yield info(f"top/{'long/' * 40}grün"), b"deep" * 300
+
+
+# -- compression
+
+
+def xz(data: bytes, **options: Any) -> bytes:
+    """Compress as one xz stream of one block."""
+    return lzma.compress(data, **options)
+
+
+def gz(data: bytes) -> bytes:
+    """Compress as one gzip member."""
+    return gzip.compress(data, mtime=0)
+
+
+def zst(data: bytes) -> bytes:
+    """Compress as one zstd frame with a checksum."""
+    return zstd.compress(data, options={int(zstd.CompressionParameter.checksum_flag): 1})
+
+
+SKIPPABLE_FRAME = struct.pack("<2I", 0x184D2A50, 5) + b"hello"
+
+COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
+    ".tar": bytes,
+    ".tar.xz": xz,
+    ".tar.gz": gz,
+    ".tgz": gz,
+    ".tar.zst": zst,
+}
+
+
+def xz_asking_for(dictionary: int) -> bytes:
+    """Return an xz whose block header asks for a dictionary of so many bytes."""
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 1 << 16}]
+    made = bytearray(lzma.compress(bytes(1000), filters=filters))
+    # Block header: size, flags, then the filter's number, the length of its properties, and them.
+    at = 12 + 2 + 2
+    bits = dictionary.bit_length() - 1
+    made[at] = (bits - 12) * 2 + (dictionary != 1 << bits)
+    header = bytes(made[12:20])
+    made[20:24] = struct.pack("<I", zlib.crc32(header))
+    return bytes(made)
+
+
+def xz_blocks(data: bytes, size: int, *, check: int = lzma.CHECK_CRC64, lie: int = 0) -> bytes:
+    """Compress as `xz -T` does: one stream of blocks of `size`, whose headers state their sizes.
+
+    `lie` is added to each unpacked size.
+    """
+    blocks, records = [], []
+    for start in range(0, len(data), size):
+        plain = data[start : start + size]
+        alone = lzma.compress(plain, check=check, preset=0)
+        header_size = (alone[12] + 1) * 4
+        index_size = (int.from_bytes(alone[-8:-4], "little") + 1) * 4
+        body = alone[12 + header_size : -12 - index_size]
+        check_size = {lzma.CHECK_NONE: 0, lzma.CHECK_CRC32: 4, lzma.CHECK_CRC64: 8}.get(check, 32)
+        unpadded = _unpadded_size(alone[-12 - index_size :])
+        packed = unpadded - header_size - check_size
+        filters = alone[14 : 12 + header_size - 4].rstrip(b"\0")[:3]
+        fields = b"\xc0" + _varint(packed) + _varint(len(plain) + lie) + filters
+        fields += bytes(-(1 + len(fields)) % 4)
+        header = bytes([(1 + len(fields) + 4) // 4 - 1]) + fields
+        header += struct.pack("<I", zlib.crc32(header))
+        blocks.append(header + body)
+        records.append((len(header) + packed + check_size, len(plain)))
+    index = b"\0" + _varint(len(records))
+    index += b"".join(_varint(unpadded) + _varint(plain) for unpadded, plain in records)
+    index += bytes(-len(index) % 4)
+    index += struct.pack("<I", zlib.crc32(index))
+    flags = bytes([0, check])
+    backward = struct.pack("<I", len(index) // 4 - 1) + flags
+    return b"".join(
+        [
+            b"\xfd7zXZ\0" + flags + struct.pack("<I", zlib.crc32(flags)),
+            *blocks,
+            index,
+            struct.pack("<I", zlib.crc32(backward)) + backward + b"YZ",
+        ]
+    )
+
+
+def _unpadded_size(index: bytes) -> int:
+    """Read the one record of an index: the size of its block without padding."""
+    value = shift = 0
+    for byte in index[2:]:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    return value
+
+
+def _varint(number: int) -> bytes:
+    made = bytearray()
+    while number >= 0x80:
+        made.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*made, number])
+
+
+def repeated(pattern: bytes, count: int) -> Iterator[bytes]:
+    """Yield `count` bytes, without ever holding them."""
+    block = pattern * (MIB // len(pattern))
+    while count > 0:
+        yield block[:count]
+        count -= len(block)
+
+
+def xz_of_stream(chunks: Iterable[bytes]) -> bytes:
+    """Compress a stream that is too large to hold."""
+    packer = lzma.LZMACompressor(preset=0)
+    return b"".join([*(packer.compress(chunk) for chunk in chunks), packer.flush()])
+
+
+# -- zip
+
+
+@dataclass
+class ZipEntry:
+    """What a raw zip states of one member; None stands for the truth."""
+
+    name: bytes = b"top/file"
+    content: bytes = b"content"
+    method: int = 8
+    flags: int = 0
+    crc: int | None = None
+    packed_size: int | None = None
+    size: int | None = None
+    extra: bytes = b""
+    descriptor: bytes | None = None
+    """Bytes behind the content; with it, the local header states no sizes unless told."""
+    raw: bytes | None = None
+    """Packed content, where it is not to be made from `content`."""
+    system: int = 3
+    mode: int = 0o100644
+    directory: dict[str, Any] = field(default_factory=dict)
+    """What the directory states differently: fields by name, and `offset`, `disk`, `extra`."""
+    in_directory: int = 1
+    """How often the member stands in the directory."""
+
+    def packed(self) -> bytes:
+        if self.raw is not None:
+            return self.raw
+        if self.method == 0:
+            return self.content
+        packer = zlib.compressobj(wbits=-15)
+        return packer.compress(self.content) + packer.flush()
+
+
+@dataclass
+class RawZip:
+    """Writes a zip just as it is told."""
+
+    entries: list[ZipEntry]
+    front: bytes = b""
+    before_directory: bytes = b""
+    before_end: bytes = b""
+    comment: bytes = b""
+    behind: bytes = b""
+    zip64: bool = False
+    end: dict[str, int] = field(default_factory=dict)
+    """What the end states differently: `disk`, `disks`, `here`, `total`, `size`, `offset`."""
+    end64: dict[str, int] = field(default_factory=dict)
+    """Likewise of its zip64 form, with `length`, `record` and `locator_disks`."""
+
+    def bytes(self) -> bytes:
+        output = bytearray(self.front)
+        places = []
+        for entry in self.entries:
+            places.append(len(output))
+            output += _local(entry)
+        output += self.before_directory
+        start = len(output)
+        count = 0
+        for entry, place in zip(self.entries, places, strict=True):
+            output += _central(entry, place) * entry.in_directory
+            count += entry.in_directory
+        size = len(output) - start
+        output += self.before_end
+        truth = {"disk": 0, "disks": 0, "here": count, "total": count, "size": size}
+        truth["offset"] = start
+        if self.zip64:
+            here = len(output)
+            values = truth | self.end64
+            output += struct.pack(
+                "<4sQ2H2I4Q", b"PK\6\6", values.pop("length", 44), 45, 45,
+                *(values[key] for key in truth),
+            )  # fmt: skip
+            disks = values.get("locator_disks", 1)
+            output += struct.pack("<4sIQI", b"PK\6\7", 0, values.get("record", here), disks)
+        values = truth | self.end
+        output += struct.pack("<4s4H2IH", b"PK\5\6", *(values[key] for key in truth),
+                              len(self.comment))  # fmt: skip
+        return bytes(output) + self.comment + self.behind
+
+
+def _stated(entry: ZipEntry) -> tuple[int, int, int]:
+    crc = zlib.crc32(entry.content) if entry.crc is None else entry.crc
+    packed = len(entry.packed()) if entry.packed_size is None else entry.packed_size
+    return crc, packed, len(entry.content) if entry.size is None else entry.size
+
+
+def _local(entry: ZipEntry) -> bytes:
+    crc, packed, size = _stated(entry)
+    flags = entry.flags
+    if entry.descriptor is not None:
+        flags |= 8
+        crc, packed, size = entry.crc or 0, entry.packed_size or 0, entry.size or 0
+    head = struct.pack(
+        "<4s5H3I2H", b"PK\3\4", 20, flags, entry.method, 0, 33, crc, packed, size,
+        len(entry.name), len(entry.extra),
+    )  # fmt: skip
+    return head + entry.name + entry.extra + entry.packed() + (entry.descriptor or b"")
+
+
+def _central(entry: ZipEntry, place: int) -> bytes:
+    crc, packed, size = zlib.crc32(entry.content), len(entry.packed()), len(entry.content)
+    if entry.descriptor is None:
+        crc, packed, size = _stated(entry)
+    values: dict[str, Any] = {
+        "name": entry.name, "flags": entry.flags | (8 if entry.descriptor is not None else 0),
+        "method": entry.method, "crc": crc, "packed": packed, "size": size, "extra": entry.extra,
+        "disk": 0, "offset": place, "comment": b"",
+    } | entry.directory  # fmt: skip
+    head = struct.pack(
+        "<4s2B5H3I5H2I", b"PK\1\2", 20, entry.system, 20, values["flags"], values["method"], 0, 33,
+        values["crc"], values["packed"], values["size"], len(values["name"]),
+        len(values["extra"]), len(values["comment"]), values["disk"], 0, entry.mode << 16,
+        values["offset"],
+    )  # fmt: skip
+    return b"".join([head, values["name"], values["extra"], values["comment"]])
+
+
+def descriptor(content: bytes, packed: int, *, signature: bool = True, wide: bool = False) -> bytes:
+    """Return what may stand behind a member: its sum and sizes."""
+    form = struct.Struct("<I2Q" if wide else "<3I")
+    made = form.pack(zlib.crc32(content), packed, len(content))
+    return (b"PK\7\b" if signature else b"") + made
+
+
+def zip64_extra(*sizes: int) -> bytes:
+    """Return the extra field for sizes of eight bytes."""
+    return struct.pack(f"<2H{len(sizes)}Q", 1, 8 * len(sizes), *sizes)
+
+
+def raw_zip(*entries: ZipEntry, **options: Any) -> bytes:
+    """Return a zip of raw entries, all else as it should be unless `options` say otherwise."""
+    return RawZip(list(entries), **options).bytes()
+
+
+def plain_zip(*, bulk: int = 1300) -> bytes:
+    """Return an honest zip: a folder, files stored and deflated, a link, a comment."""
+    output = io.BytesIO()
+    with zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(zip_info("top/", 0o40755), b"")
+        archive.writestr(zip_info("top/LICENSE"), b"read me\n")
+        archive.writestr(zip_info("top/empty"), b"")
+        stored = zip_info("top/stored")
+        archive.writestr(stored, b"as it is", zipfile.ZIP_STORED)
+        archive.writestr(zip_info("top/bin/x.dll", 0o100755), bytes(range(256)) * bulk)
+        archive.writestr(zip_info("top/link", 0o120777), b"bin/x.dll")
+        archive.writestr(zip_info("top/grün"), b"green")
+        archive.comment = b"made for tests"
+    return output.getvalue()
+
+
+def zip_info(name: str, mode: int = 0o100644) -> zipfile.ZipInfo:
+    """Describe one member as Unix does."""
+    info = zipfile.ZipInfo(name)
+    info.create_system, info.external_attr = 3, mode << 16
+    info.compress_type = zipfile.ZIP_DEFLATED
+    return info

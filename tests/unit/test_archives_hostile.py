@@ -1,0 +1,450 @@
+"""Hostile and broken archives: each is refused with its reason, or read without harm.
+
+Names and links that lead out of the tree are no reader's business: members come as they stand, and
+the caller, which never writes any of them to a disk, notes what is odd.
+"""
+
+import lzma
+import subprocess
+import sys
+import tarfile
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+from support import archives
+from support.archives import (
+    MIB,
+    ZipEntry,
+    descriptor,
+    gnu_long_name,
+    pax,
+    raw_zip,
+    read_all,
+    tar_header,
+    tar_member,
+    tar_of,
+)
+
+from cudaredist.archives import Limits, Member
+from cudaredist.errors import InvalidArchiveError
+
+TESTS = Path(__file__).parent.parent
+
+
+# -- names and links: members as they stand
+
+
+@pytest.mark.parametrize(
+    ("members", "expected"),
+    [
+        ([tar_member("top/../../x")], [("top/../../x", "file", None)]),
+        ([tar_member("/etc/passwd")], [("/etc/passwd", "file", None)]),
+        (
+            [
+                tar_header("top/lib", kind=tarfile.SYMTYPE, target="/etc"),
+                tar_member("top/lib/x"),
+            ],
+            [("top/lib", "symlink", "/etc"), ("top/lib/x", "file", None)],
+        ),
+        (
+            [
+                tar_header("top/x", kind=tarfile.LNKTYPE, target="../../outside"),
+                tar_member("top/x", b"rewritten"),
+            ],
+            [("top/x", "hardlink", "../../outside"), ("top/x", "file", None)],
+        ),
+        (
+            [tar_header("top/x", kind=tarfile.LNKTYPE, target="top/missing")],
+            [("top/x", "hardlink", "top/missing")],
+        ),
+        ([tar_header("top/fifo", kind=tarfile.FIFOTYPE)], [("top/fifo", "other", None)]),
+        ([tar_header("top/sda", kind=tarfile.BLKTYPE)], [("top/sda", "other", None)]),
+        ([tar_header("top/tty", kind=tarfile.CHRTYPE)], [("top/tty", "other", None)]),
+        (
+            [
+                tar_header("top/liba.so", kind=tarfile.SYMTYPE, target="libb.so"),
+                tar_header("top/libb.so", kind=tarfile.SYMTYPE, target="liba.so"),
+            ],
+            [("top/liba.so", "symlink", "libb.so"), ("top/libb.so", "symlink", "liba.so")],
+        ),
+        (
+            [tar_member("one/x"), tar_member("two/x")],
+            [("one/x", "file", None), ("two/x", "file", None)],
+        ),
+        ([tar_member("x")], [("x", "file", None)]),
+        ([tar_member("top/x"), tar_member("top/x", b"2")], [("top/x", "file", None)] * 2),
+        ([tar_member("")], [("", "file", None)]),
+        ([tar_member(b"top/\xff\n\x1b[31m")], [("top/\udcff\n\x1b[31m", "file", None)]),
+        ([pax(("path", b"top/\0/x")), tar_member()], [("top/\0/x", "file", None)]),
+    ],
+    ids=[
+        "climbs",
+        "absolute",
+        "through a link",
+        "hard link outside",
+        "hard link to nothing",
+        "pipe",
+        "block device",
+        "character device",
+        "loop of links",
+        "two tops",
+        "no top",
+        "twice",
+        "no name",
+        "unprintable",
+        "NUL",
+    ],
+)
+def test_tar_members_come_as_they_stand(
+    members: list[bytes], expected: list[tuple[str, str, str | None]]
+) -> None:
+    found = [(member.name, member.kind, member.target) for member, _ in archived(members)]
+    assert found == expected
+
+
+def archived(members: list[bytes]) -> list[tuple[Member, bytes]]:
+    return read_all("a.tar.xz", archives.xz(tar_of(*members)))
+
+
+def test_set_id_bits_are_told() -> None:
+    assert archived([tar_member(mode=0o107755)])[0][0].mode == 0o7755
+
+
+@pytest.mark.parametrize("name", ["top/../../x", "/etc/passwd", "..\\..\\x", "C:\\x", "a\nb"])
+def test_zip_members_come_as_they_stand(name: str) -> None:
+    assert read_all("a.zip", raw_zip(ZipEntry(name=name.encode())))[0][0].name == name
+
+
+def test_zip_names_may_stand_twice() -> None:
+    data = raw_zip(ZipEntry(content=b"1"), ZipEntry(content=b"2"))
+    assert [content for _, content in read_all("a.zip", data)] == [b"1", b"2"]
+
+
+# -- tars that break a rule
+
+NEGATIVE = b"\xff" * 12
+
+
+@pytest.mark.parametrize(
+    ("tar", "reason"),
+    [
+        (b"", "is empty|ends in the middle"),
+        (b"x" * 2000, "is no tar"),
+        (tar_header()[:300], "ends in the middle"),
+        (tar_header(size=5), "ends in the middle"),
+        (tar_header(size=5) + b"abc", "ends in the middle"),
+        (tar_member(), "ends in the middle"),
+        (tar_member() + bytes(512), "ends in the middle"),
+        (tar_member() + bytes(512) + tar_member(), "something behind its end"),
+        (tar_of(tar_member()) + tar_of(tar_member()), "something behind its end"),
+        (tar_of(tar_member()) + b"\0x", "something behind its end"),
+        (tar_of(tar_member(), b"y" * 512, tar_member()), "byte 512 is damaged"),
+        (tar_of(tar_member(edits={124: NEGATIVE})), "negative size"),
+        (tar_of(pax(("size", b"-5")), tar_member()), "'-5' bytes"),
+        (tar_of(pax(("size", b"5.0")), tar_member()), r"'5\.0' bytes"),
+        (tar_of(pax(("size", b"9" * 5000)), tar_member()), "characters. bytes"),
+        (tar_of(pax(("size", b"")), tar_member()), "'' bytes"),
+        (tar_of(tar_member(edits={124: b"0000000009\0"})), "as its size"),
+        (tar_of(tar_member(edits={100: b"-000001\0"})), "as its mode"),
+        (tar_member()[:148] + b"\x81" + tar_member()[149:], "is no tar"),
+        (tar_of(tar_member(edits={124: b"\x80" + b"\xff" * 11})), "ends in the middle"),
+        (tar_of(tar_member(kind=b"S")), "is sparse"),
+        (tar_of(pax(("GNU.sparse.size", b"16000000000000")), tar_member()), "sparse member"),
+        (tar_of(pax(("GNU.sparse.map", b"0,1")), tar_member()), "sparse member"),
+        (
+            tar_of(pax(("GNU.sparse.major", b"1"), ("GNU.sparse.minor", b"0")), tar_member()),
+            "sparse member",
+        ),
+        (tar_of(tar_header("dir/", kind=tarfile.AREGTYPE, size=5)), "directory with content"),
+        (tar_of(gnu_long_name(b"x")), "member that is not there"),
+        (tar_of(gnu_long_name(b"x"), gnu_long_name(b"y"), tar_member()), "two long names"),
+        (tar_of(gnu_long_name(b"x"), pax(("path", b"y")), tar_member()), "two long names"),
+        (tar_of(pax(("path", b"x"), ("path", b"y")), tar_member()), "two long names"),
+        (tar_of(pax(("path", b"x"), kind=b"g"), tar_member()), "for all members"),
+        (tar_of(pax(("size", b"0"), kind=b"g"), tar_member()), "for all members"),
+        (tar_of(tar_member(content=b"5 a=b\n", kind=b"x"), tar_member()), "damaged pax"),
+        (tar_of(tar_member(content=b"7 a=b\n", kind=b"x"), tar_member()), "damaged pax"),
+        (tar_of(tar_member(content=b"0 a=b\n", kind=b"x"), tar_member()), "damaged pax"),
+        (tar_of(tar_member(content=b"6 abc\n", kind=b"x"), tar_member()), "damaged pax"),
+        (tar_of(tar_member(content=b"no number", kind=b"x"), tar_member()), "damaged pax"),
+        (tar_of(tar_member(content=b"1" * 600_000, kind=b"x"), tar_member()), "damaged pax"),
+        (tar_of(tar_member(content=b"2 " * 300_000, kind=b"x"), tar_member()), "damaged pax"),
+        (tar_of(tar_header(size=MIB, kind=b"x")), "1,048,576 bytes of headers"),
+        (tar_of(tar_header(size=MIB, kind=b"L")), "1,048,576 bytes of headers"),
+        (tar_of(tar_header(size=1 << 32, kind=b"g")), "1,048,576 bytes of headers"),
+        (tar_of(*[pax(("a", bytes(600_000)))] * 2, tar_member()), "1,048,576 bytes of headers"),
+        (tar_of(*[pax()] * 3000, tar_member()), "1,048,576 bytes of headers"),
+        (tar_of(gnu_long_name(b"x" * 4097), tar_member()), "name of 4,097 bytes"),
+        (tar_of(pax(("linkpath", b"x" * 4097)), tar_member(kind=b"2")), "name of 4,097 bytes"),
+    ],
+)
+def test_tars_that_break_a_rule(tar: bytes, reason: str) -> None:
+    for name, data in (("a.tar", tar), ("a.tar.xz", archives.xz(tar))):
+        began = time.perf_counter()
+        with pytest.raises(InvalidArchiveError, match=reason):
+            read_all(name, data)
+        assert time.perf_counter() - began < 2
+
+
+def test_flipped_bytes_of_xz_are_noticed() -> None:
+    data = archives.xz(tar_of(tar_member(content=b"content" * 9)))
+    for at in range(len(data)):
+        broken = bytearray(data)
+        broken[at] ^= 0x10
+        with pytest.raises(InvalidArchiveError):
+            read_all("a.tar.xz", bytes(broken))
+
+
+def test_xz_cut_behind_the_end_of_the_tar() -> None:
+    with pytest.raises(InvalidArchiveError, match="ends in the middle of its xz stream"):
+        read_all("a.tar.xz", archives.xz(archives.plain_tar())[:-1])
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.tar.xz", archives.xz_asking_for(3 << 29)),
+        ("a.tar.zst", b"\x28\xb5\x2f\xfd\x00\xa8" + bytes(20)),
+    ],
+    ids=["xz", "zstd"],
+)
+def test_large_dictionaries_are_refused(name: str, data: bytes) -> None:
+    with pytest.raises(InvalidArchiveError, match=r"Memory usage limit|too much memory"):
+        read_all(name, data)
+
+
+def test_large_dictionaries_within_the_limit() -> None:
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 64 * MIB}]
+    data = lzma.compress(tar_of(tar_member()), filters=filters)
+    assert read_all("a.tar.xz", data)
+
+
+def test_members_and_names_are_bounded() -> None:
+    tar = tar_of(*[tar_member(b"name")] * 10)
+    data = raw_zip(*[ZipEntry(name=b"name")] * 10)
+    for name, archive in (("a.tar", tar), ("a.zip", data)):
+        assert len(read_all(name, archive, limits=Limits(members=10, names=40, name=4))) == 10
+        for limits, reason in (
+            (Limits(members=9), "more than 9 members"),
+            (Limits(names=39), "names take more than 39 bytes"),
+            (Limits(name=3), "a name of 4 bytes: 'name'"),
+        ):
+            with pytest.raises(InvalidArchiveError, match=reason):
+                read_all(name, archive, limits=limits)
+
+
+# -- zips that break a rule
+
+PACKED = len(ZipEntry().packed())
+FULL = 0xFFFFFFFF
+
+
+def entry(**fields: object) -> ZipEntry:
+    return ZipEntry(**fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "is empty"),
+        (b"PK", "is no zip"),
+        (b"MZ" + raw_zip(entry()), "is no zip"),
+        (raw_zip(entry(), front=b"PK\7\b"), "is no zip"),
+        (raw_zip(entry(flags=1)), "is encrypted"),
+        (raw_zip(entry(flags=1 << 6)), "is encrypted"),
+        (raw_zip(entry(flags=1 << 13)), "is encrypted"),
+        (raw_zip(entry(directory={"flags": 1})), "is encrypted"),
+        (raw_zip(entry(flags=1 << 5)), "is a patch"),
+        (raw_zip(entry(method=9, raw=b"x")), r"method 9 \(deflate64\)"),
+        (raw_zip(entry(method=12, raw=b"x")), r"method 12 \(bzip2\)"),
+        (raw_zip(entry(method=14, raw=b"x")), r"method 14 \(lzma\)"),
+        (raw_zip(entry(method=93, raw=b"x")), r"method 93 \(zstd\)"),
+        (raw_zip(entry(method=77, raw=b"x")), r"method 77 \(unknown\)"),
+        (raw_zip(entry(raw=b"\xff" * 9)), "no valid deflate"),
+        (raw_zip(entry(raw=ZipEntry().packed() + b"x")), "ends before its packed size"),
+        (raw_zip(entry(raw=ZipEntry().packed()[:-1])), "ends in the middle"),
+        (raw_zip(entry(crc=1)), "not what its header states"),
+        (raw_zip(entry(size=6)), "not what its header states"),
+        (raw_zip(entry(size=FULL)), "lacks its sizes"),
+        (raw_zip(entry(method=0, size=6)), "is stored, and has two sizes"),
+        (raw_zip(entry(method=0))[:40], "ends in the middle of a member"),
+        (raw_zip(entry(name=b"dir/")), "directory with content"),
+        (raw_zip(entry(extra=b"\1\0\4\0ab")), "damaged extra fields"),
+        (raw_zip(entry(extra=archives.zip64_extra() * 2)), "damaged extra fields"),
+        (raw_zip(entry(descriptor=b"")), "not what is stated behind it"),
+        (raw_zip(entry(descriptor=descriptor(b"other", PACKED))), "not what is stated behind it"),
+        (
+            raw_zip(entry(descriptor=descriptor(b"content", PACKED), size=8)),
+            "not what its header states",
+        ),
+        (
+            raw_zip(entry(method=0, descriptor=descriptor(b"content", 7))),
+            "not what is stated behind it",
+        ),
+        (raw_zip(entry(in_directory=0)), "1 members are not in its directory"),
+        (raw_zip(entry(in_directory=2)), "shares its content with another"),
+        (
+            raw_zip(entry(), entry(name=b"b", directory={"offset": 0})),
+            "shares its content with another",
+        ),
+        (raw_zip(entry(directory={"offset": 1})), "not at byte 1"),
+        (raw_zip(entry(directory={"offset": 1000})), "not at byte 1,000"),
+        (raw_zip(entry(directory={"offset": FULL})), "lacks its sizes"),
+        (raw_zip(entry(directory={"name": b"top/file2"})), "is another in the directory"),
+        (raw_zip(entry(directory={"crc": 1})), "is another in the directory"),
+        (raw_zip(entry(directory={"size": 8})), "is another in the directory"),
+        (raw_zip(entry(directory={"packed": 8})), "is another in the directory"),
+        (raw_zip(entry(directory={"method": 0})), "is another in the directory"),
+        (raw_zip(entry(directory={"flags": 1 << 11})), "is another in the directory"),
+        (raw_zip(entry(directory={"disk": 1})), "lies on another disk"),
+        (raw_zip(entry(content=b"x" * 5000, mode=0o120777)), "link to a name of 5,000 bytes"),
+        (raw_zip(entry(), before_directory=b"gap"), "between its directory|are not in its"),
+        (raw_zip(entry(), before_end=b"gap"), "ends in the middle|between its directory"),
+        (raw_zip(entry(), before_end=b"gap" * 9), "between its directory and its end"),
+        (raw_zip(entry(), behind=b"x"), "something behind its end"),
+        (raw_zip(entry(), comment=b"comment")[:-1], "ends in the middle"),
+        (raw_zip(entry())[:-22], "ends in the middle"),
+        (raw_zip(entry(), entry(method=0, content=raw_zip(entry())))[:-1], "ends"),
+        (raw_zip(entry(), end={"disk": 1}), "end is not what came before"),
+        (raw_zip(entry(), end={"here": 2}), "end is not what came before"),
+        (raw_zip(entry(), end={"total": 0}), "end is not what came before"),
+        (raw_zip(entry(), end={"total": 0xFFFF}), "end is not what came before"),
+        (raw_zip(entry(), end={"size": 1}), "end is not what came before"),
+        (raw_zip(entry(), end={"offset": 1}), "end is not what came before"),
+        (raw_zip(entry(), zip64=True, end64={"total": 2}), "zip64 end is not"),
+        (raw_zip(entry(), zip64=True, end64={"length": 45}), "zip64 end is not"),
+        (raw_zip(entry(), zip64=True, end64={"offset": 1}), "zip64 end is not"),
+        (raw_zip(entry(), zip64=True, end64={"record": 1}), "zip64 locator is not"),
+        (raw_zip(entry(), zip64=True, end64={"locator_disks": 2}), "zip64 locator is not"),
+    ],
+)
+def test_zips_that_break_a_rule(data: bytes, reason: str) -> None:
+    for chunk in (1, 10, 100_000):
+        with pytest.raises(InvalidArchiveError, match=reason):
+            read_all("a.zip", data, chunk=chunk)
+
+
+def test_overlapping_members_are_refused() -> None:
+    """A quoted overlap: the content of the first member holds the second, header and all."""
+    inner = ZipEntry(name=b"inner", content=b"kernel" * 99)
+    inside = archives._local(inner)
+    quote = (
+        b"\0" + len(inside).to_bytes(2, "little") + (~len(inside) & 0xFFFF).to_bytes(2, "little")
+    )
+    outer = ZipEntry(
+        name=b"outer",
+        raw=quote + inside[: -len(inner.packed())] + inner.packed(),
+        content=inside + inner.content,
+    )
+    place = len(archives._local(outer)) - len(inside)
+    listed = archives._central(inner, place)
+    data = raw_zip(outer)
+    start = data.index(b"PK\1\2")
+    whole = data[:-22].replace(data[start:-22], data[start:-22] + listed)
+    end = bytearray(data[-22:])
+    end[8:10] = end[10:12] = (2).to_bytes(2, "little")
+    end[12:16] = (len(whole) - start).to_bytes(4, "little")
+    with pytest.raises(InvalidArchiveError):
+        read_all("a.zip", whole + bytes(end))
+
+
+def test_zip_bombs_stop_at_the_ratio() -> None:
+    data = raw_zip(entry(content=bytes(80 * MIB)))
+    assert len(data) < 100_000
+    with pytest.raises(InvalidArchiveError, match="unpacks to more than 400 times"):
+        read_all("a.zip", data, size=len(data))
+
+
+# -- what would take long, or much memory, stops early
+
+_MEASURED = """
+    import resource, sys, time
+    from itertools import chain
+    from pathlib import Path
+    sys.path.insert(0, {tests!r})
+    from support.archives import *
+    from cudaredist.errors import InvalidArchiveError
+    data = {data}
+    here = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (here + (60 << 20),) * 2)
+    began = time.perf_counter()
+    try:
+        print(read_quickly({name!r}, in_chunks(data, 1 << 16), size=len(data)))
+    except InvalidArchiveError as error:
+        print(error.reason)
+    print(time.perf_counter() - began)
+"""
+
+
+def measured(name: str, data: str) -> tuple[str, float]:
+    """Read an archive in a process with 60 MiB left: what it said, and its seconds."""
+    program = textwrap.dedent(_MEASURED).format(tests=str(TESTS), data=data, name=name)
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=100
+    )
+    said, seconds = ran.stdout.splitlines()
+    return said, float(seconds)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        (
+            "a.tar.xz",
+            "xz_of_stream(chain([tar_header(size=4 << 30)], repeated(b'\\0', 4 << 30)))",
+            "400 times",
+        ),
+        (
+            "a.tar.gz",
+            "gz(tar_header(size=4 << 30) + bytes(300 << 20))",
+            "400 times",
+        ),
+        (
+            "a.tar.zst",
+            "zst(tar_header(size=4 << 30) + bytes(300 << 20))",
+            "400 times",
+        ),
+        (
+            "a.tar.xz",
+            "xz_of_stream(chain([tar_header(size=1 << 30, kind=b'L')], repeated(b'x', 1 << 30)))",
+            "bytes of headers",
+        ),
+        (
+            "a.tar.xz",
+            "xz_of_stream(chain([tar_header(size=1 << 30, kind=b'x')], repeated(b'x', 1 << 30)))",
+            "bytes of headers",
+        ),
+        ("a.zip", "raw_zip(ZipEntry(content=bytes(1 << 30)))", "400 times"),
+    ],
+    ids=["4 GiB of zeros", "gzip", "zstd", "1 GiB long name", "1 GiB pax", "zip of 1 GiB"],
+)
+def test_bombs_stop_within_seconds_and_little_memory(name: str, data: str, reason: str) -> None:
+    said, seconds = measured(name, data)
+    assert reason in said
+    assert seconds < 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "data", "seconds_allowed"),
+    [
+        ("a.tar", "tar_header() * 300_000 + END_OF_TAR", 15),
+        ("a.zip", "raw_zip(*[ZipEntry(content=b'')] * 100_000, zip64=True, "
+                  "end={'here': 65535, 'total': 65535})", 15),
+    ],
+    ids=["300,000 in a tar", "100,000 in a zip"],
+)  # fmt: skip
+def test_many_members(name: str, data: str, seconds_allowed: float) -> None:
+    said, seconds = measured(name, data)
+    assert int(said) in {100_000, 300_000}
+    assert seconds < seconds_allowed
+
+
+@pytest.mark.slow
+def test_many_empty_streams() -> None:
+    said, seconds = measured("a.tar.gz", "gz(b'') * 200_000")
+    assert "ends in the middle" in said
+    assert seconds < 20

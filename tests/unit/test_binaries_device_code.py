@@ -1,0 +1,207 @@
+"""Device code: containers found, counted, refused."""
+
+import struct
+import time
+
+import pytest
+from support.binaries import concatenated, container, elf, entry, fatbin
+
+from cudaredist.binaries import Binary, architecture_key, examine
+from cudaredist.binaries import fatbin as scanner
+
+
+def counts(data: bytes) -> dict[str, int]:
+    binary = examine([data])
+    assert binary is not None
+    return binary.device_code[0].counts if binary.device_code else {}
+
+
+def read(data: bytes) -> Binary:
+    binary = examine([data])
+    assert binary is not None
+    return binary
+
+
+def all_counts(binary: Binary) -> list[tuple[str, int]]:
+    return [item for section in binary.device_code for item in section.counts.items()]
+
+
+def test_architectures_are_ordered_as_numbers() -> None:
+    names = ["sm_100f", "odd", "sm_90a", "lto_75", "sm_100", "compute_90", "sm_75", "sm_90"]
+    assert sorted(names, key=architecture_key) == [
+        *("compute_90", "lto_75", "odd", "sm_75", "sm_90", "sm_90a", "sm_100", "sm_100f")
+    ]
+
+
+@pytest.mark.parametrize("suffix", ["", "a", "f"])
+@pytest.mark.parametrize("kind", ["sm", "compute", "lto"])
+@pytest.mark.parametrize("number", [35, 75, 121])
+def test_every_kind_number_and_suffix(kind: str, number: int, suffix: str) -> None:
+    assert counts(fatbin([(kind, number, suffix)])) == {f"{kind}_{number}{suffix}": 1}
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        pytest.param(fatbin([("sm", 90, ""), ("sm", 90, "")]), {"sm_90": 2}, id="twice"),
+        pytest.param(
+            container([entry("sm", 90, name=b"a.cu", options=b"-O3"), entry("compute", 90)]),
+            {"compute_90": 1, "sm_90": 1},
+            id="name and options",
+        ),
+        pytest.param(
+            fatbin() + bytes(8) + fatbin([("sm", 80, "")]), {"sm_80": 1, "sm_90": 1}, id="two"
+        ),
+        pytest.param(fatbin(payload=fatbin([("sm", 10, "")])), {"sm_90": 1}, id="one in a payload"),
+        pytest.param(
+            container([concatenated([("sm", 90, "a"), ("compute", 100, "f"), ("lto", 75, "")])]),
+            {"compute_100f": 1, "lto_75": 1, "sm_90a": 1},
+            id="concatenated",
+        ),
+        pytest.param(
+            container([concatenated([("sm", n, "") for n in range(100, 150)]), entry("sm", 90)]),
+            {f"sm_{n}": 1 for n in (90, *range(100, 150))},
+            id="many concatenated",
+        ),
+        pytest.param(container() + fatbin(), {"sm_90": 1}, id="an empty one before"),
+        pytest.param(container([entry(payload=b"")]), {"sm_90": 1}, id="an empty payload"),
+        pytest.param(
+            container([entry()], size=1 << 50) + fatbin([("sm", 80, "")]),
+            {"sm_80": 1},
+            id="size too large",
+        ),
+        pytest.param(
+            container([entry(version=0)]) + fatbin([("sm", 80, "")]), {"sm_80": 1}, id="no version"
+        ),
+        pytest.param(
+            container([entry()], size=72) + bytes(200) + fatbin([("sm", 80, "")]),
+            {"sm_80": 1},
+            id="entry larger than the container",
+        ),
+        pytest.param(
+            b"\x50\xed\x55\xba" * 3 + fatbin([("sm", 80, "")]),
+            {"sm_80": 1},
+            id="half a magic before",
+        ),
+    ],
+)
+def test_what_is_counted(data: bytes, expected: dict[str, int]) -> None:
+    found = read(elf(sections={".nv_fatbin": data}))
+    assert all_counts(found) == list(expected.items())
+    assert found.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("data", "expected", "note"),
+    [
+        pytest.param(
+            container([entry(), entry()], size=2 * 96 - 8) + fatbin([("sm", 80, "")]),
+            {"sm_80": 1},
+            "1 broken containers of device code left out, the first at byte 16",
+            id="breaks in the second entry",
+        ),
+        pytest.param(fatbin()[:-1], {}, "1 broken containers", id="cut in a payload"),
+        pytest.param(
+            container([entry(), entry("sm", 70)])[: 16 + 96 + 30],
+            {},
+            "1 broken",
+            id="cut in a header",
+        ),
+        pytest.param(
+            container([entry(77), entry()]),
+            {"sm_90": 1},
+            "unknown kind 77 of device code",
+            id="kind",
+        ),
+        pytest.param(
+            container([entry(77)]), {}, "unknown kind 77 of device code", id="nothing but that kind"
+        ),
+        pytest.param(
+            container([entry("sm", 123456)]), {}, "for an architecture that cannot be", id="number"
+        ),
+    ],
+)
+def test_what_is_odd_is_noted(data: bytes, expected: dict[str, int], note: str) -> None:
+    found = read(bytes.fromhex("50ED55BA01001000") + bytes(8) + data)
+    assert found.kind == "fatbin"
+    assert all_counts(found) == list(expected.items())
+    assert len(found.notes) == 1
+    assert note in found.notes[0]
+
+
+def changed(data: bytes, at: int, form: str, value: int) -> bytes:
+    return data[:at] + struct.pack(form, value) + data[at + struct.calcsize(form) :]
+
+
+WHOLE = concatenated([("sm", 90, ""), ("sm", 100, "")])
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param(changed(WHOLE, 0x14, "<I", 0), id="no options"),
+        pytest.param(changed(WHOLE, 0x14, "<I", 1 << 31), id="options outside"),
+        pytest.param(changed(WHOLE, 64, "<I", 1 << 31), id="count"),
+        pytest.param(changed(WHOLE, 68, "<I", 1 << 31), id="table outside"),
+        pytest.param(changed(WHOLE, 68, "<I", 8 + 64), id="table too short"),
+        pytest.param(changed(WHOLE, 0x38, "<Q", 150), id="images outside the blob"),
+        pytest.param(changed(WHOLE, 72 + 64 + 4, "<I", 50), id="images overlap"),
+    ],
+)
+def test_a_concatenated_entry_that_cannot_be_read_is_noted(broken: bytes) -> None:
+    found = read(container([broken, entry("sm", 75)]))
+    assert found.device_code[0].counts == {"sm_75": 1}
+    assert found.notes == ("concatenated device code that cannot be read",)
+
+
+def test_a_concatenated_entry_with_a_huge_header_is_not_held() -> None:
+    huge = changed(WHOLE[:64], 4, "<I", 2 << 20) + bytes((2 << 20) - 64) + WHOLE[-64:]
+    found = read(container([huge, entry("sm", 75)]))
+    assert found.device_code[0].counts == {"sm_75": 1}
+    assert found.notes == ("concatenated device code that cannot be read",)
+
+
+LIMITS = ["_FALSE_HIT_LIMIT", "_CONTAINER_LIMIT", "_CONTENT_LIMIT", "_ENTRY_LIMIT"]
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_the_search_ends_where_the_file_is_made_to_cost(
+    limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scanner, limit, 3)
+    data = b"".join(fatbin([("sm", n, "")]) + container(size=1 << 60) + bytes(64) for n in range(9))
+    found = read(elf(sections={".nv_fatbin": data}))
+    assert 1 <= len(found.device_code[0].counts) < 9
+    assert len(found.notes) == 1
+    assert found.notes[0].startswith("device code not read to the end: more than 3")
+
+
+def test_kinds_that_are_noted_are_bounded() -> None:
+    found = read(container([entry(kind) for kind in range(1000, 1100)]))
+    assert len(found.notes) == 20
+
+
+def test_the_search_ends_where_all_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanner, "_FALSE_HIT_LIMIT", 3)
+    broken = container([entry()], size=200) + bytes(64)
+    found = read(elf(sections={".nv_fatbin": broken * 9 + fatbin()}))
+    assert found.device_code == ()
+    assert found.notes[0].startswith("4 broken containers of device code left out, the first at")
+    assert found.notes[1].startswith("device code not read to the end: more than 3 broken")
+
+
+@pytest.mark.parametrize("unit", [fatbin(payload=b""), container([entry(payload=b"")], size=144)])
+def test_what_is_made_to_cost_takes_seconds_at_most(unit: bytes) -> None:
+    begun = time.monotonic()
+    examine([unit * 20_000])
+    assert time.monotonic() - begun < 10
+
+
+def test_a_record_of_concatenated_code_may_have_options_of_its_own() -> None:
+    outer = concatenated([("sm", 90, "")])
+    inner = changed(outer[72:136], 0x14, "<I", 64) + struct.pack("<II", 72, 3) + b"-O3\0" + bytes(4)
+    table = struct.pack("<II", 2, 8 + len(inner) + 64) + inner
+    table += changed(outer[72:136], 4, "<I", 100)
+    header = changed(changed(outer[:64], 4, "<I", 64 + len(table)), 0x38, "<Q", 200)
+    found = read(container([header + table + outer[-64:]]))
+    assert (found.device_code[0].counts, found.notes) == ({"sm_90": 2}, ())

@@ -1,0 +1,447 @@
+"""What follows from facts: trees, placement, features, and the errors of earlier tools."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cudaredist.binaries import Binary
+from cudaredist.binaries.interface import CodeSection
+from cudaredist.features import Facts, derive, facts_from_bytes, facts_to_bytes
+from cudaredist.features.facts import FACTS_SCHEMA, Entry
+from cudaredist.features.placement import declared_outputs, library_kind, place
+from cudaredist.features.tree import build_tree
+from cudaredist.schema import ArchiveFeatures
+
+SHARED = Binary(kind="elf", machine="x86_64", is_shared=True, soname="libx.so.1")
+PROGRAM = Binary(kind="elf", machine="x86_64", needed=("libc.so.6",))
+DLL = Binary(kind="pe", machine="x86_64", is_shared=True, soname="x.dll")
+STATIC = Binary(kind="ar", machine="x86_64", objects=3)
+IMPORTS = Binary(kind="ar", machine="x86_64", objects=31, imports=28)
+SCRIPT = Binary(kind="script", needed=("libx.so.1",))
+
+
+def file(name: str, binary: Binary | None = None, **more: Any) -> Entry:
+    return Entry(name=f"top/{name}", kind="file", size=10, binary=binary, **more)
+
+
+def link(name: str, target: str) -> Entry:
+    return Entry(name=f"top/{name}", kind="symlink", target=target)
+
+
+def features(*members: Entry) -> ArchiveFeatures:
+    return derive(Facts(schema=FACTS_SCHEMA, members=members))
+
+
+def outputs(*members: Entry) -> set[str]:
+    return {name for name, size in features(*members).outputs.items() if size.files}
+
+
+# -- trees
+
+
+@pytest.mark.parametrize(
+    ("name", "note"),
+    [
+        ("top/../../x", "unsafe name: 'top/../../x'"),
+        ("/etc/passwd", "unsafe name: '/etc/passwd'"),
+        ("top/a\\b", r"unsafe name: 'top/a\\b'"),
+        ("C:/x", "unsafe name: 'C:/x'"),
+        ("top/a\nb", r"unsafe name: 'top/a\nb'"),
+        (f"top/{'x' * 2000}", "unsafe name: "),
+    ],
+)
+def test_unsafe_names_are_left_out_with_a_note(name: str, note: str) -> None:
+    tree = build_tree([file("LICENSE"), Entry(name=name, kind="file", size=1)])
+    assert set(tree.files) == {"LICENSE"}
+    assert len(tree.notes) == 1
+    assert tree.notes[0].startswith(note)
+
+
+@pytest.mark.parametrize(
+    ("members", "links", "notes"),
+    [
+        pytest.param(
+            [file("lib/libx.so.1.2"), link("lib/libx.so.1", "libx.so.1.2")],
+            {"lib/libx.so.1": "lib/libx.so.1.2"},
+            [],
+            id="to a file",
+        ),
+        pytest.param(
+            [file("lib/libx.so.1.2"), link("lib/b", "a"), link("lib/a", "../lib/libx.so.1.2")],
+            {"lib/a": "lib/libx.so.1.2", "lib/b": "lib/libx.so.1.2"},
+            [],
+            id="two steps",
+        ),
+        pytest.param(
+            [file("lib/libx.so.1"), link("lib64", "lib"), link("y", "lib64/libx.so.1")],
+            {"lib64": "lib", "y": "lib/libx.so.1"},
+            [],
+            id="through a linked folder",
+        ),
+        pytest.param(
+            [link("liba.so", "libb.so"), link("libb.so", "liba.so")],
+            {},
+            [
+                "leads outside the archive or in a circle: liba.so",
+                "leads outside the archive or in a circle: libb.so",
+            ],
+            id="circle",
+        ),
+        pytest.param(
+            [file("LICENSE"), link("x", "/etc/passwd")],
+            {},
+            ["leads outside the archive or in a circle: x"],
+            id="absolute",
+        ),
+        pytest.param(
+            [file("LICENSE"), link("x", "../../x")],
+            {},
+            ["leads outside the archive or in a circle: x"],
+            id="above the archive",
+        ),
+        pytest.param(
+            [file("LICENSE"), link("x", "../y")],
+            {},
+            ["leads outside the archive or in a circle: x"],
+            id="above the top directory",
+        ),
+        pytest.param(
+            [file("LICENSE"), link("x", "missing")], {}, ["leads to nothing: x"], id="dangling"
+        ),
+        pytest.param(
+            [file("a"), Entry(name="top/b", kind="hardlink", target="top/a")],
+            {"b": "a"},
+            [],
+            id="hard link",
+        ),
+        pytest.param(
+            [file("a"), Entry(name="top/b", kind="hardlink", target="top/c")],
+            {},
+            ["leads to nothing: b"],
+            id="hard link to a missing member",
+        ),
+        pytest.param(
+            [file("a"), Entry(name="top/b", kind="hardlink", target="/etc/passwd")],
+            {},
+            ["leads outside the archive or in a circle: b"],
+            id="hard link outside",
+        ),
+    ],
+)
+def test_links(members: list[Entry], links: dict[str, str], notes: list[str]) -> None:
+    tree = build_tree(members)
+    assert tree.links == links
+    assert tree.notes == notes
+
+
+def test_files_below_a_link_are_left_out() -> None:
+    tree = build_tree([file("a"), link("evil", "/tmp"), file("evil/x")])  # noqa: S108 - hostile
+    assert set(tree.files) == {"a"}
+    assert "lies below something that is no folder: top/evil/x" in tree.notes
+
+
+def test_devices_and_set_id_bits_are_noted() -> None:
+    tree = build_tree([file("bin/su", mode=0o4755), Entry(name="top/dev", kind="other")])
+    assert tree.notes == ["set-id bit: bin/su", "neither file, folder nor link: dev"]
+
+
+def test_the_last_of_two_equal_names_counts() -> None:
+    tree = build_tree([file("a"), replace(file("a"), size=99)])
+    assert tree.files["a"].size == 99
+    assert tree.notes == ["name stands twice: top/a"]
+
+
+@pytest.mark.parametrize(
+    ("names", "paths", "notes"),
+    [
+        (["top/lib/x", "top/a"], ["lib/x", "a"], 0),
+        (["./top/lib/x", "top//a"], ["lib/x", "a"], 0),
+        (["one/x", "two/x"], ["one/x", "two/x"], 1),
+        (["lib/x"], ["lib/x"], 0),
+        (["lib/x", "LICENSE"], ["lib/x", "LICENSE"], 0),
+        (["x"], ["x"], 0),
+        ([], [], 0),
+    ],
+)
+def test_only_a_single_top_directory_is_taken_away(
+    names: list[str], paths: list[str], notes: int
+) -> None:
+    tree = build_tree([Entry(name=name, kind="file") for name in names])
+    assert list(tree.files) == paths
+    assert len(tree.notes) == notes
+
+
+def test_many_notes_are_cut() -> None:
+    found = features(*(Entry(name=f"/{n}", kind="file") for n in range(150))).notes
+    assert len(found) == 101
+    assert found[-1] == "and 50 more"
+
+
+# -- outputs
+
+
+@pytest.mark.parametrize(
+    ("path", "binary", "mode", "output"),
+    [
+        ("include/a.h", None, 0o644, "include"),
+        ("include/b.cuh", None, 0o644, "include"),
+        ("include/c.inl", None, 0o644, "include"),
+        ("include/extensionless", None, 0o644, "include"),
+        ("lib/pkgconfig/x.pc", None, 0o644, "dev"),
+        ("share/pkgconfig/x.pc", None, 0o644, "dev"),
+        ("pkg-config/x-12.9.pc", None, 0o644, "dev"),
+        ("lib/cmake/x/x-config.cmake", None, 0o644, "dev"),
+        ("share/aclocal/x.m4", None, 0o644, "dev"),
+        ("share/doc/x/README", None, 0o644, "doc"),
+        ("doc/README", None, 0o644, "doc"),
+        ("docs/index.html", None, 0o644, "doc"),
+        ("share/man/man1/x.1", None, 0o644, "out"),
+        ("lib/libx.so.1", SHARED, 0o644, "lib"),
+        ("lib/libx.so", SCRIPT, 0o644, "lib"),
+        ("lib64/libx.so.1", SHARED, 0o644, "lib"),
+        ("lib/plugins/odd-name", SHARED, 0o644, "lib"),
+        ("lib/x86_64/libx.a", STATIC, 0o644, "static"),
+        ("lib/libx.a", None, 0o644, "static"),
+        ("lib/x64/x.lib", STATIC, 0o644, "static"),
+        ("lib/x64/x.lib", IMPORTS, 0o644, "lib"),
+        ("lib/x64/x.lib", None, 0o644, "static"),
+        ("bin/x64/x.dll", DLL, 0, "bin"),
+        ("bin/x.dll", None, 0, "bin"),
+        ("bin/tool", PROGRAM, 0o755, "bin"),
+        ("bin/script", None, 0o755, "bin"),
+        ("bin/tool.exe", None, 0, "bin"),
+        ("bin/README.txt", None, 0o644, "out"),
+        ("lib/README.txt", None, 0o644, "out"),
+        ("lib/stubs/libcuda.so", SHARED, 0o644, "stubs"),
+        ("lib/stubs/x.a", STATIC, 0o644, "stubs"),
+        ("stubs/libcuda.so", SHARED, 0o644, "stubs"),
+        ("lib64/stubs/libcuda.so", SHARED, 0o644, "stubs"),
+        ("targets/x86_64-linux/lib/libx.so.1", SHARED, 0o644, "lib"),
+        ("targets/x86_64-linux/include/x.h", None, 0o644, "include"),
+        ("python/x-1.0-py3-none-any.whl", None, 0o644, "python"),
+        ("samples/x/main.cu", None, 0o644, "samples"),
+        ("nvvm/lib64/libnvvm.so", SHARED, 0o644, "out"),
+        ("LICENSE", None, 0o644, "out"),
+        ("x.a", None, 0o644, "out"),
+        ("src/x.c", None, 0o644, "out"),
+    ],
+)
+def test_where_a_file_alone_goes(path: str, binary: Binary | None, mode: int, output: str) -> None:
+    assert outputs(file(path, binary, mode=mode)) == {output}
+
+
+@pytest.mark.parametrize(
+    ("path", "with_others"),
+    [
+        ("share/man/man1/x.1", "bin"),
+        ("bin/README.txt", "bin"),
+        ("lib/README.txt", "lib"),
+        ("lib/x.cmake", "lib"),
+    ],
+)
+def test_where_a_file_goes_once_others_declare_the_output(path: str, with_others: str) -> None:
+    tree = {
+        "bin/tool": file("bin/tool", PROGRAM, mode=0o755),
+        "lib/libx.so.1": file("lib/libx.so.1", SHARED),
+        path: file(path),
+    }
+    declared = declared_outputs(tree)
+    assert place(path, library_kind(path, tree[path]), declared) == with_others
+
+
+def test_a_config_file_in_lib_is_dev_where_nothing_makes_a_lib() -> None:
+    assert outputs(file("lib/x.cmake"), file("lib/x.a", STATIC)) == {"dev", "static"}
+
+
+def test_counts_and_bytes_leave_links_out() -> None:
+    found = features(
+        file("lib/libx.so.1.0", SHARED), link("lib/libx.so", "libx.so.1.0"), file("LICENSE")
+    ).outputs
+    assert {name: (size.files, size.bytes) for name, size in found.items()} == {
+        "lib": (1, 10),
+        "out": (1, 10),
+    }
+
+
+names = (
+    "bin lib lib64 include stubs share doc 12 cmake python x.a x.so x.so.1 x.h x.pc x.cmake x.whl "
+    "x.lib x.dll LICENSE"
+)
+paths = st.lists(st.sampled_from(names.split()), min_size=1, max_size=4).map("/".join)
+trees = st.dictionaries(
+    paths, st.sampled_from([None, SHARED, PROGRAM, STATIC, IMPORTS, DLL, SCRIPT]), max_size=12
+)
+
+
+@given(trees)
+def test_every_file_lands_in_one_declared_output_and_none_is_empty(
+    files: Mapping[str, Binary | None],
+) -> None:
+    tree = {path: file(path, binary) for path, binary in files.items()}
+    declared = declared_outputs(tree)
+    used = {place(path, library_kind(path, entry), declared) for path, entry in tree.items()}
+    assert used | {"out"} == declared
+
+
+# -- libraries, device code, and the rest
+
+
+def test_libraries_have_links_and_stubs_are_marked() -> None:
+    found = features(
+        file("lib/libx.so.1.2", SHARED),
+        link("lib/libx.so.1", "libx.so.1.2"),
+        link("lib/libx.so", "libx.so.1"),
+        file("lib/stubs/libcuda.so", replace(SHARED, soname="libcuda.so.1")),
+        file("bin/tool", PROGRAM, mode=0o755),
+    )
+    assert [(x.path, x.output, x.soname, x.links, x.stub) for x in found.libraries] == [
+        ("lib/libx.so.1.2", "lib", "libx.so.1", ("lib/libx.so", "lib/libx.so.1"), False),
+        ("lib/stubs/libcuda.so", "stubs", "libcuda.so.1", (), True),
+    ]
+    assert [(x.path, x.output, x.needed) for x in found.programs] == [
+        ("bin/tool", "bin", ("libc.so.6",))
+    ]
+    assert found.machine == "x86_64"
+
+
+def test_binaries_for_several_machines_are_noted() -> None:
+    found = features(
+        file("lib/a.so", SHARED), file("target/b.so", replace(SHARED, machine="aarch64"))
+    )
+    assert found.machine is None
+    assert found.notes == ("binaries for several machines: aarch64 (1), x86_64 (1)",)
+
+
+def test_notes_of_binaries_name_the_file() -> None:
+    found = features(file("lib/a.so", replace(SHARED, notes=("odd",))))
+    assert found.notes == ("lib/a.so: odd",)
+
+
+def test_device_code_by_folder_kinds_apart_in_natural_order() -> None:
+    code = (
+        CodeSection(
+            section=".nv_fatbin",
+            is_declared=True,
+            counts={"sm_100": 1, "sm_75": 2, "sm_90a": 1, "sm_90": 1, "compute_120": 1},
+        ),
+        CodeSection(section=".data", is_declared=False, counts={"lto_75": 1, "sm_100f": 3}),
+    )
+    found = features(file("lib/libx.so", replace(SHARED, device_code=code))).device_code
+    assert list(found) == ["lib"]
+    assert found["lib"].declared.sass == ("sm_75", "sm_90", "sm_90a", "sm_100")
+    assert found["lib"].declared.ptx == ("compute_120",)
+    assert found["lib"].embedded.sass == ("sm_100f",)
+    assert found["lib"].embedded.lto == ("lto_75",)
+
+
+def test_versions_in_lib_and_what_each_gives_once_it_is_lib() -> None:
+    found = features(
+        file("lib/11/libx.so.1", SHARED),
+        file("lib/10.2/libx.so.1", SHARED),
+        file("lib/12/libx.so.1", SHARED),
+        file("lib/12/libx_static.a", STATIC),
+        file("include/x.h"),
+        file("LICENSE"),
+    )
+    assert found.cuda_versions_in_lib == ("10.2", "11", "12")
+    assert [x.path for x in found.libraries] == [
+        "lib/10.2/libx.so.1",
+        "lib/11/libx.so.1",
+        "lib/12/libx.so.1",
+    ]
+    assert set(found.unnested["12"]) == {"include", "lib", "out", "static"}
+    assert set(found.unnested["11"]) == {"include", "lib", "out"}
+    assert found.unnested["12"]["lib"].files == 1
+
+
+def test_python_modules_and_wheels() -> None:
+    found = features(
+        file("python/x-1.0-cp312-linux_x86_64.whl"),
+        file("python/y/__init__.py"),
+        file("python/y/sub/__init__.py"),
+        file("lib/python3.10/site-packages/z.py"),
+        file("lib/python3.11/site-packages/z.so"),
+        file("share/not_a_module.py"),
+    )
+    assert found.python == (
+        "lib/python3.10/site-packages/z.py",
+        "lib/python3.11/site-packages/z.so",
+        "python/x-1.0-cp312-linux_x86_64.whl",
+        "python/y",
+    )
+
+
+# -- the errors of earlier tools, by their number in the list of them
+
+
+EARLIER_ERRORS = [
+    pytest.param([file("bin/README.txt", mode=0o644)], {"out"}, id="1 mode is looked at"),
+    pytest.param([file("lib/libx.so.1", SHARED)], {"lib"}, id="3 versioned name only"),
+    pytest.param([file("lib64/libx.so", SHARED)], {"lib"}, id="4 lib64"),
+    pytest.param([file("targets/a/lib/libx.so", SHARED)], {"lib"}, id="4 targets"),
+    pytest.param([file("lib/x64/x.lib", STATIC)], {"static"}, id="4 .lib is static"),
+    pytest.param([file("bin/x64/x.dll", DLL)], {"bin"}, id="4 .dll"),
+    pytest.param(
+        [file("lib/libx.so", SHARED), file("lib/pkgconfig/x.pc")],
+        {"lib", "dev"},
+        id="5 files and a folder in lib",
+    ),
+    pytest.param(
+        [file("lib/libx.so", SHARED), file("lib/12/liby.so", SHARED)], {"lib"}, id="5 versions"
+    ),
+    pytest.param(
+        [link("lib/liba.so", "libb.so"), link("lib/libb.so", "liba.so"), file("LICENSE")],
+        {"out"},
+        id="6 looping link",
+    ),
+    pytest.param([file("lib/12/sub/liby.so", SHARED)], {"lib"}, id="7 two levels below lib"),
+    pytest.param([file("lib/libx.so", SCRIPT)], {"lib"}, id="12 linker script"),
+    pytest.param([file("lib", None), file("include", None)], {"out"}, id="14 files called lib"),
+    pytest.param([file("lib/stubs/libcuda.so", SHARED)], {"stubs"}, id="15 stubs are no lib"),
+    pytest.param([file("lib/stubs/x.a", STATIC)], {"stubs"}, id="15 stubs are no static"),
+    pytest.param([file("include/b.inl")], {"include"}, id="16 any header"),
+    pytest.param(
+        [file("lib/python3.10/site-packages/a.py"), file("lib/python3.11/site-packages/a.py")],
+        {"out"},
+        id="17 two Pythons",
+    ),
+    pytest.param([file("python/x.whl")], {"python"}, id="17 wheels"),
+    pytest.param([file("docs/x.pdf")], {"doc"}, id="18 docs"),
+]
+
+
+@pytest.mark.parametrize(("members", "expected"), EARLIER_ERRORS)
+def test_errors_of_earlier_tools(members: list[Entry], expected: set[str]) -> None:
+    assert outputs(*members) == expected
+
+
+def test_4_libraries_in_nvvm_are_found() -> None:
+    found = features(file("nvvm/lib64/libnvvm.so.4", SHARED), file("nvvm/bin/cicc", PROGRAM))
+    assert [library.path for library in found.libraries] == ["nvvm/lib64/libnvvm.so.4"]
+    assert [program.path for program in found.programs] == ["nvvm/bin/cicc"]
+
+
+def test_21_odd_sonames_are_kept() -> None:
+    found = features(file("lib/libfoo-1.so.1a", replace(SHARED, soname="libfoo-1.so.1a")))
+    assert found.libraries[0].soname == "libfoo-1.so.1a"
+
+
+# -- facts as bytes
+
+
+def test_facts_survive_being_written() -> None:
+    code = (CodeSection(section="", is_declared=True, counts={"sm_90": 2}),)
+    facts = Facts(
+        schema=FACTS_SCHEMA,
+        members=(file("lib/x.so", replace(SHARED, device_code=code)), link("a", "b")),
+    )
+    assert facts_from_bytes(facts_to_bytes(facts)) == facts
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"schema": 0, "members": []}', b"\xff"])
+def test_broken_facts_are_none(data: bytes) -> None:
+    assert facts_from_bytes(data) is None
