@@ -1,0 +1,212 @@
+"""What process-manifests read of a mirror's archives, held against other programs, file by file.
+
+By hand, on mirrors that were made before and processed with the same cache folder:
+`python -m tests.support.mirrors CACHE CUOBJDUMP MIRROR...` prints the counts and every difference.
+"""
+
+import json
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":
+    sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
+
+from cudaredist.binaries import Binary, CodeSection
+from cudaredist.features import derive, facts_from_bytes
+from cudaredist.pipeline.plan import FACTS_KIND
+from cudaredist.store import Cache
+from support.oracles import cuobjdump_oracle, elf_oracle, pe_oracle, readelf_oracle
+
+_ELF, _MZ, _AR = b"\x7fELF", b"MZ", b"!<arch>\n"
+
+
+class Comparison:
+    """Counts of files that agree, and all differences with the cause that is known for each."""
+
+    def __init__(self, cuobjdump: Path | None) -> None:
+        self.counts: Counter[str] = Counter()
+        self.differences: list[str] = []
+        self._cuobjdump = cuobjdump
+
+    def mirror(self, root: Path, cache: Path) -> None:
+        """Compare every archive of every manifest below a mirror's root."""
+        for manifest in sorted(root.rglob("redistrib_*.json")):
+            for archive in archives(json.loads(manifest.read_bytes())):
+                path = manifest.parent / archive["relative_path"]
+                with tempfile.TemporaryDirectory() as folder:
+                    unpack(path, Path(folder))
+                    self.archive(Path(folder), Cache(cache), archive["sha256"], path.name)
+
+    def archive(self, unpacked: Path, cache: Cache, sha256: str, name: str) -> None:
+        """Compare one archive's facts and outputs with its unpacked tree."""
+        facts = facts_from_bytes(cache.get(FACTS_KIND, sha256) or b"")
+        assert facts is not None, f"{name} was not examined"
+        self.counts["archives"] += 1
+        on_disk = sorted(
+            path for path in unpacked.rglob("*") if path.is_file() and not path.is_symlink()
+        )
+        members = {entry.name: entry for entry in facts.members if entry.kind == "file"}
+        assert set(members) == {path.relative_to(unpacked).as_posix() for path in on_disk}
+        for path in on_disk:
+            entry = members[path.relative_to(unpacked).as_posix()]
+            assert entry.size == path.stat().st_size
+            self.binary(path, entry.binary)
+        (top,) = unpacked.iterdir()
+        found = {name: size.files for name, size in derive(facts).outputs.items() if size.files}
+        self._count("outputs", name, dict(plain_outputs(top)), found)
+
+    def binary(self, path: Path, found: Binary | None) -> None:
+        """Compare one file with every program that can read it."""
+        head = beginning(path)
+        if head.startswith(_ELF):
+            assert found is not None
+            for what, oracle in (("pyelftools", elf_oracle), ("readelf", readelf_oracle)):
+                expected = oracle(path)
+                assert expected is not None, f"{what} cannot read {path.name}"
+                self._count(what, path.name, expected, {k: getattr(found, k) for k in expected})
+        elif head.startswith(_MZ):
+            expected = pe_oracle(path)
+            if expected is not None:
+                assert found is not None
+                ours = {k: getattr(found, k) for k in expected}
+                self._count("pefile", path.name, expected, ours)
+        if self._cuobjdump is not None and head.startswith((_ELF, _AR, _MZ)):
+            self.device_code(path, found, self._cuobjdump)
+
+    def device_code(self, path: Path, found: Binary | None, cuobjdump: Path) -> None:
+        """Compare device code in both of cuobjdump's modes, or name why it sees none."""
+        sections = found.device_code if found is not None else ()
+        declared = [section for section in sections if section.is_declared]
+        first = [section for section in declared if section.section == ".nv_fatbin"] or declared
+        for mode, options, ours in (
+            ("cuobjdump", (), total(first)),
+            ("cuobjdump -all", ("-all",), total(declared)),
+        ):
+            theirs = cuobjdump_oracle(cuobjdump, path, *options)
+            if path.suffix.lower() in {".lib", ".dll", ".exe"}:
+                # Not made for Linux: cuobjdump here sees nothing of them, or fails.
+                assert not theirs, f"{mode} reads {path.name} after all"
+                self.counts[f"{mode}: made for Windows"] += 1
+            elif theirs is None:
+                self.counts[f"{mode}: cannot read"] += 1
+                self.differences.append(f"{mode} cannot read {path.name}")
+            else:
+                self.counts[f"{mode}: images"] += sum(ours.values())
+                self._count(mode, path.name, theirs, ours)
+        if len(declared) < len(sections):
+            self.counts["files with code that cuobjdump does not look at"] += 1
+
+    def _count(self, what: str, name: str, expected: Any, ours: Any) -> None:
+        if expected == ours:
+            self.counts[f"{what}: equal"] += 1
+        else:
+            self.counts[f"{what}: different"] += 1
+            self.differences.append(f"{what}, {name}: {expected} is not {ours}")
+
+
+def archives(manifest: Any) -> Iterator[dict[str, str]]:
+    """Yield every archive of a flat manifest."""
+    for package in manifest.values():
+        if isinstance(package, dict):
+            yield from (entry for entry in package.values() if isinstance(entry, dict))
+
+
+def beginning(path: Path) -> bytes:
+    """Return the first bytes of a file."""
+    with path.open("rb") as file:
+        return file.read(8)
+
+
+def unpack(path: Path, folder: Path) -> None:
+    """Unpack an archive by the standard library."""
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path) as archive:
+            archive.extractall(folder)  # noqa: S202 - made by ourselves
+    else:
+        with tarfile.open(path) as tar:
+            tar.extractall(folder, filter="tar")
+
+
+def total(sections: list[CodeSection]) -> Counter[tuple[str, str]]:
+    """Count images by kind and architecture, as the oracle does."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for section in sections:
+        for name, count in section.counts.items():
+            kind, underscore, architecture = name.partition("_")
+            counts[kind + underscore, architecture] += count
+    return counts
+
+
+def plain_outputs(top: Path) -> Counter[str]:
+    """Count the files of each output in the plainest way, from an unpacked tree.
+
+    Covers what NVIDIA's wheels hold, laid out as its archives are.
+    """
+    files = [path for path in top.rglob("*") if path.is_file() and not path.is_symlink()]
+    relative = {path: path.relative_to(top).as_posix() for path in files}
+    has_lib = any(
+        name.startswith(("lib/", "lib64/")) and "/stubs/" not in name and is_linked(path)
+        for path, name in relative.items()
+    )
+    has_bin = any(
+        name.startswith("bin/") and (path.stat().st_mode & 0o111 or is_program(path))
+        for path, name in relative.items()
+    )
+    counts: Counter[str] = Counter()
+    for path, name in relative.items():
+        folder = name.split("/")[0] if "/" in name else ""
+        if folder == "include":
+            output = "include"
+        elif name.startswith(("lib/pkgconfig/", "lib/cmake/", "share/pkgconfig/")):
+            output = "dev"
+        elif "/stubs/" in name:
+            output = "stubs"
+        elif folder and (path.suffix == ".a" or (path.suffix == ".lib" and not is_linked(path))):
+            output = "static"
+        elif folder in {"lib", "lib64"} and has_lib:
+            output = "lib"
+        elif folder and path.suffix in {".pc", ".cmake"}:
+            output = "dev"
+        elif folder == "bin" and has_bin:
+            output = "bin"
+        else:
+            output = "samples" if folder == "samples" else "out"
+        counts[output] += 1
+    return counts
+
+
+def is_linked(path: Path) -> bool:
+    """Say whether a file is a shared library, or the import library of one."""
+    data = path.read_bytes()
+    if data.startswith(_ELF):
+        return bool((elf_oracle(path) or {}).get("is_shared"))
+    if data.startswith(_AR) and path.suffix == ".lib":
+        return data.count(b"__IMPORT_DESCRIPTOR_") > 0 and b"\0\0\xff\xff\0\0" in data
+    return path.suffix == ".dll"
+
+
+def is_program(path: Path) -> bool:
+    """Say whether a file is a binary, or on Windows called like a program."""
+    is_called_so = path.suffix in {".exe", ".dll", ".bat", ".cmd", ".ps1"}
+    return is_called_so or beginning(path).startswith((_ELF, _MZ))
+
+
+def main() -> None:
+    """Compare mirrors by hand."""
+    cache, cuobjdump, *mirrors = map(Path, sys.argv[1:])
+    comparison = Comparison(cuobjdump)
+    for mirror in mirrors:
+        comparison.mirror(mirror, cache)
+    for what, count in sorted(comparison.counts.items()):
+        print(f"{count:8,} {what}")  # noqa: T201 - a program of its own
+    print(*comparison.differences, sep="\n")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
