@@ -16,15 +16,16 @@ Packages: TypeAlias = Mapping[str, Mapping[str, Files]]
 """Files by package and platform; `platform/variant` nests."""
 
 
-def packed(name: str, files: Files) -> bytes:
+def packed(name: str, files: Files, *, is_stored: bool = False) -> bytes:
     """Return an archive, `.zip` or `.tar.xz` by its name, with one top directory."""
     top = name.removesuffix(".zip").removesuffix(".tar.xz")
     out = io.BytesIO()
     if name.endswith(".zip"):
-        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        method = zipfile.ZIP_STORED if is_stored else zipfile.ZIP_DEFLATED
+        with zipfile.ZipFile(out, "w", method) as archive:
             for path, content in files.items():
                 assert isinstance(content, bytes)
-                archive.writestr(zipfile.ZipInfo(f"{top}/{path}"), content)
+                archive.writestr(zipfile.ZipInfo(f"{top}/{path}"), content, method)
         return out.getvalue()
     with tarfile.open(fileobj=out, mode="w") as tar:
         for path, content in files.items():
@@ -39,7 +40,9 @@ def packed(name: str, files: Files) -> bytes:
     return lzma.compress(out.getvalue(), preset=1)
 
 
-def release(label: str, packages: Packages, *, product: str = "cuda") -> dict[str, bytes]:
+def release(
+    label: str, packages: Packages, *, product: str = "cuda", is_stored: bool = False
+) -> dict[str, bytes]:
     """Return a release's files by their path below the folder of its manifest."""
     files: dict[str, bytes] = {}
     document: dict[str, object] = {"release_label": label, "release_product": product}
@@ -58,7 +61,7 @@ def release(label: str, packages: Packages, *, product: str = "cuda") -> dict[st
             suffix = "zip" if platform.startswith("windows-") else "tar.xz"
             tag = f"_{variant}" if variant else ""
             name = f"{package}-{platform}-{version}{tag}-archive.{suffix}"
-            data = packed(name, content)
+            data = packed(name, content, is_stored=is_stored)
             path = f"{package}/{platform}/{name}"
             files[path] = data
             about = {

@@ -1,0 +1,164 @@
+"""process-manifests killed at random moments, and with large archives over a broken network."""
+
+import json
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import binaries
+from support import server as faults
+from support.releases import Packages, put, release
+from support.server import FaultServer
+
+pytestmark = pytest.mark.slow
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+KILLS = 50
+FOLDER = "/compute/cuda/redist/"
+FEATURES = "data/features/cuda/feature_12.9.1.json"
+LARGE = f"{FOLDER}libx/windows-x86_64/libx-windows-x86_64-12.9.1.5-archive.zip"
+
+
+def publish(server: FaultServer, folder: Path, files: Mapping[str, bytes]) -> None:
+    for path, data in files.items():
+        server.files[FOLDER + path] = data
+        if path.startswith("redistrib_"):
+            put(folder / "data/manifests/cuda", {path: data})
+
+
+def kept(cache: Path) -> dict[str, bytes]:
+    """Return everything under its final name in a cache."""
+    return {
+        path.relative_to(cache).as_posix(): path.read_bytes()
+        for path in cache.rglob("*")
+        if path.is_file() and not path.name.endswith((".tmp", ".part"))
+    }
+
+
+def test_kill_9_at_random_moments_keeps_only_what_was_proved(
+    server: FaultServer, start: Start, tmp_path: Path
+) -> None:
+    moments = random.Random(20261121)
+    packages: Packages = {
+        f"package_{n:02}": {
+            "linux-x86_64": {
+                "lib/libx.so.1": binaries.elf(soname=f"lib{n}.so.1", needed=("libc.so.6",)),
+                "lib/data": moments.randbytes(200_000),
+            }
+        }
+        for n in range(30)
+    }
+    publish(server, tmp_path, release("12.9.1", packages))
+    options = ("process-manifests", "--base-url", server.url, "--keep-archives")
+    # The cache folder comes from the environment of the tests; the option wins over it.
+    quiet = start(*options, "--cache-dir", tmp_path / "quiet")
+    assert quiet.wait(60) == 0
+    expected = kept(tmp_path / "quiet")
+    features = (tmp_path / FEATURES).read_bytes()
+    (tmp_path / FEATURES).unlink()
+
+    server.delay = 0.05
+    cache = tmp_path / "stressed"
+    reached = set()
+    for number in range(KILLS):
+        process = start(*options, "-j", 2, "--cache-dir", cache)
+        time.sleep(moments.uniform(0.3, 1.6))
+        process.send_signal(signal.SIGKILL)
+        process.wait(30)
+        found = kept(cache)
+        reached.add(len(found))
+        assert found.items() <= expected.items()
+        if (tmp_path / FEATURES).exists():
+            assert (tmp_path / FEATURES).read_bytes() == features
+        if number % 4 == 3:
+            subprocess.run(["rm", "-rf", cache, tmp_path / FEATURES], check=True)
+    assert len(reached) > 5, "the kills hit only the beginning or the end"
+    assert start(*options, "--cache-dir", cache).wait(60) == 0
+    assert kept(cache) == expected
+    assert (tmp_path / FEATURES).read_bytes() == features
+    assert not list((tmp_path / "data").rglob("*.tmp"))
+
+
+def test_ctrl_c_keeps_what_is_finished_and_the_next_run_goes_on(
+    server: FaultServer, start: Start, tmp_path: Path
+) -> None:
+    packages: Packages = {
+        f"package_{n}": {"linux-x86_64": {"include/x.h": b"//%d" % n}} for n in range(8)
+    }
+    files = release("12.9.1", packages)
+    publish(server, tmp_path, files)
+    slow = next(path for path in server.files if "package_3/" in path)
+    server.misbehave(slow, faults.silent)
+    process = start("process-manifests", "--base-url", server.url, "-j", 4)
+    deadline = time.monotonic() + 30
+    while len(list((tmp_path / "cache/facts").rglob("*.json"))) < 7:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    interrupted = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert time.monotonic() - interrupted < 3
+    assert "the same command goes on where this one stopped" in stderr
+    assert "Traceback" not in stderr
+    document = json.loads((tmp_path / FEATURES).read_bytes())
+    statuses = [p["archives"][0]["status"] for p in document["packages"].values()]
+    assert sorted(statuses) == ["examined"] * 7 + ["not-examined"]
+    asked = server.requests.copy()
+    del server.behaviours[slow]
+    assert start("process-manifests", "--base-url", server.url).wait(30) == 0
+    assert server.requests - asked == {slow: 1}
+
+
+@pytest.fixture(scope="module")
+def large() -> dict[str, bytes]:
+    """A release with one archive of a hundred megabytes."""
+    content = random.Random(1).randbytes(100 << 20)
+    packages: Packages = {"libx": {"windows-x86_64": {"bin/x.bin": content, "LICENSE": b"x"}}}
+    return release("12.9.1", packages, is_stored=True)
+
+
+def changed_while_resumed(handler: faults.Handler, data: bytes) -> None:
+    """Break after 60 MB, and serve other bytes from then on, once."""
+    server = handler.server.owner
+    server.files[LARGE] = bytes(len(data)) if data[:2] == b"PK" else server.files["good"]
+    faults.breaking_after(60 << 20)(handler, data)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "times", "code"),
+    [
+        pytest.param(faults.reset_in_the_middle, 1, 0, id="reset"),
+        pytest.param(faults.breaking_after(30 << 20), None, 0, id="breaks every 30 MB"),
+        pytest.param(faults.stalling_after(50 << 20), 1, 0, id="stalls"),
+        pytest.param(faults.truncated, 1, 0, id="truncated"),
+        pytest.param(faults.truncated, None, 3, id="always truncated"),
+        pytest.param(changed_while_resumed, 2, 0, id="changes while resumed"),
+        pytest.param(faults.body(bytes(100 << 20)), None, 4, id="wrong bytes"),
+    ],
+)
+def test_a_hundred_megabytes_over_a_broken_network(
+    server: FaultServer,
+    tmp_path: Path,
+    start: Start,
+    large: dict[str, bytes],
+    behaviour: Any,
+    times: int | None,
+    code: int,
+) -> None:
+    publish(server, tmp_path, large)
+    server.files["good"] = server.files[LARGE]
+    server.misbehave(LARGE, behaviour, times)
+    options = ("--base-url", server.url, "--timeout", 1, "--retries", 2)
+    process = start("process-manifests", *options)
+    _, stderr = process.communicate(timeout=100)
+    assert process.returncode == code, stderr
+    facts = list((tmp_path / "cache/facts").rglob("*.json"))
+    assert len(facts) == (code == 0)
+    assert (tmp_path / FEATURES).exists() is (code == 0)
