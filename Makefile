@@ -59,6 +59,7 @@ benchmark: setup
 	$(BIN)/python benchmarks/read_manifests.py
 	$(BIN)/python benchmarks/fetch_manifests.py
 	$(BIN)/python benchmarks/process_archives.py
+	$(BIN)/python benchmarks/second_run.py
 
 # Coverage-guided fuzzing of every reader; `make fuzz SECONDS=1800` for a long run.
 SECONDS ?= 20

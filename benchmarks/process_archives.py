@@ -116,12 +116,16 @@ def serve(pipe: Connection, folder: Path) -> None:
 
 
 def peak_memory(archive: Path, sha256: str) -> float:
-    """Return the MB that a process of its own takes to look into an archive."""
+    """Return the MB that a process of its own takes to look into an archive.
+
+    What getrusage says would include the memory of this process when it was forked.
+    """
     code = (
-        "import resource, sys; from pathlib import Path;"
+        "import re, sys; from pathlib import Path;"
         "sys.path.insert(0, sys.argv[3]); from process_archives import examine;"
         "examine(str(Path(sys.argv[1]).parent), Path(sys.argv[1]), sys.argv[2]);"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
+        "text = Path('/proc/self/status').read_text();"
+        "print(int(re.search(r'VmHWM:\\s*(\\d+)', text)[1]) / 1024)"
     )
     command = [sys.executable, "-c", code, str(archive), sha256, str(Path(__file__).parent)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)

@@ -1,0 +1,88 @@
+"""The CPU of process-manifests where everything is known: no network, no decompression.
+
+Usage: second_run.py [FOLDER]; the folder holds manifests as on NVIDIA's server, the default is
+examples/source. Every archive gets cached features of usual size, the first run writes all feature
+files, and the second is measured: it must take less than 0.1 s of CPU per manifest.
+"""
+
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from verdict import hold
+
+from cudaredist.binaries import Binary
+from cudaredist.features import FACTS_SCHEMA, Entry, Facts, derive
+from cudaredist.manifests import read_manifest
+from cudaredist.pipeline import FeatureRun, Selection, in_store
+from cudaredist.pipeline.plan import remember_features
+from cudaredist.redists import REDISTS
+from cudaredist.reports import ProcessReport
+from cudaredist.source import Settings, open_sources
+from cudaredist.store import Cache, Store
+
+LIMIT = 0.1
+"""CPU seconds per manifest."""
+LIBRARIES = 12
+
+
+def known(version: int) -> Facts:
+    """Return the facts of an archive with a dozen libraries, their links, and headers."""
+    members = [Entry(name=f"top/include/{n}.h", kind="file", size=9) for n in range(50)]
+    for n in range(LIBRARIES):
+        needed = ("libc.so.6", "libm.so.6", "libgcc_s.so.1", f"libother.so.{version}")
+        binary = Binary(kind="elf", machine="x86_64", is_shared=True, soname=f"l{n}", needed=needed)
+        members.append(Entry(name=f"top/lib/lib{n}.so.1.2", kind="file", size=9, binary=binary))
+        members.append(Entry(name=f"top/lib/lib{n}.so", kind="symlink", target=f"lib{n}.so.1.2"))
+    return Facts(schema=FACTS_SCHEMA, members=tuple(members))
+
+
+def process(store: Store, cache: Cache) -> ProcessReport:
+    """Run over everything held."""
+    return FeatureRun(
+        sources=open_sources(["/nowhere"], Settings()),
+        targets=in_store(store, REDISTS.values()),
+        selection=Selection(versions=("all",)),
+        cache=cache,
+        stop=threading.Event(),
+    ).run()
+
+
+def main() -> None:
+    """Measure, print, and exit 1 above the limit."""
+    sample = Path(__file__).parents[1] / "examples" / "source"
+    source = Path(sys.argv[1]) if len(sys.argv) > 1 else sample
+    with tempfile.TemporaryDirectory() as folder:
+        store, cache = Store(Path(folder) / "data"), Cache(Path(folder) / "cache")
+        archives = set()
+        for path in source.rglob("redistrib_*.json"):
+            redist = path.parent.parent.name if path.parent.name == "redist" else path.parent.name
+            data = path.read_bytes()
+            place = store.manifests(redist).path / path.name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(data)
+            archives |= {archive.sha256 for archive in read_manifest(data).archives}
+        for number, sha256 in enumerate(sorted(filter(None, archives))):
+            remember_features(cache, sha256, derive(known(number)))
+        first = process(store, cache)
+        assert first.fetched_bytes == 0
+
+        def measured() -> float:
+            started = time.process_time()
+            report = process(store, cache)
+            cost = (time.process_time() - started) / len(report.manifests)
+            assert {outcome.status for outcome in report.manifests} == {"unchanged"}
+            size = sum(path.stat().st_size for path in store.root.rglob("feature_*.json"))
+            print(
+                f"second run over {len(report.manifests)} manifests, {len(report.archives):,} "
+                f"archives, {size / 1e6:.0f} MB of features: {cost:.3f} s CPU each (<= {LIMIT})"
+            )
+            return cost
+
+        hold(LIMIT, measured)
+
+
+if __name__ == "__main__":
+    main()
