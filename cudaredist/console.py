@@ -91,16 +91,13 @@ class Console:
         sys.stderr.write(f"{line}\n")
 
 
-class TerminalProgress:
-    """Progress of many small items, shown by rich once the work has taken a second."""
+class _Shown:
+    """A bar that goes away when its work is done."""
 
     def __init__(self, title: str, *, is_shown: bool) -> None:
         self._title = title
         self._is_shown = is_shown
-        self._started = time.monotonic()
-        self._total = self._finished = self._bytes = 0
         self._bar: RichProgress | None = None
-        self._mutex = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -113,6 +110,16 @@ class TerminalProgress:
     ) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+
+class TerminalProgress(_Shown):
+    """Progress of many small items, shown by rich once the work has taken a second."""
+
+    def __init__(self, title: str, *, is_shown: bool) -> None:
+        super().__init__(title, is_shown=is_shown)
+        self._started = time.monotonic()
+        self._total = self._finished = self._bytes = 0
+        self._mutex = threading.Lock()
 
     def expect(self, items: int) -> None:
         """Learn that so many more items are to be done."""
@@ -141,25 +148,8 @@ class TerminalProgress:
         )
 
 
-class TerminalByteProgress:
+class TerminalByteProgress(_Shown):
     """Progress on large files: all bytes with rate and time left, and a line per file in hand."""
-
-    def __init__(self, title: str, *, is_shown: bool) -> None:
-        self._title = title
-        self._is_shown = is_shown
-        self._bar: RichProgress | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
 
     def expect(self, size: int) -> None:
         """Learn that so many more bytes are to be read."""

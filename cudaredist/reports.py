@@ -153,8 +153,8 @@ class ValidateReport(OwnModel):
 ArchiveStatus = Literal["examined", "known", "would-examine", "failed", "skipped"]
 
 
-class ArchiveOutcome(OwnModel):
-    """What became of one archive of one manifest."""
+class ArchivePlace(OwnModel):
+    """Where one archive stands in the manifests."""
 
     redist: str
     label: str
@@ -162,8 +162,13 @@ class ArchiveOutcome(OwnModel):
     version: str
     platform: str
     variant: str | None
+    size: int | None = Field(description="Bytes; null: the manifest does not say")
+
+
+class ArchiveOutcome(ArchivePlace):
+    """What became of one archive of one manifest."""
+
     sha256: str | None
-    size: int | None
     status: ArchiveStatus = Field(
         description="examined: fetched and read now; known: from the cache or the feature file"
     )
@@ -196,16 +201,9 @@ class ProcessReport(OwnModel):
     exit_code: int
 
 
-class PeekedArchive(OwnModel):
+class PeekedArchive(ArchivePlace):
     """What the names in one zip archive tell, which nothing was proved of."""
 
-    redist: str
-    label: str
-    package: str
-    version: str
-    platform: str
-    variant: str | None
-    size: int | None
     fetched: int = Field(description="Bytes that were read to know")
     verified: Literal[False] = False
     outputs: dict[OutputName, OutputSize] | None = Field(description="Null: see the error")

@@ -27,7 +27,7 @@ from cudaredist.primitives import (
     manifest_name,
     parse_label,
 )
-from cudaredist.schema import FILE_KINDS, OWN_FILE_LIMIT, Lock, LockEntry, read_own_file
+from cudaredist.schema import FILE_KINDS, OWN_FILE_LIMIT, Channel, Lock, LockEntry, read_own_file
 
 _log = logging.getLogger(__name__)
 
@@ -171,17 +171,22 @@ class FeatureFolder:
 class Store:
     """A data folder: `manifests/`, `features/`, and the tables beside them."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, channel: Channel = "redist") -> None:
         self.root = root
+        self.channel = channel
+        # NVIDIA's server is the channel everyone means, so that it needs no folder of its own.
+        below = "" if channel == "redist" else channel
+        self._manifests = root / "manifests" / below
+        self._features = root / "features" / below
 
     @property
     def lock_path(self) -> Path:
         """Where the record of fetched manifests lies."""
-        return self.root / "manifests" / "lock.json"
+        return self._manifests / "lock.json"
 
     def redists(self) -> tuple[str, ...]:
         """Return the names under which the folder holds manifests, sorted."""
-        return self._held_below("manifests", lambda name: self.manifests(name).labels())
+        return self._held_below(self._manifests, lambda name: self.manifests(name).labels())
 
     def sweep(self) -> None:
         """Remove what a killed run left of the lock file."""
@@ -189,7 +194,7 @@ class Store:
 
     def manifests(self, redist: str) -> ManifestFolder:
         """Return the folder of one redistributable's manifests."""
-        return ManifestFolder(self.root / "manifests" / redist)
+        return ManifestFolder(self._manifests / redist)
 
     def lock(self) -> Lock:
         """Return the record of fetched manifests, empty where there is none yet.
@@ -213,13 +218,15 @@ class Store:
 
     def features(self, redist: str) -> FeatureFolder:
         """Return the folder of one redistributable's feature files."""
-        return FeatureFolder(self.root / "features" / redist)
+        return FeatureFolder(self._features / redist)
 
     def feature_redists(self) -> tuple[str, ...]:
         """Return the names under which the folder holds feature files, sorted."""
-        return self._held_below("features", lambda name: self.features(name).labels())
+        return self._held_below(self._features, lambda name: self.features(name).labels())
 
-    def _held_below(self, part: str, labels: Callable[[str], Sequence[Version]]) -> tuple[str, ...]:
+    def _held_below(
+        self, part: Path, labels: Callable[[str], Sequence[Version]]
+    ) -> tuple[str, ...]:
         """Return the names in a part of the folder that hold anything, or may, being unreadable.
 
         `wheels` is no redistributable: the wheel channel lies there.
@@ -231,7 +238,7 @@ class Store:
             except ReadError:
                 return True
 
-        return tuple(filter(may_hold, sorted(_names(self.root / part))))
+        return tuple(filter(may_hold, sorted(_names(part))))
 
     def table_path(self, name: str) -> Path:
         """Return where a table, `nvcc_compat` or `gpus`, lies or would lie."""

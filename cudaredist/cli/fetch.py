@@ -12,6 +12,8 @@ from cudaredist.cli.options import (
     AllowHttpOption,
     BaseUrlOption,
     CacheDirOption,
+    ChannelChoice,
+    ChannelOption,
     CheckOption,
     ColorChoice,
     ColorOption,
@@ -34,6 +36,8 @@ from cudaredist.cli.options import (
     VersionOption,
 )
 from cudaredist.cli.running import (
+    NOT_WITH_URL,
+    bases_of,
     cache_folder,
     chosen_redists,
     exits,
@@ -41,7 +45,6 @@ from cudaredist.cli.running import (
     make_console,
 )
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError
-from cudaredist.redists import NVIDIA_BASE
 
 
 @exits
@@ -55,6 +58,7 @@ def download_manifests(
         typer.Argument(metavar="MANIFEST_DIR", help="Where to put them, without a lock file."),
     ] = None,
     redist: RedistOption = None,
+    channel: ChannelOption = ChannelChoice.REDIST,
     version: VersionOption = None,
     min_version: MinVersionOption = None,
     max_version: MaxVersionOption = None,
@@ -127,16 +131,22 @@ def download_manifests(
         root = data_folder(data_dir, writing=True)
     elif manifest_dir is None:
         raise UsageError("URL goes with MANIFEST_DIR", hint="say where the manifests are to go")
-    elif any(map(functools.partial(is_typed, context), ("redist", "base_url", "data_dir"))):
-        raise UsageError("URL and MANIFEST_DIR go without --redist, --base-url and --data-dir")
+    elif any(map(functools.partial(is_typed, context), NOT_WITH_URL)):
+        raise UsageError(
+            "URL and MANIFEST_DIR go without --redist, --channel, --base-url and --data-dir"
+        )
     else:
         root = manifest_dir
-    sources = open_sources([url] if url else base_url or [NVIDIA_BASE], settings)
+    sources = open_sources([url] if url else bases_of(context, channel.value, base_url), settings)
     with contextlib.ExitStack() as stack:
         if write:
             stack.enter_context(writing(root))
         if url is None:
-            to = into_store(Store(root), chosen_redists(redist), are_asked_for=bool(redist))
+            to = into_store(
+                Store(root, channel.value),
+                chosen_redists(redist, channel.value),
+                are_asked_for=bool(redist),
+            )
         else:
             to = into_folder(url, root)
         if write:

@@ -11,6 +11,8 @@ from cudaredist.cli.options import (
     AllowHttpOption,
     BaseUrlOption,
     CacheDirOption,
+    ChannelChoice,
+    ChannelOption,
     CheckFormat,
     ColorChoice,
     ColorOption,
@@ -29,18 +31,20 @@ from cudaredist.cli.options import (
 )
 from cudaredist.cli.running import (
     append_lines,
+    bases_of,
     cache_folder,
     chosen_redists,
     exits,
     make_console,
 )
 from cudaredist.errors import EXIT_OK
-from cudaredist.redists import NVIDIA_BASE
 
 
 @exits
 def check(
+    context: typer.Context,
     redist: RedistOption = None,
+    channel: ChannelOption = ChannelChoice.REDIST,
     base_url: BaseUrlOption = None,
     jobs: JobsOption = 16,
     retries: RetriesOption = 3,
@@ -78,13 +82,14 @@ def check(
     from cudaredist.store import Cache, Store, data_folder
 
     console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
-    store = Store(data_folder(data_dir, writing=False))
+    store = Store(data_folder(data_dir, writing=False), channel.value)
     settings = Settings(timeout=timeout, retries=retries, allow_http=allow_http)
-    sources = None if offline else open_sources(base_url or [NVIDIA_BASE], settings)
+    bases = bases_of(context, channel.value, base_url)
+    sources = None if offline else open_sources(bases, settings)
     with console.progress("checking") as progress:
         report = check_data(
             store,
-            chosen_redists(redist) if redist else (),
+            chosen_redists(redist, channel.value) if redist else (),
             sources=sources,
             cache=Cache(cache_folder(cache_dir)),
             stop=settings.stop,

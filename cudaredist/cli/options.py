@@ -48,6 +48,13 @@ def complete_schema(incomplete: str) -> list[str]:
     return [name for name in FILE_KINDS if name.startswith(incomplete)]
 
 
+class ChannelChoice(StrEnum):
+    """Where archives come from."""
+
+    REDIST = "redist"
+    WHEELS = "wheels"
+
+
 class EngineChoice(StrEnum):
     """Where archives are worked on."""
 
@@ -78,6 +85,14 @@ RedistOption = Annotated[
         help="Redistributable, such as cuda or cudnn; repeatable.",
         rich_help_panel=SELECT,
         autocompletion=complete_redist,
+    ),
+]
+ChannelOption = Annotated[
+    ChannelChoice,
+    typer.Option(
+        "--channel",
+        help="NVIDIA's redistributable archives, or the same components as wheels, through pip.",
+        rich_help_panel=SELECT,
     ),
 ]
 VersionOption = Annotated[

@@ -16,6 +16,8 @@ from cudaredist.cli.options import (
     AllowHttpOption,
     BaseUrlOption,
     CacheDirOption,
+    ChannelChoice,
+    ChannelOption,
     CheckOption,
     ColorChoice,
     ColorOption,
@@ -38,7 +40,8 @@ from cudaredist.cli.options import (
     complete_platform,
 )
 from cudaredist.cli.running import (
-    archive_bases,
+    NOT_WITH_URL,
+    bases_of,
     cache_folder,
     chosen_redists,
     exits,
@@ -65,6 +68,7 @@ def process_manifests(
         typer.Argument(metavar="MANIFEST_DIR", help="Manifests; feature files go beside them."),
     ] = None,
     redist: RedistOption = None,
+    channel: ChannelOption = ChannelChoice.REDIST,
     version: Annotated[
         list[str] | None,
         typer.Option(
@@ -241,15 +245,18 @@ def process_manifests(
             raise UsageError(why)
     if url is None:
         root = data_folder(data_dir, writing=True)
-        targets = in_store(Store(root), chosen_redists(redist))
+        targets = in_store(Store(root, channel.value), chosen_redists(redist, channel.value))
     elif manifest_dir is None:
         raise UsageError("URL goes with MANIFEST_DIR", hint="say where the manifests are")
-    elif any(map(functools.partial(is_typed, context), ("redist", "base_url", "data_dir"))):
-        raise UsageError("URL and MANIFEST_DIR go without --redist, --base-url and --data-dir")
+    elif any(map(functools.partial(is_typed, context), NOT_WITH_URL)):
+        raise UsageError(
+            "URL and MANIFEST_DIR go without --redist, --channel, --base-url and --data-dir"
+        )
     else:
         root = manifest_dir
         targets = in_folder(url, root)
-    bases = [url] if url else base_url or archive_bases(target.redist for target in targets)
+    redists = [target.redist for target in targets]
+    bases = [url] if url else bases_of(context, channel.value, base_url, redists)
     with contextlib.ExitStack() as stack:
         sources = stack.enter_context(contextlib.closing(open_sources(bases, settings)))
         if write:

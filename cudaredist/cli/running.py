@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import ParamSpec
+from typing import TYPE_CHECKING, ParamSpec
 
 import typer
 
@@ -21,6 +21,9 @@ from cudaredist.errors import (
     WriteError,
 )
 from cudaredist.redists import NVIDIA_BASE, REDISTS, Redist, find_redist
+
+if TYPE_CHECKING:
+    from cudaredist.schema import Channel
 
 _Parameters = ParamSpec("_Parameters")
 
@@ -84,10 +87,36 @@ def is_typed(context: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def chosen_redists(names: list[str] | None) -> list[Redist]:
-    """Return the entries named, each once, or the whole catalogue."""
-    return [find_redist(name) for name in dict.fromkeys(names or REDISTS)]
+def chosen_redists(names: list[str] | None, channel: "Channel" = "redist") -> list[Redist]:
+    """Return the entries named, each once, or the whole catalogue of the channel."""
+    from cudaredist.wheels import FAMILIES
 
+    catalogue = REDISTS if channel == "redist" else {"cuda": None, **FAMILIES}
+    return [find_redist(name) for name in dict.fromkeys(names or catalogue)]
+
+
+def bases_of(
+    context: typer.Context,
+    channel: "Channel",
+    base_url: list[str] | None,
+    redists: Iterable[Redist] = (),
+) -> list[str]:
+    """Return where manifests and archives come from: what was given, else what the channel has."""
+    if channel == "wheels":
+        if is_typed(context, "base_url"):
+            raise UsageError(
+                "--base-url does not go with --channel wheels",
+                hint="wheels come from where pip finds them: pip config, PIP_INDEX_URL",
+            )
+        from cudaredist.source import WHEELS
+
+        return [WHEELS]
+    archives = [redist.archive_base for redist in redists if redist.archive_base is not None]
+    return base_url or list(dict.fromkeys([NVIDIA_BASE, *archives]))
+
+
+NOT_WITH_URL = ("redist", "channel", "base_url", "data_dir")
+"""Options that contradict the positional form."""
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _UNITS |= {f"{unit}i": 1 << (10 * power) for power, unit in enumerate("kmgt", 1)}
@@ -99,12 +128,6 @@ def parse_size(text: str) -> int:
     if match is None:
         raise UsageError(f"{text!r} is no size", hint="write it like 500MB, 5GB or 1.5GiB")
     return int(float(match[1]) * _UNITS[match[2] or ""])
-
-
-def archive_bases(redists: Iterable[Redist]) -> list[str]:
-    """Return where NVIDIA has the archives of these redistributables."""
-    bases = [redist.archive_base for redist in redists if redist.archive_base is not None]
-    return list(dict.fromkeys([NVIDIA_BASE, *bases]))
 
 
 def append_lines(variable: str, lines: Iterable[str]) -> None:

@@ -1,14 +1,15 @@
 """From an archive's bytes to what it provides: facts are gathered once, features follow by rule.
 
-`facts` is what was read, `tree` the files and links that the members make, `placement` which output
-each file belongs to, `derive` all features of an archive, `legacy` the peer's form of them. Nothing
-here knows where bytes come from or where results go.
+`facts` is what was read, `wheel` makes the members of a wheel those of an archive of NVIDIA's,
+`tree` is the files and links that members make, `placement` which output each file belongs to,
+`derive` all features of an archive, `legacy` the peer's form of them. Nothing here knows where
+bytes come from or where results go.
 """
 
 from cudaredist.features.derive import RULES, derive
+from cudaredist.features.entry import Entry
 from cudaredist.features.facts import (
     FACTS_SCHEMA,
-    Entry,
     Facts,
     facts_from_bytes,
     facts_to_bytes,

@@ -7,12 +7,13 @@ the tree and give it a field in `schema.ArchiveFeatures` and a line in `derive`;
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from pathlib import PurePosixPath
 
 from cudaredist.binaries import architecture_key
-from cudaredist.features.facts import Entry, Facts
-from cudaredist.features.placement import declared_outputs, is_stub, library_kind, place
+from cudaredist.features.entry import Entry
+from cudaredist.features.facts import Facts
+from cudaredist.features.placement import Placed, is_stub, place_all
 from cudaredist.features.tree import Tree, build_tree
+from cudaredist.features.wheel import as_redistributable
 from cudaredist.schema import (
     ArchiveFeatures,
     CodeTargets,
@@ -27,39 +28,42 @@ RULES = 1
 """Raised whenever other features follow from the same facts."""
 
 _NOTES = 100
-_is_cuda_version = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3})?").fullmatch
+_VERSIONS = 32
+"""CUDA-versioned folders looked at; NVIDIA's have had four at most."""
+_is_cuda_version = re.compile(r"[1-9][0-9]{0,2}(?:\.(?:0|[1-9][0-9]?))?").fullmatch
 _MODULE_FOLDER = re.compile(r"^(?:python|(?:.*/)?(?:site|dist)-packages)/")
 _MODULE_SUFFIXES = (".py", ".so", ".pyd")
 
 
 def derive(facts: Facts) -> ArchiveFeatures:
     """Return what an archive provides."""
-    tree = build_tree(facts.members)
-    declared = declared_outputs(tree.files)
+    members, added = as_redistributable(facts.members)
+    tree = build_tree(members)
+    placed = place_all(tree.files)
     versions = _versions_in_lib(tree.files)
-    machine = _machine(tree)
-    notes = [*tree.notes, *_binary_notes(tree.files)]
+    machine, machine_notes = _machine(tree.files)
+    notes = [*facts.notes, *added, *tree.notes, *machine_notes, *_binary_notes(tree.files)]
+    if len(versions) > _VERSIONS:
+        notes.append(f"lib has folders of {len(versions)} versions; {_VERSIONS} were looked at")
+        versions = versions[-_VERSIONS:]
     more = len(notes) - _NOTES
     return ArchiveFeatures(
         machine=machine,
-        outputs=_sizes(tree.files, declared),
-        libraries=tuple(_libraries(tree, declared)),
-        programs=tuple(_programs(tree, declared)),
+        outputs=_sizes(placed),
+        libraries=tuple(_libraries(tree, placed)),
+        programs=tuple(_programs(placed)),
         device_code=_device_code(tree.files),
         cuda_versions_in_lib=versions,
-        unnested={version: _unnested(tree.files, version) for version in versions},
+        unnested=_unnested(tree.files, versions),
         python=_python(tree.files),
         notes=(*notes[:_NOTES], f"and {more} more") if more > 0 else tuple(notes),
     )
 
 
-def _sizes(
-    files: Mapping[str, Entry], declared: frozenset[OutputName]
-) -> dict[OutputName, OutputSize]:
+def _sizes(placed: Mapping[str, Placed]) -> dict[OutputName, OutputSize]:
     counts: Counter[OutputName] = Counter()
     sizes: Counter[OutputName] = Counter({"out": 0})
-    for path, entry in files.items():
-        output = place(path, library_kind(path, entry), declared)
+    for entry, output in placed.values():
         counts[output] += 1
         sizes[output] += entry.size
     return {
@@ -67,15 +71,17 @@ def _sizes(
     }
 
 
-def _unnested(files: Mapping[str, Entry], version: str) -> dict[OutputName, OutputSize]:
-    """Return the outputs once `lib/<version>` replaced all of `lib`."""
-    nested = f"lib/{version}/"
-    moved = {
-        f"lib/{path.removeprefix(nested)}" if path.startswith(nested) else path: entry
-        for path, entry in files.items()
-        if path.startswith(nested) or not path.startswith("lib/")
-    }
-    return _sizes(moved, declared_outputs(moved))
+def _unnested(
+    files: Mapping[str, Entry], versions: Iterable[str]
+) -> dict[str, dict[OutputName, OutputSize]]:
+    """Return, for each `lib/<version>`, the outputs once it replaced all of `lib`."""
+    outside = {path: entry for path, entry in files.items() if not path.startswith("lib/")}
+    nested: dict[str, dict[str, Entry]] = defaultdict(dict)
+    for path, entry in files.items():
+        if path.startswith("lib/") and path.count("/") > 1:
+            _, version, rest = path.split("/", 2)
+            nested[version][f"lib/{rest}"] = entry
+    return {version: _sizes(place_all(outside | nested[version])) for version in versions}
 
 
 def _versions_in_lib(files: Iterable[str]) -> tuple[str, ...]:
@@ -87,30 +93,30 @@ def _versions_in_lib(files: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(found, key=lambda text: [int(part) for part in text.split(".")]))
 
 
-def _machine(tree: Tree) -> str | None:
+def _machine(files: Mapping[str, Entry]) -> tuple[str | None, list[str]]:
+    """Return the one machine of all binaries, or None and a note where there are several."""
     machines = Counter(
         entry.binary.machine
-        for entry in tree.files.values()
+        for entry in files.values()
         if entry.binary is not None and entry.binary.machine is not None
     )
     if len(machines) > 1:
         counted = ", ".join(f"{machine} ({machines[machine]})" for machine in sorted(machines))
-        tree.notes.append(f"binaries for several machines: {counted}")
-        return None
-    return next(iter(machines), None)
+        return None, [f"binaries for several machines: {counted}"]
+    return next(iter(machines), None), []
 
 
-def _libraries(tree: Tree, declared: frozenset[OutputName]) -> Iterable[Library]:
+def _libraries(tree: Tree, placed: Mapping[str, Placed]) -> Iterable[Library]:
     links = defaultdict(list)
     for link, end in tree.links.items():
         links[end].append(link)
-    for path, entry in sorted(tree.files.items()):
+    for path, (entry, output) in sorted(placed.items()):
         binary = entry.binary
         if binary is None or not binary.is_shared:
             continue
         yield Library(
             path=path,
-            output=place(path, library_kind(path, entry), declared),
+            output=output,
             soname=binary.soname,
             links=tuple(sorted(links[path])),
             needed=binary.needed,
@@ -121,15 +127,15 @@ def _libraries(tree: Tree, declared: frozenset[OutputName]) -> Iterable[Library]
         )
 
 
-def _programs(tree: Tree, declared: frozenset[OutputName]) -> Iterable[Program]:
-    for path, entry in sorted(tree.files.items()):
+def _programs(placed: Mapping[str, Placed]) -> Iterable[Program]:
+    for path, (entry, output) in sorted(placed.items()):
         binary = entry.binary
         is_program = binary is not None and binary.kind in {"elf", "pe"} and not binary.is_shared
         if binary is None or not is_program or not binary.needed:
             continue
         yield Program(
             path=path,
-            output=place(path, library_kind(path, entry), declared),
+            output=output,
             needed=binary.needed,
             runpath=binary.runpath,
             glibc=binary.glibc,
@@ -163,9 +169,8 @@ def _python(files: Mapping[str, Entry]) -> tuple[str, ...]:
     """Return wheels, and what can be imported: the topmost packages and modules."""
     found: set[str] = {path for path in files if path.lower().endswith(".whl")}
     packages = {path.rpartition("/")[0] for path in files if path.endswith("/__init__.py")}
-    for folder in packages:
-        if folder and not any(str(parent) in packages for parent in PurePosixPath(folder).parents):
-            found.add(folder)
+    # A package's parent is one too, or it is the topmost.
+    found |= {folder for folder in packages if folder.rpartition("/")[0] not in packages}
     for path in files:
         match = _MODULE_FOLDER.match(path)
         if match and "/" not in path[match.end() :] and path.endswith(_MODULE_SUFFIXES):

@@ -5,55 +5,56 @@ by `derive`, so that a changed rule needs no archive again. They are kept in the
 `data/`.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import ClassVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from cudaredist.archives import ArchiveReader, Member, MemberKind
+from cudaredist.archives import ArchiveReader, Member
 from cudaredist.binaries import Binary, examine
+from cudaredist.features.entry import STRICT, Entry
+from cudaredist.features.wheel import Record
 
 FACTS_SCHEMA = 1
 """Raised whenever facts are read in another way, so that older ones in caches do not count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One member of an archive."""
-
-    name: str
-    """As it stands there; what is not UTF-8 is written with backslashes."""
-    kind: MemberKind
-    mode: int = 0
-    size: int = 0
-    target: str | None = None
-    binary: Binary | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """All members of one archive, in their order."""
 
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
     schema: int
     members: tuple[Entry, ...]
+    notes: tuple[str, ...] = ()
+    """Where a wheel and its RECORD disagree."""
 
 
 _adapter = TypeAdapter(Facts)
+_ESCAPED = 0xDC00
+"""Where Python puts bytes that it could not decode."""
 
 
-def gather(reader: ArchiveReader) -> Facts:
-    """Read an archive to its end and return its facts.
+def gather(reader: ArchiveReader, *, is_wheel: bool = False) -> Facts:
+    """Read an archive to its end and return its facts; a wheel is also held against its RECORD.
 
     Raises what the reader raises; nothing is to be believed before it ended and hash and size of
     the archive were found right, which is the caller's part.
     """
     entries: list[Entry] = []
+    record = Record() if is_wheel else None
     for member, content in reader:
-        binary = examine(content) if member.kind == "file" else None
+        passing = content if record is None else record.following(member.name, content)
+        binary = examine(passing) if member.kind == "file" else None
+        if record is not None:
+            for _ in passing:
+                pass
         entries.append(_entry(member, binary))
     for position, member in reader.corrections.items():
         binary = entries[position].binary if member.kind == "file" else None
-        entries[position] = replace(_entry(member, binary), size=member.size)
-    return Facts(schema=FACTS_SCHEMA, members=tuple(entries))
+        entries[position] = _entry(member, binary)
+    notes = () if record is None else record.notes()
+    return Facts(schema=FACTS_SCHEMA, members=tuple(entries), notes=notes)
 
 
 def _entry(member: Member, binary: Binary | None) -> Entry:
@@ -68,7 +69,11 @@ def _entry(member: Member, binary: Binary | None) -> Entry:
 
 
 def _readable(name: str) -> str:
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    """Return a name with bytes that are no UTF-8 as `%E9`."""
+    return "".join(
+        f"%{ord(letter) - _ESCAPED:02X}" if "\udc80" <= letter <= "\udcff" else letter
+        for letter in name
+    )
 
 
 def facts_to_bytes(facts: Facts) -> bytes:

@@ -5,16 +5,16 @@ more cases are decided here: Windows' libraries, and documentation in `doc/` and
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-from cudaredist.features.facts import Entry
+from cudaredist.features.entry import Entry
 from cudaredist.schema import OutputName
 
 LibraryKind: TypeAlias = Literal["shared", "import", "static"]
 
-_MENTIONED = re.compile(r"\.so(?:\.[0-9]+)*$")
+_is_shared_name = re.compile(r".*\.so(?:\.[0-9]+)*").fullmatch
 _PROGRAM_SUFFIXES = (".exe", ".dll", ".bat", ".cmd", ".ps1", ".com")
 _ANY_EXECUTE = 0o111
 _DESCRIPTORS = 3
@@ -38,50 +38,47 @@ def library_kind(path: str, entry: Entry) -> LibraryKind | None:
     """Say what sort of library a file is, by its content, else by its name; None for all others."""
     binary = entry.binary
     name = path.rpartition("/")[2].lower()
-    if binary is not None:
-        match binary.kind:
-            case "elf" | "pe":
-                return "shared" if binary.is_shared else None
-            case "ar" if name.endswith((".lib", ".a")):
-                others = binary.objects - binary.imports
-                return "import" if binary.imports and others <= _DESCRIPTORS else "static"
-            case "script":
-                return "shared" if _MENTIONED.search(name) else None
-            case _:
-                pass
-    if name.endswith(".a"):
+    if binary is not None and binary.kind in {"elf", "pe"}:
+        return "shared" if binary.is_shared else None
+    if name.endswith(".lib") and binary is not None and binary.imports:
+        others = binary.objects - binary.imports
+        return "import" if others <= _DESCRIPTORS else "static"
+    if name.endswith((".a", ".lib")):
         return "static"
-    if name.endswith(".lib"):
-        return "static"
-    return "shared" if _MENTIONED.search(name) or name.endswith(".dll") else None
+    return "shared" if _is_shared_name(name) or name.endswith(".dll") else None
 
 
-def rules_for(path: str, kind: LibraryKind | None) -> Iterable[Rule]:  # noqa: C901 - one table
-    """Yield the rules that a file matches, in order."""
+_INCLUDE = Rule(("include", "dev"), is_last_resort_out=True)
+_DEV = Rule(("dev",), is_last_resort_out=True)
+_DOC = Rule(("doc",), is_last_resort_out=True)
+_MANUAL = Rule(("bin",), is_last_resort_out=True)
+_STUBS, _STATIC, _LIB, _LATE_DEV = (
+    Rule(("stubs",)),
+    Rule(("static",)),
+    Rule(("lib",)),
+    Rule(("dev",)),
+)
+_BIN, _PYTHON, _SAMPLES = Rule(("bin",)), Rule(("python",)), Rule(("samples",))
+
+
+def rules_for(path: str, kind: LibraryKind | None) -> list[Rule]:
+    """Return the rules that a file matches, in order."""
     lower = path.lower()
     is_inside = "/" in path
-    if path.startswith("include/"):
-        yield Rule(("include", "dev"), is_last_resort_out=True)
-    if path.startswith(_DEV_FOLDERS):
-        yield Rule(("dev",), is_last_resort_out=True)
-    if path.startswith(_DOC_FOLDERS):
-        yield Rule(("doc",), is_last_resort_out=True)
-    if path.startswith(_MANUAL_FOLDERS):
-        yield Rule(("bin",), is_last_resort_out=True)
-    if is_stub(path):
-        yield Rule(("stubs",))
-    if is_inside and (lower.endswith(".a") or (lower.endswith(".lib") and kind != "import")):
-        yield Rule(("static",))
-    if path.startswith(_LIB_FOLDERS):
-        yield Rule(("lib",))
-    if is_inside and lower.endswith((".pc", ".cmake")):
-        yield Rule(("dev",))
-    if path.startswith("bin/"):
-        yield Rule(("bin",))
-    if is_inside and lower.endswith(".whl"):
-        yield Rule(("python",))
-    if path.startswith("samples/"):
-        yield Rule(("samples",))
+    table = (
+        (_INCLUDE, path.startswith("include/")),
+        (_DEV, path.startswith(_DEV_FOLDERS)),
+        (_DOC, path.startswith(_DOC_FOLDERS)),
+        (_MANUAL, path.startswith(_MANUAL_FOLDERS)),
+        (_STUBS, is_stub(path)),
+        (_STATIC, is_inside and lower.endswith((".a", ".lib")) and kind != "import"),
+        (_LIB, path.startswith(_LIB_FOLDERS)),
+        (_LATE_DEV, is_inside and lower.endswith((".pc", ".cmake"))),
+        (_BIN, path.startswith("bin/")),
+        (_PYTHON, is_inside and lower.endswith(".whl")),
+        (_SAMPLES, path.startswith("samples/")),
+    )
+    return [rule for rule, matches in table if matches]
 
 
 def is_stub(path: str) -> bool:
@@ -90,36 +87,43 @@ def is_stub(path: str) -> bool:
     return "stubs" in folders and folders[0] in {"stubs", "lib", "lib64"}
 
 
-def declared_outputs(files: Mapping[str, Entry]) -> frozenset[OutputName]:
-    """Return the outputs that a tree's files call for.
+class Placed(NamedTuple):
+    """A file of a tree and the output it belongs to."""
 
-    `bin` needs a program below it, `lib` a shared or import library: a folder of that name alone is
-    not enough. Each of the others needs a file that goes there.
+    entry: Entry
+    output: OutputName
+
+
+def place_all(files: Mapping[str, Entry]) -> dict[str, Placed]:
+    """Return each file with its output: the first declared one that a rule names, else `out`.
+
+    An output is declared where a file calls for it. `bin` needs a program below it, `lib` a shared
+    or import library: a folder of that name alone is not enough. Each of the others needs a file
+    that goes there.
     """
-    rules = {
-        path: list(rules_for(path, library_kind(path, entry))) for path, entry in files.items()
-    }
-    found: set[OutputName] = {"out"}
+    kinds = {path: library_kind(path, entry) for path, entry in files.items()}
+    rules = {path: rules_for(path, kinds[path]) for path in files}
+    declared: set[OutputName] = {"out"}
     for path, matched in rules.items():
         first = matched[0].outputs[0] if matched else "out"
-        is_manual = path.startswith(_MANUAL_FOLDERS)
-        if (first == "bin" and not is_manual and _is_program(path, files[path])) or (
-            first == "lib" and library_kind(path, files[path]) in {"shared", "import"}
-        ):
-            found.add(first)
+        if first == "bin" and path.startswith("bin/"):
+            counts = _is_program(path, files[path])
+        else:
+            counts = first == "lib" and kinds[path] in {"shared", "import"}
+        if counts:
+            declared.add(first)
     for matched in rules.values():
         for rule in matched:
             wanted = rule.outputs[0]
             if wanted not in {"bin", "lib"}:
-                found.add(wanted)
-            if wanted in found or rule.is_last_resort_out:
+                declared.add(wanted)
+            if wanted in declared or rule.is_last_resort_out:
                 break
-    return frozenset(found)
+    return {path: Placed(entry, _first(rules[path], declared)) for path, entry in files.items()}
 
 
-def place(path: str, kind: LibraryKind | None, declared: frozenset[OutputName]) -> OutputName:
-    """Return the one output that a file belongs to."""
-    for rule in rules_for(path, kind):
+def _first(rules: Sequence[Rule], declared: set[OutputName]) -> OutputName:
+    for rule in rules:
         for output in rule.outputs:
             if output in declared:
                 return output

@@ -2,18 +2,18 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from cudaredist.errors import shown
-from cudaredist.features.facts import Entry
+from cudaredist.features.entry import Entry
 
 _NAME_LIMIT = 1024
+_DEPTH_LIMIT = 64
 _LINK_LIMIT = 40
 """Links that may stand in one way; Linux gives up at the same number."""
 _SET_ID = 0o6000
-_UNSAFE = re.compile(r"[\x00-\x1f\x7f\\:]|^/")
+_IS_ABSOLUTE = re.compile(r"/|[A-Za-z]:")
 
 USUAL_FOLDERS = frozenset(
     {
@@ -23,17 +23,15 @@ USUAL_FOLDERS = frozenset(
 )
 """Folders of a package itself; an archive's top directory is called otherwise."""
 
-_LIFTED = re.compile(r"targets/[^/]+/(?=(?:bin|include|lib|lib64|stubs)/)")
-
 
 @dataclass(slots=True)
 class Tree:
     """What an archive holds, by path below its top directory."""
 
     files: dict[str, Entry] = field(default_factory=dict)
-    """Regular files."""
+    """Regular files; a hard link is one more name of a file, with all that is known of it."""
     links: dict[str, str] = field(default_factory=dict)
-    """Links, symbolic and hard, with the path of the file or folder each leads to."""
+    """Symbolic links, with the path of the file or folder each leads to in the end."""
     notes: list[str] = field(default_factory=list)
     """What is odd, one line each."""
 
@@ -41,45 +39,63 @@ class Tree:
 def build_tree(members: Sequence[Entry]) -> Tree:
     """Return the tree that members make.
 
-    Names that are absolute, leave the archive or hold characters no honest name has are left out
-    with a note; of members with the same name the last counts; a member below one that is no
-    folder is left out. `targets/<triple>/` is taken away where a usual folder follows it, and a
-    link at the top to such a folder gives way to it.
+    Names that are absolute, leave the archive or cannot be printed are left out with a note; of
+    members with the same name the last counts; a member below one that is no folder is left out.
+    Where a usual folder is a link to another one (`lib -> targets/x86_64-linux/lib`), and where all
+    of them lie in one `targets/<triple>`, the folder comes to the top.
     """
     tree = Tree()
+    named = _named(members, tree)
+    top = _top(named, tree)
+    folders: dict[str, bool] = {"": True}
+    placed = {
+        name.removeprefix(top): entry
+        for name, entry in named.items()
+        if _is_inside(name, named, folders, tree) and name != top.rstrip("/")
+    }
+    known = {name.removeprefix(top) for name, is_one in folders.items() if is_one}
+    known |= {path for path, entry in placed.items() if entry.kind == "directory"}
+    for path, entry in placed.items():
+        match entry.kind:
+            case "file":
+                tree.files[path] = entry
+                if entry.mode & _SET_ID:
+                    tree.notes.append(f"set-id bit: {path}")
+            case "symlink" | "hardlink":
+                _follow(path, entry, placed, known, top, tree)
+            case "other":
+                tree.notes.append(f"neither file, folder nor link: {path}")
+            case "directory":
+                pass
+    _bring_up(tree)
+    return tree
+
+
+def _named(members: Sequence[Entry], tree: Tree) -> dict[str, Entry]:
     named: dict[str, Entry] = {}
     for entry in members:
         path = _normal(entry.name)
         if path is None:
             tree.notes.append(f"unsafe name: {shown(entry.name)}")
-            continue
-        if not path:
-            continue
-        earlier = named.pop(path, None)
-        if earlier is not None and not (earlier.kind == entry.kind == "directory"):
-            tree.notes.append(f"name stands twice: {path}")
-        named[path] = entry
-    top = _top(named, tree)
-    for path, entry in _placed(named, top, tree):
-        if entry.kind == "file":
-            tree.files[path] = entry
-            if entry.mode & _SET_ID:
-                tree.notes.append(f"set-id bit: {path}")
-        elif entry.kind == "other":
-            tree.notes.append(f"neither file, folder nor link: {path}")
-    _follow_links(named, top, tree)
-    return tree
+        elif path:
+            earlier = named.pop(path, None)
+            if earlier is not None and not (earlier.kind == entry.kind == "directory"):
+                tree.notes.append(f"name stands twice: {path}")
+            named[path] = entry
+    return named
 
 
 def _normal(name: str) -> str | None:
     """Return a member's name without `./` and `//`; None where it is not safe."""
-    if len(name) > _NAME_LIMIT or _UNSAFE.search(name):
+    if len(name) > _NAME_LIMIT or not name.isprintable() or "\\" in name:
         return None
     parts = [part for part in name.split("/") if part not in {"", "."}]
-    return None if ".." in parts else "/".join(parts)
+    if _IS_ABSOLUTE.match(name) or ".." in parts or len(parts) > _DEPTH_LIMIT:
+        return None
+    return "/".join(parts)
 
 
-def _top(named: dict[str, Entry], tree: Tree) -> str:
+def _top(named: Mapping[str, Entry], tree: Tree) -> str:
     """Return the one top directory with its slash, or nothing where there is none to take away."""
     tops = Counter(path.partition("/")[0] for path in named)
     if len(tops) == 1:
@@ -93,45 +109,43 @@ def _top(named: dict[str, Entry], tree: Tree) -> str:
     return ""
 
 
-def _placed(named: dict[str, Entry], top: str, tree: Tree) -> Iterable[tuple[str, Entry]]:
-    """Yield the members with their paths in the tree, but those below something no folder."""
-    for name, entry in named.items():
-        parent = next(
-            (str(p) for p in PurePosixPath(name).parents if _is_no_folder(named.get(str(p)))), None
-        )
-        if parent is not None:
-            tree.notes.append(f"lies below something that is no folder: {name}")
-        elif name.startswith(top):
-            yield _lifted(name.removeprefix(top)), entry
+def _is_inside(name: str, named: Mapping[str, Entry], folders: dict[str, bool], tree: Tree) -> bool:
+    """Say whether everything above a member is a folder; `folders` remembers what was found."""
+    above: list[str] = []
+    folder = name.rpartition("/")[0]
+    while folder not in folders:
+        above.append(folder)
+        folder = folder.rpartition("/")[0]
+    is_folder = folders[folder]
+    for folder in reversed(above):
+        entry = named.get(folder)
+        is_folder = is_folder and (entry is None or entry.kind == "directory")
+        folders[folder] = is_folder
+    if not is_folder:
+        tree.notes.append(f"lies below something that is no folder: {name}")
+    return is_folder
 
 
-def _is_no_folder(entry: Entry | None) -> bool:
-    return entry is not None and entry.kind != "directory"
+def _follow(
+    path: str, entry: Entry, placed: Mapping[str, Entry], known: set[str], top: str, tree: Tree
+) -> None:
+    """Find what a link leads to in the end, and enter it."""
+    end = _end_of(path, placed, top)
+    if end is None:
+        tree.notes.append(f"leads outside the archive or in a circle: {path}")
+    elif end in known and entry.kind == "symlink":
+        tree.links[path] = end
+    elif end not in placed or placed[end].kind != "file":
+        tree.notes.append(f"leads to nothing: {path}")
+    elif entry.kind == "hardlink":
+        tree.files[path] = replace(placed[end], name=entry.name)
+    else:
+        tree.links[path] = end
 
 
-def _lifted(path: str) -> str:
-    return _LIFTED.sub("", path, count=1) if path.startswith("targets/") else path
-
-
-def _follow_links(named: dict[str, Entry], top: str, tree: Tree) -> None:
-    folders = {str(parent) for name in named for parent in PurePosixPath(name).parents}
-    folders |= {name for name, entry in named.items() if entry.kind == "directory"}
-    for name, entry in named.items():
-        if entry.kind not in {"symlink", "hardlink"} or not name.startswith(top):
-            continue
-        path = _lifted(name.removeprefix(top))
-        end = _end_of(name, named)
-        if end is None or not end.startswith(top):
-            tree.notes.append(f"leads outside the archive or in a circle: {path}")
-        elif end in named or end in folders:
-            tree.links[path] = _lifted(end.removeprefix(top))
-        else:
-            tree.notes.append(f"leads to nothing: {path}")
-
-
-def _end_of(name: str, named: dict[str, Entry]) -> str | None:
+def _end_of(path: str, placed: Mapping[str, Entry], top: str) -> str | None:
     """Return the path that a link leads to in the end; None where it leaves the archive."""
-    waiting = name.split("/")[::-1]
+    waiting = path.split("/")[::-1]
     here: list[str] = []
     budget = _LINK_LIMIT
     while waiting:
@@ -144,12 +158,49 @@ def _end_of(name: str, named: dict[str, Entry]) -> str | None:
             here.pop()
             continue
         here.append(part)
-        entry = named.get("/".join(here))
+        entry = placed.get("/".join(here))
         if entry is None or entry.target is None:
             continue
         budget -= 1
-        if not budget or entry.target.startswith("/") or len(entry.target) > _NAME_LIMIT:
+        target = entry.target
+        if not budget or target.startswith("/") or len(target) > _NAME_LIMIT:
             return None
-        here = [] if entry.kind == "hardlink" else here[:-1]
-        waiting.extend(entry.target.split("/")[::-1])
+        if entry.kind == "hardlink":
+            # The name of another member, its top directory included.
+            target, here = target.removeprefix("./").removeprefix(top), []
+        else:
+            here = here[:-1]
+        waiting.extend(target.split("/")[::-1])
     return "/".join(here)
+
+
+def _bring_up(tree: Tree) -> None:
+    """Bring folders to the top that a link there leads to, and those of the one target."""
+    moves = {
+        f"{end}/": f"{link}/"
+        for link, end in tree.links.items()
+        if link in USUAL_FOLDERS and end.partition("/")[0] not in USUAL_FOLDERS - {"targets"}
+    }
+    triples = {path.split("/")[1] for path in tree.files if path.startswith("targets/")}
+    if len(triples) == 1:
+        (triple,) = triples
+        for folder in sorted(USUAL_FOLDERS - {"targets"}):
+            moves.setdefault(f"targets/{triple}/{folder}/", f"{folder}/")
+    taken = {path.partition("/")[0] for path in tree.files}
+    for old, new in moves.items():
+        moved = [path for path in tree.files if path.startswith(old)]
+        if not moved:
+            continue
+        if new.rstrip("/") in taken:
+            tree.notes.append(f"left where it is, as {new} is there already: {old}")
+            continue
+        tree.links.pop(new.rstrip("/"), None)
+        for path in moved:
+            tree.files[new + path.removeprefix(old)] = tree.files.pop(path)
+        tree.links = {
+            _moved(link, old, new): _moved(end, old, new) for link, end in tree.links.items()
+        }
+
+
+def _moved(path: str, old: str, new: str) -> str:
+    return new + path.removeprefix(old) if path.startswith(old) else path

@@ -1,5 +1,6 @@
 """check: the data folder held against upstream, and against itself."""
 
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ from cudaredist.reports import CheckReport, Finding, FindingKind, LineReport
 from cudaredist.schema import LockEntry
 from cudaredist.source import Listing, NoProgress, Progress, SourceChain
 from cudaredist.store import Cache, Store
+
+_COMMAND = re.compile(r"(cudaredist (?:download|process)-manifests)")
 
 
 @dataclass(slots=True)
@@ -101,6 +104,8 @@ def check_data(
                 hint="cudaredist download-manifests fetches the newest of each redistributable",
             )
         )
+    if store.channel != "redist":
+        findings = [_in_channel(finding, store.channel) for finding in findings]
     findings.sort(key=_order)
     return CheckReport(
         offline=sources is None,
@@ -109,6 +114,12 @@ def check_data(
         findings=tuple(findings),
         exit_code=worst_exit_code(finding.exit_code for finding in findings),
     )
+
+
+def _in_channel(finding: Finding, channel: str) -> Finding:
+    """Return a finding whose hint names commands of this channel."""
+    hint = _COMMAND.sub(rf"\1 --channel {channel}", finding.hint) if finding.hint else None
+    return finding.model_copy(update={"hint": hint})
 
 
 def _order(finding: Finding) -> tuple[bool, str, tuple[Version, ...], str, str]:

@@ -115,7 +115,7 @@ class Examination:
         try:
             try:
                 reader = open_archive(wanted.name, passing, size=wanted.size, jobs=self.threads)
-                facts = gather(reader)
+                facts = gather(reader, is_wheel=wanted.name.endswith(".whl"))
             except InvalidArchiveError as error:
                 # Wrong bytes are not understood either; which it is, only the hash can tell.
                 for _ in passing:

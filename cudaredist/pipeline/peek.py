@@ -74,16 +74,7 @@ def _peeked(run: FeatureRun, subject: Subject, archive: Archive) -> PeekedArchiv
     except CudaRedistError as failure:
         error = error_report(failure)
     return PeekedArchive(
-        redist=subject.target.redist.name,
-        label=str(subject.label),
-        package=archive.package,
-        version=str(archive.version),
-        platform=archive.platform,
-        variant=archive.variant,
-        size=archive.size,
-        fetched=fetched,
-        outputs=outputs,
-        error=error,
+        **subject.place(archive).model_dump(), fetched=fetched, outputs=outputs, error=error
     )
 
 

@@ -20,6 +20,7 @@ from cudaredist.pipeline.examine import Wanted
 from cudaredist.pipeline.selection import redist_at
 from cudaredist.primitives import Version
 from cudaredist.redists import Redist
+from cudaredist.reports import ArchivePlace
 from cudaredist.schema import FILE_KINDS, ArchiveFeatures, read_own_file
 from cudaredist.store import Cache, FeatureFolder, ManifestFolder, Store
 
@@ -138,6 +139,18 @@ class Subject:
     def key(self, archive: Archive) -> str:
         """Return an archive's identity: its hash, or where none is stated its place."""
         return archive.sha256 or f"{self.target.redist.name}/{archive.relative_path}"
+
+    def place(self, archive: Archive) -> ArchivePlace:
+        """Return where an archive stands, for reports."""
+        return ArchivePlace(
+            redist=self.target.redist.name,
+            label=str(self.label),
+            package=archive.package,
+            version=str(archive.version),
+            platform=archive.platform,
+            variant=archive.variant,
+            size=archive.size,
+        )
 
     def wanted(self, archive: Archive) -> Wanted:
         """Return what a worker has to know of an archive."""

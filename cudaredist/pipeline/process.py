@@ -356,14 +356,8 @@ class FeatureRun:
                 key = subject.key(archive)
                 status = self._status(subject, archive)
                 yield ArchiveOutcome(
-                    redist=subject.target.redist.name,
-                    label=str(subject.label),
-                    package=archive.package,
-                    version=str(archive.version),
-                    platform=archive.platform,
-                    variant=archive.variant,
+                    **subject.place(archive).model_dump(),
                     sha256=archive.sha256,
-                    size=archive.size,
                     status=status,
                     reason=subject.reasons.get(key) if status in {"skipped", "failed"} else None,
                     error=self._errors.get(key),

@@ -1,11 +1,12 @@
 """Where bytes come from: an HTTP(S) index, a folder, several of them in order.
 
 A source knows nothing of what a manifest means: it lists names and delivers bytes, within limits of
-size and time. `interface` says what every source offers, `folder` and `http` are the two kinds,
-`index` reads a listing page, `chain` tries several in order. Only `http` reaches the network.
+size and time. `interface` says what every source offers, `folder`, `http` and `wheels` are the
+three kinds, `index` reads a listing page, `pip` asks a package index, `chain` tries several in
+order. Only `http` and the user's own pip reach the network.
 """
 
-from cudaredist.source.chain import SourceChain, open_sources
+from cudaredist.source.chain import WHEELS, SourceChain, open_sources
 from cudaredist.source.interface import (
     ByteProgress,
     Delivery,
@@ -19,6 +20,7 @@ from cudaredist.source.interface import (
 )
 
 __all__ = [
+    "WHEELS",
     "ByteProgress",
     "Delivery",
     "Listing",

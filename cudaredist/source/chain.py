@@ -37,6 +37,10 @@ _Answer = TypeVar("_Answer")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
 
+WHEELS = "wheels:"
+"""The location that stands for NVIDIA's wheels, wherever pip is configured to find them."""
+
+
 def open_sources(locations: Iterable[str], settings: Settings) -> "SourceChain":
     """Open addresses and folders as one chain, in the order given.
 
@@ -48,6 +52,10 @@ def open_sources(locations: Iterable[str], settings: Settings) -> "SourceChain":
 
 def _open(location: str, settings: Settings) -> Source:
     location = location.strip()
+    if location == WHEELS:
+        from cudaredist.source.wheels import WheelSource  # noqa: PLC0415 - one channel of two
+
+        return WheelSource(settings)
     scheme = _SCHEME.match(location)
     if scheme is None:
         if re.match(r"(?:https?|file):", location, re.IGNORECASE):

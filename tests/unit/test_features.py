@@ -1,5 +1,6 @@
 """What follows from facts: trees, placement, features, and the errors of earlier tools."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -7,12 +8,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import archives
 
+from cudaredist.archives import open_archive
 from cudaredist.binaries import Binary
 from cudaredist.binaries.interface import CodeSection
-from cudaredist.features import Facts, derive, facts_from_bytes, facts_to_bytes
-from cudaredist.features.facts import FACTS_SCHEMA, Entry
-from cudaredist.features.placement import declared_outputs, library_kind, place
+from cudaredist.features import Facts, derive, facts_from_bytes, facts_to_bytes, gather
+from cudaredist.features.entry import Entry
+from cudaredist.features.facts import FACTS_SCHEMA
+from cudaredist.features.placement import place_all
 from cudaredist.features.tree import build_tree
 from cudaredist.schema import ArchiveFeatures
 
@@ -25,7 +29,8 @@ SCRIPT = Binary(kind="script", needed=("libx.so.1",))
 
 
 def file(name: str, binary: Binary | None = None, **more: Any) -> Entry:
-    return Entry(name=f"top/{name}", kind="file", size=10, binary=binary, **more)
+    more.setdefault("size", len(name))
+    return Entry(name=f"top/{name}", kind="file", binary=binary, **more)
 
 
 def link(name: str, target: str) -> Entry:
@@ -51,6 +56,7 @@ def outputs(*members: Entry) -> set[str]:
         ("top/a\\b", r"unsafe name: 'top/a\\b'"),
         ("C:/x", "unsafe name: 'C:/x'"),
         ("top/a\nb", r"unsafe name: 'top/a\nb'"),
+        ("top/" + "d/" * 64 + "x", "unsafe name: "),
         (f"top/{'x' * 2000}", "unsafe name: "),
     ],
 )
@@ -113,10 +119,10 @@ def test_unsafe_names_are_left_out_with_a_note(name: str, note: str) -> None:
             [file("LICENSE"), link("x", "missing")], {}, ["leads to nothing: x"], id="dangling"
         ),
         pytest.param(
-            [file("a"), Entry(name="top/b", kind="hardlink", target="top/a")],
-            {"b": "a"},
+            [file("a"), *(link(f"l{n}", f"l{n + 1}") for n in range(30)), link("l30", "a")],
+            {f"l{n}": "a" for n in range(31)},
             [],
-            id="hard link",
+            id="many steps",
         ),
         pytest.param(
             [file("a"), Entry(name="top/b", kind="hardlink", target="top/c")],
@@ -136,6 +142,98 @@ def test_links(members: list[Entry], links: dict[str, str], notes: list[str]) ->
     tree = build_tree(members)
     assert tree.links == links
     assert tree.notes == notes
+
+
+def test_a_hard_link_is_one_more_name_of_a_file() -> None:
+    tree = build_tree(
+        [
+            Entry(name="top/lib/first", kind="hardlink", target="top/lib/libx.a"),
+            file("lib/libx.a", STATIC),
+            Entry(name="top/bin/tool", kind="hardlink", target="./top/lib/libx.a"),
+        ]
+    )
+    assert {
+        path: (entry.size, entry.binary) for path, entry in tree.files.items()
+    } == dict.fromkeys(("lib/first", "lib/libx.a", "bin/tool"), (10, STATIC))
+    assert not tree.notes
+
+
+@pytest.mark.parametrize("name", ["share/man/man3/Foo::Bar.3", "doc/a:b.html", "doc/grün"])
+def test_odd_and_honest_names_are_kept(name: str) -> None:
+    assert set(build_tree([file(name)]).files) == {name}
+
+
+def test_names_that_are_no_utf_8_are_kept() -> None:
+    facts = gather(open_archive("x.tar", [archives.tar_of(archives.tar_member(b"top/\xe9"))]))
+    assert [entry.name for entry in facts.members] == ["top/%E9"]
+
+
+@pytest.mark.parametrize(
+    ("members", "paths", "notes"),
+    [
+        pytest.param(
+            [
+                file("targets/t/lib/x.so"),
+                file("targets/t/samples/x.c"),
+                link("lib", "targets/t/lib"),
+            ],
+            ["lib/x.so", "samples/x.c"],
+            0,
+            id="one target",
+        ),
+        pytest.param(
+            [file("targets/a/lib/x"), file("targets/b/lib/x")],
+            ["targets/a/lib/x", "targets/b/lib/x"],
+            0,
+            id="two targets",
+        ),
+        pytest.param(
+            [file("targets/a/lib/x"), file("targets/b/lib/x"), link("lib", "targets/b/lib")],
+            ["lib/x", "targets/a/lib/x"],
+            0,
+            id="a link chooses",
+        ),
+        pytest.param(
+            [file("targets/a/lib/x"), file("lib/x")],
+            ["lib/x", "targets/a/lib/x"],
+            1,
+            id="something is there already",
+        ),
+        pytest.param(
+            [file("extras/CUPTI/lib64/x.so"), link("lib64", "extras/CUPTI/lib64")],
+            ["lib64/x.so"],
+            0,
+            id="from somewhere else",
+        ),
+        pytest.param(
+            [file("lib/x.so"), link("lib64", "lib")], ["lib/x.so"], 0, id="two usual names"
+        ),
+        pytest.param([file("a/targets/t/lib/x")], ["a/targets/t/lib/x"], 0, id="deeper"),
+    ],
+)
+def test_folders_that_come_to_the_top(members: list[Entry], paths: list[str], notes: int) -> None:
+    tree = build_tree(members)
+    assert sorted(tree.files) == paths
+    assert len(tree.notes) == notes
+
+
+def test_links_follow_folders_that_come_to_the_top() -> None:
+    found = features(
+        file("targets/t/lib/libx.so.1", SHARED),
+        link("targets/t/lib/libx.so", "libx.so.1"),
+        link("lib", "targets/t/lib"),
+    )
+    assert found.libraries[0].links == ("lib/libx.so",)
+
+
+def test_deep_and_wide_trees_cost_little() -> None:
+    deep = [file("d/" * 60 + f"{n}/x") for n in range(20_000)]
+    versions = [file(f"lib/{n}.{m}/x") for n in range(1, 60) for m in range(10)]
+    started = time.process_time()
+    found = features(*deep, *versions)
+    assert time.process_time() - started < 10
+    assert len(found.cuda_versions_in_lib) == len(found.unnested) == 32
+    assert "lib has folders of 590 versions; 32 were looked at" in found.notes
 
 
 def test_files_below_a_link_are_left_out() -> None:
@@ -197,6 +295,9 @@ def test_many_notes_are_cut() -> None:
         ("lib/cmake/x/x-config.cmake", None, 0o644, "dev"),
         ("share/aclocal/x.m4", None, 0o644, "dev"),
         ("share/doc/x/README", None, 0o644, "doc"),
+        ("share/gtk-doc/x", None, 0o644, "doc"),
+        ("share/devhelp/x", None, 0o644, "doc"),
+        ("share/info/x", None, 0o644, "out"),
         ("doc/README", None, 0o644, "doc"),
         ("docs/index.html", None, 0o644, "doc"),
         ("share/man/man1/x.1", None, 0o644, "out"),
@@ -208,12 +309,17 @@ def test_many_notes_are_cut() -> None:
         ("lib/libx.a", None, 0o644, "static"),
         ("lib/x64/x.lib", STATIC, 0o644, "static"),
         ("lib/x64/x.lib", IMPORTS, 0o644, "lib"),
+        ("lib/x64/x.lib", replace(IMPORTS, objects=32), 0o644, "static"),
         ("lib/x64/x.lib", None, 0o644, "static"),
         ("bin/x64/x.dll", DLL, 0, "bin"),
         ("bin/x.dll", None, 0, "bin"),
         ("bin/tool", PROGRAM, 0o755, "bin"),
         ("bin/script", None, 0o755, "bin"),
         ("bin/tool.exe", None, 0, "bin"),
+        ("bin/tool.bat", None, 0, "bin"),
+        ("bin/tool.cmd", None, 0, "bin"),
+        ("bin/tool.ps1", None, 0, "bin"),
+        ("bin/tool.com", None, 0, "bin"),
         ("bin/README.txt", None, 0o644, "out"),
         ("lib/README.txt", None, 0o644, "out"),
         ("lib/stubs/libcuda.so", SHARED, 0o644, "stubs"),
@@ -222,6 +328,9 @@ def test_many_notes_are_cut() -> None:
         ("lib64/stubs/libcuda.so", SHARED, 0o644, "stubs"),
         ("targets/x86_64-linux/lib/libx.so.1", SHARED, 0o644, "lib"),
         ("targets/x86_64-linux/include/x.h", None, 0o644, "include"),
+        ("targets/x86_64-linux/bin/x", PROGRAM, 0o755, "bin"),
+        ("targets/x86_64-linux/lib64/x.so", SHARED, 0o755, "lib"),
+        ("targets/x86_64-linux/stubs/x.so", SHARED, 0o755, "stubs"),
         ("python/x-1.0-py3-none-any.whl", None, 0o644, "python"),
         ("samples/x/main.cu", None, 0o644, "samples"),
         ("nvvm/lib64/libnvvm.so", SHARED, 0o644, "out"),
@@ -238,6 +347,7 @@ def test_where_a_file_alone_goes(path: str, binary: Binary | None, mode: int, ou
     ("path", "with_others"),
     [
         ("share/man/man1/x.1", "bin"),
+        ("share/info/x", "bin"),
         ("bin/README.txt", "bin"),
         ("lib/README.txt", "lib"),
         ("lib/x.cmake", "lib"),
@@ -249,8 +359,7 @@ def test_where_a_file_goes_once_others_declare_the_output(path: str, with_others
         "lib/libx.so.1": file("lib/libx.so.1", SHARED),
         path: file(path),
     }
-    declared = declared_outputs(tree)
-    assert place(path, library_kind(path, tree[path]), declared) == with_others
+    assert place_all(tree)[path].output == with_others
 
 
 def test_a_config_file_in_lib_is_dev_where_nothing_makes_a_lib() -> None:
@@ -262,8 +371,8 @@ def test_counts_and_bytes_leave_links_out() -> None:
         file("lib/libx.so.1.0", SHARED), link("lib/libx.so", "libx.so.1.0"), file("LICENSE")
     ).outputs
     assert {name: (size.files, size.bytes) for name, size in found.items()} == {
-        "lib": (1, 10),
-        "out": (1, 10),
+        "lib": (1, 15),
+        "out": (1, 7),
     }
 
 
@@ -278,13 +387,16 @@ trees = st.dictionaries(
 
 
 @given(trees)
-def test_every_file_lands_in_one_declared_output_and_none_is_empty(
+def test_every_file_lands_in_one_output_that_exists_because_of_its_files(
     files: Mapping[str, Binary | None],
 ) -> None:
     tree = {path: file(path, binary) for path, binary in files.items()}
-    declared = declared_outputs(tree)
-    used = {place(path, library_kind(path, entry), declared) for path, entry in tree.items()}
-    assert used | {"out"} == declared
+    placed = place_all(tree)
+    assert placed.keys() == tree.keys()
+    for path, (entry, output) in placed.items():
+        assert entry is tree[path]
+        alone = {p: e for p, e in tree.items() if placed[p].output != output}
+        assert output == "out" or output not in {x.output for x in place_all(alone).values()}
 
 
 # -- libraries, device code, and the rest
@@ -297,6 +409,7 @@ def test_libraries_have_links_and_stubs_are_marked() -> None:
         link("lib/libx.so", "libx.so.1"),
         file("lib/stubs/libcuda.so", replace(SHARED, soname="libcuda.so.1")),
         file("bin/tool", PROGRAM, mode=0o755),
+        file("bin/static", replace(PROGRAM, needed=()), mode=0o755),
     )
     assert [(x.path, x.output, x.soname, x.links, x.stub) for x in found.libraries] == [
         ("lib/libx.so.1.2", "lib", "libx.so.1", ("lib/libx.so", "lib/libx.so.1"), False),
@@ -342,6 +455,8 @@ def test_versions_in_lib_and_what_each_gives_once_it_is_lib() -> None:
     found = features(
         file("lib/11/libx.so.1", SHARED),
         file("lib/10.2/libx.so.1", SHARED),
+        file("lib64/13/libx.so.1", SHARED),
+        file("lib/012/libx.so.1", SHARED),
         file("lib/12/libx.so.1", SHARED),
         file("lib/12/libx_static.a", STATIC),
         file("include/x.h"),
@@ -349,13 +464,15 @@ def test_versions_in_lib_and_what_each_gives_once_it_is_lib() -> None:
     )
     assert found.cuda_versions_in_lib == ("10.2", "11", "12")
     assert [x.path for x in found.libraries] == [
+        "lib/012/libx.so.1",
         "lib/10.2/libx.so.1",
         "lib/11/libx.so.1",
         "lib/12/libx.so.1",
+        "lib64/13/libx.so.1",
     ]
     assert set(found.unnested["12"]) == {"include", "lib", "out", "static"}
     assert set(found.unnested["11"]) == {"include", "lib", "out"}
-    assert found.unnested["12"]["lib"].files == 1
+    assert found.unnested["12"]["lib"].files == 2
 
 
 def test_python_modules_and_wheels() -> None:
@@ -442,6 +559,18 @@ def test_facts_survive_being_written() -> None:
     assert facts_from_bytes(facts_to_bytes(facts)) == facts
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"schema": 0, "members": []}', b"\xff"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"\xff",
+        b'{"schema": 0, "members": []}',
+        b'{"schema": 1, "members": [], "more": 1}',
+        b'{"schema": 1, "members": [{"name": "x", "kind": "file", "size": "5"}]}',
+        b'{"schema": 1, "members": [{"name": "x", "kind": "file", "size": -5}]}',
+    ],
+)
 def test_broken_facts_are_none(data: bytes) -> None:
     assert facts_from_bytes(data) is None

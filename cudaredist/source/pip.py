@@ -1,0 +1,182 @@
+"""pip, the user's own client of package indexes, with the user's own configuration.
+
+Everything that is asked of an index is asked through it, as a process of its own: no address, proxy
+or credential is known here.
+"""
+
+import contextlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from cudaredist.errors import (
+    ArchiveMismatchError,
+    NotAtSourceError,
+    SourceError,
+    StoppedError,
+    TransientError,
+)
+from cudaredist.primitives import sha256_of
+from cudaredist.source.interface import Settings, redacted
+from cudaredist.wheels import Wheel
+
+INDEX = "the package index"
+
+_AT_ONCE = 4
+"""Processes at the same time; each takes some 60 MB."""
+_PATIENCE = 0.2
+_SHOWN = 300
+_NOT_THERE = ("No matching distribution found", "Could not find a version that satisfies")
+_UNREACHED = (
+    "Retrying (",
+    "Could not fetch URL",
+    "connection error",
+    "Connection to ",
+    "HTTP error",
+)
+_WRONG_HASH = "DO NOT MATCH THE HASHES"
+_is_sha256 = re.compile(r"[0-9a-f]{64}").fullmatch
+
+
+class Pip:
+    """Asks the index that pip is configured for."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._turn = threading.BoundedSemaphore(_AT_ONCE)
+        if importlib.util.find_spec("pip") is not None:
+            self._command: tuple[str, ...] = (sys.executable, "-m", "pip")
+        elif found := shutil.which("pip"):
+            self._command = (found,)
+        else:
+            raise SourceError("pip", "not found", hint="the wheel channel needs pip: install it")
+
+    def versions(self, project: str) -> tuple[str, ...]:
+        """Return the released versions of a project, newest first.
+
+        Raises `NotAtSourceError` where the index has no such project, or no wheel of it.
+        """
+        output = self._run(project, "index", "versions", "--only-binary=:all:", project)
+        match = re.search(r"^Available versions: (.+)$", output, re.MULTILINE)
+        return tuple(match[1].split(", ")) if match else ()
+
+    def resolve(self, requirements: Sequence[str], tags: Iterable[str] = ()) -> list[Wheel]:
+        """Return the wheels that requirements resolve to, all of them or none.
+
+        Raises `NotAtSourceError` where one has no wheel with any of the tags.
+        """
+        with tempfile.TemporaryDirectory(prefix="cudaredist-") as folder:
+            output = self._run(
+                ", ".join(requirements),
+                *("install", "--dry-run", "--ignore-installed", "--no-deps", "--quiet"),
+                *("--only-binary=:all:", "--target", folder, "--report", "-"),
+                *_platform_options(tags),
+                *requirements,
+            )
+        try:
+            items = json.loads(output[output.index("{") :])["install"]
+            return [self._wheel(item, tags) for item in items]
+        except (ValueError, KeyError, TypeError) as error:
+            raise SourceError(INDEX, f"pip's report is not understood: {error}") from error
+
+    def _wheel(self, item: dict[str, dict[str, object]], tags: Iterable[str]) -> Wheel:
+        metadata, download = item["metadata"], item["download_info"]
+        name, version = str(metadata["name"]), str(metadata["version"])
+        project = re.sub(r"[-_.]+", "-", name).lower()
+        path = unquote(urlsplit(str(download["url"])).path)
+        info = download.get("archive_info")
+        hashes = info.get("hashes") if isinstance(info, dict) else None
+        sha256 = str((hashes or {}).get("sha256", ""))
+        if not _is_sha256(sha256):
+            # An index that states no hash: the file itself is all there is.
+            with tempfile.TemporaryDirectory(prefix="cudaredist-") as folder:
+                sha256 = sha256_of(self.download(project, version, tags, Path(folder)).read_bytes())
+        license_text = metadata.get("license_expression") or metadata.get("license") or "unknown"
+        requires = metadata.get("requires_dist")
+        return Wheel(
+            project=project,
+            version=version,
+            file_name=path.rpartition("/")[2],
+            sha256=sha256,
+            summary=str(metadata.get("summary") or project).strip(),
+            license=str(license_text).strip().splitlines()[0][:100],
+            requires=tuple(map(str, requires)) if isinstance(requires, list) else (),
+            is_yanked=bool(item.get("is_yanked")),
+        )
+
+    def download(self, project: str, version: str, tags: Iterable[str], folder: Path) -> Path:
+        """Put a wheel into a folder and return its path."""
+        self._run(
+            f"{project}=={version}",
+            *("download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest", str(folder)),
+            *_platform_options(tags),
+            f"{project}=={version}",
+        )
+        found = next(iter(folder.glob("*.whl")), None)
+        if found is None:
+            raise SourceError(INDEX, f"pip brought no wheel of {project} {version}")
+        return found
+
+    def _run(self, what: str, *arguments: str) -> str:
+        """Run pip and return what it printed; `what` is for messages."""
+        settings = self._settings
+        options = ["--no-input", "--disable-pip-version-check", "--no-color"]
+        options += ["--timeout", f"{settings.timeout:g}", "--retries", str(settings.retries)]
+        if settings.offline:
+            options.append("--no-index")
+        environment = {k: v for k, v in os.environ.items() if k not in {"PIP_TARGET", "PIP_USER"}}
+        command, *rest = arguments
+        call = [*self._command, command]
+        call += ["versions", *options, *rest[1:]] if command == "index" else [*options, *rest]
+        with self._turn:
+            process = subprocess.Popen(  # noqa: S603 - the user's own pip
+                call,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                env=environment,
+            )
+            output, errors = self._wait(process)
+        if process.returncode:
+            raise _failure(what, errors)
+        return output
+
+    def _wait(self, process: "subprocess.Popen[str]") -> tuple[str, str]:
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return process.communicate(timeout=_PATIENCE)
+            if self._settings.stop.is_set():
+                process.kill()
+                process.communicate()
+                raise StoppedError
+
+
+def _platform_options(tags: Iterable[str]) -> list[str]:
+    return [word for tag in tags for word in ("--platform", tag)]
+
+
+def _failure(what: str, errors: str) -> Exception:
+    """Return the error that pip's words stand for: wrong bytes, not reached, or not there."""
+    if _WRONG_HASH in errors:
+        return ArchiveMismatchError(what, "SHA-256", "what the index states", "another")
+    lines = [line for line in errors.splitlines() if line.startswith("ERROR:")] or [errors.strip()]
+    said = re.sub(r"\S+://\S+", lambda match: redacted(match[0]), lines[-1])
+    said = said.removeprefix("ERROR: ")[:_SHOWN] or "pip failed without a word"
+    if any(text in errors for text in _UNREACHED):
+        return TransientError(
+            INDEX, f"not reached for {what}: {said}", hint="does `pip download` work here?"
+        )
+    if any(text in errors for text in _NOT_THERE):
+        return NotAtSourceError(INDEX, f"no wheel of {what}")
+    return SourceError(INDEX, f"pip failed for {what}: {said}", hint="does `pip download` work?")
