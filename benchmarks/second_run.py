@@ -41,9 +41,10 @@ def known(version: int) -> Facts:
 
 def process(store: Store, cache: Cache) -> ProcessReport:
     """Run over everything held."""
+    targets = in_store(store, REDISTS.values(), ["/nowhere"])
     return FeatureRun(
-        sources=open_sources(["/nowhere"], Settings()),
-        targets=in_store(store, REDISTS.values()),
+        chains={("/nowhere",): open_sources(["/nowhere"], Settings())},
+        targets=targets,
         selection=Selection(versions=("all",)),
         cache=cache,
         stop=threading.Event(),

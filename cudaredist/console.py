@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self, TextIO
 
 from cudaredist.errors import CudaRedistError, WriteError
 
@@ -151,32 +151,45 @@ class TerminalProgress(_Shown):
 class TerminalByteProgress(_Shown):
     """Progress on large files: all bytes with rate and time left, and a line per file in hand."""
 
+    def __init__(self, title: str, *, is_shown: bool) -> None:
+        super().__init__(title, is_shown=is_shown)
+        self._started = time.monotonic()
+        self._total = self._count = 0
+        self._names: dict[int, tuple[str, int | None]] = {}
+        self._tasks: dict[int, TaskID] = {}
+        self._mutex = threading.Lock()
+
     def expect(self, size: int) -> None:
         """Learn that so many more bytes are to be read."""
-        if self._is_shown:
-            self._bar = self._bar or _byte_bar()
-            self._bar.add_task(self._title, total=size)
+        self._total += size
 
     def begin(self, name: str, size: int | None) -> int:
         """Learn that a file is begun; returns the number it has from now on."""
-        return 0 if self._bar is None else int(self._bar.add_task(f"  {name}", total=size))
+        with self._mutex:
+            self._count += 1
+            self._names[self._count] = (name, size)
+            return self._count
 
     def advance(self, number: int, size: int) -> None:
         """Learn that bytes of a file came; a negative size takes some back."""
-        if self._bar is not None:
+        if not self._is_shown or time.monotonic() - self._started < _BEFORE_PROGRESS:
+            return
+        with self._mutex:
+            if self._bar is None:
+                self._bar = _byte_bar()
+                self._bar.add_task(self._title, total=self._total)
+            if number not in self._tasks:
+                name, total = self._names[number]
+                self._tasks[number] = self._bar.add_task(f"  {name}", total=total)
             self._bar.advance(self._bar.task_ids[0], size)
-            self._bar.advance(_task(number), size)
+            self._bar.advance(self._tasks[number], size)
 
     def end(self, number: int) -> None:
         """Learn that a file is done with, well or not."""
-        if self._bar is not None:
-            self._bar.remove_task(_task(number))
-
-
-def _task(number: int) -> "TaskID":
-    from rich.progress import TaskID  # noqa: PLC0415 - rich only where it is shown
-
-    return TaskID(number)
+        with self._mutex:
+            task = self._tasks.pop(number, None)
+            if self._bar is not None and task is not None:
+                self._bar.remove_task(task)
 
 
 def _byte_bar() -> "RichProgress":
@@ -189,16 +202,22 @@ def _byte_bar() -> "RichProgress":
         TimeRemainingColumn,
         TransferSpeedColumn,
     )
+    from rich.table import Column  # noqa: PLC0415
 
     console = RichConsole(stderr=True, markup=False, emoji=False, highlight=False)
     bar = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
+        TextColumn(
+            "{task.description}",
+            markup=False,
+            table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1),
+        ),
+        BarColumn(bar_width=16),
         DownloadColumn(),
         TransferSpeedColumn(),
         TimeRemainingColumn(),
         console=console,
         transient=True,
+        expand=True,
     )
     bar.start()
     return bar
@@ -237,10 +256,21 @@ class _Formatter(logging.Formatter):
         return f"{record.levelname.lower()}: {record.getMessage()}".translate(_CONTROL)
 
 
+class _Handler(logging.StreamHandler[TextIO]):
+    """Writes to what stderr is at the moment: while a bar is shown, that is rich's."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.stderr)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
+
+
 def configure_logging(level: str) -> None:
     """Send our own log records of this level and above to stderr; leave other loggers alone."""
     logger = logging.getLogger("cudaredist")
-    handler = logging.StreamHandler()
+    handler = _Handler()
     handler.setFormatter(_Formatter())
     logger.handlers[:] = [handler]
     logger.propagate = False

@@ -168,7 +168,8 @@ class WriteError(IncompleteError):
     def __init__(self, path: object, error: OSError) -> None:
         super().__init__(
             f"cannot write {path}: {error.strerror or error}",
-            hint="make room or permission there, or choose another folder with --data-dir",
+            hint="make room or permission there, or choose another folder "
+            "with --data-dir or --cache-dir",
         )
 
 

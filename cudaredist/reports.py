@@ -215,6 +215,7 @@ class PeekReport(OwnModel):
 
     schema_version: Literal[1] = 1
     command: Literal["process-manifests --peek"] = "process-manifests --peek"
+    manifests: tuple[FeatureOutcome, ...] = Field(description="Those that could not be read")
     archives: tuple[PeekedArchive, ...]
     left_out: int = Field(description="Archives that are no zip, which cannot be peeked into")
     exit_code: int

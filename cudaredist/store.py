@@ -13,6 +13,7 @@ import os
 import secrets
 import stat
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
@@ -33,6 +34,7 @@ _log = logging.getLogger(__name__)
 
 _TEMPORARY = ".tmp"
 _LINES_KEPT = 100
+_DAY = 86400
 _FEATURE_NAMES = ("feature_", "redistrib_features_")
 
 
@@ -258,40 +260,55 @@ class Cache:
 
     def etag(self, place: str, sha256: str) -> str | None:
         """Return the ETag that a place gave for exactly these bytes."""
-        try:
-            entry = json.loads(self._entry_path("http", _key_of(place)).read_bytes())
-            if entry["sha256"] == sha256 and isinstance(entry["etag"], str):
-                return entry["etag"]
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            pass
-        return None
+        data = self.get("http", _key_of(place))
+        entry = None if data is None else json.loads(data)
+        return entry["etag"] if entry and entry["sha256"] == sha256 else None
 
     def remember(self, place: str, sha256: str, etag: str) -> None:
         """Keep what a place gave for these bytes; a cache that cannot be written is no error."""
         self.put("http", _key_of(place), canonical_json({"sha256": sha256, "etag": etag}))
 
     def get(self, kind: str, sha256: Sha256) -> bytes | None:
-        """Return what is kept of a kind, such as `facts/1`, about the bytes with that hash."""
+        """Return what is kept of a kind, such as `facts/1`, about the bytes with that hash.
+
+        None where there is nothing, or not exactly what was put there.
+        """
         try:
-            return self._entry_path(kind, sha256).read_bytes()
+            digest, _, data = self._entry_path(kind, sha256).read_bytes().partition(b"\n")
         except OSError:
             return None
+        return data if digest == _digest(data) else None
 
     def put(self, kind: str, sha256: Sha256, data: bytes) -> None:
         """Keep something about the bytes with that hash; failing to is a warning, once."""
         try:
-            write_file(self._entry_path(kind, sha256), data, durable=False)
+            path = self._entry_path(kind, sha256)
+            write_file(path, b"%b\n%b" % (_digest(data), data), durable=False)
         except WriteError as error:
             if not self._warned.is_set():
                 self._warned.set()
                 _log.warning("going on without a cache: %s", error)
+
+    def sweep(self) -> None:
+        """Remove what killed runs left long ago: temporary files, and archives half kept."""
+        now = time.time()
+        for pattern, age in ((f"*{_TEMPORARY}", _DAY), ("*.part", 30 * _DAY)):
+            for path in self._root.rglob(pattern):
+                with contextlib.suppress(OSError):
+                    if now - path.stat().st_mtime > age:
+                        path.unlink()
 
     def archive_path(self, sha256: Sha256, suffix: str) -> Path:
         """Return where the archive with that hash lies or would lie, as whole as published."""
         return self._root / "archives" / sha256[:2] / f"{sha256}{suffix}"
 
     def _entry_path(self, kind: str, key: str) -> Path:
-        return self._root / kind / key[:2] / f"{key}.json"
+        return self._root / kind / key[:2] / key
+
+
+def _digest(data: bytes) -> bytes:
+    """Return what stands in front of an entry, so that a torn or edited one does not count."""
+    return hashlib.sha256(data).hexdigest().encode()
 
 
 def _key_of(place: str) -> str:
@@ -362,6 +379,19 @@ def data_folder(given: Path | None, *, writing: bool) -> Path:
             hint="name one in --data-dir, or make ./data/manifests",
         )
     return default
+
+
+def held_folder(given: Path | None, *, writing: bool) -> Path:
+    """Return the folder to work on what is held in, which must be there.
+
+    Raises `UsageError` where it is not: nothing could be held in it.
+    """
+    root = data_folder(given, writing=writing)
+    if not _is_folder(root):
+        raise UsageError(
+            f"{root}: no such folder", hint="cudaredist download-manifests fetches manifests first"
+        )
+    return root
 
 
 def problems_of(error: CudaRedistError) -> tuple[str, ...]:

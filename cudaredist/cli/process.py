@@ -224,7 +224,7 @@ def process_manifests(
     from cudaredist import pipeline, render
     from cudaredist.pipeline import FeatureRun, Filter, Selection, in_folder, in_store
     from cudaredist.source import Settings, open_sources
-    from cudaredist.store import Cache, Store, data_folder, writing
+    from cudaredist.store import Cache, Store, held_folder, writing
 
     console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
     has_bounds = min_version is not None or max_version is not None
@@ -244,8 +244,9 @@ def process_manifests(
         if is_wrong:
             raise UsageError(why)
     if url is None:
-        root = data_folder(data_dir, writing=True)
-        targets = in_store(Store(root, channel.value), chosen_redists(redist, channel.value))
+        root = held_folder(data_dir, writing=write)
+        store, bases = Store(root, channel.value), bases_of(context, channel.value, base_url)
+        targets = in_store(store, chosen_redists(redist, channel.value), bases)
     elif manifest_dir is None:
         raise UsageError("URL goes with MANIFEST_DIR", hint="say where the manifests are")
     elif any(map(functools.partial(is_typed, context), NOT_WITH_URL)):
@@ -253,18 +254,19 @@ def process_manifests(
             "URL and MANIFEST_DIR go without --redist, --channel, --base-url and --data-dir"
         )
     else:
-        root = manifest_dir
+        root = held_folder(manifest_dir, writing=write)
         targets = in_folder(url, root)
-    redists = [target.redist for target in targets]
-    bases = [url] if url else bases_of(context, channel.value, base_url, redists)
     with contextlib.ExitStack() as stack:
-        sources = stack.enter_context(contextlib.closing(open_sources(bases, settings)))
+        chains = {
+            bases: stack.enter_context(contextlib.closing(open_sources(bases, settings)))
+            for bases in {target.bases for target in targets}
+        }
         if write:
             stack.enter_context(writing(root))
             for target in targets:
                 target.features.sweep()
         features = FeatureRun(
-            sources=sources,
+            chains=chains,
             targets=targets,
             selection=selection,
             filter=Filter(
@@ -286,7 +288,7 @@ def process_manifests(
             announce=console.note,
         )
         if engine is EngineChoice.DASK and scheduler is not None and write:
-            features.engine = pipeline.dask_engine(scheduler, bases, settings)
+            features.engine = pipeline.dask_engine(scheduler, settings)
         if peek:
             return _show_peek(console, pipeline.peek(features), json=json)
         report = features.run()
@@ -311,6 +313,6 @@ def _show_peek(console: Console, report: "PeekReport", *, json: bool) -> int:
         console.result(render.report_json(report))
     else:
         console.lines(render.peek_text(report))
-    for what, error in render.process_errors(report.archives):
+    for what, error in render.process_errors((*report.manifests, *report.archives)):
         console.error(f"{what}: {error.message}", hint=error.hint)
     return report.exit_code

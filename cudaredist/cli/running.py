@@ -95,12 +95,7 @@ def chosen_redists(names: list[str] | None, channel: "Channel" = "redist") -> li
     return [find_redist(name) for name in dict.fromkeys(names or catalogue)]
 
 
-def bases_of(
-    context: typer.Context,
-    channel: "Channel",
-    base_url: list[str] | None,
-    redists: Iterable[Redist] = (),
-) -> list[str]:
+def bases_of(context: typer.Context, channel: "Channel", base_url: list[str] | None) -> list[str]:
     """Return where manifests and archives come from: what was given, else what the channel has."""
     if channel == "wheels":
         if is_typed(context, "base_url"):
@@ -111,8 +106,7 @@ def bases_of(
         from cudaredist.source import WHEELS
 
         return [WHEELS]
-    archives = [redist.archive_base for redist in redists if redist.archive_base is not None]
-    return base_url or list(dict.fromkeys([NVIDIA_BASE, *archives]))
+    return base_url or [NVIDIA_BASE]
 
 
 NOT_WITH_URL = ("redist", "channel", "base_url", "data_dir")

@@ -1,8 +1,9 @@
 """The feature file that nixpkgs consumed from cuda-redist-find-features, made from ours."""
 
 import json
+from typing import Any
 
-from cudaredist.schema import ExaminedArchive, Features
+from cudaredist.schema import ExaminedArchive, Features, UnexaminedArchive
 
 _NAMES = {
     "bin": ("bin",),
@@ -15,24 +16,42 @@ _NAMES = {
 """Each of its six outputs, and which of ours make it true: it counted headers as `dev`."""
 
 
-def legacy_json(features: Features) -> bytes:
+def legacy_json(features: Features, before: bytes | None = None) -> bytes:
     """Return package, platform (and variant, where the manifest nests) and six booleans.
 
-    Keys are sorted, indented by two. Archives that were not examined are left out: the file has no
-    word for them.
+    Keys are sorted, indented by two. Archives that were not examined are left out, as the file has
+    no word for them, unless the file that was there `before` has them.
     """
+    earlier = _read(before)
     packages: dict[str, dict[str, dict[str, object]]] = {}
     for name, package in features.packages.items():
         for archive in package.archives:
+            entry = {"outputs": _outputs(archive)}
             if not isinstance(archive, ExaminedArchive):
-                continue
-            outputs = {
-                theirs: any(output in archive.outputs for output in ours)
-                for theirs, ours in _NAMES.items()
-            }
-            place = packages.setdefault(name, {}).setdefault(archive.platform, {})
-            if archive.variant is not None:
-                place[archive.variant] = {"outputs": outputs}
+                kept = earlier.get(name, {}).get(archive.platform, {})
+                entry = kept.get(archive.variant, {}) if archive.variant is not None else kept
+                if "outputs" not in entry:
+                    continue
+            platforms = packages.setdefault(name, {})
+            if archive.variant is None:
+                platforms.setdefault(archive.platform, {}).update(outputs=entry["outputs"])
             else:
-                place["outputs"] = outputs
+                nested = platforms.setdefault(archive.platform, {})
+                nested[archive.variant] = {"outputs": entry["outputs"]}
     return (json.dumps(packages, indent=2, sort_keys=True) + "\n").encode()
+
+
+def _outputs(archive: ExaminedArchive | UnexaminedArchive) -> dict[str, bool]:
+    found = archive.outputs if isinstance(archive, ExaminedArchive) else {}
+    return {theirs: any(output in found for output in ours) for theirs, ours in _NAMES.items()}
+
+
+def _read(before: bytes | None) -> dict[str, Any]:
+    """Return an earlier file of this form; nothing where it is none."""
+    try:
+        document = json.loads(before or b"{}")
+    except ValueError:
+        return {}
+    is_legacy = isinstance(document, dict) and "schema_version" not in document
+    nested = [document, *document.values()] if is_legacy else []
+    return document if all(isinstance(value, dict) for value in nested) and is_legacy else {}

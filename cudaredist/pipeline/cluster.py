@@ -5,12 +5,20 @@ no state with others. A worker that dies costs the archives it had in hand, whic
 gives to another one.
 """
 
+import contextlib
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cudaredist.errors import CudaRedistError, IncompleteError, StoppedError, UsageError
+from cudaredist.errors import (
+    CudaRedistError,
+    IncompleteError,
+    SourceError,
+    StoppedError,
+    UsageError,
+)
 from cudaredist.features import facts_from_bytes, facts_to_bytes
 from cudaredist.pipeline.examine import Examination, Wanted
 from cudaredist.pipeline.process import Engine, FeatureRun, Job
@@ -21,8 +29,8 @@ from cudaredist.source import Settings, open_sources
 if TYPE_CHECKING:
     from distributed import Future
 
-_PATIENCE = "10s"
-"""How long the scheduler is waited for."""
+_PATIENCE = 10.0
+"""Seconds that a scheduler, and a first worker, are waited for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +62,11 @@ def run_errand(errand: Errand) -> bytes | str:
         return error_report(error).model_dump_json()
 
 
-def dask_engine(address: str, bases: Sequence[str], settings: Settings) -> Engine:
+def dask_engine(address: str, settings: Settings) -> Engine:
     """Return an engine that gives all archives to the cluster at a scheduler's address.
 
-    Raises `UsageError` where Dask is not installed or no scheduler answers.
+    Raises `UsageError` where Dask is not installed, and `SourceError` where no scheduler answers or
+    it has no worker.
     """
     try:
         from distributed import Client, as_completed  # noqa: PLC0415 - an extra
@@ -68,47 +77,71 @@ def dask_engine(address: str, bases: Sequence[str], settings: Settings) -> Engin
     try:
         client = Client(address, timeout=_PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:
-        raise UsageError(
-            f"no Dask scheduler at {address}: {error}",
+        raise SourceError(
+            address,
+            f"no Dask scheduler answers: {error}",
             hint="start one with dask scheduler, and workers with dask worker",
         ) from error
+    try:
+        client.wait_for_workers(1, timeout=_PATIENCE)
+    except TimeoutError:
+        client.close()
+        raise SourceError(
+            address, "the scheduler has no worker", hint="start some with dask worker"
+        ) from None
 
     def engine(run: FeatureRun, jobs: Sequence[Job]) -> None:
-        waiting: dict[Future[bytes | str], tuple[Job, int]] = {}
+        waiting: dict[Future[bytes | str], Job] = {}
         try:
             for place, job in enumerate(jobs):
                 errand = Errand(
                     wanted=job.wanted,
-                    bases=tuple(bases),
+                    bases=tuple(map(_absolute, job.bases)),
                     timeout=settings.timeout,
                     retries=settings.retries,
                     allow_http=settings.allow_http,
                 )
                 # The jobs come largest first, and so they stay.
                 future = client.submit(run_errand, errand, priority=-place, pure=False)
-                waiting[future] = job, run.progress.begin(job.wanted.name, job.wanted.size)
+                waiting[future] = job
             for future in as_completed(list(waiting), loop=client.loop):
-                job, number = waiting.pop(future)
+                job = waiting.pop(future)
+                # What is in hand where, only the cluster knows: a line shows when it is done.
+                number = run.progress.begin(job.wanted.name, job.wanted.size)
                 _settle(run, job, future)
                 run.progress.advance(number, job.wanted.size or 0)
                 run.progress.end(number)
                 if run.stop.is_set():
                     break
-            for job, _ in waiting.values():
+            for job in waiting.values():
                 run.failed(job, StoppedError())
         finally:
-            client.cancel(list(waiting))
-            client.close()
+            with contextlib.suppress(Exception):
+                # Of a scheduler that has died nothing more is wanted.
+                client.cancel(list(waiting))
+            client.close(timeout=1)
 
     return engine
 
 
+def _absolute(base: str) -> str:
+    """Return a folder's whole path: a worker may have been started elsewhere."""
+    return base if ":" in base else str(Path(base).absolute())
+
+
 def _settle(run: FeatureRun, job: Job, future: "Future[bytes | str]") -> None:
     """Tell the run what a worker found; an archive that kills workers is a failure like others."""
+    if future.cancelled():
+        run.failed(
+            job,
+            SourceError("the Dask scheduler", "went away", hint="run the same command again"),
+        )
+        return
     failure = future.exception()
     if failure is not None:
         run.failed(job, IncompleteError(f"{job.wanted.name}: {type(failure).__name__}: {failure}"))
         return
+    run.count_fetched(job.wanted.size or 0)
     answer = future.result()
     if isinstance(answer, str):
         run.failed(job, ErrorReport.model_validate_json(answer))

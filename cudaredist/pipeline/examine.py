@@ -7,13 +7,12 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, Self
+from typing import BinaryIO, NamedTuple, Self, TypeAlias
 
 from cudaredist.archives import open_archive
 from cudaredist.errors import (
     ArchiveMismatchError,
     CannotResumeError,
-    CudaRedistError,
     InvalidArchiveError,
     WriteError,
 )
@@ -22,9 +21,14 @@ from cudaredist.source import SourceChain
 
 _log = logging.getLogger(__name__)
 
+Stream: TypeAlias = Callable[[int], Iterator[bytes]]
+"""What yields a file's bytes from a byte on."""
+
 _RESTARTS = 3
 """Times an archive may be begun again because it changed while it was read."""
 _CHUNK = 1 << 18
+_DRAIN_LIMIT = 16 << 30
+"""Bytes read only to learn whether what is no archive has the hash it should have."""
 
 
 class Wanted(NamedTuple):
@@ -51,6 +55,8 @@ class Examination:
     sources: SourceChain
     advance: Callable[[int], None] = lambda _: None
     """Told of bytes as they come; a negative number takes back what has to come again."""
+    fetched: Callable[[int], None] = lambda _: None
+    """Told of bytes that a source sent."""
     keep_at: Path | None = None
     """Where the archive is kept, or was; None where it is only read."""
     threads: int = 1
@@ -62,15 +68,11 @@ class Examination:
         Raises `SourceError`, `ArchiveMismatchError` and `InvalidArchiveError` after every source
         was tried, and `WriteError` where it cannot be kept.
         """
-        if self.keep_at is not None and self.keep_at.exists():
-            try:
-                return self._once(wanted, str(self.keep_at), _file_opener(self.keep_at))
-            except (CudaRedistError, OSError) as error:
-                _log.warning("fetching again what was kept: %s", error)
-                with contextlib.suppress(OSError):
-                    self.keep_at.unlink()
+        kept = self._kept(wanted)
+        if kept is not None:
+            return kept
 
-        def use(place: str, stream: Callable[[int], Iterator[bytes]]) -> Facts:
+        def use(place: str, stream: Stream) -> Facts:
             for _ in range(_RESTARTS):
                 with contextlib.suppress(CannotResumeError):
                     return self._fetched(wanted, place, stream)
@@ -79,26 +81,46 @@ class Examination:
 
         return self.sources.consume(wanted.paths, use, size=wanted.size)
 
-    def _fetched(
-        self, wanted: Wanted, place: str, stream: Callable[[int], Iterator[bytes]]
-    ) -> Facts:
+    def _kept(self, wanted: Wanted) -> Facts | None:
+        """Return the facts of the archive that is kept; None where none is, or other bytes are."""
+        if self.keep_at is None or not self.keep_at.exists():
+            return None
+        try:
+            return self._once(wanted, str(self.keep_at), _file_opener(self.keep_at))
+        except (ArchiveMismatchError, OSError) as error:
+            _log.warning("fetching again what was kept: %s", error)
+            with contextlib.suppress(OSError):
+                self.keep_at.unlink()
+            return None
+
+    def _fetched(self, wanted: Wanted, place: str, stream: Stream) -> Facts:
         """Examine what a source streams; on the way it is kept where that is asked for."""
+
+        def counted(start: int) -> Iterator[bytes]:
+            for chunk in stream(start):
+                self.fetched(len(chunk))
+                yield chunk
+
         if self.keep_at is None:
-            return self._once(wanted, place, stream)
+            return self._once(wanted, place, counted)
         with _Partial(self.keep_at) as partial:
+            if partial.is_done:
+                # Another run has brought it while this one waited.
+                return self._once(wanted, str(self.keep_at), _file_opener(self.keep_at))
             resumed = partial.size
+            through = partial.through(counted, wanted.size)
             try:
-                facts = self._once(wanted, place, lambda _: partial.through(stream))
+                facts = self._once(wanted, place, through)
             except (ArchiveMismatchError, InvalidArchiveError, CannotResumeError):
                 partial.forget()
                 if not resumed:
                     raise
                 # What an earlier run left may be what was wrong.
-                facts = self._once(wanted, place, lambda _: partial.through(stream))
+                facts = self._once(wanted, place, through)
             partial.complete()
         return facts
 
-    def _once(self, wanted: Wanted, place: str, stream: Callable[[int], Iterator[bytes]]) -> Facts:
+    def _once(self, wanted: Wanted, place: str, stream: Stream) -> Facts:
         """Read an archive once, from its first byte, and prove it."""
         proof = _Proof(wanted, place)
         came = 0
@@ -118,9 +140,11 @@ class Examination:
                 facts = gather(reader, is_wheel=wanted.name.endswith(".whl"))
             except InvalidArchiveError as error:
                 # Wrong bytes are not understood either; which it is, only the hash can tell.
-                for _ in passing:
-                    pass
-                proof.check()
+                if wanted.sha256 is not None:
+                    for _ in passing:
+                        if came > _DRAIN_LIMIT:
+                            break
+                    proof.check()
                 raise InvalidArchiveError(place, error.reason) from error
             proof.check()
         except BaseException:
@@ -161,15 +185,30 @@ class _Partial:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._part = path.with_name(f"{path.name}.part")
+        self.is_done = False
+        """Whether another run finished it while this one waited for its turn."""
 
     def __enter__(self) -> Self:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._file: BinaryIO = self._part.open("a+b")
-            _lock(self._file)
+            while True:
+                self._file: BinaryIO = self._part.open("a+b")
+                _lock(self._file)
+                if self._is_still_there():
+                    return self
+                # Its name was taken away meanwhile: another run has renamed it.
+                self._file.close()
         except OSError as error:
             raise WriteError(self._part, error) from error
-        return self
+
+    def _is_still_there(self) -> bool:
+        self.is_done = self._path.exists()
+        if self.is_done:
+            return True
+        try:
+            return self._part.stat().st_ino == os.fstat(self._file.fileno()).st_ino
+        except FileNotFoundError:
+            return False
 
     def __exit__(self, *_: object) -> None:
         # What is in the buffer may not fit on the disk; what is there is enough to go on from.
@@ -180,20 +219,26 @@ class _Partial:
     def size(self) -> int:
         return os.fstat(self._file.fileno()).st_size
 
-    def through(self, stream: Callable[[int], Iterator[bytes]]) -> Iterator[bytes]:
-        """Yield what is there already, then the rest as it comes, writing that down."""
-        start = 0
-        self._file.seek(0)
-        while chunk := self._file.read(_CHUNK):
-            start += len(chunk)
-            yield chunk
-        for chunk in stream(start):
-            try:
-                self._file.write(chunk)
-                self._file.flush()
-            except OSError as error:
-                raise WriteError(self._part, error) from error
-            yield chunk
+    def through(self, stream: Stream, size: int | None) -> Stream:
+        """Return what yields the part that is there already, then the rest, writing that down."""
+
+        def chunks(_: int) -> Iterator[bytes]:
+            start = 0
+            self._file.seek(0)
+            while chunk := self._file.read(_CHUNK):
+                start += len(chunk)
+                yield chunk
+            if start == size:
+                return
+            for chunk in stream(start):
+                try:
+                    self._file.write(chunk)
+                    self._file.flush()
+                except OSError as error:
+                    raise WriteError(self._part, error) from error
+                yield chunk
+
+        return chunks
 
     def forget(self) -> None:
         self._file.truncate(0)
@@ -210,12 +255,13 @@ def _lock(file: BinaryIO) -> None:
     """Wait until no other run writes the same archive."""
     try:
         import fcntl  # noqa: PLC0415 - not on Windows
-    except ImportError:
-        return
-    fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+    except (ImportError, OSError) as error:
+        _log.warning("going on without a lock on %s: %s", file.name, error)
 
 
-def _file_opener(path: Path) -> Callable[[int], Iterator[bytes]]:
+def _file_opener(path: Path) -> Stream:
     def stream(start: int) -> Iterator[bytes]:
         with path.open("rb") as file:
             file.seek(start)

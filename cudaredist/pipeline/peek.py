@@ -5,6 +5,7 @@ be proved without the whole archive, so nothing of it is cached or written.
 """
 
 import io
+import posixpath
 import stat
 import zipfile
 from collections.abc import Callable
@@ -48,12 +49,18 @@ def peek(run: FeatureRun) -> PeekReport:
     run_tasks(tasks, run.jobs, run.stop)
     found.sort(key=lambda pair: pair[0])
     archives = tuple(archive for _, archive in found)
-    codes = [archive.error.exit_code for archive in archives if archive.error is not None]
-    return PeekReport(archives=archives, left_out=left_out, exit_code=worst_exit_code(codes))
+    errors = [*(o.error for o in run.unread), *(archive.error for archive in archives)]
+    codes = [error.exit_code for error in errors if error is not None]
+    return PeekReport(
+        manifests=run.unread,
+        archives=archives,
+        left_out=left_out,
+        exit_code=worst_exit_code(codes),
+    )
 
 
 def _peeked(run: FeatureRun, subject: Subject, archive: Archive) -> PeekedArchive:
-    wanted = subject.wanted(archive)
+    name = posixpath.basename(archive.relative_path)
     outputs: dict[OutputName, OutputSize] | None = None
     fetched, error = 0, None
 
@@ -63,14 +70,14 @@ def _peeked(run: FeatureRun, subject: Subject, archive: Archive) -> PeekedArchiv
         try:
             with zipfile.ZipFile(file) as directory:
                 members = tuple(map(_entry, directory.infolist()))
-        except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError) as failure:
-            raise InvalidArchiveError(wanted.name, str(failure)) from failure
+        except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as failure:
+            raise InvalidArchiveError(name, str(failure)) from failure
         finally:
             fetched += file.fetched
         outputs = derive(Facts(schema=FACTS_SCHEMA, members=members)).outputs
 
     try:
-        run.sources.reach(wanted.paths, use)
+        run.chains[subject.target.bases].reach(tuple(subject.paths(archive)), use)
     except CudaRedistError as failure:
         error = error_report(failure)
     return PeekedArchive(
@@ -110,7 +117,7 @@ class _RangedFile(io.RawIOBase):
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         if base + offset < 0:
-            raise ValueError("a place before the beginning of the file")
+            raise OSError("a place before the beginning of the file")
         self._position = base + offset
         return self._position
 

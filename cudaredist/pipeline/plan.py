@@ -7,21 +7,28 @@ the feature file that is there, if it was made by the same rules.
 
 import json
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from cudaredist.errors import InvalidFileError, UnknownNameError
+from pydantic import ValidationError
+
+from cudaredist.errors import (
+    IncompleteError,
+    InvalidFileError,
+    Problem,
+    UnknownNameError,
+)
 from cudaredist.features import FACTS_SCHEMA, RULES, derive, facts_from_bytes
 from cudaredist.jsontext import canonical_json
 from cudaredist.manifests import Archive, Manifest
-from cudaredist.pipeline.examine import Wanted
 from cudaredist.pipeline.selection import redist_at
 from cudaredist.primitives import Version
-from cudaredist.redists import Redist
-from cudaredist.reports import ArchivePlace
-from cudaredist.schema import FILE_KINDS, ArchiveFeatures, read_own_file
+from cudaredist.redists import NVIDIA_BASE, Redist
+from cudaredist.reports import ArchivePlace, ArchiveStatus, ErrorReport
+from cudaredist.schema import FILE_KINDS, ArchiveFeatures, Features, read_own_file
 from cudaredist.store import Cache, FeatureFolder, ManifestFolder, Store
 
 Document: TypeAlias = dict[str, Any]
@@ -29,9 +36,8 @@ Document: TypeAlias = dict[str, Any]
 
 FACTS_KIND = f"facts/{FACTS_SCHEMA}"
 FEATURES_KIND = f"features/{FACTS_SCHEMA}.{RULES}"
-
-EXCLUDED = "excluded by "
-"""How the reason begins that stands for a choice of the run, which says nothing of the archive."""
+FILES_KIND = f"files/{FACTS_SCHEMA}.{RULES}"
+"""By a manifest's hash, the hash of the feature file that describes all of it."""
 
 _ON_PLATFORM = " archives do not hold"
 """How a note ends that is about the platform, and not the archive alone."""
@@ -44,6 +50,7 @@ _MACHINES = {
     "windows-x86_64": "x86_64",
     "windows-arm64": "aarch64",
 }
+_USUAL_END = re.compile(r"(.*[^:/])/(compute/[^/]+/redist)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,30 +62,47 @@ class FeatureTarget:
     features: FeatureFolder
     folders: tuple[str, ...]
     """Folders under a source's root that archives' paths are relative to."""
+    bases: tuple[str, ...]
+    """The sources its archives come from, in order."""
 
 
-def in_store(store: Store, redists: Iterable[Redist]) -> tuple[FeatureTarget, ...]:
-    """Return the redistributables of a data folder."""
+def in_store(
+    store: Store, redists: Iterable[Redist], bases: Iterable[str]
+) -> tuple[FeatureTarget, ...]:
+    """Return the redistributables of a data folder, with the sources of their archives.
+
+    Where NVIDIA's own server is one of them, what NVIDIA has elsewhere is looked for there as well.
+    """
+    common = tuple(bases)
     return tuple(
         FeatureTarget(
             redist=redist,
             manifests=store.manifests(redist.name),
             features=store.features(redist.name),
             folders=redist.archive_folders,
+            bases=(*common, redist.archive_base)
+            if redist.archive_base is not None and NVIDIA_BASE in common
+            else common,
         )
         for redist in redists
     )
 
 
 def in_folder(url: str, folder: Path) -> tuple[FeatureTarget, ...]:
-    """Return a plain folder of manifests whose archives lie under one address."""
+    """Return a plain folder of manifests whose archives lie under one address.
+
+    Where the address has the usual end, its root is what comes before: some paths lead there.
+    """
     redist = redist_at(url)
+    usual = _USUAL_END.fullmatch(url.rstrip("/"))
+    base, below = (usual[1], usual[2]) if usual else (url, "")
     return (
         FeatureTarget(
             redist=redist,
             manifests=ManifestFolder(folder),
             features=FeatureFolder(folder),
-            folders=redist.archive_folders,
+            folders=(below,),
+            bases=(base,),
         ),
     )
 
@@ -114,6 +138,39 @@ class Filter:
 
 
 @dataclass(slots=True, kw_only=True)
+class Item:
+    """One archive of one manifest in a run, and what became of it so far."""
+
+    archive: Archive
+    status: ArchiveStatus
+    reason: str | None = None
+    """Why it is not examined: the words that the feature file has for it."""
+    error: ErrorReport | None = None
+    features: Document | None = None
+    """What is known, where that stands in no cache."""
+
+    def entry(self, features: Document | None, *, has_several: bool) -> Document:
+        """Return what the feature file says of it; `features` is None where nothing is known."""
+        archive = self.archive
+        entry: Document = {
+            "platform": archive.platform,
+            "variant": archive.variant,
+            "sha256": archive.sha256,
+        }
+        if has_several:
+            entry["version"] = str(archive.version)
+        if features is None:
+            return entry | {"status": "not-examined", "reason": self.reason}
+        entry |= features | {"status": "examined"}
+        note = _machine_note(archive.platform, features["machine"])
+        if note:
+            entry["notes"] = [*features["notes"], note]
+        if archive.sha256 is None:
+            entry["verified"] = False
+        return entry
+
+
+@dataclass(slots=True, kw_only=True)
 class Subject:
     """One manifest of a run, and what is found of its archives as the run goes on."""
 
@@ -121,15 +178,16 @@ class Subject:
     label: Version
     manifest: Manifest
     manifest_sha256: str
-    existing: Document | None
-    """The feature file that is there, if it was made by the rules of today."""
-    existing_data: bytes | None
-    """The bytes of the feature file that is there, whoever made it."""
     warnings: tuple[str, ...] = ()
-    found: dict[str, Document] = field(default_factory=dict)
-    """Features by the key of an archive."""
-    reasons: dict[str, str] = field(default_factory=dict)
-    """Why an archive was not examined, by its key."""
+    items: list[Item] = field(default_factory=list)
+    waiting: int = 0
+    """Archives that an engine has in hand or still to do."""
+    earlier: dict[object, Document] | None = None
+    """The entries of the feature file that is there, once they were asked for."""
+
+    def versions_of(self, package: str) -> tuple[Version, ...]:
+        """Return the versions that the manifest lists of a package."""
+        return next(p.versions for p in self.manifest.packages if p.name == package)
 
     @property
     def name(self) -> str:
@@ -152,89 +210,62 @@ class Subject:
             size=archive.size,
         )
 
-    def wanted(self, archive: Archive) -> Wanted:
-        """Return what a worker has to know of an archive."""
-        return Wanted(
-            name=posixpath.basename(archive.relative_path),
-            paths=tuple(self._paths(archive.relative_path)),
-            sha256=archive.sha256,
-            size=archive.size,
-        )
-
-    def _paths(self, relative: str) -> Iterator[str]:
+    def paths(self, archive: Archive) -> Iterator[str]:
+        """Yield where an archive may lie under a source's root; nothing where that leaves it."""
         for folder in self.target.folders:
-            path = posixpath.normpath(posixpath.join(folder, relative))
+            path = posixpath.normpath(posixpath.join(folder, archive.relative_path))
             if not path.startswith("../"):
                 yield path
 
-    def document(self) -> Document:
-        """Return the feature file as far as it is known."""
-        earlier = _entries(self.existing)
-        packages: Document = {}
-        for package in self.manifest.packages:
-            has_several = len(package.versions) > 1
-            archives = [
-                self._entry(archive, earlier, has_several=has_several)
-                for archive in package.archives
-            ]
-            archives.sort(
-                key=lambda e: (
-                    (e["platform"], e["variant"] or "", Version.parse(e["version"]))
-                    if has_several
-                    else (e["platform"], e["variant"] or "")
-                )
-            )
-            packages[package.name] = {
-                "version": None if has_several else str(package.versions[0]),
-                "archives": archives,
-            }
+    def read_file(self) -> bytes | None:
+        """Return the bytes of the feature file that is there."""
+        return self.target.features.read(self.label)
+
+    def document(self, cache: Cache, earlier: dict[object, Document]) -> Document:
+        """Return the feature file as far as it is known.
+
+        `earlier` has the entries of the file that is there: an archive that this run says nothing
+        of keeps its own.
+        """
+        entries: dict[str, list[Document]] = {}
+        several = {p.name: len(p.versions) > 1 for p in self.manifest.packages}
+        for item in self.items:
+            package = item.archive.package
+            has_several = several[package]
+            features = item.features or recalled(cache, item.archive.sha256)
+            entry = item.entry(features, has_several=has_several)
+            kept = earlier.get(identity(package, entry))
+            is_choice = item.status == "skipped" and (item.reason or "").startswith(EXCLUDED)
+            if features is None and kept and (kept["status"] == "examined" or is_choice):
+                entry = kept
+            entries.setdefault(package, []).append(entry)
         return {
             "schema_version": 1,
             "redist": self.target.redist.name,
             "label": str(self.label),
             "manifest_sha256": self.manifest_sha256,
             "rules": RULES,
-            "packages": packages,
+            "packages": {
+                package.name: {
+                    "version": None if several[package.name] else str(package.versions[0]),
+                    "archives": sorted(entries.get(package.name, []), key=_order),
+                }
+                for package in self.manifest.packages
+            },
         }
 
-    def _entry(
-        self, archive: Archive, earlier: Mapping[object, Document], *, has_several: bool
-    ) -> Document:
-        entry: Document = {
-            "platform": archive.platform,
-            "variant": archive.variant,
-            "sha256": archive.sha256,
-        }
-        if has_several:
-            entry["version"] = str(archive.version)
-        key = self.key(archive)
-        features = self.found.get(key)
-        if features is not None:
-            entry |= features | {"status": "examined"}
-            note = _machine_note(archive.platform, features["machine"])
-            if note:
-                entry["notes"] = [*features["notes"], note]
-            if archive.sha256 is None:
-                entry["verified"] = False
-            return entry
-        reason = self.reasons.get(key, EXCLUDED)
-        kept = earlier.get(_identity(archive.package, entry))
-        if kept is not None and (kept["status"] == "examined" or reason.startswith(EXCLUDED)):
-            return kept
-        return entry | {"status": "not-examined", "reason": reason}
 
-    def to_bytes(self) -> bytes:
-        """Return the feature file's bytes; raises `InvalidFileError` where they break its schema.
-
-        Bytes that are there already need no proof.
-        """
-        data = canonical_json(self.document())
-        if data != self.existing_data:
-            read_own_file(data, FILE_KINDS["features"])
-        return data
+EXCLUDED = "excluded by "
+"""How the reason begins that stands for a choice of the run, which says nothing of the archive."""
 
 
-def _identity(package: str, entry: Document) -> object:
+def _order(entry: Document) -> tuple[str, str, tuple[Version, ...]]:
+    version = (Version.parse(entry["version"]),) if "version" in entry else ()
+    return entry["platform"], entry["variant"] or "", version
+
+
+def identity(package: str, entry: Document) -> object:
+    """Return what makes an entry of a feature file the same archive's in another one."""
     return (
         package,
         entry["platform"],
@@ -244,25 +275,12 @@ def _identity(package: str, entry: Document) -> object:
     )
 
 
-def _entries(document: Document | None) -> dict[object, Document]:
-    if document is None:
-        return {}
+def entries_of(document: Document) -> dict[object, Document]:
+    """Return the entries of a feature file by their identity."""
     return {
-        _identity(package, entry): entry
+        identity(package, entry): entry
         for package, features in document["packages"].items()
         for entry in features["archives"]
-    }
-
-
-def known_before(document: Document | None) -> dict[str, Document]:
-    """Return the features in a feature file by the hash of their archive."""
-    return {
-        entry["sha256"]: {
-            **{name: entry[name] for name in ArchiveFeatures.model_fields},
-            "notes": [note for note in entry["notes"] if not note.endswith(_ON_PLATFORM)],
-        }
-        for entry in _entries(document).values()
-        if entry["status"] == "examined" and entry["sha256"] is not None
     }
 
 
@@ -273,18 +291,38 @@ def _machine_note(platform: str, machine: str | None) -> str | None:
     return f"binaries for {machine}, which {platform}{_ON_PLATFORM}"
 
 
-def read_existing(data: bytes | None) -> Document | None:
-    """Return a feature file that can be built upon: valid, and made by the rules of today."""
+def earlier_entries(data: bytes | None, name: str) -> dict[object, Document]:
+    """Return the entries of the feature file that is there, to be built upon.
+
+    Raises `InvalidFileError` where it is broken or made by newer rules, and `IncompleteError` where
+    it was made by older ones: what they say of an archive cannot stand beside what today's say.
+    """
     if data is None:
-        return None
+        return {}
     try:
-        document = json.loads(data)
-        if not isinstance(document, dict) or document.get("rules") != RULES:
-            return None
-        read_own_file(data, FILE_KINDS["features"])
-    except (ValueError, RecursionError, InvalidFileError):
-        return None
-    return document
+        features = Features.model_validate_json(data)
+    except ValidationError as error:
+        problems = [Problem(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors()[:5]]
+        raise InvalidFileError(f"feature file, that of {name}", problems) from None
+    if features.rules > RULES:
+        raise InvalidFileError(
+            f"feature file, that of {name}",
+            [Problem("rules", f"made by newer rules ({features.rules}, not {RULES})")],
+        )
+    if features.rules < RULES:
+        raise IncompleteError(
+            f"{name}: its feature file was made by older rules, and the cache lacks some archives",
+            hint="process the whole manifest, without --package, --platform and --variant",
+        )
+    return entries_of(json.loads(data))
+
+
+def features_in(entry: Document) -> Document:
+    """Return the features in an entry of a feature file, without what is about its place."""
+    return {
+        **{name: entry[name] for name in ArchiveFeatures.model_fields},
+        "notes": [note for note in entry["notes"] if not note.endswith(_ON_PLATFORM)],
+    }
 
 
 def recalled(cache: Cache, sha256: str | None) -> Document | None:
@@ -293,21 +331,11 @@ def recalled(cache: Cache, sha256: str | None) -> Document | None:
         return None
     data = cache.get(FEATURES_KIND, sha256)
     if data is not None:
-        try:
-            return _checked(data)
-        except ValueError:
-            pass
+        document: Document = json.loads(data)
+        return document
     kept = cache.get(FACTS_KIND, sha256)
     facts = None if kept is None else facts_from_bytes(kept)
     return None if facts is None else remember_features(cache, sha256, derive(facts))
-
-
-def _checked(data: bytes) -> Document:
-    """Return cached features as plain values, if they are whole."""
-    document = json.loads(data)
-    if not isinstance(document, dict) or document.keys() != ArchiveFeatures.model_fields.keys():
-        raise ValueError("not what was kept")
-    return document
 
 
 def remember_features(cache: Cache, sha256: str | None, features: ArchiveFeatures) -> Document:
@@ -317,3 +345,10 @@ def remember_features(cache: Cache, sha256: str | None, features: ArchiveFeature
         data = json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
         cache.put(FEATURES_KIND, sha256, data)
     return document
+
+
+def checked_bytes(document: Document) -> bytes:
+    """Return a feature file's bytes; raises `InvalidFileError` where they break its schema."""
+    data = canonical_json(document)
+    read_own_file(data, FILE_KINDS["features"])
+    return data

@@ -1,7 +1,9 @@
 """process-manifests: every archive looked into, and what it provides written down."""
 
+import posixpath
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
@@ -21,12 +23,16 @@ from cudaredist.pipeline.examine import Examination, Wanted
 from cudaredist.pipeline.plan import (
     EXCLUDED,
     FACTS_KIND,
+    FILES_KIND,
     Document,
     FeatureTarget,
     Filter,
+    Item,
     Subject,
-    known_before,
-    read_existing,
+    checked_bytes,
+    earlier_entries,
+    features_in,
+    identity,
     recalled,
     remember_features,
 )
@@ -48,8 +54,10 @@ from cudaredist.store import Cache, first_of
 
 _NO_HASH = "the manifest states no hash"
 _BEYOND = "beyond --max-download"
+_UNKNOWN_SIZE = "of unknown size, which --max-download leaves out"
 _UNREACHED = "the run was stopped before"
 _NOT_READ = "not read without leave to write"
+_INCOMPLETE = frozenset({_NO_HASH, _BEYOND, _UNKNOWN_SIZE})
 
 Engine: TypeAlias = Callable[["FeatureRun", Sequence["Job"]], None]
 """Works on all jobs, and tells the run of each result as it is known."""
@@ -60,15 +68,28 @@ class Job:
     """One archive to be looked into, for all manifests that name it."""
 
     wanted: Wanted
-    users: list[tuple[Subject, Archive]]
-    key: str
+    bases: tuple[str, ...]
+    """The sources it comes from."""
+    users: list[tuple[Subject, Item]]
+
+    def add(self, subject: Subject, item: Item) -> None:
+        """Let one more manifest use it; all places that manifests name are tried."""
+        archive = item.archive
+        wanted = self.wanted
+        self.users.append((subject, item))
+        self.wanted = wanted._replace(
+            paths=tuple(dict.fromkeys([*wanted.paths, *subject.paths(archive)])),
+            # Where two manifests disagree, the hash alone decides.
+            size=wanted.size if wanted.size == archive.size else None,
+        )
 
 
 @dataclass(kw_only=True)
 class FeatureRun:
     """One run of process-manifests."""
 
-    sources: SourceChain
+    chains: Mapping[tuple[str, ...], SourceChain]
+    """The sources of every target, by its bases."""
     targets: Sequence[FeatureTarget]
     selection: Selection
     cache: Cache
@@ -90,11 +111,8 @@ class FeatureRun:
     """Told, before anything is fetched, how much there is to do."""
     _subjects: list[Subject] = field(default_factory=list)
     _outcomes: dict[tuple[str, Version], FeatureOutcome] = field(default_factory=dict)
-    _statuses: dict[str, ArchiveStatus] = field(default_factory=dict)
-    _errors: dict[str, ErrorReport] = field(default_factory=dict)
     _fetched: int = 0
     _unfinished: int = 0
-    _waiting: dict[int, int] = field(default_factory=dict)
     _mutex: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self) -> ProcessReport:
@@ -103,23 +121,16 @@ class FeatureRun:
         What was finished stays finished, also where Ctrl-C or `fail_fast` ends the run. Raises
         `UsageError` where nothing is held, and `UnknownNameError` for names no archive has.
         """
-        self.read_manifests()
         jobs = self._plan()
         self._unfinished = len(jobs)
-        self._waiting = {id(subject): 0 for subject in self._subjects}
-        for job in jobs:
-            for subject, _ in job.users:
-                self._waiting[id(subject)] += 1
         try:
-            for subject in self._subjects:
-                if not self._waiting[id(subject)]:
-                    self._write(subject)
             if jobs and self.write:
+                self.cache.sweep()
                 self.progress.expect(sum(job.wanted.size or 0 for job in jobs))
                 (self.engine or run_locally)(self, jobs)
         finally:
             for subject in self._subjects:
-                if self._waiting[id(subject)]:
+                if subject.waiting:
                     self._write(subject)
         return self._report()
 
@@ -156,82 +167,130 @@ class FeatureRun:
                         examined=0,
                         error=error_report(error),
                     )
-        self.filter.check(
-            archive for subject in self._subjects for archive in subject.manifest.archives
-        )
+        if not self._outcomes:
+            # A manifest that cannot be read may be the one that has the name.
+            self.filter.check(
+                archive for subject in self._subjects for archive in subject.manifest.archives
+            )
         return self._subjects
+
+    @property
+    def unread(self) -> tuple[FeatureOutcome, ...]:
+        """The manifests that could not be read, once `read_manifests` was done."""
+        return tuple(outcome for _, outcome in sorted(self._outcomes.items()))
 
     def _subject(self, target: FeatureTarget, label: Version) -> Subject:
         data = target.manifests.read(label)
         if data is None:
             raise IncompleteError(f"{target.manifests.place(label)}: gone meanwhile")
         manifest, warnings = judge_manifest(data, label, target.redist, strict=self.strict)
-        existing = target.features.read(label)
         return Subject(
             target=target,
             label=label,
             manifest=manifest,
             warnings=first_of([str(warning) for warning in warnings]),
             manifest_sha256=sha256_of(data),
-            existing=read_existing(existing),
-            existing_data=existing,
         )
 
     def _plan(self) -> list[Job]:
-        """Recall what is known and return what is not, largest first."""
+        """Recall what is known, write what is known wholly, return what is not, largest first."""
         jobs: dict[str, Job] = {}
-        known: dict[str, Document] = {}
-        for subject in self._subjects:
-            known |= known_before(subject.existing)
-        known_bytes = 0
-        for subject in self._subjects:
-            for archive in subject.manifest.archives:
-                key = subject.key(archive)
-                reason = self._reason_to_skip(archive)
-                if reason is not None:
-                    subject.reasons[key] = reason
-                elif key in jobs:
-                    jobs[key].users.append((subject, archive))
-                elif (features := recalled(self.cache, archive.sha256) or known.get(key)) is None:
-                    users = [(subject, archive)]
-                    jobs[key] = Job(wanted=subject.wanted(archive), users=users, key=key)
-                else:
-                    known[key] = subject.found[key] = features
-                    known_bytes += archive.size or 0
+        known: dict[str, int] = {}
+        for subject in self.read_manifests():
+            if self._is_done(subject):
+                subject.items = [
+                    Item(archive=archive, status="known") for archive in subject.manifest.archives
+                ]
+            else:
+                subject.items = [
+                    self._item(subject, archive, jobs) for archive in subject.manifest.archives
+                ]
+            for item in subject.items:
+                if item.status == "known":
+                    known[subject.key(item.archive)] = item.archive.size or 0
         chosen = self._within_budget(list(jobs.values()))
         total = sum(job.wanted.size or 0 for job in chosen)
+        count = f"{len(chosen):,} archive{'' if len(chosen) == 1 else 's'}"
         self.announce(
-            f"{len(chosen):,} archives to read, {_size(total)}; {_size(known_bytes)} known already"
+            f"{count} to read, {_size(total)}; {_size(sum(known.values()))} known already"
         )
+        for job in chosen:
+            for subject, _ in job.users:
+                subject.waiting += 1
+        for subject in self._subjects:
+            if not subject.waiting:
+                self._write(subject)
         return chosen
 
-    def _reason_to_skip(self, archive: Archive) -> str | None:
+    def _is_done(self, subject: Subject) -> bool:
+        """Say whether the feature file that is there is, byte for byte, one that says it all."""
+        made = self.cache.get(FILES_KIND, subject.manifest_sha256)
+        if made is None or self.legacy:
+            return False
+        data = subject.read_file()
+        return data is not None and sha256_of(data).encode() == made
+
+    def _item(self, subject: Subject, archive: Archive, jobs: dict[str, Job]) -> Item:
+        """Return what is known of an archive; where nothing is, it becomes a job."""
+        item = Item(archive=archive, status="known")
+        if recalled(self.cache, archive.sha256) is not None:
+            return item
+        found = self._in_file(subject, archive)
+        if found is not None:
+            item.features = found
+            return item
         option = self.filter.excluding(archive)
         if option is not None:
-            return f"{EXCLUDED}{option}"
-        if archive.sha256 is None and not self.allow_unverified:
-            return _NO_HASH
-        return None
+            item.status, item.reason = "skipped", f"{EXCLUDED}{option}"
+        elif archive.sha256 is None and not self.allow_unverified:
+            item.status, item.reason = "skipped", _NO_HASH
+        else:
+            key = subject.key(archive)
+            if key not in jobs:
+                wanted = Wanted(
+                    posixpath.basename(archive.relative_path), (), archive.sha256, archive.size
+                )
+                jobs[key] = Job(wanted=wanted, bases=subject.target.bases, users=[])
+            jobs[key].add(subject, item)
+            item.status = "would-examine"
+            item.reason = _UNREACHED if self.write else _NOT_READ
+        return item
+
+    def _in_file(self, subject: Subject, archive: Archive) -> Document | None:
+        """Return what the feature file that is there knows of an archive."""
+        if self.legacy:
+            return None
+        if subject.earlier is None:
+            try:
+                subject.earlier = earlier_entries(subject.read_file(), subject.name)
+            except CudaRedistError:
+                # Said when the file is to be written, if it matters then.
+                subject.earlier = {}
+        has_several = len(subject.versions_of(archive.package)) > 1
+        entry = Item(archive=archive, status="known").entry(None, has_several=has_several)
+        kept = subject.earlier.get(identity(archive.package, entry))
+        if kept is None or kept["status"] != "examined":
+            return None
+        return features_in(kept)
 
     def _within_budget(self, jobs: list[Job]) -> list[Job]:
-        jobs.sort(key=lambda job: (job.wanted.size or 0, job.key))
+        jobs.sort(key=lambda job: (job.wanted.size or 0, job.wanted.name))
         chosen, left = [], self.max_download
         for job in jobs:
-            size = job.wanted.size or 0
-            if left is not None and size > left:
-                self._skip(job, _BEYOND)
-                continue
-            if left is not None:
+            if left is not None and not self._is_kept(job.wanted):
+                size = job.wanted.size
+                if size is None or size > left:
+                    for _, item in job.users:
+                        item.status = "skipped"
+                        item.reason = _UNKNOWN_SIZE if size is None else _BEYOND
+                    continue
                 left -= size
-            for subject, _ in job.users:
-                subject.reasons[job.key] = _UNREACHED if self.write else _NOT_READ
             chosen.append(job)
         return chosen[::-1]
 
-    def _skip(self, job: Job, reason: str) -> None:
-        for subject, _ in job.users:
-            subject.reasons[job.key] = reason
-        self._statuses[job.key] = "skipped"
+    def _is_kept(self, wanted: Wanted) -> bool:
+        sha256 = wanted.sha256
+        return sha256 is not None and self.cache.archive_path(sha256, wanted.suffix).exists()
 
     # -- results, told by an engine from any thread
 
@@ -239,15 +298,20 @@ class FeatureRun:
         """Return how this machine looks into an archive; the last ones get threads to spare."""
         wanted = job.wanted
         keep_at = None
-        if wanted.sha256 is not None:
-            place = self.cache.archive_path(wanted.sha256, wanted.suffix)
-            keep_at = place if self.keep_archives or place.exists() else None
+        if wanted.sha256 is not None and (self.keep_archives or self._is_kept(wanted)):
+            keep_at = self.cache.archive_path(wanted.sha256, wanted.suffix)
         return Examination(
-            sources=self.sources,
+            sources=self.chains[job.bases],
             advance=advance,
+            fetched=self.count_fetched,
             keep_at=keep_at,
             threads=max(1, self.jobs // max(1, self._unfinished)),
         )
+
+    def count_fetched(self, size: int) -> None:
+        """Count bytes that came from a source."""
+        with self._mutex:
+            self._fetched += size
 
     def succeeded(self, job: Job, facts: Facts) -> None:
         """Keep what was read; every manifest that needed nothing else is written."""
@@ -255,22 +319,18 @@ class FeatureRun:
         if sha256 is not None:
             self.cache.put(FACTS_KIND, sha256, facts_to_bytes(facts))
         features = remember_features(self.cache, sha256, derive(facts))
-        with self._mutex:
-            self._statuses[job.key] = "examined"
-            self._fetched += job.wanted.size or 0
-        for subject, _ in job.users:
-            subject.found[job.key] = features
+        for _, item in job.users:
+            item.features = features
+            item.status, item.reason = "examined", None
         self._finish(job)
 
     def failed(self, job: Job, error: CudaRedistError | ErrorReport) -> None:
         """Note why an archive could not be examined; the others go on unless asked otherwise."""
         report = error_report(error) if isinstance(error, CudaRedistError) else error
-        stopped = report.kind == StoppedError.kind
-        with self._mutex:
-            self._statuses[job.key] = "failed"
-            self._errors[job.key] = report
-        for subject, _ in job.users:
-            subject.reasons[job.key] = _UNREACHED if stopped else f"failed: {report.kind}"
+        is_stopped = report.kind == StoppedError.kind
+        for _, item in job.users:
+            item.status, item.error = "failed", report
+            item.reason = _UNREACHED if is_stopped else f"failed: {report.kind}"
         if self.fail_fast:
             self.stop.set()
         self._finish(job)
@@ -280,8 +340,8 @@ class FeatureRun:
         with self._mutex:
             self._unfinished -= 1
             for subject, _ in job.users:
-                self._waiting[id(subject)] -= 1
-                if not self._waiting[id(subject)]:
+                subject.waiting -= 1
+                if not subject.waiting:
                     complete.append(subject)
         for subject in complete:
             self._write(subject)
@@ -290,61 +350,83 @@ class FeatureRun:
 
     def _write(self, subject: Subject) -> None:
         """Write a manifest's feature file; what stands in the way becomes the outcome."""
-        key = (subject.target.redist.name, subject.label)
-        archives = list(subject.manifest.archives)
-        counts = [self._status(subject, archive) for archive in archives]
+        statuses = Counter(item.status for item in subject.items)
+        examined = len(subject.items)
         error: ErrorReport | None = None
-        status: ManifestStatus = "written"
+        status: ManifestStatus = "unchanged"
         try:
-            if not subject.found and "failed" in counts:
-                raise IncompleteError(f"{subject.name}: none of its archives could be examined")
-            data = subject.to_bytes()
-            if self.legacy:
-                data = legacy_json(Features.model_validate_json(data))
-            would = any(s == "would-examine" for s in counts)
-            if data == subject.existing_data and not would:
-                status = "unchanged"
-            elif not self.write:
-                status = "would-write"
-            else:
-                subject.target.features.write(subject.label, data)
+            if not self._is_done(subject):
+                status, examined = self._written(subject, statuses)
         except CudaRedistError as failure:
-            status, error = "failed", error_report(failure)
-        self._outcomes[key] = FeatureOutcome(
+            status, error, examined = "failed", error_report(failure), 0
+        self._outcomes[subject.target.redist.name, subject.label] = FeatureOutcome(
             redist=subject.target.redist.name,
             label=str(subject.label),
             status=status,
-            archives=len(archives),
-            examined=sum(s in {"examined", "known"} for s in counts),
-            failed=counts.count("failed"),
-            skipped=counts.count("skipped"),
+            archives=len(subject.items),
+            examined=examined,
+            failed=statuses["failed"],
+            skipped=statuses["skipped"],
             warnings=subject.warnings,
             error=error,
         )
+        for item in subject.items:
+            # It stands in the cache, or in the file, and memory must not grow with the manifests.
+            if item.archive.sha256 is not None:
+                item.features = None
+        subject.earlier = None
 
-    def _status(self, subject: Subject, archive: Archive) -> ArchiveStatus:
-        key = subject.key(archive)
-        status = self._statuses.get(key)
-        if status is not None:
-            return status
-        if key in subject.found:
-            return "known"
-        reason = subject.reasons[key]
-        if reason == _NOT_READ:
-            return "would-examine"
-        return "failed" if reason == _UNREACHED else "skipped"
+    def _written(
+        self, subject: Subject, statuses: Counter[ArchiveStatus]
+    ) -> tuple[ManifestStatus, int]:
+        """Put a feature file where it differs; return that, and how many archives it describes."""
+        before = subject.read_file()
+        earlier = {}
+        if not self.legacy and any(item.status != "examined" for item in subject.items):
+            earlier = self._earlier(subject, before)
+        document = subject.document(self.cache, earlier)
+        entries = [e for p in document["packages"].values() for e in p["archives"]]
+        examined = sum(entry["status"] == "examined" for entry in entries)
+        if not examined and before is None:
+            if statuses["failed"]:
+                raise IncompleteError("none of its archives could be examined")
+            return "unchanged" if self.write or not statuses["would-examine"] else "would-write", 0
+        data = checked_bytes(document)
+        is_whole = examined == len(entries) and all(entry["sha256"] for entry in entries)
+        made = sha256_of(data)
+        if self.legacy:
+            data = legacy_json(Features.model_validate_json(data), before)
+        if data != before and self.write:
+            subject.target.features.write(subject.label, data)
+        if is_whole and not self.legacy and (self.write or data == before):
+            self.cache.put(FILES_KIND, subject.manifest_sha256, made.encode())
+        if not self.write and (data != before or statuses["would-examine"]):
+            return "would-write", examined
+        return ("unchanged" if data == before else "written"), examined
+
+    def _earlier(self, subject: Subject, before: bytes | None) -> dict[object, Document]:
+        """Return the entries of the file that is there, if any of them may be needed.
+
+        Where all archives are known, a broken file is simply made anew.
+        """
+        lacking = [
+            item
+            for item in subject.items
+            if item.features is None and recalled(self.cache, item.archive.sha256) is None
+        ]
+        return earlier_entries(before, subject.name) if lacking else {}
 
     def _report(self) -> ProcessReport:
-        outcomes = sorted(self._outcomes.items())
+        outcomes = self.unread
         archives = tuple(self._archive_outcomes())
-        codes = [o.error.exit_code for _, o in outcomes if o.error is not None]
-        codes += [error.exit_code for error in self._errors.values()]
-        if any(a.status == "failed" or a.reason in {_BEYOND, _NO_HASH} for a in archives):
+        codes = [outcome.error.exit_code for outcome in outcomes if outcome.error is not None]
+        codes += [archive.error.exit_code for archive in archives if archive.error is not None]
+        if any(archive.status == "failed" or archive.reason in _INCOMPLETE for archive in archives):
             codes.append(EXIT_INCOMPLETE)
-        if any(outcome.status == "would-write" for _, outcome in outcomes):
+        if any(outcome.status == "would-write" for outcome in outcomes):
             codes.append(EXIT_FINDINGS)
         return ProcessReport(
-            manifests=tuple(outcome for _, outcome in outcomes),
+            manifests=outcomes,
             archives=archives,
             fetched_bytes=self._fetched,
             exit_code=worst_exit_code(codes),
@@ -352,15 +434,16 @@ class FeatureRun:
 
     def _archive_outcomes(self) -> Iterator[ArchiveOutcome]:
         for subject in self._subjects:
-            for archive in subject.manifest.archives:
-                key = subject.key(archive)
-                status = self._status(subject, archive)
+            for item in subject.items:
+                status = item.status
+                if status == "would-examine" and self.write:
+                    status = "failed"
                 yield ArchiveOutcome(
-                    **subject.place(archive).model_dump(),
-                    sha256=archive.sha256,
+                    **subject.place(item.archive).model_dump(),
+                    sha256=item.archive.sha256,
                     status=status,
-                    reason=subject.reasons.get(key) if status in {"skipped", "failed"} else None,
-                    error=self._errors.get(key),
+                    reason=item.reason if status in {"skipped", "failed"} else None,
+                    error=item.error,
                 )
 
 

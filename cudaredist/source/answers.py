@@ -22,7 +22,7 @@ _PARTIAL, _UNSATISFIABLE, _SERVER_ERRORS = 206, 416, 500
 _LONGEST_ETAG = 256
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)")
 NO_ADDRESS = "redirected to something that is no address"
-_LEAST = 64 << 10
+LEAST = 64 << 10
 """Bytes that must come while the timeout passes in waiting; less is a stalled connection."""
 
 
@@ -34,7 +34,9 @@ class Download:
         self.received = start
         """The byte at which the next one yielded lies."""
         self._size = size
-        self._etag: str | None = None
+        self._start = start
+        self._validator: str | None = None
+        self._total = size
         self._waited = 0.0
         self._came = 0
 
@@ -43,19 +45,28 @@ class Download:
         if not self.received:
             return {}
         headers = {"Range": f"bytes={self.received}-"}
-        if self._etag is not None:
-            headers["If-Range"] = self._etag
+        if self._validator is not None:
+            headers["If-Range"] = self._validator
         return headers
+
+    @property
+    def can_resume(self) -> bool:
+        """Whether more of exactly this file can be asked for, or nothing came of it yet."""
+        return self._validator is not None or self.received == self._start
 
     def accept(self, response: httpx.Response) -> None:
         """Judge the head of an answer; raises where its body is not what was asked for."""
         encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
         if encoding not in {"identity", ""}:
             raise SourceError(self.place, "sent in an encoding that was not asked for")
-        etag = strong_etag(response.headers.get("ETag"))
+        validator = strong_etag(response.headers.get("ETag")) or response.headers.get(
+            "Last-Modified"
+        )
         length = response.headers.get("Content-Length", "")
         total = int(length[:18]) if length.isascii() and length.isdigit() else None
         if response.status_code == _UNSATISFIABLE:
+            if not self.received:
+                raise status_error(self.place, response)
             raise CannotResumeError(self.place, "is no longer as long as it was")
         if response.status_code == _PARTIAL:
             first, total = content_range(self.place, response)
@@ -63,18 +74,19 @@ class Download:
                 raise CannotResumeError(self.place, "answered with another part than asked for")
         elif self.received:
             raise CannotResumeError(self.place, "changed meanwhile, or is served only as a whole")
-        if self._etag is not None and etag != self._etag:
+        if self._validator is not None and validator != self._validator:
             raise CannotResumeError(self.place, "changed meanwhile")
-        self._etag = etag
+        self._validator = validator
         if None not in {self._size, total} and self._size != total:
             found = f"{total:,} bytes"
             raise ArchiveMismatchError(self.place, "size", f"{self._size:,}", found)
+        self._total = total if self._size is None else self._size
         self._waited, self._came = 0.0, 0
 
     def timed(self, chunks: Iterator[bytes], timeout: float) -> bytes | None:
         """Return the next chunk, None at the end; only time spent waiting for chunks counts."""
         if self._waited > timeout:
-            if self._came < _LEAST:
+            if self._came < LEAST:
                 raise TransientError(
                     self.place,
                     f"only {self._came:,} bytes came in {timeout:g} s",
@@ -94,7 +106,7 @@ class Download:
 
     def finish(self) -> None:
         """Judge the end of a body: a connection that was cut can look like a good end."""
-        if self._size is not None and self.received < self._size:
+        if self._total is not None and self.received < self._total:
             raise TransientError(self.place, "ended in the middle", hint="try again")
 
 

@@ -221,6 +221,8 @@ def _first_answer(attempts: Iterable[Callable[[], _Answer]]) -> _Answer:
         except (SourceError, ContentError, IntegrityError) as error:
             _log.info("tried in vain: %s", error)
             errors.append(error)
+    if not errors:
+        raise NotAtSourceError("an archive", "its path leads out of the source")
     raise _most_telling(errors)
 
 

@@ -32,6 +32,7 @@ from cudaredist.errors import (
 )
 from cudaredist.primitives import Version
 from cudaredist.source.answers import (
+    LEAST,
     NO_ADDRESS,
     Download,
     backoff,
@@ -178,23 +179,25 @@ class HttpSource:
     def stream(self, path: str, start: int = 0, size: int | None = None) -> Iterator[bytes]:
         """Yield a file's bytes from `start` on, taking up a broken connection where it broke.
 
-        Failures are counted anew once bytes came, so that a long download survives many of them.
+        Failures are counted anew once a good piece came, so that a long download survives many.
         """
         download = Download(self.place_of(path), start, size)
-        failures = 0
+        failures, waited, reached = 0, 0.0, start
         while True:
-            before = download.received
             try:
                 yield from self._from_there(download)
             except (CannotResumeError, StoppedError):
                 raise
             except TransientError as error:
-                failures = failures + 1 if download.received == before else 1
-                if failures > self._settings.retries:
-                    raise
+                if download.received - reached >= LEAST:
+                    failures, waited, reached = 0, 0.0, download.received
+                failures += 1
                 pause = max(backoff(failures), error.retry_after or 0.0)
-                if pause > self._settings.longest_wait:
+                waited += pause
+                if failures > self._settings.retries or waited > self._settings.longest_wait:
                     raise
+                if not download.can_resume:
+                    raise CannotResumeError(error.where, error.reason, hint=error.hint) from error
                 _log.info("%s; going on at byte %d in %.1f s", error, download.received, pause)
                 if self._settings.stop.wait(pause):
                     raise StoppedError from None
@@ -214,14 +217,23 @@ class HttpSource:
             chunks = response.iter_raw()
             while True:
                 # Only the waiting is bounded: the time between two chunks may be the reader's own.
-                with self._translated(download.place):
+                with self._translated(download.place), self._watch.answer() as deadline:
                     chunk = download.timed(chunks, self._settings.timeout)
                 if chunk is None:
+                    if time.monotonic() >= deadline:
+                        raise self._silent(download.place)
                     break
                 if self._settings.stop.is_set():
                     raise StoppedError
                 yield chunk
         download.finish()
+
+    def _silent(self, shown: str) -> TransientError:
+        return TransientError(
+            shown,
+            f"nothing came for {self._settings.timeout:g} s",
+            hint="try again, or raise --timeout",
+        )
 
     @contextlib.contextmanager
     def _translated(self, shown: str) -> Iterator[None]:
@@ -229,11 +241,7 @@ class HttpSource:
         try:
             yield
         except httpx.TimeoutException as error:
-            raise TransientError(
-                shown,
-                f"nothing came for {self._settings.timeout:g} s",
-                hint="try again, or raise --timeout",
-            ) from error
+            raise self._silent(shown) from error
         except (*_CLIENT_ERRORS, OSError) as error:
             raise client_error(shown, error) from error
 

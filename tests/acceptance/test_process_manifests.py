@@ -4,9 +4,11 @@ import gzip
 import json
 import lzma
 import os
+import random
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from subprocess import Popen
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from support.releases import Files, Packages, packed, put, release
 from support.server import FaultServer
 from typer.testing import Result
 
+from cudaredist.archives import open_archive
 from cudaredist.pipeline import examine
 
 FOLDER = "/compute/cuda/redist/"
@@ -41,7 +44,18 @@ CCCL = {
 PACKAGES: Packages = {"cuda_cudart": CUDART, "cuda_cccl": CCCL}
 LINUX = f"{FOLDER}cuda_cudart/linux-x86_64/cuda_cudart-linux-x86_64-12.9.1.5-archive.tar.xz"
 SBSA = f"{FOLDER}cuda_cudart/linux-sbsa/cuda_cudart-linux-sbsa-12.9.1.5-archive.tar.xz"
+MANIFEST = f"{FOLDER}redistrib_12.9.1.json"
+Start = Callable[..., Popen[str]]
 FEATURES = Path("data/features/cuda/feature_12.9.1.json")
+
+
+def part_of(server: FaultServer, tmp_path: Path) -> Path:
+    """Return where the archive is put while it is being kept, in a folder that is there."""
+    manifest = json.loads(server.files[MANIFEST])
+    sha256: str = manifest["cuda_cudart"]["linux-x86_64"]["sha256"]
+    part = tmp_path / "cache" / "archives" / sha256[:2] / f"{sha256}.tar.xz.part"
+    part.parent.mkdir(parents=True)
+    return part
 
 
 def publish(server: FaultServer, files: Mapping[str, bytes], redist: str = "cuda") -> None:
@@ -79,6 +93,11 @@ def entry(package: str, platform: str, path: Path = FEATURES) -> Any:
 
 def report(result: Result) -> Any:
     return json.loads(result.stdout)
+
+
+def cached(tmp_path: Path, kind: str = "facts") -> list[Path]:
+    """Return what the cache holds of a kind."""
+    return [path for path in (tmp_path / "cache" / kind).rglob("*") if path.is_file()]
 
 
 def archives_read(server: FaultServer) -> int:
@@ -184,10 +203,72 @@ def test_broken_cache_entries_count_as_missing(
     process()
     good = FEATURES.read_bytes()
     FEATURES.unlink()
-    for path in (tmp_path / "cache").rglob("*.json"):
-        path.write_bytes(junk)
+    for path in (tmp_path / "cache").rglob("*"):
+        if path.is_file():
+            path.write_bytes(junk)
     assert process().exit_code == 0
     assert FEATURES.read_bytes() == good
+
+
+@pytest.mark.parametrize("content", [b'{"machine": 5}', b'{"notes": null}'])
+def test_edited_cache_entries_count_as_missing(
+    cuda: FaultServer, process: Run, tmp_path: Path, content: bytes
+) -> None:
+    process()
+    good = FEATURES.read_bytes()
+    FEATURES.unlink()
+    for path in cached(tmp_path, "features"):
+        path.write_bytes(path.read_bytes().partition(b"\n")[0] + b"\n" + content)
+    asked = cuda.requests.copy()
+    assert process().exit_code == 0
+    assert FEATURES.read_bytes() == good
+    assert cuda.requests == asked
+
+
+def test_what_killed_runs_left_is_removed(cuda: FaultServer, process: Run, tmp_path: Path) -> None:
+    left = [
+        Path("data/features/cuda/.feature_12.9.1.json.0123.tmp"),
+        tmp_path / "cache/facts/1/ab/.x.0123.tmp",
+        tmp_path / "cache/archives/ab/x.tar.xz.part",
+    ]
+    for path in left:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"half")
+        os.utime(path, (0, 0))
+    assert process().exit_code == 0
+    assert not any(path.exists() for path in left)
+
+
+def test_one_archive_under_two_paths_is_looked_for_under_both(
+    server: FaultServer, process: Run
+) -> None:
+    files = release("12.9.0", {"cuda_cccl": {"linux-x86_64": CCCL["linux-x86_64"]}})
+    document = json.loads(files["redistrib_12.9.0.json"])
+    document["release_label"] = "12.9.1"
+    about = document["cuda_cccl"]["linux-x86_64"]
+    old, about["relative_path"] = about["relative_path"], "moved/cccl.tar.xz"
+    about["size"] = "1"
+    files["redistrib_12.9.1.json"] = json.dumps(document).encode()
+    files["moved/cccl.tar.xz"] = files.pop(old)
+    publish(server, files)
+    assert process().exit_code == 0
+
+
+def test_paths_that_lead_to_the_pool(server: FaultServer, run: Run) -> None:
+    files = release("12.9.1", {"libx": {"linux-x86_64": {"LICENSE": b"x"}}})
+    document = json.loads(files["redistrib_12.9.1.json"])
+    about = document["libx"]["linux-x86_64"]
+    old, about["relative_path"] = about["relative_path"], "../../../pool/x/libx.tar.xz"
+    server.files["/pool/x/libx.tar.xz"] = files.pop(old)
+    put(Path("m"), {"redistrib_12.9.1.json": json.dumps(document).encode()})
+    put(Path("data/manifests/cuda"), {"redistrib_12.9.1.json": json.dumps(document).encode()})
+    assert run("process-manifests", "--base-url", server.url).exit_code == 0
+    result = run("process-manifests", f"{server.url}/compute/cuda/redist/", "m")
+    assert result.exit_code == 0
+    Path("m/feature_12.9.1.json").unlink()
+    result = run("process-manifests", "--cache-dir", "c", f"{server.url}/elsewhere", "m")
+    assert result.exit_code == 3
+    assert "leads out of the source" in result.stderr
 
 
 def test_releases_that_share_an_archive_read_it_once(server: FaultServer, process: Run) -> None:
@@ -249,6 +330,89 @@ def test_a_filtered_run_adds_and_leaves_the_rest(
     assert archives_read(cuda) == 5
     process(*options)
     assert FEATURES.read_bytes() == full
+
+
+def test_what_the_cache_knows_is_taken_even_if_it_was_not_asked_for(
+    cuda: FaultServer, process: Run
+) -> None:
+    process()
+    full = FEATURES.read_bytes()
+    for broken in (full[:-3], b"", full.replace(b'"rules": 1', b'"rules": 0')):
+        FEATURES.write_bytes(broken)
+        assert process("--package", "cuda_cccl").exit_code == 0
+        assert FEATURES.read_bytes() == full
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "words"),
+    [
+        ((b'"packages"', b'"package"'), 5, "not a valid feature file"),
+        ((b'"rules": 1', b'"rules": 99'), 5, "made by newer rules"),
+        ((b'"rules": 1', b'"rules": 0'), 5, "rules"),
+    ],
+)
+def test_a_filtered_run_does_not_throw_away_what_it_cannot_read(
+    cuda: FaultServer, process: Run, change: tuple[bytes, bytes], code: int, words: str
+) -> None:
+    process()
+    changed = FEATURES.read_bytes().replace(*change)
+    FEATURES.write_bytes(changed)
+    result = process("--package", "cuda_cccl", "--cache-dir", "other")
+    assert result.exit_code == code
+    assert words in result.stderr
+    assert FEATURES.read_bytes() == changed
+    assert process("--cache-dir", "third").exit_code == 0
+
+
+def test_a_file_by_older_rules_is_processed_whole(
+    cuda: FaultServer, process: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process()
+    old = FEATURES.read_bytes()
+    for module in ("cudaredist.pipeline.plan", "cudaredist.checks"):
+        monkeypatch.setattr(f"{module}.RULES", 2)
+    monkeypatch.setattr("cudaredist.pipeline.plan.FEATURES_KIND", "features/1.2")
+    monkeypatch.setattr("cudaredist.pipeline.process.FILES_KIND", "files/1.2")
+    result = process("--package", "cuda_cccl", "--cache-dir", "other")
+    assert result.exit_code == 3
+    assert "made by older rules" in result.stderr
+    assert FEATURES.read_bytes() == old
+    asked = cuda.requests.copy()
+    assert process().exit_code == 0
+    assert cuda.requests == asked
+    assert features()["rules"] == 2
+
+
+def test_a_manifest_that_a_filter_leaves_out_gets_no_file(
+    cuda: FaultServer, process: Run, run: Run
+) -> None:
+    publish(cuda, release("9.1.0", {"cudnn": {"linux-x86_64": {"LICENSE": b"x"}}}), "cudnn")
+    assert process("--package", "cuda_cccl").exit_code == 0
+    assert not Path("data/features/cudnn").exists()
+    kinds = [f["kind"] for f in report(run("check", "--offline", "--json"))["findings"]]
+    assert kinds.count("no-features") == 1
+
+
+def test_reports_tell_excluded_archives_from_those_of_the_same_hash(
+    server: FaultServer, process: Run
+) -> None:
+    files: Files = {"include/x.h": b"//"}
+    one = release("12.9.0", {"cuda_cccl": {"linux-x86_64": files}})
+    document = json.loads(one["redistrib_12.9.0.json"])
+    document["release_label"] = "12.9.1"
+    document["cccl"] = document.pop("cuda_cccl")
+    publish(server, one | {"redistrib_12.9.1.json": json.dumps(document).encode()})
+    result = report(process("--package", "cccl", "--json"))
+    assert [(a["package"], a["status"]) for a in result["archives"]] == [
+        ("cuda_cccl", "skipped"),
+        ("cccl", "examined"),
+    ]
+    assert result["fetched_bytes"] == sum(len(d) for p, d in one.items() if p.endswith(".xz"))
+
+
+def test_the_feature_file_is_what_counts_as_examined(cuda: FaultServer, process: Run) -> None:
+    process()
+    assert "unchanged  5 of 5" in process("--package", "cuda_cccl").stdout
 
 
 def test_variants_can_be_chosen(server: FaultServer, process: Run) -> None:
@@ -318,10 +482,41 @@ def test_calls_that_make_no_sense(cuda: FaultServer, run: Run, options: list[str
 
 
 def test_nothing_held_is_said(run: Run) -> None:
+    result = run("process-manifests")
+    assert result.exit_code == 2
+    assert "no such folder" in result.stderr
+    assert not Path("data").exists()
     Path("data/manifests").mkdir(parents=True)
     result = run("process-manifests")
     assert result.exit_code == 2
     assert "cudaredist download-manifests" in result.stderr
+
+
+@pytest.mark.parametrize("options", [["--data-dir", "typo"], ["https://localhost/x", "typo"]])
+def test_folders_that_are_not_there_are_not_made(run: Run, options: list[str]) -> None:
+    result = run("process-manifests", *options)
+    assert result.exit_code == 2
+    assert "typo: no such folder" in result.stderr
+    assert not Path("typo").exists()
+
+
+def test_a_broken_manifest_is_a_failure_and_the_others_go_on(
+    cuda: FaultServer, process: Run
+) -> None:
+    put(Path("data/manifests/cuda"), {"redistrib_12.9.0.json": b"{broken"})
+    for options in ((), ("--package", "cuda_cccl"), ("--peek",)):
+        assert process(*options).exit_code == 5
+    assert FEATURES.exists()
+
+
+def test_strict_refuses_manifests_with_warnings(cuda: FaultServer, process: Run) -> None:
+    path = Path("data/manifests/cuda/redistrib_12.9.1.json")
+    document = json.loads(path.read_bytes())
+    document["cuda_cccl"]["odd"] = "unknown"
+    path.write_text(json.dumps(document))
+    result = process("--check")
+    assert "warning: cuda 12.9.1: cuda_cccl.odd" in result.stderr
+    assert process("--strict").exit_code == 5
 
 
 # -- without writing
@@ -432,7 +627,83 @@ def test_legacy_has_six_booleans(cuda: FaultServer, run: Run) -> None:
     assert {name for name, is_there in outputs.items() if is_there} == {"dev", "lib", "static"}
 
 
+def test_legacy_files_keep_what_a_run_says_nothing_of(cuda: FaultServer, run: Run) -> None:
+    url = f"{cuda.url}/compute/cuda/redist"
+    call = ("process-manifests", "--legacy", "--retries", 0, url, "data/manifests/cuda")
+    path = Path("data/manifests/cuda/feature_12.9.1.json")
+    assert run(*call).exit_code == 0
+    whole = path.read_bytes()
+    assert run(*call, "--package", "cuda_cccl", "--cache-dir", "other").exit_code == 0
+    assert path.read_bytes() == whole
+    for gone in [path for path in cuda.files if "cuda_cudart" in path]:
+        del cuda.files[gone]
+    assert run(*call, "--cache-dir", "third").exit_code == 3
+    assert path.read_bytes() == whole
+    for broken in (b"{", b"[]", b'{"x": 1}', b'{"schema_version": 1}'):
+        path.write_bytes(broken)
+        assert run(*call).exit_code == 0
+        assert path.read_bytes() == whole
+
+
+def test_legacy_nests_variants_as_the_manifest_does(server: FaultServer, run: Run) -> None:
+    files: Files = {"include/cudnn.h": b"//\n"}
+    packages = {"cudnn": {"linux-x86_64/cuda11": files, "linux-x86_64/cuda12": files}}
+    publish(server, release("9.1.0", packages, product="cudnn"), "cudnn")
+    url = f"{server.url}/compute/cudnn/redist"
+    assert run("process-manifests", "--legacy", url, "data/manifests/cudnn").exit_code == 0
+    written = json.loads(Path("data/manifests/cudnn/feature_9.1.0.json").read_bytes())
+    assert list(written["cudnn"]["linux-x86_64"]) == ["cuda11", "cuda12"]
+
+
 # -- archives that are kept
+
+
+def test_two_runs_at_once_keep_one_archive_and_both_finish(
+    cuda: FaultServer, start: Start, tmp_path: Path
+) -> None:
+    only = ("--package", "cuda_cudart", "--platform", "linux-x86_64", "--keep-archives")
+    for name in ("one", "two"):
+        put(tmp_path / name / "manifests/cuda", {"redistrib_12.9.1.json": cuda.files[MANIFEST]})
+    cuda.delay = 1.0
+    runs = [
+        start("process-manifests", "--base-url", cuda.url, "--data-dir", name, *only)
+        for name in ("one", "two")
+    ]
+    for process in runs:
+        _, stderr = process.communicate(timeout=60)
+        assert process.returncode == 0, stderr
+    assert cuda.count(".tar.xz") == 1
+    kept = next((tmp_path / "cache/archives").rglob("*.tar.xz"))
+    assert kept.read_bytes() == cuda.files[LINUX]
+
+
+def test_a_whole_part_is_not_fetched_again(cuda: FaultServer, process: Run, tmp_path: Path) -> None:
+    only = ("--package", "cuda_cudart", "--platform", "linux-x86_64", "--keep-archives")
+    part = part_of(cuda, tmp_path)
+    part.write_bytes(cuda.files[LINUX])
+    assert process(*only).exit_code == 0
+    assert archives_read(cuda) == 0
+    assert part.with_suffix("").exists()
+
+
+def test_a_kept_archive_costs_no_download(cuda: FaultServer, process: Run, tmp_path: Path) -> None:
+    process("--keep-archives")
+    shutil.rmtree(tmp_path / "cache/facts")
+    shutil.rmtree(tmp_path / "cache/features")
+    FEATURES.unlink()
+    result = process("--max-download", "0", "--json")
+    assert result.exit_code == 0
+    assert report(result)["fetched_bytes"] == 0
+
+
+def test_a_full_cache_disk_fails_the_archive_and_says_so(
+    cuda: FaultServer, process: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache/archives").write_bytes(b"a file where a folder should be")
+    result = process("--keep-archives")
+    assert result.exit_code == 3
+    assert "--cache-dir" in result.stderr
 
 
 def test_kept_archives_are_read_again_without_network(
@@ -468,10 +739,7 @@ def test_a_partly_kept_archive_is_gone_on_with(
     cuda: FaultServer, process: Run, tmp_path: Path
 ) -> None:
     data = cuda.files[LINUX]
-    about = json.loads(cuda.files[f"{FOLDER}redistrib_12.9.1.json"])
-    sha256 = about["cuda_cudart"]["linux-x86_64"]["sha256"]
-    part = tmp_path / "cache" / "archives" / sha256[:2] / f"{sha256}.tar.xz.part"
-    part.parent.mkdir(parents=True)
+    part = part_of(cuda, tmp_path)
     part.write_bytes(data[:200])
     only = ("--package", "cuda_cudart", "--platform", "linux-x86_64", "--keep-archives")
     assert process(*only).exit_code == 0
@@ -484,10 +752,7 @@ def test_a_partly_kept_archive_is_gone_on_with(
 def test_a_wrong_part_is_begun_again(
     cuda: FaultServer, process: Run, tmp_path: Path, left: bytes
 ) -> None:
-    about = json.loads(cuda.files[f"{FOLDER}redistrib_12.9.1.json"])
-    sha256 = about["cuda_cudart"]["linux-x86_64"]["sha256"]
-    part = tmp_path / "cache" / "archives" / sha256[:2] / f"{sha256}.tar.xz.part"
-    part.parent.mkdir(parents=True)
+    part = part_of(cuda, tmp_path)
     part.write_bytes(left)
     only = ("--package", "cuda_cudart", "--platform", "linux-x86_64", "--keep-archives")
     assert process(*only).exit_code == 0
@@ -542,7 +807,7 @@ def test_bytes_that_are_not_the_stated_ones_are_not_believed(
     assert [a["error"]["kind"] for a in failed] == [kind]
     assert entry("cuda_cudart", "linux-x86_64")["status"] == "not-examined"
     assert entry("cuda_cudart", "linux-sbsa")["status"] == "examined"
-    assert len(list((tmp_path / "cache" / "facts").rglob("*.json"))) == 4
+    assert len(cached(tmp_path)) == 4
 
 
 def test_an_archive_that_is_as_stated_and_no_archive_is_not_understood(
@@ -574,6 +839,8 @@ def test_an_archive_that_is_as_stated_and_no_archive_is_not_understood(
         pytest.param(faults.stalling_after(100), id="stalls"),
         pytest.param(faults.silent, id="silent"),
         pytest.param(faults.header_byte_by_byte, id="header byte by byte"),
+        pytest.param(faults.chunk_extension_for_ever, id="chunk extension for ever"),
+        pytest.param(faults.never_ending_of_right_length, id="byte by byte"),
     ],
 )
 def test_failures_that_pass(cuda: FaultServer, process: Run, behaviour: Any) -> None:
@@ -583,14 +850,97 @@ def test_failures_that_pass(cuda: FaultServer, process: Run, behaviour: Any) -> 
     assert entry("cuda_cudart", "linux-x86_64")["status"] == "examined"
 
 
+BIG = f"{FOLDER}libx/linux-x86_64/libx-linux-x86_64-12.9.1.5-archive.tar.xz"
+
+
+@pytest.fixture
+def big(server: FaultServer, run: Run) -> FaultServer:
+    """A server with one archive of some 400 kB."""
+    files: Files = {"lib/noise": random.Random(1).randbytes(400_000)}
+    publish(server, release("12.9.1", {"libx": {"linux-x86_64": files}}))
+    return server
+
+
 def test_a_download_that_breaks_again_and_again_is_gone_on_with(
-    cuda: FaultServer, process: Run
+    big: FaultServer, process: Run
 ) -> None:
-    cuda.misbehave(LINUX, faults.breaking_after(300))
-    size = len(cuda.files[LINUX])
+    big.misbehave(BIG, faults.breaking_after(70_000))
+    size = len(big.files[BIG])
     assert process("--retries", 1).exit_code == 0
-    asked = [headers.get("Range") for path, headers in cuda.headers if path == LINUX]
-    assert asked == [None, *(f"bytes={start}-" for start in range(300, size, 300))]
+    asked = [headers.get("Range") for path, headers in big.headers if path == BIG]
+    assert asked == [None, *(f"bytes={start}-" for start in range(70_000, size, 70_000))]
+
+
+def test_a_download_that_brings_next_to_nothing_is_given_up(big: FaultServer, process: Run) -> None:
+    big.misbehave(BIG, faults.breaking_after(1000))
+    assert process("--retries", 2).exit_code == 3
+    assert big.count(".tar.xz") == 3
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        pytest.param(faults.another_part, id="another part"),
+        pytest.param(faults.status(416), id="416"),
+        pytest.param(faults.body(b"whole"), id="as a whole"),
+    ],
+)
+def test_an_answer_that_does_not_continue_is_begun_again(
+    big: FaultServer, process: Run, again: Any
+) -> None:
+    answers = iter([faults.breaking_after(70_000), again])
+
+    def behave(handler: faults.Handler, data: bytes) -> None:
+        next(answers)(handler, data)
+
+    big.misbehave(BIG, behave, times=2)
+    assert process("--retries", 2).exit_code == 0
+
+
+def test_without_a_validator_a_broken_download_is_begun_again(
+    big: FaultServer, process: Run
+) -> None:
+    good = big.files[BIG]
+
+    def wrong_then_right(handler: faults.Handler, data: bytes) -> None:
+        big.files[BIG] = good
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(good)))
+        handler.end_headers()
+        handler.wfile.write(bytes(100_000))
+        handler.close_connection = True
+
+    big.misbehave(BIG, wrong_then_right, times=1)
+    assert process("--retries", 2).exit_code == 0
+    assert [headers.get("Range") for _, headers in big.headers] == [None, None]
+
+
+def test_a_failure_keeps_what_an_earlier_run_examined(cuda: FaultServer, process: Run) -> None:
+    process()
+    good = FEATURES.read_bytes()
+    for path in list(cuda.files):
+        if "cuda_cudart" in path:
+            del cuda.files[path]
+    document = json.loads(good)
+    document["packages"]["cuda_cccl"]["archives"][0] |= {"notes": ["edited"]}
+    FEATURES.write_text(json.dumps(document))
+    result = process("--cache-dir", "other", "--retries", 0)
+    assert result.exit_code == 0
+    assert archives_read(cuda) == 5
+
+
+def test_the_last_archives_get_threads_to_spare(
+    cuda: FaultServer, process: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = []
+
+    def opened(*args: Any, jobs: int, **more: Any) -> Any:
+        threads.append(jobs)
+        return open_archive(*args, jobs=jobs, **more)
+
+    monkeypatch.setattr(examine, "open_archive", opened)
+    process("--jobs", 4, "--package", "cuda_cccl", "--platform", "linux-sbsa")
+    assert threads == [4]
 
 
 def test_a_file_that_changes_while_it_is_resumed_is_begun_again(
@@ -707,9 +1057,12 @@ def test_early_manifests_need_leave_and_are_marked(
         },
     )
     path = Path("data/features/cuda/feature_11.0.3.json")
-    result = process()
+    result = process("--json")
     assert result.exit_code == 3
-    assert entry("fabricmanager", "linux-x86_64", path)["reason"] == "the manifest states no hash"
+    assert report(result)["archives"][0]["reason"] == "the manifest states no hash"
+    assert not path.exists()
+    assert process("--allow-unverified", "--max-download", "1kB").exit_code == 3
+    assert archives_read(server) == 0
     result = process("--allow-unverified")
     assert result.exit_code == 0, result.output
     found = entry("fabricmanager", "linux-x86_64", path)
@@ -717,3 +1070,7 @@ def test_early_manifests_need_leave_and_are_marked(
     assert found["verified"] is False
     assert found["sha256"] is None
     assert not (tmp_path / "cache" / "facts").exists()
+    asked = server.requests.copy()
+    for options in ((), ("--allow-unverified",), ("--check",)):
+        assert process(*options).exit_code == 0
+    assert server.requests == asked

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,15 +33,23 @@ def dask(*arguments: object) -> "subprocess.Popen[bytes]":
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[tuple[str, list["subprocess.Popen[bytes]"]]]:
+def scheduler(tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """A scheduler that writes where it is to a file."""
+    process = dask(
+        *("dask_scheduler", "--host", "127.0.0.1", "--port", 0, "--no-dashboard"),
+        *("--scheduler-file", tmp_path / "scheduler.json"),
+    )
+    yield process
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture
+def cluster(
+    tmp_path: Path, scheduler: "subprocess.Popen[bytes]"
+) -> Iterator[tuple[str, list["subprocess.Popen[bytes]"]]]:
     """A scheduler's address, and two workers."""
     file = tmp_path / "scheduler.json"
-    processes = [
-        dask(
-            *("dask_scheduler", "--host", "127.0.0.1", "--port", 0, "--no-dashboard"),
-            *("--scheduler-file", file),
-        )
-    ]
     for _ in range(600):
         if file.exists() and file.stat().st_size:
             break
@@ -56,7 +65,7 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, list["subprocess.Popen[bytes]
         line.split('"')[3] for line in file.read_text().splitlines() if '"address"' in line
     )
     yield address, workers
-    for process in [*workers, *processes]:
+    for process in workers:
         process.kill()
         process.wait()
 
@@ -85,8 +94,6 @@ def test_a_worker_that_is_killed_changes_nothing(
             time.sleep(0.02)
         workers[0].kill()
 
-    import threading  # noqa: PLC0415
-
     threading.Thread(target=kill_in_the_middle, daemon=True).start()
     options = ("--engine", "dask", "--scheduler", address, "--cache-dir", tmp_path / "other")
     result = run("process-manifests", "--base-url", server.url, *options)
@@ -104,21 +111,52 @@ def test_a_worker_that_is_killed_changes_nothing(
     assert "11 of 12 archives examined  1 failed" in result.stdout
 
 
+def test_a_scheduler_that_dies_is_said_and_what_was_done_is_kept(
+    run: Run,
+    server: FaultServer,
+    cluster: tuple[str, list["subprocess.Popen[bytes]"]],
+    scheduler: "subprocess.Popen[bytes]",
+) -> None:
+    address, _ = cluster
+    for path, data in release("12.9.1", PACKAGES).items():
+        server.files[f"/compute/cuda/redist/{path}"] = data
+        if path.startswith("redistrib_"):
+            put(Path("data/manifests/cuda"), {path: data})
+    server.delay = 0.3
+
+    def kill_in_the_middle() -> None:
+        while len(server.headers) < 6:
+            time.sleep(0.02)
+        scheduler.kill()
+
+    threading.Thread(target=kill_in_the_middle, daemon=True).start()
+    options = ("--engine", "dask", "--scheduler", address)
+    result = run("process-manifests", "--base-url", server.url, *options)
+    assert result.exit_code == 3, result.output
+    assert "run the same command again" in result.stderr
+    assert run("process-manifests", "--base-url", server.url).exit_code == 0
+
+
 @pytest.mark.parametrize(
-    ("options", "hint"),
+    ("options", "code", "hint"),
     [
-        (["--engine", "dask"], "--scheduler"),
-        (["--engine", "dask", "--scheduler", "tcp://127.0.0.1:1"], "dask worker"),
-        (["--engine", "dask", "--scheduler", "nonsense://x", "--keep-archives"], "local"),
+        (["--engine", "dask"], 2, "--scheduler"),
+        (["--engine", "dask", "--scheduler", "tcp://127.0.0.1:1"], 3, "dask worker"),
+        (["--engine", "dask", "--scheduler", "nonsense://x", "--keep-archives"], 2, "local"),
     ],
 )
 def test_calls_that_make_no_sense(
-    run: Run, server: FaultServer, options: list[str], hint: str, monkeypatch: pytest.MonkeyPatch
+    run: Run,
+    server: FaultServer,
+    options: list[str],
+    code: int,
+    hint: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("cudaredist.pipeline.cluster._PATIENCE", "1s")
+    monkeypatch.setattr("cudaredist.pipeline.cluster._PATIENCE", 1.0)
     for path, data in release("12.9.1", PACKAGES).items():
         if path.startswith("redistrib_"):
             put(Path("data/manifests/cuda"), {path: data})
     result = run("process-manifests", "--base-url", server.url, *options)
-    assert result.exit_code == 2
+    assert result.exit_code == code
     assert hint in result.stderr

@@ -200,6 +200,20 @@ def breaking_after(count: int, *, resumable: bool = True) -> Behaviour:
     return send
 
 
+def another_part(handler: Handler, data: bytes) -> None:
+    """Answer with a part that nobody asked for."""
+    handler.answer(206, data[:10], Content_Range=f"bytes 0-9/{len(data)}")
+
+
+def never_ending_of_right_length(handler: Handler, data: bytes) -> None:
+    """Send all there is a byte at a time."""
+    _promise(handler, len(data))
+    for byte in data:
+        handler.wfile.write(bytes([byte]))
+        handler.wfile.flush()
+        time.sleep(0.05)
+
+
 def stalling_after(count: int) -> Behaviour:
     """Send so many bytes of what is asked for, then say nothing for a long time."""
 
