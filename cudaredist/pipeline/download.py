@@ -314,6 +314,8 @@ class ManifestDownload:
 
 
 def _with_redist_hint(error: NotAtSourceError, redist: Redist) -> NotAtSourceError:
+    if error.hint is not None:
+        return error
     hint = "--base-url wants the address or folder that holds compute/"
     if redist.handwritten:
         hint = (

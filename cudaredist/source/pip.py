@@ -36,13 +36,9 @@ _AT_ONCE = 4
 _PATIENCE = 0.2
 _SHOWN = 300
 _NOT_THERE = ("No matching distribution found", "Could not find a version that satisfies")
-_UNREACHED = (
-    "Retrying (",
-    "Could not fetch URL",
-    "connection error",
-    "Connection to ",
-    "HTTP error",
-)
+_FETCH_FAILED = re.compile(r"Could not fetch URL \S+: (?!404 )(.+?)(?: - skipping)?$", re.MULTILINE)
+"""How pip says, only where it says everything, that an index did not answer."""
+_HINT = "does `pip download` work here?"
 _WRONG_HASH = "DO NOT MATCH THE HASHES"
 _is_sha256 = re.compile(r"[0-9a-f]{64}").fullmatch
 
@@ -133,10 +129,28 @@ class Pip:
         options += ["--timeout", f"{settings.timeout:g}", "--retries", str(settings.retries)]
         if settings.offline:
             options.append("--no-index")
-        environment = {k: v for k, v in os.environ.items() if k not in {"PIP_TARGET", "PIP_USER"}}
         command, *rest = arguments
-        call = [*self._command, command]
-        call += ["versions", *options, *rest[1:]] if command == "index" else [*options, *rest]
+        if command == "index":
+            command, rest = "index versions", rest[1:]
+        call = [*self._command, *command.split(), *options, *rest]
+        code, output, errors = self._called(call)
+        if not code:
+            return output
+        failure = _failure(what, errors)
+        if isinstance(failure, NotAtSourceError):
+            # A project that is not there and an index that is down look the same at first.
+            loud = [word for word in call if word != "--quiet"]
+            _, output, errors = self._called([*loud, "-vv"])
+            unreached = _FETCH_FAILED.search(output + errors)
+            if unreached:
+                failure = TransientError(
+                    INDEX, f"not reached for {what}: {_shown(unreached[1])}", hint=_HINT
+                )
+        raise failure
+
+    def _called(self, call: Sequence[str]) -> tuple[int, str, str]:
+        """Run a command when its turn comes; return its exit code and what it said."""
+        environment = {k: v for k, v in os.environ.items() if k not in {"PIP_TARGET", "PIP_USER"}}
         with self._turn:
             process = subprocess.Popen(  # noqa: S603 - the user's own pip
                 call,
@@ -148,9 +162,7 @@ class Pip:
                 env=environment,
             )
             output, errors = self._wait(process)
-        if process.returncode:
-            raise _failure(what, errors)
-        return output
+        return process.returncode, output, errors
 
     def _wait(self, process: "subprocess.Popen[str]") -> tuple[str, str]:
         while True:
@@ -166,17 +178,17 @@ def _platform_options(tags: Iterable[str]) -> list[str]:
     return [word for tag in tags for word in ("--platform", tag)]
 
 
-def _failure(what: str, errors: str) -> Exception:
-    """Return the error that pip's words stand for: wrong bytes, not reached, or not there."""
+def _shown(said: str) -> str:
+    """Return pip's words without credentials, cut."""
+    return re.sub(r"\S+://\S+", lambda match: redacted(match[0]), said)[:_SHOWN]
+
+
+def _failure(what: str, errors: str) -> SourceError | ArchiveMismatchError:
+    """Return the error that pip's words stand for: wrong bytes, not there, or another failure."""
     if _WRONG_HASH in errors:
         return ArchiveMismatchError(what, "SHA-256", "what the index states", "another")
-    lines = [line for line in errors.splitlines() if line.startswith("ERROR:")] or [errors.strip()]
-    said = re.sub(r"\S+://\S+", lambda match: redacted(match[0]), lines[-1])
-    said = said.removeprefix("ERROR: ")[:_SHOWN] or "pip failed without a word"
-    if any(text in errors for text in _UNREACHED):
-        return TransientError(
-            INDEX, f"not reached for {what}: {said}", hint="does `pip download` work here?"
-        )
     if any(text in errors for text in _NOT_THERE):
         return NotAtSourceError(INDEX, f"no wheel of {what}")
-    return SourceError(INDEX, f"pip failed for {what}: {said}", hint="does `pip download` work?")
+    lines = [line for line in errors.splitlines() if line.startswith("ERROR:")] or [errors.strip()]
+    said = _shown(lines[-1].removeprefix("ERROR: ")) or "pip failed without a word"
+    return SourceError(INDEX, f"pip failed for {what}: {said}", hint=_HINT)

@@ -61,7 +61,11 @@ class WheelSource:
         for project in self._projects(_redist_in(folder)).values():
             labels |= {parse_label(label) for label in newest_builds(self._versions(project))}
         if not labels:
-            raise NotAtSourceError(INDEX, f"no wheels of {_redist_in(folder)}")
+            raise NotAtSourceError(
+                INDEX,
+                f"no wheels of {_redist_in(folder)}",
+                hint="is pip configured for the right index?",
+            )
         return tuple(sorted(labels))
 
     def read(self, path: str, limit: int, etag: str | None = None) -> Delivery:  # noqa: ARG002 - pip has none
@@ -110,7 +114,11 @@ class WheelSource:
             return {"": METAPACKAGE}
         family = FAMILIES.get(redist)
         if family is None:
-            raise NotAtSourceError(INDEX, f"NVIDIA makes no wheels of {redist}")
+            raise NotAtSourceError(
+                INDEX,
+                f"NVIDIA makes no wheels of {redist}",
+                hint=f"there are wheels of cuda, {', '.join(FAMILIES)}",
+            )
         return dict(family.projects)
 
     def _versions(self, project: str) -> tuple[str, ...]:

@@ -1,0 +1,235 @@
+"""The wheel channel as a user sees it, on small indexes: folders of wheels that pip takes."""
+
+import importlib.util
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+from support import binaries
+from support import server as faults
+from support.server import FaultServer
+from support.wheels import put_wheel, wheel
+from typer.testing import Result
+
+X86, ARM = "manylinux2014_x86_64", "manylinux2014_aarch64"
+LIBRARY = {
+    "nvidia/cuda_runtime/lib/libcudart.so.12": binaries.elf(soname="libcudart.so.12"),
+    "nvidia/cuda_runtime/include/cuda.h": b"//",
+}
+NVCC = {"nvidia/cuda_nvcc/bin/ptxas": binaries.elf(kind="program", needed=("libc.so.6",))}
+ON_LINUX = "(sys_platform == 'linux') and extra == 'all'"
+FEATURES = Path("data/features/wheels/cuda/feature_12.9.1.json")
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Path:
+    """A folder that is all that pip knows, with two releases of CUDA."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    put_wheel(folder, "cuda-toolkit", "12.9.0", requires=["nvidia-cuda-runtime-cu12==12.9.70.*"])
+    put_wheel(
+        folder,
+        "cuda-toolkit",
+        "12.9.1.0",
+        requires=[
+            f"nvidia-cuda-runtime-cu12==12.9.79.*; {ON_LINUX}",
+            "nvidia-cuda-nvcc-cu12<13,>=12.9.86; platform_machine == 'x86_64'",
+        ],
+    )
+    for tag in (X86, ARM):
+        put_wheel(folder, "nvidia-cuda-runtime-cu12", "12.9.79", LIBRARY, tag=tag)
+    put_wheel(folder, "nvidia-cuda-nvcc-cu12", "12.9.86", NVCC, tag=X86)
+    return folder
+
+
+@pytest.fixture
+def wheels(run: Run) -> Run:
+    """Run a command on the wheel channel of CUDA."""
+    return lambda command, *options: run(
+        command, "--channel", "wheels", "--redist", "cuda", *options
+    )
+
+
+def report(result: Result) -> Any:
+    return json.loads(result.stdout)
+
+
+def test_a_release_is_fetched_processed_and_fresh(index: Path, wheels: Run) -> None:
+    result = wheels("download-manifests")
+    assert result.exit_code == 0, result.output
+    manifest = json.loads(Path("data/manifests/wheels/cuda/redistrib_12.9.1.json").read_bytes())
+    assert manifest["cuda_cudart"]["version"] == "12.9.79"
+    assert {name for name in manifest["cuda_cudart"] if "-" in name} == {
+        "linux-sbsa",
+        "linux-x86_64",
+    }
+    assert manifest["cuda_nvcc"]["linux-x86_64"]["relative_path"] == (
+        f"nvidia-cuda-nvcc-cu12/nvidia_cuda_nvcc_cu12-12.9.86-py3-none-{X86}.whl"
+    )
+    lock = json.loads(Path("data/manifests/wheels/lock.json").read_bytes())
+    assert list(lock["redists"]["cuda"]) == ["12.9.1"]
+    assert not Path("data/manifests/lock.json").exists()
+
+    result = wheels("process-manifests")
+    assert result.exit_code == 0, result.output
+    packages = json.loads(FEATURES.read_bytes())["packages"]
+    (library,) = packages["cuda_cudart"]["archives"][1]["libraries"]
+    assert library["path"] == "lib/libcudart.so.12"
+    assert library["links"] == ["lib/libcudart.so"]
+    assert "bin" in packages["cuda_nvcc"]["archives"][0]["outputs"]
+
+    result = wheels("check", "--json")
+    kinds = {finding["kind"] for finding in report(result)["findings"]}
+    assert kinds == {"table-missing"}
+
+
+@pytest.mark.slow
+def test_what_is_newer_than_any_release_is_said_and_not_taken(index: Path, wheels: Run) -> None:
+    put_wheel(index, "nvidia-cuda-nvcc-cu12", "12.9.99", NVCC, tag=X86)
+    result = wheels("download-manifests")
+    assert "not taken: nvidia-cuda-nvcc-cu12 12.9.99" in result.stderr
+    manifest = Path("data/manifests/wheels/cuda/redistrib_12.9.1.json").read_text()
+    assert "12.9.86" in manifest
+    assert "12.9.99" not in manifest
+
+
+@pytest.mark.slow
+def test_check_says_what_the_index_has_and_the_data_lacks(index: Path, wheels: Run) -> None:
+    Path("data/manifests/wheels/cuda").mkdir(parents=True)
+    put_wheel(index, "nvidia-cuda-runtime-cu12", "12.9.70.1", LIBRARY, tag=X86)
+    assert wheels("download-manifests", "--version", "12.9.0").exit_code == 0
+    result = wheels("check")
+    assert result.exit_code == 1
+    assert "cudaredist download-manifests --channel wheels --redist cuda --version 12.9.1" in (
+        result.stdout
+    )
+
+
+@pytest.mark.slow
+def test_other_products_have_variants(index: Path, run: Run) -> None:
+    files = {"nvidia/cudnn/lib/libcudnn.so.9": binaries.elf(soname="libcudnn.so.9")}
+    for variant in ("cu12", "cu13"):
+        put_wheel(index, f"nvidia-cudnn-{variant}", "9.13.0.50", files, tag=X86)
+    put_wheel(index, "nvidia-cudnn-cu12", "9.12.0.46", files, tag=X86)
+    options = ("--channel", "wheels", "--redist", "cudnn")
+    assert run("download-manifests", *options).exit_code == 0
+    assert run("process-manifests", *options, "--variant", "cuda13").exit_code == 0
+    path = Path("data/features/wheels/cudnn/feature_9.13.0.json")
+    archives = json.loads(path.read_bytes())["packages"]["cudnn"]["archives"]
+    assert [(a["variant"], a["status"]) for a in archives] == [
+        ("cuda12", "not-examined"),
+        ("cuda13", "examined"),
+    ]
+
+
+@pytest.mark.slow
+def test_a_wheel_that_changed_is_refused(index: Path, wheels: Run) -> None:
+    wheels("download-manifests")
+    put_wheel(index, "nvidia-cuda-nvcc-cu12", "12.9.86", {**NVCC, "x": b"more"}, tag=X86)
+    result = wheels("process-manifests")
+    assert result.exit_code == 4
+    assert "SHA-256" in result.stderr
+
+
+@pytest.mark.slow
+def test_a_wheel_whose_record_disagrees_is_noted(index: Path, wheels: Run) -> None:
+    path = next(index.glob("nvidia_cuda_nvcc_cu12-*"))
+    record = {"nvidia/cuda_nvcc/bin/ptxas": "sha256=AAAA"}
+    path.write_bytes(wheel("nvidia-cuda-nvcc-cu12", "12.9.86", NVCC, record=record))
+    wheels("download-manifests")
+    assert wheels("process-manifests").exit_code == 0
+    (archive,) = json.loads(FEATURES.read_bytes())["packages"]["cuda_nvcc"]["archives"]
+    assert "other than in RECORD: nvidia/cuda_nvcc/bin/ptxas" in archive["notes"]
+
+
+@pytest.mark.slow
+def test_what_the_index_lacks(index: Path, run: Run) -> None:
+    put_wheel(index, "nvidia-nccl-cu12", "2.28.0rc1", tag=X86)
+    (index / "nvidia-cudss-cu12-0.7.0.tar.gz").write_bytes(b"a source distribution")
+    for redist, words in (
+        ("nccl", "no wheels of nccl"),
+        ("cudss", "no wheels of cudss"),
+        ("nvpl", "NVIDIA makes no wheels of nvpl"),
+    ):
+        result = run("download-manifests", "--channel", "wheels", "--redist", redist)
+        assert result.exit_code == 3
+        assert words in result.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        pytest.param(faults.status(500), id="500"),
+        pytest.param(faults.status(403), id="403"),
+        pytest.param(None, id="nobody listens"),
+    ],
+)
+def test_an_index_that_is_down_is_not_an_empty_one(
+    index: Path,
+    wheels: Run,
+    server: FaultServer,
+    monkeypatch: pytest.MonkeyPatch,
+    behaviour: Any,
+) -> None:
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.delenv("PIP_FIND_LINKS")
+    port = server.port if behaviour else 1
+    monkeypatch.setenv("PIP_INDEX_URL", f"http://user:secret@127.0.0.1:{port}/simple")
+    if behaviour:
+        server.misbehave("/simple/cuda-toolkit/", behaviour)
+    result = wheels("download-manifests", "--retries", 0, "--timeout", 2)
+    assert result.exit_code == 3
+    assert "not reached" in result.stderr
+    assert "secret" not in result.output
+
+
+@pytest.mark.slow
+def test_yanked_releases_are_not_listed(
+    index: Path, wheels: Run, server: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.setenv("PIP_INDEX_URL", f"{server.url}/simple")
+    name = "cuda_toolkit-12.9.9-py3-none-any.whl"
+    server.files[f"/files/{name}"] = wheel("cuda-toolkit", "12.9.9", {})
+    link = f"<a href='/files/{name}' data-yanked='broken'>{name}</a>".encode()
+    server.misbehave("/simple/cuda-toolkit/", faults.body(link, Content_Type="text/html"))
+    result = wheels("download-manifests", "--version", "12.9.9")
+    assert result.exit_code == 3
+    assert "no redistributable asked for lists 12.9.9" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--base-url", "somewhere"],
+        ["https://localhost/x", "folder"],
+    ],
+)
+def test_calls_that_make_no_sense(index: Path, run: Run, options: list[str]) -> None:
+    result = run("download-manifests", "--channel", "wheels", *options)
+    assert result.exit_code == 2
+    assert "--channel" in result.stderr
+
+
+def test_without_pip_it_says_so(index: Path, wheels: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setenv("PATH", "")
+    result = wheels("download-manifests")
+    assert result.exit_code == 3
+    assert "needs pip" in result.stderr
+
+
+def test_peeking_is_refused(index: Path, wheels: Run) -> None:
+    wheels("download-manifests")
+    result = wheels("process-manifests", "--peek")
+    assert result.exit_code == 3
+    assert "whole wheels only" in result.stderr

@@ -1,0 +1,62 @@
+"""Small wheels, and folders of them that pip takes for an index."""
+
+import base64
+import csv
+import hashlib
+import io
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+
+def wheel(
+    project: str,
+    version: str,
+    files: Mapping[str, bytes],
+    *,
+    requires: Iterable[str] = (),
+    record: Mapping[str, str] | None = None,
+) -> bytes:
+    """Return a wheel; `record` replaces hashes in its RECORD, or leaves a line out where empty."""
+    name = project.replace("-", "_")
+    info = f"{name}-{version}.dist-info"
+    metadata = f"Metadata-Version: 2.1\nName: {project}\nVersion: {version}\nSummary: {project}\n"
+    metadata += "License: NVIDIA Proprietary Software\n"
+    metadata += "".join(f"Requires-Dist: {line}\n" for line in requires)
+    content = {
+        **files,
+        f"{info}/License.txt": b"EULA",
+        f"{info}/METADATA": metadata.encode(),
+        f"{info}/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    rows = io.StringIO()
+    writer = csv.writer(rows, lineterminator="\n")
+    for path, data in content.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        stated = (record or {}).get(path, f"sha256={digest}")
+        if stated:
+            writer.writerow([path, stated, len(data)])
+    for path in (record or {}).keys() - content.keys():
+        writer.writerow([path, (record or {})[path], 1])
+    writer.writerow([f"{info}/RECORD", "", ""])
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, data in {**content, f"{info}/RECORD": rows.getvalue().encode()}.items():
+            archive.writestr(zipfile.ZipInfo(path), data)
+    return out.getvalue()
+
+
+def put_wheel(
+    folder: Path,
+    project: str,
+    version: str,
+    files: Mapping[str, bytes] | None = None,
+    *,
+    tag: str = "any",
+    requires: Iterable[str] = (),
+) -> Path:
+    """Put a wheel for a platform's tag into a folder and return its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{project.replace('-', '_')}-{version}-py3-none-{tag}.whl"
+    path.write_bytes(wheel(project, version, files or {}, requires=requires))
+    return path

@@ -1,0 +1,238 @@
+"""Wheels: projects and packages, labels and platforms, and their trees as archives have them."""
+
+import json
+
+import pytest
+from packaging.specifiers import SpecifierSet
+from support import binaries
+from support.wheels import wheel
+
+from cudaredist.archives import open_archive
+from cudaredist.features import Facts, derive, gather
+from cudaredist.features.facts import FACTS_SCHEMA
+from cudaredist.manifests import read_manifest
+from cudaredist.redists import REDISTS
+from cudaredist.wheels import (
+    COMPONENTS,
+    FAMILIES,
+    PLATFORMS,
+    Wheel,
+    lower_bound,
+    manifest_bytes,
+    newest_builds,
+    package_of,
+    platform_of,
+    requirements_on,
+)
+
+REQUIRES = (
+    "nvidia-cuda-runtime==13.0.96.*; (sys_platform == 'linux' or sys_platform == 'win32')"
+    " and extra == 'cudart'",
+    "nvidia-cuda-runtime==13.0.96.*; (sys_platform == 'linux' or sys_platform == 'win32')"
+    " and extra == 'all'",
+    "nvidia-cufile==1.15.1.6.*; (sys_platform == 'linux') and extra == 'all'",
+    "nvidia-cudla==13.4.92.*; sys_platform == 'linux' and platform_machine == 'aarch64'"
+    ' and extra == "all"',
+    "nvidia-opencl==1.*; sys_platform == 'win32' and platform_machine == 'ARM64'",
+    "nvidia-nvjitlink<14,>=13.4.92",
+    "not a requirement ;;",
+)
+
+
+@pytest.mark.parametrize(
+    ("platform", "projects"),
+    [
+        ("linux-x86_64", "nvidia-cuda-runtime nvidia-cufile nvidia-nvjitlink"),
+        ("linux-sbsa", "nvidia-cuda-runtime nvidia-cufile nvidia-cudla nvidia-nvjitlink"),
+        ("windows-x86_64", "nvidia-cuda-runtime nvidia-nvjitlink"),
+        ("windows-arm64", "nvidia-cuda-runtime nvidia-opencl nvidia-nvjitlink"),
+    ],
+)
+def test_markers_are_those_of_the_platform_not_of_this_machine(
+    platform: str, projects: str
+) -> None:
+    assert " ".join(requirements_on(platform, REQUIRES)) == projects
+
+
+@pytest.mark.parametrize(
+    ("specifier", "version"),
+    [
+        ("==13.0.96.*", "13.0.96"),
+        ("<14,>=13.4.92", "13.4.92"),
+        ("~=1.2", "1.2"),
+        ("==1.0", "1.0"),
+        ("<3", None),
+        ("", None),
+    ],
+)
+def test_a_range_stands_for_its_lower_bound(specifier: str, version: str | None) -> None:
+    assert lower_bound(SpecifierSet(specifier)) == version
+
+
+def test_the_newest_build_of_a_label_wins() -> None:
+    versions = ["13.0.3.0", "12.9.1", "12.9.1.1", "12.9.1.0", "1!3.0.0", "9.0rc1", "5", "what"]
+    assert newest_builds([*versions, "0.8.1", "0.8.1.post1"]) == {
+        "13.0.3": "13.0.3.0",
+        "12.9.1": "12.9.1.1",
+        "0.8.1": "0.8.1.post1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("project", "package", "is_known"),
+    [
+        ("nvidia-cuda-runtime", "cuda_cudart", True),
+        ("nvidia-cuda-nvcc-cu12", "cuda_nvcc", True),
+        ("nvidia-something-new-cu14", "something_new", False),
+        ("elsewhere", "elsewhere", False),
+    ],
+)
+def test_packages_of_projects(project: str, package: str, is_known: bool) -> None:  # noqa: FBT001 - a row
+    assert package_of(project) == (package, is_known)
+
+
+def test_the_tables_agree_with_the_catalogue() -> None:
+    assert FAMILIES.keys() < REDISTS.keys()
+    for name, family in FAMILIES.items():
+        assert family.package in REDISTS[name].packages
+    assert len(set(COMPONENTS.values())) == len(COMPONENTS)
+
+
+@pytest.mark.parametrize(
+    ("file_name", "platform"),
+    [
+        ("x-1-py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64.whl", "linux-x86_64"),
+        ("x-1-py3-none-manylinux_2_27_aarch64.whl", "linux-sbsa"),
+        ("x-1-py3-none-win_amd64.whl", "windows-x86_64"),
+        ("x-1-py3-none-win_arm64.whl", "windows-arm64"),
+        ("x-1-py3-none-any.whl", "any"),
+        ("x-1-py3-none-macosx_11_0_arm64.whl", None),
+        ("x-1.tar.gz", None),
+    ],
+)
+def test_platforms_by_tags(file_name: str, platform: str | None) -> None:
+    assert platform_of(file_name) == platform
+
+
+def test_the_manifest_is_an_ordinary_one() -> None:
+    def one(project: str, version: str) -> Wheel:
+        name = f"{project}-{version}-py3-none-any.whl"
+        return Wheel(project, version, name, "a" * 64, "Summary", "EULA", (), is_yanked=False)
+
+    places: dict[tuple[str, str | None], Wheel] = {
+        ("linux-x86_64", "cuda12"): one("nvidia-cudnn-cu12", "9.13.0.50"),
+        ("linux-x86_64", "cuda13"): one("nvidia-cudnn-cu13", "9.13.0.50.post1"),
+    }
+    data = manifest_bytes("cudnn", "9.13.0", {"cudnn": places})
+    manifest = read_manifest(data)
+    assert manifest.shape == "nested"
+    assert not manifest.warnings
+    (package,) = manifest.packages
+    assert [str(version) for version in package.versions] == ["9.13.0.50"]
+    assert [archive.variant for archive in package.archives] == ["cuda12", "cuda13"]
+    assert {archive.size for archive in package.archives} == {None}
+    alone: dict[tuple[str, str | None], Wheel] = {("linux-sbsa", None): one("nvidia-x", "1.0")}
+    flat = read_manifest(manifest_bytes("cuda", "13.0.2", {"x": alone}))
+    assert flat.shape == "flat"
+    assert json.loads(data)["cudnn"]["cuda_variant"] == ["12", "13"]
+
+
+def test_every_platform_has_tags() -> None:
+    assert all(platform.tags for platform in PLATFORMS.values())
+
+
+# -- trees
+
+
+def facts_of(data: bytes, chunk: int = 1 << 16) -> Facts:
+    chunks = [data[at : at + chunk] for at in range(0, len(data), chunk)]
+    return gather(open_archive("x.whl", chunks), is_wheel=True)
+
+
+LIBRARY = binaries.elf(soname="libcudart.so.12", needed=("libc.so.6",))
+
+
+@pytest.mark.parametrize("prefix", ["nvidia/cuda_runtime", "nvidia/cu13", "cutensor"])
+def test_a_wheel_is_seen_as_an_archive(prefix: str) -> None:
+    found = derive(
+        facts_of(
+            wheel(
+                "nvidia-cuda-runtime-cu12",
+                "12.9.79",
+                {
+                    "nvidia/__init__.py": b"",
+                    f"{prefix}/__init__.py": b"",
+                    f"{prefix}/include/__init__.py": b"",
+                    f"{prefix}/include/cuda.h": b"//",
+                    f"{prefix}/lib/libcudart.so.12": LIBRARY,
+                    f"{prefix}/lib/libcudart.so.11": LIBRARY,
+                    f"{prefix}/lib/libplain.so": LIBRARY,
+                    f"{prefix}/lib/libplain.so.1": LIBRARY,
+                    f"{prefix}/bin/ptxas": binaries.elf(kind="program"),
+                    f"{prefix}/bin/nvcc.profile": b"text",
+                    f"{prefix}/bin/script": b"#!/bin/sh",
+                },
+            )
+        )
+    )
+    assert {name: size.files for name, size in found.outputs.items()} == {
+        "bin": 3,
+        "include": 1,
+        "lib": 4,
+        "out": 1,
+    }
+    assert found.notes == ("link added, as wheels have none: lib/libcudart.so",)
+    links = {library.path: library.links for library in found.libraries}
+    assert links["lib/libcudart.so.12"] == ("lib/libcudart.so",)
+    assert links["lib/libcudart.so.11"] == links["lib/libplain.so.1"] == ()
+
+
+def test_modules_of_python_are_kept() -> None:
+    found = derive(
+        facts_of(
+            wheel(
+                "nvidia-x",
+                "1",
+                {"nvidia/x/python/x/__init__.py": b"", "nvidia/x/python/x/core.py": b""},
+            )
+        )
+    )
+    assert found.python == ("python/x",)
+
+
+@pytest.mark.parametrize(
+    ("record", "note"),
+    [
+        ({"nvidia/x/a.h": "sha256=AAAA"}, "other than in RECORD: nvidia/x/a.h"),
+        ({"nvidia/x/a.h": ""}, "not in RECORD: nvidia/x/a.h"),
+        ({"nvidia/x/b.h": "sha256=AAAA"}, "only in RECORD: nvidia/x/b.h"),
+    ],
+)
+@pytest.mark.parametrize("chunk", [1, 1 << 16])
+def test_a_record_that_disagrees_is_noted(record: dict[str, str], note: str, chunk: int) -> None:
+    data = wheel("nvidia-x", "1", {"nvidia/x/a.h": b"//"}, record=record)
+    assert derive(facts_of(data, chunk)).notes == (note,)
+
+
+def test_many_differences_are_cut() -> None:
+    files = {f"nvidia/x/{n}": b"x" for n in range(50)}
+    data = wheel("nvidia-x", "1", files, record=dict.fromkeys(files, "sha256=AAAA"))
+    notes = facts_of(data).notes
+    assert len(notes) == 21
+    assert notes[-1] == "and 30 more in RECORD"
+
+
+@pytest.mark.parametrize(
+    ("content", "note"),
+    [
+        (None, "a wheel without a RECORD"),
+        (b"\xff\xfe", "a wheel whose RECORD cannot be read"),
+    ],
+)
+def test_wheels_without_a_record_to_go_by(content: bytes | None, note: str) -> None:
+    from support.releases import packed  # noqa: PLC0415 - a zip that is no good wheel
+
+    files = {"WHEEL": b"x"} if content is None else {"RECORD": content, "WHEEL": b"x"}
+    facts = facts_of(packed("x-1.dist-info.zip", files))
+    assert facts.notes == (note,)
+    assert facts.schema == FACTS_SCHEMA
