@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from importlib import resources
 from itertools import islice
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -33,7 +33,11 @@ Label = Annotated[
 ]
 VersionText = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)*$", description="Raw, as published")]
 CudaMinor = Annotated[
-    str, Field(pattern=r"^[0-9]+\.[0-9]+$", description="Two numbers: 12.9 stands for all 12.9.x")
+    str,
+    Field(
+        pattern=r"^[0-9]{1,9}\.[0-9]{1,9}$",
+        description="Two numbers: 12.9 stands for all 12.9.x",
+    ),
 ]
 Count = Annotated[int, Field(ge=0)]
 Channel = Literal["redist", "wheels"]
@@ -188,6 +192,11 @@ class Features(OwnModel):
     packages: dict[str, PackageFeatures]
 
 
+def _optional(description: str) -> Any:  # noqa: ANN401 - as pydantic's own Field
+    """Return a field that is None by default and then not written."""
+    return Field(default=None, description=description, exclude_if=lambda value: value is None)
+
+
 class HeaderSource(OwnModel):
     """Where a fact about host compilers was read."""
 
@@ -215,18 +224,24 @@ class CompilerRange(OwnModel):
     status: Literal["range"]
     min: int | None
     max: int | None
-    min_basis: Basis | None = None
-    max_basis: Basis | None = None
-    unit: Literal["major", "_MSC_VER", "version"] = "major"
-    years: dict[str, str] | None = Field(default=None, description="Visual Studio by _MSC_VER")
-    note: str | None = None
+    min_basis: Basis | None = _optional("Null: there is no lower bound")
+    max_basis: Basis | None = _optional("Null: there is no upper bound")
+    unit: Literal["major", "_MSC_VER", "version"] = Field(
+        default="major",
+        description="What is counted; absent: majors",
+        exclude_if=lambda unit: unit == "major",
+    )
+    years: dict[str, str] | None = _optional("Visual Studio by _MSC_VER")
+    header_min: str | None = _optional("The header's own lower bound, where `min` is stricter")
+    documented_by: PolicySource | None = _optional("Where the documented bounds are stated")
+    note: str | None = _optional("Text of the header that disagrees with what it does")
 
 
 class CompilerVerdict(OwnModel):
     """A compiler is refused altogether, or not looked at."""
 
     status: Literal["refused", "unchecked"]
-    note: str | None = None
+    note: str | None = _optional("Whose check holds instead")
 
 
 class NvccRelease(OwnModel):
@@ -244,19 +259,90 @@ class NvccCompat(OwnModel):
     releases: dict[Label, NvccRelease]
 
 
+class DocumentedCompiler(OwnModel):
+    """Versions of one compiler that documentation names; both ends belong to the range."""
+
+    min: int | None
+    max: int | None
+    note: str | None = _optional("Where something else says otherwise")
+
+
+class UnseenRelease(OwnModel):
+    """What documentation says of a CUDA minor whose header was never seen."""
+
+    compilers: dict[str, DocumentedCompiler]
+    reason: str
+    reference: str = Field(description="The document and its version")
+
+
+class LowerBound(OwnModel):
+    """The oldest major of a compiler that documentation supports, which no header states."""
+
+    min: int
+    reason: str
+    reference: str = Field(description="The document and its version")
+
+
+class NvccPolicy(OwnModel):
+    """`policy/nvcc.json`: what only documentation says of host compilers."""
+
+    schema_version: Literal[1]
+    lower_bounds: dict[str, LowerBound] = Field(description="By compiler")
+    unseen_releases: dict[CudaMinor, UnseenRelease]
+
+
+PlainCapability = Annotated[
+    str,
+    Field(pattern=r"^[1-9][0-9]{0,2}\.[0-9]$", description="Without a variant's letter: 10.3"),
+]
+CapabilityName = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,2}\.[0-9][af]?$")]
+
+
+class PolicyFact(OwnModel):
+    """What policy says of one field of a capability, beside or instead of what was derived."""
+
+    field: Literal["first_cuda", "last_cuda", "dont_default_after", "renamed_to"]
+    value: Annotated[str, Field(pattern=r"^[0-9]{1,9}\.[0-9]{1,9}$")] = Field(
+        description="A CUDA minor, or for `renamed_to` a capability"
+    )
+    reason: str
+    reference: str = Field(description="The document and its version")
+
+
 class CapabilityEntry(OwnModel):
     """One compute capability."""
 
     family: str
     base: str
     variant: Literal["a", "f"] | None
-    first_cuda: CudaMinor
-    last_cuda: CudaMinor | None = Field(description="Null: no end seen")
+    first_cuda: CudaMinor = Field(
+        description="Documented where `policy` says so; else the oldest release that was read"
+    )
+    last_cuda: CudaMinor | None = Field(description="Derived; null: no end seen")
     jetson: bool
     dont_default_after: CudaMinor | None
     products: tuple[str, ...]
-    policy: tuple[str, ...]
-    runs_on: tuple[str, ...]
+    policy: tuple[PolicyFact, ...]
+    runs_on: tuple[str, ...] = Field(
+        description="Plain capabilities whose GPUs take PTX that is built for this target"
+    )
+
+
+class OverlayEntry(OwnModel):
+    """What policy says of one plain capability; its variants share it."""
+
+    jetson: bool
+    products: tuple[str, ...]
+    reason: str = Field(description="Of the Jetson flag and the products")
+    reference: str
+    facts: tuple[PolicyFact, ...] = ()
+
+
+class GpuPolicy(OwnModel):
+    """`policy/gpus.json`: what no file of NVIDIA's states of compute capabilities."""
+
+    schema_version: Literal[1]
+    overlay: dict[PlainCapability, OverlayEntry]
 
 
 class BinarySource(OwnModel):
@@ -273,7 +359,7 @@ class Gpus(OwnModel):
     """`gpus.json`: compute capabilities and the CUDA releases that know them."""
 
     schema_version: Literal[1]
-    capabilities: dict[str, CapabilityEntry]
+    capabilities: dict[CapabilityName, CapabilityEntry]
     sources: dict[Label, BinarySource]
 
 
@@ -295,6 +381,8 @@ FILE_KINDS = {
         FileKind("gpus", Gpus, frozenset({"capabilities"})),
         FileKind("lock", Lock, frozenset({"redists"})),
         FileKind("nvcc-compat", NvccCompat, frozenset({"releases"})),
+        FileKind("policy-gpus", GpuPolicy, frozenset({"overlay"})),
+        FileKind("policy-nvcc", NvccPolicy, frozenset({"unseen_releases"})),
     )
 }
 """Every kind of file of ours, by name."""

@@ -1,0 +1,48 @@
+"""A compute capability: `9.0`, `9.0a`, `10.3f`."""
+
+import re
+from typing import Literal, NamedTuple, Self, TypeAlias
+
+Variant: TypeAlias = Literal["a", "f"]
+
+_parts = re.compile(r"([1-9][0-9]{0,2})\.([0-9])([af]?)").fullmatch
+
+
+class Capability(NamedTuple):
+    """A capability, ordered by its numbers, and then plain before `a` before `f`."""
+
+    major: int
+    minor: int
+    suffix: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `10.3f`; `ValueError` for anything else."""
+        match = _parts(text)
+        if match is None:
+            raise ValueError("expected a compute capability such as 9.0, 9.0a or 10.3f")
+        return cls(int(match[1]), int(match[2]), match[3])
+
+    @classmethod
+    def of_target(cls, digits: str, suffix: str) -> Self:
+        """Read what stands in `compute_103f`: the last digit is the minor number."""
+        return cls(int(digits[:-1]), int(digits[-1]), suffix)
+
+    @property
+    def base(self) -> Self:
+        """The capability without its letter."""
+        return self._replace(suffix="")
+
+    @property
+    def variant(self) -> Variant | None:
+        """`a` for code of one architecture only, `f` for code of its family, None for neither."""
+        match self.suffix:
+            case "a":
+                return "a"
+            case "f":
+                return "f"
+            case _:
+                return None
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}{self.suffix}"

@@ -1,0 +1,28 @@
+"""Which host compilers an nvcc accepts, read from the header by which it refuses the others."""
+
+from cudaredist.nvcc_compat.compilers import COMPILERS, VISUAL_STUDIO, read_header, visual_studio
+from cudaredist.nvcc_compat.preprocessor import Header
+from cudaredist.nvcc_compat.table import (
+    BoundFinding,
+    findings,
+    make_compat,
+    make_release,
+    newest_of,
+)
+
+__all__ = [
+    "COMPILERS",
+    "HEADER_PATH",
+    "VISUAL_STUDIO",
+    "BoundFinding",
+    "Header",
+    "findings",
+    "make_compat",
+    "make_release",
+    "newest_of",
+    "read_header",
+    "visual_studio",
+]
+
+HEADER_PATH = "include/crt/host_config.h"
+"""How the header's path ends; `include/host_config.h` of another package only includes it."""

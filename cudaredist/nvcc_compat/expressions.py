@@ -1,0 +1,300 @@
+"""The expression of an `#if`: text to tokens, tokens to a function of the macros.
+
+Integers have 64 bits and are signed or not, as in C. What C leaves to functions, such as
+`__has_include(...)`, is no expression here but an error, because guessing would give a wrong table.
+"""
+
+import operator
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple, NoReturn, Protocol, TypeAlias
+
+Tokens: TypeAlias = tuple[str, ...]
+
+TOKEN_LIMIT = 400
+"""The most tokens of one expression; the longest of a real header has about fifty."""
+
+_DEPTH_LIMIT = 40
+_WIDTH = 64
+_NUMBER = r"\.?[0-9](?:[eEpP][+-]|[A-Za-z0-9_.'])*"
+_NAME = r"[A-Za-z_$][A-Za-z0-9_$]*"
+_OPERATOR = r"\|\||&&|<<|>>|[<>=!]=|[-+*/%<>!~&|^?:()]"
+_find_token = re.compile(rf"\s*(?:({_NUMBER}|{_NAME}|{_OPERATOR})|(\S))").match
+_is_integer = re.compile(
+    r"(0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*)((?:[uU]?(?:ll|LL|[lL])?)|(?:ll|LL|[lL])[uU])"
+).fullmatch
+is_name = re.compile(_NAME).fullmatch
+
+
+class ExpressionError(Exception):
+    """Text that is no expression, or one that is not understood."""
+
+
+class Number(NamedTuple):
+    """An integer of 64 bits."""
+
+    value: int
+    is_unsigned: bool = False
+
+
+class Names(Protocol):
+    """What an expression asks of the macros."""
+
+    def is_defined(self, name: str) -> bool:
+        """Say whether a macro of that name is defined."""
+        ...
+
+    def number(self, name: str) -> str | None:
+        """Return the number that a macro stands for, as written; None where it is undefined."""
+        ...
+
+
+Expression: TypeAlias = Callable[[Names, bool], Number]
+"""The second argument says whether the value matters: behind `0 &&` a division by 0 does not."""
+
+
+def tokenize(text: str) -> Tokens:
+    """Split the text behind an `#if`; `ExpressionError` for a character that no expression has."""
+    tokens: list[str] = []
+    place, text = 0, text.rstrip()
+    while place < len(text):
+        match = _find_token(text, place)
+        # Whatever the text, a blank and one character behind it match.
+        assert match is not None  # noqa: S101
+        if match[2] is not None:
+            raise ExpressionError(f"unknown character {match[2]!a}")
+        tokens.append(match[1])
+        if len(tokens) > TOKEN_LIMIT:
+            raise ExpressionError(f"more than {TOKEN_LIMIT} tokens in one expression")
+        place = match.end()
+    return tuple(tokens)
+
+
+@lru_cache(maxsize=1024)
+def parse(tokens: Tokens) -> Expression:
+    """Make the function of an expression; `ExpressionError` where it is none."""
+    return _Parser(tokens).whole()
+
+
+def to_number(token: str) -> Number:
+    """Read an integer with its suffix; `ExpressionError` for a fraction or a too large one."""
+    match = _is_integer(token)
+    if match is None:
+        raise ExpressionError(f"{token[:60]!a} is no integer")
+    digits = match[1]
+    base = {"x": 16, "b": 2}.get(digits[1:2].lower(), 8 if digits.startswith("0") else 10)
+    # The longest integer has 64 binary digits; longer text would only be slow.
+    value = int(digits, base) if len(digits) <= _WIDTH + 2 else 1 << _WIDTH
+    if value >> _WIDTH:
+        raise ExpressionError(f"{token[:60]} has more than {_WIDTH} bits")
+    return Number(value, is_unsigned="u" in match[2].lower() or bool(value >> (_WIDTH - 1)))
+
+
+def _wrapped(value: int, *, is_unsigned: bool) -> Number:
+    value &= (1 << _WIDTH) - 1
+    if not is_unsigned and value >> (_WIDTH - 1):
+        value -= 1 << _WIDTH
+    return Number(value, is_unsigned)
+
+
+def _quotient(left: int, right: int) -> int:
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
+
+
+def _remainder(left: int, right: int) -> int:
+    return left - right * _quotient(left, right)
+
+
+_COMPARISONS: dict[str, Callable[[int, int], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_ARITHMETIC: dict[str, Callable[[int, int], int]] = {
+    "|": operator.or_,
+    "^": operator.xor,
+    "&": operator.and_,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": _quotient,
+    "%": _remainder,
+}
+_LEVELS = (
+    ("||",),
+    ("&&",),
+    ("|",),
+    ("^",),
+    ("&",),
+    ("==", "!="),
+    ("<", "<=", ">", ">="),
+    ("<<", ">>"),
+    ("+", "-"),
+    ("*", "/", "%"),
+)
+"""Binary operators, weakest first."""
+
+_STRENGTH = {symbol: level for level, symbols in enumerate(_LEVELS) for symbol in symbols}
+
+
+class _Parser:
+    """Reads the tokens of one expression from left to right."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+        self._at = 0
+        self._depth = 0
+
+    def whole(self) -> Expression:
+        expression = self._choice()
+        if self._peek():
+            self._refuse("an operator")
+        return expression
+
+    def _peek(self) -> str:
+        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+
+    def _take(self, token: str) -> bool:
+        is_next = self._peek() == token
+        self._at += is_next
+        return is_next
+
+    def _refuse(self, expected: str) -> NoReturn:
+        found = self._peek()
+        raise ExpressionError(
+            f"expected {expected}, found {found[:60]!a}" if found else f"expected {expected}"
+        )
+
+    def _choice(self) -> Expression:
+        self._depth += 1
+        if self._depth > _DEPTH_LIMIT:
+            raise ExpressionError("nested deeper than any such expression is")
+        condition = self._binary(0)
+        if self._take("?"):
+            first = self._choice()
+            if not self._take(":"):
+                self._refuse("':'")
+            condition = _choice(condition, first, self._choice())
+        self._depth -= 1
+        return condition
+
+    def _binary(self, weakest: int) -> Expression:
+        left = self._unary()
+        while _STRENGTH.get(symbol := self._peek(), -1) >= weakest:
+            self._at += 1
+            left = _binary(symbol, left, self._binary(_STRENGTH[symbol] + 1))
+        return left
+
+    def _unary(self) -> Expression:
+        symbols = []
+        while self._peek() in {"!", "~", "-", "+"}:
+            symbols.append(self._peek())
+            self._at += 1
+        operand = self._primary()
+        for symbol in reversed(symbols):
+            operand = _unary(symbol, operand)
+        return operand
+
+    def _primary(self) -> Expression:
+        token = self._peek()
+        if self._take("("):
+            inner = self._choice()
+            if not self._take(")"):
+                self._refuse("')'")
+            return inner
+        if token[:1].isdigit() or token[:1] == ".":
+            self._at += 1
+            number = to_number(token)
+            return lambda _names, _matters: number
+        if self._take("defined"):
+            return self._defined()
+        if not is_name(token):
+            self._refuse("a value")
+        self._at += 1
+        if self._peek() == "(":
+            raise ExpressionError(f"{token[:60]} is used as a function, which is not understood")
+        return _name(token)
+
+    def _defined(self) -> Expression:
+        has_parenthesis = self._take("(")
+        name = self._peek()
+        if not is_name(name):
+            self._refuse("a name behind 'defined'")
+        self._at += 1
+        if has_parenthesis and not self._take(")"):
+            self._refuse("')'")
+        return lambda names, _matters: Number(int(names.is_defined(name)))
+
+
+def _name(name: str) -> Expression:
+    def value(names: Names, matters: bool) -> Number:  # noqa: ARG001, FBT001
+        number = names.number(name)
+        if number is None:
+            # C++ knows these two in an #if; every other name counts as 0.
+            return Number(int(name == "true"))
+        return to_number(number)
+
+    return value
+
+
+def _choice(condition: Expression, first: Expression, second: Expression) -> Expression:
+    def value(names: Names, matters: bool) -> Number:  # noqa: FBT001
+        holds = condition(names, matters).value != 0
+        taken, other = first(names, matters and holds), second(names, matters and not holds)
+        if not holds:
+            taken, other = other, taken
+        return _wrapped(taken.value, is_unsigned=taken.is_unsigned or other.is_unsigned)
+
+    return value
+
+
+def _unary(symbol: str, operand: Expression) -> Expression:
+    def value(names: Names, matters: bool) -> Number:  # noqa: FBT001
+        number = operand(names, matters)
+        match symbol:
+            case "!":
+                return Number(int(number.value == 0))
+            case "~":
+                return _wrapped(~number.value, is_unsigned=number.is_unsigned)
+            case "-":
+                return _wrapped(-number.value, is_unsigned=number.is_unsigned)
+            case _:
+                return number
+
+    return value
+
+
+def _binary(symbol: str, left: Expression, right: Expression) -> Expression:
+    def value(names: Names, matters: bool) -> Number:  # noqa: FBT001
+        first = left(names, matters)
+        if symbol in {"&&", "||"}:
+            is_decided = (first.value != 0) == (symbol == "||")
+            second = right(names, matters and not is_decided)
+            return Number(int((first.value if is_decided else second.value) != 0))
+        second = right(names, matters)
+        if symbol in {"<<", ">>"}:
+            return _shifted(first, second, is_left=symbol == "<<")
+        if symbol in {"/", "%"} and second.value == 0:
+            if matters:
+                raise ExpressionError("division by zero")
+            second = Number(1)
+        is_unsigned = first.is_unsigned or second.is_unsigned
+        one, two = (_wrapped(side.value, is_unsigned=is_unsigned).value for side in (first, second))
+        if symbol in _COMPARISONS:
+            return Number(int(_COMPARISONS[symbol](one, two)))
+        return _wrapped(_ARITHMETIC[symbol](one, two), is_unsigned=is_unsigned)
+
+    return value
+
+
+def _shifted(number: Number, by: Number, *, is_left: bool) -> Number:
+    # A negative distance shifts the other way; C leaves it open, and this is what compilers do.
+    distance = min(abs(by.value), _WIDTH)
+    if is_left == (by.value >= 0):
+        return _wrapped(number.value << distance, is_unsigned=number.is_unsigned)
+    return _wrapped(number.value >> distance, is_unsigned=number.is_unsigned)

@@ -1,0 +1,202 @@
+"""From the header of each release, and policy, to one table; and what changed in it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal, TypeAlias
+
+from cudaredist.errors import UnknownNameError
+from cudaredist.primitives import Version, parse_label
+from cudaredist.schema import (
+    CompilerRange,
+    CompilerVerdict,
+    HeaderSource,
+    NvccCompat,
+    NvccPolicy,
+    NvccRelease,
+    PolicySource,
+    UnseenRelease,
+)
+
+POLICY_FILE = "policy/nvcc.json"
+
+Answer: TypeAlias = CompilerRange | CompilerVerdict
+BoundField: TypeAlias = Literal["status", "min", "max"]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundFinding:
+    """A bound that a maintainer has to look at before it is written."""
+
+    kind: Literal["goes-down", "changed"]
+    """`goes-down`: less than in the release before; `changed`: other than what was held."""
+    release: str
+    compiler: str
+    field: BoundField
+    old: int | str | None
+    new: int | str | None
+    before: str | None = None
+    """The release before, of which `old` is; None where `old` was held for this one."""
+
+    def __str__(self) -> str:
+        since = f" in {self.before}" if self.before else ""
+        old, new = ("none" if end is None else end for end in (self.old, self.new))
+        return f"{self.release}: {self.compiler} {self.field} was {old}{since} and is {new}"
+
+
+def make_release(
+    nvcc: str | None, source: HeaderSource, found: Mapping[str, Answer], policy: NvccPolicy
+) -> NvccRelease:
+    """Return what is known of one release: what its header states, and older bounds of policy's.
+
+    A documented lower bound replaces the header's only where it is the stricter one.
+    """
+    compilers = {
+        compiler: _with_lower_bound(compiler, answer, policy) for compiler, answer in found.items()
+    }
+    return NvccRelease(nvcc=nvcc, source=source, compilers=compilers)
+
+
+def make_compat(releases: Mapping[str, NvccRelease], policy: NvccPolicy) -> NvccCompat:
+    """Return the table of these releases, and of the minors that only documentation speaks of.
+
+    Where a release of such a minor was read, its own header is what counts.
+    """
+    read = {
+        label: release
+        for label, release in releases.items()
+        if isinstance(release.source, HeaderSource)
+    }
+    minors = {parse_label(label).line for label in read}
+    documented = {
+        minor: _documented(unseen)
+        for minor, unseen in policy.unseen_releases.items()
+        if minor not in minors
+    }
+    return NvccCompat(schema_version=1, releases=documented | read)
+
+
+def newest_of(minor: str, compat: NvccCompat) -> str:
+    """Return the label that speaks for a CUDA minor, or the release itself if it is one.
+
+    Raises `UnknownNameError`, which suggests the nearest, for a release that is not in the table.
+    """
+    if minor in compat.releases:
+        return minor
+    labels = [parse_label(label) for label in compat.releases]
+    of_line = [label for label in labels if label.line == minor]
+    if not of_line:
+        known = {*compat.releases, *(label.line for label in labels)}
+        raise UnknownNameError("CUDA release", minor, known)
+    return str(max(of_line))
+
+
+def findings(old: NvccCompat | None, new: NvccCompat) -> tuple[BoundFinding, ...]:
+    """Return bounds that changed for a release already held, and those that go down.
+
+    A bound goes down where a release has a lower one than the release before, or refuses what that
+    one took. Such a step is named once: not again where both of its releases are held as they are.
+    """
+    held = {} if old is None else old.releases
+    return (*_changed(held, new.releases), *_going_down(held, new.releases))
+
+
+def _with_lower_bound(compiler: str, answer: Answer, policy: NvccPolicy) -> Answer:
+    bound = policy.lower_bounds.get(compiler)
+    if bound is None or not isinstance(answer, CompilerRange):
+        return answer
+    if answer.min is not None and answer.min >= bound.min:
+        return answer.model_copy(update={"header_min": None})
+    source = PolicySource(policy=POLICY_FILE, reference=bound.reference)
+    return answer.model_copy(
+        update={"min": bound.min, "min_basis": "documented", "documented_by": source}
+    )
+
+
+def _documented(unseen: UnseenRelease) -> NvccRelease:
+    source = PolicySource(policy=POLICY_FILE, reference=unseen.reference)
+    return NvccRelease(
+        nvcc=None,
+        source=source,
+        compilers={
+            compiler: CompilerRange(
+                status="range",
+                min=stated.min,
+                max=stated.max,
+                min_basis=None if stated.min is None else "documented",
+                max_basis=None if stated.max is None else "documented",
+                documented_by=source,
+                note=stated.note,
+            )
+            for compiler, stated in unseen.compilers.items()
+        },
+    )
+
+
+def _bounds(answer: Answer | None) -> Mapping[BoundField, int | str | None]:
+    match answer:
+        case None:
+            return {"status": None}
+        case CompilerRange():
+            return {"status": answer.status, "min": answer.min, "max": answer.max}
+        case _:
+            return {"status": answer.status}
+
+
+def _changed(
+    held: Mapping[str, NvccRelease], releases: Mapping[str, NvccRelease]
+) -> Iterator[BoundFinding]:
+    for label in sorted(held.keys() & releases.keys(), key=Version.parse):
+        before, after = held[label].compilers, releases[label].compilers
+        for compiler in sorted(before.keys() | after.keys()):
+            old, new = _bounds(before.get(compiler)), _bounds(after.get(compiler))
+            # Where the verdict itself is another, that its bounds are gone says nothing more.
+            fields: tuple[BoundField, ...] = ("status",)
+            if old["status"] == new["status"]:
+                fields = ("min", "max")
+            for field in fields:
+                if old.get(field) != new.get(field):
+                    yield BoundFinding(
+                        "changed", label, compiler, field, old.get(field), new.get(field)
+                    )
+
+
+def _going_down(
+    held: Mapping[str, NvccRelease], releases: Mapping[str, NvccRelease]
+) -> Iterator[BoundFinding]:
+    labels = sorted(releases, key=Version.parse)
+    for before, after in pairwise(labels):
+        for compiler, new in sorted(releases[after].compilers.items()):
+            old = releases[before].compilers.get(compiler)
+            if old is None or _are_held(held, releases, (before, after), compiler):
+                continue
+            for field, was, is_now in _steps_down(old, new):
+                yield BoundFinding("goes-down", after, compiler, field, was, is_now, before)
+
+
+def _are_held(
+    held: Mapping[str, NvccRelease],
+    releases: Mapping[str, NvccRelease],
+    labels: tuple[str, str],
+    compiler: str,
+) -> bool:
+    return all(
+        label in held
+        and _bounds(held[label].compilers.get(compiler))
+        == _bounds(releases[label].compilers.get(compiler))
+        for label in labels
+    )
+
+
+def _steps_down(
+    old: Answer, new: Answer
+) -> Iterator[tuple[BoundField, int | str | None, int | str | None]]:
+    if new.status == "refused" and old.status != "refused":
+        yield "status", old.status, new.status
+    if not isinstance(old, CompilerRange) or not isinstance(new, CompilerRange):
+        return
+    # No lower bound is lower than any, and no upper bound higher.
+    if old.min is not None and (new.min is None or new.min < old.min):
+        yield "min", old.min, new.min
+    if new.max is not None and (old.max is None or new.max < old.max):
+        yield "max", old.max, new.max

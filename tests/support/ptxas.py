@@ -1,0 +1,109 @@
+"""Files with the text constants of a ptxas, in the forms of three platforms; none can run."""
+
+import struct
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+Platform = Literal["linux", "sbsa", "windows"]
+
+# Number and letter, and the architecture's name where one stands behind it, in file order.
+Profile = tuple[str, str]
+
+PROFILES_11_8: Sequence[Profile] = (
+    ("35", "Kepler"),
+    ("37", ""),
+    ("70", "Volta"),
+    ("72", ""),
+    ("75", "Turing"),
+    ("80", "Ampere"),
+    ("90", "Hopper"),
+)
+PROFILES_12_9: Sequence[Profile] = (
+    ("70", "Volta"),
+    ("72", ""),
+    ("75", "Turing"),
+    ("80", "Ampere"),
+    ("90", "Hopper"),
+    ("90a", ""),
+    ("100", "Blackwell"),
+    ("100a", ""),
+    ("100f", ""),
+    ("101", ""),
+    ("101a", ""),
+    ("101f", ""),
+    ("103", ""),
+    ("103a", ""),
+    ("103f", ""),
+)
+# Not in the order of their numbers, as from 13.0 on.
+PROFILES_13_4: Sequence[Profile] = (
+    ("75", "Turing"),
+    ("80", "Ampere"),
+    ("90", "Hopper"),
+    ("90a", ""),
+    ("100", "Blackwell"),
+    ("100a", ""),
+    ("100f", ""),
+    ("110", ""),
+    ("110a", ""),
+    ("110f", ""),
+    ("103", ""),
+    ("103a", ""),
+    ("103f", ""),
+    ("107", "Rubin"),
+    ("107a", ""),
+    ("107f", ""),
+)
+
+
+def ptxas(
+    profiles: Iterable[Profile] = PROFILES_12_9,
+    *,
+    platform: Platform = "linux",
+    without_target: str = "",
+    without_profile: str = "",
+    extra: bytes = b"",
+    filler: int = 300,
+) -> bytes:
+    """Write a file in which these constants stand between others that look alike."""
+    padding = b"\0" if platform == "linux" else b"\0" * 5
+    # Names of machine code are no evidence: real files have more and fewer of them.
+    parts = [
+        b"\x90" * filler,
+        b"sm_11\0sm_35\0glued to it compute_",
+        b"compute_\0-D__CUDA_ARCH__=\0",
+    ]
+    for name, family in profiles:
+        number, letter = name.rstrip("af").encode(), name[len(name.rstrip("af")) :].encode()
+        target = [b"" if platform == "sbsa" else b"text compute_%b\0" % name.encode()]
+        target += [b"lto_%b\0" % name.encode()]
+        if name == without_target:
+            target = []
+        profile = b"-D__CUDA_ARCH__=%b%b0%b" % (number, letter, padding)
+        if family:
+            profile += family.encode() + b"\0"
+        if name == without_profile:
+            profile = b""
+        parts += [profile, *target] if platform == "linux" else [*target, profile]
+    parts += [b"Profile option\0", extra, b"\xcc" * filler]
+    return image(b"".join(parts), platform)
+
+
+def image(body: bytes, platform: Platform) -> bytes:
+    """Put a body into a program whose tables say where it ends."""
+    if platform == "windows":
+        head = b"MZ".ljust(0x3C, b"\0") + struct.pack("<I", 0x40)
+        head += b"PE\0\0" + struct.pack("<HH12xHH", 0x8664, 1, 16, 0) + bytes(16)
+        start = len(head) + 40
+        return head + struct.pack("<8sIIII16x", b".rdata", len(body), 0, len(body), start) + body
+    machine = 62 if platform == "linux" else 183
+    head = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
+    head += struct.pack(
+        "<HHIQQQIHHHHHH", 2, machine, 1, 0, 0, 64 + len(body), 0, 64, 0, 0, 64, 2, 0
+    )
+    return head + body + bytes(128)
+
+
+def pieces(data: bytes, size: int) -> Iterable[bytes]:
+    """Cut bytes into chunks."""
+    return (data[start : start + size] for start in range(0, len(data), size))

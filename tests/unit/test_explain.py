@@ -1,0 +1,338 @@
+"""Answers as values: each fact with its source, and both where two sources disagree."""
+
+import json
+
+import pytest
+from support.headers import ERAS, Checks, host_config
+from support.ptxas import PROFILES_11_8, PROFILES_12_9, PROFILES_13_4, Profile, ptxas
+
+from cudaredist.errors import UnknownNameError
+from cudaredist.explain import (
+    Explanation,
+    Fact,
+    explain_cuda,
+    explain_gpu,
+    explain_nvcc,
+)
+from cudaredist.gpus import KnownGpus, make_table, read_ptxas
+from cudaredist.nvcc_compat import make_compat, make_release, read_header
+from cudaredist.schema import (
+    BinarySource,
+    GpuPolicy,
+    Gpus,
+    HeaderSource,
+    LowerBound,
+    NvccCompat,
+    NvccPolicy,
+    NvccRelease,
+    OverlayEntry,
+    PolicyFact,
+    UnseenRelease,
+)
+
+NVCC_POLICY = NvccPolicy(
+    schema_version=1,
+    lower_bounds={
+        "gcc": LowerBound(min=6, reason="so it is written", reference="Guide 13"),
+        "clang": LowerBound(min=7, reason="so it is written", reference="Guide 13"),
+    },
+    unseen_releases={
+        minor: UnseenRelease.model_validate_json(
+            json.dumps(
+                {
+                    "compilers": {
+                        "gcc": {"min": 6, "max": 10, "note": "nvcc takes 11"},
+                        "unheard-of": {"min": None, "max": None},
+                    },
+                    "reason": "never seen",
+                    "reference": "Notes 11",
+                }
+            )
+        )
+        for minor in ("11.4", "13.4")
+    },
+)
+GPU_POLICY = GpuPolicy(
+    schema_version=1,
+    overlay={
+        "7.0": OverlayEntry(
+            jetson=False,
+            products=("V100",),
+            reason="no Tegra",
+            reference="page",
+            facts=(
+                PolicyFact(field="first_cuda", value="9.0", reason="PTX 6.0", reference="PTX"),
+                PolicyFact(
+                    field="dont_default_after", value="12.5", reason="TensorRT", reference="table"
+                ),
+            ),
+        ),
+        "7.2": OverlayEntry(
+            jetson=True,
+            products=("Jetson AGX Xavier",),
+            reason="Tegra",
+            reference="page",
+            facts=(
+                PolicyFact(field="last_cuda", value="12.2", reason="packagers", reference="table"),
+            ),
+        ),
+        "7.5": OverlayEntry(
+            jetson=False,
+            products=("T4",),
+            reason="no Tegra",
+            reference="page",
+            facts=(PolicyFact(field="last_cuda", value="13.0", reason="tests", reference="table"),),
+        ),
+        "10.0": OverlayEntry(
+            jetson=False,
+            products=("B200",),
+            reason="no Tegra",
+            reference="page",
+            facts=(PolicyFact(field="first_cuda", value="12.7", reason="PTX", reference="PTX"),),
+        ),
+        "10.1": OverlayEntry(
+            jetson=True,
+            products=("Jetson Thor (T5000, T4000)",),
+            reason="Tegra",
+            reference="page",
+            facts=(PolicyFact(field="renamed_to", value="11.0", reason="13.0", reference="notes"),),
+        ),
+        "11.0": OverlayEntry(
+            jetson=True, products=("Jetson T5000",), reason="Tegra", reference="page"
+        ),
+    },
+)
+
+
+def release(version: str, checks: Checks) -> NvccRelease:
+    source = HeaderSource(
+        channel="wheels",
+        package="cuda_nvcc",
+        version=version,
+        archive_sha256="a" * 64,
+        path="include/crt/host_config.h",
+        file_sha256="b" * 64,
+    )
+    return make_release(version, source, read_header(host_config(checks)), NVCC_POLICY)
+
+
+@pytest.fixture(scope="module")
+def compat() -> NvccCompat:
+    releases = {
+        "12.2.0": release("12.2.91", ERAS["12.2.0"]),
+        "12.2.1": release("12.2.128", ERAS["12.2.1"]),
+        "12.9.0": release("12.9.41", ERAS["12.4"]),
+        "13.4.0": release("13.4.59", ERAS["13.4"]),
+    }
+    return make_compat(releases, NVCC_POLICY)
+
+
+@pytest.fixture(scope="module")
+def gpus() -> Gpus:
+    def known(profiles: list[Profile]) -> KnownGpus:
+        source = BinarySource(
+            channel="redist",
+            package="cuda_nvcc",
+            archive_sha256="a" * 64,
+            path="bin/ptxas",
+            file_sha256="c" * 64,
+        )
+        return KnownGpus(source=source, families=read_ptxas([ptxas(profiles)]))
+
+    releases = {
+        "11.8.0": known([*PROFILES_11_8]),
+        "12.9.0": known([*PROFILES_12_9]),
+        "13.4.0": known([*PROFILES_13_4]),
+    }
+    return make_table(releases, GPU_POLICY)[0]
+
+
+def facts(explanation: Explanation, topic: int = 0) -> dict[str, Fact]:
+    return {fact.name: fact for fact in explanation.topics[topic].facts}
+
+
+# -- nvcc
+
+
+def test_explains_an_nvcc(compat: NvccCompat) -> None:
+    answer = explain_nvcc("13.4", compat, NVCC_POLICY)
+    assert answer.topics[0].title == "nvcc of CUDA 13.4.0"
+    found = facts(answer)
+    assert found["nvcc"].value == "13.4.59"
+    assert found["gcc.max"].value == 16
+    assert found["gcc.max"].basis == "derived"
+    assert found["gcc.max"].source == "include/crt/host_config.h of cuda_nvcc 13.4.59 (wheels)"
+    assert found["gcc.max"].file_sha256 == "b" * 64
+    assert found["gcc.max"].statement == "GCC: 16 is the newest accepted"
+    assert found["msvc.max"].statement == (
+        "Visual C++: _MSC_VER 1959 (Visual Studio 2026) is the newest accepted"
+    )
+    assert found["icx"].statement == "Intel ICX: every version is refused"
+    assert found["nvhpc"].value == "unchecked"
+
+
+def test_says_what_documentation_states_and_what_the_header_does(compat: NvccCompat) -> None:
+    found = facts(explain_nvcc("13.4", compat, NVCC_POLICY))
+    gcc, clang = found["gcc.min"], found["clang.min"]
+    assert (gcc.value, gcc.basis, gcc.source) == (6, "documented", "Guide 13 (policy/nvcc.json)")
+    assert gcc.file_sha256 is None
+    assert gcc.reason == "so it is written"
+    assert [(claim.value, claim.reason) for claim in gcc.otherwise] == [
+        (None, "the header has no lower bound")
+    ]
+    assert [claim.value for claim in clang.otherwise] == ["3.3"]
+    # The header was read, and documentation says something else.
+    (claim,) = found["gcc.max"].otherwise
+    assert (claim.value, claim.source, claim.reason) == (10, "Notes 11", "nvcc takes 11")
+
+
+def test_names_releases_of_a_minor_that_disagree(compat: NvccCompat) -> None:
+    found = facts(explain_nvcc("12.2", compat, NVCC_POLICY))
+    assert found["releases"].value == ("12.2.0",)
+    others = {
+        name: [(claim.value, claim.reason) for claim in fact.otherwise]
+        for name, fact in found.items()
+    }
+    assert others["grace-clang.max"] == [("unchecked", "CUDA 12.2.0")]
+    assert others["gcc.max"] == []
+    stale = 'line 62: the text of #error says "less than 16", its #if accepts 3 to 16'
+    (first, second) = others["clang.max"]
+    assert first == (15, "CUDA 12.2.0")
+    assert str(second[0]).partition(":")[2] == stale.partition(":")[2]
+    older = facts(explain_nvcc("12.2.0", compat, NVCC_POLICY))
+    assert [claim.value for claim in older["grace-clang"].otherwise] == ["range"]
+
+
+def test_explains_a_release_that_only_documentation_knows(compat: NvccCompat) -> None:
+    found = facts(explain_nvcc("11.4", compat, NVCC_POLICY))
+    assert "nvcc" not in found
+    assert found["gcc.max"].basis == "documented"
+    assert found["gcc.max"].source == "Notes 11 (policy/nvcc.json)"
+    assert [claim.value for claim in found["gcc.max"].otherwise] == ["nvcc takes 11"]
+    assert found["unheard-of.max"].statement == "unheard-of: no newest version"
+    assert found["unheard-of.min"].statement == "unheard-of: no oldest version"
+
+
+def test_an_unknown_release_names_the_nearest(compat: NvccCompat) -> None:
+    with pytest.raises(UnknownNameError, match=r"no CUDA release is called '12\.7'"):
+        explain_nvcc("12.7", compat, NVCC_POLICY)
+
+
+# -- gpu
+
+
+@pytest.mark.parametrize("asked", ["10.3f", "sm_103f", "compute_103f"])
+def test_explains_a_capability(asked: str, gpus: Gpus) -> None:
+    answer = explain_gpu(asked, gpus, GPU_POLICY)
+    assert [topic.title for topic in answer.topics] == ["compute capability 10.3f (Blackwell)"]
+    found = facts(answer)
+    assert found["runs_on"].value == ("10.3", "10.7")
+    assert found["runs_on"].reason is not None
+    assert "one family" in found["runs_on"].reason
+    assert found["first_cuda"].value == "12.9"
+    assert found["first_cuda"].source == "bin/ptxas of cuda_nvcc in CUDA 12.9.0 (redist)"
+    assert found["first_cuda"].file_sha256 == "c" * 64
+    assert found["last_cuda"].value is None
+    assert "CUDA 13.4.0" in found["last_cuda"].statement
+    assert found["jetson"].source == "no policy names it"
+    assert found["products"].statement == "example products: none"
+
+
+def test_says_what_policy_states_and_what_ptxas_does(gpus: Gpus) -> None:
+    xavier = facts(explain_gpu("7.2", gpus, GPU_POLICY))
+    assert xavier["last_cuda"].value == "12.9"
+    assert [(claim.value, claim.source) for claim in xavier["last_cuda"].otherwise] == [
+        ("12.2", "table (policy/gpus.json)")
+    ]
+    assert xavier["first_cuda"].value == "11.8"
+    assert xavier["first_cuda"].statement.endswith("the oldest that was read")
+    assert xavier["jetson"].value is True
+    volta = facts(explain_gpu("7.0", gpus, GPU_POLICY))
+    assert (volta["first_cuda"].value, volta["first_cuda"].basis) == ("9.0", "documented")
+    assert [claim.value for claim in volta["first_cuda"].otherwise] == ["11.8"]
+    assert volta["dont_default_after"].reason == "TensorRT"
+    blackwell = facts(explain_gpu("10.0", gpus, GPU_POLICY))
+    assert (blackwell["first_cuda"].value, blackwell["first_cuda"].basis) == ("12.9", "derived")
+    assert [claim.value for claim in blackwell["first_cuda"].otherwise] == ["12.7"]
+
+
+def test_a_table_without_its_sources_has_less_to_say(gpus: Gpus) -> None:
+    found = facts(explain_gpu("7.0", gpus.model_copy(update={"sources": {}}), GPU_POLICY))
+    assert list(found) == ["runs_on", "jetson", "products", "dont_default_after"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "names"),
+    [
+        ("jetson xavier", ["7.2"]),
+        ("Jetson Thor", ["10.1", "11.0"]),
+        ("T5000", ["10.1", "11.0"]),
+        ("jetson", ["7.2", "10.1", "11.0"]),
+        ("Volta", ["7.0", "7.2"]),
+        ("rubin", ["10.7"]),
+    ],
+)
+def test_finds_capabilities_by_product_and_architecture(
+    asked: str, names: list[str], gpus: Gpus
+) -> None:
+    answer = explain_gpu(asked, gpus, GPU_POLICY)
+    assert [topic.title.split()[2] for topic in answer.topics] == names
+
+
+@pytest.mark.parametrize(
+    ("asked", "hint"),
+    [
+        ("Jetson Xavvier", "did you mean jetson agx xavier"),
+        ("9.0f", "did you mean 9.0 or 9.0a"),
+        ("sm_66", "known: 10.0, 10.0a"),
+        ("", "known: 10.0, 10.0a"),
+    ],
+)
+def test_an_unknown_gpu_names_the_nearest(asked: str, hint: str, gpus: Gpus) -> None:
+    with pytest.raises(UnknownNameError) as raised:
+        explain_gpu(asked, gpus, GPU_POLICY)
+    assert raised.value.exit_code == 2
+    assert raised.value.hint is not None
+    assert raised.value.hint.startswith(hint)
+
+
+# -- cuda
+
+
+def test_explains_a_release(compat: NvccCompat, gpus: Gpus) -> None:
+    answer = explain_cuda("12.9", compat, gpus, NVCC_POLICY)
+    assert [topic.title for topic in answer.topics] == [
+        "nvcc of CUDA 12.9.0",
+        "compute capabilities of CUDA 12.9",
+    ]
+    found = facts(answer, 1)
+    assert found["default"].value == ("7.5", "8.0", "9.0", "10.0", "10.3")
+    assert found["default"].basis == "computed"
+    assert isinstance(found["supported"].value, tuple)
+    assert "10.3f" in found["supported"].value
+    assert isinstance(found["known"].value, tuple)
+    assert set(found["known"].value) - set(found["supported"].value) == {"7.2"}
+    assert found["known"].source == "bin/ptxas of cuda_nvcc in CUDA 12.9.0 (redist)"
+    assert [claim.value for claim in found["supported"].otherwise] == [
+        "7.2: until CUDA 12.2 by policy, 12.9 by ptxas"
+    ]
+
+
+def test_a_full_release_is_answered_with_its_minors_capabilities(
+    compat: NvccCompat, gpus: Gpus
+) -> None:
+    found = facts(explain_cuda("13.4.0", compat, gpus, NVCC_POLICY), 1)
+    (claim,) = found["supported"].otherwise
+    assert claim.value == "7.5: until CUDA 13.0 by policy, no end seen by ptxas"
+
+
+def test_a_release_whose_ptxas_was_not_read_is_marked(compat: NvccCompat, gpus: Gpus) -> None:
+    found = facts(explain_cuda("12.2.1", compat, gpus, NVCC_POLICY), 1)
+    assert found["known"].basis == "computed"
+    assert "no ptxas of this release was read" in found["known"].source
+    assert found["known"].file_sha256 is None
+
+
+def test_an_answer_is_json(compat: NvccCompat, gpus: Gpus) -> None:
+    answer = explain_cuda("12.2", compat, gpus, NVCC_POLICY)
+    assert Explanation.model_validate_json(answer.model_dump_json()) == answer

@@ -1,0 +1,395 @@
+"""Compute capabilities: what is read of a ptxas, what becomes of it with policy, and the rules."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.ptxas import (
+    PROFILES_11_8,
+    PROFILES_12_9,
+    PROFILES_13_4,
+    Platform,
+    Profile,
+    image,
+    pieces,
+    ptxas,
+)
+
+from cudaredist.errors import InvalidFileError, UnknownNameError
+from cudaredist.gpus import (
+    Capability,
+    KnownGpus,
+    default_capabilities,
+    find_capability,
+    is_supported,
+    known_of_table,
+    make_table,
+    read_ptxas,
+    runs_on,
+    supported_capabilities,
+)
+from cudaredist.gpus import ptxas as scanning
+from cudaredist.jsontext import canonical_json
+from cudaredist.schema import FILE_KINDS, BinarySource, GpuPolicy, Gpus, read_own_file
+
+POLICY_PATH = Path(__file__).parents[2] / "data" / "policy" / "gpus.json"
+PLATFORMS: tuple[Platform, ...] = ("linux", "sbsa", "windows")
+
+
+def read(data: bytes, size: int = 1000) -> dict[str, str]:
+    return {str(name): family for name, family in read_ptxas(pieces(data, size)).items()}
+
+
+def policy() -> GpuPolicy:
+    found = read_own_file(POLICY_PATH.read_bytes(), FILE_KINDS["policy-gpus"])
+    assert isinstance(found, GpuPolicy)
+    return found
+
+
+def known(*profiles: Profile) -> KnownGpus:
+    source = BinarySource(
+        channel="redist",
+        package="cuda_nvcc",
+        archive_sha256="a" * 64,
+        path="bin/ptxas",
+        file_sha256="b" * 64,
+    )
+    return KnownGpus(source=source, families=read_ptxas([ptxas(profiles)]))
+
+
+def table(**more: KnownGpus) -> Gpus:
+    releases = {
+        "11.8.0": known(*PROFILES_11_8),
+        "12.9.0": known(*PROFILES_12_9),
+        "13.4.0": known(*PROFILES_13_4),
+        **{name[1:].replace("_", "."): found for name, found in more.items()},
+    }
+    return make_table(releases, policy())[0]
+
+
+# -- names
+
+
+@pytest.mark.parametrize("text", ["9.0", "9.0a", "10.3f", "12.1"])
+def test_a_capability_is_printed_as_it_was_read(text: str) -> None:
+    assert str(Capability.parse(text)) == text
+
+
+@pytest.mark.parametrize("text", ["", "9", "9.0b", "9.10", "0.9", " 9.0", "9.0A", "sm_90", "1e.0"])
+def test_what_is_no_capability(text: str) -> None:
+    with pytest.raises(ValueError, match="expected a compute capability"):
+        Capability.parse(text)
+
+
+def test_capabilities_are_ordered_by_their_numbers() -> None:
+    names = ["10.3", "11.0", "10.0f", "9.0a", "10.0", "9.0", "10.0a"]
+    expected = ["9.0", "9.0a", "10.0", "10.0a", "10.0f", "10.3", "11.0"]
+    assert sorted(names, key=Capability.parse) == expected
+    assert Capability.of_target("103", "f") == Capability.parse("10.3f")
+    assert Capability.of_target("110", "").base == Capability(11, 0)
+
+
+# -- ptxas
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("size", [1, 7, 1000, 1 << 22])
+def test_reads_every_platform_in_chunks_of_any_size(platform: Platform, size: int) -> None:
+    found = read(ptxas(PROFILES_13_4, platform=platform), size)
+    assert list(found) == [
+        *("7.5", "8.0", "9.0", "9.0a", "10.0", "10.0a", "10.0f", "10.3", "10.3a", "10.3f"),
+        *("10.7", "10.7a", "10.7f", "11.0", "11.0a", "11.0f"),
+    ]
+    assert found["9.0a"] == "Hopper"
+    assert found["11.0"] == found["10.3f"] == "Blackwell"
+    assert found["10.7f"] == "Rubin"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_where_chunks_end_changes_nothing(data: st.DataObject) -> None:
+    whole = ptxas(filler=40)
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(whole)), max_size=12)))
+    chunks = [whole[start:end] for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
+    assert read_ptxas(chunks) == read_ptxas([whole])
+
+
+@pytest.mark.parametrize("shift", range(0, 400, 7))
+def test_a_text_on_the_edge_of_a_block_is_found(
+    shift: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scanning, "_BLOCK", 512)
+    assert read(ptxas(filler=shift), 100) == read(ptxas(filler=0), 1 << 20)
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanning, "_BLOCK", 4096)
+    scan = scanning.PtxasScan()
+    for chunk in pieces(ptxas(filler=1 << 20), 3000):
+        scan.feed(chunk)
+        assert len(scan._pending) < 2 * 4096
+    scan.feed(bytes(100_000))
+    assert len(scan._pending) < 2 * 4096
+
+
+STRIPPED = image(bytes(3000), "linux")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        pytest.param(b"", "neither a program for Linux nor for Windows", id="empty"),
+        pytest.param(b"#!/bin/sh\n" + ptxas(), "neither a program", id="script"),
+        pytest.param(b"MZ" + bytes(200), "neither a program", id="program for DOS"),
+        pytest.param(b"MZ" + b"\xff" * 70, "cut off within its header", id="place far away"),
+        pytest.param(ptxas()[:30], "cut off within its header", id="cut in the header"),
+        pytest.param(ptxas(platform="windows")[:90], "cut off", id="cut in Windows' header"),
+        pytest.param(STRIPPED, "names no compute capability", id="stripped"),
+        pytest.param(
+            ptxas(without_target="90"),
+            "its table of targets and its table of profiles disagree about 9.0",
+            id="target missing",
+        ),
+        pytest.param(
+            ptxas(without_profile="103f", platform="windows"),
+            "disagree about 10.3f",
+            id="profile missing",
+        ),
+        pytest.param(ptxas(extra=b"compute_69\0"), "disagree about 6.9", id="one too many"),
+        pytest.param(
+            ptxas([("90", "Hopper"), ("100a", "Blackwell")]),
+            "names 10.0a, but not 10.0",
+            id="variant alone",
+        ),
+        pytest.param(
+            ptxas([("90", ""), ("100", "Blackwell")]),
+            "no architecture's name stands behind 9.0",
+            id="no name",
+        ),
+        pytest.param(
+            ptxas(extra=b"compute_90z\0-D__CUDA_ARCH__=90z0\0"),
+            "9.0z has the unknown variant z; known are a and f",
+            id="unknown letter",
+        ),
+    ],
+)
+def test_a_ptxas_that_is_not_understood_is_an_error(data: bytes, message: str) -> None:
+    with pytest.raises(InvalidFileError) as raised:
+        read(data)
+    assert raised.value.exit_code == 5
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_a_ptxas_that_is_cut_off_is_an_error_wherever_it_ends(platform: Platform) -> None:
+    whole = ptxas(platform=platform, filler=20)
+    for size in range(len(whole)):
+        with pytest.raises(InvalidFileError):
+            read(whole[:size], 1 << 20)
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        b"sm_21\0",
+        b"compute_99 \0",
+        b"xcompute_90\0",
+        b"-D__CUDA_ARCH__=90\x01",
+        b"-D__CUDA_ARCH__=0\0",
+        b"lto_100\0Profile\0",
+    ],
+)
+def test_other_texts_are_no_evidence(extra: bytes) -> None:
+    assert read(ptxas(extra=extra)) == read(ptxas())
+
+
+# -- the table
+
+
+def test_both_ends_are_cuda_minors() -> None:
+    found = table().capabilities
+    ends = {name: (entry.first_cuda, entry.last_cuda) for name, entry in found.items()}
+    # Documented introductions, because the oldest release that was read knows them already.
+    assert ends["3.5"] == ("5.0", "11.8")
+    assert ends["8.0"] == ("11.0", None)
+    assert ends["9.0"] == ("11.8", None)
+    # Read.
+    assert ends["9.0a"] == ("12.9", None)
+    assert ends["10.1f"] == ("12.9", "12.9")
+    assert ends["11.0"] == ("13.4", None)
+    assert ends["10.7f"] == ("13.4", None)
+    assert found["10.7"].family == "Rubin"
+    assert (found["10.3f"].base, found["10.3f"].variant) == ("10.3", "f")
+
+
+def test_a_release_that_drops_a_capability_gives_it_an_end() -> None:
+    assert table().capabilities["7.5"].last_cuda is None
+    later = table(v14_0_0=known(*[profile for profile in PROFILES_13_4 if profile[0] != "75"]))
+    assert later.capabilities["7.5"].last_cuda == "13.4"
+
+
+def test_policy_and_what_was_read_both_stand() -> None:
+    entry = table().capabilities["7.2"]
+    assert entry.last_cuda == "12.9"
+    (said,) = (fact for fact in entry.policy if fact.field == "last_cuda")
+    assert said.value == "12.2"
+    assert said.reason
+    assert said.reference
+    assert is_supported(entry, "12.2")
+    assert not is_supported(entry, "12.9")
+
+
+def test_variants_share_what_is_the_chips_and_nothing_else() -> None:
+    found = table().capabilities
+    assert found["10.1f"].jetson
+    assert found["10.1f"].products == found["10.1"].products
+    assert {fact.field for fact in found["10.1f"].policy} == {"renamed_to"}
+    assert found["9.0a"].policy == ()
+    assert found["9.0a"].dont_default_after is None
+    assert found["7.0"].dont_default_after == "12.5"
+
+
+@pytest.mark.parametrize(
+    ("target", "takers"),
+    [
+        ("9.0a", ["9.0"]),
+        ("10.0f", ["10.0", "10.3", "10.7"]),
+        ("10.3f", ["10.3", "10.7"]),
+        ("10.7f", ["10.7"]),
+        ("10.1f", ["10.1"]),
+        ("11.0f", ["11.0"]),
+        ("10.3", ["10.3", "10.7", "11.0"]),
+    ],
+)
+def test_who_takes_a_target(target: str, takers: list[str]) -> None:
+    assert list(table().capabilities[target].runs_on) == takers
+
+
+def test_families_grow_with_the_releases() -> None:
+    gpus = table()
+    assert runs_on("10.0f", "12.9", gpus) == ("10.0", "10.3")
+    assert runs_on("10.0f", "13.4", gpus) == ("10.0", "10.3", "10.7")
+
+
+def test_a_capability_without_an_overlay_is_a_finding() -> None:
+    gpus, found = make_table(
+        {"13.9.0": known(("75", "Turing"), ("137", "New"), ("137a", ""))}, policy()
+    )
+    assert [(item.kind, item.capability) for item in found] == [("overlay-lacks", "13.7")]
+    assert gpus.capabilities["13.7"].products == ()
+    assert not gpus.capabilities["13.7a"].jetson
+
+
+def test_an_architecture_keeps_its_first_name() -> None:
+    releases = {"13.0.0": known(("75", "Turing"), ("80", "Ampere"), ("86", ""))}
+    releases["13.1.0"] = known(("75", "Turing"), ("80", "Ampere"), ("86", "Rubin"))
+    gpus, found = make_table(releases, policy())
+    assert gpus.capabilities["8.6"].family == "Ampere"
+    assert [(item.kind, item.capability, item.message) for item in found] == [
+        ("family-differs", "8.6", "called Ampere, later Rubin; the first was kept")
+    ]
+
+
+def test_patches_that_differ_are_a_finding_and_the_newest_counts() -> None:
+    releases = {"13.0.10": known(("75", "Turing"), ("80", "Ampere"))}
+    releases["13.0.9"] = known(("75", "Turing"))
+    gpus, found = make_table(releases, policy())
+    assert "8.0" in gpus.capabilities
+    assert [(item.kind, item.capability) for item in found] == [("patches-differ", "8.0")]
+
+
+def test_a_hole_is_a_finding() -> None:
+    turing, ampere = ("75", "Turing"), ("80", "Ampere")
+    releases = {"13.0.0": known(turing, ampere), "13.1.0": known(turing)}
+    releases["13.2.0"] = known(turing, ampere)
+    _, found = make_table(releases, policy())
+    assert [(item.kind, item.capability) for item in found] == [("gone-in-between", "8.0")]
+
+
+def test_a_release_is_added_without_reading_the_others_again() -> None:
+    gpus = table()
+    assert make_table(known_of_table(gpus), policy()) == (gpus, ())
+    new = {"14.0.0": known(*PROFILES_13_4, ("140", "Next"))}
+    assert make_table(known_of_table(gpus) | new, policy())[0] == table(v14_0_0=new["14.0.0"])
+
+
+def test_the_table_is_a_file_of_ours() -> None:
+    gpus = table()
+    data = canonical_json(gpus.model_dump(mode="json"))
+    assert read_own_file(data, FILE_KINDS["gpus"]) == gpus
+
+
+def test_the_shipped_overlay_names_bases_of_which_each_field_is_said_once() -> None:
+    for name, entry in policy().overlay.items():
+        assert Capability.parse(name).variant is None
+        fields = [fact.field for fact in entry.facts]
+        assert len(fields) == len(set(fields)), name
+        assert entry.reason
+        assert entry.reference
+
+
+# -- rules
+
+
+@pytest.mark.parametrize(
+    ("minor", "expected"),
+    [
+        ("11.4", "7.0 7.5 8.0"),
+        ("11.8", "7.0 7.5 8.0 9.0"),
+        ("12.5", "7.0 7.5 8.0 9.0"),
+        ("12.6", "7.5 8.0 9.0"),
+        ("12.9", "7.5 8.0 9.0 10.0 10.3"),
+        ("13.0", "7.5 8.0 9.0 10.0 10.3"),
+        ("13.4", "7.5 8.0 9.0 10.0 10.3 10.7"),
+    ],
+)
+def test_default_capabilities(minor: str, expected: str) -> None:
+    assert " ".join(default_capabilities(minor, table())) == expected
+
+
+def test_supported_capabilities_have_variants_and_jetsons() -> None:
+    supported = supported_capabilities("12.9", table())
+    assert "9.0a" in supported
+    assert "10.1" in supported
+    assert "7.2" not in supported
+
+
+@pytest.mark.parametrize("minor", ["13.5", "14.0", "x", ""])
+def test_nothing_is_said_of_releases_beyond_the_table(minor: str) -> None:
+    with pytest.raises(UnknownNameError):
+        default_capabilities(minor, table())
+    with pytest.raises(UnknownNameError):
+        runs_on("9.0", minor, table())
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"capabilities": {"9.0b": {}}},
+        {"capabilities": {"1234.0": {}}},
+        {"capabilities": {"9.0": {"last_cuda": "12"}}},
+        {"capabilities": {"9.0": {"policy": [{"field": "last_cuda", "value": "soon"}]}}},
+    ],
+)
+def test_a_table_that_someone_broke_is_refused(changed: dict[str, Any]) -> None:
+    document = table().model_dump(mode="json")
+    for name, fields in changed["capabilities"].items():
+        document["capabilities"][name] = document["capabilities"]["9.0"] | fields
+    with pytest.raises(InvalidFileError):
+        read_own_file(canonical_json(document), FILE_KINDS["gpus"])
+
+
+def test_nothing_is_said_of_an_empty_table() -> None:
+    empty = Gpus(schema_version=1, capabilities={}, sources={})
+    with pytest.raises(UnknownNameError):
+        supported_capabilities("12.9", empty)
+
+
+def test_an_unknown_capability_names_the_nearest() -> None:
+    assert find_capability("10.3f", table()).variant == "f"
+    with pytest.raises(UnknownNameError) as raised:
+        find_capability("10.3g", table())
+    assert raised.value.hint is not None
+    assert "10.3f" in raised.value.hint

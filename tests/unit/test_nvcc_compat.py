@@ -1,0 +1,379 @@
+"""Host compilers: each form of the header, what policy adds, and what changed."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.headers import ERAS, host_config, played
+
+from cudaredist.errors import InvalidFileError, UnknownNameError
+from cudaredist.jsontext import canonical_json
+from cudaredist.nvcc_compat import (
+    COMPILERS,
+    Header,
+    findings,
+    make_compat,
+    make_release,
+    newest_of,
+    read_header,
+    visual_studio,
+)
+from cudaredist.schema import (
+    FILE_KINDS,
+    CompilerRange,
+    CompilerVerdict,
+    HeaderSource,
+    NvccCompat,
+    NvccPolicy,
+    NvccRelease,
+    read_own_file,
+)
+
+POLICY_PATH = Path(__file__).parents[2] / "data" / "policy" / "nvcc.json"
+
+
+def source(version: str = "1.2.3") -> HeaderSource:
+    return HeaderSource(
+        channel="wheels",
+        package="cuda_nvcc",
+        version=version,
+        archive_sha256="a" * 64,
+        path="include/crt/host_config.h",
+        file_sha256="b" * 64,
+    )
+
+
+def policy() -> NvccPolicy:
+    read = read_own_file(POLICY_PATH.read_bytes(), FILE_KINDS["policy-nvcc"])
+    assert isinstance(read, NvccPolicy)
+    return read
+
+
+def release(**more: Any) -> NvccRelease:
+    return make_release("1.2.3", source(), read_header(host_config(**more)), policy())
+
+
+def compat(**releases: NvccRelease) -> NvccCompat:
+    return NvccCompat(
+        schema_version=1,
+        releases={name[1:].replace("_", "."): found for name, found in releases.items()},
+    )
+
+
+def in_short(answer: CompilerRange | CompilerVerdict) -> str:
+    if isinstance(answer, CompilerVerdict):
+        return answer.status
+    return f"{'' if answer.min is None else answer.min}-{answer.max}"
+
+
+# -- headers
+
+
+@pytest.mark.parametrize(
+    ("era", "expected"),
+    [
+        ("11.8", "-11 3-14 1910-1939 unchecked unchecked 1500-2021 unchecked unchecked"),
+        ("12.2.0", "-12 3-15 1910-1939 unchecked unchecked 1500-2021 refused unchecked"),
+        ("12.2.1", "-12 3-16 1910-1939 16-16 unchecked 1500-2021 refused unchecked"),
+        ("12.4", "-13 3-17 1910-1949 16-17 3-17 1500-2021 refused unchecked"),
+        ("13.0", "-15 3-20 1920-1949 16-20 3-20 refused refused unchecked"),
+        ("13.4", "-16 3-22 1920-1959 16-22 3-21 refused refused unchecked"),
+    ],
+)
+@pytest.mark.parametrize("newline", [b"\n", b"\r\n"])
+def test_every_form_of_the_header(era: str, expected: str, newline: bytes) -> None:
+    found = read_header(host_config(ERAS[era]).replace(b"\n", newline))
+    assert list(found) == list(COMPILERS)
+    assert " ".join(map(in_short, found.values())) == expected
+
+
+def test_says_what_is_counted_and_what_the_header_states() -> None:
+    found = read_header(host_config(ERAS["13.4"]))
+    gcc, clang, msvc = (found[name] for name in ("gcc", "clang", "msvc"))
+    assert gcc.model_dump() == {"status": "range", "min": None, "max": 16, "max_basis": "derived"}
+    assert isinstance(clang, CompilerRange)
+    assert clang.header_min == "3.3"
+    assert clang.min_basis == "derived"
+    assert isinstance(msvc, CompilerRange)
+    assert msvc.unit == "_MSC_VER"
+    assert msvc.years == {"1920": "2019", "1930": "2022", "1950": "2026", "1959": "2026"}
+
+
+def test_a_compiler_that_the_header_does_not_tell_from_others_is_unchecked_with_a_note() -> None:
+    found = read_header(host_config(ERAS["11.8"]))
+    assert found["icx"].note == (
+        "the header does not look at __INTEL_CLANG_COMPILER, so another compiler's check holds"
+    )
+    assert found["horizon-clang"].note is None
+    assert found["nvhpc"].note is None
+
+
+@pytest.mark.parametrize(
+    ("compiler", "checks", "stale"),
+    [
+        ("gcc", {"stated_gcc": 10}, '"later than 10 are not supported", its #if accepts up to 11'),
+        ("clang", {"stated_clang": 14}, 'says "less than 14", its #if accepts 3 to 14'),
+        ("grace-clang", {"grace": (16, 18), "stated_grace": "16.x to 17.x"}, "16.x to 17.x"),
+        ("grace-clang", {"grace": (16, 18), "stated_grace": "16.x ."}, 'says "must be 16.x"'),
+        ("msvc", {"msvc": (1920, 1939)}, 'says "between 2017 and 2022 (inclusive)"'),
+    ],
+)  # fmt: skip
+def test_text_that_disagrees_with_its_if_is_a_note(
+    compiler: str, checks: dict[str, Any], stale: str
+) -> None:
+    found = read_header(host_config(**checks))
+    note = found[compiler].note
+    assert note is not None
+    assert re.match(r"line \d+: the text of #error ", note)
+    assert stale in note
+    assert not any(
+        isinstance(answer, CompilerRange) and answer.note
+        for name, answer in found.items()
+        if name != compiler
+    )
+
+
+def test_text_in_other_words_is_no_note() -> None:
+    found = read_header(host_config(stated_years="of this century"))
+    assert found["msvc"].note is None
+
+
+LAST = b"#endif /* __CUDACC_RTC__ */"
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        pytest.param(b"", "gcc is unchecked: this is not the header that checks it", id="empty"),
+        pytest.param(
+            b'#include "crt/host_config.h"\n', "gcc is unchecked: this is not", id="forwarding"
+        ),
+        pytest.param(host_config()[:-200], "cut off", id="truncated"),
+        pytest.param(host_config()[:700], "line ", id="truncated early"),
+        pytest.param(
+            host_config().replace(b"__GNUC__ > 11", b"__GNUC__ > 11 && __has_include(<x>)"),
+            "line 32: #if: __has_include is used as a function",
+            id="unknown macro",
+        ),
+        pytest.param(
+            host_config().replace(b"__GNUC__ > 11", b"__GNUC__ > 11 || __GNUC__ == 7"),
+            "refuses gcc 7 between versions that are accepted",
+            id="hole",
+        ),
+        pytest.param(
+            host_config().replace(b"__GNUC__ > 11", b"__GNUC__ < 4"),
+            "gcc 99 is accepted, which is no upper bound",
+            id="no upper bound",
+        ),
+        pytest.param(
+            host_config().replace(b"_MSC_VER < 1910", b"_MSC_VER"),
+            "msvc is refused: this is not the header that checks it",
+            id="nothing accepted",
+        ),
+        pytest.param(
+            host_config().replace(b"_WIN32)\n#if _MSC_VER", b"_WIN33)\n#if _MSC_VER"),
+            "msvc is unchecked",
+            id="one check missing",
+        ),
+    ],
+)
+def test_a_header_that_is_not_understood_is_an_error(data: bytes, message: str) -> None:
+    with pytest.raises(InvalidFileError) as raised:
+        read_header(data)
+    assert message in str(raised.value)
+
+
+def test_a_header_without_lower_bounds_has_none() -> None:
+    data = (
+        host_config().replace(b"(__clang_major__ < 3)", b"0").replace(b"__clang_minor__ < 3", b"0")
+    )
+    clang = read_header(data)["clang"]
+    assert isinstance(clang, CompilerRange)
+    assert (clang.min, clang.min_basis, clang.header_min) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("msc_ver", "year"), [(1800, None), (1900, "2015"), (1939, "2022"), (1959, "2026")]
+)
+def test_visual_studio_by_its_number(msc_ver: int, year: str | None) -> None:
+    assert visual_studio(msc_ver) == year
+
+
+# -- the same, as gcc's own preprocessor sees it
+
+
+def errors_by_gcc(header: Path, versions: dict[int, dict[str, int]]) -> dict[int, list[int]]:
+    """Include the header once for each version, and sort gcc's complaints by the includes."""
+    lines: list[str] = []
+    include_lines: dict[int, int] = {}
+    for version, macros in versions.items():
+        # C++ defines the language's version itself.
+        names = [name for name in macros if name != "__cplusplus"]
+        lines += [f"#define {name} {macros[name]}" for name in names]
+        lines.append(f'#include "{header.name}"')
+        include_lines[len(lines)] = version
+        lines += [f"#undef {name}" for name in [*names, "__HOST_CONFIG_H__", "__THROW", "OPTION"]]
+    main = header.with_suffix(".cpp")
+    main.write_text("\n".join(lines))
+    result = subprocess.run(
+        ["gcc", "-E", "-undef", "-nostdinc", "-std=c++17", "-o", "/dev/null", main.name],
+        cwd=header.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={"PATH": "/usr/bin:/bin:/usr/local/bin", "LC_ALL": "C"},
+    )
+    found: dict[int, list[int]] = {version: [] for version in versions}
+    current = 0
+    for line in result.stderr.splitlines():
+        included = re.match(rf"In file included from {main.name}:(\d+)", line)
+        complaint = re.match(rf"{header.name}:(\d+):\d+: error: (.*)", line)
+        if included:
+            current = include_lines[int(included[1])]
+        elif complaint:
+            assert complaint[2].startswith("#error"), line
+            found[current].append(int(complaint[1]))
+    return found
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("era", ERAS)
+def test_agrees_with_gcc_for_every_version_played(era: str, compiler: str, tmp_path: Path) -> None:
+    checks = ERAS[era]
+    # The include is the only thing gcc would do that is passed over here.
+    data = host_config(checks).replace(b"#include <features.h>", b"")
+    (tmp_path / "host_config.h").write_bytes(data)
+    header = Header(data)
+    versions = played(compiler, gcc=checks.gcc, clang=checks.clang)
+    by_gcc = errors_by_gcc(tmp_path / "host_config.h", versions)
+    ours = {
+        version: [error.line for error in header.run(macros).errors]
+        for version, macros in versions.items()
+    }
+    assert ours == by_gcc
+
+
+# -- policy
+
+
+def test_a_documented_lower_bound_stands_where_it_is_stricter() -> None:
+    found = release().compilers
+    assert found["gcc"].model_dump() == {
+        "status": "range",
+        "min": 6,
+        "max": 11,
+        "min_basis": "documented",
+        "max_basis": "derived",
+        "documented_by": {
+            "policy": "policy/nvcc.json",
+            "reference": policy().lower_bounds["gcc"].reference,
+        },
+    }
+    clang = found["clang"]
+    assert isinstance(clang, CompilerRange)
+    assert (clang.min, clang.min_basis, clang.header_min) == (7, "documented", "3.3")
+
+
+def test_a_stricter_header_wins_over_documentation() -> None:
+    data = host_config().replace(b"(__clang_major__ < 3)", b"(__clang_major__ < 9)")
+    clang = make_release(None, source(), read_header(data), policy()).compilers["clang"]
+    assert isinstance(clang, CompilerRange)
+    assert (clang.min, clang.min_basis, clang.header_min) == (9, "derived", None)
+
+
+def test_minors_whose_header_was_never_seen_come_from_documentation() -> None:
+    table = make_compat({"11.6.2": release(), "13.4.0": release()}, policy())
+    assert sorted(table.releases) == [
+        *("11.0", "11.1", "11.2", "11.3", "11.4", "11.5", "11.6.2", "11.7", "13.4.0")
+    ]
+    documented = table.releases["11.4"]
+    assert documented.nvcc is None
+    gcc = documented.compilers["gcc"]
+    assert isinstance(gcc, CompilerRange)
+    assert (gcc.min, gcc.max, gcc.min_basis, gcc.max_basis) == (6, 10, *["documented"] * 2)
+    assert gcc.note is not None
+    assert make_compat(table.releases, policy()) == table
+
+
+def test_the_table_is_a_file_of_ours() -> None:
+    table = make_compat({"13.4.0": release(stated_gcc=3)}, policy())
+    data = canonical_json(table.model_dump(mode="json"))
+    assert read_own_file(data, FILE_KINDS["nvcc-compat"]) == table
+    assert b'": null' not in data.replace(b'"nvcc": null', b"")
+
+
+@pytest.mark.parametrize(
+    ("asked", "label"), [("12.2", "12.2.10"), ("12.2.1", "12.2.1"), ("11.0", "11.0")]
+)
+def test_a_minor_is_spoken_for_by_its_newest_patch(asked: str, label: str) -> None:
+    table = make_compat({"12.2.1": release(), "12.2.10": release(), "12.2.2": release()}, policy())
+    assert newest_of(asked, table) == label
+
+
+def test_an_unknown_release_names_the_nearest() -> None:
+    with pytest.raises(UnknownNameError) as raised:
+        newest_of("12.7", compat(v12_6_1=release()))
+    assert raised.value.hint == "did you mean 12.6 or 12.6.1?"
+
+
+# -- what changed
+
+
+def test_a_bound_that_goes_down_is_found_once() -> None:
+    before, after = release(gcc=12, msvc=(1920, 1949)), release(icc="refused")
+    table = compat(v12_0_0=before, v12_1_0=after)
+    found = findings(None, table)
+    assert [str(finding) for finding in found] == [
+        "12.1.0: gcc max was 12 in 12.0.0 and is 11",
+        "12.1.0: icc status was range in 12.0.0 and is refused",
+        "12.1.0: msvc min was 1920 in 12.0.0 and is 1910",
+        "12.1.0: msvc max was 1949 in 12.0.0 and is 1939",
+    ]
+    assert {finding.kind for finding in found} == {"goes-down"}
+    assert findings(table, table) == ()
+    assert findings(compat(v12_0_0=before), table) == found
+
+
+def test_releases_are_compared_in_the_order_of_their_numbers() -> None:
+    table = compat(v12_10_0=release(gcc=13), v12_9_0=release(gcc=12))
+    assert findings(None, table) == ()
+
+
+def test_no_bound_is_higher_than_any() -> None:
+    def only(low: int | None, high: int | None) -> NvccRelease:
+        gcc = CompilerRange(status="range", min=low, max=high)
+        return NvccRelease(nvcc=None, source=source(), compilers={"gcc": gcc})
+
+    found = findings(None, compat(v1_0=only(6, None), v1_1=only(None, 9), v1_2=only(5, None)))
+    assert [(finding.release, finding.field, finding.new) for finding in found] == [
+        ("1.1", "min", None),
+        ("1.1", "max", 9),
+    ]
+
+
+def test_a_change_of_a_release_already_held_is_found() -> None:
+    old = compat(v12_0_0=release(grace=(16, 17)), v12_1_0=release())
+    new = compat(v12_0_0=release(grace=(16, 18)), v12_1_0=release(icc="refused", gcc=12))
+    found = findings(old, new)
+    assert [str(finding) for finding in found if finding.kind == "changed"] == [
+        "12.0.0: grace-clang max was 17 and is 18",
+        "12.1.0: gcc max was 11 and is 12",
+        "12.1.0: icc status was range and is refused",
+    ]
+
+
+def test_a_compiler_that_came_or_went_is_a_change() -> None:
+    whole = release()
+    part = whole.model_copy(
+        update={"compilers": {"gcc": whole.compilers["gcc"], "icx": whole.compilers["icx"]}}
+    )
+    found = findings(compat(v12_0_0=part), compat(v12_0_0=whole))
+    assert {finding.compiler for finding in found} == COMPILERS.keys() - {"gcc", "icx"}
+    assert {(finding.field, finding.old) for finding in found} == {("status", None)}
+    gone = findings(compat(v12_0_0=whole), compat(v12_0_0=part))
+    assert str(gone[0]) == "12.0.0: clang status was range and is none"
