@@ -32,13 +32,13 @@ test: setup
 		--cov --cov-report=term-missing:skip-covered
 
 test-slow: setup
-	$(CLEAN) $(BIN)/python -m pytest -m slow --timeout 900
+	$(CLEAN) $(BIN)/python -m pytest -n 2 --dist loadfile -m slow --timeout 900
 
 test-real: setup
 	$(CLEAN) $(BIN)/python -m pytest -m real
 
 test-network: setup
-	$(CLEAN) $(BIN)/python -m pytest -m network --timeout 900
+	$(CLEAN) $(BIN)/python -m pytest -n 2 --dist loadfile -m network --timeout 900
 
 lint: setup
 	$(BIN)/ruff check .
@@ -62,7 +62,7 @@ benchmark: setup
 	$(BIN)/python benchmarks/second_run.py
 
 # Coverage-guided fuzzing of every reader; `make fuzz SECONDS=1800` for a long run.
-SECONDS ?= 20
+SECONDS ?= 15
 FUZZERS := elf pe ar fatbin tar zip
 fuzz: $(VENV)/.fuzz
 	for reader in $(FUZZERS); do \

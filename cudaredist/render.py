@@ -23,6 +23,9 @@ from cudaredist.schema import FileKind, OwnModel
 _ANNOTATIONS_SHOWN = 9
 """GitHub shows ten of one level in a step; the last one counts the others."""
 
+_FAILURES_SHOWN = 3
+"""Failures for one reason that are shown one by one."""
+
 _EXIT_MEANINGS = {
     0: "nothing to report",
     1: "findings",
@@ -139,17 +142,23 @@ def peek_text(report: PeekReport) -> Iterator[str]:
 def process_errors(
     outcomes: Iterable[FeatureOutcome | ArchiveOutcome | PeekedArchive],
 ) -> Iterator[tuple[str, ErrorReport]]:
-    """Yield what failed and what it is about, equal failures as one."""
-    seen = set()
+    """Yield what failed and what it is about; many failures for one reason as one."""
+    groups: dict[str, list[tuple[str, ErrorReport]]] = {}
     for outcome in outcomes:
         error = outcome.error
-        if error is None or error.message in seen:
+        if error is None:
             continue
-        seen.add(error.message)
         what = [outcome.redist, outcome.label]
         if not isinstance(outcome, FeatureOutcome):
             what += [outcome.package, outcome.platform, outcome.variant or ""]
-        yield " ".join(filter(None, what)), error
+        groups.setdefault(error.reason, []).append((" ".join(filter(None, what)), error))
+    for reason, group in groups.items():
+        if len(group) <= _FAILURES_SHOWN:
+            yield from group
+            continue
+        what, error = group[0]
+        about = f"{what} and {len(group) - 1} more"
+        yield about, error.model_copy(update={"message": reason})
 
 
 def check_text(report: CheckReport) -> Iterator[str]:

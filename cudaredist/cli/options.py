@@ -133,7 +133,7 @@ JobsOption = Annotated[
         "--jobs",
         "-j",
         min=1,
-        max=64,
+        max=256,
         envvar="CUDAREDIST_JOBS",
         help="Downloads at the same time.",
         rich_help_panel=NETWORK,
@@ -156,7 +156,7 @@ TimeoutOption = Annotated[
         max=3600,
         metavar="SECONDS",
         envvar="CUDAREDIST_TIMEOUT",
-        help="Longest time one attempt at a listing or manifest may take.",
+        help="Longest time for one listing or manifest, and longest silence in an archive.",
         rich_help_panel=NETWORK,
     ),
 ]

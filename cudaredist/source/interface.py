@@ -14,7 +14,8 @@ class Settings:
     """How hard and how long to try; the same for every source of a run."""
 
     timeout: float = 30.0
-    """Seconds one attempt at a listing or a manifest may take altogether."""
+    """Seconds that one attempt at a listing or a manifest may take altogether, and that the next
+    bytes of an archive may be waited for."""
 
     retries: int = 3
     """Further attempts after a failure that may pass."""

@@ -1,0 +1,114 @@
+"""NVIDIA's real wheels: a release as the metapackage pins it, and the same as from archives."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import SHARED
+
+from cudaredist.wheels import COMPONENTS
+
+pytestmark = [pytest.mark.network, pytest.mark.timeout(900)]
+
+LABEL = os.environ.get("WHEEL_TEST_LABEL", "13.0.2")
+"""By hand other releases are tried: 11.8.0, 12.9.1, 13.4.3."""
+PACKAGES = (
+    *("cuda_cudart", "cuda_cccl", "cuda_crt", "cuda_cuxxfilt", "cuda_nvml_dev", "cuda_nvtx"),
+    *("cuda_opencl", "cuda_profiler_api", "libnvfatbin", "libcufile", "libnvjpeg", "cuda_nvcc"),
+)
+MAKE_MIRROR = SHARED / "tools" / "wheel_mirror.py"
+
+
+def cudaredist(folder: Path, *arguments: object) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "cudaredist", *map(str, arguments)],
+        cwd=folder,
+        env=os.environ | {"CUDAREDIST_CACHE_DIR": str(folder / "cache")},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with one release of the wheel channel."""
+    folder = tmp_path_factory.mktemp("wheels")
+    options = ("--channel", "wheels", "--redist", "cuda", "--data-dir", folder / "data")
+    cudaredist(folder, "download-manifests", *options, "--version", LABEL)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def manifest(data: Path) -> Any:
+    path = data / f"data/manifests/wheels/cuda/redistrib_{LABEL}.json"
+    return json.loads(path.read_bytes())
+
+
+def test_versions_are_those_the_metapackage_pins(manifest: Any, tmp_path: Path) -> None:
+    download = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(tmp_path)]
+    subprocess.run([*download, f"cuda-toolkit=={LABEL}.*"], check=True, capture_output=True)
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        name = next(n for n in wheel.namelist() if n.endswith("METADATA"))
+        metadata = wheel.read(name).decode()
+    pinned = {
+        COMPONENTS[component]: version.removesuffix(".*")
+        for component, version in re.findall(
+            r"^Requires-Dist: nvidia-([a-z-]+?)(?:-cu\d+)?(?:==|<\d+,>=)([\d.*]+);",
+            metadata,
+            re.MULTILINE,
+        )
+    }
+    found = {name: entry["version"] for name, entry in manifest.items() if "version" in entry}
+    assert len(found) >= 15
+    assert found == pinned
+
+
+def features(folder: Path, below: str) -> Any:
+    path = folder / f"data/features/{below}cuda/feature_{LABEL}.json"
+    return json.loads(path.read_bytes())["packages"]
+
+
+def facts(archive: Any) -> Any:
+    """Return what must not depend on how files are packed, by soname or file name."""
+    libraries = {
+        library["soname"]: (library["needed"], library["glibc"], library["libstdcxx"])
+        for library in archive["libraries"]
+    }
+    programs = {program["path"]: program["needed"] for program in archive["programs"]}
+    return libraries, programs, archive["device_code"], archive["machine"]
+
+
+def test_wheels_and_archives_of_the_same_files_say_the_same(
+    data: Path, manifest: Any, tmp_path: Path
+) -> None:
+    if not MAKE_MIRROR.is_file():
+        pytest.skip(f"no {MAKE_MIRROR}")
+    packages = [name for name in PACKAGES if name in manifest]
+    assert len(packages) >= 10
+    chosen = [word for name in packages for word in ("--package", name)]
+    where = ("--data-dir", data / "data")
+    options = ("--channel", "wheels", "--redist", "cuda", *where)
+    platforms = ("--platform", "linux-x86_64", "--platform", "windows-x86_64")
+    cudaredist(data, "process-manifests", *options, *chosen, *platforms)
+    command = [sys.executable, str(MAKE_MIRROR), "--cuda", LABEL, "--out", str(tmp_path)]
+    command += ["--components", ",".join(packages), "--platforms", "linux-x86_64,windows-x86_64"]
+    subprocess.run(command, check=True, capture_output=True)
+    options = ("--base-url", tmp_path, "--redist", "cuda", *where)
+    cudaredist(data, "download-manifests", *options)
+    cudaredist(data, "process-manifests", *options)
+    mirror, wheels = features(data, ""), features(data, "wheels/")
+    compared = 0
+    for name in packages:
+        for archive in mirror[name]["archives"]:
+            same = [a for a in wheels[name]["archives"] if a["platform"] == archive["platform"]]
+            assert facts(archive) == facts(same[0]), (name, archive["platform"])
+            compared += 1
+    assert compared >= 2 * len(packages) - 2
