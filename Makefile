@@ -35,7 +35,7 @@ test-slow: setup
 	$(CLEAN) $(BIN)/python -m pytest -n 2 --dist loadfile -m slow --timeout 900
 
 test-real: setup
-	$(CLEAN) $(BIN)/python -m pytest -m real
+	$(CLEAN) $(BIN)/python -m pytest -m "real and not network"
 
 test-network: setup
 	$(CLEAN) $(BIN)/python -m pytest -n 2 --dist loadfile -m network --timeout 900

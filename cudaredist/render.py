@@ -156,8 +156,8 @@ def process_errors(
         if len(group) <= _FAILURES_SHOWN:
             yield from group
             continue
-        what, error = group[0]
-        about = f"{what} and {len(group) - 1} more"
+        first, error = group[0]
+        about = f"{first} and {len(group) - 1} more"
         yield about, error.model_copy(update={"message": reason})
 
 

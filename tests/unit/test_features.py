@@ -492,61 +492,6 @@ def test_python_modules_and_wheels() -> None:
     )
 
 
-# -- the errors of earlier tools, by their number in the list of them
-
-
-EARLIER_ERRORS = [
-    pytest.param([file("bin/README.txt", mode=0o644)], {"out"}, id="1 mode is looked at"),
-    pytest.param([file("lib/libx.so.1", SHARED)], {"lib"}, id="3 versioned name only"),
-    pytest.param([file("lib64/libx.so", SHARED)], {"lib"}, id="4 lib64"),
-    pytest.param([file("targets/a/lib/libx.so", SHARED)], {"lib"}, id="4 targets"),
-    pytest.param([file("lib/x64/x.lib", STATIC)], {"static"}, id="4 .lib is static"),
-    pytest.param([file("bin/x64/x.dll", DLL)], {"bin"}, id="4 .dll"),
-    pytest.param(
-        [file("lib/libx.so", SHARED), file("lib/pkgconfig/x.pc")],
-        {"lib", "dev"},
-        id="5 files and a folder in lib",
-    ),
-    pytest.param(
-        [file("lib/libx.so", SHARED), file("lib/12/liby.so", SHARED)], {"lib"}, id="5 versions"
-    ),
-    pytest.param(
-        [link("lib/liba.so", "libb.so"), link("lib/libb.so", "liba.so"), file("LICENSE")],
-        {"out"},
-        id="6 looping link",
-    ),
-    pytest.param([file("lib/12/sub/liby.so", SHARED)], {"lib"}, id="7 two levels below lib"),
-    pytest.param([file("lib/libx.so", SCRIPT)], {"lib"}, id="12 linker script"),
-    pytest.param([file("lib", None), file("include", None)], {"out"}, id="14 files called lib"),
-    pytest.param([file("lib/stubs/libcuda.so", SHARED)], {"stubs"}, id="15 stubs are no lib"),
-    pytest.param([file("lib/stubs/x.a", STATIC)], {"stubs"}, id="15 stubs are no static"),
-    pytest.param([file("include/b.inl")], {"include"}, id="16 any header"),
-    pytest.param(
-        [file("lib/python3.10/site-packages/a.py"), file("lib/python3.11/site-packages/a.py")],
-        {"out"},
-        id="17 two Pythons",
-    ),
-    pytest.param([file("python/x.whl")], {"python"}, id="17 wheels"),
-    pytest.param([file("docs/x.pdf")], {"doc"}, id="18 docs"),
-]
-
-
-@pytest.mark.parametrize(("members", "expected"), EARLIER_ERRORS)
-def test_errors_of_earlier_tools(members: list[Entry], expected: set[str]) -> None:
-    assert outputs(*members) == expected
-
-
-def test_4_libraries_in_nvvm_are_found() -> None:
-    found = features(file("nvvm/lib64/libnvvm.so.4", SHARED), file("nvvm/bin/cicc", PROGRAM))
-    assert [library.path for library in found.libraries] == ["nvvm/lib64/libnvvm.so.4"]
-    assert [program.path for program in found.programs] == ["nvvm/bin/cicc"]
-
-
-def test_21_odd_sonames_are_kept() -> None:
-    found = features(file("lib/libfoo-1.so.1a", replace(SHARED, soname="libfoo-1.so.1a")))
-    assert found.libraries[0].soname == "libfoo-1.so.1a"
-
-
 # -- facts as bytes
 
 

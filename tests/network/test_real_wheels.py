@@ -101,9 +101,9 @@ def test_wheels_and_archives_of_the_same_files_say_the_same(
     command = [sys.executable, str(MAKE_MIRROR), "--cuda", LABEL, "--out", str(tmp_path)]
     command += ["--components", ",".join(packages), "--platforms", "linux-x86_64,windows-x86_64"]
     subprocess.run(command, check=True, capture_output=True)
-    options = ("--base-url", tmp_path, "--redist", "cuda", *where)
-    cudaredist(data, "download-manifests", *options)
-    cudaredist(data, "process-manifests", *options)
+    source = ("--base-url", tmp_path, "--redist", "cuda", *where)
+    cudaredist(data, "download-manifests", *source)
+    cudaredist(data, "process-manifests", *source)
     mirror, wheels = features(data, ""), features(data, "wheels/")
     compared = 0
     for name in packages:

@@ -1,0 +1,238 @@
+"""Errors that earlier tools made, each by its number in the list of them, and what holds here.
+
+Trees are built as archives and read by everything that a real one goes through.
+"""
+
+import ast
+import io
+import logging
+import re
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY
+from support import binaries
+from support.releases import Files, packed
+
+from cudaredist.archives import open_archive
+from cudaredist.features import derive, gather
+from cudaredist.primitives import Version, label_of_manifest_name
+from cudaredist.schema import ArchiveFeatures
+
+NUMBERS = 24
+ELF = binaries.elf(soname="libx.so.1", needed=("libc.so.6",))
+CODE = binaries.fatbin([("sm", 75, ""), ("sm", 100, ""), ("compute", 52, ""), ("lto", 75, "")])
+COMMANDS = b"/* GNU ld script */\nINPUT(libx.so.1 -lm)\n"
+
+
+def read(files: Files, modes: Mapping[str, int] | None = None) -> ArchiveFeatures:
+    """Return the features of an archive with these files."""
+    tar = io.BytesIO()
+    with tarfile.open(fileobj=tar, mode="w") as archive:
+        for path, content in files.items():
+            member = tarfile.TarInfo(f"top/{path}")
+            member.mode = (modes or {}).get(path, 0o644)
+            if isinstance(content, str):
+                member.type, member.linkname = tarfile.SYMTYPE, content
+                archive.addfile(member)
+            else:
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+    return derive(gather(open_archive("x.tar", [tar.getvalue()])))
+
+
+def outputs(files: Files, modes: Mapping[str, int] | None = None) -> set[str]:
+    return {name for name, size in read(files, modes).outputs.items() if size.files}
+
+
+def test_01_a_file_in_bin_counts_as_a_program_only_if_it_can_be_run() -> None:
+    assert outputs({"bin/README.txt": b"x"}) == {"out"}
+    assert outputs({"bin/run": b"x"}, {"bin/run": 0o755}) == {"bin"}
+
+
+def test_02_architectures_needed_and_provided_are_computed() -> None:
+    library = binaries.elf(soname="libx.so.1", needed=("liby.so.2",), sections={".nv_fatbin": CODE})
+    found = read({"lib/libx.so.1": library})
+    assert found.libraries[0].soname == "libx.so.1"
+    assert found.libraries[0].needed == ("liby.so.2",)
+    assert found.device_code["lib"].declared.sass
+
+
+def test_03_a_library_needs_no_plain_name() -> None:
+    assert outputs({"lib/libx.so.1": ELF}) == {"lib"}
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        pytest.param({"lib64/libx.so": ELF}, {"lib"}, id="lib64"),
+        pytest.param({"targets/a/lib/libx.so": ELF}, {"lib"}, id="targets"),
+        pytest.param({"lib/x64/x.lib": binaries.ar({"x": b"x"})}, {"static"}, id="static .lib"),
+        pytest.param({"lib/x64/x.lib": binaries.import_library("x.dll")}, {"lib"}, id="import"),
+        pytest.param({"bin/x64/x.dll": binaries.pe(name="x.dll")}, {"bin"}, id=".dll"),
+    ],
+)
+def test_04_libraries_lie_in_other_folders_too(files: Files, expected: set[str]) -> None:
+    assert outputs(files) == expected
+
+
+def test_04_libraries_in_nvvm_are_found() -> None:
+    program = binaries.elf(kind="program", needed=("libc.so.6",))
+    found = read({"nvvm/lib64/libnvvm.so": ELF, "nvvm/bin/cicc": program})
+    assert [library.path for library in found.libraries] == ["nvvm/lib64/libnvvm.so"]
+    assert [program.path for program in found.programs] == ["nvvm/bin/cicc"]
+
+
+def test_05_lib_may_hold_files_and_folders() -> None:
+    assert outputs({"lib/libx.so": ELF, "lib/pkgconfig/x.pc": b"x"}) == {"lib", "dev"}
+    assert outputs({"lib/libx.so": ELF, "lib/12/liby.so": ELF}) == {"lib"}
+
+
+@pytest.mark.parametrize(
+    "links",
+    [
+        pytest.param({"lib/liba.so": "missing"}, id="dangling"),
+        pytest.param({"lib/liba.so": "libb.so", "lib/libb.so": "liba.so"}, id="looping"),
+    ],
+)
+def test_06_links_that_lead_nowhere_are_noted(links: Files) -> None:
+    found = read({**links, "lib/libx.so.1": ELF})
+    assert [library.path for library in found.libraries] == ["lib/libx.so.1"]
+    assert len(found.notes) == len(links)
+
+
+def test_07_libraries_may_lie_deep() -> None:
+    assert outputs({"lib/12/sub/liby.so": ELF}) == {"lib"}
+
+
+def test_08_ptx_and_intermediate_code_are_no_machine_code() -> None:
+    found = read({"lib/x.so": binaries.elf(sections={".nv_fatbin": CODE})}).device_code["lib"]
+    assert found.declared.sass == ("sm_75", "sm_100")
+    assert found.declared.ptx == ("compute_52",)
+    assert found.declared.lto == ("lto_75",)
+
+
+def test_09_concatenated_images_are_seen() -> None:
+    images = [("sm", 90, "a"), ("sm", 100, "f")]
+    code = binaries.container([binaries.concatenated(images)])
+    found = read({"lib/x.so": binaries.elf(sections={".nv_fatbin": code})}).device_code["lib"]
+    assert found.declared.sass == ("sm_90a", "sm_100f")
+
+
+def test_10_code_outside_of_the_usual_sections_is_seen_and_told_apart() -> None:
+    found = read({"lib/x.so": binaries.elf(sections={".data": CODE})}).device_code["lib"]
+    assert found.declared.sass == ()
+    assert found.embedded.sass == ("sm_75", "sm_100")
+
+
+def test_11_architectures_that_newer_tools_refuse_are_read() -> None:
+    code = binaries.fatbin([("sm", 35, ""), ("sm", 999, "")])
+    found = read({"lib/x.so": binaries.elf(sections={".nv_fatbin": code})}).device_code["lib"]
+    assert found.declared.sass == ("sm_35", "sm_999")
+
+
+def test_12_a_linker_script_is_no_failure() -> None:
+    found = read({"lib/libx.so": COMMANDS, "lib/libx.so.1": ELF})
+    assert set(found.outputs) == {"lib", "out"}
+    assert [library.path for library in found.libraries] == ["lib/libx.so.1"]
+
+
+def test_13_architectures_are_in_natural_order() -> None:
+    numbers = (100, 75, 120, 90)
+    code = binaries.fatbin([("sm", number, "") for number in numbers])
+    found = read({"lib/x.so": binaries.elf(sections={".nv_fatbin": code})}).device_code["lib"]
+    assert found.declared.sass == ("sm_75", "sm_90", "sm_100", "sm_120")
+
+
+def test_14_files_may_be_called_like_folders() -> None:
+    assert outputs({"lib": b"x", "include": b"x"}) == {"out"}
+
+
+def test_15_stubs_are_neither_lib_nor_static() -> None:
+    assert outputs({"lib/stubs/libcuda.so": ELF}) == {"stubs"}
+    assert outputs({"lib/stubs/x.a": binaries.ar({"x": b"x"})}) == {"stubs"}
+
+
+@pytest.mark.parametrize("name", ["a.cuh", "b.inl", "c.hpp", "d", "e.inc"])
+def test_16_whatever_lies_in_include_is_a_header(name: str) -> None:
+    assert outputs({f"include/{name}": b"//"}) == {"include"}
+
+
+def test_17_several_pythons_and_wheels() -> None:
+    found = read(
+        {
+            "lib/python3.10/site-packages/a.py": b"",
+            "lib/python3.11/site-packages/a.py": b"",
+            "python/x-1-py3-none-any.whl": b"",
+        }
+    )
+    assert len(found.python) == 3
+    assert "python" in found.outputs
+
+
+@pytest.mark.parametrize("folder", ["doc", "docs", "share/doc"])
+def test_18_documentation_lies_in_several_places(folder: str) -> None:
+    assert outputs({f"{folder}/x.pdf": b"x"}) == {"doc"}
+
+
+def test_19_a_prefix_is_a_prefix() -> None:
+    assert label_of_manifest_name("redistrib_12.4.0-dirs.json") is None
+    assert label_of_manifest_name("redistrib_12.4.0.json") == Version.parse("12.4.0")
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("redistrib_12.4.0-1.json", None),
+        ("redistrib_12x4x0.json", None),
+        ("redistrib_10.14.json", "10.14"),
+        ("redistrib_25.5.json", "25.5"),
+    ],
+)
+def test_20_labels_are_matched_with_their_dots_and_may_have_two_numbers(
+    name: str, label: str | None
+) -> None:
+    assert label_of_manifest_name(name) == (None if label is None else Version.parse(label))
+
+
+def test_21_odd_sonames_are_kept() -> None:
+    found = read({"lib/libfoo-1.so.1a": binaries.elf(soname="libfoo-1.so.1a")})
+    assert found.libraries[0].soname == "libfoo-1.so.1a"
+
+
+def test_22_nothing_is_remembered_by_path() -> None:
+    one = read({"lib/libx.so": ELF})
+    other = read({"lib/libx.so": binaries.elf(soname="libother.so")})
+    assert one.libraries[0].soname != other.libraries[0].soname
+    for room in ("archives", "binaries", "features"):
+        sources = (REPOSITORY / "cudaredist" / room).glob("*.py")
+        assert not [path for path in sources if "lru_cache" in path.read_text()]
+
+
+def test_23_logging_works_with_whatever_rich_there_is(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from cudaredist.console import configure_logging  # noqa: PLC0415 - what is tested
+
+    configure_logging("INFO")
+    logging.getLogger("cudaredist.test").info("words")
+    assert capsys.readouterr().err == "info: words\n"
+
+
+def test_24_no_hash_of_an_unpacked_tree_is_needed() -> None:
+    name = "libx-linux-x86_64-1.0-archive.tar.xz"
+    forwards: dict[str, bytes] = {"include/a.h": b"a", "lib/b.so": ELF}
+    backwards = dict(reversed(forwards.items()))
+    one, other = (
+        derive(gather(open_archive(name, [packed(name, files)]))) for files in (forwards, backwards)
+    )
+    assert one == other
+
+
+def test_every_number_has_its_test() -> None:
+    tree = ast.parse(Path(__file__).read_text())
+    names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+    found = {int(match[1]) for match in map(re.compile(r"test_(\d\d)_").match, names) if match}
+    assert found == set(range(1, NUMBERS + 1))
