@@ -9,7 +9,8 @@ CudaRedistError
 │   ├── SourceError                 a source did not deliver
 │   │   ├── NotAtSourceError        it answered that it has no such thing
 │   │   └── TransientError          trying again may help (and was tried)
-│   │       └── CannotResumeError       only from the beginning
+│   │       ├── CannotResumeError       only from the beginning
+│   │       └── UnreachedError          no connection could be made
 │   ├── StoppedError                the run was stopped before this item's turn
 │   ├── ReadError                   a file of ours could not be read
 │   └── WriteError                  a file could not be written
@@ -137,6 +138,10 @@ class TransientError(SourceError):
 
 class CannotResumeError(TransientError):
     """A download broke and cannot go on where it broke; it can begin again."""
+
+
+class UnreachedError(TransientError):
+    """No connection to the source could be made."""
 
 
 class StoppedError(IncompleteError):

@@ -14,6 +14,7 @@ from cudaredist.errors import (
     NotAtSourceError,
     SourceError,
     TransientError,
+    UnreachedError,
 )
 
 _GONE = frozenset({404, 410})
@@ -177,7 +178,8 @@ def client_error(shown: str, error: Exception) -> SourceError:
         )
     if isinstance(error, httpx.ConnectError):
         reason, hint = f"cannot connect ({text})", "is the network up, and the address right?"
-    elif isinstance(error, httpx.ProxyError):
+        return UnreachedError(shown, reason, hint=hint)
+    if isinstance(error, httpx.ProxyError):
         reason, hint = f"the proxy failed ({text})", "look at HTTPS_PROXY and NO_PROXY"
     else:
         reason, hint = f"the connection broke ({text or type(error).__name__})", "try again"

@@ -3,6 +3,7 @@
 import logging
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from cudaredist.errors import (
     NotAtSourceError,
     SourceError,
     StoppedError,
+    UnreachedError,
     UsageError,
 )
 from cudaredist.primitives import Version
@@ -36,6 +38,9 @@ _Answer = TypeVar("_Answer")
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
+
+_PATIENCE = 4
+"""Archives in a row that a source may not be reached for, each with all its retries."""
 
 WHEELS = "wheels:"
 """The location that stands for NVIDIA's wheels, wherever pip is configured to find them."""
@@ -88,6 +93,8 @@ class SourceChain:
         if not sources:
             raise UsageError("no source given", hint="name one with --base-url")
         self._sources = tuple(sources)
+        self._unreached: Counter[str] = Counter()
+        """How often in a row no connection to a source could be made."""
 
     def listing(self, folders: Sequence[str], wanted: Iterable[Version] = ()) -> Listing:
         """Return what the first source that answers has in these folders, taken together.
@@ -164,7 +171,20 @@ class SourceChain:
         """
 
         def deliver(source: Source, path: str) -> _Answer:
-            return use(source.place_of(path), lambda start: source.stream(path, start, size))
+            if self._unreached[source.name] >= _PATIENCE:
+                raise SourceError(
+                    source.name, f"not asked any more, after {_PATIENCE} archives in vain"
+                )
+            try:
+                answer = use(source.place_of(path), lambda start: source.stream(path, start, size))
+            except UnreachedError:
+                self._unreached[source.name] += 1
+                raise
+            except CudaRedistError:
+                self._unreached[source.name] = 0
+                raise
+            self._unreached[source.name] = 0
+            return answer
 
         return _first_answer(
             [partial(deliver, source, path) for source in self._sources for path in paths]

@@ -6,6 +6,7 @@ import lzma
 import os
 import random
 import shutil
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from subprocess import Popen
@@ -989,6 +990,21 @@ def test_a_second_source_is_tried_where_the_first_serves_wrong_bytes(
     result = run("process-manifests", "--base-url", cuda.url, "--base-url", mirror)
     assert result.exit_code == 0
     assert entry("cuda_cudart", "linux-x86_64")["status"] == "examined"
+
+
+def test_a_source_that_is_down_is_not_asked_for_every_archive(run: Run) -> None:
+    packages: Packages = {
+        f"package_{n}": {"linux-x86_64": {"LICENSE": b"%d" % n}} for n in range(40)
+    }
+    files = release("12.9.1", packages)
+    put(Path("data/manifests/cuda"), {"redistrib_12.9.1.json": files["redistrib_12.9.1.json"]})
+    started = time.monotonic()
+    options = ("--base-url", "http://127.0.0.1:1", "--retries", 1, "--jobs", 2)
+    result = run("process-manifests", *options)
+    assert time.monotonic() - started < 15
+    assert result.exit_code == 3
+    assert "cannot connect" in result.stderr
+    assert "more: not asked any more, after 4 archives in vain" in result.stderr
 
 
 def test_fail_fast_stops_and_keeps_what_was_finished(cuda: FaultServer, process: Run) -> None:
