@@ -92,6 +92,11 @@ class Library(OwnModel):
     stub: bool = Field(description="Stands in for a library of the driver while linking")
     glibc: str | None = Field(description="Newest GLIBC_ version needed; null: none")
     libstdcxx: str | None = Field(description="Newest GLIBCXX_ version needed; null: none")
+    unread: tuple[str, ...] = Field(
+        default=(),
+        description="Fields that could not be read, and are empty for that; absent: none",
+        exclude_if=lambda fields: not fields,
+    )
 
 
 class Program(OwnModel):
@@ -103,6 +108,11 @@ class Program(OwnModel):
     runpath: tuple[str, ...] = Field(description="DT_RUNPATH, or else DT_RPATH, entry by entry")
     glibc: str | None = Field(description="Newest GLIBC_ version needed; null: none")
     libstdcxx: str | None = Field(description="Newest GLIBCXX_ version needed; null: none")
+    unread: tuple[str, ...] = Field(
+        default=(),
+        description="Fields that could not be read, and are empty for that; absent: none",
+        exclude_if=lambda fields: not fields,
+    )
 
 
 class CodeTargets(OwnModel):

@@ -19,6 +19,8 @@ if __name__ == "__main__":
             elf(**FACTS, sections=SECTIONS),
             elf(**FACTS, strings="behind"),
             elf(**FACTS, strings="front", kind="pie"),
+            elf(**FACTS, strings="front", gap=2000),
+            elf(**FACTS, gap=700, sections={".text": bytes(3000)}),
             elf(**FACTS, sections=SECTIONS, bits=32, order=">"),
             elf(kind="object", sections=SECTIONS),
         ]

@@ -8,6 +8,8 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 REPOSITORY = Path(__file__).parent.parent
 sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "tests")]
@@ -15,14 +17,39 @@ sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "tests")]
 import atheris
 
 with atheris.instrument_imports(include=["cudaredist.binaries"]):
-    from cudaredist.binaries import examine, window
+    from cudaredist.binaries import elf, examine, window
 
 LIMITS = ("-rss_limit_mb=512", "-timeout=5", "-max_len=16384", "-print_final_stats=1")
 _FACTS_LIMIT = 1 << 20
 """Characters of all facts of one small file."""
+_SMALL = {
+    window: {"HEAD": 512, "_FRONT": (0, 512), "LOOK_BACK": 256, "BLOCK_MOST": 200},
+    elf: {"_FRONT": 2048, "_BACK": 512, "_BEFORE": 512},
+}
+"""Bounds of what is kept, so small that tables of small files are lost, too."""
 
 
 def check(data: bytes) -> None:
+    """Read a file whole, in small chunks, and in small blocks, with real and with small bounds."""
+    compare(data)
+    real = {
+        module: {name: getattr(module, name) for name in names} for module, names in _SMALL.items()
+    }
+    set_bounds(_SMALL)
+    try:
+        compare(data)
+    finally:
+        set_bounds(real)
+
+
+def set_bounds(values: dict[ModuleType, dict[str, Any]]) -> None:
+    """Set the bounds of what is kept."""
+    for module, names in values.items():
+        for name, value in names.items():
+            setattr(module, name, value)
+
+
+def compare(data: bytes) -> None:
     """Read a file whole, in small chunks, and in small blocks."""
     whole = examine([data])
     step = 1 + len(data) % 61
@@ -35,6 +62,8 @@ def check(data: bytes) -> None:
     finally:
         window.BLOCK_LEAST = least
     assert len(repr(whole)) < _FACTS_LIMIT, "more facts than bytes"
+    if whole is not None:
+        assert not any(getattr(whole, field) for field in whole.unread), "a part for the whole"
 
 
 def fuzz(seeds: Iterable[bytes]) -> None:

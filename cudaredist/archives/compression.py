@@ -28,11 +28,17 @@ def unpack(kind: str, packed: Stream, budget: Budget, limits: Limits, jobs: int)
         else:
             yield from decoded(kind, packed, start(), budget)
         if kind == "xz":
-            _pass_padding(packed)
+            if _pass_padding(packed) % _XZ_PADDING:
+                packed.refuse("has something behind its end")
+        elif kind == "gzip" and _pass_padding(packed) and packed.ahead(1):
+            packed.refuse("has something behind its end")
 
 
-def _pass_padding(packed: Stream) -> None:
-    """Pass over the NULs that may follow an xz stream, in groups of four."""
+def _pass_padding(packed: Stream) -> int:
+    """Pass over NULs, and return how many there were.
+
+    They may follow an xz stream in groups of four, and, for tapes, the last gzip stream.
+    """
     count = 0
     while piece := packed.piece(INPUT):
         rest = piece.lstrip(b"\0")
@@ -40,5 +46,4 @@ def _pass_padding(packed: Stream) -> None:
         if rest:
             packed.give_back(len(rest))
             break
-    if count % _XZ_PADDING:
-        packed.refuse("has something behind its end")
+    return count

@@ -37,9 +37,12 @@ _KINDS: Mapping[bytes, MemberKind] = {
     b"4": "other",
     b"5": "directory",
     b"6": "other",
+    b"D": "directory",
 }
 _WITHOUT_CONTENT = frozenset({b"1", b"2", b"3", b"4", b"5", b"6"})
 """Types whose size, if they state one, is not followed by as many bytes."""
+_OLD_FILES = frozenset({b"\0", b"0"})
+_LABEL = b"V"
 _LONG = {b"L": "path", b"K": "linkpath"}
 _PAX = frozenset({b"x", b"X"})
 _PAX_FOR_ALL = b"g"
@@ -84,6 +87,11 @@ class TarReader:
         stream = self._stream
         while (header := self._header()) is not None:
             self._index += 1
+            if header.type == _LABEL:
+                # The name of a tape, which is no member.
+                self._names.member(header.name)
+                stream.skip(header.size + -header.size % _BLOCK)
+                continue
             member = self._member(header)
             size = 0 if header.type in _WITHOUT_CONTENT else header.size
             self._left = size
@@ -107,10 +115,10 @@ class TarReader:
     def _member(self, header: _Header) -> Member:
         name = text_of(header.name)
         kind = _KINDS.get(header.type, "other")
-        if kind == "directory" or (header.type == b"\0" and name.endswith("/")):
+        if kind == "directory" or (header.type in _OLD_FILES and name.endswith("/")):
             # So did tar mark directories before it had a type for them.
             kind, name = "directory", name.rstrip("/")
-            if header.type == b"\0" and header.size:
+            if header.type in _OLD_FILES and header.size:
                 self._stream.refuse(f"{shown(name)} is a directory with content")
         is_link = kind in {"symlink", "hardlink"}
         self._names.member(header.name)

@@ -227,19 +227,22 @@ class ZipReader:
         stream = self._stream
         inflate = zlib.decompressobj(-zlib.MAX_WBITS)
         left = packed
-        while not inflate.eof:
+        is_end = False
+        while not is_end:
             data = stream.piece(INPUT if left is None else min(left, INPUT))
             try:
                 output = inflate.decompress(data, OUTPUT)
             except (zlib.error, MemoryError) as error:
                 self._refuse(header, f"is no valid deflate: {error}")
-            unused = len(inflate.unconsumed_tail) + len(inflate.unused_data)
+            is_end = inflate.eof
+            # At the end, what an earlier call left over stands in both.
+            unused = len(inflate.unused_data if is_end else inflate.unconsumed_tail)
             stream.give_back(unused)
             if left is not None:
                 left -= len(data) - unused
             if output:
                 yield output
-            elif unused == len(data) and not inflate.eof:
+            elif unused == len(data) and not is_end:
                 self._refuse(header, "ends in the middle")
         if left:
             self._refuse(header, "ends before its packed size")
@@ -258,6 +261,8 @@ class ZipReader:
             if self._stream.ahead(len(form) + 2) == form + _SIGNATURE_START:
                 self._stream.skip(len(form))
                 return
+        if header.method == _STORED and not header.size:
+            self._refuse(header, "is stored and of unknown size, so that nobody sees where it ends")
         self._refuse(header, "is not what is stated behind it")
 
     # -- the directory

@@ -24,6 +24,7 @@ _TABLES = frozenset({b"/", b"//", b"/SYM64/", b"/<ECSYMBOLS>/", b"/<XFGHASHMAP>/
 _BSD_TABLE = b"__.SYMDEF"
 _IMPORT = b"\0\0\xff\xff\0\0"
 _MACHINES_LIMIT = 2
+_MEMBERS_LIMIT = 1_000_000
 _is_bsd_name = re.compile(rb"#1/([0-9]{1,9})").fullmatch
 
 
@@ -33,6 +34,7 @@ class ArReader(Reader):
     def __init__(self, *, is_thin: bool) -> None:
         super().__init__()
         self._is_thin = is_thin
+        self._members = 0
         self._objects = 0
         self._imports = 0
         self._machines: set[str] = set()
@@ -48,6 +50,11 @@ class ArReader(Reader):
         self.window.want(place, _HEADER_SIZE, "", lambda data: self._member(data, place))
 
     def _member(self, data: bytes, place: int) -> None:
+        self._members += 1
+        if self._members > _MEMBERS_LIMIT:
+            self.window.note(f"members not read beyond {_MEMBERS_LIMIT:,}")
+            self._member_end = None
+            return
         digits = data[_SIZE].rstrip(b" ")
         if data[_END] != _HEADER_END or not digits.isdigit():
             self.window.note("members not read to the end: a header is broken")

@@ -7,7 +7,10 @@ BinaryKind: TypeAlias = Literal["elf", "pe", "ar", "coff", "fatbin", "script"]
 """`ar` is a Unix or Microsoft library, `coff` an object file, `script` a linker script."""
 
 Machine: TypeAlias = str
-"""`x86_64`, `aarch64`, `ppc64le`, `x86`, `arm`; `elf-<number>` or `pe-<number>` for others."""
+"""`x86_64`, `aarch64`, `ppc64le`, `x86`, `arm`; `elf-<number>` or `pe-<number>` for others.
+
+Of a host: what is not for one (a cubin, BPF) has none.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,5 +50,10 @@ class Binary:
     """`ar`: those of them that are short import records of a DLL."""
     device_code: tuple[CodeSection, ...] = ()
     """Sorted by section."""
+    unread: tuple[str, ...] = ()
+    """Which of `soname`, `needed`, `runpath`, `glibc`, `libstdcxx` could not be read, sorted.
+
+    They are empty then, however much of them was seen: nobody is to take a part for the whole.
+    """
     notes: tuple[str, ...] = ()
     """What was odd: a table that lies outside the file, code in an unknown kind of image."""

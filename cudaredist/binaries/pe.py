@@ -5,11 +5,13 @@ whose headers stand at the front. So all tables are known before they pass, and 
 behind. In object files a section's name that has more than eight bytes stands behind the symbols.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable
+from operator import itemgetter
 from struct import Struct
 
 from cudaredist.binaries.interface import Binary
-from cudaredist.binaries.reader import NAMES_LIMIT, Reader, Sections
+from cudaredist.binaries.reader import NAMES_LIMIT, Reader, Sections, section_name
 from cudaredist.binaries.window import RANGE_LIMIT, readable
 
 DOS_MAGIC = b"MZ"
@@ -45,6 +47,8 @@ _IMPORT = Struct("<12xII")
 _DELAY = Struct("<II24x")
 _IS_RELATIVE = 1
 _DIRECTORY_LIMIT = 64 << 10
+_FACTS = {_EXPORTS: "soname", _IMPORTS: "needed", _DELAYED: "needed"}
+"""What comes from each directory."""
 
 
 def header_of_image(data: bytes) -> int | None:
@@ -93,14 +97,14 @@ class PeReader(Reader):
         self._machine: str | None = None
         self._is_dll = False
         self._base = 0
-        self._headers_end = 0
-        self._directories: dict[int, tuple[int, int]] = {}
+        self._directories: dict[int, int] = {}
         self._mapped: list[tuple[int, int, int]] = []
+        """Of each section its address, its size, and its place in the file, sorted."""
         self._sections = Sections(DECLARED)
         self._soname: str | None = None
         self._needed: dict[tuple[int, int], str] = {}
         size = len(PE_MAGIC) + _COFF.size
-        self.window.want(header, size, "header", self._header)
+        self.window.want(header, size, "header", self._header, *_FACTS.values())
 
     def _header(self, data: bytes) -> None:
         machine, sections, _, _, _, size, flags = _COFF.unpack_from(data, len(PE_MAGIC))
@@ -112,15 +116,17 @@ class PeReader(Reader):
             # One behind the other: the places of the directories come from both.
             self._optional(data)
             length = sections * _SECTION.size
-            self.window.want(start + size, length, "section headers", self._section_headers)
+            facts = [_FACTS[index] for index in self._directories]
+            self.window.want(start + size, length, "section headers", self._section_headers, *facts)
 
-        self.window.want(start, size, "optional header", read)
+        self.window.want(start, size, "optional header", read, *_FACTS.values())
 
     def _optional(self, data: bytes) -> None:
         magic = int.from_bytes(data[:2], "little")
         count_at = _COUNT_AT.get(magic, len(data))
         if count_at + 4 > len(data):
-            self.window.note("optional header not read: of no known kind, or cut")
+            text = "optional header not read: of no known kind, or cut"
+            self.window.lose(text, *_FACTS.values())
             return
         (self._base,) = _BASE[magic].unpack_from(data)
         count = int.from_bytes(data[count_at : count_at + 4], "little")
@@ -130,86 +136,97 @@ class PeReader(Reader):
             if index < count and at + _DIRECTORY.size <= len(data):
                 address, size = _DIRECTORY.unpack_from(data, at)
                 if address and size:
-                    self._directories[index] = (address, size)
+                    self._directories[index] = address
 
     def _section_headers(self, data: bytes) -> None:
         for name, _, address, size, start, *_ in _SECTION.iter_unpack(data):
             self._mapped.append((address, size, start))
             self._sections.add(start if size else 0, size, readable(name.rstrip(b"\0")) or "")
+        self._mapped.sort()
         self._directory(_EXPORTS, "exports", self._exports)
         self._directory(_IMPORTS, "imports", self._imports)
         self._directory(_DELAYED, "delayed imports", self._delayed)
 
     def _place(self, address: int) -> tuple[int, int] | None:
         """Return where an address lies in the file, and how many bytes its section has from it."""
-        for start, size, offset in self._mapped:
-            if start <= address < start + size:
+        index = bisect_right(self._mapped, address, key=itemgetter(0)) - 1
+        if index >= 0:
+            start, size, offset = self._mapped[index]
+            if address < start + size:
                 return offset + address - start, start + size - address
         return None
 
     def _directory(self, index: int, what: str, then: Callable[[bytes], None]) -> None:
         if index not in self._directories:
             return
-        address, size = self._directories[index]
-        place = self._place(address)
+        place = self._place(self._directories[index])
         if place is None:
-            self.window.note(f"{what} not read: they lie in no section")
+            self.window.lose(f"{what} not read: they lie in no section", _FACTS[index])
         else:
-            self.window.want(place[0], min(place[1], size, _DIRECTORY_LIMIT), what, then)
+            # Imports go on to their end whatever size is stated: so they are loaded.
+            size = _EXPORT.size if index == _EXPORTS else _DIRECTORY_LIMIT
+            self.window.want(place[0], min(place[1], size), what, then, _FACTS[index])
 
-    def _name(self, address: int, what: str, then: Callable[[str], None]) -> None:
+    def _name(self, address: int, what: str, then: Callable[[str], None], fact: str) -> None:
         place = self._place(address)
         if place is None:
-            self.window.note(f"{what} not read: it lies in no section")
+            self.window.lose(f"{what} not read: it lies in no section", fact)
         else:
-            self.window.want_name(*place, what, then)
+            self.window.want_name(*place, what, then, fact)
 
     def _exports(self, data: bytes) -> None:
-        if len(data) >= _EXPORT.size:
-            (address,) = _EXPORT.unpack_from(data)
-            if address:
-                self._name(address, "export name", self._set_soname)
+        if len(data) < _EXPORT.size:
+            self.window.lose("exports not read: they leave their section", "soname")
+            return
+        (address,) = _EXPORT.unpack(data)
+        if address:
+            self._name(address, "export name", self._set_soname, "soname")
 
     def _set_soname(self, name: str) -> None:
         self._soname = name or None
 
     def _imports(self, data: bytes) -> None:
         whole = len(data) - len(data) % _IMPORT.size
-        addresses = []
+        addresses: list[int] = []
         for name, table in _IMPORT.iter_unpack(data[:whole]):
             if name == 0 or table == 0:
-                break
+                self._need(_IMPORTS, addresses)
+                return
             addresses.append(name)
-        self._need(_IMPORTS, addresses)
+        self.window.lose("imports not read: they have no end", "needed")
 
     def _delayed(self, data: bytes) -> None:
         whole = len(data) - len(data) % _DELAY.size
-        addresses = []
+        addresses: list[int] = []
         for flags, name in _DELAY.iter_unpack(data[:whole]):
             if name == 0:
-                break
+                self._need(_DELAYED, addresses)
+                return
             # Old linkers wrote addresses as they are in memory.
             addresses.append(name if flags & _IS_RELATIVE else name - self._base)
-        self._need(_DELAYED, addresses)
+        self.window.lose("delayed imports not read: they have no end", "needed")
 
     def _need(self, directory: int, addresses: list[int]) -> None:
         if len(addresses) > NAMES_LIMIT:
-            self.window.note(f"imports not read beyond {NAMES_LIMIT:,}")
-        for index, address in enumerate(addresses[:NAMES_LIMIT]):
+            self.window.lose(f"imports not read: more than {NAMES_LIMIT:,}", "needed")
+            return
+        for index, address in enumerate(addresses):
 
             def remember(name: str, key: tuple[int, int] = (directory, index)) -> None:
                 self._needed[key] = name
 
-            self._name(address, "imported library", remember)
+            self._name(address, "imported library", remember, "needed")
 
     def _facts(self) -> Binary:
+        needed = () if "needed" in self.window.unread else sorted(self._needed.items())
         return Binary(
             kind="pe",
             machine=self._machine,
             is_shared=self._is_dll,
             soname=self._soname,
-            needed=tuple(name for _, name in sorted(self._needed.items()) if name),
+            needed=tuple(name for _, name in needed if name),
             device_code=self.scanner.by_section(self._sections.at),
+            unread=self.unread,
             notes=self.notes,
         )
 
@@ -267,10 +284,11 @@ class CoffReader(Reader):
         self.window.want(strings, size, "section names", self._strings)
 
     def _strings(self, data: bytes) -> None:
+        texts: dict[int, str] = {}
         for start, size, offset in self._long:
-            end = data.find(b"\0", offset)
-            name = readable(data[offset:end]) if end >= 0 else None
-            self._sections.add(start, size, name or "")
+            if offset not in texts:
+                texts[offset] = section_name(data, offset)
+            self._sections.add(start, size, texts[offset])
 
     def _facts(self) -> Binary:
         return Binary(

@@ -5,10 +5,20 @@ from bisect import bisect_right
 
 from cudaredist.binaries.fatbin import FatbinScanner
 from cudaredist.binaries.interface import Binary
-from cudaredist.binaries.window import Window
+from cudaredist.binaries.window import Window, readable
 
 NAMES_LIMIT = 1024
 """The most names of one table; a real file has a few dozen."""
+_SECTION_NAME_LIMIT = 256
+
+
+def section_name(table: bytes, start: int) -> str:
+    """Return the name in a table that begins at a place; empty where it is none, or too long.
+
+    Thousands of sections may name the same mebibyte.
+    """
+    end = table.find(b"\0", start, start + _SECTION_NAME_LIMIT + 1)
+    return (readable(table[start:end]) or "") if end >= 0 else ""
 
 
 class Reader(abc.ABC):
@@ -33,6 +43,11 @@ class Reader(abc.ABC):
     def notes(self) -> tuple[str, ...]:
         """What was odd, in an order that does not depend on that of the tables."""
         return tuple(sorted({**self.window.notes, **self.scanner.notes}))
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """The facts that could not be read."""
+        return tuple(sorted(self.window.unread))
 
     @abc.abstractmethod
     def _facts(self) -> Binary: ...

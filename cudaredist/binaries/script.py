@@ -38,13 +38,16 @@ def read_script(data: bytes, *, is_cut: bool) -> Binary | None:
     needed, is_plain = _files(_tokens(_drop_comments(" ", text)))
     if not text.startswith(_TITLE) and not (is_plain and needed):
         return None
-    names = [n for n in needed if n.isprintable() and len(n) <= NAME_LIMIT][:NAMES_LIMIT]
     notes = []
     if is_cut:
-        notes.append(f"not read beyond {SCRIPT_LIMIT:,} bytes")
-    if len(names) < len(needed):
-        notes.append("some names are left out")
-    return Binary(kind="script", needed=tuple(names), notes=tuple(notes))
+        notes.append(f"needed libraries not read: more than {SCRIPT_LIMIT:,} bytes")
+    if len(needed) > NAMES_LIMIT:
+        notes.append(f"needed libraries not read: more than {NAMES_LIMIT:,}")
+    if not all(name.isprintable() and len(name) <= NAME_LIMIT for name in needed):
+        notes.append("needed libraries not read: a name is no text, or has no end")
+    if notes:
+        return Binary(kind="script", unread=("needed",), notes=tuple(notes))
+    return Binary(kind="script", needed=tuple(needed))
 
 
 def _files(words: list[str]) -> tuple[list[str], bool]:

@@ -2,13 +2,17 @@
 
 A file's bytes are given in order and never again. Whoever looks for a table asks for its range and
 is called when it is there: at once where it lies in the first MiB or in the MiB that has just
-passed, later where it is still ahead. What is in none of the three is lost, and a note says so.
+passed, later where it is still ahead. Whoever knows beforehand where a table may lie, but not yet
+the table, has those ranges kept until he needs them no more. What is in none of these is lost: a
+note says so, and the facts that depend on it are named as unread.
 
-Nothing depends on how the bytes were cut: what counts as just passed is reckoned from the last byte
-that one must know to ask, not from the end of the block in which it came.
+Nothing depends on how the bytes were cut: what counts as just passed, and as kept, is reckoned from
+the last byte that one must know to ask, not from the end of the block in which it came. Blocks are
+held as they came and never copied, but for the ranges that are given out.
 """
 
 import heapq
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -23,6 +27,8 @@ NAME_LIMIT = 4096
 """The most bytes of one name: the longest path that Linux takes."""
 BLOCK_LEAST = 64 << 10
 BLOCK_MOST = 256 << 10
+
+_FRONT = (0, HEAD)
 
 Then = Callable[[bytes], None]
 
@@ -74,6 +80,7 @@ class _Range(NamedTuple):
     data: bytearray
     then: Then
     what: str
+    facts: tuple[str, ...]
 
 
 class Window:
@@ -83,9 +90,14 @@ class Window:
         self.position = 0
         """How many bytes have passed."""
         self.notes: dict[str, None] = {}
-        self._head = bytearray()
+        self.unread: set[str] = set()
+        """The facts that depend on a table, or a part of one, that could not be read."""
         self._tail: deque[bytes] = deque()
         self._tail_size = 0
+        self._kept: list[tuple[int, int]] = [_FRONT]
+        self._held: list[bytes] = []
+        """The blocks in front of the tail that have a part in what is kept, and their places."""
+        self._places: list[int] = []
         self._ahead: list[_Range] = []
         self._begun: list[_Range] = []
         self._complete: deque[_Range] = deque()
@@ -96,49 +108,70 @@ class Window:
         """Remember what was odd, once."""
         self.notes[text] = None
 
-    def want(self, start: int, size: int, what: str, then: Then) -> None:
-        """Call `then` with the `size` bytes from `start`, or note that `what` is lost.
+    def lose(self, text: str, *facts: str) -> None:
+        """Remember, with a note, that facts could not be read."""
+        self.note(text)
+        self.unread.update(facts)
+
+    def keep(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Keep the bytes of these ranges, besides the front, until `release`.
+
+        Only ranges that facts depend on are looked for there. They must follow from the one that
+        called this, or else it would depend on how the bytes were cut which of them came first.
+        """
+        reach = self._known - LOOK_BACK
+        clipped = [(max(start, reach), end) for start, end in ranges]
+        self._kept = sorted([*self._kept, *(kept for kept in clipped if kept[0] < kept[1])])
+
+    def release(self) -> None:
+        """Keep only the front from now on."""
+        self._kept = [_FRONT]
+        count = bisect_right(self._places, HEAD - 1)
+        del self._places[count:], self._held[count:]
+
+    def want(self, start: int, size: int, what: str, then: Then, *facts: str) -> None:
+        """Call `then` with the `size` bytes from `start`, or note that `what` is lost, and `facts`.
 
         Without `what`, bytes outside the file are not noted.
         """
         end = start + size
         if size > RANGE_LIMIT:
-            self.note(f"{what} not read: larger than {RANGE_LIMIT:,} bytes")
-        elif end > HEAD and start < self._known - LOOK_BACK:
-            self.note(f"{what} not read: it had passed too long before")
+            self.lose(f"{what} not read: larger than {RANGE_LIMIT:,} bytes", *facts)
+        elif self._has_passed(start, end, self._kept if facts else [_FRONT]):
+            self.lose(f"{what} not read: it had passed too long before", *facts)
         else:
             self._asked += 1
             known = max(self._known, end)
-            self._place(_Range(start, self._asked, end, known, bytearray(), then, what))
+            self._place(_Range(start, self._asked, end, known, bytearray(), then, what, facts))
 
-    def want_name(self, start: int, room: int, what: str, then: Callable[[str], None]) -> None:
+    def want_name(
+        self, start: int, room: int, what: str, then: Callable[[str], None], *facts: str
+    ) -> None:
         """Call `then` with the name at `start` that ends in a NUL within `room` bytes."""
 
         def cut(data: bytes) -> None:
             raw, nul, _ = data.partition(b"\0")
             name = readable(raw)
             if not nul:
-                self.note(f"{what} not read: it has no end")
+                self.lose(f"{what} not read: it has no end", *facts)
             elif name is None:
-                self.note(f"{what} not read: it is no text")
+                self.lose(f"{what} not read: it is no text", *facts)
             else:
                 then(name)
 
         if room <= 0:
-            self.note(f"{what} not read: it lies outside its table")
+            self.lose(f"{what} not read: it lies outside its table", *facts)
         else:
-            self.want(start, min(room, NAME_LIMIT + 1), what, cut)
+            self.want(start, min(room, NAME_LIMIT + 1), what, cut, *facts)
 
     def feed(self, block: bytes) -> None:
         """Take the next bytes, at most `BLOCK_MOST`."""
         before = self.position
         self.position += len(block)
-        if before < HEAD:
-            self._head += block[: HEAD - before]
         self._tail.append(block)
         self._tail_size += len(block)
         while self._tail_size - len(self._tail[0]) >= LOOK_BACK + BLOCK_MOST:
-            self._tail_size -= len(self._tail.popleft())
+            self._pass(self._tail.popleft())
         if self._begun:
             begun, self._begun = self._begun, []
             for wanted in begun:
@@ -152,8 +185,26 @@ class Window:
         """Note what was asked for and never came."""
         self._call()
         for wanted in (*self._begun, *self._ahead):
+            self.unread.update(wanted.facts)
             if wanted.what:
                 self.note(f"{wanted.what} not read: it lies outside the file")
+
+    def _has_passed(self, start: int, end: int, kept: list[tuple[int, int]]) -> bool:
+        """Whether a range has a part that is neither ahead, nor near enough, nor kept."""
+        near = self._known - LOOK_BACK
+        for kept_start, kept_end in kept:
+            if start < near and kept_start <= start < kept_end:
+                start = kept_end
+        return start < min(near, end)
+
+    def _pass(self, block: bytes) -> None:
+        """Take a block out of the tail, and hold it where a part of it is kept."""
+        start = self.position - self._tail_size
+        self._tail_size -= len(block)
+        end = start + len(block)
+        if any(start < kept_end and kept_start < end for kept_start, kept_end in self._kept):
+            self._places.append(start)
+            self._held.append(block)
 
     def _place(self, wanted: _Range) -> None:
         if wanted.start >= self.position and wanted.end > wanted.start:
@@ -173,14 +224,17 @@ class Window:
             wanted.then(bytes(wanted.data))
 
     def _slice(self, start: int, end: int) -> bytes:
-        if end <= len(self._head):
-            return bytes(self._head[start:end])
+        """Return bytes that are held or in the tail."""
         parts: list[bytes] = []
-        block_end = self.position
+        place = self.position
         for block in reversed(self._tail):
-            block_start = block_end - len(block)
-            parts.append(block[max(start - block_start, 0) : max(end - block_start, 0)])
-            if block_start <= start:
+            if place <= start:
                 break
-            block_end = block_start
+            place -= len(block)
+            parts.append(block[max(start - place, 0) : max(end - place, 0)])
+        for index in range(bisect_right(self._places, end - 1) - 1, -1, -1):
+            if place <= start:
+                break
+            place = self._places[index]
+            parts.append(self._held[index][max(start - place, 0) : end - place])
         return b"".join(reversed(parts))

@@ -124,6 +124,7 @@ def _libraries(tree: Tree, placed: Mapping[str, Placed]) -> Iterable[Library]:
             stub=is_stub(path),
             glibc=binary.glibc,
             libstdcxx=binary.libstdcxx,
+            unread=binary.unread,
         )
 
 
@@ -131,7 +132,7 @@ def _programs(placed: Mapping[str, Placed]) -> Iterable[Program]:
     for path, (entry, output) in sorted(placed.items()):
         binary = entry.binary
         is_program = binary is not None and binary.kind in {"elf", "pe"} and not binary.is_shared
-        if binary is None or not is_program or not binary.needed:
+        if binary is None or not is_program or not (binary.needed or binary.unread):
             continue
         yield Program(
             path=path,
@@ -140,6 +141,7 @@ def _programs(placed: Mapping[str, Placed]) -> Iterable[Program]:
             runpath=binary.runpath,
             glibc=binary.glibc,
             libstdcxx=binary.libstdcxx,
+            unread=binary.unread,
         )
 
 

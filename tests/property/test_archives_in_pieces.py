@@ -32,6 +32,12 @@ contents = st.one_of(
     st.binary(max_size=2000),
     st.builds(lambda data, times: data * times, st.binary(min_size=1, max_size=99), st.just(2000)),
 )
+# Of more than two of the chunks in which deflate is unpacked.
+long_contents = contents | st.builds(
+    lambda data, size: (data * (size // len(data) + 1))[:size],
+    st.binary(min_size=1, max_size=99),
+    st.integers(600_000, 900_000),
+)
 members = st.lists(st.tuples(paths, contents, st.integers(0, 0o7777)), max_size=6)
 chunk_sizes = st.integers(1, 3000)
 
@@ -105,7 +111,13 @@ def test_zips_in_any_pieces(entries: list[tuple[str, bytes, int]], method: int, 
     assert read_all("a.zip", data, chunk=chunk) == zipfile_reads(data)
 
 
-@given(st.lists(contents, max_size=4), st.booleans(), st.booleans(), chunk_sizes)
+@settings(deadline=None)
+@given(
+    st.lists(long_contents, max_size=4),
+    st.booleans(),
+    st.booleans(),
+    chunk_sizes | st.sampled_from([1 << 16, 1 << 18]),
+)
 def test_sizes_behind_contents_in_any_pieces(
     bodies: list[bytes],
     signature: bool,  # noqa: FBT001 - drawn

@@ -150,13 +150,12 @@ def elf(  # noqa: PLR0912, PLR0915 - one file, written from its front to its end
     dynamic += [*tags, (0, 0)]
 
     parts: list[tuple[str, bytes, int, int]] = []  # name, bytes, type, place
-    data = b""
+    data = bytearray()
 
     def put(name: str, content: bytes, section_type: int) -> int:
-        nonlocal data
-        data = aligned(data, 16)
+        data.extend(bytes(-len(data) % 16))
         place = head + len(data)
-        data += content
+        data.extend(content)
         parts.append((name, content, section_type, place))
         return place
 
@@ -175,12 +174,11 @@ def elf(  # noqa: PLR0912, PLR0915 - one file, written from its front to its end
             place_of_needs = put(".gnu.version_r", needs, 0x6FFFFFFE)
         if strings == "before":
             place_of_strings = put_strings()
-        data += bytes(gap)
-        data = aligned(data, 16)
+        data.extend(bytes(gap + -(len(data) + gap) % 16))
         place_of_dynamic = head + len(data)
         size_of_dynamic = len(dynamic) * struct.calcsize(order + 2 * word)
         put(".dynamic", bytes(size_of_dynamic), 6)
-        data += bytes(gap)
+        data.extend(bytes(gap))
         if strings == "behind":
             place_of_strings = put_strings()
         values = {5: base + place_of_strings, 0x6FFFFFFE: base + place_of_needs}
@@ -189,7 +187,7 @@ def elf(  # noqa: PLR0912, PLR0915 - one file, written from its front to its end
             for tag, value in dynamic
         )
         at = place_of_dynamic - head
-        data = data[:at] + written + data[at + len(written) :]
+        data[at : at + len(written)] = written
     end = head + len(data)
 
     def program(segment: int, place: int, size: int) -> bytes:
@@ -215,8 +213,8 @@ def elf(  # noqa: PLR0912, PLR0915 - one file, written from its front to its end
     headers.append((section_names.add(".shstrtab"), 3, end, 0, 0, 0))
     table = b""
     if has_section_headers:
-        data += section_names.data
-        data = aligned(data, 16)
+        data.extend(section_names.data)
+        data.extend(bytes(-len(data) % 16))
         for name_at, what, place, size, link, start in headers:
             length = (
                 len(section_names.data) if place == names_place and start == 0 and what else size
@@ -242,7 +240,7 @@ def elf(  # noqa: PLR0912, PLR0915 - one file, written from its front to its end
             *(len(headers) if table else 0, len(headers) - 1 if table else 0),
         )
     )
-    return (header + b"".join(programs)).ljust(head, b"\0") + data + table
+    return b"".join([(header + b"".join(programs)).ljust(head, b"\0"), data, table])
 
 
 def parts_index(parts: Sequence[tuple[str, bytes, int, int]], what: int) -> int:

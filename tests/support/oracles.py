@@ -14,7 +14,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection
 
 _find_code = re.compile(r"^\t*Fatbin (\S+) code:\n\t*=+\n\t*arch = (\S+)", re.MULTILINE).findall
-_ELF_MACHINES = {"EM_X86_64": "x86_64", "EM_AARCH64": "aarch64", "EM_CUDA": "elf-190"}
+_ELF_MACHINES = {"EM_X86_64": "x86_64", "EM_AARCH64": "aarch64"}
 _KINDS = {"elf": "sm_", "ptx": "compute_", "nvvm": "lto_", "lto": "lto_"}
 
 

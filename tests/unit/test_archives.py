@@ -160,6 +160,7 @@ def test_tars_need_no_corrections() -> None:
         (".tar.xz", lambda half: [archives.xz(half[0]), archives.xz(b""), archives.xz(half[1])]),
         (".tar.xz", lambda half: [archives.xz_blocks(b"".join(half), 10_000)]),
         (".tar.gz", lambda half: [archives.gz(half[0]), archives.gz(b""), archives.gz(half[1])]),
+        (".tar.gz", lambda half: [archives.gz(half[0]), archives.gz(half[1]), bytes(10_001)]),
         (".tar.zst", lambda half: [archives.zst(half[0]), archives.zst(half[1])]),
         (
             ".tar.zst",
@@ -172,7 +173,7 @@ def test_tars_need_no_corrections() -> None:
             ],
         ),
     ],
-    ids=["xz streams", "xz padding", "xz empty", "xz blocks", "gzip", "zstd", "zstd skippable"],
+    ids=["streams", "padding", "empty", "blocks", "gzip", "gzip padding", "zstd", "skippable"],
 )
 @pytest.mark.parametrize("chunk", [1, 7, 100_000])
 @pytest.mark.parametrize("jobs", [1, 3])
@@ -193,6 +194,12 @@ def test_several_streams_are_one(
         (".tar.xz", lambda tar: lzma.compress(tar, lzma.FORMAT_ALONE), "no valid xz"),
         (".tar.xz", lambda tar: archives.xz(tar)[:-40], "ends in the middle"),
         (".tar.gz", lambda tar: archives.gz(tar) + b"garbage", "no valid gzip"),
+        (".tar.gz", lambda tar: archives.gz(tar) + b"\0garbage", "something behind its end"),
+        (
+            ".tar.gz",
+            lambda tar: archives.gz(tar[:512]) + bytes(9) + archives.gz(tar[512:]),
+            "something behind its end",
+        ),
         (".tar.gz", lambda tar: archives.gz(tar) + b"\x1f", "ends in the middle"),
         (".tar.gz", lambda tar: archives.gz(tar)[:-1], "ends in the middle"),
         (".tar.zst", lambda tar: archives.zst(tar) + b"garbage", "no valid zstd"),
@@ -316,6 +323,8 @@ def test_old_directories_and_sizes_of_links() -> None:
         archives.tar_header("top/link", kind=tarfile.LNKTYPE, size=900, target="top/file"),
         archives.tar_member("top/contiguous", b"abc", kind=tarfile.CONTTYPE),
         archives.tar_member("label", b"passed over", kind=b"V"),
+        archives.tar_member("top/dumped", b"Yname\0\0", kind=b"D"),
+        archives.tar_member("top/slash/"),
     )
     found = read_all("a.tar", tar)
     assert [(member.name, member.kind, member.size) for member, _ in found] == [
@@ -323,9 +332,17 @@ def test_old_directories_and_sizes_of_links() -> None:
         ("top/dir", "directory", 0),
         ("top/link", "hardlink", 0),
         ("top/contiguous", "file", 3),
-        ("label", "other", 0),
+        ("top/dumped", "directory", 0),
+        ("top/slash", "directory", 0),
     ]
-    assert [content for _, content in found] == [b"", b"", b"", b"abc", b""]
+    assert [content for _, content in found] == [b"", b"", b"", b"abc", b"", b""]
+
+
+def test_labels_of_tapes_are_counted() -> None:
+    tar = archives.tar_of(*[archives.tar_member("label", kind=b"V")] * 3)
+    assert read_all("a.tar", tar, limits=Limits(members=3)) == []
+    with pytest.raises(InvalidArchiveError, match="more than 2 members"):
+        read_all("a.tar", tar, limits=Limits(members=2))
 
 
 @pytest.mark.parametrize(
@@ -394,6 +411,16 @@ def test_sizes_behind_the_content(
     data = raw_zip(ZipEntry(name=b"a"), entry, ZipEntry(name=b"z"))
     expected = Member(name="top/file", kind="file", mode=0o644, size=len(content))
     assert read_all("a.zip", data, chunk=chunk)[1] == (expected, content)
+
+
+@pytest.mark.parametrize("size", [(1 << 18) + 1, 700_000])
+def test_sizes_behind_a_content_that_comes_in_several_chunks(size: int) -> None:
+    # What the last but one call left over was counted twice.
+    content = bytes(size)
+    entry = ZipEntry(content=content)
+    entry.descriptor = archives.descriptor(content, len(entry.packed()))
+    found = read_all("a.zip", raw_zip(entry, ZipEntry(name=b"z")), chunk=1 << 16)
+    assert [content for _, content in found] == [content, b"content"]
 
 
 def test_stored_content_with_sizes_on_both_sides() -> None:

@@ -281,7 +281,7 @@ def entry(**fields: object) -> ZipEntry:
         ),
         (
             raw_zip(entry(method=0, descriptor=descriptor(b"content", 7))),
-            "not what is stated behind it",
+            "is stored and of unknown size, so that nobody sees where it ends",
         ),
         (raw_zip(entry(in_directory=0)), "1 members are not in its directory"),
         (raw_zip(entry(in_directory=2)), "shares its content with another"),

@@ -1,12 +1,17 @@
 """ELF files: names, versions, sections, and what can be wrong with them."""
 
+import shutil
 import struct
+import subprocess
+import tracemalloc
+from pathlib import Path
 from typing import Any
 
 import pytest
 from support.binaries import elf, fatbin
 
 from cudaredist.binaries import Binary, examine
+from cudaredist.binaries.elf import ElfReader
 from cudaredist.binaries.window import blocks
 
 FULL: dict[str, Any] = {
@@ -16,6 +21,11 @@ FULL: dict[str, Any] = {
     "glibc": ("2.9", "2.17", "2.2.5"),
     "libstdcxx": ("3.4.9", "3.4.21"),
 }
+LIBRARIES = [
+    Path("/usr/lib", folder, name)
+    for folder in ("x86_64-linux-gnu", "aarch64-linux-gnu", "")
+    for name in ("libz.so.1", "libstdc++.so.6", "libc.so.6")
+]
 
 
 def read(data: bytes) -> Binary:
@@ -51,10 +61,12 @@ def test_everything_is_read(bits: int, order: str, strings: str, gap: int) -> No
         ("aarch64", "<", "aarch64"),
         ("ppc64le", "<", "ppc64le"),
         ("ppc64le", ">", "elf-21"),
-        (190, "<", "elf-190"),
+        (8, ">", "elf-8"),
+        (190, "<", None),
+        (247, "<", None),
     ],
 )
-def test_machines(machine: str | int, order: str, expected: str) -> None:
+def test_machines(machine: str | int, order: str, expected: str | None) -> None:
     assert read(elf(machine=machine, order=order)).machine == expected
 
 
@@ -123,23 +135,160 @@ def test_device_code_behind_the_last_section() -> None:
     assert [(s.section, s.is_declared) for s in found.device_code] == [("", False)]
 
 
-@pytest.mark.parametrize("strings", ["before", "behind"])
-def test_a_table_that_passed_too_long_before_is_noted(strings: str) -> None:
-    # The table of versions lies in the first MiB, or is lost.
-    near = read(elf(**FULL, strings=strings, gap=3 << 20))
-    assert (near.needed, near.soname, near.glibc) == (FULL["needed"], "libx.so.1", "2.17")
-    assert near.notes == ()
-    code = {".text": bytes(2 << 20)}
-    far = read(elf(**FULL, strings=strings, gap=3 << 20, sections=code))
-    assert (far.soname, far.glibc) == ("libx.so.1" if strings == "behind" else None, None)
-    assert "needed versions not read: it had passed too long before" in far.notes
+def everything(found: Binary) -> dict[str, Any]:
+    """Return what was read, in the words of `FULL`."""
+    return {
+        "soname": found.soname,
+        "needed": found.needed,
+        "runpath": ":".join(found.runpath),
+        "glibc": found.glibc,
+        "libstdcxx": found.libstdcxx,
+    }
 
 
-def test_names_in_the_middle_of_a_large_file_are_lost_and_noted() -> None:
-    data = elf(**FULL, sections={".text": bytes(2 << 20)}, gap=2 << 20)
+NEWEST = FULL | {"glibc": "2.17", "libstdcxx": "3.4.21"}
+NOTHING = {"soname": None, "needed": (), "runpath": "", "glibc": None, "libstdcxx": None}
+NAMES = ("needed", "runpath", "soname")
+VERSIONS = ("glibc", "libstdcxx")
+
+
+@pytest.mark.parametrize("strings", ["front", "before", "behind"])
+@pytest.mark.parametrize(
+    ("text", "gap", "lost"),
+    [
+        (0, 11 << 20, ()),
+        # Names lie behind the table of versions, and so near enough.
+        (10 << 20, 20 << 20, ()),
+        (13 << 20, 4 << 20, ()),
+        (13 << 20, 6 << 20, ()),
+        (30 << 20, 12 << 20, VERSIONS),
+    ],
+)
+def test_tables_that_passed_long_before(
+    strings: str, text: int, gap: int, lost: tuple[str, ...]
+) -> None:
+    data = elf(**FULL, strings=strings, gap=gap, sections={".text": bytes(text)})
     found = read(data)
-    assert (found.needed, found.soname, found.machine) == ((), None, "x86_64")
-    assert "needed library not read: it had passed too long before" in found.notes
+    if lost and strings == "before":
+        lost = (*VERSIONS, *NAMES)
+    assert found.unread == tuple(sorted(lost))
+    assert everything(found) == {k: NOTHING[k] if k in lost else v for k, v in NEWEST.items()}
+    assert bool(found.notes) is bool(lost)
+    assert all(note.endswith("it had passed too long before") for note in found.notes)
+
+
+def first_segment(data: bytes, size: int) -> bytes:
+    """Let the first segment end early, and another begin where it ends."""
+    (start, address, length) = struct.unpack_from("<QQ8xQ", data, PROGRAM + 8)
+    other = struct.pack(
+        "<IIQQQQQQ", 1, 6, start + size, *[address + size] * 2, *[length - size] * 2, 16
+    )
+    data = changed(data, PROGRAM + 32, "<Q", size)
+    count = struct.unpack_from("<H", data, 56)[0]
+    at = PROGRAM + 56 * count
+    return changed(data, 56, "<H", count + 1)[:at] + other + data[at + 56 :]
+
+
+def test_what_lies_at_the_back_of_the_first_segment() -> None:
+    # So does a file whose table of names was moved to its end: the versions stayed behind the gap.
+    data = elf(**FULL, strings="behind", sections={".text": bytes(25 << 20)}, gap=20 << 20)
+    assert read(data).unread == VERSIONS
+    apart = first_segment(data, 28 << 20)
+    assert everything(read(apart)) == NEWEST
+    assert read(apart).unread == ()
+
+
+def with_late_headers(data: bytes) -> bytes:
+    """Move the program headers behind everything, where an optimiser of linked files puts them."""
+    return changed(data, 32, "<Q", len(data)) + data[PROGRAM : PROGRAM + 2 * 56]
+
+
+def test_program_headers_behind_everything() -> None:
+    options: dict[str, Any] = {"sections": {".text": bytes(10 << 20)}, "strings": "front"}
+    near = read(with_late_headers(elf(**FULL, **options, gap=6 << 20)))
+    assert (everything(near), near.unread) == (NEWEST, ())
+    far = read(with_late_headers(elf(**FULL, **options, gap=8 << 20)))
+    assert (everything(far), far.unread) == (NOTHING, tuple(sorted((*NAMES, *VERSIONS))))
+
+
+def test_no_more_is_kept_than_has_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = []
+    feed = ElfReader.feed
+
+    def feeding(self: ElfReader, block: bytes) -> None:
+        feed(self, block)
+        held.append(sum(map(len, self.window._held)) + sum(map(len, self.window._tail)))
+
+    monkeypatch.setattr(ElfReader, "feed", feeding)
+    both: tuple[dict[str, Any], ...] = ({"gap": 50 << 20}, {"sections": {".x": bytes(50 << 20)}})
+    for options in both:
+        data = elf(**FULL, **options) + bytes(3 << 20)
+        examine(data[at : at + 200_000] for at in range(0, len(data), 200_000))
+        assert 14 << 20 < max(held) < 27 << 20
+        # The front, and what passed last.
+        assert held[-1] < 3 << 20
+        held.clear()
+    examine([elf(kind="object", sections={".text": bytes(20 << 20)})])
+    assert max(held) < 3 << 20
+
+
+def test_a_part_is_not_given_for_the_whole() -> None:
+    far = 1 << 40
+    one_far = dynamic(PLAIN, 1, far)
+    assert (read(one_far).needed, read(one_far).unread) == ((), ("needed",))
+    assert read(one_far).soname == FULL["soname"]
+    path_far = read(dynamic(PLAIN, 29, far))
+    assert (path_far.runpath, path_far.unread) == ((), ("runpath",))
+    old = elf(rpath="/a", runpath="/b")
+    assert (read(dynamic(old, 15, far)).runpath, read(dynamic(old, 15, far)).unread) == (
+        ("/b",),
+        (),
+    )
+
+
+def test_files_of_debug_information_have_no_facts(tmp_path: Path) -> None:
+    objcopy = shutil.which("objcopy")
+    library = next((path for path in LIBRARIES if path.is_file()), None)
+    if objcopy is None or library is None:
+        pytest.skip("there is no objcopy, or no library")
+    debug = tmp_path / "x.debug"
+    subprocess.run([objcopy, "--only-keep-debug", library, debug], check=True)
+    found = read(debug.read_bytes())
+    assert (found.is_shared, found.unread) == (False, ())
+    assert everything(found) == NOTHING
+
+
+def test_a_dynamic_section_that_is_elsewhere() -> None:
+    # Other programs leave the program headers as they were, and only the section says so.
+    (headers,) = struct.unpack_from("<Q", PLAIN, 40)
+    (address,) = struct.unpack_from("<Q", PLAIN, DYNAMIC + 16)
+    at = headers
+    while struct.unpack_from("<Q", PLAIN, at + 16)[0] != address:
+        at += 64
+    found = read(changed(PLAIN, at + 4, "<I", 8))
+    assert (found.is_shared, everything(found), found.unread) == (False, NOTHING, ())
+    assert not read(changed(PLAIN, DYNAMIC + 32, "<Q", 0)).is_shared
+
+
+def test_names_of_sections_are_bounded() -> None:
+    sections = {"x" * 256: fatbin(), "y" * 257: fatbin()}
+    assert {s.section for s in read(elf(sections=sections)).device_code} == {"x" * 256, ""}
+
+
+def test_thousands_of_sections_with_one_long_name_cost_little() -> None:
+    tracemalloc.start()
+    data = elf(kind="object", sections={"a" * 1_000_000: bytes(64)})
+    (headers,) = struct.unpack_from("<Q", data, 40)
+    count, names = struct.unpack_from("<HH", data, 60)
+    section = data[headers + 64 : headers + 128]
+    data = changed(changed(data, 60, "<H", 16_000), 62, "<H", names)
+    data += section * (16_000 - count)
+    tracemalloc.reset_peak()
+    before, _ = tracemalloc.get_traced_memory()
+    assert read(data).notes == ()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak - before < 40 << 20
 
 
 def changed(data: bytes, at: int, form: str, value: int) -> bytes:
@@ -183,7 +332,7 @@ def dynamic(data: bytes, tag: int, value: int) -> bytes:
         (elf(soname="a\x01b"), "soname not read: it is no text"),
         (elf(soname="a\udcff".encode(errors="surrogateescape").decode("latin-1") + "x"), ""),
         (elf(needed=["a" * 5000]), "needed library not read: it has no end"),
-        (elf(needed=["a"] * 1025), "needed libraries not read beyond 1,024"),
+        (elf(needed=["a"] * 1025), "needed libraries not read: more than 1,024"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -191,6 +340,8 @@ def test_what_is_broken_is_left_out(data: bytes, note: str) -> None:
     found = read(data)
     assert any(text.startswith(note) for text in (*found.notes, ""))
     assert bool(found.notes) is bool(note)
+    assert all(not getattr(found, field) for field in found.unread)
+    assert bool(found.unread) is (bool(note) and not note.startswith("section"))
 
 
 def test_a_dynamic_section_without_end_and_versions_without_end() -> None:
@@ -230,9 +381,9 @@ def versions_at(data: bytes) -> int:
     [
         (2, "<H", 65535, "2.17"),
         (8, "<I", 1 << 31, None),
-        (12, "<I", 1 << 31, "2.17"),
+        (12, "<I", 1 << 31, None),
         (12, "<I", 0, "2.17"),
-        (16 + 12, "<I", 1 << 31, "2.9"),
+        (16 + 12, "<I", 1 << 31, None),
         (16 + 12, "<I", 1, None),
     ],
 )
@@ -241,7 +392,8 @@ def test_a_broken_chain_of_versions_ends(
 ) -> None:
     found = read(changed(PLAIN, versions_at(PLAIN) + offset, form, value))
     assert found.needed == FULL["needed"]
-    assert floor is None or found.glibc == floor
+    assert found.glibc == floor
+    assert found.unread == (() if floor else VERSIONS)
 
 
 def test_a_chain_of_versions_is_followed_a_bounded_way() -> None:

@@ -1,8 +1,9 @@
 """PE images, object files, libraries, linker scripts, and files of no interest."""
 
 import struct
+import time
+import tracemalloc
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from support.binaries import ar, coff, container, elf, fatbin, import_library, import_record, pe
@@ -125,7 +126,7 @@ RDATA = 0x400
         (changed(PE, DIRECTORIES + 8, "<I", 7), "imports not read: they lie in no section"),
         (changed(PE, DIRECTORIES + 13 * 8, "<I", 7), "delayed imports not read: they lie in no"),
         (changed(PE, RDATA + 12, "<I", 7), "imported library not read: it lies in no section"),
-        (pe(imports=["x.dll"] * 1025), "imports not read beyond 1,024"),
+        (pe(imports=["x.dll"] * 1025), "imports not read: more than 1,024"),
         (pe(name="\x02"), "export name not read: it is no text"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -133,20 +134,58 @@ RDATA = 0x400
 def test_what_is_broken_in_a_pe_is_left_out(data: bytes, note: str) -> None:
     found = read(data)
     assert found.kind == "pe"
+    assert found.unread
+    assert all(not getattr(found, field) for field in found.unread)
     assert any(text.startswith(note) for text in found.notes)
 
 
-def test_directories_without_end_or_beyond_their_number() -> None:
+def test_directories_beyond_their_number_or_with_sizes_that_are_not_theirs() -> None:
     assert read(changed(PE, DIRECTORIES - 4, "<I", 1)).needed == ()
-    assert read(changed(PE, DIRECTORIES + 12, "<I", 25)).needed == ("a.dll", "c.dll")
-    assert read(changed(PE, DIRECTORIES + 4, "<I", 8)).soname is None
-    assert read(changed(PE, DIRECTORIES + 13 * 8 + 4, "<I", 40)).needed == (
-        "a.dll",
-        "b.dll",
-        "c.dll",
-    )
-    unnamed = changed(PE, RDATA + 60 + 64 + 12, "<I", 0)
-    assert read(unnamed).soname is None
+    assert read(changed(PE, DIRECTORIES - 4, "<I", 1)).unread == ()
+    # Only that there is one counts.
+    everything = ("a.dll", "b.dll", "c.dll")
+    assert read(changed(PE, DIRECTORIES + 12, "<I", 25)).needed == everything
+    assert read(changed(PE, DIRECTORIES + 4, "<I", 8)).soname == "x.dll"
+    assert read(changed(PE, DIRECTORIES + 13 * 8 + 4, "<I", 40)).needed == everything
+    assert read(changed(PE, DIRECTORIES + 12, "<I", 0)).needed == ("c.dll",)
+    unnamed = read(changed(PE, RDATA + 60 + 64 + 12, "<I", 0))
+    assert (unnamed.soname, unnamed.unread) == (None, ())
+
+
+@pytest.mark.parametrize(
+    ("directory", "note", "fact"),
+    [
+        (0, "exports not read: they leave their section", "soname"),
+        (1, "imports not read: they have no end", "needed"),
+        (13, "delayed imports not read: they have no end", "needed"),
+    ],
+)
+def test_directories_that_leave_their_section(directory: int, note: str, fact: str) -> None:
+    data = pe(name="x.dll", imports=["a.dll"], delayed=["c.dll"], sections={".z": b"\1" * 512})
+    (address,) = struct.unpack_from("<I", data, OPTIONAL + 240 + 2 * 40 + 12)
+    found = read(changed(data, DIRECTORIES + 8 * directory, "<I", address + 511))
+    assert (found.notes, found.unread) == ((note,), (fact,))
+    assert not getattr(found, fact)
+
+
+def test_many_sections_cost_little() -> None:
+    count = 26_000
+    header = struct.pack("<HHIIIHH", 0x8664, count, 0, 0, 0, 240, 0x2022)
+    optional = bytearray(240)
+    struct.pack_into("<H", optional, 0, 0x20B)
+    struct.pack_into("<I", optional, 108, 16)
+    at = 64 + 4 + 20 + 240 + 40 * count
+    names = b"k.dll\0".ljust(64, b"\0")
+    table = struct.pack("<12xII", 1 << 28, 1) * 1024 + bytes(20)
+    struct.pack_into("<II", optional, 112 + 8, (1 << 28) + 64, len(table))
+    body = names + table
+    sections = [struct.pack("<8sIIIIIIHHI", b".x", 0, 4096, 1, at, 0, 0, 0, 0, 0)] * (count - 1)
+    last = struct.pack("<8sIIIIIIHHI", b".y", 0, 1 << 28, len(body), at, 0, 0, 0, 0, 0)
+    dos = b"MZ" + bytes(58) + struct.pack("<I", 64) + b"PE\0\0"
+    data = b"".join([dos, header, bytes(optional), *sections, last, body])
+    begin = time.process_time()
+    assert read(data).needed == ("k.dll",) * 1024
+    assert time.process_time() - begin < 1
 
 
 def test_an_image_without_sections_is_read_the_same_in_one_piece_and_in_many() -> None:
@@ -162,7 +201,7 @@ def test_an_image_without_sections_is_read_the_same_in_one_piece_and_in_many() -
 def test_delayed_imports_of_an_old_linker() -> None:
     # In a 64-bit image such an address cannot be written whole: it is left out, with a note.
     broken = read(changed(PE, RDATA + 60, "<I", 0))
-    assert broken.needed == ("a.dll", "b.dll")
+    assert (broken.needed, broken.unread) == ((), ("needed",))
     small = pe(delayed=["c.dll"], machine="x86")
     at = RDATA + 20
     (name,) = struct.unpack_from("<I", small, at + 4)
@@ -201,6 +240,21 @@ def test_an_object_file_without_sections_or_with_absurd_ones() -> None:
     assert cut.notes == ("section names not read: it lies outside the file",)
     lost = read(coff({".nv_fatbin": fatbin()})[:-1] + b"x")
     assert [(s.section, s.is_declared) for s in lost.device_code] == [("", False)]
+
+
+def test_thousands_of_sections_with_one_long_name_in_an_object_file() -> None:
+    count = 26_000
+    strings = 20 + 40 * count
+    header = struct.pack("<HHIIIHH", 0x8664, count, 0, strings, 0, 0, 0)
+    form = "<8sIIIIIIHHI"
+    first = struct.pack(form, b".text", 0, 0, 8, strings, 0, 0, 0, 0, 0)
+    others = struct.pack(form, b"/4", 0, 0, 8, strings, 0, 0, 0, 0, 0) * (count - 1)
+    data = header + first + others + struct.pack("<I", 1_000_000) + b"a" * 999_995 + b"\0"
+    tracemalloc.start()
+    assert read(data) == Binary(kind="coff", machine="x86_64")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 40 << 20
 
 
 # -- libraries
@@ -275,6 +329,20 @@ def test_broken_libraries(data: bytes, objects: int, note: str) -> None:
     assert found.notes[0].startswith(note)
 
 
+def test_members_are_counted_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cudaredist.binaries.ar._MEMBERS_LIMIT", 3)
+    assert read(AR).notes == ()
+    monkeypatch.setattr("cudaredist.binaries.ar._MEMBERS_LIMIT", 2)
+    found = read(AR)
+    assert (found.objects, found.notes) == (1, ("members not read beyond 2",))
+
+
+def test_a_library_of_device_code_has_no_machine() -> None:
+    cubin = elf(kind="object", machine=190)
+    assert read(ar({"a.cubin": cubin})).machine is None
+    assert read(ar({"a.cubin": cubin, "b.o": elf(kind="object")})).machine == "x86_64"
+
+
 def test_an_empty_library_and_one_without_its_last_padding() -> None:
     assert read(b"!<arch>\n") == Binary(kind="ar")
     assert read(ar({"a.txt": b"xyz"})[:-1]).notes == ()
@@ -314,8 +382,18 @@ def test_linker_scripts(text: str, needed: tuple[str, ...] | None) -> None:
     assert (None if needed is None else Binary(kind="script", needed=needed)) == found
 
 
-def test_a_linker_script_is_read_so_far_and_names_that_are_none_are_left_out() -> None:
-    found = read(b"/* GNU ld script */ INPUT(a) " + b" " * SCRIPT_LIMIT + b"INPUT(b)")
-    assert (found.needed, found.notes) == (("a",), ("not read beyond 65,536 bytes",))
-    odd: Any = read(b"INPUT(a\x01 b)")
-    assert (odd.needed, odd.notes) == (("b",), ("some names are left out",))
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("INPUT(a) " + " " * SCRIPT_LIMIT + "INPUT(b)", "more than 65,536 bytes"),
+        ("INPUT(a\x01 b)", "a name is no text, or has no end"),
+        (f"INPUT(a {'b' * 4097})", "a name is no text, or has no end"),
+        (f"INPUT({'a ' * 1025})", "more than 1,024"),
+    ],
+    ids=lambda value: value[:20],
+)
+def test_a_linker_script_whose_names_are_not_all_read(text: str, note: str) -> None:
+    found = read(f"/* GNU ld script */ {text}".encode())
+    assert found == Binary(
+        kind="script", unread=("needed",), notes=(f"needed libraries not read: {note}",)
+    )

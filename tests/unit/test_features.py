@@ -421,6 +421,17 @@ def test_libraries_have_links_and_stubs_are_marked() -> None:
     assert found.machine == "x86_64"
 
 
+def test_what_could_not_be_read_is_said_where_it_is_lacking() -> None:
+    found = features(
+        file("lib/a.so", replace(SHARED, unread=("needed",))),
+        file("lib/b.so", SHARED),
+        file("bin/x", replace(PROGRAM, needed=(), unread=("needed", "glibc"))),
+    )
+    assert [library.unread for library in found.libraries] == [("needed",), ()]
+    assert [program.unread for program in found.programs] == [("needed", "glibc")]
+    assert "unread" not in found.libraries[1].model_dump()
+
+
 def test_binaries_for_several_machines_are_noted() -> None:
     found = features(
         file("lib/a.so", SHARED), file("target/b.so", replace(SHARED, machine="aarch64"))
