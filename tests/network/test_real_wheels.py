@@ -21,6 +21,7 @@ LABEL = os.environ.get("WHEEL_TEST_LABEL", "13.0.2")
 PACKAGES = (
     *("cuda_cudart", "cuda_cccl", "cuda_crt", "cuda_cuxxfilt", "cuda_nvml_dev", "cuda_nvtx"),
     *("cuda_opencl", "cuda_profiler_api", "libnvfatbin", "libcufile", "libnvjpeg", "cuda_nvcc"),
+    *("cuda_cupti", "cuda_sanitizer_api"),
 )
 MAKE_MIRROR = SHARED / "tools" / "wheel_mirror.py"
 
