@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from support.golden import golden
 from support.server import FaultServer
 from typer.testing import CliRunner, Result
@@ -20,6 +21,10 @@ REAL_MANIFESTS = SHARED / "redist"
 SAMPLE = REPOSITORY / "examples" / "source"
 
 Run = Callable[..., Result]
+
+# How fast a machine shared with others is says nothing of the code.
+settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("shared")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
