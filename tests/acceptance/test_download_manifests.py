@@ -423,7 +423,7 @@ def test_ends_in_the_right_error(
     result = run(
         *("download-manifests", "--base-url", cuda.url, "--retries", "1", "--timeout", "1"),
     )
-    assert time.monotonic() - started < 12
+    assert time.monotonic() - started < 25
     assert result.exit_code == code, result.stderr
     assert says in result.stderr
     assert "cuda 12.9.1" in result.stderr

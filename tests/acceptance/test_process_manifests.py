@@ -1001,7 +1001,7 @@ def test_a_source_that_is_down_is_not_asked_for_every_archive(run: Run) -> None:
     started = time.monotonic()
     options = ("--base-url", "http://127.0.0.1:1", "--retries", 1, "--jobs", 2)
     result = run("process-manifests", *options)
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 30
     assert result.exit_code == 3
     assert "cannot connect" in result.stderr
     assert "more: not asked any more, after 4 archives in vain" in result.stderr
