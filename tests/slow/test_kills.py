@@ -52,7 +52,7 @@ def test_kill_9_at_random_moments_leaves_no_broken_file(
     # How long a run takes depends on how busy the machine is.
     began = time.monotonic()
     undisturbed = start("download-manifests", "--base-url", server.url, "--version", "all", "-j", 4)
-    assert undisturbed.wait(60) == 0
+    assert undisturbed.wait(120) == 0
     whole = time.monotonic() - began
     subprocess.run(["rm", "-rf", data], check=True)
     for number in range(KILLS):
@@ -66,7 +66,7 @@ def test_kill_9_at_random_moments_leaves_no_broken_file(
             subprocess.run(["rm", "-rf", data], check=True)
     assert len(reached) > 5, "the kills hit only the beginning or the end"
     finished = start("download-manifests", "--base-url", server.url, "--version", "all")
-    assert finished.wait(60) == 0
+    assert finished.wait(120) == 0
     assert assert_whole(data, published) == len(LABELS)
     assert not list(data.rglob("*.tmp"))
     assert sorted(json.loads((data / "manifests/lock.json").read_bytes())["redists"]["cuda"]) == (
@@ -82,15 +82,15 @@ def test_ctrl_c_keeps_what_is_finished_and_exits_130(
     slow = f"/compute/cuda/redist/redistrib_{LABELS[-1]}.json"
     server.misbehave(slow, faults.silent)
     process = start("download-manifests", "--base-url", server.url, "--version", "all")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while len(list(tmp_path.glob("data/manifests/cuda/*.json"))) < len(LABELS) - 1:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     interrupted = time.monotonic()
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=30)
+    _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert time.monotonic() - interrupted < 3
+    assert time.monotonic() - interrupted < 10
     assert "everything finished until then is kept" in stderr
     assert "Traceback" not in stderr
     recorded = json.loads((tmp_path / "data/manifests/lock.json").read_bytes())["redists"]["cuda"]
@@ -129,7 +129,7 @@ def peak_memory(tmp_path: Path, server: FaultServer) -> float:
         text=True,
         check=True,
     ).stdout
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 60
     code, megabytes = output.split()[-2:]
     assert code == "5", output
     return float(megabytes)
