@@ -50,6 +50,8 @@ _EXIT_CODES: dict[FindingKind, int] = {
     "unreadable": EXIT_INCOMPLETE,
 }
 _TABLES = {"nvcc_compat": "nvcc-compat", "gpus": "gpus"}
+TABLE_COMMANDS = {"nvcc_compat": "update-nvcc-compat", "gpus": "update-gpus"}
+"""The command that makes each table."""
 
 
 def finding(
@@ -390,6 +392,7 @@ def table_findings(store: Store, cuda_labels: Sequence[Version]) -> Iterator[Fin
                     "table-missing",
                     f"no such table, for the CUDA releases held: {held}",
                     path=store.relative(path),
+                    hint=_table_hint(store, name, "makes it"),
                 )
             continue
         model = yield from _own_file_findings(store, path, FILE_KINDS[kind])
@@ -405,7 +408,13 @@ def table_findings(store: Store, cuda_labels: Sequence[Version]) -> Iterator[Fin
                 "table-lacks",
                 f"has no entry for CUDA {', '.join(lacking)}",
                 path=store.relative(path),
+                hint=_table_hint(store, name, "adds it"),
             )
+
+
+def _table_hint(store: Store, name: str, does: str) -> str:
+    channel = "" if store.channel == "redist" else f" --channel {store.channel}"
+    return f"cudaredist {TABLE_COMMANDS[name]}{channel} {does}"
 
 
 def lock_findings(store: Store) -> Iterator[Finding]:

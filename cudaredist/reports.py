@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from cudaredist.explain import Topic
 from cudaredist.schema import OutputName, OutputSize, OwnModel
 
 ManifestStatus = Literal["written", "would-write", "unchanged", "failed"]
@@ -219,3 +220,62 @@ class PeekReport(OwnModel):
     archives: tuple[PeekedArchive, ...]
     left_out: int = Field(description="Archives that are no zip, which cannot be peeked into")
     exit_code: int
+
+
+ReleaseStatus = Literal["read", "known", "stands", "held-back", "failed"]
+
+
+class ReleaseOutcome(OwnModel):
+    """What became of one CUDA release in a run of update-nvcc-compat or update-gpus."""
+
+    label: str
+    status: ReleaseStatus = Field(
+        description="read: from an archive now; known: from the cache or the table; stands: the "
+        "table has it from the redist channel; held-back: its bounds changed, and the old stay"
+    )
+    package: str | None = Field(default=None, description="Whose archive it was found in")
+    archive_sha256: str | None = None
+    error: ErrorReport | None = None
+
+
+class TableFinding(OwnModel):
+    """Something about a table that a maintainer has to look at."""
+
+    kind: Literal[
+        "goes-down",
+        "changed",
+        "overlay-lacks",
+        "family-differs",
+        "patches-differ",
+        "gone-in-between",
+    ]
+    about: str = Field(description="The CUDA release or the capability")
+    message: str
+
+
+class TableReport(OwnModel):
+    """The result of update-nvcc-compat and of update-gpus."""
+
+    schema_version: Literal[1] = 1
+    command: Literal["update-nvcc-compat", "update-gpus"]
+    table: str = Field(description="The table's name below the data folder")
+    status: ManifestStatus
+    releases: tuple[ReleaseOutcome, ...]
+    findings: tuple[TableFinding, ...]
+    held_back: tuple[str, ...] = Field(
+        default=(), description="Releases whose bounds changed, which --accept-changed takes"
+    )
+    diff: tuple[str, ...] = Field(description="What changes in the table, as unified diff")
+    archives_read: int
+    fetched_bytes: int = Field(description="Bytes of archives that were read from a source")
+    exit_code: int
+
+
+class ExplainReport(OwnModel):
+    """The result of explain."""
+
+    schema_version: Literal[1] = 1
+    command: Literal["explain"] = "explain"
+    kind: Literal["nvcc", "gpu", "cuda"]
+    asked: str
+    topics: tuple[Topic, ...]

@@ -6,6 +6,7 @@ bytes would not change is not touched. Nothing here decides what to write.
 """
 
 import contextlib
+import errno
 import hashlib
 import json
 import logging
@@ -245,6 +246,31 @@ class Store:
     def table_path(self, name: str) -> Path:
         """Return where a table, `nvcc_compat` or `gpus`, lies or would lie."""
         return self.root / f"{name}.json"
+
+    def read_table(self, name: str) -> bytes | None:
+        """Return a table's bytes; None where it is not there. Raises `ReadError`."""
+        return read_file(self.table_path(name))
+
+    def write_table(self, name: str, data: bytes) -> bool:
+        """Put a table; return whether that changed anything."""
+        return write_file(self.table_path(name), data)
+
+    def sweep_table(self, name: str) -> None:
+        """Remove what a killed run left of a table."""
+        sweep(self.root, f".{self.table_path(name).name}.")
+
+    def read_policy(self, name: str) -> bytes:
+        """Return a policy file, `nvcc` or `gpus`: the data folder's own, else the shipped one.
+
+        Raises `ReadError`.
+        """
+        below = Path("policy") / f"{name}.json"
+        own = read_file(self.root / below)
+        shipped = shipped_data() / below
+        data = own if own is not None else read_file(shipped)
+        if data is None:
+            raise ReadError(shipped, FileNotFoundError(errno.ENOENT, "no such file"))
+        return data
 
     def relative(self, path: Path) -> str:
         """Return a file's path below the data folder, with slashes."""

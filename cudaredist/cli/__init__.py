@@ -11,6 +11,7 @@ from cudaredist import __version__
 from cudaredist.cli.fetch import download_manifests
 from cudaredist.cli.maintain import check, schema, validate
 from cudaredist.cli.process import process_manifests
+from cudaredist.cli.tables import explain, update_gpus, update_nvcc_compat
 from cudaredist.errors import EXIT_OK
 
 __all__ = ["app"]
@@ -50,6 +51,9 @@ def _root(
 
 app.command("download-manifests", rich_help_panel="Fetch")(download_manifests)
 app.command("process-manifests", rich_help_panel="Fetch")(process_manifests)
+app.command("update-nvcc-compat", rich_help_panel="Fetch")(update_nvcc_compat)
+app.command("update-gpus", rich_help_panel="Fetch")(update_gpus)
+app.command("explain", rich_help_panel="Ask")(explain)
 app.command("check", rich_help_panel="Maintain data")(check)
 app.command("schema", rich_help_panel="Maintain data")(schema)
 app.command("validate", rich_help_panel="Maintain data")(validate)

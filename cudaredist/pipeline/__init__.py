@@ -11,6 +11,14 @@ from cudaredist.pipeline.peek import peek
 from cudaredist.pipeline.plan import FeatureTarget, Filter, in_folder, in_store
 from cudaredist.pipeline.process import FeatureRun
 from cudaredist.pipeline.selection import ALL, LATEST, Selection
+from cudaredist.pipeline.tables import (
+    read_gpu_policy,
+    read_gpus,
+    read_nvcc_compat,
+    read_nvcc_policy,
+    update_gpus,
+    update_nvcc_compat,
+)
 from cudaredist.pipeline.validate import validate_files
 
 __all__ = [
@@ -29,5 +37,11 @@ __all__ = [
     "into_folder",
     "into_store",
     "peek",
+    "read_gpu_policy",
+    "read_gpus",
+    "read_nvcc_compat",
+    "read_nvcc_policy",
+    "update_gpus",
+    "update_nvcc_compat",
     "validate_files",
 ]

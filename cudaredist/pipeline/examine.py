@@ -7,9 +7,9 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, Self, TypeAlias
+from typing import BinaryIO, NamedTuple, Self, TypeAlias, TypeVar
 
-from cudaredist.archives import open_archive
+from cudaredist.archives import ArchiveReader, open_archive
 from cudaredist.errors import (
     ArchiveMismatchError,
     CannotResumeError,
@@ -20,6 +20,8 @@ from cudaredist.features import Facts, gather
 from cudaredist.source import SourceChain
 
 _log = logging.getLogger(__name__)
+
+_Found = TypeVar("_Found")
 
 Stream: TypeAlias = Callable[[int], Iterator[bytes]]
 """What yields a file's bytes from a byte on."""
@@ -65,35 +67,70 @@ class Examination:
     def facts(self, wanted: Wanted) -> Facts:
         """Return an archive's facts, once hash and size were found to be those it must have.
 
-        Raises `SourceError`, `ArchiveMismatchError` and `InvalidArchiveError` after every source
-        was tried, and `WriteError` where it cannot be kept.
+        Raises what `read` raises.
         """
-        kept = self._kept(wanted)
+        is_wheel = wanted.name.endswith(".whl")
+        return self.read(wanted, lambda reader: gather(reader, is_wheel=is_wheel))
+
+    def members(
+        self, wanted: Wanted, pick: Callable[[str], Callable[[Iterator[bytes]], _Found] | None]
+    ) -> dict[str, _Found]:
+        """Return what was made of the files picked by their names, by name, from proved bytes.
+
+        `pick` gives what takes a file's content, or None. What takes it must return what is wrong
+        with it and not raise: only afterwards the archive is known to be the right one. Raises
+        what `read` raises.
+        """
+
+        def read(reader: ArchiveReader) -> dict[str, _Found]:
+            found: dict[int, tuple[str, _Found]] = {}
+            for position, (member, content) in enumerate(reader):
+                take = pick(member.name) if member.kind == "file" else None
+                if take is not None:
+                    found[position] = member.name, take(content)
+            # What a zip's directory says to be a link was none of the files meant.
+            for position, member in reader.corrections.items():
+                if member.kind != "file":
+                    found.pop(position, None)
+            return dict(found.values())
+
+        return self.read(wanted, read)
+
+    def read(self, wanted: Wanted, use: Callable[[ArchiveReader], _Found]) -> _Found:
+        """Return what `use` makes of an archive, once hash and size are those it must have.
+
+        `use` has to read to the end, and may be called again. Raises `SourceError`,
+        `ArchiveMismatchError` and `InvalidArchiveError` after every source was tried, and
+        `WriteError` where it cannot be kept.
+        """
+        kept = self._kept(wanted, use)
         if kept is not None:
             return kept
 
-        def use(place: str, stream: Stream) -> Facts:
+        def consume(place: str, stream: Stream) -> _Found:
             for _ in range(_RESTARTS):
                 with contextlib.suppress(CannotResumeError):
-                    return self._fetched(wanted, place, stream)
+                    return self._fetched(wanted, place, stream, use)
                 _log.info("%s: begun again", place)
-            return self._fetched(wanted, place, stream)
+            return self._fetched(wanted, place, stream, use)
 
-        return self.sources.consume(wanted.paths, use, size=wanted.size)
+        return self.sources.consume(wanted.paths, consume, size=wanted.size)
 
-    def _kept(self, wanted: Wanted) -> Facts | None:
-        """Return the facts of the archive that is kept; None where none is, or other bytes are."""
+    def _kept(self, wanted: Wanted, use: Callable[[ArchiveReader], _Found]) -> _Found | None:
+        """Use the archive that is kept; return None where none is, or other bytes are."""
         if self.keep_at is None or not self.keep_at.exists():
             return None
         try:
-            return self._once(wanted, str(self.keep_at), _file_opener(self.keep_at))
+            return self._once(wanted, str(self.keep_at), _file_opener(self.keep_at), use)
         except (ArchiveMismatchError, OSError) as error:
             _log.warning("fetching again what was kept: %s", error)
             with contextlib.suppress(OSError):
                 self.keep_at.unlink()
             return None
 
-    def _fetched(self, wanted: Wanted, place: str, stream: Stream) -> Facts:
+    def _fetched(
+        self, wanted: Wanted, place: str, stream: Stream, use: Callable[[ArchiveReader], _Found]
+    ) -> _Found:
         """Examine what a source streams; on the way it is kept where that is asked for."""
 
         def counted(start: int) -> Iterator[bytes]:
@@ -102,25 +139,27 @@ class Examination:
                 yield chunk
 
         if self.keep_at is None:
-            return self._once(wanted, place, counted)
+            return self._once(wanted, place, counted, use)
         with _Partial(self.keep_at) as partial:
             if partial.is_done:
                 # Another run has brought it while this one waited.
-                return self._once(wanted, str(self.keep_at), _file_opener(self.keep_at))
+                return self._once(wanted, str(self.keep_at), _file_opener(self.keep_at), use)
             resumed = partial.size
             through = partial.through(counted, wanted.size)
             try:
-                facts = self._once(wanted, place, through)
+                found = self._once(wanted, place, through, use)
             except (ArchiveMismatchError, InvalidArchiveError, CannotResumeError):
                 partial.forget()
                 if not resumed:
                     raise
                 # What an earlier run left may be what was wrong.
-                facts = self._once(wanted, place, through)
+                found = self._once(wanted, place, through, use)
             partial.complete()
-        return facts
+        return found
 
-    def _once(self, wanted: Wanted, place: str, stream: Stream) -> Facts:
+    def _once(
+        self, wanted: Wanted, place: str, stream: Stream, use: Callable[[ArchiveReader], _Found]
+    ) -> _Found:
         """Read an archive once, from its first byte, and prove it."""
         proof = _Proof(wanted, place)
         came = 0
@@ -137,7 +176,7 @@ class Examination:
         try:
             try:
                 reader = open_archive(wanted.name, passing, size=wanted.size, jobs=self.threads)
-                facts = gather(reader, is_wheel=wanted.name.endswith(".whl"))
+                found = use(reader)
             except InvalidArchiveError as error:
                 # Wrong bytes are not understood either; which it is, only the hash can tell.
                 if wanted.sha256 is not None:
@@ -150,7 +189,7 @@ class Examination:
         except BaseException:
             self.advance(-came)
             raise
-        return facts
+        return found
 
 
 class _Proof:

@@ -21,7 +21,16 @@ from support.server import FaultServer
 
 from cudaredist import errors
 
-COMMANDS = ("download-manifests", "process-manifests", "check", "schema", "validate")
+COMMANDS = (
+    "download-manifests",
+    "process-manifests",
+    "update-nvcc-compat",
+    "update-gpus",
+    "explain",
+    "check",
+    "schema",
+    "validate",
+)
 Start = Callable[..., "subprocess.Popen[str]"]
 
 
@@ -31,7 +40,7 @@ def test_without_arguments_it_helps(run: Run) -> None:
 
 def test_help_lists_exactly_these_commands_and_the_exit_codes(run: Run) -> None:
     output = run("--help").stdout
-    assert set(re.findall(r"│ ([a-z]+(?:-[a-z]+)?) {2,}", output)) == set(COMMANDS)
+    assert set(re.findall(r"│ ([a-z]+(?:-[a-z]+)*) {2,}", output)) == set(COMMANDS)
     assert "130 interrupted" in " ".join(output.split())
 
 
@@ -324,7 +333,8 @@ def test_readme_shows_what_check_really_prints(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/ci.md", "docs/features.md", "docs/manifests.md"]
+    "page",
+    ["README.md", "docs/ci.md", "docs/features.md", "docs/manifests.md", "docs/tables.md"],
 )
 def test_documentation_uses_options_that_exist(run: Run, page: str) -> None:
     known = " ".join(run(command, "--help").stdout for command in COMMANDS) + run("--help").stdout

@@ -1,0 +1,364 @@
+"""The commands of the two tables: what makes them, and what answers from them."""
+
+import contextlib
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from cudaredist.cli.options import (
+    NETWORK,
+    SAFETY,
+    SELECT,
+    AllowHttpOption,
+    BaseUrlOption,
+    CacheDirOption,
+    ChannelChoice,
+    ChannelOption,
+    CheckOption,
+    ColorChoice,
+    ColorOption,
+    DataDirOption,
+    DryRunOption,
+    JsonOption,
+    KeepGoingOption,
+    LogLevelOption,
+    MaxVersionOption,
+    MinVersionOption,
+    OfflineOption,
+    ParallelOption,
+    QuietOption,
+    RetriesOption,
+    StrictOption,
+    TimeoutOption,
+    VerboseOption,
+)
+from cudaredist.cli.running import bases_of, cache_folder, chosen_redists, exits, make_console
+from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, IncompleteError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cudaredist.console import Console
+    from cudaredist.pipeline import FeatureRun, Selection
+    from cudaredist.reports import TableReport
+    from cudaredist.source import Settings
+    from cudaredist.store import Store
+
+HeldVersionOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--version",
+        metavar="LABEL|latest|all",
+        help="CUDA release to read, of those held; repeatable. Default: all.",
+        rich_help_panel=SELECT,
+    ),
+]
+ArchivesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        "-j",
+        min=1,
+        max=256,
+        envvar="CUDAREDIST_JOBS",
+        help="Releases at the same time. Default: the number of cores.",
+        rich_help_panel=NETWORK,
+    ),
+]
+AcceptBoundsOption = Annotated[
+    bool,
+    typer.Option(
+        "--accept-changed",
+        help="Take bounds that changed for a release that the table has.",
+        rich_help_panel=SAFETY,
+    ),
+]
+
+
+class Subject(StrEnum):
+    """What can be asked about."""
+
+    NVCC = "nvcc"
+    GPU = "gpu"
+    CUDA = "cuda"
+
+
+@exits
+def update_nvcc_compat(
+    context: typer.Context,
+    channel: ChannelOption = ChannelChoice.REDIST,
+    version: HeldVersionOption = None,
+    min_version: MinVersionOption = None,
+    max_version: MaxVersionOption = None,
+    base_url: BaseUrlOption = None,
+    jobs: ArchivesOption = None,
+    parallel: ParallelOption = True,
+    retries: RetriesOption = 3,
+    timeout: TimeoutOption = 30.0,
+    allow_http: AllowHttpOption = False,
+    offline: OfflineOption = False,
+    accept_changed: AcceptBoundsOption = False,
+    check: CheckOption = False,
+    dry_run: DryRunOption = False,
+    keep_going: KeepGoingOption = True,
+    strict: StrictOption = False,
+    data_dir: DataDirOption = None,
+    cache_dir: CacheDirOption = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = 0,
+    log_level: LogLevelOption = None,
+    color: ColorOption = ColorChoice.AUTO,
+) -> int:
+    """Derive from NVIDIA's own header which host compilers each CUDA release accepts.
+
+    Of every CUDA release held, the smallest archive with include/crt/host_config.h is fetched,
+    proved and read; nothing is unpacked or executed, and no archive is read twice. The result is
+    DATA/nvcc_compat.json, and what changes in it is shown. Bounds that changed for a release that
+    the table has are taken with --accept-changed only (exit 1).
+
+    Examples:
+
+        cudaredist update-nvcc-compat
+
+        cudaredist update-nvcc-compat --channel wheels --min-version 12.8
+
+        cudaredist update-nvcc-compat --check --json
+    """
+    from cudaredist import pipeline
+    from cudaredist.source import Settings
+
+    console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
+    if check and dry_run:
+        raise UsageError("--check and --dry-run exclude each other")
+    return _update(
+        console,
+        lambda run, store: pipeline.update_nvcc_compat(run, store, accept_changed=accept_changed),
+        table="nvcc_compat",
+        selection=_selection(version, min_version, max_version),
+        settings=Settings(timeout=timeout, retries=retries, allow_http=allow_http, offline=offline),
+        bases=bases_of(context, channel.value, base_url),
+        channel=channel,
+        data_dir=data_dir,
+        cache_dir=cache_dir,
+        jobs=(jobs or os.cpu_count() or 1) if parallel else 1,
+        write=not (check or dry_run),
+        dry_run=dry_run,
+        strict=strict,
+        fail_fast=not keep_going,
+        json=json,
+    )
+
+
+@exits
+def update_gpus(
+    context: typer.Context,
+    channel: ChannelOption = ChannelChoice.REDIST,
+    version: HeldVersionOption = None,
+    min_version: MinVersionOption = None,
+    max_version: MaxVersionOption = None,
+    base_url: BaseUrlOption = None,
+    jobs: ArchivesOption = None,
+    parallel: ParallelOption = True,
+    retries: RetriesOption = 3,
+    timeout: TimeoutOption = 30.0,
+    allow_http: AllowHttpOption = False,
+    offline: OfflineOption = False,
+    check: CheckOption = False,
+    dry_run: DryRunOption = False,
+    keep_going: KeepGoingOption = True,
+    strict: StrictOption = False,
+    data_dir: DataDirOption = None,
+    cache_dir: CacheDirOption = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = 0,
+    log_level: LogLevelOption = None,
+    color: ColorOption = ColorChoice.AUTO,
+) -> int:
+    """Derive from NVIDIA's own ptxas which compute capabilities each CUDA release knows.
+
+    Of every CUDA release held, the smallest archive with bin/ptxas is fetched, proved and searched
+    for text; nothing is unpacked or executed, and no archive is read twice. Policy adds what no
+    file states. The result is DATA/gpus.json, and what changes in it is shown.
+
+    Examples:
+
+        cudaredist update-gpus
+
+        cudaredist update-gpus --channel wheels --version 13.0.2
+
+        cudaredist update-gpus --check --json
+    """
+    from cudaredist import pipeline
+    from cudaredist.source import Settings
+
+    console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
+    if check and dry_run:
+        raise UsageError("--check and --dry-run exclude each other")
+    return _update(
+        console,
+        pipeline.update_gpus,
+        table="gpus",
+        selection=_selection(version, min_version, max_version),
+        settings=Settings(timeout=timeout, retries=retries, allow_http=allow_http, offline=offline),
+        bases=bases_of(context, channel.value, base_url),
+        channel=channel,
+        data_dir=data_dir,
+        cache_dir=cache_dir,
+        jobs=(jobs or os.cpu_count() or 1) if parallel else 1,
+        write=not (check or dry_run),
+        dry_run=dry_run,
+        strict=strict,
+        fail_fast=not keep_going,
+        json=json,
+    )
+
+
+def _selection(versions: list[str] | None, low: str | None, high: str | None) -> "Selection":
+    from cudaredist.pipeline import ALL, Selection
+
+    return Selection.parse(versions or ([] if low or high else [ALL]), low, high)
+
+
+def _update(
+    console: "Console",
+    update: "Callable[[FeatureRun, Store], TableReport]",
+    *,
+    table: str,
+    selection: "Selection",
+    settings: "Settings",
+    bases: list[str],
+    channel: ChannelChoice,
+    data_dir: Path | None,
+    cache_dir: Path | None,
+    jobs: int,
+    write: bool,
+    dry_run: bool,
+    strict: bool,
+    fail_fast: bool,
+    json: bool,
+) -> int:
+    from cudaredist import render
+    from cudaredist.pipeline import FeatureRun, in_store
+    from cudaredist.source import open_sources
+    from cudaredist.store import Cache, Store, held_folder, writing
+
+    root = held_folder(data_dir, writing=write)
+    store = Store(root, channel.value)
+    targets = in_store(store, chosen_redists(["cuda"]), bases)
+    with contextlib.ExitStack() as stack:
+        chains = {
+            target.bases: stack.enter_context(
+                contextlib.closing(open_sources(target.bases, settings))
+            )
+            for target in targets
+        }
+        if write:
+            stack.enter_context(writing(root))
+            store.sweep_table(table)
+        run = FeatureRun(
+            chains=chains,
+            targets=targets,
+            selection=selection,
+            cache=Cache(cache_folder(cache_dir)),
+            stop=settings.stop,
+            jobs=jobs,
+            write=write,
+            strict=strict,
+            fail_fast=fail_fast,
+            progress=stack.enter_context(console.byte_progress("archives")),
+        )
+        report = update(run, store)
+    if dry_run and report.exit_code == EXIT_FINDINGS:
+        report = report.model_copy(update={"exit_code": EXIT_OK})
+    for finding in report.findings:
+        console.warning(f"{finding.kind}: {finding.message}")
+    if json:
+        console.result(render.report_json(report))
+    else:
+        console.lines(render.table_text(report))
+    if report.held_back:
+        console.error(
+            f"bounds changed of CUDA {', '.join(report.held_back)}, which the table has; "
+            "their entries are kept",
+            hint="look at the changes, then take them with --accept-changed",
+        )
+    for outcome in report.releases:
+        if outcome.error is not None:
+            console.error(f"cuda {outcome.label}: {outcome.error.message}", hint=outcome.error.hint)
+    return report.exit_code
+
+
+@exits
+def explain(
+    subject: Annotated[
+        Subject, typer.Argument(metavar="nvcc|gpu|cuda", help="What the question is about.")
+    ],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="CUDA release or minor; for gpu a capability, chip or product."
+        ),
+    ],
+    data_dir: DataDirOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Say what is known of a compiler, a GPU or a CUDA release, with the source of every fact.
+
+    Where documentation or policy says otherwise than NVIDIA's files, both are shown. Answers come
+    from nvcc_compat.json and gpus.json of the data folder; nothing is fetched.
+
+    Examples:
+
+        cudaredist explain nvcc 13.4
+
+        cudaredist explain gpu "Jetson Orin"
+
+        cudaredist explain cuda 12.9 --json
+    """
+    from cudaredist import explain as answers
+    from cudaredist import pipeline, render
+    from cudaredist.reports import ExplainReport
+    from cudaredist.store import Store, data_folder
+
+    console = make_console()
+    store = Store(data_folder(data_dir, writing=False))
+    match subject:
+        case Subject.NVCC:
+            answer = answers.explain_nvcc(
+                name,
+                pipeline.read_nvcc_compat(store) or _lacking(store, "nvcc_compat"),
+                pipeline.read_nvcc_policy(store),
+            )
+        case Subject.GPU:
+            answer = answers.explain_gpu(
+                name,
+                pipeline.read_gpus(store) or _lacking(store, "gpus"),
+                pipeline.read_gpu_policy(store),
+            )
+        case _:
+            answer = answers.explain_cuda(
+                name,
+                pipeline.read_nvcc_compat(store) or _lacking(store, "nvcc_compat"),
+                pipeline.read_gpus(store) or _lacking(store, "gpus"),
+                pipeline.read_nvcc_policy(store),
+            )
+    report = ExplainReport(kind=answer.kind, asked=answer.asked, topics=answer.topics)
+    if json:
+        console.result(render.report_json(report))
+    else:
+        console.lines(render.explain_text(report))
+    return EXIT_OK
+
+
+def _lacking(store: "Store", table: str) -> NoReturn:
+    from cudaredist.checks import TABLE_COMMANDS
+
+    raise IncompleteError(
+        f"{store.table_path(table)}: no such table",
+        hint=f"cudaredist {TABLE_COMMANDS[table]} makes it",
+    )

@@ -1,0 +1,566 @@
+"""update-nvcc-compat, update-gpus and explain as a user sees them, on small releases."""
+
+import io
+import json
+import os
+import shutil
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+from support import server as faults
+from support.headers import host_config
+from support.ptxas import PROFILES_11_8, PROFILES_12_9, PROFILES_13_4, ptxas
+from support.releases import Files, Packages, put, release
+from support.server import FaultServer
+from support.wheels import put_wheel
+from typer.testing import Result
+
+from cudaredist.gpus import PtxasScan
+from cudaredist.primitives import sha256_of
+
+FOLDER = "/compute/cuda/redist/"
+HEADER = host_config(gcc=14, clang=19)
+COMPAT, GPUS = Path("data/nvcc_compat.json"), Path("data/gpus.json")
+
+
+def nvcc(header: bytes = HEADER, profiles: object = PROFILES_12_9) -> dict[str, Files]:
+    """Return a cuda_nvcc of two platforms, the second one larger."""
+    linux = {"include/crt/host_config.h": header, "bin/ptxas": ptxas(profiles)}  # type: ignore[arg-type]
+    return {"linux-x86_64": linux, "linux-sbsa": {**linux, "bin/nvcc": os.urandom(9000)}}
+
+
+def publish(server: FaultServer, label: str, packages: Packages) -> None:
+    """Serve a release's archives and hold its manifest."""
+    files = release(label, packages)
+    for path, data in files.items():
+        server.files[FOLDER + path] = data
+        if path.startswith("redistrib_"):
+            put(Path("data/manifests/cuda"), {path: data})
+
+
+def archive_of(server: FaultServer, label: str, part: str = "linux-x86_64") -> str:
+    paths = [p for p in server.files if f"-{part}-{label}." in p]
+    assert len(paths) == 1, paths
+    return paths[0]
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_bytes())
+
+
+def report(result: Result) -> Any:
+    return json.loads(result.stdout)
+
+
+def asked(server: FaultServer) -> Mapping[str, int]:
+    return {path: count for path, count in server.requests.items() if "/cuda_" in path}
+
+
+@pytest.fixture
+def cuda(server: FaultServer, run: Run) -> FaultServer:
+    """Two releases of CUDA, before and after the header moved to a package of its own."""
+    publish(server, "12.9.1", {"cuda_nvcc": nvcc()})
+    publish(
+        server,
+        "13.4.0",
+        {
+            "cuda_nvcc": {
+                "linux-x86_64": {"bin/ptxas": ptxas(PROFILES_13_4), "bin/nvcc": os.urandom(3000)}
+            },
+            "cuda_crt": {
+                "linux-x86_64": {"include/crt/host_config.h": host_config(gcc=16, clang=22)}
+            },
+        },
+    )
+    return server
+
+
+@pytest.fixture
+def nvcc_table(run: Run, server: FaultServer) -> Run:
+    """Run update-nvcc-compat against the server."""
+    options = ("--base-url", server.url, "--retries", 0, "--timeout", 5)
+    return lambda *more: run("update-nvcc-compat", *options, *more)
+
+
+@pytest.fixture
+def gpu_table(run: Run, server: FaultServer) -> Run:
+    """Run update-gpus against the server."""
+    options = ("--base-url", server.url, "--retries", 0, "--timeout", 5)
+    return lambda *more: run("update-gpus", *options, *more)
+
+
+# -- what is written
+
+
+def test_compilers_of_every_release_held_with_their_sources(
+    cuda: FaultServer, nvcc_table: Run, run: Run
+) -> None:
+    result = nvcc_table()
+    assert result.exit_code == 0, result.output
+    releases = read(COMPAT)["releases"]
+    assert releases["12.9.1"]["compilers"]["gcc"]["max"] == 14
+    assert releases["12.9.1"]["compilers"]["gcc"]["min_basis"] == "documented"
+    assert releases["13.4.0"]["compilers"]["clang"]["max"] == 22
+    archive = cuda.files[archive_of(cuda, "12.9.1")]
+    assert releases["12.9.1"]["source"] == {
+        "channel": "redist",
+        "package": "cuda_nvcc",
+        "version": "12.9.1.5",
+        "archive_sha256": sha256_of(archive),
+        "path": "include/crt/host_config.h",
+        "file_sha256": sha256_of(HEADER),
+    }
+    assert releases["13.4.0"]["source"]["package"] == "cuda_crt"
+    assert releases["13.4.0"]["nvcc"] == "13.4.0.5"
+    assert releases["11.4"]["compilers"]["gcc"]["max_basis"] == "documented"
+    assert run("validate", COMPAT).exit_code == 0
+    assert not [path for path in cuda.requests if "linux-sbsa" in path], "not the smallest"
+
+
+def test_capabilities_of_every_release_held(cuda: FaultServer, gpu_table: Run, run: Run) -> None:
+    result = gpu_table()
+    assert result.exit_code == 0, result.output
+    table = read(GPUS)
+    assert table["capabilities"]["7.0"]["last_cuda"] == "12.9"
+    assert table["capabilities"]["9.0a"]["last_cuda"] is None
+    assert table["capabilities"]["9.0a"]["family"] == "Hopper"
+    assert table["sources"]["13.4.0"]["path"] == "bin/ptxas"
+    assert run("validate", GPUS).exit_code == 0
+
+
+def test_the_diff_is_what_is_shown_first(cuda: FaultServer, nvcc_table: Run) -> None:
+    nvcc_table("--version", "12.9.1")
+    result = nvcc_table()
+    assert result.stdout.startswith("--- a/nvcc_compat.json\n+++ b/nvcc_compat.json\n@@ ")
+    assert '+    "13.4.0": {' in result.stdout
+    assert '-    "12.9.1": {' not in result.stdout
+    assert result.stdout.splitlines()[-1].startswith("nvcc_compat.json: written; 1 archive read, ")
+
+
+def test_check_finds_no_table_missing_afterwards(
+    cuda: FaultServer, nvcc_table: Run, gpu_table: Run, run: Run
+) -> None:
+    before = report(run("check", "--offline", "--json"))["findings"]
+    hints = {f["path"]: f["hint"] for f in before if f["kind"] == "table-missing"}
+    assert hints == {
+        "nvcc_compat.json": "cudaredist update-nvcc-compat makes it",
+        "gpus.json": "cudaredist update-gpus makes it",
+    }
+    nvcc_table("--version", "12.9.1")
+    gpu_table("--version", "12.9.1")
+    lacking = [f for f in report(run("check", "--offline", "--json"))["findings"] if f["hint"]]
+    assert {f["hint"] for f in lacking if f["kind"] == "table-lacks"} == {
+        "cudaredist update-nvcc-compat adds it",
+        "cudaredist update-gpus adds it",
+    }
+    nvcc_table()
+    gpu_table()
+    kinds = {f["kind"] for f in report(run("check", "--offline", "--json"))["findings"]}
+    assert not kinds & {"table-missing", "table-lacks", "not-canonical", "invalid"}
+
+
+def test_a_windows_archive_serves_as_well(
+    server: FaultServer, nvcc_table: Run, gpu_table: Run
+) -> None:
+    files = {
+        "include/crt/host_config.h": HEADER.replace(b"\n", b"\r\n"),
+        "bin/ptxas.exe": ptxas(platform="windows"),
+    }
+    publish(server, "12.9.1", {"cuda_nvcc": {"windows-x86_64": files}})
+    assert nvcc_table().exit_code == 0
+    assert read(COMPAT)["releases"]["12.9.1"]["compilers"]["clang"]["max"] == 19
+    assert gpu_table().exit_code == 0
+    assert read(GPUS)["sources"]["12.9.1"]["path"] == "bin/ptxas.exe"
+
+
+# -- what is read
+
+
+def test_a_second_run_reads_no_archive(
+    cuda: FaultServer, nvcc_table: Run, gpu_table: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = report(nvcc_table("--json"))
+    assert first["archives_read"] == 2
+    assert {outcome["status"] for outcome in first["releases"]} == {"read"}
+    gpu_table()
+    before, stood = asked(cuda), COMPAT.stat()
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a ptxas was scanned")
+
+    monkeypatch.setattr(PtxasScan, "feed", refuse)
+    for command in (nvcc_table, gpu_table):
+        again = report(command("--json"))
+        assert (again["status"], again["archives_read"], again["fetched_bytes"]) == (
+            "unchanged",
+            0,
+            0,
+        )
+        assert again["diff"] == []
+        assert {outcome["status"] for outcome in again["releases"]} == {"known"}
+    assert asked(cuda) == before
+    assert COMPAT.stat().st_mtime_ns == stood.st_mtime_ns
+
+
+def test_one_archive_serves_both_tables(
+    server: FaultServer, nvcc_table: Run, gpu_table: Run
+) -> None:
+    publish(server, "12.9.1", {"cuda_nvcc": nvcc()})
+    nvcc_table()
+    assert report(gpu_table("--json"))["archives_read"] == 0
+    assert sum(asked(server).values()) == 1
+
+
+def test_the_table_is_enough_where_the_cache_is_lost(
+    cuda: FaultServer, nvcc_table: Run, gpu_table: Run, tmp_path: Path
+) -> None:
+    nvcc_table()
+    gpu_table()
+    before = asked(cuda)
+    shutil.rmtree(tmp_path / "cache")
+    for command in (nvcc_table, gpu_table):
+        result = command("--check")
+        assert result.exit_code == 0, result.output
+        assert "unchanged; 0 archives read" in result.stdout
+    assert asked(cuda) == before
+
+
+def test_other_policy_is_applied_again(cuda: FaultServer, nvcc_table: Run, tmp_path: Path) -> None:
+    nvcc_table()
+    bound = {"min": 9, "reason": "ours", "reference": "our page"}
+    policy = {"schema_version": 1, "lower_bounds": {"gcc": bound}, "unseen_releases": {}}
+    put(Path("data/policy"), {"nvcc.json": json.dumps(policy).encode()})
+    shutil.rmtree(tmp_path / "cache")
+    assert nvcc_table().exit_code == 1
+    assert nvcc_table("--accept-changed").exit_code == 0
+    gcc = read(COMPAT)["releases"]["12.9.1"]["compilers"]["gcc"]
+    assert (gcc["min"], gcc["documented_by"]["reference"]) == (9, "our page")
+
+
+def test_what_process_manifests_saw_tells_which_archive_has_it(
+    server: FaultServer, run: Run, nvcc_table: Run
+) -> None:
+    small = {"linux-x86_64": {"bin/x": b"#!/bin/sh\n"}}
+    header = {"linux-x86_64": {"include/crt/host_config.h": HEADER, "x": os.urandom(3000)}}
+    publish(server, "13.0.2", {"cuda_nvcc": small, "cuda_crt": header})
+    processed = run("process-manifests", "--base-url", server.url, "--package", "cuda_nvcc")
+    assert processed.exit_code == 0, processed.output
+    assert report(nvcc_table("--json"))["archives_read"] == 1
+    assert read(COMPAT)["releases"]["13.0.2"]["source"]["package"] == "cuda_crt"
+
+
+def test_the_smallest_without_the_file_is_passed_over_and_remembered(
+    server: FaultServer, nvcc_table: Run, tmp_path: Path
+) -> None:
+    stub = {"linux-x86_64": {"include/host_config.h": b'#include "crt/host_config.h"\n'}}
+    publish(server, "12.9.1", {"cuda_crt": stub, "cuda_nvcc": nvcc()})
+    assert report(nvcc_table("--json"))["archives_read"] == 2
+    assert read(COMPAT)["releases"]["12.9.1"]["source"]["package"] == "cuda_nvcc"
+    COMPAT.unlink()
+    assert report(nvcc_table("--json"))["archives_read"] == 0
+
+
+# -- findings
+
+
+def test_check_and_dry_run_write_nothing(cuda: FaultServer, nvcc_table: Run) -> None:
+    result = nvcc_table("--check")
+    assert result.exit_code == 1
+    assert "nvcc_compat.json: would write" in result.stdout
+    assert '+    "12.9.1": {' in result.stdout
+    assert nvcc_table("--dry-run").exit_code == 0
+    assert not COMPAT.exists()
+    assert nvcc_table().exit_code == 0
+    assert nvcc_table("--check").exit_code == 0
+    assert nvcc_table("--check", "--dry-run").exit_code == 2
+
+
+def test_changed_bounds_are_taken_only_on_demand(cuda: FaultServer, nvcc_table: Run) -> None:
+    nvcc_table()
+    before = COMPAT.read_bytes()
+    publish(cuda, "12.9.1", {"cuda_nvcc": nvcc(host_config(gcc=13, clang=19))})
+    result = nvcc_table()
+    assert result.exit_code == 1
+    assert "12.9.1: gcc max was 14 and is 13" in result.stderr
+    assert "--accept-changed" in result.stderr
+    assert "12.9.1  held back" in result.stdout
+    assert COMPAT.read_bytes() == before
+    assert nvcc_table("--check").exit_code == 1
+    assert nvcc_table("--accept-changed").exit_code == 0
+    assert read(COMPAT)["releases"]["12.9.1"]["compilers"]["gcc"]["max"] == 13
+    assert nvcc_table("--check").exit_code == 0
+
+
+def test_a_bound_that_goes_down_is_shown_and_written(server: FaultServer, nvcc_table: Run) -> None:
+    publish(server, "12.8.0", {"cuda_nvcc": nvcc(host_config(gcc=14, clang=20))})
+    publish(server, "12.9.1", {"cuda_nvcc": nvcc()})
+    assert nvcc_table("--check").exit_code == 1
+    result = nvcc_table()
+    assert result.exit_code == 0
+    assert "goes-down: 12.9.1: clang max was 20 in 12.8.0 and is 19" in result.stderr
+    assert nvcc_table("--check").exit_code == 0
+
+
+def test_a_capability_that_policy_lacks_is_a_finding(cuda: FaultServer, gpu_table: Run) -> None:
+    policy = json.loads((Path(__file__).parents[2] / "data/policy/gpus.json").read_bytes())
+    del policy["overlay"]["9.0"]
+    put(Path("data/policy"), {"gpus.json": json.dumps(policy).encode()})
+    result = gpu_table()
+    assert result.exit_code == 0
+    assert "overlay-lacks" in result.stderr
+    assert gpu_table("--check").exit_code == 1
+    assert [f["about"] for f in report(gpu_table("--json"))["findings"]] == ["9.0"]
+
+
+# -- what goes wrong
+
+
+def test_a_header_not_understood_stops_that_release_only(
+    cuda: FaultServer, nvcc_table: Run
+) -> None:
+    bad = HEADER.replace(b"#if __GNUC__ > 14", b"#if __GNUC__ >> > 14")
+    line = bad[: bad.index(b">> > 14")].count(b"\n") + 1
+    publish(cuda, "12.8.1", {"cuda_nvcc": nvcc(bad)})
+    result = nvcc_table()
+    assert result.exit_code == 5
+    assert f"cuda 12.8.1: not a valid host compiler header: line {line}:" in result.stderr
+    assert {"12.9.1", "13.4.0"} <= read(COMPAT)["releases"].keys()
+    assert "12.8.1" not in read(COMPAT)["releases"]
+
+
+def test_an_entry_stays_where_its_release_fails(cuda: FaultServer, nvcc_table: Run) -> None:
+    nvcc_table()
+    before = COMPAT.read_bytes()
+    publish(cuda, "12.9.1", {"cuda_nvcc": nvcc(b"#if 1\n")})
+    assert nvcc_table().exit_code == 5
+    assert COMPAT.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        pytest.param(ptxas([]), "names no compute capability", id="stripped"),
+        pytest.param(ptxas(without_target="80"), "disagree about 8.0", id="scans disagree"),
+        pytest.param(ptxas()[:-200], "cut off", id="truncated"),
+    ],
+)
+def test_a_ptxas_not_understood_stops_that_release_only(
+    cuda: FaultServer, gpu_table: Run, program: bytes, said: str
+) -> None:
+    publish(cuda, "12.8.1", {"cuda_nvcc": {"linux-x86_64": {"bin/ptxas": program}}})
+    result = gpu_table()
+    assert result.exit_code == 5
+    assert "cuda 12.8.1: not a valid ptxas: " in result.stderr
+    assert said in result.stderr
+    assert read(GPUS)["sources"].keys() == {"12.9.1", "13.4.0"}
+
+
+def test_no_archive_has_the_header(server: FaultServer, nvcc_table: Run) -> None:
+    publish(server, "12.9.1", {"cuda_nvcc": {"linux-x86_64": {"bin/nvcc": b"x"}}})
+    result = nvcc_table()
+    assert result.exit_code == 5
+    assert "none of the 1 archives of cuda_crt and cuda_nvcc has include/crt/" in result.stderr
+    assert not COMPAT.exists()
+
+
+def test_a_release_without_the_packages(server: FaultServer, gpu_table: Run) -> None:
+    publish(server, "12.9.1", {"cuda_cccl": {"linux-x86_64": {"x": b"x"}}})
+    result = gpu_table()
+    assert result.exit_code == 3
+    assert "names no archive of cuda_nvcc" in result.stderr
+
+
+def test_an_oversized_header_is_refused(server: FaultServer, nvcc_table: Run) -> None:
+    publish(server, "12.9.1", {"cuda_nvcc": nvcc(HEADER + b"\n" * (4 << 20))})
+    result = nvcc_table()
+    assert result.exit_code == 5
+    assert "larger than 4,194,304 bytes" in result.stderr
+
+
+def test_wrong_bytes_are_not_believed(cuda: FaultServer, nvcc_table: Run, tmp_path: Path) -> None:
+    path = archive_of(cuda, "12.9.1")
+    other = release("12.9.1", {"cuda_nvcc": nvcc(host_config(gcc=99))})
+    cuda.files[path] = other[path.removeprefix(FOLDER)].ljust(len(cuda.files[path]), b"\0")
+    result = nvcc_table()
+    assert result.exit_code == 4
+    assert "12.9.1" not in read(COMPAT)["releases"]
+    assert "13.4.0" in read(COMPAT)["releases"]
+    assert len([p for p in (tmp_path / "cache/host-config").rglob("*") if p.is_file()]) == 1
+
+
+def test_an_archive_that_is_not_there(cuda: FaultServer, nvcc_table: Run) -> None:
+    cuda.misbehave(archive_of(cuda, "12.9.1"), faults.status(404))
+    assert nvcc_table().exit_code == 3
+    assert "13.4.0" in read(COMPAT)["releases"]
+
+
+def test_a_manifest_that_is_none(cuda: FaultServer, nvcc_table: Run) -> None:
+    put(Path("data/manifests/cuda"), {"redistrib_12.8.1.json": b"{"})
+    result = nvcc_table()
+    assert result.exit_code == 5
+    assert "13.4.0" in read(COMPAT)["releases"]
+
+
+def test_a_version_that_the_table_cannot_hold(server: FaultServer, nvcc_table: Run) -> None:
+    publish(server, "12.9.1", {"cuda_nvcc": nvcc()})
+    manifest = Path("data/manifests/cuda/redistrib_12.9.1.json")
+    manifest.write_bytes(manifest.read_bytes().replace(b'"12.9.1.5"', b'"12.9.1-cuda12"'))
+    result = nvcc_table()
+    assert result.exit_code == 5
+    assert "entry of the table, for CUDA 12.9.1: version" in result.stderr
+
+
+def test_what_a_zips_directory_calls_a_link_is_no_header(
+    server: FaultServer, nvcc_table: Run
+) -> None:
+    publish(server, "12.9.1", {"cuda_nvcc": {"windows-x86_64": {"x": b"x"}}})
+    path, out = archive_of(server, "12.9.1", "windows-x86_64"), io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        link = zipfile.ZipInfo("top/include/crt/host_config.h")
+        link.create_system, link.external_attr = 3, 0o120777 << 16
+        archive.writestr(link, "elsewhere")
+    manifest = Path("data/manifests/cuda/redistrib_12.9.1.json")
+    document = json.loads(manifest.read_bytes())
+    about = document["cuda_nvcc"]["windows-x86_64"]
+    about |= {"sha256": sha256_of(out.getvalue()), "size": str(len(out.getvalue()))}
+    manifest.write_text(json.dumps(document))
+    server.files[path] = out.getvalue()
+    result = nvcc_table()
+    assert result.exit_code == 5
+    assert "none of the 1 archives" in result.stderr
+
+
+def test_a_release_that_is_not_held(cuda: FaultServer, nvcc_table: Run) -> None:
+    result = nvcc_table("--version", "12.0.0")
+    assert result.exit_code == 2
+    assert "no manifest 12.0.0 is held" in result.stderr
+
+
+def test_a_broken_table_is_not_built_upon(cuda: FaultServer, gpu_table: Run) -> None:
+    put(Path("data"), {"gpus.json": b"{}"})
+    assert gpu_table().exit_code == 5
+    assert GPUS.read_bytes() == b"{}"
+
+
+def test_the_first_failure_ends_the_run_on_demand(cuda: FaultServer, gpu_table: Run) -> None:
+    cuda.misbehave(archive_of(cuda, "12.9.1"), faults.status(404))
+    result = gpu_table("--fail-fast", "--no-parallel")
+    assert result.exit_code == 3
+    assert "13.4.0" not in str(asked(cuda))
+
+
+def test_an_unwritable_cache_is_no_failure(
+    cuda: FaultServer, nvcc_table: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "cache").write_bytes(b"a file")
+    assert nvcc_table().exit_code == 0
+    assert read(COMPAT)["releases"]["12.9.1"]["compilers"]["gcc"]["max"] == 14
+
+
+# -- wheels
+
+
+@pytest.mark.slow
+def test_wheels_fill_the_same_tables_and_never_replace_redist(
+    cuda: FaultServer,
+    nvcc_table: Run,
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    index = tmp_path / "index"
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(index))
+    files = {
+        "nvidia/cuda_nvcc/include/crt/host_config.h": host_config(gcc=11, clang=14),
+        "nvidia/cuda_nvcc/bin/ptxas": ptxas(PROFILES_11_8),
+    }
+    tag = "manylinux2014_x86_64"
+    for label, toolkit in (
+        ("11.8.0", "nvidia-cuda-nvcc-cu11"),
+        ("12.9.1", "nvidia-cuda-nvcc-cu12"),
+    ):
+        version = f"{label[:5]}9"
+        put_wheel(index, "cuda-toolkit", label, requires=[f"{toolkit}=={version}.*"])
+        put_wheel(index, toolkit, version, files, tag=tag)
+    wheels = ("--channel", "wheels")
+    fetched = run("download-manifests", *wheels, "--redist", "cuda", "--version", "all")
+    assert fetched.exit_code == 0, fetched.output
+    assert nvcc_table().exit_code == 0
+    result = run("update-nvcc-compat", *wheels)
+    assert result.exit_code == 0, result.output
+    assert "12.9.1  stands" in result.stdout
+    releases = read(COMPAT)["releases"]
+    assert releases["12.9.1"]["source"]["channel"] == "redist"
+    assert releases["11.8.0"]["source"]["channel"] == "wheels"
+    assert releases["11.8.0"]["source"]["path"] == "include/crt/host_config.h"
+    assert run("update-gpus", *wheels).exit_code == 0
+    assert read(GPUS)["sources"].keys() == {"11.8.0", "12.9.1"}
+
+
+# -- explain
+
+
+@pytest.fixture
+def explain(cuda: FaultServer, nvcc_table: Run, gpu_table: Run, run: Run) -> Run:
+    """Ask once both tables are there."""
+    nvcc_table()
+    gpu_table()
+    return lambda *arguments: run("explain", *arguments)
+
+
+def test_explains_compilers(explain: Run) -> None:
+    result = explain("nvcc", "12.9")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("nvcc of CUDA 12.9.1\n")
+    assert "  GCC: 14 is the newest accepted\n" in result.stdout
+    assert "derived: include/crt/host_config.h of cuda_nvcc 12.9.1.5 (redist)" in result.stdout
+    assert "      otherwise: none (the header has no lower bound): " in result.stdout
+
+
+@pytest.mark.parametrize("name", ["9.0a", "sm_90a"])
+def test_explains_a_capability(explain: Run, name: str) -> None:
+    document = report(explain("gpu", name, "--json"))
+    assert list(document)[:2] == ["schema_version", "command"]
+    (topic,) = document["topics"]
+    assert topic["title"] == "compute capability 9.0a (Hopper)"
+    assert all(fact["source"] for fact in topic["facts"])
+
+
+def test_explains_a_release(explain: Run) -> None:
+    result = explain("cuda", "12.9")
+    assert "\n\ncompute capabilities of CUDA 12.9\n" in result.stdout
+    assert "7.2: until CUDA 12.2 by policy, 12.9 by ptxas" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("question", "hint"),
+    [(("nvcc", "12.8"), "12.9"), (("gpu", "Jetson Orion"), "did you mean"), (("cuda", "x"), "")],
+)
+def test_what_nobody_knows(explain: Run, question: tuple[str, str], hint: str) -> None:
+    result = explain(*question)
+    assert result.exit_code == 2
+    assert hint in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("question", "command"),
+    [
+        (("nvcc", "12.9"), "update-nvcc-compat"),
+        (("gpu", "9.0"), "update-gpus"),
+        (("cuda", "12.9"), "update-nvcc-compat"),
+    ],
+)
+def test_without_a_table(
+    cuda: FaultServer, run: Run, question: tuple[str, str], command: str
+) -> None:
+    result = run("explain", *question)
+    assert result.exit_code == 3
+    assert f"cudaredist {command} makes it" in result.stderr
