@@ -412,8 +412,8 @@ def _release_topic(minor: str, gpus: Gpus) -> Topic:
     supported, default = supported_capabilities(minor, gpus), default_capabilities(minor, gpus)
     known = tuple(
         name
-        for name, entry in gpus.capabilities.items()
-        if is_between(minor, entry.first_cuda, entry.last_cuda)
+        for name in sorted(gpus.capabilities, key=Capability.parse)
+        if is_between(minor, gpus.capabilities[name].first_cuda, gpus.capabilities[name].last_cuda)
     )
     withheld = _withheld([name for name in known if name not in supported], gpus)
     facts = (

@@ -433,7 +433,9 @@ class _Reader:
         size = self.size(f"{path}.size", value["size"]) if "size" in value else None
         if version is None or place is None or sha256 is None:
             return
-        if place.endswith(".zip") is not platform.startswith("windows-"):
+        # A wheel is made for any platform.
+        is_wheel = place.endswith(".whl")
+        if not is_wheel and place.endswith(".zip") is not platform.startswith("windows-"):
             self.warn(f"{path}.relative_path", f"unusual kind of archive for {platform}")
         archives.append(Archive(package, version, platform, variant, place, sha256, md5, size))
 

@@ -1,17 +1,21 @@
-"""Both tables from NVIDIA's own wheels of one release, against what was found by other means."""
+"""The tables of real releases, made again from NVIDIA's wheels, are the ones that are shipped."""
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from conftest import REPOSITORY
 
 pytestmark = [pytest.mark.network, pytest.mark.timeout(600)]
 
-LABEL = "13.0.2"
-# By hand from the header, and `gcc -E -undef` on it; capabilities as `ptxas --help` lists them.
+DATA = REPOSITORY / "data"
+LABELS = ("11.8.0", "12.2.2", "13.0.2")
+# Of 13.0.2, by hand from the header and `gcc -E -undef` on it, and as `ptxas --help` lists them.
 BOUNDS = {
     "gcc": (6, 15),
     "clang": (7, 20),
@@ -24,37 +28,54 @@ KNOWN = "7.5 8.0 8.6 8.7 8.8 8.9 9.0 9.0a 10.0 10.0a 10.0f 10.3 10.3a 10.3f 11.0
 KNOWN += "12.0 12.0a 12.0f 12.1 12.1a 12.1f"
 
 
-def cudaredist(folder: Path, *arguments: object) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "cudaredist", *map(str, arguments), "--quiet"],
-        cwd=folder,
-        env=os.environ | {"CUDAREDIST_CACHE_DIR": str(folder / "cache")},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_the_tables_of_a_real_release(tmp_path: Path) -> None:
-    wheels = ("--channel", "wheels", "--version", LABEL)
-    cudaredist(tmp_path, "download-manifests", "--redist", "cuda", *wheels)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with three of the shipped manifests, and the tables made from them."""
+    folder = tmp_path_factory.mktemp("tables")
+    held = folder / "data/manifests/wheels/cuda"
+    held.mkdir(parents=True)
+    for label in LABELS:
+        shutil.copy(DATA / f"manifests/wheels/cuda/redistrib_{label}.json", held)
+    shutil.copytree(DATA / "policy", folder / "data/policy")
     for command in ("update-nvcc-compat", "update-gpus"):
-        first = json.loads(cudaredist(tmp_path, command, *wheels, "--json"))
-        assert first["archives_read"] == 1
-        assert first["findings"] == []
-        again = json.loads(cudaredist(tmp_path, command, *wheels, "--check", "--json"))
+        for options in ((), ("--check", "--json")):
+            done = subprocess.run(
+                [sys.executable, "-m", "cudaredist", command, "--channel", "wheels", *options],
+                cwd=folder,
+                env=os.environ | {"CUDAREDIST_CACHE_DIR": str(folder / "cache")},
+                check=False,
+                capture_output=True,
+                text=True,
+            )
+            # Steps downwards from one release to the next are findings of --check.
+            assert done.returncode in ({0, 1} if options else {0}), done.stderr
+        again = json.loads(done.stdout)
         assert (again["status"], again["archives_read"]) == ("unchanged", 0)
+    return folder / "data"
 
-    release = json.loads((tmp_path / "data/nvcc_compat.json").read_bytes())["releases"][LABEL]
-    assert release["nvcc"] == "13.0.88"
-    assert release["source"]["package"] == "cuda_crt"
-    ranges = {name: a for name, a in release["compilers"].items() if a["status"] == "range"}
+
+def table(folder: Path, name: str) -> Any:
+    return json.loads((folder / f"{name}.json").read_bytes())
+
+
+def test_host_compilers_come_out_as_shipped(made: Path) -> None:
+    ours, shipped = table(made, "nvcc_compat")["releases"], table(DATA, "nvcc_compat")["releases"]
+    for label in LABELS:
+        assert ours[label] == shipped[label]
+    compilers = ours["13.0.2"]["compilers"]
+    ranges = {name: a for name, a in compilers.items() if a["status"] == "range"}
     assert {name: (a["min"], a["max"]) for name, a in ranges.items()} == BOUNDS
-    refused = {name for name, a in release["compilers"].items() if a["status"] == "refused"}
-    assert refused == REFUSED
+    assert {name for name, a in compilers.items() if a["status"] == "refused"} == REFUSED
 
-    gpus = json.loads((tmp_path / "data/gpus.json").read_bytes())
-    assert gpus["capabilities"].keys() == set(KNOWN.split())
-    assert gpus["capabilities"]["10.3f"]["family"] == "Blackwell"
+
+def test_capabilities_come_out_as_shipped(made: Path) -> None:
+    ours, shipped = table(made, "gpus"), table(DATA, "gpus")
+    for label in LABELS:
+        assert ours["sources"][label] == shipped["sources"][label]
+    newest = {n for n, entry in ours["capabilities"].items() if entry["last_cuda"] is None}
+    assert newest == set(KNOWN.split())
+    common = ours["capabilities"].keys() & shipped["capabilities"].keys()
+    assert len(common) > 20
+    for name in common:
+        for field in ("family", "base", "variant", "jetson", "products"):
+            assert ours["capabilities"][name][field] == shipped["capabilities"][name][field]

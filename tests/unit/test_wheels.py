@@ -131,9 +131,12 @@ def test_the_manifest_is_an_ordinary_one() -> None:
     assert [str(version) for version in package.versions] == ["9.13.0.50"]
     assert [archive.variant for archive in package.archives] == ["cuda12", "cuda13"]
     assert {archive.size for archive in package.archives} == {None}
-    alone: dict[tuple[str, str | None], Wheel] = {("linux-sbsa", None): one("nvidia-x", "1.0")}
+    alone: dict[tuple[str, str | None], Wheel] = {
+        (platform, None): one("nvidia-x", "1.0") for platform in PLATFORMS
+    }
     flat = read_manifest(manifest_bytes("cuda", "13.0.2", {"x": alone}))
     assert flat.shape == "flat"
+    assert not flat.warnings
     assert json.loads(data)["cudnn"]["cuda_variant"] == ["12", "13"]
 
 
