@@ -211,9 +211,9 @@ class FeatureRun:
         chosen = self._within_budget(list(jobs.values()))
         total = sum(job.wanted.size or 0 for job in chosen)
         count = f"{len(chosen):,} archive{'' if len(chosen) == 1 else 's'}"
-        self.announce(
-            f"{count} to read, {_size(total)}; {_size(sum(known.values()))} known already"
-        )
+        unknown = sum(job.wanted.size is None for job in chosen)
+        sizes = f"{_size(total)}, {unknown:,} of unknown size" if unknown else _size(total)
+        self.announce(f"{count} to read, {sizes}; {_size(sum(known.values()))} known already")
         for job in chosen:
             for subject, _ in job.users:
                 subject.waiting += 1

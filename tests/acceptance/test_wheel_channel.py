@@ -80,6 +80,7 @@ def test_a_release_is_fetched_processed_and_fresh(index: Path, wheels: Run) -> N
 
     result = wheels("process-manifests")
     assert result.exit_code == 0, result.output
+    assert "2 archives to read, 0 bytes, 2 of unknown size" in result.stderr
     packages = json.loads(FEATURES.read_bytes())["packages"]
     (library,) = packages["cuda_cudart"]["archives"][1]["libraries"]
     assert library["path"] == "lib/libcudart.so.12"
