@@ -92,12 +92,19 @@ class Console:
 
 
 class _Shown:
-    """A bar that goes away when its work is done."""
+    """A bar that comes once the work has taken a second, and goes away when it is done."""
 
     def __init__(self, title: str, *, is_shown: bool) -> None:
         self._title = title
         self._is_shown = is_shown
+        self._started = time.monotonic()
+        self._total = 0
         self._bar: RichProgress | None = None
+        self._mutex = threading.Lock()
+
+    @property
+    def _is_due(self) -> bool:
+        return self._is_shown and time.monotonic() - self._started >= _BEFORE_PROGRESS
 
     def __enter__(self) -> Self:
         return self
@@ -117,9 +124,7 @@ class TerminalProgress(_Shown):
 
     def __init__(self, title: str, *, is_shown: bool) -> None:
         super().__init__(title, is_shown=is_shown)
-        self._started = time.monotonic()
-        self._total = self._finished = self._bytes = 0
-        self._mutex = threading.Lock()
+        self._finished = self._bytes = 0
 
     def expect(self, items: int) -> None:
         """Learn that so many more items are to be done."""
@@ -135,7 +140,7 @@ class TerminalProgress(_Shown):
             self._update(item)
 
     def _update(self, item: str) -> None:
-        if not self._is_shown or time.monotonic() - self._started < _BEFORE_PROGRESS:
+        if not self._is_due:
             return
         if self._bar is None:
             self._bar = _bar(self._title)
@@ -153,11 +158,9 @@ class TerminalByteProgress(_Shown):
 
     def __init__(self, title: str, *, is_shown: bool) -> None:
         super().__init__(title, is_shown=is_shown)
-        self._started = time.monotonic()
-        self._total = self._count = 0
+        self._count = 0
         self._names: dict[int, tuple[str, int | None]] = {}
         self._tasks: dict[int, TaskID] = {}
-        self._mutex = threading.Lock()
 
     def expect(self, size: int) -> None:
         """Learn that so many more bytes are to be read."""
@@ -172,7 +175,7 @@ class TerminalByteProgress(_Shown):
 
     def advance(self, number: int, size: int) -> None:
         """Learn that bytes of a file came; a negative size takes some back."""
-        if not self._is_shown or time.monotonic() - self._started < _BEFORE_PROGRESS:
+        if not self._is_due:
             return
         with self._mutex:
             if self._bar is None:

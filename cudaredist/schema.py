@@ -467,13 +467,15 @@ def read_own_document(document: object, data: bytes, kind: FileKind) -> OwnModel
     try:
         return kind.model.model_validate_json(data)
     except ValidationError as error:
-        raise InvalidFileError(
-            f"{kind.name} file",
-            [
-                Problem(".".join(map(str, item["loc"])), _cut(item["msg"]))
-                for item in error.errors(include_url=False, include_input=False)
-            ],
-        ) from None
+        raise InvalidFileError(f"{kind.name} file", validation_problems(error)) from None
+
+
+def validation_problems(error: ValidationError) -> list[Problem]:
+    """Return what breaks a model's rules, each with the path to it."""
+    return [
+        Problem(".".join(map(str, item["loc"])), _cut(item["msg"]))
+        for item in error.errors(include_url=False, include_input=False)
+    ]
 
 
 def schema_problems(document: object, kind: FileKind) -> list[Problem]:

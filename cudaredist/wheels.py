@@ -217,16 +217,13 @@ def manifest_bytes(
         variants = sorted({variant for _, variant in places if variant is not None})
         if variants:
             entry["cuda_variant"] = [variant.removeprefix("cuda") for variant in variants]
+        archives: dict[str, dict[str | None, dict[str, str]]] = {}
         for (platform, variant), wheel in places.items():
-            archive = {
+            archives.setdefault(platform, {})[variant] = {
                 "relative_path": f"{wheel.project}/{wheel.file_name}",
                 "sha256": wheel.sha256,
             }
-            if variant is None:
-                entry[platform] = archive
-            else:
-                nested = entry.setdefault(platform, {})
-                assert isinstance(nested, dict)  # noqa: S101 - for the type checker
-                nested[variant] = archive
+        for platform, by_variant in archives.items():
+            entry[platform] = by_variant.get(None, by_variant)
         document[package] = entry
     return canonical_json(document)

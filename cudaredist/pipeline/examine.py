@@ -14,10 +14,11 @@ from cudaredist.errors import (
     ArchiveMismatchError,
     CannotResumeError,
     InvalidArchiveError,
+    SourceError,
     WriteError,
 )
 from cudaredist.features import Facts, gather
-from cudaredist.source import SourceChain
+from cudaredist.source import FolderSource, SourceChain
 
 _log = logging.getLogger(__name__)
 
@@ -121,8 +122,8 @@ class Examination:
         if self.keep_at is None or not self.keep_at.exists():
             return None
         try:
-            return self._once(wanted, str(self.keep_at), _file_opener(self.keep_at), use)
-        except (ArchiveMismatchError, OSError) as error:
+            return self._once(wanted, str(self.keep_at), _stream_of(self.keep_at), use)
+        except (ArchiveMismatchError, SourceError) as error:
             _log.warning("fetching again what was kept: %s", error)
             with contextlib.suppress(OSError):
                 self.keep_at.unlink()
@@ -143,7 +144,7 @@ class Examination:
         with _Partial(self.keep_at) as partial:
             if partial.is_done:
                 # Another run has brought it while this one waited.
-                return self._once(wanted, str(self.keep_at), _file_opener(self.keep_at), use)
+                return self._once(wanted, str(self.keep_at), _stream_of(self.keep_at), use)
             resumed = partial.size
             through = partial.through(counted, wanted.size)
             try:
@@ -300,11 +301,6 @@ def _lock(file: BinaryIO) -> None:
         _log.warning("going on without a lock on %s: %s", file.name, error)
 
 
-def _file_opener(path: Path) -> Stream:
-    def stream(start: int) -> Iterator[bytes]:
-        with path.open("rb") as file:
-            file.seek(start)
-            while chunk := file.read(_CHUNK):
-                yield chunk
-
-    return stream
+def _stream_of(path: Path) -> Stream:
+    """Return what streams a file that is here."""
+    return lambda start: FolderSource(path.parent).stream(path.name, start)

@@ -8,7 +8,7 @@ the feature file that is there, if it was made by the same rules.
 import json
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -24,11 +24,18 @@ from cudaredist.errors import (
 from cudaredist.features import FACTS_SCHEMA, RULES, derive, facts_from_bytes
 from cudaredist.jsontext import canonical_json
 from cudaredist.manifests import Archive, Manifest
+from cudaredist.pipeline.examine import Wanted
 from cudaredist.pipeline.selection import redist_at
 from cudaredist.primitives import Version
 from cudaredist.redists import NVIDIA_BASE, Redist
 from cudaredist.reports import ArchivePlace, ArchiveStatus, ErrorReport
-from cudaredist.schema import FILE_KINDS, ArchiveFeatures, Features, read_own_file
+from cudaredist.schema import (
+    FILE_KINDS,
+    ArchiveFeatures,
+    Features,
+    read_own_file,
+    validation_problems,
+)
 from cudaredist.store import Cache, FeatureFolder, ManifestFolder, Store
 
 Document: TypeAlias = dict[str, Any]
@@ -50,6 +57,7 @@ _MACHINES = {
     "windows-x86_64": "x86_64",
     "windows-arm64": "aarch64",
 }
+_PROBLEMS_SHOWN = 5
 _USUAL_END = re.compile(r"(.*[^:/])/(compute/[^/]+/redist)")
 
 
@@ -210,6 +218,15 @@ class Subject:
             size=archive.size,
         )
 
+    def wanted(self, archive: Archive) -> Wanted:
+        """Return what a worker has to know of an archive."""
+        return Wanted(
+            name=posixpath.basename(archive.relative_path),
+            paths=tuple(self.paths(archive)),
+            sha256=archive.sha256,
+            size=archive.size,
+        )
+
     def paths(self, archive: Archive) -> Iterator[str]:
         """Yield where an archive may lie under a source's root; nothing where that leaves it."""
         for folder in self.target.folders:
@@ -221,11 +238,12 @@ class Subject:
         """Return the bytes of the feature file that is there."""
         return self.target.features.read(self.label)
 
-    def document(self, cache: Cache, earlier: dict[object, Document]) -> Document:
+    def document(self, cache: Cache, earlier: Callable[[], Mapping[object, Document]]) -> Document:
         """Return the feature file as far as it is known.
 
-        `earlier` has the entries of the file that is there: an archive that this run says nothing
-        of keeps its own.
+        `earlier` gives the entries of the file that is there: an archive that this run says nothing
+        of keeps its own. It is asked only where one is lacking, so that a broken file is simply
+        made anew where everything is known.
         """
         entries: dict[str, list[Document]] = {}
         several = {p.name: len(p.versions) > 1 for p in self.manifest.packages}
@@ -234,10 +252,11 @@ class Subject:
             has_several = several[package]
             features = item.features or recalled(cache, item.archive.sha256)
             entry = item.entry(features, has_several=has_several)
-            kept = earlier.get(identity(package, entry))
-            is_choice = item.status == "skipped" and (item.reason or "").startswith(EXCLUDED)
-            if features is None and kept and (kept["status"] == "examined" or is_choice):
-                entry = kept
+            if features is None:
+                kept = earlier().get(identity(package, entry))
+                is_choice = item.status == "skipped" and (item.reason or "").startswith(EXCLUDED)
+                if kept and (kept["status"] == "examined" or is_choice):
+                    entry = kept
             entries.setdefault(package, []).append(entry)
         return {
             "schema_version": 1,
@@ -302,7 +321,7 @@ def earlier_entries(data: bytes | None, name: str) -> dict[object, Document]:
     try:
         features = Features.model_validate_json(data)
     except ValidationError as error:
-        problems = [Problem(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors()[:5]]
+        problems = validation_problems(error)[:_PROBLEMS_SHOWN]
         raise InvalidFileError(f"feature file, that of {name}", problems) from None
     if features.rules > RULES:
         raise InvalidFileError(

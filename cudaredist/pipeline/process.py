@@ -1,6 +1,6 @@
 """process-manifests: every archive looked into, and what it provides written down."""
 
-import posixpath
+import functools
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -247,9 +247,7 @@ class FeatureRun:
         else:
             key = subject.key(archive)
             if key not in jobs:
-                wanted = Wanted(
-                    posixpath.basename(archive.relative_path), (), archive.sha256, archive.size
-                )
+                wanted = subject.wanted(archive)
                 jobs[key] = Job(wanted=wanted, bases=subject.target.bases, users=[])
             jobs[key].add(subject, item)
             item.status = "would-examine"
@@ -381,9 +379,11 @@ class FeatureRun:
     ) -> tuple[ManifestStatus, int]:
         """Put a feature file where it differs; return that, and how many archives it describes."""
         before = subject.read_file()
-        earlier = {}
-        if not self.legacy and any(item.status != "examined" for item in subject.items):
-            earlier = self._earlier(subject, before)
+
+        @functools.cache
+        def earlier() -> dict[object, Document]:
+            return {} if self.legacy else earlier_entries(before, subject.name)
+
         document = subject.document(self.cache, earlier)
         entries = [e for p in document["packages"].values() for e in p["archives"]]
         examined = sum(entry["status"] == "examined" for entry in entries)
@@ -403,18 +403,6 @@ class FeatureRun:
         if not self.write and (data != before or statuses["would-examine"]):
             return "would-write", examined
         return ("unchanged" if data == before else "written"), examined
-
-    def _earlier(self, subject: Subject, before: bytes | None) -> dict[object, Document]:
-        """Return the entries of the file that is there, if any of them may be needed.
-
-        Where all archives are known, a broken file is simply made anew.
-        """
-        lacking = [
-            item
-            for item in subject.items
-            if item.features is None and recalled(self.cache, item.archive.sha256) is None
-        ]
-        return earlier_entries(before, subject.name) if lacking else {}
 
     def _report(self) -> ProcessReport:
         outcomes = self.unread

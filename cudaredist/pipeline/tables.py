@@ -15,7 +15,6 @@ from cudaredist.errors import (
     EXIT_FINDINGS,
     CudaRedistError,
     InvalidFileError,
-    Problem,
     worst_exit_code,
 )
 from cudaredist.gpus import KnownGpus, known_of_table, make_table
@@ -47,6 +46,7 @@ from cudaredist.schema import (
     NvccRelease,
     OwnModel,
     read_own_file,
+    validation_problems,
 )
 from cudaredist.store import Store
 
@@ -220,8 +220,8 @@ class _Work(Generic[_Content, _Made]):
         try:
             self.made[label] = self._make(subject, find)
         except ValidationError as error:
-            problems = [Problem(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors()]
-            raise InvalidFileError(f"entry of the table, for CUDA {label}", problems) from None
+            what = f"entry of the table, for CUDA {label}"
+            raise InvalidFileError(what, validation_problems(error)) from None
         return ReleaseOutcome(
             label=label,
             status="read" if find.is_read else "known",

@@ -7,7 +7,6 @@ the second table need not read it again.
 
 import hashlib
 import json
-import posixpath
 import re
 import threading
 from collections import defaultdict
@@ -27,7 +26,6 @@ from cudaredist.features import facts_from_bytes
 from cudaredist.gpus import PTXAS_PATHS, Capability, PtxasScan
 from cudaredist.manifests import Archive
 from cudaredist.nvcc_compat import HEADER_PATH
-from cudaredist.pipeline.examine import Wanted
 from cudaredist.pipeline.plan import FACTS_KIND, Subject
 from cudaredist.pipeline.process import FeatureRun, Job
 
@@ -178,7 +176,7 @@ class Finder:
         self, subject: Subject, kind: Kind[_Content], archive: Archive
     ) -> FoundFile[_Content] | None:
         """Read an archive, remember what is in it for either table, and return this one's file."""
-        job = Job(wanted=_wanted(subject, archive), bases=subject.target.bases, users=[])
+        job = Job(wanted=subject.wanted(archive), bases=subject.target.bases, users=[])
         number = self.run.progress.begin(job.wanted.name, job.wanted.size)
         try:
             advance = partial(self.run.progress.advance, number)
@@ -241,15 +239,6 @@ def _candidates(subject: Subject, kind: Kind[Any]) -> list[Archive]:
             unknown if archive.size is None else archive.size,
             archive.relative_path,
         ),
-    )
-
-
-def _wanted(subject: Subject, archive: Archive) -> Wanted:
-    return Wanted(
-        posixpath.basename(archive.relative_path),
-        tuple(subject.paths(archive)),
-        archive.sha256,
-        archive.size,
     )
 
 

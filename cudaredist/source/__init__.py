@@ -7,6 +7,7 @@ order. Only `http` and the user's own pip reach the network.
 """
 
 from cudaredist.source.chain import WHEELS, SourceChain, open_sources
+from cudaredist.source.folder import FolderSource
 from cudaredist.source.interface import (
     ByteProgress,
     Delivery,
@@ -23,6 +24,7 @@ __all__ = [
     "WHEELS",
     "ByteProgress",
     "Delivery",
+    "FolderSource",
     "Listing",
     "NoByteProgress",
     "NoProgress",
