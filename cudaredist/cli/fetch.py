@@ -43,6 +43,7 @@ from cudaredist.cli.running import (
     exits,
     is_typed,
     make_console,
+    may_write,
 )
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError
 
@@ -122,11 +123,9 @@ def download_manifests(
     console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
     selection = Selection.parse(version or (), min_version, max_version)
     jobs = jobs if parallel else 1
-    write = not (check or dry_run)
+    write = may_write(check=check, dry_run=dry_run)
     settings = Settings(timeout=timeout, retries=retries, allow_http=allow_http, offline=offline)
     cache = Cache(cache_folder(cache_dir))
-    if check and dry_run:
-        raise UsageError("--check and --dry-run exclude each other")
     if url is None:
         root = data_folder(data_dir, writing=True)
     elif manifest_dir is None:

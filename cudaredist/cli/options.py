@@ -104,6 +104,16 @@ VersionOption = Annotated[
         rich_help_panel=SELECT,
     ),
 ]
+HeldVersionOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--version",
+        metavar="LABEL|latest|all",
+        help="Release to work on, of those held; repeatable. Default: all, or all within the "
+        "bounds given.",
+        rich_help_panel=SELECT,
+    ),
+]
 MinVersionOption = Annotated[
     str | None,
     typer.Option(metavar="LABEL", help="Oldest release to take.", rich_help_panel=SELECT),
@@ -136,6 +146,18 @@ JobsOption = Annotated[
         max=256,
         envvar="CUDAREDIST_JOBS",
         help="Downloads at the same time.",
+        rich_help_panel=NETWORK,
+    ),
+]
+ArchiveJobsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        "-j",
+        min=1,
+        max=256,
+        envvar="CUDAREDIST_JOBS",
+        help="Archives at the same time. Default: the number of cores.",
         rich_help_panel=NETWORK,
     ),
 ]

@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +13,7 @@ from cudaredist.cli.options import (
     SAFETY,
     SELECT,
     AllowHttpOption,
+    ArchiveJobsOption,
     BaseUrlOption,
     CacheDirOption,
     ChannelChoice,
@@ -24,6 +24,7 @@ from cudaredist.cli.options import (
     DataDirOption,
     DryRunOption,
     EngineChoice,
+    HeldVersionOption,
     JsonOption,
     KeepGoingOption,
     LogLevelOption,
@@ -41,12 +42,14 @@ from cudaredist.cli.options import (
 )
 from cudaredist.cli.running import (
     NOT_WITH_URL,
+    archive_jobs,
     bases_of,
     cache_folder,
     chosen_redists,
     exits,
     is_typed,
     make_console,
+    may_write,
     parse_size,
 )
 from cudaredist.console import Console
@@ -69,15 +72,7 @@ def process_manifests(
     ] = None,
     redist: RedistOption = None,
     channel: ChannelOption = ChannelChoice.REDIST,
-    version: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--version",
-            metavar="LABEL|latest|all",
-            help="Release to process, of those held; repeatable. Default: all.",
-            rich_help_panel=SELECT,
-        ),
-    ] = None,
+    version: HeldVersionOption = None,
     min_version: MinVersionOption = None,
     max_version: MaxVersionOption = None,
     package: Annotated[
@@ -117,18 +112,7 @@ def process_manifests(
         ),
     ] = None,
     base_url: BaseUrlOption = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs",
-            "-j",
-            min=1,
-            max=256,
-            envvar="CUDAREDIST_JOBS",
-            help="Archives at the same time. Default: the number of cores.",
-            rich_help_panel=NETWORK,
-        ),
-    ] = None,
+    jobs: ArchiveJobsOption = None,
     parallel: ParallelOption = True,
     retries: RetriesOption = 3,
     timeout: TimeoutOption = 30.0,
@@ -230,10 +214,9 @@ def process_manifests(
     has_bounds = min_version is not None or max_version is not None
     versions = version or ([] if has_bounds else ["all"])
     selection = Selection.parse(versions, min_version, max_version)
-    write = not (check or dry_run or peek)
+    write = may_write(check=check, dry_run=dry_run) and not peek
     settings = Settings(timeout=timeout, retries=retries, allow_http=allow_http, offline=offline)
     for is_wrong, why in (
-        (check and dry_run, "--check and --dry-run exclude each other"),
         (engine is EngineChoice.DASK and not scheduler, "--engine dask needs --scheduler"),
         (
             engine is EngineChoice.DASK and (keep_archives or not cleanup),
@@ -276,7 +259,7 @@ def process_manifests(
             ),
             cache=Cache(cache_folder(cache_dir)),
             stop=settings.stop,
-            jobs=(jobs or os.cpu_count() or 1) if parallel else 1,
+            jobs=archive_jobs(jobs, parallel=parallel),
             write=write,
             legacy=legacy,
             keep_archives=keep_archives or not cleanup,

@@ -109,6 +109,18 @@ def bases_of(context: typer.Context, channel: "Channel", base_url: list[str] | N
     return base_url or [NVIDIA_BASE]
 
 
+def may_write(*, check: bool, dry_run: bool) -> bool:
+    """Say whether a command may write. Raises `UsageError` for both options at once."""
+    if check and dry_run:
+        raise UsageError("--check and --dry-run exclude each other")
+    return not (check or dry_run)
+
+
+def archive_jobs(jobs: int | None, *, parallel: bool) -> int:
+    """Return how many archives to work on at the same time: one a core if not told."""
+    return (jobs or os.cpu_count() or 1) if parallel else 1
+
+
 NOT_WITH_URL = ("redist", "channel", "base_url", "data_dir")
 """Options that contradict the positional form."""
 

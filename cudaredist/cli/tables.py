@@ -1,7 +1,6 @@
 """The commands of the two tables: what makes them, and what answers from them."""
 
 import contextlib
-import os
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -9,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from cudaredist.cli.options import (
-    NETWORK,
     SAFETY,
-    SELECT,
     AllowHttpOption,
+    ArchiveJobsOption,
     BaseUrlOption,
     CacheDirOption,
     ChannelChoice,
@@ -22,6 +20,7 @@ from cudaredist.cli.options import (
     ColorOption,
     DataDirOption,
     DryRunOption,
+    HeldVersionOption,
     JsonOption,
     KeepGoingOption,
     LogLevelOption,
@@ -35,8 +34,16 @@ from cudaredist.cli.options import (
     TimeoutOption,
     VerboseOption,
 )
-from cudaredist.cli.running import bases_of, cache_folder, chosen_redists, exits, make_console
-from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, IncompleteError, UsageError
+from cudaredist.cli.running import (
+    archive_jobs,
+    bases_of,
+    cache_folder,
+    chosen_redists,
+    exits,
+    make_console,
+    may_write,
+)
+from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, IncompleteError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,32 +54,12 @@ if TYPE_CHECKING:
     from cudaredist.source import Settings
     from cudaredist.store import Store
 
-HeldVersionOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--version",
-        metavar="LABEL|latest|all",
-        help="CUDA release to read, of those held; repeatable. Default: all.",
-        rich_help_panel=SELECT,
-    ),
-]
-ArchivesOption = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs",
-        "-j",
-        min=1,
-        max=256,
-        envvar="CUDAREDIST_JOBS",
-        help="Releases at the same time. Default: the number of cores.",
-        rich_help_panel=NETWORK,
-    ),
-]
 AcceptBoundsOption = Annotated[
     bool,
     typer.Option(
         "--accept-changed",
-        help="Take bounds that changed for a release that the table has.",
+        help="Take bounds that go down from one release to the next, or changed for a release "
+        "that the table has.",
         rich_help_panel=SAFETY,
     ),
 ]
@@ -94,7 +81,7 @@ def update_nvcc_compat(
     min_version: MinVersionOption = None,
     max_version: MaxVersionOption = None,
     base_url: BaseUrlOption = None,
-    jobs: ArchivesOption = None,
+    jobs: ArchiveJobsOption = None,
     parallel: ParallelOption = True,
     retries: RetriesOption = 3,
     timeout: TimeoutOption = 30.0,
@@ -117,8 +104,9 @@ def update_nvcc_compat(
 
     Of every CUDA release held, the smallest archive with include/crt/host_config.h is fetched,
     proved and read; nothing is unpacked or executed, and no archive is read twice. The result is
-    DATA/nvcc_compat.json, and what changes in it is shown. Bounds that changed for a release that
-    the table has are taken with --accept-changed only (exit 1).
+    DATA/nvcc_compat.json, and what changes in it is shown. A release whose bounds are lower than
+    those of the release before it, or others than the table has, is written with --accept-changed
+    only (else exit 1).
 
     Examples:
 
@@ -132,8 +120,6 @@ def update_nvcc_compat(
     from cudaredist.source import Settings
 
     console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
-    if check and dry_run:
-        raise UsageError("--check and --dry-run exclude each other")
     return _update(
         console,
         lambda run, store: pipeline.update_nvcc_compat(run, store, accept_changed=accept_changed),
@@ -144,8 +130,8 @@ def update_nvcc_compat(
         channel=channel,
         data_dir=data_dir,
         cache_dir=cache_dir,
-        jobs=(jobs or os.cpu_count() or 1) if parallel else 1,
-        write=not (check or dry_run),
+        jobs=archive_jobs(jobs, parallel=parallel),
+        write=may_write(check=check, dry_run=dry_run),
         dry_run=dry_run,
         strict=strict,
         fail_fast=not keep_going,
@@ -161,7 +147,7 @@ def update_gpus(
     min_version: MinVersionOption = None,
     max_version: MaxVersionOption = None,
     base_url: BaseUrlOption = None,
-    jobs: ArchivesOption = None,
+    jobs: ArchiveJobsOption = None,
     parallel: ParallelOption = True,
     retries: RetriesOption = 3,
     timeout: TimeoutOption = 30.0,
@@ -197,8 +183,6 @@ def update_gpus(
     from cudaredist.source import Settings
 
     console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
-    if check and dry_run:
-        raise UsageError("--check and --dry-run exclude each other")
     return _update(
         console,
         pipeline.update_gpus,
@@ -209,8 +193,8 @@ def update_gpus(
         channel=channel,
         data_dir=data_dir,
         cache_dir=cache_dir,
-        jobs=(jobs or os.cpu_count() or 1) if parallel else 1,
-        write=not (check or dry_run),
+        jobs=archive_jobs(jobs, parallel=parallel),
+        write=may_write(check=check, dry_run=dry_run),
         dry_run=dry_run,
         strict=strict,
         fail_fast=not keep_going,
@@ -283,9 +267,8 @@ def _update(
         console.lines(render.table_text(report))
     if report.held_back:
         console.error(
-            f"bounds changed of CUDA {', '.join(report.held_back)}, which the table has; "
-            "their entries are kept",
-            hint="look at the changes, then take them with --accept-changed",
+            f"bounds go down or changed; of CUDA {', '.join(report.held_back)} nothing is written",
+            hint="look at the findings, then take them with --accept-changed",
         )
     for outcome in report.releases:
         if outcome.error is not None:

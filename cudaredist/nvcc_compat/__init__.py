@@ -5,6 +5,7 @@ from cudaredist.nvcc_compat.preprocessor import Header
 from cudaredist.nvcc_compat.table import (
     BoundFinding,
     findings,
+    hold_back,
     make_compat,
     make_release,
     newest_of,
@@ -17,6 +18,7 @@ __all__ = [
     "BoundFinding",
     "Header",
     "findings",
+    "hold_back",
     "make_compat",
     "make_release",
     "newest_of",

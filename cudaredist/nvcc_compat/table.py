@@ -1,6 +1,7 @@
 """From the header of each release, and policy, to one table; and what changed in it."""
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, TypeAlias
@@ -95,10 +96,45 @@ def findings(old: NvccCompat | None, new: NvccCompat) -> tuple[BoundFinding, ...
     """Return bounds that changed for a release already held, and those that go down.
 
     A bound goes down where a release has a lower one than the release before, or refuses what that
-    one took. Such a step is named once: not again where both of its releases are held as they are.
+    one took. Such a step is no finding where the old table has it, if between other releases.
     """
     held = {} if old is None else old.releases
     return (*_changed(held, new.releases), *_going_down(held, new.releases))
+
+
+def hold_back(
+    old: NvccCompat | None, made: Mapping[str, NvccRelease], policy: NvccPolicy
+) -> tuple[NvccCompat, AbstractSet[str]]:
+    """Return the table without anything that is a finding, and the releases that were left out.
+
+    A release that was left out keeps what the old table has of it, or is not in the new one; the
+    releases after it are then compared with the one before it. Of a step down, the later release
+    is left out, or the earlier one where the later was there before.
+    """
+    held = {} if old is None else old.releases
+    left_out: set[str] = set()
+    while True:
+        read = {label: release for label, release in made.items() if label not in left_out}
+        table = make_compat({**held, **read}, policy)
+        # What only policy has is not among what was made, and is left out here.
+        kept = {
+            label: held[label] if label in left_out else release
+            for label, release in table.releases.items()
+            if label not in left_out or label in held
+        }
+        table = table.model_copy(update={"releases": kept})
+        found = findings(old, table)
+        if not found:
+            return table, left_out
+        # One at a time: without it, others may be findings, or be none any more.
+        left_out.add(_blamed(found[0], held))
+
+
+def _blamed(finding: BoundFinding, held: Mapping[str, NvccRelease]) -> str:
+    """Return the release without which a finding would be none."""
+    if finding.before is not None and finding.release in held:
+        return finding.before
+    return finding.release
 
 
 def _with_lower_bound(compiler: str, answer: Answer, policy: NvccPolicy) -> Answer:
@@ -166,31 +202,33 @@ def _going_down(
 ) -> Iterator[BoundFinding]:
     labels = sorted(releases, key=Version.parse)
     for before, after in pairwise(labels):
+        held_old, held_new = _around(held, before, after)
+        old = releases[before].compilers
         for compiler, new in sorted(releases[after].compilers.items()):
-            old = releases[before].compilers.get(compiler)
-            if old is None or _are_held(held, releases, (before, after), compiler):
-                continue
-            for field, was, is_now in _steps_down(old, new):
-                yield BoundFinding("goes-down", after, compiler, field, was, is_now, before)
+            known = set(_steps_down(held_old.get(compiler), held_new.get(compiler)))
+            for step in _steps_down(old.get(compiler), new):
+                if step not in known:
+                    field, was, is_now = step
+                    yield BoundFinding("goes-down", after, compiler, field, was, is_now, before)
 
 
-def _are_held(
-    held: Mapping[str, NvccRelease],
-    releases: Mapping[str, NvccRelease],
-    labels: tuple[str, str],
-    compiler: str,
-) -> bool:
-    return all(
-        label in held
-        and _bounds(held[label].compilers.get(compiler))
-        == _bounds(releases[label].compilers.get(compiler))
-        for label in labels
-    )
+def _around(
+    held: Mapping[str, NvccRelease], before: str, after: str
+) -> tuple[Mapping[str, Answer], Mapping[str, Answer]]:
+    """Return the answers held for two releases, or for the nearest ones on their far sides."""
+    upto = [label for label in held if Version.parse(label) <= Version.parse(before)]
+    since = [label for label in held if Version.parse(label) >= Version.parse(after)]
+    if not upto or not since:
+        return {}, {}
+    nearest = max(upto, key=Version.parse), min(since, key=Version.parse)
+    return held[nearest[0]].compilers, held[nearest[1]].compilers
 
 
 def _steps_down(
-    old: Answer, new: Answer
+    old: Answer | None, new: Answer | None
 ) -> Iterator[tuple[BoundField, int | str | None, int | str | None]]:
+    if old is None or new is None:
+        return
     if new.status == "refused" and old.status != "refused":
         yield "status", old.status, new.status
     if not isinstance(old, CompilerRange) or not isinstance(new, CompilerRange):

@@ -6,6 +6,7 @@ where nothing may be written, because only then a run can say what it would writ
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Generic, Literal, TypeAlias, TypeVar
 
@@ -20,7 +21,7 @@ from cudaredist.errors import (
 from cudaredist.gpus import KnownGpus, known_of_table, make_table
 from cudaredist.jsontext import canonical_json
 from cudaredist.nvcc_compat import findings as bound_findings
-from cudaredist.nvcc_compat import make_compat, make_release, read_header
+from cudaredist.nvcc_compat import hold_back, make_compat, make_release, read_header
 from cudaredist.pipeline.plan import Subject
 from cudaredist.pipeline.process import FeatureRun
 from cudaredist.pipeline.tables_files import HEADER, PTXAS, Families, Find, Finder, Kind
@@ -86,8 +87,9 @@ def update_nvcc_compat(
 ) -> TableReport:
     """Bring the table of host compilers up to the releases of a run.
 
-    Bounds that changed for a release that the table has are taken with `accept_changed` only.
-    Raises `UsageError` where nothing is held, and `InvalidFileError` for a broken table or policy.
+    Bounds that go down, or changed for a release that the table has, are taken with
+    `accept_changed` only. Raises `UsageError` where nothing is held, and `InvalidFileError` for a
+    broken table or policy.
     """
     table, policy = read_nvcc_compat(store), read_nvcc_policy(store)
     held = {} if table is None else dict(table.releases)
@@ -114,18 +116,15 @@ def update_nvcc_compat(
     work.do()
     compat = make_compat(held | work.made, policy)
     found = bound_findings(table, compat)
-    changed = {finding.release for finding in found if finding.kind == "changed"}
-    held_back: set[str] = set() if accept_changed else changed
-    releases = {
-        label: held[label] if label in held_back else release
-        for label, release in compat.releases.items()
-    }
+    held_back: AbstractSet[str] = frozenset()
+    if not accept_changed:
+        compat, held_back = hold_back(table, work.made, policy)
     for label in held_back & work.outcomes.keys():
         outcome = work.outcomes[label]
         work.outcomes[label] = outcome.model_copy(update={"status": "held-back"})
     return work.report(
         NVCC_TABLE,
-        compat.model_copy(update={"releases": releases}) if held or work.made else None,
+        compat if held or work.made else None,
         [TableFinding(kind=f.kind, about=f.release, message=str(f)) for f in found],
         is_finding=bool(held_back) or (bool(found) and not run.write),
         held_back=sorted(held_back, key=Version.parse),

@@ -295,13 +295,56 @@ def test_changed_bounds_are_taken_only_on_demand(cuda: FaultServer, nvcc_table: 
     assert nvcc_table("--check").exit_code == 0
 
 
-def test_a_bound_that_goes_down_is_shown_and_written(server: FaultServer, nvcc_table: Run) -> None:
+def test_a_bound_that_goes_down_is_taken_only_on_demand(
+    server: FaultServer, nvcc_table: Run
+) -> None:
     publish(server, "12.8.0", {"cuda_nvcc": nvcc(host_config(gcc=14, clang=20))})
     publish(server, "12.9.1", {"cuda_nvcc": nvcc()})
+    publish(server, "13.4.0", {"cuda_nvcc": nvcc(host_config(gcc=15, clang=21))})
     assert nvcc_table("--check").exit_code == 1
     result = nvcc_table()
-    assert result.exit_code == 0
+    assert result.exit_code == 1
     assert "goes-down: 12.9.1: clang max was 20 in 12.8.0 and is 19" in result.stderr
+    assert "12.9.1 nothing is written" in result.stderr
+    assert "--accept-changed" in result.stderr
+    assert "12.9.1  held back" in result.stdout
+    assert read(COMPAT)["releases"].keys() >= {"12.8.0", "13.4.0"}
+    assert "12.9.1" not in read(COMPAT)["releases"]
+    again = nvcc_table("--check", "--json")
+    assert again.exit_code == 1
+    assert (report(again)["status"], report(again)["held_back"]) == ("unchanged", ["12.9.1"])
+    assert nvcc_table("--dry-run").exit_code == 0
+
+
+def test_a_bound_that_went_down_once_accepted_is_no_finding_again(
+    server: FaultServer, nvcc_table: Run
+) -> None:
+    publish(server, "12.8.0", {"cuda_nvcc": nvcc(host_config(gcc=14, clang=20))})
+    publish(server, "12.9.1", {"cuda_nvcc": nvcc()})
+    assert nvcc_table("--accept-changed").exit_code == 0
+    for options in ((), ("--check",)):
+        again = nvcc_table("--json", *options)
+        assert (again.exit_code, report(again)["findings"]) == (0, [])
+        assert (report(again)["status"], report(again)["archives_read"]) == ("unchanged", 0)
+    publish(server, "13.4.0", {"cuda_nvcc": nvcc(host_config(gcc=15, clang=21))})
+    assert nvcc_table().exit_code == 0
+    assert "13.4.0" in read(COMPAT)["releases"]
+
+
+def test_an_older_release_from_which_a_held_one_goes_down_is_held_back(
+    server: FaultServer, nvcc_table: Run
+) -> None:
+    publish(server, "12.8.0", {"cuda_nvcc": nvcc(host_config(gcc=13, clang=19))})
+    publish(server, "13.4.0", {"cuda_nvcc": nvcc()})
+    assert nvcc_table().exit_code == 0
+    before = COMPAT.read_bytes()
+    publish(server, "12.9.1", {"cuda_nvcc": nvcc(host_config(gcc=14, clang=20))})
+    result = nvcc_table()
+    assert result.exit_code == 1
+    assert "goes-down: 13.4.0: clang max was 20 in 12.9.1 and is 19" in result.stderr
+    assert "12.9.1  held back" in result.stdout
+    assert COMPAT.read_bytes() == before
+    assert nvcc_table("--version", "12.9.1", "--accept-changed").exit_code == 0
     assert nvcc_table("--check").exit_code == 0
 
 

@@ -15,6 +15,7 @@ from cudaredist.nvcc_compat import (
     COMPILERS,
     Header,
     findings,
+    hold_back,
     make_compat,
     make_release,
     newest_of,
@@ -354,6 +355,80 @@ def test_no_bound_is_higher_than_any() -> None:
         ("1.1", "min", None),
         ("1.1", "max", 9),
     ]
+
+
+def gcc_only(high: int | None, low: int | None = 6, *, refused: bool = False) -> NvccRelease:
+    gcc: CompilerRange | CompilerVerdict = CompilerRange(status="range", min=low, max=high)
+    if refused:
+        gcc = CompilerVerdict(status="refused")
+    return NvccRelease(nvcc=None, source=source(), compilers={"gcc": gcc})
+
+
+def releases_of(bounds: str) -> dict[str, NvccRelease]:
+    """Read `12.1:14 12.2:-`: by release gcc's newest version, or that it is refused."""
+    pairs = (each.split(":") for each in bounds.split())
+    return {
+        label: gcc_only(None if high == "-" else int(high), refused=high == "-")
+        for label, high in pairs
+    }
+
+
+@pytest.mark.parametrize(
+    ("held", "made", "left_out"),
+    [
+        pytest.param("", "12.1:12 12.2:13", "", id="up"),
+        pytest.param("", "12.1:13 12.2:12 12.3:14", "12.2", id="down"),
+        pytest.param("12.1:13", "12.2:12 12.3:12 12.4:13", "12.2 12.3", id="those behind it too"),
+        pytest.param("12.1:13 12.2:12", "12.1:13 12.2:12", "", id="held already"),
+        pytest.param("12.1:13 12.2:12", "12.3:12", "", id="held already, another behind it"),
+        pytest.param("12.1:13 12.3:12", "12.2:13", "", id="within a held step, high"),
+        pytest.param("12.1:13 12.3:12", "12.2:12", "", id="within a held step, low"),
+        pytest.param("12.1:13 12.3:11", "12.2:12", "12.2", id="a step in two"),
+        pytest.param("12.1:13 12.3:12", "12.2:11", "12.2", id="below a held step"),
+        pytest.param("12.1:12 12.3:12", "12.2:13", "12.2", id="an older one that is higher"),
+        pytest.param("12.2:12", "12.1:13", "12.1", id="the oldest is higher"),
+        pytest.param("12.1:13", "12.1:12", "12.1", id="changed"),
+        pytest.param("12.1:13 12.2:13", "12.1:14 12.2:13", "12.1", id="changed, then down"),
+        pytest.param("12.1:12 12.2:13", "12.1:14 12.3:13", "12.1", id="down but for a change"),
+        pytest.param("12.1:13", "12.2:- 12.3:-", "12.2 12.3", id="refused"),
+        pytest.param("12.1:-", "12.2:13", "", id="refused no more"),
+    ],
+)
+def test_what_is_a_finding_is_left_out(held: str, made: str, left_out: str) -> None:
+    policy = NvccPolicy(schema_version=1, lower_bounds={}, unseen_releases={})
+    old = NvccCompat(schema_version=1, releases=releases_of(held))
+    read = releases_of(made)
+    table, without = hold_back(old, read, policy)
+    assert without == set(left_out.split())
+    accepted = make_compat({**old.releases, **read}, policy)
+    assert bool(findings(old, accepted)) == bool(without)
+    taken = {label: release for label, release in read.items() if label not in without}
+    assert table.releases == {**old.releases, **taken}
+    # Nothing of it is a finding, now or next time, and what was left out is one again.
+    assert findings(old, table) == ()
+    assert hold_back(table, read, policy) == (table, without)
+    # Once accepted, nothing is.
+    assert hold_back(accepted, read, policy) == (accepted, set())
+
+
+def test_what_only_documentation_has_is_held_back_as_well() -> None:
+    def documented(high: int) -> NvccPolicy:
+        gcc = {"min": 6, "max": high}
+        unseen = {"reason": "ours", "reference": "a page", "compilers": {"gcc": gcc}}
+        return NvccPolicy.model_validate(
+            {"schema_version": 1, "lower_bounds": {}, "unseen_releases": {"12.1": unseen}}
+        )
+
+    read = {"12.2.0": gcc_only(12)}
+    assert hold_back(None, read, documented(12))[1] == set()
+    table, without = hold_back(None, read, documented(13))
+    assert set(table.releases) == {"12.1"}
+    assert without == {"12.2.0"}
+    held = make_compat({"12.2.0": gcc_only(12)}, documented(12))
+    assert hold_back(held, {}, documented(13)) == (held, {"12.1"})
+    # A release that would stand for a documented minor is held back, and the minor stays.
+    read = {"12.1.1": gcc_only(13)}
+    assert hold_back(held, read, documented(12)) == (held, {"12.1.1"})
 
 
 def test_a_change_of_a_release_already_held_is_found() -> None:
