@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK
 from cudaredist.reports import (
     ArchiveOutcome,
+    BuildReport,
     CheckReport,
     DownloadReport,
     ErrorReport,
@@ -360,3 +361,22 @@ def _data(text: str) -> str:
 
 def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def build_text(report: BuildReport) -> Iterator[str]:
+    """Yield a line for each package set, and what a maintainer should know of it below."""
+    for outcome in report.sets:
+        name = f"cuda {outcome.cuda:<8} {outcome.platform:<14} {outcome.status:<11}"
+        if outcome.error is not None:
+            yield f"{name} {outcome.error.message}"
+            if outcome.error.hint:
+                yield f"    hint: {outcome.error.hint}"
+            continue
+        counts = ", ".join(f"{count} {status}" for status, count in outcome.counts.items() if count)
+        yield f"{name} {counts}"
+        for entry in outcome.diagnostics:
+            if entry.level != "note":
+                yield f"    {entry.level}: {entry.subject}: {entry.text}"
+    counted = Counter(outcome.status for outcome in report.sets)
+    total = ", ".join(f"{count} {status}" for status, count in sorted(counted.items()))
+    yield f"package sets: {total or 'none'}; in {report.output}"

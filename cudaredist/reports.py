@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from cudaredist.explain import Topic
-from cudaredist.schema import OutputName, OutputSize, OwnModel
+from cudaredist.schema import Diagnostic, OutputName, OutputSize, OwnModel, Status
 
 ManifestStatus = Literal["written", "would-write", "unchanged", "failed"]
 
@@ -231,7 +231,8 @@ class ReleaseOutcome(OwnModel):
     label: str
     status: ReleaseStatus = Field(
         description="read: from an archive now; known: from the cache or the table; stands: the "
-        "table has it from the redist channel; held-back: its bounds changed, and the old stay"
+        "table has it from the redist channel; held-back: its bounds changed or go down, and the "
+        "table keeps what it has of it, or goes without it"
     )
     package: str | None = Field(default=None, description="Whose archive it was found in")
     archive_sha256: str | None = None
@@ -263,11 +264,36 @@ class TableReport(OwnModel):
     releases: tuple[ReleaseOutcome, ...]
     findings: tuple[TableFinding, ...]
     held_back: tuple[str, ...] = Field(
-        default=(), description="Releases whose bounds changed, which --accept-changed takes"
+        default=(),
+        description="Releases whose bounds changed or go down, which --accept-changed takes",
     )
     diff: tuple[str, ...] = Field(description="What changes in the table, as unified diff")
     archives_read: int
     fetched_bytes: int = Field(description="Bytes of archives that were read from a source")
+    exit_code: int
+
+
+class SetOutcome(OwnModel):
+    """What became of one package set."""
+
+    cuda: str
+    platform: str
+    status: ManifestStatus
+    path: str | None = Field(description="Below the output folder; null: none was made")
+    bytes: int
+    counts: dict[Status, int] = Field(description="Packages by status, other names not counted")
+    diagnostics: tuple[Diagnostic, ...] = ()
+    error: ErrorReport | None = None
+    exit_code: int
+
+
+class BuildReport(OwnModel):
+    """The result of build."""
+
+    schema_version: Literal[1] = 1
+    command: Literal["build"] = "build"
+    output: str
+    sets: tuple[SetOutcome, ...]
     exit_code: int
 
 

@@ -259,14 +259,17 @@ class Store:
         """Remove what a killed run left of a table."""
         sweep(self.root, f".{self.table_path(name).name}.")
 
+    def own_policy(self, name: str) -> bytes | None:
+        """Return a policy file of the folder itself; None where it has none. Raises `ReadError`."""
+        return read_file(self.root / "policy" / f"{name}.json")
+
     def read_policy(self, name: str) -> bytes:
-        """Return a policy file, `nvcc` or `gpus`: the data folder's own, else the shipped one.
+        """Return a policy file, such as `nvcc`: the data folder's own, else the shipped one.
 
         Raises `ReadError`.
         """
-        below = Path("policy") / f"{name}.json"
-        own = read_file(self.root / below)
-        shipped = shipped_data() / below
+        own = self.own_policy(name)
+        shipped = shipped_data() / "policy" / f"{name}.json"
         data = own if own is not None else read_file(shipped)
         if data is None:
             raise ReadError(shipped, FileNotFoundError(errno.ENOENT, "no such file"))

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cudaredist import __version__
+from cudaredist.cli.build import build
 from cudaredist.cli.fetch import download_manifests
 from cudaredist.cli.maintain import check, schema, validate
 from cudaredist.cli.process import process_manifests
@@ -53,6 +54,7 @@ app.command("download-manifests", rich_help_panel="Fetch")(download_manifests)
 app.command("process-manifests", rich_help_panel="Fetch")(process_manifests)
 app.command("update-nvcc-compat", rich_help_panel="Fetch")(update_nvcc_compat)
 app.command("update-gpus", rich_help_panel="Fetch")(update_gpus)
+app.command("build", rich_help_panel="Assemble")(build)
 app.command("explain", rich_help_panel="Ask")(explain)
 app.command("check", rich_help_panel="Maintain data")(check)
 app.command("schema", rich_help_panel="Maintain data")(schema)

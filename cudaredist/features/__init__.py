@@ -15,7 +15,7 @@ from cudaredist.features.facts import (
     facts_to_bytes,
     gather,
 )
-from cudaredist.features.legacy import legacy_json
+from cudaredist.features.legacy import legacy_json, legacy_outputs
 
 __all__ = [
     "FACTS_SCHEMA",
@@ -27,4 +27,5 @@ __all__ = [
     "facts_to_bytes",
     "gather",
     "legacy_json",
+    "legacy_outputs",
 ]

@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from cudaredist.schema import ExaminedArchive, Features, UnexaminedArchive
+from cudaredist.schema import ExaminedArchive, Features, OutputName, UnexaminedArchive
 
-_NAMES = {
+_NAMES: dict[str, tuple[OutputName, ...]] = {
     "bin": ("bin",),
     "dev": ("dev", "include"),
     "doc": ("doc",),
@@ -14,6 +14,7 @@ _NAMES = {
     "static": ("static",),
 }
 """Each of its six outputs, and which of ours make it true: it counted headers as `dev`."""
+_OURS: dict[str, tuple[OutputName, ...]] = {**_NAMES, "samples": ("samples",)}
 
 
 def legacy_json(features: Features, before: bytes | None = None) -> bytes:
@@ -55,3 +56,22 @@ def _read(before: bytes | None) -> dict[str, Any]:
     is_legacy = isinstance(document, dict) and "schema_version" not in document
     nested = [document, *document.values()] if is_legacy else []
     return document if all(isinstance(value, dict) for value in nested) and is_legacy else {}
+
+
+def legacy_outputs(document: object) -> dict[tuple[str, str, str | None], tuple[OutputName, ...]]:
+    """Return the outputs that such a file names, by package, platform and variant.
+
+    Its `sample` is our `samples`; of what else it may have nothing is known.
+    """
+    found: dict[tuple[str, str, str | None], tuple[OutputName, ...]] = {}
+    packages = _read(json.dumps(document).encode())
+    for name, platforms in packages.items():
+        for platform, value in platforms.items():
+            nested = value.items() if isinstance(value, dict) else ()
+            flat = [(None, value)] if isinstance(value, dict) and "outputs" in value else []
+            for variant, entry in [*flat, *((k, v) for k, v in nested if k != "outputs")]:
+                outputs = entry.get("outputs") if isinstance(entry, dict) else None
+                if isinstance(outputs, dict):
+                    present = {ours[0] for theirs, ours in _OURS.items() if outputs.get(theirs)}
+                    found[name, platform, variant] = tuple(sorted(present | {"out"}))
+    return found

@@ -4,6 +4,7 @@ Nothing here prints or exits; an item that fails becomes an outcome
 with its error, and the others go on.
 """
 
+from cudaredist.pipeline.build import build_sets, requests_for, set_bytes
 from cudaredist.pipeline.check import check_data
 from cudaredist.pipeline.cluster import dask_engine
 from cudaredist.pipeline.download import Destination, ManifestDownload, into_folder, into_store
@@ -11,6 +12,7 @@ from cudaredist.pipeline.peek import peek
 from cudaredist.pipeline.plan import FeatureTarget, Filter, in_folder, in_store
 from cudaredist.pipeline.process import FeatureRun
 from cudaredist.pipeline.selection import ALL, LATEST, Selection
+from cudaredist.pipeline.set_data import read_set_data
 from cudaredist.pipeline.tables import (
     read_gpu_policy,
     read_gpus,
@@ -30,6 +32,7 @@ __all__ = [
     "Filter",
     "ManifestDownload",
     "Selection",
+    "build_sets",
     "check_data",
     "dask_engine",
     "in_folder",
@@ -41,6 +44,9 @@ __all__ = [
     "read_gpus",
     "read_nvcc_compat",
     "read_nvcc_policy",
+    "read_set_data",
+    "requests_for",
+    "set_bytes",
     "update_gpus",
     "update_nvcc_compat",
     "validate_files",

@@ -1,0 +1,101 @@
+"""Compute capabilities of a set, and the compiler flags made from them."""
+
+from collections.abc import Sequence
+
+from cudaredist.errors import UsageError
+from cudaredist.gpus import (
+    Capability,
+    default_capabilities,
+    is_supported,
+    supported_capabilities,
+)
+from cudaredist.primitives import Version
+from cudaredist.schema import CapabilityEntry, Flags, Gpus
+
+
+def check_capabilities(requested: Sequence[str], cuda: Version, gpus: Gpus) -> None:
+    """Raise `UsageError` with everything that is wrong with the capabilities asked for."""
+    problems = []
+    for name in requested:
+        entry = gpus.capabilities.get(name)
+        if entry is None:
+            known = ", ".join(sorted(gpus.capabilities, key=Capability.parse))
+            problems.append(f"{name} is no known compute capability (known: {known})")
+        elif not is_supported(entry, cuda.line):
+            problems.append(f"CUDA {cuda.line} does not know {name}; {_known_by(entry)}")
+    if problems:
+        attribute = set_attribute(cuda)
+        raise UsageError(
+            f"{attribute}: {'; '.join(problems)}",
+            hint=f"cudaredist explain cuda {cuda.line} lists what it supports",
+        )
+
+
+def effective_capabilities(requested: Sequence[str], cuda: Version, gpus: Gpus) -> tuple[str, ...]:
+    """Return the capabilities asked for, as they are, else the release's defaults."""
+    return tuple(requested) or default_capabilities(cuda.line, gpus)
+
+
+def make_flags(
+    requested: Sequence[str], cuda: Version, gpus: Gpus, *, forward_compat: bool | None
+) -> Flags:
+    """Return the capabilities and their flags.
+
+    Portable code is embedded unless asked otherwise or all capabilities are of one architecture or
+    family, whose code later GPUs do not take; `UsageError` where it is asked for all the same.
+    """
+    effective = effective_capabilities(requested, cuda, gpus)
+    parsed = [Capability.parse(name) for name in effective]
+    has_plain = any(capability.variant is None for capability in parsed)
+    if forward_compat and not has_plain:
+        names = ", ".join(effective)
+        raise UsageError(
+            f"forward compatibility needs a capability without a letter, and there is only {names}",
+            hint="add one, such as --capability 9.0, or leave --forward-compat out",
+        )
+    portable = has_plain if forward_compat is None else forward_compat
+    numbers = [_digits(name) for name in effective]
+    pairs = [(number, f"sm_{number}") for number in numbers]
+    if portable:
+        pairs.append((numbers[-1], f"compute_{numbers[-1]}"))
+    gencode = tuple(f"-gencode=arch=compute_{number},code={code}" for number, code in pairs)
+    ordered = sorted(set(parsed))
+    highest = max((c for c in ordered if c.variant is None), default=None) if portable else None
+    families = {gpus.capabilities[name].family for name in effective}
+    return Flags(
+        requested=tuple(requested),
+        supported=supported_capabilities(cuda.line, gpus),
+        default=default_capabilities(cuda.line, gpus),
+        effective=effective,
+        forward_compat=portable,
+        arch_names=tuple(sorted(families)),
+        real_arches=tuple(f"sm_{number}" for number in numbers),
+        virtual_arches=tuple(f"compute_{number}" for number in numbers),
+        arches=tuple(code for _, code in pairs),
+        gencode=gencode,
+        gencode_string=" ".join(gencode),
+        cmake_cuda_architectures=";".join(numbers),
+        cmake_architectures_real_virtual=";".join(
+            _digits(str(c)) if c == highest else f"{_digits(str(c))}-real" for c in ordered
+        ),
+        torch_cuda_arch_list=";".join(f"{c}+PTX" if c == highest else f"{c}" for c in ordered),
+    )
+
+
+def set_attribute(cuda: Version) -> str:
+    """Return what nixpkgs calls the set of a CUDA release: `cudaPackages_12_6`."""
+    return f"cudaPackages_{cuda.line.replace('.', '_')}"
+
+
+def _digits(name: str) -> str:
+    return name.replace(".", "")
+
+
+def _known_by(entry: CapabilityEntry) -> str:
+    ends = [fact.value for fact in entry.policy if fact.field == "last_cuda"]
+    last = min(
+        [*ends, *([entry.last_cuda] if entry.last_cuda else [])], key=Version.parse, default=None
+    )
+    if last is None:
+        return f"CUDA {entry.first_cuda} and newer do"
+    return f"CUDA {entry.first_cuda} to {last} do"

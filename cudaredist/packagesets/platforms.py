@@ -1,0 +1,99 @@
+"""Which platform a Nix system means, and which archive of a package serves a platform."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from cudaredist.gpus import Capability
+from cudaredist.manifests import Archive, Package
+from cudaredist.packagesets.data import LINUX_ALL, SOURCE, is_within
+from cudaredist.primitives import Version
+from cudaredist.schema import Gpus, JetsonThreshold, PlatformPolicy, ReasonCode
+
+UNSUPPORTED = "unsupported"
+"""The platform of a Nix system that NVIDIA publishes nothing for."""
+
+_SBSA, _JETSON = "linux-sbsa", "linux-aarch64"
+_ARM = frozenset({_SBSA, _JETSON})
+
+
+class Absence(NamedTuple):
+    """Why a package has no archive for a set."""
+
+    code: ReasonCode
+    text: str
+
+
+def platform_of_system(
+    system: str, capabilities: Iterable[str], cuda: Version, policy: PlatformPolicy, gpus: Gpus
+) -> str:
+    """Return the platform that a Nix system uses for these effective capabilities.
+
+    Of the two for ARM it is the server build where every Jetson among the capabilities is served by
+    it, which is also the case where there is none; else Jetson's own.
+    """
+    found = sorted(name for name, entry in policy.platforms.items() if system in entry.nix_systems)
+    if set(found) >= _ARM:
+        return _JETSON if below_threshold(capabilities, cuda, policy, gpus) else _SBSA
+    return found[0] if found else UNSUPPORTED
+
+
+def below_threshold(
+    capabilities: Iterable[str], cuda: Version, policy: PlatformPolicy, gpus: Gpus
+) -> list[str]:
+    """Return the Jetson capabilities that `linux-sbsa` does not serve in a CUDA release."""
+    threshold = threshold_of(cuda, policy)
+    if threshold is None:
+        return []
+    at = Capability.parse(threshold.capability)
+    return [
+        name
+        for name in capabilities
+        if gpus.capabilities[name].jetson and Capability.parse(name) < at
+    ]
+
+
+def threshold_of(cuda: Version, policy: PlatformPolicy) -> JetsonThreshold | None:
+    """Return the entry that decides between the two builds for ARM in a CUDA release."""
+    return next((t for t in policy.jetson_thresholds if is_within(cuda, t.cuda)), None)
+
+
+def variants_of(cuda: Version) -> tuple[str, ...]:
+    """Return the variants that serve a CUDA release, best first: `cuda12.6.3 cuda12.6 cuda12`."""
+    numbers = [str(number) for number in cuda.components]
+    return tuple(f"cuda{'.'.join(numbers[:count])}" for count in range(len(numbers), 0, -1))
+
+
+def select_archive(package: Package, platform: str, cuda: Version) -> Archive | Absence:
+    """Return the archive of a package for a platform and a CUDA release, or why there is none.
+
+    `source` beats `linux-all` beats the platform. Where archives differ by variant, the one for
+    the patch release beats the minor's beats the major's; another minor's is never taken.
+    """
+    published = {archive.platform for archive in package.archives}
+    wanted = [SOURCE, *([LINUX_ALL] if platform.startswith("linux-") else []), platform]
+    key = next((name for name in wanted if name in published), None)
+    if key is None:
+        names = ", ".join(sorted(published)) or "none"
+        text = f"{package.name} is not published for {platform}; published: {names}"
+        return Absence("platform-not-published", text)
+    here = [archive for archive in package.archives if archive.platform == key]
+    nested = {archive.variant: archive for archive in here if archive.variant is not None}
+    if not nested or (key in {SOURCE, LINUX_ALL} and len(nested) < len(here)):
+        flat = next(archive for archive in here if archive.variant is None)
+        if package.variants and key == platform:
+            text = f"{package.name} for {key} has no variant, though others have"
+            return Absence("variant-not-published", text)
+        return _with_hash(flat)
+    for variant in variants_of(cuda):
+        if variant in nested:
+            return _with_hash(nested[variant])
+    names = ", ".join(sorted(nested))
+    text = f"{package.name} for {key} is published for {names}, not for CUDA {cuda}"
+    return Absence("variant-not-published", text)
+
+
+def _with_hash(archive: Archive) -> Archive | Absence:
+    if archive.sha256 is None:
+        text = f"{archive.package}: the manifest states no hash, so that nothing can be fetched"
+        return Absence("not-in-manifest", text)
+    return archive

@@ -1,0 +1,261 @@
+"""Reading all that package sets are made from: data folder, shipped tables, overlays."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from cudaredist.errors import InvalidFileError, Problem, UsageError
+from cudaredist.features import legacy_outputs
+from cudaredist.manifests import read_manifest
+from cudaredist.packagesets import HeldFeatures, HeldManifest, Policies, SetData
+from cudaredist.primitives import Version, sha256_of
+from cudaredist.schema import (
+    FILE_KINDS,
+    ConstraintPolicy,
+    ExaminedArchive,
+    Features,
+    FixupPolicy,
+    Gpus,
+    Input,
+    LibraryPolicy,
+    LicensePolicy,
+    MetaPolicy,
+    NamePolicy,
+    NvccCompat,
+    OutputPolicy,
+    OwnModel,
+    PlatformPolicy,
+    RequirementPolicy,
+    WithheldPolicy,
+    parse_own_json,
+    read_own_file,
+    schema_version_of,
+    validation_problems,
+)
+from cudaredist.store import Store, shipped_data
+
+_Model = TypeVar("_Model", bound=OwnModel)
+
+_POLICIES: Mapping[str, type[OwnModel]] = {
+    "constraints": ConstraintPolicy,
+    "fixups": FixupPolicy,
+    "libraries": LibraryPolicy,
+    "licenses": LicensePolicy,
+    "meta": MetaPolicy,
+    "names": NamePolicy,
+    "outputs": OutputPolicy,
+    "platforms": PlatformPolicy,
+    "requirements": RequirementPolicy,
+    "withheld": WithheldPolicy,
+}
+"""By subject: each is the file `policy/<subject>.json`."""
+
+
+def read_set_data(store: Store, overlays: Sequence[Store] = ()) -> SetData:
+    """Read what sets are made from; what an overlay has goes before the data folder's.
+
+    Tables and policies that the data folder lacks are the shipped ones. Raises `InvalidFileError`
+    for a file that is broken, naming it.
+    """
+    stores = [store, *overlays]
+    inputs: list[Input] = []
+    nvcc = _table(store, "nvcc_compat", "nvcc-compat", NvccCompat, "nvcc", inputs)
+    gpus = _table(store, "gpus", "gpus", Gpus, "capabilities", inputs)
+    policies = _policies(store, overlays, inputs)
+    return SetData(
+        channel=store.channel,
+        manifests=_manifests(stores),
+        read_features=_features_reader(stores),
+        nvcc=nvcc,
+        gpus=gpus,
+        policies=policies,
+        inputs=tuple(inputs),
+    )
+
+
+def _manifests(stores: Sequence[Store]) -> dict[str, dict[Version, HeldManifest]]:
+    found: dict[str, dict[Version, HeldManifest]] = {}
+    for store in stores:
+        for redist in store.redists():
+            folder = store.manifests(redist)
+            for label in folder.labels():
+                data = folder.read(label)
+                if data is None:
+                    continue
+                with _located(store.relative(folder.place(label))):
+                    manifest = read_manifest(data, label=label)
+                found.setdefault(redist, {})[label] = HeldManifest(
+                    redist=redist,
+                    label=label,
+                    manifest=manifest,
+                    sha256=sha256_of(data),
+                    is_overlay=store is not stores[0],
+                    packages={package.name: package for package in manifest.packages},
+                )
+    return found
+
+
+def _features_reader(
+    stores: Sequence[Store],
+) -> Callable[[str, Version], HeldFeatures | None]:
+    @cache
+    def read(redist: str, label: Version) -> HeldFeatures | None:
+        for store in reversed(stores):
+            folder = store.features(redist)
+            data = folder.read(label)
+            if data is not None:
+                with _located(store.relative(folder.place(label))):
+                    return _features(data, is_overlay=store is not stores[0])
+        return None
+
+    return read
+
+
+def _features(data: bytes, *, is_overlay: bool) -> HeldFeatures:
+    document = parse_own_json(data, "features file")
+    examined, unexamined = {}, {}
+    if schema_version_of(document) is None:
+        return HeldFeatures(sha256_of(data), is_overlay, {}, {}, legacy_outputs(document))
+    # The schema was checked when the file was made; the model alone is ten times as fast.
+    features = _validated(Features, data, "features file")
+    for name, package in features.packages.items():
+        for archive in package.archives:
+            if archive.sha256 is None:
+                continue
+            if isinstance(archive, ExaminedArchive):
+                examined[name, archive.sha256] = archive
+            else:
+                unexamined[name, archive.sha256] = archive.reason
+    return HeldFeatures(sha256_of(data), is_overlay, examined, unexamined, {})
+
+
+def _validated(model: type[_Model], data: bytes, what: str) -> _Model:
+    try:
+        return model.model_validate_json(data)
+    except ValidationError as error:
+        raise InvalidFileError(what, validation_problems(error)) from None
+
+
+def _table(
+    store: Store,
+    name: str,
+    kind: str,
+    model: type[_Model],
+    input_kind: str,
+    inputs: list[Input],
+) -> _Model:
+    data = store.read_table(name) or Store(shipped_data()).read_table(name)
+    if data is None:
+        raise UsageError(
+            f"{store.table_path(name)}: no such table",
+            hint="cudaredist update-nvcc-compat and update-gpus make the tables",
+        )
+    with _located(f"{name}.json"):
+        table = read_own_file(data, FILE_KINDS[kind])
+    if not isinstance(table, model):
+        raise TypeError
+    inputs.append(
+        Input.model_validate(
+            {
+                "kind": input_kind,
+                "name": name,
+                "label": None,
+                "sha256": sha256_of(data),
+                "overlay": False,
+            }
+        )
+    )
+    return table
+
+
+# -- policies
+
+
+def _policies(store: Store, overlays: Sequence[Store], inputs: list[Input]) -> Policies:
+    merged: dict[str, Any] = {}
+    from_overlay: list[OwnModel] = []
+    for subject, model in _POLICIES.items():
+        data = store.read_policy(subject)
+        document = _document(data, subject)
+        inputs.append(_policy_input(subject, data, is_overlay=False))
+        added: dict[str, Any] = {}
+        for overlay in overlays:
+            own = overlay.own_policy(subject)
+            if own is not None:
+                inputs.append(_policy_input(subject, own, is_overlay=True))
+                changes = _document(own, f"overlay {subject}")
+                document = merge_policy(document, changes)
+                added = merge_policy(added, changes)
+        with _located(f"policy/{subject}.json"):
+            policy = _validated(model, json.dumps(document).encode(), f"policy-{subject} file")
+        merged[subject] = policy
+        from_overlay += _entries_of(policy, added)
+    return Policies(**merged, from_overlay=tuple(from_overlay))
+
+
+def merge_policy(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Return a policy with an overlay's changes in it.
+
+    An object's keys replace the base's, and null takes one away; a list's items go before it.
+    """
+    merged = dict(base)
+    for key, value in changes.items():
+        held = merged.get(key)
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, dict) and isinstance(held, dict) and _is_table(held):
+            both = held | value
+            merged[key] = {name: entry for name, entry in both.items() if entry is not None}
+        elif isinstance(value, list) and isinstance(held, list):
+            merged[key] = [*value, *held]
+        else:
+            merged[key] = value
+    return merged
+
+
+def _is_table(value: dict[str, Any]) -> bool:
+    return all(isinstance(entry, dict | str) for entry in value.values()) and "reason" not in value
+
+
+def _entries_of(policy: OwnModel, added: Mapping[str, Any]) -> list[OwnModel]:
+    """Return the entries of a merged policy that an overlay brought."""
+    found: list[object] = []
+    for key, value in added.items():
+        held = getattr(policy, key, None)
+        if isinstance(held, tuple) and isinstance(value, list):
+            found += held[: len(value)]
+        elif isinstance(held, dict) and isinstance(value, dict):
+            found += [held[name] for name in value if name in held]
+        elif isinstance(held, OwnModel):
+            found.append(held)
+    return [entry for entry in found if isinstance(entry, OwnModel)]
+
+
+def _document(data: bytes, subject: str) -> dict[str, Any]:
+    document = parse_own_json(data, f"policy file ({subject})")
+    if not isinstance(document, dict):
+        raise InvalidFileError(f"policy file ({subject})", [Problem("", "expected an object")])
+    return document
+
+
+def _policy_input(subject: str, data: bytes, *, is_overlay: bool) -> Input:
+    return Input(
+        kind="policy", name=subject, label=None, sha256=sha256_of(data), overlay=is_overlay
+    )
+
+
+@contextmanager
+def _located(where: str) -> Iterator[None]:
+    """Name the file in every problem of what is found to be invalid meanwhile."""
+    try:
+        yield
+    except InvalidFileError as error:
+        problems = [
+            Problem(f"{where}: {problem.path}".rstrip(": "), problem.message)
+            for problem in error.problems
+        ]
+        raise InvalidFileError(error.what, problems) from None

@@ -1,0 +1,40 @@
+"""What the models of our own files have in common."""
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from cudaredist.primitives import LABEL_PATTERN, SHA256_PATTERN
+
+HexSha256 = Annotated[str, Field(pattern=SHA256_PATTERN, min_length=64, max_length=64)]
+Label = Annotated[
+    str,
+    Field(
+        pattern=LABEL_PATTERN,
+        description="A manifest's label, as in its file name",
+    ),
+]
+VersionText = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)*$", description="Raw, as published")]
+CudaMinor = Annotated[
+    str,
+    Field(
+        pattern=r"^[0-9]{1,9}\.[0-9]{1,9}$",
+        description="Two numbers: 12.9 stands for all 12.9.x",
+    ),
+]
+Count = Annotated[int, Field(ge=0)]
+Channel = Literal["redist", "wheels"]
+OutputName: TypeAlias = Literal[
+    "out", "bin", "dev", "doc", "include", "lib", "python", "samples", "static", "stubs"
+]
+
+
+class OwnModel(BaseModel):
+    """What every model of ours has in common: frozen, and no key that it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+def optional(description: str) -> Any:  # noqa: ANN401 - as pydantic's own Field
+    """Return a field that is None by default and then not written."""
+    return Field(default=None, description=description, exclude_if=lambda value: value is None)
