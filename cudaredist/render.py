@@ -19,6 +19,7 @@ from cudaredist.reports import (
     PeekReport,
     ProcessReport,
     TableReport,
+    ToolkitReport,
     ValidateReport,
 )
 from cudaredist.schema import FileKind, OwnModel
@@ -29,6 +30,7 @@ _ANNOTATIONS_SHOWN = 9
 _FAILURES_SHOWN = 3
 """Failures for one reason that are shown one by one."""
 
+_FOREIGN_SHOWN = 20
 _EXIT_MEANINGS = {
     0: "nothing to report",
     1: "findings",
@@ -380,3 +382,20 @@ def build_text(report: BuildReport) -> Iterator[str]:
     counted = Counter(outcome.status for outcome in report.sets)
     total = ", ".join(f"{count} {status}" for status, count in sorted(counted.items()))
     yield f"package sets: {total or 'none'}; in {report.output}"
+
+
+def toolkit_text(report: ToolkitReport) -> Iterator[str]:
+    """Yield what became of a toolkit root, and what is wrong with it."""
+    yield from report.problems
+    if report.status != "written":
+        for path in report.foreign[:_FOREIGN_SHOWN]:
+            yield f"not ours: {path}"
+        more = len(report.foreign) - _FOREIGN_SHOWN
+        if more > 0:
+            yield f"not ours: and {more} more"
+    yield (
+        f"{report.root}: {report.status}; CUDA {report.cuda} for {report.platform}, "
+        f"{len(report.packages)} packages, {report.files:,} files, {report.bytes:,} bytes"
+    )
+    if report.fetched_bytes:
+        yield f"{report.fetched_bytes:,} bytes fetched"

@@ -297,6 +297,25 @@ class BuildReport(OwnModel):
     exit_code: int
 
 
+class ToolkitReport(OwnModel):
+    """The result of materialize."""
+
+    schema_version: Literal[1] = 1
+    command: Literal["materialize"] = "materialize"
+    root: str
+    status: Literal["written", "unchanged", "verified", "altered", "removed"]
+    cuda: str
+    platform: str
+    layout: Literal["merged", "split"]
+    packages: tuple[str, ...]
+    files: int
+    bytes: int
+    fetched_bytes: int
+    problems: tuple[str, ...] = Field(description="Files and links that are not as laid out")
+    foreign: tuple[str, ...] = Field(description="Files in the root that are not ours")
+    exit_code: int
+
+
 class ExplainReport(OwnModel):
     """The result of explain."""
 

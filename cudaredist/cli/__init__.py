@@ -11,6 +11,7 @@ from cudaredist import __version__
 from cudaredist.cli.build import build
 from cudaredist.cli.fetch import download_manifests
 from cudaredist.cli.maintain import check, schema, validate
+from cudaredist.cli.materialize import materialize
 from cudaredist.cli.process import process_manifests
 from cudaredist.cli.tables import explain, update_gpus, update_nvcc_compat
 from cudaredist.errors import EXIT_OK
@@ -55,6 +56,7 @@ app.command("process-manifests", rich_help_panel="Fetch")(process_manifests)
 app.command("update-nvcc-compat", rich_help_panel="Fetch")(update_nvcc_compat)
 app.command("update-gpus", rich_help_panel="Fetch")(update_gpus)
 app.command("build", rich_help_panel="Assemble")(build)
+app.command("materialize", rich_help_panel="Assemble")(materialize)
 app.command("explain", rich_help_panel="Ask")(explain)
 app.command("check", rich_help_panel="Maintain data")(check)
 app.command("schema", rich_help_panel="Maintain data")(schema)

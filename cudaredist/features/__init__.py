@@ -16,16 +16,24 @@ from cudaredist.features.facts import (
     gather,
 )
 from cudaredist.features.legacy import legacy_json, legacy_outputs
+from cudaredist.features.placement import Placed, place_all
+from cudaredist.features.tree import Tree, build_tree
+from cudaredist.features.wheel import as_redistributable
 
 __all__ = [
     "FACTS_SCHEMA",
     "RULES",
     "Entry",
     "Facts",
+    "Placed",
+    "Tree",
+    "as_redistributable",
+    "build_tree",
     "derive",
     "facts_from_bytes",
     "facts_to_bytes",
     "gather",
     "legacy_json",
     "legacy_outputs",
+    "place_all",
 ]

@@ -24,3 +24,5 @@ class Entry:
     size: Annotated[int, Field(ge=0)] = 0
     target: str | None = None
     binary: Binary | None = None
+    origin: int | None = None
+    """Position among the archive's members, where its content is kept; facts do not have it."""

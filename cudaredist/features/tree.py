@@ -34,6 +34,13 @@ class Tree:
     """Symbolic links, with the path of the file or folder each leads to in the end."""
     notes: list[str] = field(default_factory=list)
     """What is odd, one line each."""
+    unsafe: list[str] = field(default_factory=list)
+    """Those of the notes that no honest archive has, and for which none is laid out."""
+
+    def refuse(self, note: str) -> None:
+        """Note something unsafe."""
+        self.notes.append(note)
+        self.unsafe.append(note)
 
 
 def build_tree(members: Sequence[Entry]) -> Tree:
@@ -60,11 +67,11 @@ def build_tree(members: Sequence[Entry]) -> Tree:
             case "file":
                 tree.files[path] = entry
                 if entry.mode & _SET_ID:
-                    tree.notes.append(f"set-id bit: {path}")
+                    tree.refuse(f"set-id bit: {path}")
             case "symlink" | "hardlink":
                 _follow(path, entry, placed, known, top, tree)
             case "other":
-                tree.notes.append(f"neither file, folder nor link: {path}")
+                tree.refuse(f"neither file, folder nor link: {path}")
             case "directory":
                 pass
     _bring_up(tree)
@@ -76,7 +83,7 @@ def _named(members: Sequence[Entry], tree: Tree) -> dict[str, Entry]:
     for entry in members:
         path = _normal(entry.name)
         if path is None:
-            tree.notes.append(f"unsafe name: {shown(entry.name)}")
+            tree.refuse(f"unsafe name: {shown(entry.name)}")
         elif path:
             earlier = named.pop(path, None)
             if earlier is not None and not (earlier.kind == entry.kind == "directory"):
@@ -122,7 +129,7 @@ def _is_inside(name: str, named: Mapping[str, Entry], folders: dict[str, bool], 
         is_folder = is_folder and (entry is None or entry.kind == "directory")
         folders[folder] = is_folder
     if not is_folder:
-        tree.notes.append(f"lies below something that is no folder: {name}")
+        tree.refuse(f"lies below something that is no folder: {name}")
     return is_folder
 
 
@@ -132,7 +139,7 @@ def _follow(
     """Find what a link leads to in the end, and enter it."""
     end = _end_of(path, placed, top)
     if end is None:
-        tree.notes.append(f"leads outside the archive or in a circle: {path}")
+        tree.refuse(f"leads outside the archive or in a circle: {path}")
     elif end in known and entry.kind == "symlink":
         tree.links[path] = end
     elif end not in placed or placed[end].kind != "file":

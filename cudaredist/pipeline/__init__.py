@@ -8,6 +8,14 @@ from cudaredist.pipeline.build import build_sets, requests_for, set_bytes
 from cudaredist.pipeline.check import check_data
 from cudaredist.pipeline.cluster import dask_engine
 from cudaredist.pipeline.download import Destination, ManifestDownload, into_folder, into_store
+from cudaredist.pipeline.materialize import (
+    Materialization,
+    read_component_policy,
+    read_package_set,
+    remove_root,
+    selected,
+    verify_root,
+)
 from cudaredist.pipeline.peek import peek
 from cudaredist.pipeline.plan import FeatureTarget, Filter, in_folder, in_store
 from cudaredist.pipeline.process import FeatureRun
@@ -31,6 +39,7 @@ __all__ = [
     "FeatureTarget",
     "Filter",
     "ManifestDownload",
+    "Materialization",
     "Selection",
     "build_sets",
     "check_data",
@@ -40,14 +49,19 @@ __all__ = [
     "into_folder",
     "into_store",
     "peek",
+    "read_component_policy",
     "read_gpu_policy",
     "read_gpus",
     "read_nvcc_compat",
     "read_nvcc_policy",
+    "read_package_set",
     "read_set_data",
+    "remove_root",
     "requests_for",
+    "selected",
     "set_bytes",
     "update_gpus",
     "update_nvcc_compat",
     "validate_files",
+    "verify_root",
 ]

@@ -133,6 +133,14 @@ from cudaredist.schema.tables import (
     PolicySource,
     UnseenRelease,
 )
+from cudaredist.schema.toolkit import (
+    ComponentPolicy,
+    ComponentSet,
+    ToolkitFile,
+    ToolkitLink,
+    ToolkitPackage,
+    ToolkitRecord,
+)
 
 __all__ = [
     "FILE_KINDS",
@@ -153,6 +161,8 @@ __all__ = [
     "CompatRunPath",
     "CompilerRange",
     "CompilerVerdict",
+    "ComponentPolicy",
+    "ComponentSet",
     "Constraint",
     "ConstraintPolicy",
     "Count",
@@ -235,6 +245,10 @@ __all__ = [
     "SonameProvider",
     "Split",
     "Status",
+    "ToolkitFile",
+    "ToolkitLink",
+    "ToolkitPackage",
+    "ToolkitRecord",
     "TreeChange",
     "UnexaminedArchive",
     "UnseenRelease",

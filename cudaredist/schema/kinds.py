@@ -25,6 +25,7 @@ from cudaredist.schema.policy import (
     WithheldPolicy,
 )
 from cudaredist.schema.tables import GpuPolicy, Gpus, NvccCompat, NvccPolicy
+from cudaredist.schema.toolkit import ComponentPolicy, ToolkitRecord
 
 OWN_FILE_LIMIT = 256 << 20
 """The most bytes one of our own files may have."""
@@ -53,6 +54,7 @@ FILE_KINDS = {
         FileKind("nvcc-compat", NvccCompat, frozenset({"releases"})),
         FileKind("package-set", PackageSet, frozenset({"cuda", "capabilities", "packages"})),
         FileKind("package-set-index", PackageSetIndex, frozenset({"sets", "skipped"})),
+        FileKind("policy-components", ComponentPolicy, frozenset({"components"})),
         FileKind("policy-constraints", ConstraintPolicy, frozenset({"constraints"})),
         FileKind("policy-fixups", FixupPolicy, frozenset({"fixups"})),
         FileKind("policy-gpus", GpuPolicy, frozenset({"overlay"})),
@@ -65,6 +67,7 @@ FILE_KINDS = {
         FileKind("policy-platforms", PlatformPolicy, frozenset({"jetson_thresholds"})),
         FileKind("policy-requirements", RequirementPolicy, frozenset({"requirements"})),
         FileKind("policy-withheld", WithheldPolicy, frozenset({"withheld"})),
+        FileKind("toolkit-record", ToolkitRecord, frozenset({"set_sha256", "files"})),
     )
 }
 """Every kind of file of ours, by name."""

@@ -1,0 +1,204 @@
+"""The command that lays out toolkit roots."""
+
+import contextlib
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cudaredist.cli.options import (
+    OUTPUT,
+    PLACES,
+    SAFETY,
+    SELECT,
+    AllowHttpOption,
+    ArchiveJobsOption,
+    BaseUrlOption,
+    ColorChoice,
+    ColorOption,
+    DataDirOption,
+    JsonOption,
+    LogLevelOption,
+    OfflineOption,
+    QuietOption,
+    RetriesOption,
+    TimeoutOption,
+    VerboseOption,
+)
+from cudaredist.cli.running import archive_jobs, bases_of, exits, make_console, parse_size
+from cudaredist.errors import UsageError
+
+
+class LayoutChoice(StrEnum):
+    """Forms of a toolkit root."""
+
+    MERGED = "merged"
+    SPLIT = "split"
+
+
+@exits
+def materialize(
+    context: typer.Context,
+    package_set: Annotated[
+        Path | None,
+        typer.Argument(metavar="SET", help="Package set that build made, *.json."),
+    ] = None,
+    root: Annotated[
+        Path | None,
+        typer.Option(
+            "--root",
+            metavar="FOLDER",
+            help="Where the toolkit goes: a folder that is not there yet, or one of ours.",
+            rich_help_panel=PLACES,
+        ),
+    ] = None,
+    layout: Annotated[
+        LayoutChoice,
+        typer.Option(
+            "--layout",
+            help="merged: the one tree that nvcc and CMake expect; split: FOLDER/PACKAGE/OUTPUT.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = LayoutChoice.MERGED,
+    component: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--component",
+            metavar="NAME",
+            help="compiler, runtime, math, all, or a package, with all that it needs; repeatable. "
+            "Default: all.",
+            rich_help_panel=SELECT,
+        ),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exclude",
+            metavar="PACKAGE",
+            help="Package to leave out although others need it; repeatable.",
+            rich_help_panel=SELECT,
+        ),
+    ] = None,
+    static: Annotated[
+        bool,
+        typer.Option(
+            "--static/--no-static",
+            help="With or without the output `static`.",
+            rich_help_panel=SELECT,
+        ),
+    ] = True,
+    archives: Annotated[
+        Path | None,
+        typer.Option(
+            "--archives",
+            metavar="FOLDER",
+            help="Where archives are looked for first: laid out as at NVIDIA, or flat.",
+            rich_help_panel=PLACES,
+        ),
+    ] = None,
+    max_download: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Most that may be fetched, such as 500MB.",
+            rich_help_panel=SELECT,
+        ),
+    ] = None,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify",
+            help="Only prove a root: is every file what was laid out?",
+            rich_help_panel=SAFETY,
+        ),
+    ] = False,
+    remove: Annotated[
+        bool,
+        typer.Option(
+            "--remove",
+            help="Only take a root away: what was laid out, and nothing else.",
+            rich_help_panel=SAFETY,
+        ),
+    ] = False,
+    base_url: BaseUrlOption = None,
+    jobs: ArchiveJobsOption = None,
+    retries: RetriesOption = 3,
+    timeout: TimeoutOption = 30.0,
+    allow_http: AllowHttpOption = False,
+    offline: OfflineOption = False,
+    data_dir: DataDirOption = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = 0,
+    log_level: LogLevelOption = None,
+    color: ColorOption = ColorChoice.AUTO,
+) -> int:
+    """Lay out a CUDA toolkit from a package set: for CMake, CUDA_HOME, containers, Bazel.
+
+    Archives are fetched, proved and written in one pass; the root appears at once, when everything
+    in it was proved. A second run does nothing, and one that was interrupted goes on. A record of
+    every file lies in the root, for --verify and --remove.
+
+    Examples:
+
+        cudaredist materialize build/linux-x86_64/cuda-13.0.2.json --root cuda
+
+        cudaredist materialize SET --root cuda --component compiler --component runtime
+
+        cudaredist materialize --root cuda --verify
+    """
+    from cudaredist import pipeline, render
+
+    console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
+    if root is None:
+        raise UsageError("a toolkit has a place", hint="name it with --root FOLDER")
+    if verify and remove:
+        raise UsageError("--verify and --remove exclude each other")
+    if verify or remove:
+        report = (pipeline.verify_root if verify else pipeline.remove_root)(root)
+    elif package_set is None:
+        raise UsageError("name the package set to lay out", hint="cudaredist build makes them")
+    else:
+        from cudaredist.source import Settings, open_sources
+        from cudaredist.store import Store, data_folder
+
+        found = pipeline.read_package_set(package_set)
+        channel = found.value.channel
+        bases = [] if archives is None else [str(archives)]
+        if not offline or (channel == "redist" and base_url):
+            bases += bases_of(context, channel, base_url)
+        settings = Settings(
+            timeout=timeout, retries=retries, allow_http=allow_http, offline=offline
+        )
+        count = archive_jobs(jobs, parallel=True)
+        with contextlib.ExitStack() as stack:
+            sources = stack.enter_context(contextlib.closing(open_sources(bases, settings)))
+            policy = pipeline.read_component_policy(
+                Store(data_folder(data_dir, writing=False)),
+            )
+            packages, required = pipeline.selected(
+                found.value, component or (), exclude or (), policy
+            )
+            report = pipeline.Materialization(
+                package_set=found.value,
+                set_sha256=found.sha256,
+                packages=packages,
+                required=required,
+                root=root,
+                layout=layout.value,
+                with_static=static,
+                sources=sources,
+                stop=settings.stop,
+                has_archives=archives is not None,
+                max_download=None if max_download is None else parse_size(max_download),
+                jobs=count,
+                threads=max(1, count // max(1, len(packages))),
+                progress=stack.enter_context(console.byte_progress("archives")),
+                announce=console.note,
+            ).run()
+    if json:
+        console.result(render.report_json(report))
+    else:
+        console.lines(render.toolkit_text(report))
+    return report.exit_code
