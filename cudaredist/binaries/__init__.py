@@ -9,19 +9,22 @@ from cudaredist.binaries import ar, elf, pe, script
 from cudaredist.binaries.fatbin import CONTAINER_MAGIC, architecture_key
 from cudaredist.binaries.interface import Binary, BinaryKind, CodeSection, Machine
 from cudaredist.binaries.reader import FatbinReader, Reader
-from cudaredist.binaries.window import blocks
+from cudaredist.binaries.window import Range, blocks
 
-__all__ = ["Binary", "BinaryKind", "CodeSection", "Machine", "architecture_key", "examine"]
+__all__ = ["Binary", "BinaryKind", "CodeSection", "Machine", "Range", "architecture_key", "examine"]
 
 _SNIFF = 8
 _OBJECT_SNIFF = 60
 _COFF_STARTS = (b"\x64\x86", b"\x64\xaa", pe.ANONYMOUS)
 
 
-def examine(chunks: Iterable[bytes]) -> Binary | None:
+def examine(
+    chunks: Iterable[bytes], held: Iterable[Range] = (), missed: list[Range] | None = None
+) -> Binary | None:
     """Read one file's bytes; None for a file of no interest, whose rest is then not asked for.
 
-    Raises nothing but what `chunks` itself raises.
+    `missed` is given the ranges that were needed after they had passed. With these as `held`, a
+    further pass over the same bytes reads them. Raises nothing but what `chunks` itself raises.
     """
     file = _File(chunks)
     first = file.peek(_SNIFF)
@@ -32,9 +35,13 @@ def examine(chunks: Iterable[bytes]) -> Binary | None:
     reader = _reader_of(file, first)
     if reader is None:
         return None
+    reader.window.hold(held)
     for block in blocks(file.all()):
         reader.feed(block)
-    return reader.finish()
+    binary = reader.finish()
+    if missed is not None:
+        missed += reader.window.missed
+    return binary
 
 
 def _reader_of(file: "_File", first: bytes) -> Reader | None:

@@ -4,7 +4,8 @@ A file's bytes are given in order and never again. Whoever looks for a table ask
 is called when it is there: at once where it lies in the first MiB or in the MiB that has just
 passed, later where it is still ahead. Whoever knows beforehand where a table may lie, but not yet
 the table, has those ranges kept until he needs them no more. What is in none of these is lost: a
-note says so, and the facts that depend on it are named as unread.
+note says so, and the facts that depend on it are named as unread. Where it lay is known then, so
+that a second pass over the file can hold it from the beginning.
 
 Nothing depends on how the bytes were cut: what counts as just passed, and as kept, is reckoned from
 the last byte that one must know to ask, not from the end of the block in which it came. Blocks are
@@ -29,7 +30,11 @@ BLOCK_LEAST = 64 << 10
 BLOCK_MOST = 256 << 10
 
 _FRONT = (0, HEAD)
+_HELD_LIMIT = 16 << 20
+"""The most bytes that a further pass holds of what the one before had missed."""
 
+Range = tuple[int, int]
+"""Where some bytes begin and end."""
 Then = Callable[[bytes], None]
 
 
@@ -94,7 +99,10 @@ class Window:
         """The facts that depend on a table, or a part of one, that could not be read."""
         self._tail: deque[bytes] = deque()
         self._tail_size = 0
-        self._kept: list[tuple[int, int]] = [_FRONT]
+        self.missed: list[Range] = []
+        """What was asked for after it had passed."""
+        self._always: list[Range] = [_FRONT]
+        self._kept = self._always
         self._held: list[bytes] = []
         """The blocks in front of the tail that have a part in what is kept, and their places."""
         self._places: list[int] = []
@@ -113,7 +121,16 @@ class Window:
         self.note(text)
         self.unread.update(facts)
 
-    def keep(self, ranges: Iterable[tuple[int, int]]) -> None:
+    def hold(self, ranges: Iterable[Range]) -> None:
+        """Keep these ranges to the end: an earlier pass has missed them."""
+        room = _HELD_LIMIT
+        for start, end in ranges:
+            room -= end - start
+            if room >= 0:
+                self._always = sorted([*self._always, (start, end)])
+        self._kept = self._always
+
+    def keep(self, ranges: Iterable[Range]) -> None:
         """Keep the bytes of these ranges, besides the front, until `release`.
 
         Only ranges that facts depend on are looked for there. They must follow from the one that
@@ -124,10 +141,15 @@ class Window:
         self._kept = sorted([*self._kept, *(kept for kept in clipped if kept[0] < kept[1])])
 
     def release(self) -> None:
-        """Keep only the front from now on."""
-        self._kept = [_FRONT]
-        count = bisect_right(self._places, HEAD - 1)
-        del self._places[count:], self._held[count:]
+        """Keep only the front, and what is held to the end, from now on."""
+        self._kept = self._always
+        held = [
+            (place, block)
+            for place, block in zip(self._places, self._held, strict=True)
+            if self._is_kept(place, place + len(block))
+        ]
+        self._places = [place for place, _ in held]
+        self._held = [block for _, block in held]
 
     def want(self, start: int, size: int, what: str, then: Then, *facts: str) -> None:
         """Call `then` with the `size` bytes from `start`, or note that `what` is lost, and `facts`.
@@ -137,7 +159,8 @@ class Window:
         end = start + size
         if size > RANGE_LIMIT:
             self.lose(f"{what} not read: larger than {RANGE_LIMIT:,} bytes", *facts)
-        elif self._has_passed(start, end, self._kept if facts else [_FRONT]):
+        elif self._has_passed(start, end, self._kept if facts else self._always):
+            self.missed.append((start, end))
             self.lose(f"{what} not read: it had passed too long before", *facts)
         else:
             self._asked += 1
@@ -189,7 +212,7 @@ class Window:
             if wanted.what:
                 self.note(f"{wanted.what} not read: it lies outside the file")
 
-    def _has_passed(self, start: int, end: int, kept: list[tuple[int, int]]) -> bool:
+    def _has_passed(self, start: int, end: int, kept: list[Range]) -> bool:
         """Whether a range has a part that is neither ahead, nor near enough, nor kept."""
         near = self._known - LOOK_BACK
         for kept_start, kept_end in kept:
@@ -202,9 +225,12 @@ class Window:
         start = self.position - self._tail_size
         self._tail_size -= len(block)
         end = start + len(block)
-        if any(start < kept_end and kept_start < end for kept_start, kept_end in self._kept):
+        if self._is_kept(start, end):
             self._places.append(start)
             self._held.append(block)
+
+    def _is_kept(self, start: int, end: int) -> bool:
+        return any(start < kept_end and kept_start < end for kept_start, kept_end in self._kept)
 
     def _place(self, wanted: _Range) -> None:
         if wanted.start >= self.position and wanted.end > wanted.start:

@@ -11,6 +11,7 @@ from cudaredist.features.entry import Entry
 from cudaredist.features.facts import (
     FACTS_SCHEMA,
     Facts,
+    LateTables,
     facts_from_bytes,
     facts_to_bytes,
     gather,
@@ -25,6 +26,7 @@ __all__ = [
     "RULES",
     "Entry",
     "Facts",
+    "LateTables",
     "Placed",
     "Tree",
     "as_redistributable",

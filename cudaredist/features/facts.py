@@ -5,13 +5,15 @@ by `derive`, so that a changed rule needs no archive again. They are kept in the
 `data/`.
 """
 
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from cudaredist.archives import ArchiveReader, Member
-from cudaredist.binaries import Binary, examine
+from cudaredist.binaries import Binary, Range, examine
 from cudaredist.features.entry import STRICT, Entry
 from cudaredist.features.wheel import Record
 
@@ -35,17 +37,49 @@ _ESCAPED = 0xDC00
 """Where Python puts bytes that it could not decode."""
 
 
-def gather(reader: ArchiveReader, *, is_wheel: bool = False) -> Facts:
+class LateTables:
+    """Tables of an archive's files that one pass found too late, for the pass after it.
+
+    A tool that rewrites a library puts its headers at the end, and what they lead to has passed by
+    then: libcublasLt for linux-sbsa since 13.2, which was laid out anew by BOLT, is one.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[int, set[Range]] = defaultdict(set)
+        """By the position of the file among the members."""
+
+    def held(self, position: int) -> list[Range]:
+        """Return what is to be held of a file."""
+        return sorted(self._held[position])
+
+    def add(self, position: int, missed: Iterable[Range]) -> None:
+        """Remember what was missed of a file."""
+        self._held[position].update(missed)
+
+    def __len__(self) -> int:
+        """Return how many tables are known."""
+        return sum(map(len, self._held.values()))
+
+
+def gather(
+    reader: ArchiveReader, *, is_wheel: bool = False, late: LateTables | None = None
+) -> Facts:
     """Read an archive to its end and return its facts; a wheel is also held against its RECORD.
 
-    Raises what the reader raises; nothing is to be believed before it ended and hash and size of
-    the archive were found right, which is the caller's part.
+    What `late` knows of is held, and what is missed now is added to it. Raises what the reader
+    raises; nothing is to be believed before it ended and hash and size of the archive were found
+    right, which is the caller's part.
     """
     entries: list[Entry] = []
     record = Record() if is_wheel else None
-    for member, content in reader:
+    late = LateTables() if late is None else late
+    for position, (member, content) in enumerate(reader):
         passing = content if record is None else record.following(member.name, content)
-        binary = examine(passing) if member.kind == "file" else None
+        binary = None
+        if member.kind == "file":
+            missed: list[Range] = []
+            binary = examine(passing, late.held(position), missed)
+            late.add(position, missed)
         if record is not None:
             for _ in passing:
                 pass

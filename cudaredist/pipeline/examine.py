@@ -17,7 +17,7 @@ from cudaredist.errors import (
     SourceError,
     WriteError,
 )
-from cudaredist.features import Facts, gather
+from cudaredist.features import Facts, LateTables, gather
 from cudaredist.source import FolderSource, SourceChain
 
 _log = logging.getLogger(__name__)
@@ -29,6 +29,8 @@ Stream: TypeAlias = Callable[[int], Iterator[bytes]]
 
 _RESTARTS = 3
 """Times an archive may be begun again because it changed while it was read."""
+_PASSES = 4
+"""Times an archive is read for tables found too late: one leads to the next."""
 _CHUNK = 1 << 18
 _DRAIN_LIMIT = 16 << 30
 """Bytes read only to learn whether what is no archive has the hash it should have."""
@@ -68,10 +70,21 @@ class Examination:
     def facts(self, wanted: Wanted) -> Facts:
         """Return an archive's facts, once hash and size were found to be those it must have.
 
-        Raises what `read` raises.
+        One pass is enough for nearly all; where a file's headers came after the tables they lead
+        to, the archive is read again with those held. Raises what `read` raises.
         """
         is_wheel = wanted.name.endswith(".whl")
-        return self.read(wanted, lambda reader: gather(reader, is_wheel=is_wheel))
+        late = LateTables()
+
+        def read(reader: ArchiveReader) -> Facts:
+            return gather(reader, is_wheel=is_wheel, late=late)
+
+        facts, known, passes = self.read(wanted, read), 0, 1
+        while known < len(late) and passes < _PASSES:
+            _log.info("%s: read again for tables that had passed", wanted.name)
+            known, passes = len(late), passes + 1
+            facts = self.read(wanted, read)
+        return facts
 
     def members(
         self, wanted: Wanted, pick: Callable[[str], Callable[[Iterator[bytes]], _Found] | None]

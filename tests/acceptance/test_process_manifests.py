@@ -108,6 +108,23 @@ def archives_read(server: FaultServer) -> int:
 # -- what is written
 
 
+def test_tables_that_passed_before_their_headers_came_are_read_again(
+    server: FaultServer, run: Run, process: Run
+) -> None:
+    data = bytearray(binaries.elf(soname="libx.so.1", needed=("liby.so.2",), gap=4 << 20))
+    start, size = 64, 56 * int.from_bytes(data[56:58], "little")
+    headers = bytes(data[start : start + size])
+    # As tools do that lay a library out anew: its program headers stand behind everything.
+    data[32:40] = len(data).to_bytes(8, "little")
+    files: Files = {"lib/libx.so.1": bytes(data) + headers}
+    publish(server, release("12.9.1", {"libx": {"linux-x86_64": files}}))
+    assert process("--jobs", 1).exit_code == 0
+    (library,) = entry("libx", "linux-x86_64")["libraries"]
+    assert (library["soname"], library["needed"]) == ("libx.so.1", ["liby.so.2"])
+    assert "unread" not in library
+    assert archives_read(server) == 2
+
+
 def test_writes_what_every_archive_provides(cuda: FaultServer, process: Run) -> None:
     result = process()
     assert result.exit_code == 0, result.output

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from support.binaries import elf, fatbin
 
-from cudaredist.binaries import Binary, examine
+from cudaredist.binaries import Binary, Range, examine
 from cudaredist.binaries.elf import ElfReader
-from cudaredist.binaries.window import blocks
+from cudaredist.binaries.window import Window, blocks
 
 FULL: dict[str, Any] = {
     "soname": "libx.so.1",
@@ -175,6 +175,42 @@ def test_tables_that_passed_long_before(
     assert everything(found) == {k: NOTHING[k] if k in lost else v for k, v in NEWEST.items()}
     assert bool(found.notes) is bool(lost)
     assert all(note.endswith("it had passed too long before") for note in found.notes)
+
+
+def headers_at_the_end(data: bytes) -> bytes:
+    """Let the program headers stand behind everything, as tools do that lay libraries out anew."""
+    count = struct.unpack_from("<H", data, 56)[0]
+    headers = data[PROGRAM : PROGRAM + 56 * count]
+    moved = data[:PROGRAM] + bytes(len(headers)) + data[PROGRAM + len(headers) :]
+    return changed(moved, 32, "<Q", len(moved)) + headers
+
+
+@pytest.mark.parametrize("strings", ["front", "before", "behind"])
+def test_a_second_pass_reads_what_the_first_missed(strings: str) -> None:
+    data = headers_at_the_end(elf(**FULL, strings=strings, gap=20 << 20))
+    held: list[Range] = []
+    passes = []
+    for _ in range(4):
+        missed: list[Range] = []
+        found = examine([data], held, missed)
+        assert found is not None
+        passes.append(found)
+        if not missed:
+            break
+        held += missed
+    assert "soname" in passes[0].unread
+    assert 2 <= len(passes) <= 4
+    assert passes[-1].unread == ()
+    assert everything(passes[-1]) == NEWEST
+
+
+def test_no_more_is_held_than_a_limit() -> None:
+    window = Window()
+    window.hold([(start << 20, (start + 1) << 20) for start in range(100)])
+    window.feed(bytes(64 << 10))
+    for _ in range(1000):
+        window.feed(bytes(64 << 10))
+    assert sum(map(len, window._held)) <= 18 << 20
 
 
 def first_segment(data: bytes, size: int) -> bytes:
