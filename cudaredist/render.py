@@ -2,25 +2,33 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from cudaredist.diffs import is_alarming
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK
+from cudaredist.redists import NVIDIA_BASE
 from cudaredist.reports import (
     ArchiveOutcome,
     BuildReport,
     CheckReport,
+    Delta,
+    DiffReport,
     DownloadReport,
     ErrorReport,
     ExplainReport,
+    ExportReport,
     FeatureOutcome,
     Finding,
     LineReport,
+    PackageDelta,
     PeekedArchive,
     PeekReport,
     ProcessReport,
     TableReport,
     ToolkitReport,
     ValidateReport,
+    VersionsReport,
+    WhichReport,
 )
 from cudaredist.schema import FileKind, OwnModel
 
@@ -31,6 +39,8 @@ _FAILURES_SHOWN = 3
 """Failures for one reason that are shown one by one."""
 
 _FOREIGN_SHOWN = 20
+_LOSSES = frozenset({"status", "glibc", "license"})
+"""Fields whose change may break who relies on them."""
 _EXIT_MEANINGS = {
     0: "nothing to report",
     1: "findings",
@@ -244,6 +254,7 @@ def validate_text(report: ValidateReport) -> Iterator[str]:
         yield f"{verdict.file}: {verdict.summary}"
         yield from (f"    {problem}" for problem in verdict.problems)
         yield from (f"    warning: {warning}" for warning in verdict.warnings)
+        yield from (f"    not checked: {names}" for names in verdict.unchecked)
 
 
 def kinds_text(kinds: Iterable[FileKind]) -> Iterator[str]:
@@ -381,7 +392,13 @@ def build_text(report: BuildReport) -> Iterator[str]:
                 yield f"    {entry.level}: {entry.subject}: {entry.text}"
     counted = Counter(outcome.status for outcome in report.sets)
     total = ", ".join(f"{count} {status}" for status, count in sorted(counted.items()))
-    yield f"package sets: {total or 'none'}; in {report.output}"
+    index = f"; {report.index} index.json" if report.index == "would-write" else ""
+    yield f"package sets: {total or 'none'}{index}; in {report.output}"
+
+
+def export_text(report: ExportReport) -> Iterator[str]:
+    """Yield a line for each file of an export."""
+    yield from columns([(file.path, file.status, f"{file.bytes:,} bytes") for file in report.files])
 
 
 def toolkit_text(report: ToolkitReport) -> Iterator[str]:
@@ -399,3 +416,138 @@ def toolkit_text(report: ToolkitReport) -> Iterator[str]:
     )
     if report.fetched_bytes:
         yield f"{report.fetched_bytes:,} bytes fetched"
+
+
+def diff_text(report: DiffReport) -> Iterator[str]:
+    """Yield what is different, a line for each package and change."""
+    yield f"{report.old} -> {report.new}"
+    for title, packages in _in_reviewers_order(report):
+        if packages:
+            yield f"{title}:"
+        for package in packages:
+            yield f"  {_package_line(package)}"
+            if package.status == "changed":
+                for delta in package.deltas:
+                    if delta.field != "version":
+                        yield f"      {_delta_line(delta)}"
+    if report.tables:
+        yield "tables:"
+        for delta in report.tables:
+            yield f"  {_delta_line(delta)}"
+    yield f"{len(report.packages)} packages differ, {report.equal} are equal"
+
+
+def diff_markdown(report: DiffReport) -> Iterator[str]:
+    """Yield what is different as Markdown, in the order of a review: what breaks first."""
+    yield f"### {report.old} → {report.new}"
+    for title, packages in _in_reviewers_order(report):
+        if packages:
+            yield ""
+            yield f"**{title[0].upper()}{title[1:]}**"
+            yield ""
+        for package in packages:
+            yield f"- {_package_line(package, code='`')}"
+            if package.status == "changed":
+                for delta in package.deltas:
+                    if delta.field != "version":
+                        yield f"  - {_delta_line(delta)}"
+    if report.tables:
+        yield ""
+        yield "**Compilers and GPUs**"
+        yield ""
+        for delta in report.tables:
+            yield f"- {_delta_line(delta)}"
+    yield ""
+    yield f"{len(report.packages)} packages differ, {report.equal} are equal."
+
+
+def _in_reviewers_order(report: DiffReport) -> Iterator[tuple[str, list[PackageDelta]]]:
+    left = list(report.packages)
+    tests: tuple[tuple[str, Callable[[PackageDelta], bool]], ...] = (
+        ("other bytes under the same version", lambda p: any(map(is_alarming, p.deltas))),
+        ("gone", lambda p: p.status == "gone"),
+        ("lost something", _has_loss),
+        ("added", lambda p: p.status == "added"),
+        ("changed", lambda _: True),
+    )
+    for title, belongs in tests:
+        yield title, [package for package in left if belongs(package)]
+        left = [package for package in left if not belongs(package)]
+
+
+def _has_loss(package: PackageDelta) -> bool:
+    return bool(package.parts) or any(
+        delta.gone or delta.field in _LOSSES for delta in package.deltas
+    )
+
+
+def _package_line(package: PackageDelta, code: str = "") -> str:
+    name = f"{code}{package.name}{code}"
+    version = next((delta for delta in package.deltas if delta.field == "version"), None)
+    words = [name]
+    if version is not None:
+        sides = [side for side in (version.old, version.new) if side is not None]
+        words.append(" -> ".join(sides))
+    if package.status != "changed":
+        places = [place for d in package.deltas for place in (*d.added, *d.gone)]
+        words.append(f"({', '.join(places)})" if places else "")
+    if package.origin:
+        words.append(
+            f"from {code}{package.origin}{code}"
+            if package.status == "added"
+            else f"now in {code}{package.origin}{code}"
+        )
+    if package.parts:
+        parts = ", ".join(f"{code}{part}{code}" for part in package.parts)
+        words.append(f"split: {parts}")
+    return " ".join(filter(None, words))
+
+
+def _delta_line(delta: Delta) -> str:
+    where = f" [{', '.join(delta.places)}]" if delta.places else ""
+    if delta.added or delta.gone:
+        signs = [f"-{name}" for name in delta.gone] + [f"+{name}" for name in delta.added]
+        return f"{delta.field}{where}: {' '.join(signs)}"
+    return f"{delta.field}{where}: {delta.old or 'none'} -> {delta.new or 'none'}"
+
+
+def which_text(report: WhichReport) -> Iterator[str]:
+    """Yield who provides a file, a line for each package, place and output."""
+    labels: dict[tuple[str, ...], list[str]] = {}
+    for hit in report.hits:
+        place = hit.platform if hit.variant is None else f"{hit.platform}/{hit.variant}"
+        labels.setdefault((hit.package, hit.output, hit.path, place), []).append(hit.label)
+    rows = [("package", "output", "file", "platform", "releases")]
+    rows += [(*key, " ".join(found)) for key, found in sorted(labels.items())]
+    if labels:
+        widths = [max(len(row[column]) for row in rows) for column in range(4)]
+        for row in rows:
+            cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+            yield "  ".join([*cells, row[-1]])
+    else:
+        yield f"nothing held provides {report.name}"
+    if report.unknown:
+        yield (
+            f"of {report.unknown} archives only libraries and programs are known: the cache "
+            "lacks their other files"
+        )
+
+
+def versions_text(report: VersionsReport) -> Iterator[str]:
+    """Yield each release line, held and upstream."""
+    rows = [("redist", "line", "held", "upstream", "state")]
+    rows += [
+        (line.redist, line.line, line.held or "-", line.upstream or "-", line.status)
+        for line in report.lines
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        yield "  ".join([*cells, row[-1]])
+
+
+def versions_renovate(report: VersionsReport, redist: str) -> str:
+    """Return what Renovate's custom data source reads: the releases of one redistributable."""
+    releases = [{"version": version} for version in report.releases.get(redist, ())]
+    document = {"releases": releases, "homepage": NVIDIA_BASE}
+    return json.dumps(document, indent=2) + "\n"

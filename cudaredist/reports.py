@@ -139,6 +139,9 @@ class FileVerdict(OwnModel):
     summary: str
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = Field(
+        default=(), description="Invariants of a package set that were not checked in full, and why"
+    )
     exit_code: int
 
 
@@ -294,6 +297,99 @@ class BuildReport(OwnModel):
     command: Literal["build"] = "build"
     output: str
     sets: tuple[SetOutcome, ...]
+    index: ManifestStatus | None = Field(default=None, description="Null: one file has no index")
+    exit_code: int
+
+
+class Delta(OwnModel):
+    """One change: of one value to another, or names that came and went."""
+
+    field: str
+    places: tuple[str, ...] = Field(description="Platforms and variants; empty: the whole package")
+    old: str | None = None
+    new: str | None = None
+    added: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+
+
+class PackageDelta(OwnModel):
+    """What changed about one package."""
+
+    name: str
+    status: Literal["added", "gone", "changed"]
+    origin: str | None = Field(
+        default=None, description="Package of the other side that it was, or was part of"
+    )
+    parts: tuple[str, ...] = Field(
+        default=(), description="Packages of one side only that are parts of this one"
+    )
+    deltas: tuple[Delta, ...] = ()
+
+
+class DiffReport(OwnModel):
+    """The result of diff."""
+
+    schema_version: Literal[1] = 1
+    command: Literal["diff"] = "diff"
+    old: str
+    new: str
+    packages: tuple[PackageDelta, ...]
+    tables: tuple[Delta, ...] = Field(description="What the tables say of the CUDA release")
+    equal: int = Field(description="Packages without a change")
+    exit_code: int = 0
+
+
+class WhichHit(OwnModel):
+    """One file of one archive."""
+
+    redist: str
+    label: str
+    package: str
+    version: str
+    platform: str
+    variant: str | None
+    path: str
+    output: OutputName
+
+
+class WhichReport(OwnModel):
+    """The result of which."""
+
+    schema_version: Literal[1] = 1
+    command: Literal["which"] = "which"
+    name: str
+    hits: tuple[WhichHit, ...]
+    unknown: int = Field(description="Archives of which only libraries and programs are known")
+    exit_code: int
+
+
+class VersionsReport(OwnModel):
+    """The result of versions."""
+
+    schema_version: Literal[1] = 1
+    command: Literal["versions"] = "versions"
+    lines: tuple[LineReport, ...]
+    releases: dict[str, tuple[str, ...]] = Field(description="Upstream, else held; oldest first")
+    errors: tuple[ErrorReport, ...] = ()
+    exit_code: int
+
+
+class ExportedFile(OwnModel):
+    """One file of an export."""
+
+    path: str
+    status: ManifestStatus
+    bytes: int
+    sha256: str
+
+
+class ExportReport(OwnModel):
+    """The result of export."""
+
+    schema_version: Literal[1] = 1
+    command: Literal["export"] = "export"
+    format: str
+    files: tuple[ExportedFile, ...]
     exit_code: int
 
 

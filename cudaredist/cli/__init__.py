@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 from cudaredist import __version__
+from cudaredist.cli.ask import diff, versions, which
 from cudaredist.cli.build import build
+from cudaredist.cli.export import export
 from cudaredist.cli.fetch import download_manifests
 from cudaredist.cli.maintain import check, schema, validate
 from cudaredist.cli.materialize import materialize
@@ -56,8 +58,12 @@ app.command("process-manifests", rich_help_panel="Fetch")(process_manifests)
 app.command("update-nvcc-compat", rich_help_panel="Fetch")(update_nvcc_compat)
 app.command("update-gpus", rich_help_panel="Fetch")(update_gpus)
 app.command("build", rich_help_panel="Assemble")(build)
+app.command("export", rich_help_panel="Assemble")(export)
 app.command("materialize", rich_help_panel="Assemble")(materialize)
 app.command("explain", rich_help_panel="Ask")(explain)
+app.command("diff", rich_help_panel="Ask")(diff)
+app.command("which", rich_help_panel="Ask")(which)
+app.command("versions", rich_help_panel="Ask")(versions)
 app.command("check", rich_help_panel="Maintain data")(check)
 app.command("schema", rich_help_panel="Maintain data")(schema)
 app.command("validate", rich_help_panel="Maintain data")(validate)

@@ -4,9 +4,10 @@ Nothing here prints or exits; an item that fails becomes an outcome
 with its error, and the others go on.
 """
 
-from cudaredist.pipeline.build import build_sets, requests_for, set_bytes
+from cudaredist.pipeline.build import build_one, build_sets, requests_for, set_bytes
 from cudaredist.pipeline.check import check_data
 from cudaredist.pipeline.cluster import dask_engine
+from cudaredist.pipeline.diff import diff
 from cudaredist.pipeline.download import Destination, ManifestDownload, into_folder, into_store
 from cudaredist.pipeline.materialize import (
     Materialization,
@@ -30,6 +31,8 @@ from cudaredist.pipeline.tables import (
     update_nvcc_compat,
 )
 from cudaredist.pipeline.validate import validate_files
+from cudaredist.pipeline.versions import read_versions
+from cudaredist.pipeline.which import which
 
 __all__ = [
     "ALL",
@@ -41,9 +44,11 @@ __all__ = [
     "ManifestDownload",
     "Materialization",
     "Selection",
+    "build_one",
     "build_sets",
     "check_data",
     "dask_engine",
+    "diff",
     "in_folder",
     "in_store",
     "into_folder",
@@ -56,6 +61,7 @@ __all__ = [
     "read_nvcc_policy",
     "read_package_set",
     "read_set_data",
+    "read_versions",
     "remove_root",
     "requests_for",
     "selected",
@@ -64,4 +70,5 @@ __all__ = [
     "update_nvcc_compat",
     "validate_files",
     "verify_root",
+    "which",
 ]

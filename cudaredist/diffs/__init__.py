@@ -1,0 +1,30 @@
+"""Differences as values: between manifests, feature files, package sets and tables.
+
+`subjects` makes of each kind of file what is compared, `compare` compares, and `lines` says in a
+few lines what changed in a manifest that changed in place.
+"""
+
+from cudaredist.diffs.compare import compare, is_alarming
+from cudaredist.diffs.lines import manifest_changes
+from cudaredist.diffs.subjects import (
+    Comparable,
+    merge_comparables,
+    moved_files,
+    of_features,
+    of_manifest,
+    of_package_set,
+    of_tables,
+)
+
+__all__ = [
+    "Comparable",
+    "compare",
+    "is_alarming",
+    "manifest_changes",
+    "merge_comparables",
+    "moved_files",
+    "of_features",
+    "of_manifest",
+    "of_package_set",
+    "of_tables",
+]

@@ -1,0 +1,182 @@
+"""Two sides compared: packages that came and went, and what changed in the others."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from cudaredist.diffs.subjects import Comparable, Fields, Value
+from cudaredist.reports import Delta, DiffReport, PackageDelta
+from cudaredist.schema import NamePolicy
+
+_BREAKING_FIRST = (
+    "status",
+    "sha256",
+    "platforms",
+    "outputs",
+    "sonames",
+    "needed",
+    "glibc",
+    "architectures",
+    "depends",
+    "license",
+    "version",
+    "size",
+    "archive size",
+)
+"""The order in which a reviewer wants to know."""
+
+_EVERY_RELEASE = frozenset({"sha256", "size", "archive size"})
+"""Fields that change with every release, and mean something only where the version is the same."""
+
+
+def compare(
+    old: Comparable,
+    new: Comparable,
+    names: NamePolicy | None = None,
+    moves: Mapping[str, Mapping[str, int]] | None = None,
+) -> DiffReport:
+    """Return what is different; comparing the other way round gives the same with sides changed.
+
+    `names` says which packages were renamed or split, and `moves` how many files of which package
+    a new one took over, where that is known.
+    """
+    origins = _origins(old, new, names, moves or {})
+    packages = []
+    equal = 0
+    for name in sorted(old.packages.keys() | new.packages.keys()):
+        before, after = old.packages.get(name), new.packages.get(name)
+        if before is None or after is None:
+            packages.append(_one_sided(name, before, after, origins))
+            continue
+        deltas = tuple(_deltas(before, after))
+        parts = tuple(sorted(part for part, origin in origins.items() if origin == name))
+        if deltas or parts:
+            packages.append(PackageDelta(name=name, status="changed", parts=parts, deltas=deltas))
+        else:
+            equal += 1
+    tables = _field_deltas(
+        {(field, ""): value for field, value in old.tables.items()},
+        {(field, ""): value for field, value in new.tables.items()},
+    )
+    return DiffReport(
+        old=old.name,
+        new=new.name,
+        packages=tuple(packages),
+        tables=tuple(sorted(tables, key=lambda delta: delta.field)),
+        equal=equal,
+    )
+
+
+def is_alarming(delta: Delta) -> bool:
+    """Say whether a change is one that must not be: other bytes under the same version."""
+    return delta.field == "sha256"
+
+
+def _origins(
+    old: Comparable,
+    new: Comparable,
+    names: NamePolicy | None,
+    moves: Mapping[str, Mapping[str, int]],
+) -> dict[str, str]:
+    """Return, for packages of one side only, the package of the other side that they belong to."""
+    added = new.packages.keys() - old.packages.keys()
+    gone = old.packages.keys() - new.packages.keys()
+    found: dict[str, str] = {}
+    if names is not None:
+        for name, rename in names.renames.items():
+            for before, after in ((name, rename.to), (rename.to, name)):
+                if before in gone and after in added:
+                    found[before], found[after] = after, before
+        for name, split in names.splits.items():
+            is_on_both = name in old.packages and name in new.packages
+            found |= {part: name for part in split.into if is_on_both and part in added | gone}
+    for name, counts in moves.items():
+        if name in added | gone and name not in found and counts:
+            found[name] = max(sorted(counts), key=lambda origin: counts[origin])
+    return found
+
+
+def _one_sided(
+    name: str, before: Fields | None, after: Fields | None, origins: Mapping[str, str]
+) -> PackageDelta:
+    fields = before or after or {}
+    version = fields.get(("version", ""), "")
+    places = fields.get(("platforms", ""), frozenset())
+    shown = {
+        "version": Delta(
+            field="version",
+            places=(),
+            old=str(version) if after is None else None,
+            new=None if after is None else str(version),
+        ),
+        "platforms": Delta(
+            field="platforms",
+            places=(),
+            added=_sorted(places) if before is None else (),
+            gone=_sorted(places) if after is None else (),
+        ),
+    }
+    deltas = [delta for key, delta in shown.items() if fields.get((key, ""))]
+    return PackageDelta(
+        name=name,
+        status="added" if before is None else "gone",
+        origin=origins.get(name),
+        deltas=tuple(deltas),
+    )
+
+
+def _deltas(before: Fields, after: Fields) -> Iterator[Delta]:
+    is_same_version = before.get(("version", "")) == after.get(("version", ""))
+    found = [
+        delta
+        for delta in _field_deltas(before, after)
+        if is_same_version or delta.field not in _EVERY_RELEASE
+    ]
+    yield from sorted(found, key=lambda d: (_rank(d.field), d.field, d.places))
+
+
+def _field_deltas(before: Fields, after: Fields) -> Iterable[Delta]:
+    """Return the changes, one for all places that have the same."""
+    grouped: dict[tuple[object, ...], list[str]] = defaultdict(list)
+    for key in before.keys() | after.keys():
+        field, place = key
+        # A place that one side does not have is told by the platforms, and not once for each field.
+        if place and (key not in before or key not in after):
+            continue
+        was, now = before.get(key), after.get(key)
+        if was != now and (was or now):
+            grouped[field, *_change(was, now)].append(place)
+    return [
+        Delta(
+            field=str(field),
+            places=tuple(sorted(filter(None, places))),
+            old=_text(old),
+            new=_text(new),
+            added=_names(added),
+            gone=_names(gone),
+        )
+        for (field, old, new, added, gone), places in grouped.items()
+    ]
+
+
+def _change(was: Value | None, now: Value | None) -> tuple[object, ...]:
+    if isinstance(was, frozenset) or isinstance(now, frozenset):
+        before = was if isinstance(was, frozenset) else frozenset()
+        after = now if isinstance(now, frozenset) else frozenset()
+        return None, None, _sorted(after - before), _sorted(before - after)
+    return was or None, now or None, (), ()
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _names(value: object) -> tuple[str, ...]:
+    return value if isinstance(value, tuple) else ()
+
+
+def _sorted(value: Value) -> tuple[str, ...]:
+    return tuple(sorted(value)) if isinstance(value, frozenset) else (value,)
+
+
+def _rank(field: str) -> int:
+    return _BREAKING_FIRST.index(field) if field in _BREAKING_FIRST else len(_BREAKING_FIRST)

@@ -1,0 +1,186 @@
+"""What is compared of each kind of file: packages, their fields, and where each value holds."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from cudaredist.gpus import default_capabilities, supported_capabilities
+from cudaredist.manifests import Manifest
+from cudaredist.nvcc_compat import newest_of
+from cudaredist.primitives import Version, parse_label
+from cudaredist.schema import (
+    CompilerRange,
+    ExaminedArchive,
+    Features,
+    Gpus,
+    NvccCompat,
+    PackageSet,
+)
+
+Place: TypeAlias = str
+"""Platform and variant, `linux-x86_64/cuda12`; empty for what holds for all of a package."""
+Value: TypeAlias = str | frozenset[str]
+"""One text, or names of which some may come and go."""
+Fields: TypeAlias = dict[tuple[str, Place], Value]
+"""By name of the field, and place."""
+
+
+@dataclass(slots=True)
+class Comparable:
+    """One side of a comparison."""
+
+    name: str
+    packages: dict[str, Fields] = field(default_factory=dict)
+    tables: dict[str, Value] = field(default_factory=dict)
+    """What the tables say of the CUDA release."""
+
+
+def of_manifest(name: str, manifest: Manifest) -> Comparable:
+    """Return what is compared of a manifest."""
+    found = Comparable(name)
+    for package in manifest.packages:
+        fields: Fields = {
+            ("version", ""): _joined(package.versions),
+            ("license", ""): package.license or "",
+            ("platforms", ""): frozenset(
+                _place(archive.platform, archive.variant) for archive in package.archives
+            ),
+        }
+        for archive in package.archives:
+            place = _place(archive.platform, archive.variant)
+            fields["sha256", place] = archive.sha256 or ""
+            if archive.size is not None:
+                fields["archive size", place] = str(archive.size)
+        found.packages[package.name] = fields
+    return found
+
+
+def of_features(name: str, features: Features) -> Comparable:
+    """Return what is compared of a feature file; archives that were not examined say nothing."""
+    found = Comparable(name)
+    for package_name, package in features.packages.items():
+        fields: Fields = {("version", ""): package.version or ""}
+        for archive in package.archives:
+            if isinstance(archive, ExaminedArchive):
+                place = _place(archive.platform, archive.variant)
+                fields |= {(key, place): value for key, value in _examined(archive).items()}
+        found.packages[package_name] = fields
+    return found
+
+
+def of_package_set(name: str, package_set: PackageSet) -> Comparable:
+    """Return what is compared of a package set; other names of packages are left out."""
+    found = Comparable(name)
+    for attr, package in package_set.packages.items():
+        if package.alias_of is not None:
+            continue
+        fields: Fields = {
+            ("status", ""): package.status,
+            ("version", ""): package.version or "",
+            ("license", ""): package.license.short_name,
+            ("outputs", ""): frozenset(package.outputs),
+            ("sonames", ""): frozenset(p.soname for p in package.provides if not p.stub),
+            ("needed", ""): frozenset(n.soname for n in package.needs if n.kind == "needed"),
+            ("architectures", ""): frozenset(
+                target for targets in package.gpu_architectures.values() for target in targets
+            ),
+            ("depends", ""): frozenset(entry.attr for entry in package.depends),
+        }
+        if package.archive is not None:
+            fields["sha256", ""] = package.archive.sha256
+            if package.archive.size is not None:
+                fields["archive size", ""] = str(package.archive.size)
+        if package.contents:
+            fields["size", ""] = str(sum(part.bytes for part in package.contents.values()))
+        found.packages[attr] = fields
+    flags, gcc = package_set.capabilities, package_set.host_compiler.gcc
+    found.tables = {
+        "capabilities": frozenset(flags.effective),
+        "supported capabilities": frozenset(flags.supported),
+        "host gcc": "" if gcc is None else str(gcc.selected),
+    }
+    return found
+
+
+def of_tables(label: str, compat: NvccCompat | None, gpus: Gpus | None) -> dict[str, Value]:
+    """Return what the tables say of a CUDA release; nothing of what they do not know."""
+    line = parse_label(label).line
+    found: dict[str, Value] = {}
+    lines = {parse_label(known).line for known in compat.releases} if compat else set()
+    if compat is not None and line in lines:
+        for name, answer in compat.releases[newest_of(line, compat)].compilers.items():
+            if isinstance(answer, CompilerRange):
+                found[f"{name} accepted"] = f"{_end(answer.min)} to {_end(answer.max)}"
+            else:
+                found[f"{name} accepted"] = answer.status
+    known = [Version.parse(parse_label(read).line) for read in gpus.sources] if gpus else []
+    if gpus is not None and known and min(known) <= Version.parse(line) <= max(known):
+        found["supported capabilities"] = frozenset(supported_capabilities(line, gpus))
+        found["default capabilities"] = frozenset(default_capabilities(line, gpus))
+    return found
+
+
+def merge_comparables(first: Comparable, second: Comparable) -> Comparable:
+    """Return what two files say of the same packages; where both say something, the first's."""
+    names = first.packages.keys() | second.packages.keys()
+    return Comparable(
+        first.name,
+        {name: second.packages.get(name, {}) | first.packages.get(name, {}) for name in names},
+        second.tables | first.tables,
+    )
+
+
+def _examined(archive: ExaminedArchive) -> dict[str, Value]:
+    libraries = [library for library in archive.libraries if not library.stub]
+    floors = [library.glibc for library in libraries if library.glibc is not None]
+    floors += [program.glibc for program in archive.programs if program.glibc is not None]
+    targets = (
+        target
+        for code in archive.device_code.values()
+        for part in (code.declared, code.embedded)
+        for target in (*part.sass, *part.ptx)
+    )
+    needed = {name for library in libraries for name in library.needed}
+    needed |= {name for program in archive.programs for name in program.needed}
+    return {
+        "outputs": frozenset(archive.outputs),
+        "sonames": frozenset(library.soname for library in libraries if library.soname),
+        "needed": frozenset(needed),
+        "architectures": frozenset(targets),
+        "glibc": max(floors, key=Version.parse, default=""),
+        "size": str(sum(size.bytes for size in archive.outputs.values())),
+    }
+
+
+def _place(platform: str, variant: str | None) -> Place:
+    return platform if variant is None else f"{platform}/{variant}"
+
+
+def _joined(versions: Iterable[Version]) -> str:
+    return ", ".join(map(str, versions))
+
+
+def _end(bound: int | None) -> str:
+    return "any" if bound is None else str(bound)
+
+
+def moved_files(
+    old: Mapping[str, frozenset[str]], new: Mapping[str, frozenset[str]]
+) -> dict[str, dict[str, int]]:
+    """Return, for each package that is new, how many of its files lay in which package before.
+
+    Files are told by their paths; one counts where the package that had it has it no more.
+    """
+    owners: dict[str, set[str]] = defaultdict(set)
+    for name, files in old.items():
+        for path in files - new.get(name, frozenset()):
+            owners[path].add(name)
+    found: dict[str, dict[str, int]] = {}
+    for name in new.keys() - old.keys():
+        counts: dict[str, int] = defaultdict(int)
+        for path in new[name]:
+            for owner in owners.get(path, ()):
+                counts[owner] += 1
+        found[name] = dict(counts)
+    return found

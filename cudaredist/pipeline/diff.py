@@ -1,0 +1,136 @@
+"""diff: two releases, feature files or package sets, read and compared."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cudaredist.diffs import (
+    Comparable,
+    compare,
+    merge_comparables,
+    moved_files,
+    of_features,
+    of_manifest,
+    of_package_set,
+    of_tables,
+)
+from cudaredist.errors import InvalidFileError, Problem, ReadError, UnknownNameError, UsageError
+from cudaredist.features import as_redistributable, build_tree, facts_from_bytes
+from cudaredist.manifests import Archive, Manifest, read_manifest
+from cudaredist.pipeline.plan import FACTS_KIND
+from cudaredist.pipeline.tables import read_gpus, read_nvcc_compat
+from cudaredist.primitives import label_of_manifest_name
+from cudaredist.reports import DiffReport
+from cudaredist.schema import (
+    FILE_KINDS,
+    Features,
+    NamePolicy,
+    PackageSet,
+    kind_of_document,
+    parse_own_json,
+    read_own_document,
+    read_own_file,
+    schema_version_of,
+)
+from cudaredist.store import Cache, Store, read_file
+
+_CUDA = "cuda"
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One side of a comparison, as it was read."""
+
+    kind: str
+    comparable: Comparable
+    manifest: Manifest | None = None
+
+
+def diff(old: str, new: str, store: Store, cache: Cache) -> DiffReport:
+    """Compare two files of one kind, or two releases held, `cuda@12.9.1`.
+
+    Of releases held, what their features and the tables say is compared as well. Raises
+    `UsageError` for what is neither a file nor held, and for files of different kinds.
+    """
+    first, second = _read(old, store), _read(new, store)
+    if first.kind != second.kind:
+        raise UsageError(
+            f"{old} is a {first.kind}, and {new} is a {second.kind}",
+            hint="compare two manifests, two feature files or two package sets",
+        )
+    names = read_own_file(store.read_policy("names"), FILE_KINDS["policy-names"])
+    if not isinstance(names, NamePolicy):
+        raise TypeError
+    moves: dict[str, dict[str, int]] = {}
+    before, after = _files_of(first.manifest, cache), _files_of(second.manifest, cache)
+    if before and after:
+        moves = moved_files(before, after) | moved_files(after, before)
+    return compare(first.comparable, second.comparable, names, moves)
+
+
+def _read(text: str, store: Store) -> _Side:
+    path = Path(text)
+    if "@" in text and not path.exists():
+        return _held(text, store)
+    data = read_file(path)
+    if data is None:
+        raise UsageError(
+            f"{text}: no such file", hint="or name a release held, such as cuda@12.9.1"
+        )
+    document = parse_own_json(data)
+    if schema_version_of(document) is None:
+        manifest = read_manifest(data, label=label_of_manifest_name(path.name))
+        return _Side("manifest", of_manifest(text, manifest), manifest)
+    kind = kind_of_document(document)
+    value = None if kind is None else read_own_document(document, data, kind)
+    match value:
+        case Features():
+            return _Side("feature file", of_features(text, value))
+        case PackageSet():
+            return _Side("package set", of_package_set(text, value))
+        case _:
+            problem = Problem("", "is no manifest, feature file or package set")
+            raise InvalidFileError(f"file to compare ({text})", [problem])
+
+
+def _held(text: str, store: Store) -> _Side:
+    redist, _, label_text = text.partition("@")
+    if redist not in store.redists():
+        raise UnknownNameError("held redistributable", redist, store.redists())
+    folder = store.manifests(redist)
+    labels = {str(label): label for label in folder.labels()}
+    if label_text not in labels:
+        raise UnknownNameError(f"held release of {redist}", label_text, labels)
+    label = labels[label_text]
+    data = folder.read(label)
+    if data is None:
+        raise ReadError(folder.place(label), FileNotFoundError("no such file"))
+    manifest = read_manifest(data, label=label)
+    comparable = of_manifest(text, manifest)
+    features = store.features(redist).read(label)
+    if features is not None:
+        value = read_own_file(features, FILE_KINDS["features"])
+        if isinstance(value, Features):
+            comparable = merge_comparables(comparable, of_features(text, value))
+    if redist == _CUDA:
+        comparable.tables = of_tables(label_text, read_nvcc_compat(store), read_gpus(store))
+    return _Side("release", comparable, manifest)
+
+
+def _files_of(manifest: Manifest | None, cache: Cache) -> dict[str, frozenset[str]]:
+    """Return the paths of each package's files, as far as the cache knows an archive of it."""
+    found = {}
+    for package in manifest.packages if manifest else ():
+        paths = next(_known_paths(package.archives, cache), None)
+        if paths is not None:
+            found[package.name] = paths
+    return found
+
+
+def _known_paths(archives: Iterable[Archive], cache: Cache) -> Iterator[frozenset[str]]:
+    for archive in sorted(archives, key=lambda archive: archive.platform):
+        data = None if archive.sha256 is None else cache.get(FACTS_KIND, archive.sha256)
+        facts = None if data is None else facts_from_bytes(data)
+        if facts is not None:
+            members, _ = as_redistributable(facts.members)
+            yield frozenset(path for path in build_tree(members).files if "/" in path)

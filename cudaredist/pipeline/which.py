@@ -1,0 +1,101 @@
+"""which: who provides a file or a soname, from features, and from the cache for any file."""
+
+import posixpath
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+
+from cudaredist.features import as_redistributable, build_tree, facts_from_bytes, place_all
+from cudaredist.manifests import Archive, read_manifest
+from cudaredist.pipeline.plan import FACTS_KIND
+from cudaredist.pipeline.selection import Selection
+from cudaredist.primitives import Version
+from cudaredist.reports import WhichHit, WhichReport
+from cudaredist.schema import FILE_KINDS, ExaminedArchive, Features, OutputName, read_own_file
+from cudaredist.store import Cache, Store
+
+
+def which(
+    name: str,
+    store: Store,
+    cache: Cache,
+    *,
+    redists: Iterable[str],
+    cuda: Selection | None = None,
+    platform: str | None = None,
+) -> WhichReport:
+    """Return which packages provide a soname or a file, of the newest release that has it and all.
+
+    A name is a soname, a file's name or its path; `*` stands for any characters. Libraries are
+    found by the features, other files where the cache knows the archive. `cuda` restricts the
+    releases of CUDA, and leaves out the other redistributables' older ones no less.
+    """
+    hits: list[WhichHit] = []
+    unknown = 0
+    for redist in redists:
+        folder = store.manifests(redist)
+        labels = folder.labels()
+        if cuda is not None and redist == "cuda":
+            labels = cuda.of(labels)
+        for label in labels:
+            data = folder.read(label)
+            manifest = None if data is None else read_manifest(data, label=label)
+            known = _features(store, redist, label)
+            for archive in manifest.archives if manifest else ():
+                if platform is not None and archive.platform != platform:
+                    continue
+                examined = known.get((archive.package, archive.sha256 or ""))
+                found = dict(_in_features(name, examined)) if examined else {}
+                cached = _in_cache(name, archive, cache)
+                unknown += cached is None
+                for path, output in (found | (cached or {})).items():
+                    hits.append(
+                        WhichHit(
+                            redist=redist,
+                            label=str(label),
+                            package=archive.package,
+                            version=str(archive.version),
+                            platform=archive.platform,
+                            variant=archive.variant,
+                            path=path,
+                            output=output,
+                        )
+                    )
+    return WhichReport(name=name, hits=tuple(hits), unknown=unknown, exit_code=0 if hits else 1)
+
+
+def _features(store: Store, redist: str, label: Version) -> dict[tuple[str, str], ExaminedArchive]:
+    data = store.features(redist).read(label)
+    features = None if data is None else read_own_file(data, FILE_KINDS["features"])
+    if not isinstance(features, Features):
+        return {}
+    return {
+        (name, archive.sha256 or ""): archive
+        for name, package in features.packages.items()
+        for archive in package.archives
+        if isinstance(archive, ExaminedArchive)
+    }
+
+
+def _in_features(name: str, examined: ExaminedArchive) -> Iterator[tuple[str, OutputName]]:
+    for library in examined.libraries:
+        if any(_fits(name, one) for one in (library.soname or "", library.path, *library.links)):
+            yield library.path, library.output
+    for program in examined.programs:
+        if _fits(name, program.path):
+            yield program.path, program.output
+
+
+def _in_cache(name: str, archive: Archive, cache: Cache) -> dict[str, OutputName] | None:
+    """Return the files of an archive with that name; None where the cache does not know it."""
+    data = None if archive.sha256 is None else cache.get(FACTS_KIND, archive.sha256)
+    facts = None if data is None else facts_from_bytes(data)
+    if facts is None:
+        return None
+    members, _ = as_redistributable(facts.members)
+    placed = place_all(build_tree(members).files)
+    return {path: output for path, (_, output) in placed.items() if _fits(name, path)}
+
+
+def _fits(name: str, path: str) -> bool:
+    """Say whether a file is meant: by its whole path, or by its last part."""
+    return fnmatchcase(path, name) or fnmatchcase(posixpath.basename(path), name)
