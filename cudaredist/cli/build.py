@@ -211,7 +211,7 @@ def build(
         cudaredist build --cuda 13.0 --platform linux-sbsa --redist cudnn=9.13.0 --json
     """
     from cudaredist import pipeline, render
-    from cudaredist.packagesets import Request, build_set
+    from cudaredist.packagesets import Request, find_cuda
     from cudaredist.store import Store, data_folder
 
     console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
@@ -225,13 +225,22 @@ def build(
         )
     store = Store(data_folder(data_dir, writing=False), channel.value)
     data = pipeline.read_set_data(store, [_overlay(path, channel) for path in overlay or ()])
+    pins = _pins(redist, redist_map)
+    if "cuda" in pins:
+        labels = [find_cuda(text, data) for text in cuda or ()]
+        if any(label != find_cuda(pins["cuda"], data) for label in labels):
+            raise UsageError(
+                f"--cuda is not the release that the map names for cuda, {pins['cuda']}",
+                hint="leave --cuda out, or take cuda out of the map",
+            )
+        cuda = [pins["cuda"]]
     template = Request(
         cuda="",
         platform=platform,
         system=system,
-        capabilities=tuple(dict.fromkeys(capability or ())),
+        capabilities=tuple(capability or ()),
         forward_compat=forward_compat,
-        pins=_pins(redist, redist_map),
+        pins={name: label for name, label in pins.items() if name != "cuda"},
         also=tuple(_pair(text, "--also") for text in also or ()),
         default_gcc=default_gcc,
         available_gcc=_majors(available_gcc),
@@ -240,13 +249,13 @@ def build(
         allow_hollow=allow_hollow,
     )
     requests = pipeline.requests_for(template, data, cuda or ())
-    if json and output is None:
+    if json and output is None and writes:
         if len(requests) != 1:
             raise UsageError(
                 f"--json prints one set, and {len(requests)} are meant",
                 hint="name --cuda and --platform, or an --output folder",
             )
-        package_set = build_set(requests[0], data)
+        package_set = pipeline.build_one(requests[0], data, strict=strict)
         console.result(pipeline.set_bytes(package_set).decode())
         return EXIT_OK
     place = output or Path("build")
@@ -273,11 +282,17 @@ def _overlay(path: Path, channel: ChannelChoice) -> "Store":
 
 
 def _pins(texts: list[str] | None, file: Path | None) -> dict[str, str]:
-    pins = {} if file is None else _read_map(file)
-    pins |= dict(_pair(text, "--redist") for text in texts or () if text != "auto")
-    if "cuda" in pins:
-        raise UsageError("the release of cuda is named by --cuda")
-    return pins
+    """Return the releases named, those of the command line before the file's."""
+    named: dict[str, str] = {}
+    for name, label in (_pair(text, "--redist") for text in texts or () if text != "auto"):
+        if name == "cuda":
+            raise UsageError("the release of cuda is named by --cuda")
+        if named.setdefault(name, label) != label:
+            raise UsageError(
+                f"--redist names {name} {named[name]} and {name} {label}",
+                hint="a set has one of them; --also adds others under versioned names",
+            )
+    return (_read_map(file) if file else {}) | named
 
 
 def _read_map(file: Path) -> dict[str, str]:
@@ -292,7 +307,7 @@ def _read_map(file: Path) -> dict[str, str]:
         raise UsageError(
             f"{file}: expected an object of labels by name", hint='{"cudnn": "9.13.0"}'
         )
-    return {name: label for name, label in document.items() if name != "cuda"}
+    return document
 
 
 def _pair(text: str, option: str) -> tuple[str, str]:

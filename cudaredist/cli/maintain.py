@@ -148,22 +148,28 @@ def validate(
         typer.Argument(metavar="FILE...", help="Manifests of NVIDIA's, or data files of ours."),
     ],
     strict: StrictOption = False,
+    cache_dir: CacheDirOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
     """Judge manifests and our own data files, told apart by their content.
 
-    Every problem of a file is reported with the path to its field.
+    Every problem of a file is reported with the path to its field. Package sets are also held to
+    the invariants I1 to I15 and I19, together where several are given; what needs the files of
+    archives is looked up in the cache that process-manifests filled.
 
     Examples:
 
         cudaredist validate data/manifests/cuda/*.json data/manifests/lock.json
+
+        cudaredist validate build/*/*.json
     """
     from cudaredist import render
     from cudaredist.pipeline import validate_files
+    from cudaredist.store import Cache
 
     console = make_console(quiet=quiet)
-    report = validate_files(files, strict=strict)
+    report = validate_files(files, cache=Cache(cache_folder(cache_dir)), strict=strict)
     if json:
         console.result(render.report_json(report))
     else:

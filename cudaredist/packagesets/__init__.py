@@ -4,7 +4,13 @@ Everything here is pure: values in, values out, the same for the same. `assemble
 the work; each other module is one of its questions.
 """
 
-from cudaredist.packagesets.assemble import ESSENTIAL, Request, build_set, resolve_platform
+from cudaredist.packagesets.assemble import (
+    ESSENTIAL,
+    Request,
+    build_set,
+    check_platform,
+    resolve_platform,
+)
 from cudaredist.packagesets.data import (
     CUDA,
     HeldFeatures,
@@ -13,21 +19,45 @@ from cudaredist.packagesets.data import (
     Policies,
     SetData,
 )
+from cudaredist.packagesets.invariants import (
+    NEED_FEATURES,
+    RUN_INVARIANTS,
+    SET_INVARIANTS,
+    Broken,
+    Invariant,
+    Violation,
+    available_entries,
+    check_run,
+    check_set,
+    is_further_version,
+)
 from cudaredist.packagesets.platforms import UNSUPPORTED, platform_of_system
-from cudaredist.packagesets.versions import find_cuda, newest_patches
+from cudaredist.packagesets.versions import find_cuda, find_release, newest_patches
 
 __all__ = [
     "CUDA",
     "ESSENTIAL",
+    "NEED_FEATURES",
+    "RUN_INVARIANTS",
+    "SET_INVARIANTS",
     "UNSUPPORTED",
+    "Broken",
     "HeldFeatures",
     "HeldManifest",
+    "Invariant",
     "KnownName",
     "Policies",
     "Request",
     "SetData",
+    "Violation",
+    "available_entries",
     "build_set",
+    "check_platform",
+    "check_run",
+    "check_set",
     "find_cuda",
+    "find_release",
+    "is_further_version",
     "newest_patches",
     "platform_of_system",
     "resolve_platform",

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cudaredist.errors import IncompleteError, InvalidFileError, UsageError
-from cudaredist.packagesets.data import HeldManifest, SetData, policy_problems
+from cudaredist.errors import IncompleteError, InvalidFileError, UnknownNameError, UsageError
+from cudaredist.packagesets.data import CUDA, HeldManifest, SetData
 from cudaredist.packagesets.draft import Draft
-from cudaredist.packagesets.entries import MissingFeatures, Target, make_entries
+from cudaredist.packagesets.entries import MissingFeatures, Target, find_aliases, make_entries
 from cudaredist.packagesets.finish import finish
 from cudaredist.packagesets.flags import (
-    check_capabilities,
+    capability_problems,
     effective_capabilities,
     make_flags,
     set_attribute,
@@ -73,19 +73,18 @@ def build_set(request: Request, data: SetData) -> PackageSet:
     Raises `UsageError` where the request cannot be met, `IncompleteError` where features are
     missing, `InvalidFileError` where policies contradict themselves.
     """
-    problems = policy_problems(data.policies)
-    if problems:
-        raise InvalidFileError("policy", problems)
+    if data.problems:
+        raise InvalidFileError("policy", data.problems)
     cuda = find_cuda(request.cuda, data)
     platform = resolve_platform(request, data)
     flags = make_flags(request.capabilities, cuda, data.gpus, forward_compat=request.forward_compat)
     target = Target(cuda, platform, flags.effective)
     choices = choose_releases(cuda, platform, request.pins, data)
-    also = [find_release(redist, label, data) for redist, label in request.also]
+    also = _also(request, data)
     entries, missing = make_entries(target, choices, also, data)
     if missing and not request.allow_missing_features:
         raise _missing_error(missing, target)
-    aliases = _aliases(entries, data)
+    aliases = find_aliases(entries, data)
     real = {name: aliases.get(name, name) for name in entries}
     for name in aliases:
         del entries[name]
@@ -122,46 +121,83 @@ def build_set(request: Request, data: SetData) -> PackageSet:
     )
 
 
+def _also(request: Request, data: SetData) -> list[HeldManifest]:
+    if CUDA in dict(request.also):
+        raise UsageError("a set is for one release of CUDA", hint="build one set for each")
+    return [find_release(redist, label, data) for redist, label in dict.fromkeys(request.also)]
+
+
 # -- platform
 
 
 def resolve_platform(request: Request, data: SetData) -> str:
-    """Return the platform asked for, or what a Nix system means; `UsageError` if it cannot be."""
+    """Return the platform asked for, or what a Nix system means; `UsageError` if it cannot be.
+
+    All that is wrong with the capabilities is said at once.
+    """
     cuda, policy = find_cuda(request.cuda, data), data.policies.platforms
-    check_capabilities(request.capabilities, cuda, data.gpus)
-    capabilities = effective_capabilities(request.capabilities, cuda, data.gpus)
-    if request.platform is None:
-        if request.system is None:
-            raise UsageError("a set is for a platform", hint="name --platform or --system")
+    good, problems = capability_problems(request.capabilities, cuda, data.gpus)
+    if request.platform is not None:
+        platform = request.platform
+        check_platform(platform, data)
+    elif request.system is not None:
+        capabilities = good or effective_capabilities((), cuda, data.gpus)
         platform = platform_of_system(request.system, capabilities, cuda, policy, data.gpus)
     else:
-        platform = request.platform
-    jetson = [name for name in request.capabilities if data.gpus.capabilities[name].jetson]
-    below = below_threshold(request.capabilities, cuda, policy, data.gpus)
-    if jetson and platform not in {"linux-aarch64", "linux-sbsa"}:
+        raise UsageError("a set is for a platform", hint="name --platform or --system")
+    problems += _jetson_problems(good, platform, cuda, data)
+    if problems:
         raise UsageError(
-            f"{', '.join(jetson)} are Jetson's, and {platform} is no platform of a Jetson's",
-            hint="take --system aarch64-linux",
+            f"{set_attribute(cuda)}: {'; '.join(problems)}",
+            hint=f"cudaredist explain cuda {cuda.line} lists what it supports",
         )
-    if below and set(below) != set(request.capabilities):
-        others = [name for name in request.capabilities if name not in below]
-        raise UsageError(
-            f"{', '.join(below)} are of Jetsons that have builds of their own in CUDA {cuda}, "
-            f"so {', '.join(others)} cannot be in the same set",
-            hint="build one set for each",
-        )
-    if below and platform == "linux-sbsa":
-        raise UsageError(
-            f"in CUDA {cuda}, {', '.join(below)} are served by linux-aarch64, not by linux-sbsa",
-            hint="take --platform linux-aarch64, or --system aarch64-linux",
-        )
-    if platform != UNSUPPORTED and platform not in data.cuda_platforms(cuda):
-        published = ", ".join(data.cuda_platforms(cuda))
-        if not request.allow_hollow:
-            raise UsageError(
-                f"CUDA {cuda} is not published for {platform}", hint=f"published: {published}"
-            )
+    if not request.allow_hollow:
+        _check_published(request, platform, cuda, data)
     return platform
+
+
+def check_platform(name: str, data: SetData) -> None:
+    """Raise `UsageError`, which suggests the nearest, for a platform that nothing names."""
+    if name not in data.platforms:
+        raise UnknownNameError("platform", name, data.platforms)
+
+
+def _jetson_problems(
+    requested: Sequence[str], platform: str, cuda: Version, data: SetData
+) -> Iterable[str]:
+    """Yield why the Jetsons among the capabilities asked for cannot be in one set."""
+    jetson = [name for name in requested if data.gpus.capabilities[name].jetson]
+    below = below_threshold(requested, cuda, data.policies.platforms, data.gpus)
+    others = [name for name in requested if name not in below]
+    above = [name for name in jetson if name not in below]
+    if jetson and platform not in {"linux-aarch64", "linux-sbsa"}:
+        yield (
+            f"{', '.join(jetson)} are Jetson's, and {platform} is no platform of Jetson's: take "
+            "--system aarch64-linux"
+        )
+    if below and others:
+        yield (
+            f"{', '.join(below)} are of Jetsons that have builds of their own in CUDA {cuda}, so "
+            f"{', '.join(others)} cannot be in the same set: build one set for each"
+        )
+    elif below and platform == "linux-sbsa":
+        yield f"in CUDA {cuda}, {', '.join(below)} are served by linux-aarch64, not by linux-sbsa"
+    elif above and platform == "linux-aarch64":
+        yield f"in CUDA {cuda}, {', '.join(above)} are served by linux-sbsa, not by linux-aarch64"
+
+
+def _check_published(request: Request, platform: str, cuda: Version, data: SetData) -> None:
+    if platform == UNSUPPORTED:
+        known = data.policies.platforms.platforms.values()
+        systems = {system for entry in known for system in entry.nix_systems}
+        raise UnknownNameError(
+            "Nix system that NVIDIA publishes for", request.system or "", systems
+        )
+    if platform not in data.cuda_platforms(cuda):
+        raise UsageError(
+            f"CUDA {cuda} is not published for {platform}",
+            hint=f"published: {', '.join(data.cuda_platforms(cuda))}",
+        )
 
 
 def _set_platform(platform: str, flags: Flags, request: Request, data: SetData) -> SetPlatform:
@@ -177,26 +213,6 @@ def _set_platform(platform: str, flags: Flags, request: Request, data: SetData) 
 
 
 # -- names
-
-
-def _aliases(entries: Mapping[str, Draft], data: SetData) -> dict[str, str]:
-    """Return which names of the set are other names of which.
-
-    Of a package that was renamed, the name that the release has is the entry, and the other one
-    leads to it.
-    """
-    names = data.policies.names
-    found = {}
-    for old, rename in names.renames.items():
-        pair = [name for name in (rename.to, old) if name in entries]
-        is_published = [name for name in pair if entries[name].package is not None]
-        if len(pair) == 2 and len(is_published) == 1:  # noqa: PLR2004 - the old name and the new
-            other = next(name for name in pair if name not in is_published)
-            found[other] = is_published[0]
-    for name, alias in names.aliases.items():
-        if name in entries and alias.to in entries and entries[name].package is None:
-            found[name] = found.get(alias.to, alias.to)
-    return found
 
 
 def _cuda_release(cuda: Version, data: SetData) -> CudaRelease:
@@ -271,11 +287,37 @@ def _diagnostics(
             code="features-missing",
             subject="packages",
             text=f"{len(missing)} packages were not examined, so that their outputs and libraries "
-            f"are unknown: {', '.join(item.package for item in missing)}",
+            f"are unknown: {_some([item.package for item in missing], ', ')}",
         )
     for name in hollow:
         text = "not available, so that nothing can be compiled with this set"
         yield Diagnostic(level="warning", code="hollow", subject=name, text=text)
+    yield from _platform_diagnostics(flags, target, data)
+    for fixup in data.policies.fixups.fixups:
+        if data.names[fixup.package].redist is None:
+            yield Diagnostic(
+                level="warning",
+                code="unknown-package",
+                subject=fixup.package,
+                text="a fixup is about it, and no manifest held names it",
+            )
+    for draft in entries.values():
+        if draft.status == "broken":
+            yield Diagnostic(
+                level="warning",
+                code="broken",
+                subject=draft.attr,
+                text="; ".join(reason.text for reason in draft.reasons),
+            )
+        for need in draft.needs if draft.is_available else ():
+            if need.satisfied_by is None:
+                text = f"{need.by_path} loads {need.soname}, which the set lacks"
+                yield Diagnostic(
+                    level="warning", code="unresolved-dlopen", subject=draft.attr, text=text
+                )
+
+
+def _platform_diagnostics(flags: Flags, target: Target, data: SetData) -> Iterable[Diagnostic]:
     jetson = [name for name in flags.effective if data.gpus.capabilities[name].jetson]
     threshold = threshold_of(target.cuda, data.policies.platforms)
     if (
@@ -299,28 +341,19 @@ def _diagnostics(
             subject=", ".join(flags.effective),
             text="linux-aarch64 is Jetson's, and no capability of a Jetson's is asked for",
         )
-    for draft in entries.values():
-        if draft.status == "broken":
-            yield Diagnostic(
-                level="warning",
-                code="broken",
-                subject=draft.attr,
-                text="; ".join(reason.text for reason in draft.reasons),
-            )
-        for need in draft.needs if draft.is_available else ():
-            if need.satisfied_by is None:
-                text = f"{need.by_path} loads {need.soname}, which the set lacks"
-                yield Diagnostic(
-                    level="warning", code="unresolved-dlopen", subject=draft.attr, text=text
-                )
+
+
+def _some(texts: Sequence[str], separator: str) -> str:
+    """Join the first few texts, and say how many more there are."""
+    more = [f"and {len(texts) - _SHOWN} more"] if len(texts) > _SHOWN else []
+    return separator.join([*texts[:_SHOWN], *more])
 
 
 def _missing_error(missing: Sequence[MissingFeatures], target: Target) -> IncompleteError:
-    named = "; ".join(f"{item.package} ({item.reason})" for item in missing[:_SHOWN])
-    more = f"; and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
+    named = _some([f"{item.package} ({item.reason})" for item in missing], "; ")
     return IncompleteError(
         f"CUDA {target.cuda} on {target.platform}: features are missing of {len(missing)} "
-        f"packages: {named}{more}",
+        f"packages: {named}",
         hint="cudaredist process-manifests makes them; --allow-missing-features goes on without",
     )
 

@@ -1,8 +1,8 @@
 """What package sets are made from, as one frozen value: the data files, read and merged."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 
 from cudaredist.errors import Problem, UsageError
@@ -50,6 +50,8 @@ class Policies:
     fixups: FixupPolicy
     from_overlay: tuple[OwnModel, ...] = ()
     """Entries that an overlay added or replaced."""
+    taken_away: frozenset[tuple[str, str]] = frozenset()
+    """Entries that an overlay took away, each by the subject and its name."""
 
     def source(self, subject: str, entry: OwnModel) -> str:
         """Return where an entry stands, as it is shown: the file, and whether an overlay's."""
@@ -130,6 +132,18 @@ class SetData:
         return sorted(published - {SOURCE, LINUX_ALL})
 
     @cached_property
+    def platforms(self) -> frozenset[str]:
+        """The platforms that policy knows, or any manifest of CUDA."""
+        held = self.manifests.get(CUDA, {}).values()
+        published = frozenset[str]().union(*(entry.manifest.platforms for entry in held))
+        return (published | self.policies.platforms.platforms.keys()) - {SOURCE, LINUX_ALL}
+
+    @cached_property
+    def problems(self) -> tuple[Problem, ...]:
+        """Where the policies contradict themselves."""
+        return tuple(policy_problems(self.policies))
+
+    @cached_property
     def names(self) -> Mapping[str, KnownName]:
         """Every package name that data or policy knows, sorted."""
         redists: dict[str, str] = {}
@@ -150,15 +164,34 @@ class SetData:
             name: KnownName(redists.get(name), frozenset(systems[name])) for name in sorted(systems)
         }
 
+    def root(self, name: str) -> str:
+        """Return the last of the names that a package has had: what renames and aliases lead to."""
+        names = self.policies.names
+        while name in names.renames or name in names.aliases:
+            name = (names.renames.get(name) or names.aliases[name]).to
+        return name
+
     def _policy_names(self) -> Iterable[str]:
+        names, libraries = self.policies.names, self.policies.libraries
         yield from self.policies.withheld.withheld
-        for name, rename in self.policies.names.renames.items():
+        for name, rename in names.renames.items():
             yield from (name, rename.to)
-        for name, split in self.policies.names.splits.items():
+        for name, split in names.splits.items():
             yield from (name, *split.into)
-        yield from self.policies.names.aliases
-        yield from (alias.to for alias in self.policies.names.aliases.values())
+        for name, alias in names.aliases.items():
+            yield from (name, alias.to)
         yield from self.policies.outputs.collapse
+        yield from self.policies.outputs.propagates
+        yield from (entry.package for entry in self.policies.outputs.normalise)
+        for requirement in self.policies.requirements.requirements:
+            yield from (requirement.package, *(requirement.needs_packages or ()))
+        yield from (entry.package for entry in libraries.loaded)
+        for dependency in libraries.dependencies:
+            yield from (dependency.package, dependency.needs)
+        yield from (entry.package for entry in libraries.compat_run_path)
+        yield from self.policies.licenses.packages
+        yield from self.policies.meta.packages
+        yield from (fixup.package for fixup in self.policies.fixups.fixups)
 
 
 def _system_of(platform: str) -> str:
@@ -171,8 +204,12 @@ def is_within(version: Version, bounds: Bounds) -> bool:
     `12.9` as the newest takes 12.9.1. Suffixes do not count.
     """
     low, high = bounds.min, bounds.max
-    if low is not None and version.components < Version.parse(low).components:
-        return False
+    if low is not None:
+        least = Version.parse(low).components
+        # 0.7 is no older than 0.7.0.
+        filled = version.components + (0,) * (len(least) - len(version.components))
+        if filled < least:
+            return False
     if high is None:
         return True
     end = Version.parse(high).components
@@ -205,29 +242,35 @@ def policy_problems(policies: Policies) -> list[Problem]:
         Problem(f"names.{name}", "is both an alias and an old name")
         for name in sorted(names.renames.keys() & names.aliases.keys())
     ]
-    dated = [
-        *(
-            (f"requirements[{i}]", r.releases)
-            for i, r in enumerate(policies.requirements.requirements)
-        ),
-        *((f"constraints[{i}]", c.cuda) for i, c in enumerate(policies.constraints.constraints)),
-        *(
-            (f"constraints[{i}]", c.releases)
-            for i, c in enumerate(policies.constraints.constraints)
-        ),
-    ]
-    for path, bounds in dated:
-        if bounds.min and bounds.max:
-            low, high = Version.parse(bounds.min), Version.parse(bounds.max)
-            if high.components < low.components[: len(high.components)]:
-                problems.append(Problem(path, f"begins at {low}, after its end {high}"))
+    for subject in fields(policies):
+        policy = getattr(policies, subject.name)
+        if isinstance(policy, OwnModel):
+            problems += _reversed_bounds(policy, subject.name)
     problems += [
-        Problem(f"fixups[{i}]", "declares outputs without `out` first, or one twice")
+        Problem(f"fixups.fixups[{i}]", "declares outputs without `out` first, or one twice")
         for i, fixup in enumerate(policies.fixups.fixups)
         if fixup.outputs is not None
         and (fixup.outputs[:1] != ("out",) or len(set(fixup.outputs)) < len(fixup.outputs))
     ]
     return problems
+
+
+def _reversed_bounds(value: object, path: str) -> Iterator[Problem]:
+    """Yield every range within a policy that ends before it begins."""
+    if isinstance(value, Bounds):
+        if value.min and value.max:
+            low, high = Version.parse(value.min), Version.parse(value.max)
+            if high.components < low.components[: len(high.components)]:
+                yield Problem(path, f"begins at {low}, after its end {high}")
+    elif isinstance(value, OwnModel):
+        for name in type(value).model_fields:
+            yield from _reversed_bounds(getattr(value, name), f"{path}.{name}")
+    elif isinstance(value, dict):
+        for name, entry in value.items():
+            yield from _reversed_bounds(entry, f"{path}.{name}")
+    elif isinstance(value, tuple):
+        for number, entry in enumerate(value):
+            yield from _reversed_bounds(entry, f"{path}[{number}]")
 
 
 def _circle(start: str, onward: Mapping[str, str]) -> Iterable[str]:

@@ -1,15 +1,21 @@
 """Which packages a set has, and why each of the others is not available."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from cudaredist.errors import UsageError
 from cudaredist.gpus import Capability
 from cudaredist.manifests import Archive
 from cudaredist.packagesets.data import HeldManifest, SetData, bounds_text, is_within
 from cudaredist.packagesets.draft import Draft
-from cudaredist.packagesets.outputs import make_layout, nested_refusal, order_outputs
-from cudaredist.packagesets.platforms import Absence, select_archive
-from cudaredist.packagesets.versions import Choice, broken_constraints
+from cudaredist.packagesets.outputs import (
+    make_layout,
+    nested_refusal,
+    order_outputs,
+)
+from cudaredist.packagesets.platforms import UNSUPPORTED, Absence, select_archive
+from cudaredist.packagesets.versions import Choice, broken_constraints, built_for_other
 from cudaredist.primitives import Version
 from cudaredist.schema import Fixup, ReasonCode, Requirement
 
@@ -45,7 +51,9 @@ def make_entries(
 ) -> tuple[dict[str, Draft], list[MissingFeatures]]:
     """Return an entry for every known name, and for further versions under their versioned names.
 
-    An available package whose features are missing is named, and has no outputs but `out`.
+    An available package whose features are missing is named, and has no outputs but `out`. What a
+    package requires of others is not looked at here. Raises `UsageError` where two entries would
+    have one name.
     """
     entries = {}
     for name, known in data.names.items():
@@ -58,17 +66,41 @@ def make_entries(
         for name in held.packages:
             if name not in data.policies.withheld.withheld:
                 attr = versioned_attr(name, held.label)
+                if attr in entries:
+                    raise UsageError(
+                        f"{held.redist} {held.label} would be {attr}, which is in the set already",
+                        hint="take one release of each line",
+                    )
                 entries[attr] = _entry(attr, name, held.redist, held, target, data)
-    for entry in entries.values():
-        _apply_requirements(entry, target, entries, data)
-        _apply_fixups(entry, target, data)
     missing = []
     for entry in entries.values():
-        if entry.archive is not None and entry.status in {"available", "broken"}:
-            reason = _lay_out(entry, target, data)
-            if reason is not None and entry.is_available:
-                missing.append(MissingFeatures(entry.attr, reason))
+        _apply_requirements(entry, target, data)
+        _apply_fixups(entry, target, data)
+        reason = _lay_out(entry, target, data) if entry.has_files else None
+        if reason is not None and entry.is_available:
+            missing.append(MissingFeatures(entry.attr, reason))
     return entries, missing
+
+
+def find_aliases(entries: Mapping[str, Draft], data: SetData) -> dict[str, str]:
+    """Return which names of a set are other names of which.
+
+    Of a package that was renamed, the name that the release has is the entry, and all others lead
+    to it. What only policy calls an alias leads to its package in any case.
+    """
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in data.names:
+        groups[data.root(name)].append(name)
+    found: dict[str, str] = {}
+    for root, names in groups.items():
+        published = [name for name in names if entries[name].package is not None]
+        main = published[0] if len(published) == 1 else root
+        found |= {
+            name: main
+            for name in names
+            if name not in {main, *published} and (published or name in data.policies.names.aliases)
+        }
+    return found
 
 
 def versioned_attr(name: str, label: Version) -> str:
@@ -96,44 +128,63 @@ def _entry(
     draft = Draft(attr=attr, pname=name, redist=redist, held=held, package=package)
     if held is not None and held.is_overlay:
         draft.overlay.append("manifest")
-    known = data.names[name]
-    if known.systems and "any" not in known.systems and target.system not in known.systems:
-        systems = " and ".join(sorted(known.systems))
-        text = f"{name} is published for {systems} only"
+    draft.note(data.policies, "licenses", data.policies.licenses.packages.get(name))
+    draft.note(data.policies, "meta", data.policies.meta.packages.get(name))
+    systems = data.names[name].systems
+    is_for_others = bool(systems) and not systems & {"any", target.system}
+    if is_for_others and target.platform != UNSUPPORTED:
+        text = f"{name} is published for {' and '.join(sorted(systems))} only"
         draft.refuse("foreign", "other-operating-system", text, name, "manifests")
         return draft
     found = None if package is None else select_archive(package, target.platform, target.cuda)
+    if isinstance(found, Archive):
+        draft.archive = found
     withheld = data.policies.withheld.withheld.get(name)
     if withheld is not None:
-        draft.archive = found if isinstance(found, Archive) else None
         source = data.policies.source("withheld", withheld)
         draft.refuse("withheld", "withheld-by-policy", withheld.reason, name, source)
-        if data.policies.is_overlaid(withheld):
-            draft.overlay.append("policy/withheld.json")
+        draft.note(data.policies, "withheld", withheld)
         return draft
-    if held is None:
-        return draft
+    if ("withheld", name) in data.policies.taken_away:
+        draft.overlay.append("policy/withheld.json")
+    if held is not None:
+        _check_release(draft, held, found, target, data)
+    return draft
+
+
+def _check_release(
+    draft: Draft, held: HeldManifest, found: Archive | Absence | None, target: Target, data: SetData
+) -> None:
+    """Refuse a package that its release does not have, or not for the set."""
+    name = draft.pname
     if found is None:
-        text = f"{held.redist} {held.label} has no {name}"
+        text = f"{held.redist} {held.label} has no {name}{_split_from(name, target, data)}"
         draft.refuse("unsupported", "not-in-manifest", text, name, source_of(held))
     elif isinstance(found, Absence):
         draft.refuse("unsupported", found.code, found.text, name, source_of(held))
     else:
-        draft.archive = found
+        other = built_for_other(held.label, target.cuda)
+        if other is not None:
+            draft.refuse("unsupported", "cuda-version-unsupported", other, name, source_of(held))
         for entry in broken_constraints(held.redist, held.label, target.cuda, data):
-            text = f"{entry.reason} (CUDA {bounds_text(entry.cuda)})"
+            text = f"{entry.reason}, and the set is for CUDA {target.cuda}"
             source = data.policies.source("constraints", entry)
             draft.refuse("broken", "cuda-version-unsupported", text, name, source)
-    return draft
+            draft.note(data.policies, "constraints", entry)
+
+
+def _split_from(name: str, target: Target, data: SetData) -> str:
+    """Say in which package the files of another one lie as long as it is not there."""
+    for whole, split in data.policies.names.splits.items():
+        since = Version.parse(split.since)
+        if name in split.into and target.cuda.components < since.components:
+            return f"; before CUDA {since} its files lie in {whole}"
+    return ""
 
 
 def _explain_absence(draft: Draft, choice: Choice | None, target: Target, data: SetData) -> None:
     """Refuse a package of which no release serves the set, by what speaks against the newest."""
-    if choice is None:
-        text = f"no manifest held names {draft.pname}"
-        draft.refuse("unsupported", "not-in-manifest", text, draft.pname, "manifests")
-        return
-    for rejected in choice.chosen.newer_rejected:
+    for rejected in choice.chosen.newer_rejected if choice else ():
         held = data.manifests[draft.redist or ""][Version.parse(rejected.release)]
         package = held.packages.get(draft.pname)
         if package is None:
@@ -144,64 +195,87 @@ def _explain_absence(draft: Draft, choice: Choice | None, target: Target, data: 
         text = f"no release of {draft.redist} serves this set; the newest, {held.label}: {text}"
         draft.refuse("unsupported", code, text, draft.pname, source_of(held))
         return
+    text = f"no manifest held names {draft.pname}"
+    draft.refuse("unsupported", "not-in-manifest", text, draft.pname, "manifests")
 
 
-def _apply_requirements(
-    draft: Draft, target: Target, entries: Mapping[str, Draft], data: SetData
+# -- what packages require
+
+
+def requirements_of(draft: Draft, target: Target, data: SetData) -> list[Requirement]:
+    """Return what policy requires for a package of a set."""
+    held = draft.held
+    if held is None or not draft.has_files:
+        return []
+    return [
+        entry
+        for entry in data.policies.requirements.requirements
+        if entry.package == draft.pname
+        and is_within(held.label, entry.releases)
+        and is_within(target.cuda, entry.cuda)
+        and entry.platform in {None, target.platform}
+    ]
+
+
+def require_packages(
+    draft: Draft,
+    target: Target,
+    entries: Mapping[str, Draft],
+    real: Mapping[str, str],
+    data: SetData,
 ) -> None:
-    if draft.archive is None or draft.held is None or draft.status == "withheld":
-        return
-    for entry in data.policies.requirements.requirements:
-        if (
-            entry.package != draft.pname
-            or not is_within(draft.held.label, entry.releases)
-            or not is_within(target.cuda, entry.cuda)
-            or entry.platform not in {None, target.platform}
-        ):
-            continue
+    """Refuse a package that requires others, or versions of others, that the set has not."""
+    for entry in requirements_of(draft, target, data):
         source = data.policies.source("requirements", entry)
-        if data.policies.is_overlaid(entry):
-            draft.overlay.append("policy/requirements.json")
-        for code, text in _failures(entry, target, entries):
+        for name, bounds in sorted((entry.needs_packages or {}).items()):
+            other = entries.get(real.get(name, name))
+            if other is None or other.archive is None or not other.is_available:
+                text = f"{entry.reason}: {name} is not available"
+            elif not is_within(other.archive.version, bounds):
+                text = (
+                    f"{entry.reason}: needs {name} {bounds_text(bounds)}, "
+                    f"the set has {other.archive.version}"
+                )
+            else:
+                continue
+            draft.refuse(entry.kind, "dependency-unavailable", text, draft.pname, source)
+
+
+def _apply_requirements(draft: Draft, target: Target, data: SetData) -> None:
+    for entry in requirements_of(draft, target, data):
+        source = data.policies.source("requirements", entry)
+        draft.note(data.policies, "requirements", entry)
+        for code, text in _failures(entry, target):
             draft.refuse(entry.kind, code, f"{entry.reason}: {text}", draft.pname, source)
-    if draft.status == "unsupported":
-        draft.archive = None
 
 
-def _failures(
-    entry: Requirement, target: Target, entries: Mapping[str, Draft]
-) -> Iterator[tuple[ReasonCode, str]]:
+def _failures(entry: Requirement, target: Target) -> Iterator[tuple[ReasonCode, str]]:
     names = target.capabilities
-    parsed = {name: Capability.parse(name) for name in names}
     if entry.min_capability is not None:
         least = Capability.parse(entry.min_capability)
-        low = [name for name in names if parsed[name].base < least]
+        low = [name for name in names if Capability.parse(name).base < least]
         if low:
-            yield "capability-unsupported", f"{', '.join(low)} are asked for"
+            yield "capability-unsupported", f"the set is for {', '.join(low)} as well"
     if entry.only_capabilities is not None:
         others = [name for name in names if name not in entry.only_capabilities]
         if others:
-            yield "capability-unsupported", f"{', '.join(others)} are asked for"
+            yield "capability-unsupported", f"the set is for {', '.join(others)} as well"
     if entry.exact_capabilities is not None and set(names) != set(entry.exact_capabilities):
         wanted = ", ".join(entry.exact_capabilities)
-        yield "capability-unsupported", f"exactly {wanted} must be asked for"
+        yield "capability-unsupported", f"it takes exactly {wanted}, the set {', '.join(names)}"
     if entry.needs_cuda is not None and not is_within(target.cuda, entry.needs_cuda):
         yield "cuda-version-unsupported", f"needs CUDA {bounds_text(entry.needs_cuda)}"
-    for name, bounds in sorted((entry.needs_packages or {}).items()):
-        other = entries.get(name)
-        if other is None or other.archive is None or not other.is_available:
-            yield "dependency-unavailable", f"{name} is not available"
-        elif not is_within(other.archive.version, bounds):
-            text = f"needs {name} {bounds_text(bounds)}, the set has {other.archive.version}"
-            yield "dependency-unavailable", text
+
+
+# -- what a user changes
 
 
 def fixups_for(name: str, target: Target, data: SetData) -> list[Fixup]:
-    """Return the user's own changes to a package in a set."""
+    """Return the user's own changes to a package in a set, under whichever of its names."""
     return [
         fixup
         for fixup in data.policies.fixups.fixups
-        if fixup.package == name
+        if data.root(fixup.package) == data.root(name)
         and is_within(target.cuda, fixup.cuda)
         and fixup.platform in {None, target.platform}
     ]
@@ -211,12 +285,13 @@ def _apply_fixups(draft: Draft, target: Target, data: SetData) -> None:
     for fixup in fixups_for(draft.pname, target, data):
         source = data.policies.source("fixups", fixup)
         draft.overlay.append(f"fixup: {fixup.reason}")
-        if draft.archive is None:
-            continue
-        if fixup.withheld is not None:
+        if fixup.withheld is not None and draft.status != "foreign":
             draft.refuse("withheld", "withheld-by-policy", fixup.withheld, draft.pname, source)
-        if fixup.broken is not None:
+        if fixup.broken is not None and draft.has_files:
             draft.refuse("broken", "marked-broken", fixup.broken, draft.pname, source)
+
+
+# -- outputs
 
 
 def _lay_out(draft: Draft, target: Target, data: SetData) -> str | None:
@@ -224,19 +299,27 @@ def _lay_out(draft: Draft, target: Target, data: SetData) -> str | None:
     held, archive = draft.held, draft.archive
     if held is None or archive is None or archive.sha256 is None:
         return None
+    # Overlays stand before what they add to, so that the first one counts.
+    declared = next(
+        (f.outputs for f in fixups_for(draft.pname, target, data) if f.outputs is not None), None
+    )
+    if declared is not None:
+        draft.outputs = order_outputs(declared)
     features = data.read_features(held.redist, held.label)
-    fixed = [f.outputs for f in fixups_for(draft.pname, target, data) if f.outputs is not None]
     if features is None:
-        draft.outputs = fixed[-1] if fixed else ("out",)
         return f"no feature file of {held.redist} {held.label}"
+    if features.is_overlay:
+        draft.overlay.append("features")
     key = (draft.pname, archive.sha256)
     examined = features.examined.get(key)
+    collapse = data.policies.outputs.collapse.get(draft.pname)
+    draft.note(data.policies, "outputs", collapse)
     if examined is None:
         legacy = features.legacy.get((draft.pname, archive.platform, archive.variant))
         if legacy is not None:
-            draft.outputs = fixed[-1] if fixed else order_outputs(legacy)
+            if declared is None and collapse is None:
+                draft.outputs = order_outputs(legacy)
             return None
-        draft.outputs = fixed[-1] if fixed else ("out",)
         reason = features.unexamined.get(key)
         of_other = f"the feature file of {held.redist} {held.label} is of another archive"
         return reason if reason is not None else f"{of_other} (not {archive.sha256[:12]}…)"
@@ -244,17 +327,19 @@ def _lay_out(draft: Draft, target: Target, data: SetData) -> str | None:
     if refusal is not None:
         source = f"{held.redist}/feature_{held.label}.json"
         draft.refuse("unsupported", "cuda-version-unsupported", refusal, draft.pname, source)
-        draft.archive = None
         return None
-    draft.examined = examined
-    draft.layout = make_layout(
-        draft.pname, archive.version, examined, target.cuda, data.policies.outputs
+    layout = make_layout(
+        draft.pname,
+        archive.version,
+        examined,
+        target.cuda,
+        data.policies.outputs,
+        declared=None if declared is None else draft.outputs,
     )
-    draft.outputs = fixed[-1] if fixed else draft.layout.outputs
-    if fixed:
-        # What the user declares stands; what the features say of other outputs goes to `out`.
-        draft.layout = draft.layout._replace(outputs=draft.outputs)
-    collapse = data.policies.outputs.collapse.get(draft.pname)
-    if collapse is not None and data.policies.is_overlaid(collapse):
-        draft.overlay.append("policy/outputs.json")
+    empty = [name for name, part in layout.contents.items() if not part.files]
+    empty = [name for name in empty if name not in {"out", "dev"}]
+    if empty:
+        text = f"nothing would be in {', '.join(empty)}, which is declared"
+        draft.refuse("broken", "outputs-empty", text, draft.pname, "policy/fixups.json")
+    draft.examined, draft.layout, draft.outputs = examined, layout, layout.outputs
     return None

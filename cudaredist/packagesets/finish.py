@@ -2,13 +2,12 @@
 
 import base64
 import re
-from urllib.parse import urljoin
 
 from cudaredist.manifests import Archive
 from cudaredist.packagesets.data import SetData
 from cudaredist.packagesets.draft import Draft
 from cudaredist.packagesets.entries import Target
-from cudaredist.packagesets.outputs import propagated
+from cudaredist.packagesets.outputs import Layout, propagated
 from cudaredist.redists import NVIDIA_BASE, REDISTS
 from cudaredist.schema import (
     ArchiveFormat,
@@ -26,7 +25,7 @@ _top = re.compile(r"(.*-archive)\.[a-z.]+").fullmatch
 
 def finish(draft: Draft, target: Target, data: SetData, *, wheel_base: str | None) -> SetPackage:
     """Return the finished entry of a package."""
-    has_files = draft.archive is not None and draft.status in {"available", "broken"}
+    has_files = draft.has_files
     layout = draft.layout if has_files else None
     outputs = draft.outputs if has_files else ("out",)
     package, held = draft.package, draft.held
@@ -43,7 +42,7 @@ def finish(draft: Draft, target: Target, data: SetData, *, wheel_base: str | Non
         version=str(draft.archive.version if draft.archive else versions[0]) if versions else None,
         description=package.title if package else None,
         status=draft.status,
-        reasons=tuple(draft.reasons),
+        reasons=draft.reasons,
         platforms=tuple(sorted({a.platform for a in package.archives})) if package else (),
         archive=None if draft.archive is None else _archive(draft.archive, address),
         outputs=outputs,
@@ -56,7 +55,7 @@ def finish(draft: Draft, target: Target, data: SetData, *, wheel_base: str | Non
         depends=tuple(draft.depends) if has_files else (),
         driver_runpath=bool(has_files and is_elf and has_binaries),
         compat_runpath=draft.compat_runpath,
-        gpu_architectures=_architectures(draft.examined) if has_files else {},
+        gpu_architectures=_architectures(draft.examined, layout),
         license=_license(draft, data, address),
         meta=_meta(draft, data),
         overlay=tuple(dict.fromkeys(draft.overlay)),
@@ -84,6 +83,13 @@ def _address(draft: Draft, data: SetData, wheel_base: str | None) -> str | None:
     return f"{NVIDIA_BASE}/{known.archive_folders[-1 if known.archive_base else 0]}/"
 
 
+def join_address(address: str, path: str) -> str:
+    """Return the address of a path below another one, of any scheme; `..` goes up."""
+    while path.startswith("../"):
+        address, path = f"{address.rstrip('/').rpartition('/')[0]}/", path.removeprefix("../")
+    return address + path
+
+
 def _archive(archive: Archive, address: str | None) -> SetArchive:
     path = archive.relative_path
     name = path.rpartition("/")[2]
@@ -91,7 +97,7 @@ def _archive(archive: Archive, address: str | None) -> SetArchive:
     sha256 = archive.sha256 or ""
     return SetArchive(
         relative_path=path,
-        url=None if address is None else urljoin(address, path),
+        url=None if address is None else join_address(address, path),
         sha256=sha256,
         sri=sri_of(sha256),
         md5=archive.md5,
@@ -117,7 +123,7 @@ def _license(draft: Draft, data: SetData, address: str | None) -> SetLicense:
         manifest=word,
         spdx=entry.spdx,
         short_name=entry.short_name,
-        url=urljoin(address, path) if address and path else entry.url,
+        url=join_address(address, path) if address and path else entry.url,
         free=entry.free,
         redistributable=entry.redistributable,
         source=data.policies.source("licenses", entry),
@@ -135,11 +141,20 @@ def _meta(draft: Draft, data: SetData) -> SetMeta:
     )
 
 
-def _architectures(examined: ExaminedArchive | None) -> dict[str, tuple[str, ...]]:
-    if examined is None:
+def _architectures(
+    examined: ExaminedArchive | None, layout: Layout | None
+) -> dict[str, tuple[str, ...]]:
+    """Return the targets of the device code in each folder, as the folders lie in the set."""
+    if examined is None or layout is None:
         return {}
-    found = {folder: _targets(code) for folder, code in examined.device_code.items()}
-    return {folder: targets for folder, targets in found.items() if targets}
+    found = {
+        layout.place(f"{folder}/x"): _targets(code) for folder, code in examined.device_code.items()
+    }
+    return {
+        place.removesuffix("/x"): targets
+        for place, targets in found.items()
+        if place is not None and targets
+    }
 
 
 def _targets(code: DeviceCode) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from cudaredist.errors import UsageError
+from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.gpus import (
     Capability,
     default_capabilities,
@@ -13,27 +13,35 @@ from cudaredist.primitives import Version
 from cudaredist.schema import CapabilityEntry, Flags, Gpus
 
 
-def check_capabilities(requested: Sequence[str], cuda: Version, gpus: Gpus) -> None:
-    """Raise `UsageError` with everything that is wrong with the capabilities asked for."""
-    problems = []
-    for name in requested:
+def capability_problems(
+    requested: Sequence[str], cuda: Version, gpus: Gpus
+) -> tuple[list[str], list[str]]:
+    """Return which capabilities asked for are good, and what is wrong with each of the others."""
+    good, problems = [], []
+    for name in dict.fromkeys(requested):
         entry = gpus.capabilities.get(name)
         if entry is None:
             known = ", ".join(sorted(gpus.capabilities, key=Capability.parse))
             problems.append(f"{name} is no known compute capability (known: {known})")
         elif not is_supported(entry, cuda.line):
-            problems.append(f"CUDA {cuda.line} does not know {name}; {_known_by(entry)}")
-    if problems:
-        attribute = set_attribute(cuda)
-        raise UsageError(
-            f"{attribute}: {'; '.join(problems)}",
-            hint=f"cudaredist explain cuda {cuda.line} lists what it supports",
-        )
+            problems.append(f"CUDA {cuda.line} does not know {name}, CUDA {_known_by(entry)}")
+        else:
+            good.append(name)
+    return good, problems
 
 
 def effective_capabilities(requested: Sequence[str], cuda: Version, gpus: Gpus) -> tuple[str, ...]:
-    """Return the capabilities asked for, as they are, else the release's defaults."""
-    return tuple(requested) or default_capabilities(cuda.line, gpus)
+    """Return the capabilities asked for, as they are, else the release's defaults.
+
+    Raises `UsageError` for a release beyond the table.
+    """
+    try:
+        return tuple(requested) or default_capabilities(cuda.line, gpus)
+    except UnknownNameError as error:
+        raise UsageError(
+            f"gpus.json does not know the capabilities of CUDA {cuda.line}",
+            hint="cudaredist update-gpus reads them",
+        ) from error
 
 
 def make_flags(
@@ -97,5 +105,5 @@ def _known_by(entry: CapabilityEntry) -> str:
         [*ends, *([entry.last_cuda] if entry.last_cuda else [])], key=Version.parse, default=None
     )
     if last is None:
-        return f"CUDA {entry.first_cuda} and newer do"
-    return f"CUDA {entry.first_cuda} to {last} do"
+        return f"{entry.first_cuda} and newer do"
+    return f"{entry.first_cuda} to {last} do"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from cudaredist.errors import UsageError
+from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.nvcc_compat import newest_of
 from cudaredist.primitives import Version
 from cudaredist.schema import CompilerRange, HostCompiler, HostGcc, HostRange, NvccCompat
@@ -17,7 +17,13 @@ def choose_host(
     nvcc accepts is taken; where nothing is said of what is available, any is taken to be. Raises
     `UsageError` where none fits, and for a release that the table does not know.
     """
-    answers = compat.releases[newest_of(cuda.line, compat)].compilers
+    try:
+        answers = compat.releases[newest_of(cuda.line, compat)].compilers
+    except UnknownNameError as error:
+        raise UsageError(
+            f"nvcc_compat.json does not know the compilers that CUDA {cuda.line} accepts",
+            hint="cudaredist update-nvcc-compat reads them",
+        ) from error
     ranges = {
         name: HostRange(min=answer.min, max=answer.max)
         for name, answer in answers.items()

@@ -9,8 +9,8 @@ from typing import Literal
 
 from cudaredist.packagesets.data import SetData, is_within
 from cudaredist.packagesets.draft import Draft
-from cudaredist.packagesets.entries import Target, fixups_for
-from cudaredist.packagesets.outputs import ORDER, placed_libraries, resolve
+from cudaredist.packagesets.entries import Target, fixups_for, require_packages
+from cudaredist.packagesets.outputs import ORDER, placed_libraries, placed_programs, resolve
 from cudaredist.schema import (
     Depends,
     Diagnostic,
@@ -25,6 +25,8 @@ from cudaredist.schema import (
     SonameProvider,
 )
 
+_SYSTEM = frozenset({"driver", "jetson"})
+
 _Index = Mapping[str, list[tuple[Draft, Provided]]]
 
 
@@ -35,9 +37,9 @@ def connect(
 
     `real` leads from each name to that of the entry it is an alias of, or to itself. A package that
     needs what nobody known has, or what only a package that is not available has, becomes broken,
-    and so do those that need it in turn.
+    and so do those that need it in turn, be it for a library or by policy.
     """
-    candidates = [draft for draft in entries.values() if draft.status in {"available", "broken"}]
+    candidates = [draft for draft in entries.values() if draft.has_files]
     names: dict[str, dict[str, Provided]] = {}
     wanted: dict[str, list[Needed]] = {}
     for draft in candidates:
@@ -46,27 +48,20 @@ def connect(
         names[draft.attr] = {
             key_of(name): library
             for library, found_by in provided
-            for name in found_by
+            for name in sorted(found_by)
             # A stub is there to be linked with, never to be run.
             if not library.stub
         }
         wanted[draft.attr] = [*_needed(draft), *_loaded(draft, target, data)]
-    is_settled = False
-    while not is_settled:
-        is_settled = True
-        index = _index_of(entries, names)
-        for draft in candidates:
-            was_available = draft.is_available
-            _satisfy(draft, wanted[draft.attr], names, index, entries, data)
-            is_settled &= draft.is_available == was_available
-    diagnostics: list[Diagnostic] = []
-    # Policy may make a package need another that is broken by then.
+    index = _index_of(entries, names)
     while True:
         before = sum(draft.is_available for draft in candidates)
-        diagnostics = []
+        diagnostics: list[Diagnostic] = []
         for draft in candidates:
+            _satisfy(draft, wanted[draft.attr], names, index, entries, data)
             draft.depends = _depends(draft)
             diagnostics += _policy_depends(draft, entries, real, target, data)
+            require_packages(draft, target, entries, real, data)
         if sum(draft.is_available for draft in candidates) == before:
             return diagnostics
 
@@ -95,7 +90,7 @@ def external_sonames(entries: Iterable[Draft], data: SetData) -> dict[str, Exter
     """Return the libraries that packages need and the set does not hold, with their owners."""
     needed_by = defaultdict(set)
     for draft in entries:
-        for need in draft.needs:
+        for need in draft.needs if draft.has_files else ():
             is_missing = need.satisfied_by is None and need.kind == "needed"
             if isinstance(need.satisfied_by, OutsideSet) or is_missing:
                 needed_by[need.soname].add(draft.attr)
@@ -114,7 +109,7 @@ def find_external(soname: str, data: SetData) -> External | None:
     """Return the policy's entry of a library that no set holds; None where it has none."""
     name = key_of(soname)
     for entry in data.policies.libraries.external:
-        if any(_pattern(pattern)(name) for pattern in entry.names):
+        if any(_pattern(key_of(pattern))(name) for pattern in entry.names):
             return entry
     return None
 
@@ -152,8 +147,8 @@ def _needed(draft: Draft) -> Iterator[Needed]:
         if not library.stub
     ]
     files += [
-        (program.needed, program.path, resolve((program.output,), draft.layout.outputs))
-        for program in draft.examined.programs
+        (program.needed, path, output)
+        for program, path, output in placed_programs(draft.examined, draft.layout)
     ]
     for needed, path, output in files:
         for soname in dict.fromkeys(needed):
@@ -168,6 +163,7 @@ def _loaded(draft: Draft, target: Target, data: SetData) -> Iterator[Needed]:
         return
     for entry in data.policies.libraries.loaded:
         if entry.package == draft.pname and is_within(draft.archive.version, entry.versions):
+            draft.note(data.policies, "libraries", entry)
             for provided in draft.provides:
                 if not provided.stub and provided.soname.partition(".so")[0] == entry.by:
                     yield Needed(
@@ -205,10 +201,12 @@ def _satisfy(
     problems: dict[str, tuple[ReasonCode, str]] = {}
     for need in wanted:
         found, unavailable = _find(draft, need, names, index)
-        outside = None if found else find_external(need.soname, data)
+        outside = find_external(need.soname, data)
+        # What the running system has is never another package's, even where one has it, too.
+        is_of_system = outside is not None and outside.owner in _SYSTEM
         satisfied_by: InSet | OutsideSet | None = found
-        if outside is not None:
-            satisfied_by = OutsideSet(external=outside.owner)
+        if outside is not None and (found is None or (is_of_system and found.attr != draft.attr)):
+            found, satisfied_by = None, OutsideSet(external=outside.owner)
         elif found is None and need.kind == "needed":
             if unavailable:
                 text = f"{need.soname}, which {need.by_path} needs, is in {unavailable} only"
@@ -225,8 +223,7 @@ def _satisfy(
         needs.append(need.model_copy(update={"satisfied_by": satisfied_by, "soname": soname}))
     draft.needs = sorted(needs, key=lambda need: (need.by_path, need.kind, need.soname))
     for soname, (code, text) in sorted(problems.items()):
-        if not any(reason.subject == soname for reason in draft.reasons):
-            draft.refuse("broken", code, text, soname, "features")
+        draft.refuse("broken", code, text, soname, "features")
 
 
 def _find(
@@ -236,15 +233,14 @@ def _find(
     is_loaded = need.kind == "dlopen"
     key = key_of(need.soname)
 
-    def fits(name: str) -> bool:
-        return _stem(name) == key
+    def fitting(held: Iterable[str]) -> Iterable[str]:
+        return (name for name in held if _stem(name) == key) if is_loaded else (key,)
 
     own = names.get(draft.attr, {})
-    own_name = next(filter(fits, own), None) if is_loaded else (key if key in own else None)
-    if own_name is not None:
-        return InSet(attr=draft.attr, output=own[own_name].output), None
-    found = next(filter(fits, index), key) if is_loaded else key
-    holders = index.get(found, [])
+    for name in fitting(own):
+        if name in own:
+            return InSet(attr=draft.attr, output=own[name].output), None
+    holders = [holder for name in fitting(index) for holder in index.get(name, ())]
     for holder, library in holders:
         if holder.is_available:
             return InSet(attr=holder.attr, output=library.output), None
@@ -279,13 +275,12 @@ def _policy_depends(
     data: SetData,
 ) -> Iterator[Diagnostic]:
     """Add what policy and fixups say that a package needs; yield what of it the set lacks."""
-    if not draft.is_available:
-        return
-    wanted = [
-        (entry.needs, entry.kind, data.policies.source("libraries", entry), entry.reason)
-        for entry in data.policies.libraries.dependencies
-        if entry.package == draft.pname and is_within(target.cuda, entry.cuda)
-    ]
+    wanted = []
+    for rule in data.policies.libraries.dependencies:
+        if rule.package == draft.pname and is_within(target.cuda, rule.cuda):
+            draft.note(data.policies, "libraries", rule)
+            source = data.policies.source("libraries", rule)
+            wanted.append((rule.needs, rule.kind, source, rule.reason))
     for fixup in fixups_for(draft.pname, target, data):
         source = data.policies.source("fixups", fixup)
         wanted += [(name, "runtime", source, fixup.reason) for name in fixup.depends or ()]

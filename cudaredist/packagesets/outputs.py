@@ -1,6 +1,7 @@
 """Outputs of a package in a set: which are declared, what they hold, and what they bring along."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from cudaredist.packagesets.data import is_within
@@ -12,6 +13,7 @@ from cudaredist.schema import (
     OutputName,
     OutputPolicy,
     OutputSize,
+    Program,
     TreeChange,
 )
 
@@ -29,6 +31,7 @@ ORDER: tuple[OutputName, ...] = (
 )
 """nixpkgs' order; `lib` stands before `static`, or moving it would pull the archives back."""
 
+_STUB_FOLDERS = ("stubs", "lib/stubs")
 _OLDEST_CUDA = 10
 """Folders of `lib` with lower numbers are of something else than CUDA."""
 
@@ -42,6 +45,29 @@ class Layout(NamedTuple):
     changes: tuple[TreeChange, ...]
     nested: str | None
     """The CUDA-versioned folder that took the place of `lib`."""
+
+    def place(self, path: str) -> str | None:
+        """Return where a file of the archive lies once `lib` is in order; None: it is gone.
+
+        Where a CUDA-versioned folder took the place of `lib`, all else there is gone; so is what
+        policy drops.
+        """
+        if self.nested is not None and path.startswith("lib/"):
+            below = f"lib/{self.nested}/"
+            if not path.startswith(below):
+                return None
+            path = f"lib/{path.removeprefix(below)}"
+        return None if self.drops(path) else path
+
+    def drops(self, path: str) -> bool:
+        """Say whether policy drops a file, or a folder above it."""
+        ways = [path, *(path[:end] for end, sign in enumerate(path) if sign == "/")]
+        return any(
+            fnmatchcase(way, change.source)
+            for change in self.changes
+            if change.op == "drop"
+            for way in ways
+        )
 
 
 def nested_folder(examined: ExaminedArchive, cuda: Version) -> str | None:
@@ -64,26 +90,51 @@ def nested_refusal(examined: ExaminedArchive, cuda: Version) -> str | None:
 
 
 def make_layout(
-    name: str, version: Version, examined: ExaminedArchive, cuda: Version, policy: OutputPolicy
+    name: str,
+    version: Version,
+    examined: ExaminedArchive,
+    cuda: Version,
+    policy: OutputPolicy,
+    *,
+    declared: Sequence[OutputName] | None = None,
 ) -> Layout:
-    """Return how an examined archive is split in a set; no output but `out` is empty."""
+    """Return how an examined archive is split in a set; no output but `out` is empty.
+
+    Where outputs are declared, there are these and no others: what would be in another one is in
+    `out`, and the package stays whole only if no other one is declared.
+    """
     nested = nested_folder(examined, cuda)
-    sizes = examined.outputs if nested is None else examined.unnested[nested]
-    contents = _contents(sizes)
+    contents = _contents(examined.outputs if nested is None else examined.unnested[nested])
     changes = [] if nested is None else [_change("lift", f"lib/{nested}", "lib")]
     changes += [
         _change(entry.op, entry.source, entry.to)
         for entry in policy.normalise
         if entry.package == name and is_within(version, entry.versions)
     ]
+    layout = Layout(tuple(contents), None, contents, tuple(changes), nested)
+    has_stubs = any(library.stub for library, _, _ in placed_libraries(examined, layout))
+    if any(layout.drops(f"{folder}/x") for folder in _STUB_FOLDERS) and not has_stubs:
+        contents.pop("stubs", None)
     collapse = policy.collapse.get(name)
-    if collapse is not None and len(contents) > 1:
-        whole = OutputContents(
-            files=sum(part.files for part in contents.values()),
-            bytes=sum(part.bytes for part in contents.values()),
+    if declared is not None:
+        contents = _gathered(contents, declared)
+    elif collapse is not None and len(contents) > 1:
+        contents = _gathered(contents, ("out",))
+        layout = layout._replace(collapsed=collapse.reason)
+    return layout._replace(outputs=tuple(contents), contents=contents)
+
+
+def _gathered(
+    contents: Mapping[OutputName, OutputContents], outputs: Sequence[OutputName]
+) -> dict[OutputName, OutputContents]:
+    """Return what these outputs hold if all that would be in others is in `out`."""
+    found = {}
+    for output in outputs:
+        parts = [part for name, part in contents.items() if resolve((name,), outputs) == output]
+        found[output] = OutputContents(
+            files=sum(part.files for part in parts), bytes=sum(part.bytes for part in parts)
         )
-        return Layout(("out",), collapse.reason, {"out": whole}, tuple(changes), nested)
-    return Layout(tuple(contents), None, contents, tuple(changes), nested)
+    return found
 
 
 def order_outputs(names: Iterable[str]) -> tuple[OutputName, ...]:
@@ -139,16 +190,18 @@ def resolve(wanted: Sequence[OutputName], outputs: Sequence[OutputName]) -> Outp
 def placed_libraries(
     examined: ExaminedArchive, layout: Layout
 ) -> Iterable[tuple[Library, str, OutputName]]:
-    """Yield the libraries a package has in a set, each with its path and output there.
-
-    Where a CUDA-versioned folder took the place of `lib`, the others' libraries are gone.
-    """
+    """Yield the libraries a package has in a set, each with its path and output there."""
     for library in examined.libraries:
-        path, output = library.path, library.output
-        if layout.nested is not None and path.startswith("lib/"):
-            below = f"lib/{layout.nested}/"
-            if not path.startswith(below):
-                continue
-            path = f"lib/{path.removeprefix(below)}"
-            output = "stubs" if library.stub else "lib"
-        yield library, path, resolve((output,), layout.outputs)
+        path = layout.place(library.path)
+        if path is not None:
+            yield library, path, resolve((library.output,), layout.outputs)
+
+
+def placed_programs(
+    examined: ExaminedArchive, layout: Layout
+) -> Iterable[tuple[Program, str, OutputName]]:
+    """Yield the programs a package has in a set, each with its path and output there."""
+    for program in examined.programs:
+        path = layout.place(program.path)
+        if path is not None:
+            yield program, path, resolve((program.output,), layout.outputs)

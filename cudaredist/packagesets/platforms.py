@@ -67,8 +67,12 @@ def select_archive(package: Package, platform: str, cuda: Version) -> Archive | 
     """Return the archive of a package for a platform and a CUDA release, or why there is none.
 
     `source` beats `linux-all` beats the platform. Where archives differ by variant, the one for
-    the patch release beats the minor's beats the major's; another minor's is never taken.
+    the patch release beats the minor's beats the major's; another minor's is never taken. A system
+    that NVIDIA publishes nothing for gets nothing, not even sources.
     """
+    if platform == UNSUPPORTED:
+        text = f"{package.name}: no platform of NVIDIA's serves the Nix system"
+        return Absence("platform-not-published", text)
     published = {archive.platform for archive in package.archives}
     wanted = [SOURCE, *([LINUX_ALL] if platform.startswith("linux-") else []), platform]
     key = next((name for name in wanted if name in published), None)
@@ -94,6 +98,6 @@ def select_archive(package: Package, platform: str, cuda: Version) -> Archive | 
 
 def _with_hash(archive: Archive) -> Archive | Absence:
     if archive.sha256 is None:
-        text = f"{archive.package}: the manifest states no hash, so that nothing can be fetched"
+        text = f"{archive.package}: the manifest states no hash, so it cannot be fetched and proved"
         return Absence("not-in-manifest", text)
     return archive

@@ -1,11 +1,11 @@
 """Which release of each redistributable a set takes, and why none newer."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cudaredist.errors import UnknownNameError, UsageError
+from cudaredist.errors import UnknownNameError, UsageError, shown
 from cudaredist.manifests import Archive
-from cudaredist.packagesets.data import CUDA, HeldManifest, SetData, bounds_text, is_within
+from cudaredist.packagesets.data import CUDA, HeldManifest, SetData, is_within
 from cudaredist.packagesets.outputs import nested_refusal
 from cudaredist.packagesets.platforms import Absence, select_archive
 from cudaredist.primitives import Version
@@ -42,15 +42,40 @@ def find_cuda(text: str, data: SetData) -> Version:
             hint=f"the oldest release that does is {labels[0]}" if labels else None,
         )
     if not labels:
-        raise UsageError(
-            "no manifest of CUDA is held", hint="cudaredist download-manifests fetches them"
-        )
-    raise UnknownNameError("held CUDA release", text, map(str, labels))
+        raise _nothing_held()
+    raise UsageError(f"CUDA {shown(text)} is not held", hint=_nearest_hint(text, labels))
+
+
+def _nearest_hint(text: str, labels: Sequence[Version]) -> str:
+    """Name the releases held next to what was asked for; of a major alone, its minors."""
+    try:
+        wanted = Version.parse(text)
+    except ValueError:
+        return f"held: {', '.join(map(str, labels))}"
+    if len(wanted.components) == 1:
+        minors = dict.fromkeys(x.line for x in labels if x.components[:1] == wanted.components)
+        if minors:
+            return f"name a minor: {', '.join(minors)}"
+    older = [label for label in labels if label < wanted][-1:]
+    newer = [label for label in labels if label > wanted][:1]
+    return f"the nearest held: {' and '.join(map(str, [*older, *newer]))}"
 
 
 def newest_patches(data: SetData) -> list[Version]:
-    """Return the newest release of each CUDA minor held, in ascending order."""
-    return list({label.line: label for label in data.cuda_labels()}.values())
+    """Return the newest release of each CUDA minor held, in ascending order.
+
+    Raises `UsageError` where none is held.
+    """
+    newest = list({label.line: label for label in data.cuda_labels()}.values())
+    if not newest:
+        raise _nothing_held()
+    return newest
+
+
+def _nothing_held() -> UsageError:
+    return UsageError(
+        "no manifest of CUDA is held", hint="cudaredist download-manifests fetches them"
+    )
 
 
 def choose_releases(
@@ -98,23 +123,42 @@ def broken_constraints(
     ]
 
 
+def built_for_other(label: Version, cuda: Version) -> str | None:
+    """Say which other CUDA a label names, as NCCL's do; None where it names none."""
+    if not label.suffix or label.suffix[0] == cuda.components[0]:
+        return None
+    return f"built for CUDA {label.suffix[0]}"
+
+
 def _pinned(held: HeldManifest) -> Choice:
     return Choice(held, ChosenRelease(release=str(held.label), mode="pinned", newer_rejected=()))
 
 
 def _newest(redist: str, cuda: Version, platform: str, data: SetData) -> Choice:
-    rejected: list[RejectedRelease] = []
-    for held in sorted(
-        data.manifests[redist].values(), key=lambda held: _rank(held.label, cuda), reverse=True
-    ):
-        refusal = _refusal(held, cuda, platform, data)
-        if refusal is None:
-            chosen = ChosenRelease(
-                release=str(held.label), mode="auto", newer_rejected=tuple(rejected)
-            )
-            return Choice(held, chosen)
-        rejected.append(RejectedRelease(release=str(held.label), reason=refusal))
-    return Choice(None, ChosenRelease(release=None, mode="auto", newer_rejected=tuple(rejected)))
+    """Return the newest release that serves a set; of builds of one version, the one nearest.
+
+    Of NCCL's builds for several toolkits of one major, the newest not beyond the set's leads.
+    """
+    refusals: dict[Version, str | None] = {}
+    best: Version | None = None
+    for label in sorted(data.manifests[redist], reverse=True):
+        if best is not None and label.components < best.components:
+            break
+        refusals[label] = _refusal(data.manifests[redist][label], cuda, platform, data)
+        if refusals[label] is None and (best is None or _rank(label, cuda) > _rank(best, cuda)):
+            best = label
+    rejected = tuple(
+        RejectedRelease(
+            release=str(label),
+            reason=refusal or f"built with a CUDA further from the set's than that of {best}",
+        )
+        for label, refusal in refusals.items()
+        if best is None or label > best
+    )
+    chosen = ChosenRelease(
+        release=None if best is None else str(best), mode="auto", newer_rejected=rejected
+    )
+    return Choice(None if best is None else data.manifests[redist][best], chosen)
 
 
 def _rank(label: Version, cuda: Version) -> tuple[object, ...]:
@@ -127,10 +171,11 @@ def _rank(label: Version, cuda: Version) -> tuple[object, ...]:
 def _refusal(held: HeldManifest, cuda: Version, platform: str, data: SetData) -> str | None:
     """Say why a release does not serve a set; None where it does."""
     label = held.label
-    if label.suffix and label.suffix[0] != cuda.components[0]:
-        return f"built for CUDA {label.suffix[0]}"
+    other = built_for_other(label, cuda)
+    if other is not None:
+        return other
     for entry in broken_constraints(held.redist, label, cuda, data):
-        return f"{entry.reason} (CUDA {bounds_text(entry.cuda)})"
+        return entry.reason
     refusals = []
     for name in _main_packages(held, data):
         found = select_archive(held.packages[name], platform, cuda)

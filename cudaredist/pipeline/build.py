@@ -8,8 +8,12 @@ from pathlib import Path
 from cudaredist.errors import (
     EXIT_FINDINGS,
     EXIT_OK,
+    EXIT_USAGE,
     CudaRedistError,
     IncompleteError,
+    InvalidFileError,
+    UsageError,
+    WriteError,
     worst_exit_code,
 )
 from cudaredist.jsontext import canonical_json
@@ -17,7 +21,9 @@ from cudaredist.packagesets import (
     Request,
     SetData,
     build_set,
+    check_platform,
     find_cuda,
+    find_release,
     newest_patches,
     resolve_platform,
 )
@@ -38,23 +44,43 @@ from cudaredist.store import read_file, sweep, write_file
 
 INDEX_NAME = "index.json"
 _SHOWN = 5
+_ALLOWED = frozenset({"features-missing", "hollow"})
+"""Findings that there are only where an option allows them."""
 _STATUSES: tuple[Status, ...] = ("available", "broken", "unsupported", "withheld", "foreign")
 
 
 def requests_for(template: Request, data: SetData, cuda: Sequence[str]) -> list[Request]:
     """Return a request for each set meant: the releases named, else the newest of each minor.
 
-    Without a platform or a system, one for each platform that the release is published for.
+    Without a platform or a system, one for each platform that the release is published for; with
+    one, and no release named, those that are published for it. Raises `UsageError` for what would
+    be wrong with every set.
     """
-    labels = [find_cuda(text, data) for text in cuda] if cuda else newest_patches(data)
+    labels = [find_cuda(text, data) for text in cuda] or newest_patches(data)
+    for redist, release in (*template.pins.items(), *template.also):
+        find_release(redist, release, data)
+    if template.platform is not None:
+        check_platform(template.platform, data)
     requests = []
     for label in dict.fromkeys(labels):
         of_release = replace(template, cuda=str(label))
-        if template.platform is not None or template.system is not None:
-            requests.append(of_release)
-        else:
+        if template.platform is None and template.system is None:
             requests += [replace(of_release, platform=name) for name in data.cuda_platforms(label)]
+        elif cuda or template.allow_hollow or _is_published(of_release, data):
+            requests.append(of_release)
+    if not requests:
+        # What is wrong with the newest release is wrong with all.
+        resolve_platform(replace(template, cuda=str(labels[-1])), data)
     return requests
+
+
+def _is_published(request: Request, data: SetData) -> bool:
+    """Say whether a release is published for the platform meant; also where that is not clear."""
+    try:
+        platform = resolve_platform(replace(request, allow_hollow=True), data)
+    except UsageError:
+        return True
+    return platform in data.cuda_platforms(find_cuda(request.cuda, data))
 
 
 def build_sets(
@@ -82,13 +108,36 @@ def build_sets(
         outcomes.append(outcome)
         if entry is not None:
             indexed.append(entry)
-    if output.suffix != ".json" and may_write:
-        _write_index(output, indexed, outcomes)
+    index: ManifestStatus | None = None
+    if output.suffix != ".json":
+        index = _put_index(output, indexed, outcomes, may_write=may_write)
+    codes = [outcome.exit_code for outcome in outcomes]
+    if index == "would-write":
+        codes.append(EXIT_FINDINGS)
     return BuildReport(
         output=str(output),
         sets=tuple(outcomes),
-        exit_code=worst_exit_code(outcome.exit_code for outcome in outcomes),
+        index=index,
+        exit_code=_worst(codes),
     )
+
+
+def _worst(codes: Sequence[int]) -> int:
+    """Return the one code for many sets: a request that cannot be met weighs more than a finding.
+
+    Less than an incomplete or a broken input, by which others cannot be met either.
+    """
+    worst = worst_exit_code(codes)
+    is_usage = EXIT_USAGE in codes and worst in {EXIT_OK, EXIT_FINDINGS}
+    return EXIT_USAGE if is_usage else worst
+
+
+def build_one(request: Request, data: SetData, *, strict: bool = False) -> PackageSet:
+    """Return the set asked for; with `strict` raise `IncompleteError` for one with a warning."""
+    package_set = build_set(request, data)
+    if strict:
+        _refuse_warnings(package_set)
+    return package_set
 
 
 def set_bytes(package_set: PackageSet) -> bytes:
@@ -117,12 +166,11 @@ def _build(
 ) -> tuple[SetOutcome, IndexedSet | None]:
     about = {"cuda": request.cuda, "platform": path.parent.name}
     try:
-        package_set = build_set(request, data)
-        if strict:
-            _refuse_warnings(package_set)
+        package_set = build_one(request, data, strict=strict)
         document = set_bytes(package_set)
         is_same = read_file(path) == document
         if may_write and not is_same:
+            sweep(path.parent, f".{path.name}.")
             write_file(path, document)
     except CudaRedistError as error:
         return _failure(about, error), None
@@ -164,7 +212,12 @@ def _failure(about: Mapping[str, str], error: CudaRedistError) -> SetOutcome:
 
 
 def _refuse_warnings(package_set: PackageSet) -> None:
-    warnings = [entry for entry in package_set.diagnostics if entry.level != "note"]
+    """Raise `IncompleteError` for a set with a warning, but for those of what was allowed."""
+    warnings = [
+        entry
+        for entry in package_set.diagnostics
+        if entry.level != "note" and entry.code not in _ALLOWED
+    ]
     if warnings:
         text = "; ".join(f"{entry.subject}: {entry.text}" for entry in warnings[:_SHOWN])
         more = f"; and {len(warnings) - _SHOWN} more" if len(warnings) > _SHOWN else ""
@@ -175,11 +228,13 @@ def _refuse_warnings(package_set: PackageSet) -> None:
         )
 
 
-def _write_index(
-    output: Path, indexed: Sequence[IndexedSet], outcomes: Sequence[SetOutcome]
-) -> None:
-    """Put the index of all sets in a folder: those of this run, and those it already names."""
-    sweep(output, f".{INDEX_NAME}.")
+def _put_index(
+    output: Path, indexed: Sequence[IndexedSet], outcomes: Sequence[SetOutcome], *, may_write: bool
+) -> ManifestStatus:
+    """Put the index of all sets in a folder: those of this run, and those it already names.
+
+    Those that the folder no longer has go, and those that lie there under `--check` stay.
+    """
     path = output / INDEX_NAME
     sets = {entry.path: entry for entry in _held(path) if (output / entry.path).is_file()}
     sets |= {entry.path: entry for entry in indexed}
@@ -193,14 +248,25 @@ def _write_index(
         sets=tuple(sorted(sets.values(), key=_order)),
         skipped=tuple(sorted(skipped, key=_order)),
     )
-    write_file(path, canonical_json(index.model_dump(mode="json")))
+    document = canonical_json(index.model_dump(mode="json"))
+    if read_file(path) == document:
+        return "unchanged"
+    is_read_only = any(o.error is not None and o.error.kind == WriteError.kind for o in outcomes)
+    if is_read_only or not may_write:
+        return "would-write"
+    sweep(output, f".{INDEX_NAME}.")
+    write_file(path, document)
+    return "written"
 
 
 def _held(path: Path) -> tuple[IndexedSet, ...]:
     data = read_file(path)
     if data is None:
         return ()
-    index = read_own_file(data, FILE_KINDS["package-set-index"])
+    try:
+        index = read_own_file(data, FILE_KINDS["package-set-index"])
+    except InvalidFileError as error:
+        raise InvalidFileError(f"{error.what} ({path})", error.problems) from None
     return index.sets if isinstance(index, PackageSetIndex) else ()
 
 

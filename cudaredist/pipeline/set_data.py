@@ -4,11 +4,12 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from cudaredist.errors import InvalidFileError, Problem, UsageError
+from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError
 from cudaredist.features import legacy_outputs
 from cudaredist.manifests import read_manifest
 from cudaredist.packagesets import HeldFeatures, HeldManifest, Policies, SetData
@@ -40,6 +41,7 @@ from cudaredist.store import Store, shipped_data
 
 _Model = TypeVar("_Model", bound=OwnModel)
 
+_OF_OTHER_COMMANDS = ("components", "gpus", "nvcc")
 _POLICIES: Mapping[str, type[OwnModel]] = {
     "constraints": ConstraintPolicy,
     "fixups": FixupPolicy,
@@ -54,6 +56,8 @@ _POLICIES: Mapping[str, type[OwnModel]] = {
 }
 """By subject: each is the file `policy/<subject>.json`."""
 
+_POLICY_NAMES = frozenset({f"{name}.json" for name in (*_POLICIES, *_OF_OTHER_COMMANDS)})
+
 
 def read_set_data(store: Store, overlays: Sequence[Store] = ()) -> SetData:
     """Read what sets are made from; what an overlay has goes before the data folder's.
@@ -61,6 +65,8 @@ def read_set_data(store: Store, overlays: Sequence[Store] = ()) -> SetData:
     Tables and policies that the data folder lacks are the shipped ones. Raises `InvalidFileError`
     for a file that is broken, naming it.
     """
+    for overlay in overlays:
+        _check_overlay(overlay)
     stores = [store, *overlays]
     inputs: list[Input] = []
     nvcc = _table(store, "nvcc_compat", "nvcc-compat", NvccCompat, "nvcc", inputs)
@@ -77,6 +83,19 @@ def read_set_data(store: Store, overlays: Sequence[Store] = ()) -> SetData:
     )
 
 
+def _check_overlay(overlay: Store) -> None:
+    """Raise `UsageError` for a folder that is no overlay, and for a policy that nothing reads."""
+    parts = [name for name in ("features", "manifests", "policy") if (overlay.root / name).is_dir()]
+    if not parts:
+        raise UsageError(
+            f"{overlay.root} has none of manifests/, features/ and policy/",
+            hint="an overlay is laid out as a data folder is",
+        )
+    for path in sorted((overlay.root / "policy").glob("*")):
+        if path.name not in _POLICY_NAMES:
+            raise UnknownNameError("policy file", path.name, _POLICY_NAMES)
+
+
 def _manifests(stores: Sequence[Store]) -> dict[str, dict[Version, HeldManifest]]:
     found: dict[str, dict[Version, HeldManifest]] = {}
     for store in stores:
@@ -86,7 +105,7 @@ def _manifests(stores: Sequence[Store]) -> dict[str, dict[Version, HeldManifest]
                 data = folder.read(label)
                 if data is None:
                     continue
-                with _located(store.relative(folder.place(label))):
+                with _located(_shown_path(store, folder.place(label), stores)):
                     manifest = read_manifest(data, label=label)
                 found.setdefault(redist, {})[label] = HeldManifest(
                     redist=redist,
@@ -99,6 +118,11 @@ def _manifests(stores: Sequence[Store]) -> dict[str, dict[Version, HeldManifest]
     return found
 
 
+def _shown_path(store: Store, path: Path, stores: Sequence[Store]) -> str:
+    """Return how a file is named to the user: below the data folder, or with its overlay."""
+    return store.relative(path) if store is stores[0] else str(path)
+
+
 def _features_reader(
     stores: Sequence[Store],
 ) -> Callable[[str, Version], HeldFeatures | None]:
@@ -108,7 +132,7 @@ def _features_reader(
             folder = store.features(redist)
             data = folder.read(label)
             if data is not None:
-                with _located(store.relative(folder.place(label))):
+                with _located(_shown_path(store, folder.place(label), stores)):
                     return _features(data, is_overlay=store is not stores[0])
         return None
 
@@ -178,6 +202,7 @@ def _table(
 def _policies(store: Store, overlays: Sequence[Store], inputs: list[Input]) -> Policies:
     merged: dict[str, Any] = {}
     from_overlay: list[OwnModel] = []
+    taken_away: set[tuple[str, str]] = set()
     for subject, model in _POLICIES.items():
         data = store.read_policy(subject)
         document = _document(data, subject)
@@ -188,13 +213,14 @@ def _policies(store: Store, overlays: Sequence[Store], inputs: list[Input]) -> P
             if own is not None:
                 inputs.append(_policy_input(subject, own, is_overlay=True))
                 changes = _document(own, f"overlay {subject}")
+                taken_away |= {(subject, name) for name in _names_taken_away(document, changes)}
                 document = merge_policy(document, changes)
                 added = merge_policy(added, changes)
         with _located(f"policy/{subject}.json"):
             policy = _validated(model, json.dumps(document).encode(), f"policy-{subject} file")
         merged[subject] = policy
         from_overlay += _entries_of(policy, added)
-    return Policies(**merged, from_overlay=tuple(from_overlay))
+    return Policies(**merged, from_overlay=tuple(from_overlay), taken_away=frozenset(taken_away))
 
 
 def merge_policy(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
@@ -215,6 +241,18 @@ def merge_policy(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any
         else:
             merged[key] = value
     return merged
+
+
+def _names_taken_away(base: dict[str, Any], changes: dict[str, Any]) -> Iterator[str]:
+    """Yield the names of entries that are null in an overlay; `UsageError` for none held."""
+    for key, value in changes.items():
+        held = base.get(key)
+        if not isinstance(value, dict) or not isinstance(held, dict) or not _is_table(held):
+            continue
+        for name in (name for name, entry in value.items() if entry is None):
+            if name not in held:
+                raise UnknownNameError(f"entry of {key}", name, held)
+            yield name
 
 
 def _is_table(value: dict[str, Any]) -> bool:

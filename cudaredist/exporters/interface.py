@@ -1,0 +1,137 @@
+"""What an exporter is, and what it is given: a package set, and what of it can be had."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
+
+from cudaredist.errors import InvalidFileError, Problem, UsageError, shown
+from cudaredist.jsontext import canonical_json
+from cudaredist.primitives import path_problem
+from cudaredist.schema import PackageSet, SetArchive, SetPackage
+
+Files: TypeAlias = Mapping[str, bytes]
+"""What a consumer reads, by relative path."""
+
+_is_plain_url = re.compile(r"[a-z][a-z0-9+.-]*://[!#-;=?-Z_a-z~\[\]]+").fullmatch
+_SHOWN = 5
+
+
+class Item(NamedTuple):
+    """A package that can be had, and its archive."""
+
+    attr: str
+    package: SetPackage
+    archive: SetArchive
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is exported. The same subject gives the same bytes in every format."""
+
+    package_set: PackageSet
+    root: str | None = None
+    """Where the toolkit lies, for what refers to one; None: not said."""
+
+    @cached_property
+    def document(self) -> bytes:
+        """The set's own document, as `build` writes it."""
+        return canonical_json(self.package_set.model_dump(mode="json", by_alias=True))
+
+    @property
+    def title(self) -> str:
+        """What the set is, on one line."""
+        text = f"CUDA {self.package_set.cuda.release} for {self.package_set.platform.redist_system}"
+        return "".join(character if character.isprintable() else " " for character in text)
+
+    @cached_property
+    def items(self) -> tuple[Item, ...]:
+        """The available packages, each once under its own name, in the order of names.
+
+        Raises `InvalidFileError` for an archive whose path or address no exported text could hold.
+        """
+        found, problems = [], []
+        for attr, package in sorted(self.package_set.packages.items()):
+            if package.status != "available" or package.alias_of is not None:
+                continue
+            problem = _archive_problem(package.archive)
+            if problem is not None:
+                problems.append(Problem(f"packages.{attr}.archive", problem))
+            if package.archive is not None:
+                found.append(Item(attr, package, package.archive))
+        if problems:
+            raise InvalidFileError("package-set file", problems)
+        return tuple(found)
+
+    @property
+    def unexamined(self) -> frozenset[str]:
+        """The available packages whose outputs and libraries are not known."""
+        return frozenset(
+            item.attr
+            for item in self.items
+            if not item.package.contents and item.package.outputs == ("out",)
+        )
+
+    def is_available(self, name: str) -> bool:
+        """Say whether a package, under this or another name, can be had."""
+        package = self.package_set.packages.get(name)
+        return package is not None and package.status == "available"
+
+    def require_addresses(self) -> None:
+        """Raise `UsageError`, with advice, where the address of an archive is not known."""
+        unknown = [item.attr for item in self.items if item.archive.url is None]
+        if not unknown:
+            return
+        more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
+        raise UsageError(
+            f"the addresses of {len(unknown)} archives are not known: "
+            f"{', '.join(unknown[:_SHOWN])}{more}",
+            hint="--wheel-base URL says what the paths of wheels are relative to"
+            if self.package_set.channel == "wheels"
+            else "an overlay's policy/fixups.json can say, under `urls`, where they lie",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exporter:
+    """One format: its name, what it is for, and the function that makes its files."""
+
+    name: str
+    title: str
+    files: Callable[[Subject], Files]
+    file: str | None
+    """Name of its one file; None: there are several."""
+    takes_root: bool = False
+    """Whether it refers to a toolkit root."""
+    reads_features: bool = False
+    """Whether it says nothing of packages that were not examined."""
+
+
+def with_addresses(package_set: PackageSet, base: str) -> PackageSet:
+    """Return the set with the addresses that it lacks, each archive's path below one address."""
+    base = f"{base.rstrip('/')}/"
+    if not _is_plain_url(base):
+        raise UsageError(f"{shown(base)} is no address", hint="write it like https://example.org/")
+    packages = {
+        attr: package
+        if package.archive is None or package.archive.url is not None
+        else package.model_copy(update={"archive": _addressed(package.archive, base)})
+        for attr, package in package_set.packages.items()
+    }
+    return package_set.model_copy(update={"packages": packages})
+
+
+def _addressed(archive: SetArchive, base: str) -> SetArchive:
+    return archive.model_copy(update={"url": f"{base}{archive.relative_path}"})
+
+
+def _archive_problem(archive: SetArchive | None) -> str | None:
+    if archive is None:
+        return "is null, though the package is available"
+    problem = path_problem(archive.relative_path)
+    if problem is not None:
+        return f"the path {shown(archive.relative_path)} {problem}"
+    if archive.url is not None and not _is_plain_url(archive.url):
+        return f"{shown(archive.url)} is no address"
+    return None

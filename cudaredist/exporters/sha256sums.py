@@ -1,0 +1,17 @@
+"""What `sha256sum --check` reads. Paths are those below the folders of manifests."""
+
+from cudaredist.exporters.interface import Exporter, Files, Subject
+
+
+def _files(subject: Subject) -> Files:
+    # Paths of archives are plain, so that none needs the escapes of sha256sum.
+    sums = {item.archive.relative_path: item.archive.sha256 for item in subject.items}
+    return {"SHA256SUMS": "".join(f"{sums[path]}  {path}\n" for path in sums).encode()}
+
+
+SHA256SUMS = Exporter(
+    name="sha256sums",
+    title="Hashes and paths of all archives, as sha256sum --check reads them.",
+    files=_files,
+    file="SHA256SUMS",
+)
