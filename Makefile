@@ -11,7 +11,7 @@ CLEAN := env $(foreach name,BASE_URL DATA_DIR CACHE_DIR JOBS OFFLINE RETRIES TIM
 	-u CUDAREDIST_$(name))
 
 .PHONY: help setup demo test test-slow test-real test-network lint types imports schemas \
-	benchmark fuzz clean
+	docs data benchmark fuzz clean
 
 help:
 	@sed -n '2,4s/^# *//p' Makefile
@@ -53,6 +53,22 @@ imports: setup
 # Make the shipped JSON Schemas anew from the models; a test fails where they differ.
 schemas: setup
 	$(BIN)/python -m tests.support.schemas
+
+# Make the reference pages anew from commands and schemas; a test fails where they differ.
+docs: setup
+	$(BIN)/python -m tests.support.reference
+
+# Make the shipped data anew, all of it through pip: some 80 GB of wheels, of which nothing is kept.
+WHEELS = --channel wheels --data-dir data
+data: setup
+	$(BIN)/cudaredist download-manifests $(WHEELS) --redist cuda --version all
+	$(BIN)/cudaredist download-manifests $(WHEELS) --redist cudnn --redist cudss --redist cusparselt \
+		--redist cutensor --redist nccl --redist nvshmem
+	$(BIN)/cudaredist download-manifests $(WHEELS) --redist cusparselt \
+		--version 0.6.3 --version 0.7.1 --version 0.8.1
+	$(BIN)/cudaredist process-manifests $(WHEELS)
+	$(BIN)/cudaredist update-nvcc-compat $(WHEELS) --accept-changed
+	$(BIN)/cudaredist update-gpus $(WHEELS)
 
 benchmark: setup
 	$(BIN)/python benchmarks/startup.py

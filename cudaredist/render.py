@@ -24,6 +24,7 @@ from cudaredist.reports import (
     PeekedArchive,
     PeekReport,
     ProcessReport,
+    SetSummary,
     TableReport,
     ToolkitReport,
     ValidateReport,
@@ -410,10 +411,13 @@ def toolkit_text(report: ToolkitReport) -> Iterator[str]:
         more = len(report.foreign) - _FOREIGN_SHOWN
         if more > 0:
             yield f"not ours: and {more} more"
-    yield (
-        f"{report.root}: {report.status}; CUDA {report.cuda} for {report.platform}, "
-        f"{len(report.packages)} packages, {report.files:,} files, {report.bytes:,} bytes"
-    )
+    about = "what an interrupted run left"
+    if report.cuda is not None:
+        about = (
+            f"CUDA {report.cuda} for {report.platform}, {len(report.packages)} packages, "
+            f"{report.files:,} files, {report.bytes:,} bytes"
+        )
+    yield f"{report.root}: {report.status}; {about}"
     if report.fetched_bytes:
         yield f"{report.fetched_bytes:,} bytes fetched"
 
@@ -520,10 +524,7 @@ def which_text(report: WhichReport) -> Iterator[str]:
     rows = [("package", "output", "file", "platform", "releases")]
     rows += [(*key, " ".join(found)) for key, found in sorted(labels.items())]
     if labels:
-        widths = [max(len(row[column]) for row in rows) for column in range(4)]
-        for row in rows:
-            cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-            yield "  ".join([*cells, row[-1]])
+        yield from _columns(rows)
     else:
         yield f"nothing held provides {report.name}"
     if report.unknown:
@@ -540,10 +541,7 @@ def versions_text(report: VersionsReport) -> Iterator[str]:
         (line.redist, line.line, line.held or "-", line.upstream or "-", line.status)
         for line in report.lines
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        yield "  ".join([*cells, row[-1]])
+    yield from _columns(rows)
 
 
 def versions_renovate(report: VersionsReport, redist: str) -> str:
@@ -551,3 +549,56 @@ def versions_renovate(report: VersionsReport, redist: str) -> str:
     releases = [{"version": version} for version in report.releases.get(redist, ())]
     document = {"releases": releases, "homepage": NVIDIA_BASE}
     return json.dumps(document, indent=2) + "\n"
+
+
+def set_text(summary: SetSummary) -> Iterator[str]:
+    """Yield what a package set holds, with sizes by output, and what it lacks and why."""
+    counts = ", ".join(f"{count} {status}" for status, count in summary.counts.items() if count)
+    yield (
+        f"{summary.attribute}: CUDA {summary.cuda} for {summary.platform} "
+        f"({summary.channel} channel), {counts}"
+    )
+    yield f"capabilities: {' '.join(summary.capabilities)}"
+    gcc, clang = summary.host_compiler.gcc, summary.host_compiler.clang
+    ranges = [
+        f"{name} {'any' if accepted.min is None else accepted.min} to "
+        f"{'any' if accepted.max is None else accepted.max}"
+        for name, accepted in (("GCC", gcc), ("Clang", clang))
+        if accepted is not None
+    ]
+    chosen = f"; GCC {gcc.selected} is taken" if gcc is not None and gcc.selected else ""
+    yield f"host compiler: {', '.join(ranges)}{chosen}"
+    yield ""
+    rows = [("package", "version", "outputs, MB unpacked")]
+    for package in summary.packages:
+        sizes = [f"{name} {_megabytes(size)}" for name, size in package.bytes.items()]
+        rows.append((package.name, package.version, ", ".join(sizes or package.outputs)))
+    yield from _columns(rows)
+    if summary.totals:
+        yield ""
+        yield from _columns(
+            [
+                ("output", "files", "MB"),
+                *((t.output, f"{t.files:,}", _megabytes(t.bytes)) for t in summary.totals),
+            ]
+        )
+    if summary.library_bytes:
+        share = 100 * summary.library_lib_bytes / summary.library_bytes
+        yield (
+            f"splitting: what runs needs {_megabytes(summary.library_lib_bytes)} MB (lib) of the "
+            f"libraries' {_megabytes(summary.library_bytes)} MB, {share:.0f} %"
+        )
+    yield ""
+    rows = [("lacks", "status", "why")]
+    yield from _columns([*rows, *((m.name, m.status, m.reason) for m in summary.missing)])
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f}"
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        yield "  ".join([*cells, row[-1]])

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from cudaredist.explain import Topic
-from cudaredist.schema import Diagnostic, OutputName, OutputSize, OwnModel, Status
+from cudaredist.schema import Diagnostic, HostCompiler, OutputName, OutputSize, OwnModel, Status
 
 ManifestStatus = Literal["written", "would-write", "unchanged", "failed"]
 
@@ -334,9 +334,60 @@ class DiffReport(OwnModel):
     old: str
     new: str
     packages: tuple[PackageDelta, ...]
+    platforms: Delta | None = Field(
+        description="Platforms and variants that one side alone has, of any package"
+    )
     tables: tuple[Delta, ...] = Field(description="What the tables say of the CUDA release")
     equal: int = Field(description="Packages without a change")
     exit_code: int = 0
+
+
+class SummarizedPackage(OwnModel):
+    """One available package of a set."""
+
+    name: str
+    version: str
+    redist: str
+    outputs: tuple[OutputName, ...]
+    bytes: dict[OutputName, int] = Field(description="Unpacked; empty: not examined")
+
+
+class OutputTotal(OwnModel):
+    """One output of all packages of a set together."""
+
+    output: OutputName
+    files: int
+    bytes: int
+
+
+class MissingPackage(OwnModel):
+    """A package that a set does not have."""
+
+    name: str
+    status: Status
+    reason: str
+
+
+class SetSummary(OwnModel):
+    """The result of explain set."""
+
+    schema_version: Literal[1] = 1
+    command: Literal["explain"] = "explain"
+    kind: Literal["set"] = "set"
+    asked: str
+    attribute: str
+    cuda: str
+    platform: str
+    channel: str
+    counts: dict[Status, int]
+    capabilities: tuple[str, ...]
+    host_compiler: HostCompiler
+    packages: tuple[SummarizedPackage, ...]
+    totals: tuple[OutputTotal, ...]
+    library_bytes: int = Field(description="All outputs of packages with an output lib")
+    library_lib_bytes: int = Field(description="Their outputs lib alone")
+    missing: tuple[MissingPackage, ...]
+    diagnostics: tuple[Diagnostic, ...]
 
 
 class WhichHit(OwnModel):
@@ -370,7 +421,52 @@ class VersionsReport(OwnModel):
     command: Literal["versions"] = "versions"
     lines: tuple[LineReport, ...]
     releases: dict[str, tuple[str, ...]] = Field(description="Upstream, else held; oldest first")
+    absent: tuple[str, ...] = Field(default=(), description="Redistributables no source has")
     errors: tuple[ErrorReport, ...] = ()
+    exit_code: int
+
+
+class BumpedRelease(OwnModel):
+    """One release that a bump brings, or would bring, into a data folder."""
+
+    redist: str
+    old: str | None = Field(
+        description="Newest label held before, of its line if any; null: none before it"
+    )
+    new: str
+    status: Literal["bumped", "would-bump", "incomplete", "failed"] = Field(
+        description="incomplete: its manifest is held, and something of it failed"
+    )
+    files: tuple[str, ...] = Field(default=(), description="Its files, below the data folder")
+    diff: DiffReport | None = Field(default=None, description="Null: there is none before it")
+
+
+class BumpedSet(OwnModel):
+    """One package set, built anew from the data and judged."""
+
+    cuda: str
+    platform: str
+    counts: dict[Status, int]
+    path: str | None = Field(description="Where it was written; null: it was not")
+    problems: tuple[str, ...] = Field(description="Invariants that it breaks, and what failed")
+    warnings: tuple[str, ...] = ()
+    exit_code: int
+
+
+class BumpReport(OwnModel):
+    """The result of bump."""
+
+    schema_version: Literal[1] = 1
+    command: Literal["bump"] = "bump"
+    releases: tuple[BumpedRelease, ...]
+    errors: tuple[ErrorReport, ...] = Field(description="Everything that failed, of all stages")
+    findings: tuple[str, ...] = Field(
+        default=(), description="What a maintainer has to look at, besides the package sets"
+    )
+    features: tuple[FeatureOutcome, ...] = ()
+    tables: tuple[TableReport, ...] = ()
+    sets: tuple[BumpedSet, ...] = ()
+    fetched_bytes: int = Field(default=0, description="Bytes of archives, read from a source")
     exit_code: int
 
 
@@ -400,13 +496,13 @@ class ToolkitReport(OwnModel):
     command: Literal["materialize"] = "materialize"
     root: str
     status: Literal["written", "unchanged", "verified", "altered", "removed"]
-    cuda: str
-    platform: str
-    layout: Literal["merged", "split"]
+    cuda: str | None = Field(description="Null: nothing was laid out yet")
+    platform: str | None
+    layout: Literal["merged", "split"] | None
     packages: tuple[str, ...]
     files: int
     bytes: int
-    fetched_bytes: int
+    fetched_bytes: int = Field(description="Of the network; what was at hand does not count")
     problems: tuple[str, ...] = Field(description="Files and links that are not as laid out")
     foreign: tuple[str, ...] = Field(description="Files in the root that are not ours")
     exit_code: int

@@ -1,23 +1,24 @@
 #!/bin/sh
-# The main job on a small source, without network: fetch, see what is stale, bring it up to date.
+# The main job on the shipped data, without network: package sets of every release and platform,
+# what is in one of them, and its export for Nix.
 set -eu
 tool="${BIN:-.venv/bin}/cudaredist"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export CUDAREDIST_DATA_DIR="$work/data" CUDAREDIST_CACHE_DIR="$work/cache"
-export CUDAREDIST_BASE_URL="examples/source"
+export CUDAREDIST_CACHE_DIR="$work/cache"
 
-say() { printf '\n$ cudaredist %s\n' "$*"; }
-# Exit 1 means findings, which is what the demo is about; anything above is a failure.
-run() { say "$@"; code=0; "$tool" "$@" || code=$?; echo "(exit $code)"; [ "$code" -le 1 ]; }
+run() {
+    printf '\n$ cudaredist %s\n' "$*"
+    "$tool" "$@"
+}
 
-echo "A data folder with last year's releases:"
-run download-manifests --redist cuda --max-version 12.9.0
-run download-manifests --redist cudnn --version 8.9.5
+echo "Package sets of every CUDA release and platform whose data is shipped:"
+run build --channel wheels --output "$work/build"
+run validate --quiet "$work"/build/*/*.json | tail -n 1
 echo
-echo "What CI would say of it:"
-run check
+echo "What one of them holds, and what it lacks and why:"
+run explain set "$work/build/linux-x86_64/cuda-13.0.3.json"
 echo
-echo "Brought up to date:"
-run download-manifests --version all
-run check --redist cuda --redist cudnn
+echo "For Nix, one expression that reads the same document:"
+run export nix "$work/build/linux-x86_64/cuda-13.0.3.json" --output "$work/nix"
+ls "$work/nix"

@@ -71,6 +71,7 @@ class Subject(StrEnum):
     NVCC = "nvcc"
     GPU = "gpu"
     CUDA = "cuda"
+    SET = "set"
 
 
 @exits
@@ -279,20 +280,22 @@ def _update(
 @exits
 def explain(
     subject: Annotated[
-        Subject, typer.Argument(metavar="nvcc|gpu|cuda", help="What the question is about.")
+        Subject, typer.Argument(metavar="nvcc|gpu|cuda|set", help="What the question is about.")
     ],
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", help="CUDA release or minor; for gpu a capability, chip or product."
+            metavar="NAME",
+            help="CUDA release or minor; for gpu a capability, chip or product; for set a file.",
         ),
     ],
     data_dir: DataDirOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Say what is known of a compiler, a GPU or a CUDA release, with the source of every fact.
+    """Say what is known of a compiler, a GPU, a CUDA release or a package set.
 
-    Where documentation or policy says otherwise than NVIDIA's files, both are shown. Answers come
+    Every fact comes with its source, and of a set what it holds and what it lacks and why. Where
+    documentation or policy says otherwise than NVIDIA's files, both are shown. Answers come
     from nvcc_compat.json and gpus.json of the data folder; nothing is fetched.
 
     Examples:
@@ -302,6 +305,8 @@ def explain(
         cudaredist explain gpu "Jetson Orin"
 
         cudaredist explain cuda 12.9 --json
+
+        cudaredist explain set build/linux-x86_64/cuda-13.0.2.json
     """
     from cudaredist import explain as answers
     from cudaredist import pipeline, render
@@ -309,6 +314,13 @@ def explain(
     from cudaredist.store import Store, data_folder
 
     console = make_console()
+    if subject is Subject.SET:
+        summary = pipeline.summarize(name, pipeline.read_package_set(Path(name)).value)
+        if json:
+            console.result(render.report_json(summary))
+        else:
+            console.lines(render.set_text(summary))
+        return EXIT_OK
     store = Store(data_folder(data_dir, writing=False))
     match subject:
         case Subject.NVCC:

@@ -13,15 +13,15 @@ from cudaredist.pipeline.materialize import (
     Materialization,
     read_component_policy,
     read_package_set,
-    remove_root,
     selected,
-    verify_root,
 )
 from cudaredist.pipeline.peek import peek
 from cudaredist.pipeline.plan import FeatureTarget, Filter, in_folder, in_store
 from cudaredist.pipeline.process import FeatureRun
+from cudaredist.pipeline.roots import remove_root, verify_root
 from cudaredist.pipeline.selection import ALL, LATEST, Selection
 from cudaredist.pipeline.set_data import read_set_data
+from cudaredist.pipeline.summary import summarize
 from cudaredist.pipeline.tables import (
     read_gpu_policy,
     read_gpus,
@@ -66,6 +66,7 @@ __all__ = [
     "requests_for",
     "selected",
     "set_bytes",
+    "summarize",
     "update_gpus",
     "update_nvcc_compat",
     "validate_files",

@@ -72,6 +72,26 @@ def test_versions_are_those_the_metapackage_pins(manifest: Any, tmp_path: Path) 
     assert found == pinned
 
 
+SHIPPED = Path(__file__).parents[2] / "data"
+
+
+def test_a_release_made_anew_is_the_one_shipped(tmp_path: Path) -> None:
+    (label,) = (path.stem[10:] for path in (SHIPPED / "manifests/wheels/nvshmem").glob("*.json"))
+    options = ("--channel", "wheels", "--redist", "nvshmem", "--data-dir", tmp_path / "data")
+    cudaredist(tmp_path, "download-manifests", *options, "--version", label)
+    cudaredist(tmp_path, "process-manifests", *options)
+    for name in (
+        f"manifests/wheels/nvshmem/redistrib_{label}.json",
+        f"features/wheels/nvshmem/feature_{label}.json",
+    ):
+        assert (tmp_path / "data" / name).read_bytes() == (SHIPPED / name).read_bytes(), name
+
+
+def test_the_manifest_made_anew_is_the_one_shipped(manifest: Any) -> None:
+    shipped = SHIPPED / f"manifests/wheels/cuda/redistrib_{LABEL}.json"
+    assert manifest == json.loads(shipped.read_bytes())
+
+
 def features(folder: Path, below: str) -> Any:
     path = folder / f"data/features/{below}cuda/feature_{LABEL}.json"
     return json.loads(path.read_bytes())["packages"]
@@ -102,12 +122,20 @@ def test_wheels_and_archives_of_the_same_files_say_the_same(
     command = [sys.executable, str(MAKE_MIRROR), "--cuda", LABEL, "--out", str(tmp_path)]
     command += ["--components", ",".join(packages), "--platforms", "linux-x86_64,windows-x86_64"]
     subprocess.run(command, check=True, capture_output=True)
+    for path in tmp_path.rglob("redistrib_*.json"):
+        # The mirror takes a wheel's version as it is; no manifest of NVIDIA's has such a suffix.
+        path.write_text(re.sub(r'("version": "[0-9.]+)\.post\d+"', r'\1"', path.read_text()))
     source = ("--base-url", tmp_path, "--redist", "cuda", *where)
     cudaredist(data, "download-manifests", *source)
     cudaredist(data, "process-manifests", *source)
     mirror, wheels = features(data, ""), features(data, "wheels/")
+    path = SHIPPED / f"features/wheels/cuda/feature_{LABEL}.json"
+    shipped = json.loads(path.read_bytes())["packages"]
     compared = 0
     for name in packages:
+        made = {a["sha256"]: a for a in wheels[name]["archives"] if a["status"] == "examined"}
+        entries = shipped[name]["archives"]
+        assert made.items() <= {entry["sha256"]: entry for entry in entries}.items(), name
         for archive in mirror[name]["archives"]:
             same = [a for a in wheels[name]["archives"] if a["platform"] == archive["platform"]]
             assert facts(archive) == facts(same[0]), (name, archive["platform"])

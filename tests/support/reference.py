@@ -1,0 +1,116 @@
+"""Make the reference pages anew from commands and schemas: `python -m tests.support.reference`."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from cudaredist import errors
+from cudaredist.cli import app
+from cudaredist.schema import FILE_KINDS, made_schema
+
+FOLDER = Path(__file__).parents[2] / "docs"
+COMMANDS, DATA_FILES = "commands.md", "data-files.md"
+_MADE = "<!-- Made by `make docs` from the program itself; a test fails where they differ. -->"
+
+_EXIT_CODES = {
+    errors.EXIT_OK: "done; nothing to report",
+    errors.EXIT_FINDINGS: "findings: stale, would change, an invariant does not hold",
+    errors.EXIT_USAGE: "the call is wrong, or cannot be met",
+    errors.EXIT_INCOMPLETE: "upstream unreachable, or the result is incomplete",
+    errors.EXIT_INTEGRITY: "integrity: bytes are not what was recorded",
+    errors.EXIT_CONTENT: "content not understood: a file is invalid",
+    errors.EXIT_BUG: "a bug",
+    errors.EXIT_INTERRUPTED: "interrupted; everything finished until then is kept",
+}
+
+
+def pages() -> dict[str, str]:
+    """Return the text of each reference page, by its name."""
+    return {COMMANDS: "\n".join(_commands()), DATA_FILES: "\n".join(_data_files())}
+
+
+def _commands() -> Iterator[str]:
+    group: Any = typer.main.get_command(app)
+    yield from ("# Commands", "", _MADE, "")
+    yield "Every command has `--help`. Exit codes are the same everywhere; of several the worst one"
+    yield "counts (4, 5, 3, 1, 0):"
+    yield from ("", "| code | meaning |", "| --- | --- |")
+    for code, meaning in _EXIT_CODES.items():
+        yield f"| {code} | {meaning} |"
+    for name, command in group.commands.items():
+        yield from ("", f"## cudaredist {name}", "")
+        yield _paragraphs(command.help)
+        arguments = [p for p in command.params if p.param_type_name == "argument"]
+        options = [p for p in command.params if p.param_type_name == "option"]
+        if arguments:
+            yield from ("", "| argument | meaning |", "| --- | --- |")
+            for argument in arguments:
+                yield f"| `{argument.metavar or argument.name.upper()}` | {argument.help or ''} |"
+        yield from ("", "| option | meaning |", "| --- | --- |")
+        for option in options:
+            names = ", ".join(f"`{opt}`" for opt in (*option.opts, *option.secondary_opts))
+            variable = f" Variable: `{option.envvar}`." if option.envvar else ""
+            yield f"| {names} | {_cell(option.help or '')}{variable} |"
+    yield ""
+
+
+def _paragraphs(text: str) -> str:
+    body, _, examples = text.partition("Examples:")
+    lines = re.findall(r"cudaredist .+", examples)
+    shown = "\n".join(("```console", *(f"$ {line}" for line in lines), "```"))
+    words = [" ".join(part.split()) for part in body.split("\n\n") if part.strip()]
+    return "\n\n".join([*words, shown] if lines else words)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())
+
+
+def _data_files() -> Iterator[str]:
+    yield from ("# Data files", "", _MADE, "")
+    yield "Each kind has a JSON Schema: `cudaredist schema NAME`. Other keys are refused."
+    for kind in FILE_KINDS.values():
+        schema = json.loads(json.dumps(made_schema(kind)))
+        yield from ("", f"## {kind.name}", "", " ".join(schema.get("description", "").split()))
+        for title, model in [(None, schema), *sorted(schema.get("$defs", {}).items())]:
+            if "properties" not in model:
+                continue
+            if title is not None:
+                yield from ("", f"### {kind.name}: {title}", "")
+                yield " ".join(model.get("description", "").split())
+            yield from ("", "| key | type | meaning |", "| --- | --- | --- |")
+            for key, value in model["properties"].items():
+                yield f"| `{key}` | {_type(value)} | {_cell(value.get('description', ''))} |"
+    yield ""
+
+
+def _type(value: dict[str, Any]) -> str:  # noqa: PLR0911 - one line for each form
+    if "$ref" in value:
+        return str(value["$ref"].rpartition("/")[2])
+    for several in ("anyOf", "oneOf"):
+        if several in value:
+            return " or ".join(_type(one) for one in value[several])
+    if "const" in value:
+        return f"`{json.dumps(value['const'])}`"
+    if "enum" in value:
+        return " or ".join(f"`{one}`" for one in value["enum"])
+    match value.get("type"):
+        case "array":
+            items = value.get("items")
+            return f"list of {_type(items)}" if isinstance(items, dict) else "list"
+        case "object":
+            inner = value.get("additionalProperties")
+            pattern = next(iter(value.get("patternProperties", {}).values()), None)
+            of = inner if isinstance(inner, dict) else pattern
+            return f"object of {_type(of)}" if isinstance(of, dict) else "object"
+        case kind:
+            return str(kind or "any")
+
+
+if __name__ == "__main__":
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text)

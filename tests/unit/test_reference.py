@@ -1,0 +1,19 @@
+"""The reference pages say what the program says."""
+
+import re
+
+import pytest
+from support.reference import FOLDER, pages
+
+from cudaredist.schema import FILE_KINDS
+
+
+@pytest.mark.parametrize("name", sorted(pages()))
+def test_pages_are_what_the_program_says(name: str) -> None:
+    assert (FOLDER / name).read_text() == pages()[name], "run make docs"
+
+
+def test_every_kind_of_file_and_every_command_has_a_section() -> None:
+    assert set(re.findall(r"^## (\S+)$", pages()["data-files.md"], re.MULTILINE)) == set(FILE_KINDS)
+    commands = re.findall(r"^## cudaredist (\S+)$", pages()["commands.md"], re.MULTILINE)
+    assert len(commands) == len(set(commands)) >= 8
