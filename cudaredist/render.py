@@ -2,17 +2,13 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from cudaredist.diffs import is_alarming
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK
-from cudaredist.redists import NVIDIA_BASE
 from cudaredist.reports import (
     ArchiveOutcome,
     BuildReport,
     CheckReport,
-    Delta,
-    DiffReport,
     DownloadReport,
     ErrorReport,
     ExplainReport,
@@ -20,7 +16,6 @@ from cudaredist.reports import (
     FeatureOutcome,
     Finding,
     LineReport,
-    PackageDelta,
     PeekedArchive,
     PeekReport,
     ProcessReport,
@@ -28,8 +23,6 @@ from cudaredist.reports import (
     TableReport,
     ToolkitReport,
     ValidateReport,
-    VersionsReport,
-    WhichReport,
 )
 from cudaredist.schema import FileKind, OwnModel
 
@@ -40,8 +33,6 @@ _FAILURES_SHOWN = 3
 """Failures for one reason that are shown one by one."""
 
 _FOREIGN_SHOWN = 20
-_LOSSES = frozenset({"status", "glibc", "license"})
-"""Fields whose change may break who relies on them."""
 _EXIT_MEANINGS = {
     0: "nothing to report",
     1: "findings",
@@ -207,12 +198,11 @@ def check_markdown(report: CheckReport) -> Iterator[str]:
         yield from map(_markdown_row, rest)
         yield ""
     for group in _grouped(report.findings):
-        yield (
-            f"- **{_level(group[0])}** {_markdown(_subject(group))}: {_markdown(group[0].message)}"
-        )
-        yield from (f"  - {_markdown(detail)}" for detail in group[0].details)
+        about, message = escape_markdown(_subject(group)), escape_markdown(group[0].message)
+        yield f"- **{_level(group[0])}** {about}: {message}"
+        yield from (f"  - {escape_markdown(detail)}" for detail in group[0].details)
         if group[0].hint:
-            yield f"  - hint: {_markdown(group[0].hint)}"
+            yield f"  - hint: {escape_markdown(group[0].hint)}"
     if report.findings:
         yield ""
     yield _verdict(report)
@@ -230,8 +220,8 @@ def check_annotations(report: CheckReport, data_dir: str) -> Iterator[str]:
         if group[0].path:
             properties["file"] = f"{data_dir}/{group[0].path}"
         text = "\n".join([group[0].message, *group[0].details])
-        listed = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
-        yield f"::{command} {listed}::{_data(text)}"
+        listed = ",".join(f"{key}={escape_property(value)}" for key, value in properties.items())
+        yield f"::{command} {listed}::{escape_data(text)}"
     for command, count in shown.items():
         if count > _ANNOTATIONS_SHOWN:
             yield f"::{command} title=cudaredist::and {count - _ANNOTATIONS_SHOWN} more"
@@ -362,19 +352,22 @@ def _flag(value: bool) -> str:  # noqa: FBT001 - one value in, its word out
 
 
 def _markdown_row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(map(_markdown, cells))} |"
+    return f"| {' | '.join(map(escape_markdown, cells))} |"
 
 
-def _markdown(text: str) -> str:
+def escape_markdown(text: str) -> str:
+    """Return text as Markdown that shows it as it is."""
     return "".join(f"\\{c}" if c in "\\`*_[]<>|" else c for c in text)
 
 
-def _data(text: str) -> str:
+def escape_data(text: str) -> str:
+    """Return text as the message of a workflow command."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+def escape_property(text: str) -> str:
+    """Return text as the property of a workflow command."""
+    return escape_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def build_text(report: BuildReport) -> Iterator[str]:
@@ -420,135 +413,6 @@ def toolkit_text(report: ToolkitReport) -> Iterator[str]:
     yield f"{report.root}: {report.status}; {about}"
     if report.fetched_bytes:
         yield f"{report.fetched_bytes:,} bytes fetched"
-
-
-def diff_text(report: DiffReport) -> Iterator[str]:
-    """Yield what is different, a line for each package and change."""
-    yield f"{report.old} -> {report.new}"
-    for title, packages in _in_reviewers_order(report):
-        if packages:
-            yield f"{title}:"
-        for package in packages:
-            yield f"  {_package_line(package)}"
-            if package.status == "changed":
-                for delta in package.deltas:
-                    if delta.field != "version":
-                        yield f"      {_delta_line(delta)}"
-    if report.tables:
-        yield "tables:"
-        for delta in report.tables:
-            yield f"  {_delta_line(delta)}"
-    yield f"{len(report.packages)} packages differ, {report.equal} are equal"
-
-
-def diff_markdown(report: DiffReport) -> Iterator[str]:
-    """Yield what is different as Markdown, in the order of a review: what breaks first."""
-    yield f"### {report.old} → {report.new}"
-    for title, packages in _in_reviewers_order(report):
-        if packages:
-            yield ""
-            yield f"**{title[0].upper()}{title[1:]}**"
-            yield ""
-        for package in packages:
-            yield f"- {_package_line(package, code='`')}"
-            if package.status == "changed":
-                for delta in package.deltas:
-                    if delta.field != "version":
-                        yield f"  - {_delta_line(delta)}"
-    if report.tables:
-        yield ""
-        yield "**Compilers and GPUs**"
-        yield ""
-        for delta in report.tables:
-            yield f"- {_delta_line(delta)}"
-    yield ""
-    yield f"{len(report.packages)} packages differ, {report.equal} are equal."
-
-
-def _in_reviewers_order(report: DiffReport) -> Iterator[tuple[str, list[PackageDelta]]]:
-    left = list(report.packages)
-    tests: tuple[tuple[str, Callable[[PackageDelta], bool]], ...] = (
-        ("other bytes under the same version", lambda p: any(map(is_alarming, p.deltas))),
-        ("gone", lambda p: p.status == "gone"),
-        ("lost something", _has_loss),
-        ("added", lambda p: p.status == "added"),
-        ("changed", lambda _: True),
-    )
-    for title, belongs in tests:
-        yield title, [package for package in left if belongs(package)]
-        left = [package for package in left if not belongs(package)]
-
-
-def _has_loss(package: PackageDelta) -> bool:
-    return bool(package.parts) or any(
-        delta.gone or delta.field in _LOSSES for delta in package.deltas
-    )
-
-
-def _package_line(package: PackageDelta, code: str = "") -> str:
-    name = f"{code}{package.name}{code}"
-    version = next((delta for delta in package.deltas if delta.field == "version"), None)
-    words = [name]
-    if version is not None:
-        sides = [side for side in (version.old, version.new) if side is not None]
-        words.append(" -> ".join(sides))
-    if package.status != "changed":
-        places = [place for d in package.deltas for place in (*d.added, *d.gone)]
-        words.append(f"({', '.join(places)})" if places else "")
-    if package.origin:
-        words.append(
-            f"from {code}{package.origin}{code}"
-            if package.status == "added"
-            else f"now in {code}{package.origin}{code}"
-        )
-    if package.parts:
-        parts = ", ".join(f"{code}{part}{code}" for part in package.parts)
-        words.append(f"split: {parts}")
-    return " ".join(filter(None, words))
-
-
-def _delta_line(delta: Delta) -> str:
-    where = f" [{', '.join(delta.places)}]" if delta.places else ""
-    if delta.added or delta.gone:
-        signs = [f"-{name}" for name in delta.gone] + [f"+{name}" for name in delta.added]
-        return f"{delta.field}{where}: {' '.join(signs)}"
-    return f"{delta.field}{where}: {delta.old or 'none'} -> {delta.new or 'none'}"
-
-
-def which_text(report: WhichReport) -> Iterator[str]:
-    """Yield who provides a file, a line for each package, place and output."""
-    labels: dict[tuple[str, ...], list[str]] = {}
-    for hit in report.hits:
-        place = hit.platform if hit.variant is None else f"{hit.platform}/{hit.variant}"
-        labels.setdefault((hit.package, hit.output, hit.path, place), []).append(hit.label)
-    rows = [("package", "output", "file", "platform", "releases")]
-    rows += [(*key, " ".join(found)) for key, found in sorted(labels.items())]
-    if labels:
-        yield from _columns(rows)
-    else:
-        yield f"nothing held provides {report.name}"
-    if report.unknown:
-        yield (
-            f"of {report.unknown} archives only libraries and programs are known: the cache "
-            "lacks their other files"
-        )
-
-
-def versions_text(report: VersionsReport) -> Iterator[str]:
-    """Yield each release line, held and upstream."""
-    rows = [("redist", "line", "held", "upstream", "state")]
-    rows += [
-        (line.redist, line.line, line.held or "-", line.upstream or "-", line.status)
-        for line in report.lines
-    ]
-    yield from _columns(rows)
-
-
-def versions_renovate(report: VersionsReport, redist: str) -> str:
-    """Return what Renovate's custom data source reads: the releases of one redistributable."""
-    releases = [{"version": version} for version in report.releases.get(redist, ())]
-    document = {"releases": releases, "homepage": NVIDIA_BASE}
-    return json.dumps(document, indent=2) + "\n"
 
 
 def set_text(summary: SetSummary) -> Iterator[str]:

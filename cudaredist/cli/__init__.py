@@ -10,6 +10,7 @@ import typer
 from cudaredist import __version__
 from cudaredist.cli.ask import diff, versions, which
 from cudaredist.cli.build import build
+from cudaredist.cli.bump import bump
 from cudaredist.cli.export import export
 from cudaredist.cli.fetch import download_manifests
 from cudaredist.cli.maintain import check, schema, validate
@@ -64,6 +65,7 @@ app.command("explain", rich_help_panel="Ask")(explain)
 app.command("diff", rich_help_panel="Ask")(diff)
 app.command("which", rich_help_panel="Ask")(which)
 app.command("versions", rich_help_panel="Ask")(versions)
+app.command("bump", rich_help_panel="Maintain data")(bump)
 app.command("check", rich_help_panel="Maintain data")(check)
 app.command("schema", rich_help_panel="Maintain data")(schema)
 app.command("validate", rich_help_panel="Maintain data")(validate)

@@ -47,6 +47,7 @@ class VersionsFormat(StrEnum):
     TEXT = "text"
     JSON = "json"
     RENOVATE = "renovate"
+    NEWEST = "newest"
 
 
 @exits
@@ -76,7 +77,7 @@ def diff(
 
         cudaredist diff old/cuda-13.0.2.json new/cuda-13.0.2.json --format markdown
     """
-    from cudaredist import pipeline, render
+    from cudaredist import pipeline, render, render_changes
     from cudaredist.store import Cache, Store, data_folder
 
     store = Store(data_folder(data_dir, writing=False), channel.value)
@@ -84,9 +85,9 @@ def diff(
     console = make_console()
     match DiffFormat.JSON if json else format:
         case DiffFormat.TEXT:
-            console.lines(render.diff_text(report))
+            console.lines(render_changes.diff_text(report))
         case DiffFormat.MARKDOWN:
-            console.lines(render.diff_markdown(report))
+            console.lines(render_changes.diff_markdown(report))
         case DiffFormat.JSON:
             console.result(render.report_json(report))
     return EXIT_OK
@@ -136,7 +137,7 @@ def which(
 
         cudaredist which cublas_v2.h --cuda 12.9 --platform linux-x86_64
     """
-    from cudaredist import pipeline, render
+    from cudaredist import pipeline, render, render_changes
     from cudaredist.pipeline import Selection
     from cudaredist.store import Cache, Store, data_folder
 
@@ -155,7 +156,7 @@ def which(
     if json:
         console.result(render.report_json(report))
     else:
-        console.lines(render.which_text(report))
+        console.lines(render_changes.which_text(report))
     return report.exit_code
 
 
@@ -175,7 +176,8 @@ def versions(
         VersionsFormat,
         typer.Option(
             "--format",
-            help="Form of the result; renovate: for a custom data source, of one --redist.",
+            help="Form of the result. Of one --redist: renovate, for its custom data source, and "
+            "newest, the newest label alone, for nvchecker.",
             rich_help_panel=OUTPUT,
         ),
     ] = VersionsFormat.TEXT,
@@ -193,14 +195,16 @@ def versions(
 
         cudaredist versions --redist cudnn --format renovate
     """
-    from cudaredist import pipeline, render
+    from cudaredist import pipeline, render, render_changes
     from cudaredist.source import Settings, open_sources
     from cudaredist.store import Store, data_folder
 
     console = make_console(quiet=quiet)
     redists = chosen_redists(redist, channel.value)
-    if format is VersionsFormat.RENOVATE and len(redists) != 1:
-        raise UsageError("--format renovate is about one redistributable", hint="name one --redist")
+    if format in {VersionsFormat.RENOVATE, VersionsFormat.NEWEST} and len(redists) != 1:
+        raise UsageError(
+            f"--format {format.value} is about one redistributable", hint="name one --redist"
+        )
     settings = Settings(timeout=timeout, retries=retries, allow_http=allow_http)
     sources = (
         None if offline else open_sources(bases_of(context, channel.value, base_url), settings)
@@ -213,16 +217,19 @@ def versions(
             stop=settings.stop,
             jobs=jobs,
             progress=progress,
+            are_asked_for=bool(redist),
         )
     if sources is not None:
         sources.close()
     match VersionsFormat.JSON if json else format:
         case VersionsFormat.TEXT:
-            console.lines(render.versions_text(report))
+            console.lines(render_changes.versions_text(report))
         case VersionsFormat.JSON:
             console.result(render.report_json(report))
         case VersionsFormat.RENOVATE:
-            console.result(render.versions_renovate(report, redists[0].name))
+            console.result(render_changes.versions_renovate(report, redists[0].name))
+        case VersionsFormat.NEWEST:
+            console.lines(report.releases.get(redists[0].name, ())[-1:])
     for error in report.errors:
         console.error(error.message, hint=error.hint)
     return report.exit_code

@@ -93,7 +93,7 @@ def export(
 
         cudaredist export nix build/linux-x86_64/cuda-12.9.1.json -o cuda
 
-        cudaredist export urls SET | wget --input-file=-
+        cudaredist export urls SET | wget -i -
 
         cudaredist export cmake SET --root /opt/cuda -o cuda-toolchain.cmake
     """

@@ -29,6 +29,9 @@ from cudaredist.cli.options import (
 from cudaredist.cli.running import archive_jobs, bases_of, exits, make_console, parse_size
 from cudaredist.errors import UsageError
 
+_THREADS = 2
+"""Threads of one archive's decompression; each more may take the memory of a large block."""
+
 
 class LayoutChoice(StrEnum):
     """Forms of a toolkit root."""
@@ -160,40 +163,51 @@ def materialize(
     elif package_set is None:
         raise UsageError("name the package set to lay out", hint="cudaredist build makes them")
     else:
-        from cudaredist.source import Settings, open_sources
+        from cudaredist.source import Settings, SourceChain, open_sources
         from cudaredist.store import Store, data_folder
 
+        if archives is not None and not archives.is_dir():
+            raise UsageError(f"--archives {archives}: no such folder")
         found = pipeline.read_package_set(package_set)
+        limit = None if max_download is None else parse_size(max_download)
+        policy = pipeline.read_component_policy(Store(data_folder(data_dir, writing=False)))
+        chosen = pipeline.selected(found.value, component or (), exclude or (), policy)
         channel = found.value.channel
-        bases = [] if archives is None else [str(archives)]
-        if not offline or (channel == "redist" and base_url):
-            bases += bases_of(context, channel, base_url)
+        bases = bases_of(context, channel, base_url)
+        if offline and (channel == "wheels" or not base_url):
+            bases = []
+        if not bases and archives is None:
+            raise UsageError(
+                "without the network, archives must be at hand",
+                hint="name the folder that holds them with --archives",
+            )
         settings = Settings(
             timeout=timeout, retries=retries, allow_http=allow_http, offline=offline
         )
         count = archive_jobs(jobs, parallel=True)
         with contextlib.ExitStack() as stack:
-            sources = stack.enter_context(contextlib.closing(open_sources(bases, settings)))
-            policy = pipeline.read_component_policy(
-                Store(data_folder(data_dir, writing=False)),
-            )
-            packages, required = pipeline.selected(
-                found.value, component or (), exclude or (), policy
-            )
+
+            def opened(locations: list[str]) -> SourceChain | None:
+                if not locations:
+                    return None
+                return stack.enter_context(contextlib.closing(open_sources(locations, settings)))
+
             report = pipeline.Materialization(
                 package_set=found.value,
                 set_sha256=found.sha256,
-                packages=packages,
-                required=required,
+                packages=chosen.packages,
+                required=chosen.required,
+                merged=policy.merged,
                 root=root,
                 layout=layout.value,
                 with_static=static,
-                sources=sources,
+                sources=opened(bases),
                 stop=settings.stop,
-                has_archives=archives is not None,
-                max_download=None if max_download is None else parse_size(max_download),
+                archives=archives,
+                at_hand=opened([] if archives is None else [str(archives)]),
+                max_download=limit,
                 jobs=count,
-                threads=max(1, count // max(1, len(packages))),
+                threads=min(_THREADS, max(1, count // len(chosen.packages))),
                 progress=stack.enter_context(console.byte_progress("archives")),
                 announce=console.note,
             ).run()

@@ -4,7 +4,7 @@
 few lines what changed in a manifest that changed in place.
 """
 
-from cudaredist.diffs.compare import compare, is_alarming
+from cudaredist.diffs.compare import compare, is_alarming, natural_order
 from cudaredist.diffs.lines import manifest_changes
 from cudaredist.diffs.subjects import (
     Comparable,
@@ -23,6 +23,7 @@ __all__ = [
     "manifest_changes",
     "merge_comparables",
     "moved_files",
+    "natural_order",
     "of_features",
     "of_manifest",
     "of_package_set",

@@ -1,5 +1,6 @@
 """Two sides compared: packages that came and went, and what changed in the others."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -48,7 +49,7 @@ def compare(
             packages.append(_one_sided(name, before, after, origins))
             continue
         deltas = tuple(_deltas(before, after))
-        parts = tuple(sorted(part for part, origin in origins.items() if origin == name))
+        parts = _parts_of(name, origins)
         if deltas or parts:
             packages.append(PackageDelta(name=name, status="changed", parts=parts, deltas=deltas))
         else:
@@ -61,9 +62,16 @@ def compare(
         old=old.name,
         new=new.name,
         packages=tuple(packages),
+        platforms=_platforms(_all_places(old), _all_places(new)),
         tables=tuple(sorted(tables, key=lambda delta: delta.field)),
         equal=equal,
     )
+
+
+def natural_order(text: str) -> list[tuple[int, int, str]]:
+    """Return what to sort names by so that numbers in them count as such: `sm_90`, `sm_100`."""
+    parts = re.split(r"([0-9]{1,18})", text)
+    return [(0, int(part), part) if part.isdecimal() else (1, 0, part) for part in parts]
 
 
 def is_alarming(delta: Delta) -> bool:
@@ -87,8 +95,13 @@ def _origins(
                 if before in gone and after in added:
                     found[before], found[after] = after, before
         for name, split in names.splits.items():
-            is_on_both = name in old.packages and name in new.packages
-            found |= {part: name for part in split.into if is_on_both and part in added | gone}
+            for part in split.into:
+                # A part belongs to what the other side has, which need not be left on its own.
+                is_part = (part in added and name in old.packages) or (
+                    part in gone and name in new.packages
+                )
+                if is_part:
+                    found.setdefault(part, name)
     for name, counts in moves.items():
         if name in added | gone and name not in found and counts:
             found[name] = max(sorted(counts), key=lambda origin: counts[origin])
@@ -120,8 +133,27 @@ def _one_sided(
         name=name,
         status="added" if before is None else "gone",
         origin=origins.get(name),
+        parts=tuple(part for part in _parts_of(name, origins) if part != origins.get(name)),
         deltas=tuple(deltas),
     )
+
+
+def _parts_of(name: str, origins: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(sorted(part for part, origin in origins.items() if origin == name))
+
+
+def _all_places(side: Comparable) -> frozenset[str]:
+    found: set[str] = set()
+    for fields in side.packages.values():
+        places = fields.get(("platforms", ""), frozenset())
+        found |= places if isinstance(places, frozenset) else {places}
+    return frozenset(found)
+
+
+def _platforms(old: frozenset[str], new: frozenset[str]) -> Delta | None:
+    if old == new:
+        return None
+    return Delta(field="platforms", places=(), added=_sorted(new - old), gone=_sorted(old - new))
 
 
 def _deltas(before: Fields, after: Fields) -> Iterator[Delta]:
@@ -175,7 +207,7 @@ def _names(value: object) -> tuple[str, ...]:
 
 
 def _sorted(value: Value) -> tuple[str, ...]:
-    return tuple(sorted(value)) if isinstance(value, frozenset) else (value,)
+    return tuple(sorted(value, key=natural_order)) if isinstance(value, frozenset) else (value,)
 
 
 def _rank(field: str) -> int:

@@ -88,9 +88,11 @@ def of_package_set(name: str, package_set: PackageSet) -> Comparable:
             ("depends", ""): frozenset(entry.attr for entry in package.depends),
         }
         if package.archive is not None:
-            fields["sha256", ""] = package.archive.sha256
+            # Two sets for two platforms have other archives, and nothing is wrong with that.
+            place = _place(package.archive.platform, package.archive.cuda_variant)
+            fields["sha256", place] = package.archive.sha256
             if package.archive.size is not None:
-                fields["archive size", ""] = str(package.archive.size)
+                fields["archive size", place] = str(package.archive.size)
         if package.contents:
             fields["size", ""] = str(sum(part.bytes for part in package.contents.values()))
         found.packages[attr] = fields
@@ -170,7 +172,8 @@ def moved_files(
 ) -> dict[str, dict[str, int]]:
     """Return, for each package that is new, how many of its files lay in which package before.
 
-    Files are told by their paths; one counts where the package that had it has it no more.
+    Files are told by their paths; one counts where the package that had it has it no more. Where
+    fewer than half of a package's files moved from one other, it is new and no part of it.
     """
     owners: dict[str, set[str]] = defaultdict(set)
     for name, files in old.items():
@@ -182,5 +185,7 @@ def moved_files(
         for path in new[name]:
             for owner in owners.get(path, ()):
                 counts[owner] += 1
-        found[name] = dict(counts)
+        moved = {owner: count for owner, count in counts.items() if 2 * count >= len(new[name])}
+        if moved:
+            found[name] = moved
     return found

@@ -7,7 +7,8 @@
 #   import ./default.nix {
 #     fetch = pkgs.fetchurl;
 #     build = package: pkgs.stdenv.mkDerivation {
-#       inherit (package) pname version src outputs meta;
+#       inherit (package) pname version src meta;
+#       installPhase = "cp -r . $out";
 #     };
 #   }
 #     every attribute is what `build` makes of the package

@@ -5,8 +5,8 @@ from cudaredist.exporters.interface import Exporter, Files, Subject
 
 def _files(subject: Subject) -> Files:
     # Paths of archives are plain, so that none needs the escapes of sha256sum.
-    sums = {item.archive.relative_path: item.archive.sha256 for item in subject.items}
-    return {"SHA256SUMS": "".join(f"{sums[path]}  {path}\n" for path in sums).encode()}
+    lines = (f"{item.archive.sha256}  {item.archive.relative_path}\n" for item in subject.items)
+    return {"SHA256SUMS": "".join(dict.fromkeys(lines)).encode()}
 
 
 SHA256SUMS = Exporter(

@@ -172,18 +172,18 @@ def _jetson_problems(
     above = [name for name in jetson if name not in below]
     if jetson and platform not in {"linux-aarch64", "linux-sbsa"}:
         yield (
-            f"{', '.join(jetson)} are Jetson's, and {platform} is no platform of Jetson's: take "
+            f"{platform} is no platform of Jetsons, which {', '.join(jetson)} stands for: take "
             "--system aarch64-linux"
         )
     if below and others:
         yield (
-            f"{', '.join(below)} are of Jetsons that have builds of their own in CUDA {cuda}, so "
-            f"{', '.join(others)} cannot be in the same set: build one set for each"
+            f"{', '.join(below)} stands for Jetsons that have builds of their own in CUDA {cuda}, "
+            f"so that {', '.join(others)} cannot be in the same set: build one set for each"
         )
     elif below and platform == "linux-sbsa":
-        yield f"in CUDA {cuda}, {', '.join(below)} are served by linux-aarch64, not by linux-sbsa"
+        yield f"in CUDA {cuda}, linux-aarch64 and not linux-sbsa serves {', '.join(below)}"
     elif above and platform == "linux-aarch64":
-        yield f"in CUDA {cuda}, {', '.join(above)} are served by linux-sbsa, not by linux-aarch64"
+        yield f"in CUDA {cuda}, linux-sbsa and not linux-aarch64 serves {', '.join(above)}"
 
 
 def _check_published(request: Request, platform: str, cuda: Version, data: SetData) -> None:

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from cudaredist.errors import UsageError
 from cudaredist.gpus import Capability
 from cudaredist.manifests import Archive
-from cudaredist.packagesets.data import HeldManifest, SetData, bounds_text, is_within
+from cudaredist.packagesets.data import (
+    HeldFeatures,
+    HeldManifest,
+    SetData,
+    bounds_text,
+    is_within,
+)
 from cudaredist.packagesets.draft import Draft
 from cudaredist.packagesets.outputs import (
     make_layout,
@@ -128,8 +134,6 @@ def _entry(
     draft = Draft(attr=attr, pname=name, redist=redist, held=held, package=package)
     if held is not None and held.is_overlay:
         draft.overlay.append("manifest")
-    draft.note(data.policies, "licenses", data.policies.licenses.packages.get(name))
-    draft.note(data.policies, "meta", data.policies.meta.packages.get(name))
     systems = data.names[name].systems
     is_for_others = bool(systems) and not systems & {"any", target.system}
     if is_for_others and target.platform != UNSUPPORTED:
@@ -287,7 +291,7 @@ def _apply_fixups(draft: Draft, target: Target, data: SetData) -> None:
         draft.overlay.append(f"fixup: {fixup.reason}")
         if fixup.withheld is not None and draft.status != "foreign":
             draft.refuse("withheld", "withheld-by-policy", fixup.withheld, draft.pname, source)
-        if fixup.broken is not None and draft.has_files:
+        if fixup.broken is not None and draft.archive is not None:
             draft.refuse("broken", "marked-broken", fixup.broken, draft.pname, source)
 
 
@@ -305,24 +309,15 @@ def _lay_out(draft: Draft, target: Target, data: SetData) -> str | None:
     )
     if declared is not None:
         draft.outputs = order_outputs(declared)
+    _note_policy(draft, data)
     features = data.read_features(held.redist, held.label)
     if features is None:
         return f"no feature file of {held.redist} {held.label}"
     if features.is_overlay:
         draft.overlay.append("features")
-    key = (draft.pname, archive.sha256)
-    examined = features.examined.get(key)
-    collapse = data.policies.outputs.collapse.get(draft.pname)
-    draft.note(data.policies, "outputs", collapse)
+    examined = features.examined.get((draft.pname, archive.sha256))
     if examined is None:
-        legacy = features.legacy.get((draft.pname, archive.platform, archive.variant))
-        if legacy is not None:
-            if declared is None and collapse is None:
-                draft.outputs = order_outputs(legacy)
-            return None
-        reason = features.unexamined.get(key)
-        of_other = f"the feature file of {held.redist} {held.label} is of another archive"
-        return reason if reason is not None else f"{of_other} (not {archive.sha256[:12]}…)"
+        return _lay_out_unexamined(draft, features, archive, data, is_fixed=declared is not None)
     refusal = nested_refusal(examined, target.cuda)
     if refusal is not None:
         source = f"{held.redist}/feature_{held.label}.json"
@@ -343,3 +338,29 @@ def _lay_out(draft: Draft, target: Target, data: SetData) -> str | None:
         draft.refuse("broken", "outputs-empty", text, draft.pname, "policy/fixups.json")
     draft.examined, draft.layout, draft.outputs = examined, layout, layout.outputs
     return None
+
+
+def _lay_out_unexamined(
+    draft: Draft, features: HeldFeatures, archive: Archive, data: SetData, *, is_fixed: bool
+) -> str | None:
+    """Take the outputs that a file of the earlier form names; say why not where none does."""
+    sha256 = archive.sha256 or ""
+    legacy = features.legacy.get((draft.pname, archive.platform, archive.variant))
+    if legacy is None:
+        known = {name for name, *_ in (*features.examined, *features.unexamined)}
+        unknown = f"its feature file is of another archive (not {sha256[:12]}…)"
+        if draft.pname not in known:
+            unknown = "its feature file does not have it"
+        return features.unexamined.get((draft.pname, sha256), unknown)
+    if not is_fixed and draft.pname not in data.policies.outputs.collapse:
+        draft.outputs = order_outputs(legacy)
+    return None
+
+
+def _note_policy(draft: Draft, data: SetData) -> None:
+    policy = data.policies.outputs
+    draft.note(data.policies, "outputs", policy.collapse.get(draft.pname))
+    draft.note(data.policies, "outputs", policy.propagates.get(draft.pname))
+    for entry in policy.normalise:
+        if entry.package == draft.pname:
+            draft.note(data.policies, "outputs", entry)

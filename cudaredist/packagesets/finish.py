@@ -118,6 +118,7 @@ def _license(draft: Draft, data: SetData, address: str | None) -> SetLicense:
         or policy.redists.get(draft.redist or "")
         or policy.default
     )
+    draft.note(data.policies, "licenses", entry)
     path = draft.package.license_path if draft.package else None
     return SetLicense(
         manifest=word,
@@ -133,6 +134,8 @@ def _license(draft: Draft, data: SetData, address: str | None) -> SetLicense:
 def _meta(draft: Draft, data: SetData) -> SetMeta:
     of_redist = data.policies.meta.redists.get(draft.redist or "")
     own = data.policies.meta.packages.get(draft.pname)
+    for entry in (of_redist, own):
+        draft.note(data.policies, "meta", entry)
     return SetMeta(
         homepage=(own and own.homepage) or (of_redist and of_redist.homepage) or None,
         changelog=(own and own.changelog) or (of_redist and of_redist.changelog) or None,

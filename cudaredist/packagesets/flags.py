@@ -36,12 +36,13 @@ def effective_capabilities(requested: Sequence[str], cuda: Version, gpus: Gpus) 
     Raises `UsageError` for a release beyond the table.
     """
     try:
-        return tuple(requested) or default_capabilities(cuda.line, gpus)
+        default = default_capabilities(cuda.line, gpus)
     except UnknownNameError as error:
         raise UsageError(
             f"gpus.json does not know the capabilities of CUDA {cuda.line}",
             hint="cudaredist update-gpus reads them",
         ) from error
+    return tuple(requested) or default
 
 
 def make_flags(

@@ -140,8 +140,8 @@ def _outputs(package_set: PackageSet) -> Iterator[Broken]:
         if entry.contents and entry.contents.keys() != declared:
             held = ", ".join(sorted(entry.contents))
             yield entry.attr, f"declares {', '.join(entry.outputs)}, and has contents of {held}"
-        for name, contents in entry.contents.items():
-            if contents.files == 0 and name not in {"out", "dev"}:
+        for name in sorted(declared - {"out", "dev"} if entry.status == "available" else ()):
+            if name in entry.contents and entry.contents[name].files == 0:
                 yield entry.attr, f"declares {name}, which is empty"
         named = {library.output for library in entry.provides} | {n.output for n in entry.needs}
         for name in sorted(named - declared):
@@ -242,9 +242,10 @@ def _providers(package_set: PackageSet) -> Iterator[Broken]:
     for soname, attr, _, path, _ in sorted(indexed ^ provided):
         yield soname, f"the index of sonames and {attr} do not agree on {path}"
     holders: dict[str, set[str]] = defaultdict(set)
-    for soname, attr, _, _, is_stub in provided:
-        if not is_stub and not is_further_version(package_set.packages[attr]):
-            holders[key_of(soname)].add(attr)
+    for entry in available_entries(package_set):
+        for library in entry.provides:
+            if not library.stub and not is_further_version(entry):
+                holders[key_of(library.soname)].add(entry.attr)
     for soname, attrs in sorted(holders.items()):
         if len(attrs) > 1:
             yield soname, f"is in {' and '.join(sorted(attrs))}"
@@ -427,5 +428,5 @@ RUN_INVARIANTS: Mapping[str, Invariant[Sequence[PackageSet], tuple[int, Broken]]
 }
 """By name; each finding comes with the position of the document that it is in."""
 
-NEED_FEATURES = ("I3", "I6", "I8", "I10", "I11")
+NEED_FEATURES = ("I3", "I4", "I6", "I8", "I10", "I11")
 """Those that say less, or nothing, of a package that was not examined."""

@@ -106,7 +106,8 @@ def find_release(redist: str, text: str, data: SetData) -> HeldManifest:
     labels = data.manifests[redist]
     found = next((held for label, held in labels.items() if str(label) == text), None)
     if found is None:
-        raise UnknownNameError(f"held release of {redist}", text, map(str, labels))
+        hint = _nearest_hint(text, sorted(labels))
+        raise UsageError(f"{redist} {shown(text)} is not held", hint=hint)
     return found
 
 
@@ -191,7 +192,8 @@ def _main_packages(held: HeldManifest, data: SetData) -> Iterable[str]:
     known = REDISTS.get(held.redist)
     first = known.packages[:1] if known else ()
     main = [name for name in first if name in held.packages]
-    return main or [name for name in held.packages if name not in data.policies.withheld.withheld]
+    withheld = data.policies.withheld.withheld
+    return main or sorted(name for name in held.packages if name not in withheld)
 
 
 def _nested(held: HeldManifest, archive: Archive, cuda: Version, data: SetData) -> str | None:

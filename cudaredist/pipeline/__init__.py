@@ -5,6 +5,7 @@ with its error, and the others go on.
 """
 
 from cudaredist.pipeline.build import build_one, build_sets, requests_for, set_bytes
+from cudaredist.pipeline.bump import Bump
 from cudaredist.pipeline.check import check_data
 from cudaredist.pipeline.cluster import dask_engine
 from cudaredist.pipeline.diff import diff
@@ -37,6 +38,7 @@ from cudaredist.pipeline.which import which
 __all__ = [
     "ALL",
     "LATEST",
+    "Bump",
     "Destination",
     "FeatureRun",
     "FeatureTarget",

@@ -1,32 +1,32 @@
 """materialize: a toolkit root from a package set; proved, built beside its place, and renamed."""
 
-import hashlib
-import os
+import logging
 import posixpath
-import re
 import shutil
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from cudaredist.errors import (
-    EXIT_FINDINGS,
-    EXIT_INTEGRITY,
-    EXIT_OK,
     ContentError,
     CudaRedistError,
     IncompleteError,
     IntegrityError,
+    InvalidFileError,
+    NotAtSourceError,
+    SourceError,
     StoppedError,
     UsageError,
     WriteError,
 )
-from cudaredist.jsontext import canonical_json
 from cudaredist.pipeline.examine import Examination, Wanted
+from cudaredist.pipeline.lay_out import archive_of, lay_out
+from cudaredist.pipeline.roots import is_whole, look_at, read_record, real_place, toolkit_report
 from cudaredist.pipeline.tasks import Task, run_tasks
-from cudaredist.pipeline.unpack import Unpacked, unpack
+from cudaredist.pipeline.unpack import Unpacked, held_content, is_held, unpack
+from cudaredist.pipeline.workshop import Workshop
 from cudaredist.primitives import sha256_of
 from cudaredist.redists import REDISTS
 from cudaredist.reports import ToolkitReport
@@ -34,22 +34,19 @@ from cudaredist.schema import (
     FILE_KINDS,
     ComponentPolicy,
     ComponentSet,
+    MergedMove,
     PackageSet,
-    SetArchive,
     SetPackage,
-    ToolkitFile,
-    ToolkitLink,
-    ToolkitPackage,
     ToolkitRecord,
     read_own_file,
 )
 from cudaredist.source import ByteProgress, NoByteProgress, SourceChain
-from cudaredist.store import Store, read_file, write_file, writing
-from cudaredist.toolkit import Plan, make_plan, make_tree, select_packages
-from cudaredist.toolkit.merge import Layout
+from cudaredist.store import Store, read_file
+from cudaredist.toolkit import RECORD_NAME, Chosen, Layout, Plan, choose, make_plan, make_tree
 
-RECORD_NAME = ".cudaredist.json"
-_CUDA_ROOT = re.compile(rb"^(cudaroot|libdir|includedir|prefix)[ \t]*=.*$", re.MULTILINE)
+_log = logging.getLogger(__name__)
+
+_SHOWN = 3
 
 
 @dataclass(kw_only=True)
@@ -62,13 +59,18 @@ class Materialization:
     """What it is made of, by name."""
     required: Sequence[ComponentSet]
     """Named sets that were asked for, whose programs must be there."""
+    merged: Sequence[MergedMove] = ()
+    """What lies elsewhere where packages are merged, by policy."""
     root: Path
     layout: Layout
     with_static: bool
-    sources: SourceChain
+    sources: SourceChain | None
+    """Where archives are fetched; None where they are all at hand."""
     stop: threading.Event
-    has_archives: bool = False
-    """Whether a source is a folder of archives, in which they may lie by their names alone."""
+    archives: Path | None = None
+    """A folder in which they are looked for first, laid out as at a source or by their names."""
+    at_hand: SourceChain | None = None
+    """The same folder as a source."""
     max_download: int | None = None
     jobs: int = 1
     threads: int = 1
@@ -77,69 +79,97 @@ class Materialization:
     _fetched: int = 0
     _mutex: threading.Lock = field(default_factory=threading.Lock)
 
-    @property
-    def workshop(self) -> Path:
-        """The folder beside the root in which everything is made; a later run goes on in it."""
-        return self.root.with_name(f".{self.root.name}.cudaredist")
+    def __post_init__(self) -> None:
+        self._place = real_place(self.root)
+        self._workshop = Workshop(self._place)
 
     def run(self) -> ToolkitReport:
         """Lay out the root; nothing is done where it is there as asked for.
 
         Raises `UsageError` for a root that is not ours, and whatever keeps an archive from being
-        laid out; nothing of the root is there then.
+        laid out; the root is what it was before then.
         """
         held = self._held()
-        if held is not None and self._wanted_by(held):
+        if held is not None and self._is_wanted(held):
+            self._workshop.clear_if_idle()
             return self._report(held, "unchanged")
-        self._check_sizes()
-        with writing(self.workshop):
+        self._refuse_foreign(held)
+        with self._workshop.locked():
+            # An interrupted run's root may be back, and the run that was waited for done.
+            held = self._held()
+            if held is not None and self._is_wanted(held):
+                self._workshop.clear()
+                return self._report(held, "unchanged")
+            self._refuse_foreign(held)
+            self._check_sizes()
             try:
-                unpacked = self._unpack()
-                record = self._build(unpacked)
+                record = self._build(self._unpack())
             except (ContentError, IntegrityError, WriteError, UsageError):
                 # Trying again would find the same; the disk may be full of it.
-                shutil.rmtree(self.workshop, ignore_errors=True)
+                self._workshop.clear()
                 raise
-            self._put()
+            self._refuse_foreign(held)
+            try:
+                self._workshop.put()
+            except WriteError:
+                self._workshop.clear()
+                raise
         return self._report(record, "written")
 
     # -- what there is
 
     def _held(self) -> ToolkitRecord | None:
-        if not self.root.exists():
+        if not self._place.exists():
             return None
-        record = read_record(self.root)
-        if record is None and (not self.root.is_dir() or any(self.root.iterdir())):
+        record = read_record(self._place)
+        if record is None and (not self._place.is_dir() or any(self._place.iterdir())):
             raise UsageError(
                 f"{self.root} is there and no toolkit root of ours (it has no {RECORD_NAME})",
                 hint="name a folder that is not there yet, or an empty one",
             )
         return record
 
-    def _wanted_by(self, record: ToolkitRecord) -> bool:
+    def _is_wanted(self, record: ToolkitRecord) -> bool:
         packages = {name: package.archive_sha256 for name, package in record.packages.items()}
-        return (
+        is_meant = (
             record.set_sha256 == self.set_sha256
             and record.layout == self.layout
             and record.static == self.with_static
-            and packages == {name: _archive(p).sha256 for name, p in self.packages.items()}
-            and all(
-                (self.root / path).is_file() and (self.root / path).stat().st_size == file.size
-                for path, file in record.files.items()
-            )
-            and all(os.path.lexists(self.root / path) for path in record.links)
+            and packages == {name: archive_of(p).sha256 for name, p in self.packages.items()}
         )
+        if is_meant and not is_whole(self._place, record):
+            _log.warning("%s is not what was laid out any more: it is made anew", self.root)
+            return False
+        return is_meant
+
+    def _refuse_foreign(self, record: ToolkitRecord | None) -> None:
+        """Raise `UsageError` where making a root anew would take away what is not ours."""
+        if record is None:
+            return
+        foreign = look_at(self._place).foreign_to(record)
+        if foreign:
+            more = f" and {len(foreign) - _SHOWN} more" if len(foreign) > _SHOWN else ""
+            raise UsageError(
+                f"{self.root} would be made anew, and holds what was not laid out there: "
+                f"{', '.join(foreign[:_SHOWN])}{more}",
+                hint="move that away first, or name another folder",
+            )
 
     def _check_sizes(self) -> None:
-        archives = [_archive(package) for package in self.packages.values()]
-        known = sum(archive.size or 0 for archive in archives)
-        unknown = sum(archive.size is None for archive in archives)
-        unpacked = sum(
-            part.bytes for package in self.packages.values() for part in package.contents.values()
-        )
-        sizes = f"{known:,} bytes" + (f" and {unknown} of unknown size" if unknown else "")
+        archives = {archive_of(p).sha256: p for p in self.packages.values()}
+        waiting = {s: p for s, p in archives.items() if not is_held(self._workshop.archives / s)}
+        wanted = [self._wanted(package) for package in waiting.values()]
+        fetched = [item for item in wanted if not self._is_at_hand(item)]
+        known = sum(item.size or 0 for item in fetched)
+        unknown = sum(item.size is None for item in fetched)
+        unpacked = sum(_unpacked_size(package) for package in archives.values())
+        here = len(archives) - len(fetched)
         self.announce(
-            f"{len(archives)} archives, {sizes}; {unpacked:,} bytes unpacked (as far as known)"
+            f"{len(archives)} archives"
+            + (f", {here} of them here" if here else "")
+            + f"; {known:,} bytes to fetch"
+            + (f" and {unknown} of unknown size" if unknown else "")
+            + f"; {unpacked:,} bytes unpacked"
         )
         limit = self.max_download
         if limit is not None and known > limit:
@@ -147,56 +177,71 @@ class Materialization:
                 f"{known:,} bytes are to be fetched, more than --max-download {limit:,}",
                 hint="name fewer components, or --exclude some",
             )
-        parent = next(
-            p for p in (self.root.absolute(), *self.root.absolute().parents) if p.exists()
-        )
-        free = shutil.disk_usage(parent).free
-        if unpacked > free:
+        needed = sum(_unpacked_size(package) for package in waiting.values())
+        free = shutil.disk_usage(self._workshop.folder).free
+        if needed > free:
             raise WriteError(
-                self.root, OSError(f"needs {unpacked:,} bytes, and {free:,} are free there")
+                self.root, OSError(f"needs {needed:,} bytes more, and {free:,} are free there")
             )
+        self.progress.expect(sum(item.size or 0 for item in wanted))
 
     # -- archives
 
     def _unpack(self) -> dict[str, Unpacked]:
+        """Bring every archive's content here, and return it by package."""
         found: dict[str, Unpacked] = {}
         errors: list[CudaRedistError] = []
-        self.progress.expect(sum(_archive(p).size or 0 for p in self.packages.values()))
 
-        def work(attr: str, package: SetPackage) -> list[Task]:
-            archive = _archive(package)
-            wanted = self._where(package, archive)
-            number = self.progress.begin(wanted.name, wanted.size)
-            examination = Examination(
-                sources=self.sources,
-                advance=partial(self.progress.advance, number),
-                fetched=self._count,
-                threads=self.threads,
-            )
+        def work(sha256: str, package: SetPackage) -> list[Task]:
             try:
-                if self.stop.is_set():
-                    raise StoppedError
-                folder = self.workshop / "archives" / archive.sha256
-                unpacked = unpack(examination, wanted, folder)
+                unpacked = self._content(self._wanted(package), self._workshop.archives / sha256)
                 with self._mutex:
-                    found[attr] = unpacked
+                    found[sha256] = unpacked
             except CudaRedistError as error:
                 with self._mutex:
                     errors.append(error)
                 self.stop.set()
-            finally:
-                self.progress.end(number)
             return []
 
-        run_tasks(
-            [partial(work, attr, package) for attr, package in self.packages.items()],
-            self.jobs,
-            self.stop,
-        )
+        # Several packages may be one archive.
+        archives = {archive_of(package).sha256: package for package in self.packages.values()}
+        tasks = [partial(work, sha256, package) for sha256, package in archives.items()]
+        run_tasks(tasks, self.jobs, self.stop)
         if errors:
             # The first one stopped the others, which say only that.
             raise next((e for e in errors if not isinstance(e, StoppedError)), errors[0])
-        return found
+        return {attr: found[archive_of(p).sha256] for attr, p in self.packages.items()}
+
+    def _content(self, wanted: Wanted, folder: Path) -> Unpacked:
+        if self.stop.is_set():
+            raise StoppedError
+        held = held_content(folder)
+        if held is not None:
+            return held
+        number = self.progress.begin(wanted.name, wanted.size)
+        errors: list[SourceError | IntegrityError] = []
+        try:
+            for sources, fetched in self._sources():
+                examination = Examination(
+                    sources=sources,
+                    advance=partial(self.progress.advance, number),
+                    fetched=fetched,
+                    threads=self.threads,
+                )
+                try:
+                    return unpack(examination, wanted, folder)
+                except (SourceError, IntegrityError) as error:
+                    errors.append(error)
+        finally:
+            self.progress.end(number)
+        raise _most_telling(errors)
+
+    def _sources(self) -> Iterator[tuple[SourceChain, Callable[[int], None]]]:
+        """Yield where archives come from, and who counts their bytes."""
+        if self.at_hand is not None:
+            yield self.at_hand, lambda _: None
+        if self.sources is not None:
+            yield self.sources, self._count
 
     def _count(self, size: int) -> None:
         with self._mutex:
@@ -209,28 +254,38 @@ class Materialization:
                 hint="name fewer components; what is there already is kept for the next run",
             )
 
-    def _where(self, package: SetPackage, archive: SetArchive) -> Wanted:
+    def _wanted(self, package: SetPackage) -> Wanted:
+        """Return an archive with where it may lie, at a source or in a folder of archives."""
+        archive = archive_of(package)
         path, name = archive.relative_path, posixpath.basename(archive.relative_path)
-        known = REDISTS.get(package.redist or "")
-        folders = known.archive_folders if known else (f"compute/{package.redist}/redist",)
-        if self.package_set.channel == "wheels":
-            folders = ("",)
+        folders: Sequence[str] = ("",)
+        if self.package_set.channel == "redist":
+            known = REDISTS.get(package.redist or "")
+            folders = known.archive_folders if known else (f"compute/{package.redist}/redist",)
         paths = [posixpath.normpath(posixpath.join(folder, path)) for folder in folders]
-        if self.has_archives:
-            paths += [path, name]
-        inside = [path for path in paths if not path.startswith("../")]
+        if self.archives is not None:
+            paths += [posixpath.normpath(path), name]
+        inside = [path for path in paths if not path.startswith(("../", "/"))]
         return Wanted(name, tuple(dict.fromkeys(inside)), archive.sha256, archive.size)
+
+    def _is_at_hand(self, wanted: Wanted) -> bool:
+        """Say whether a folder of archives has one, as far as its name and its size tell."""
+        if self.archives is None:
+            return False
+        places = (self.archives / path for path in wanted.paths)
+        sizes = [place.stat().st_size for place in places if place.is_file()]
+        return any(wanted.size in {None, size} for size in sizes)
 
     # -- the root
 
     def _build(self, unpacked: Mapping[str, Unpacked]) -> ToolkitRecord:
-        is_split = self.layout == "split"
         trees = {
             attr: make_tree(
-                posixpath.basename(_archive(package).relative_path),
+                posixpath.basename(archive_of(package).relative_path),
                 unpacked[attr].members,
                 package,
-                is_split=is_split,
+                is_split=self.layout == "split",
+                merged=self.merged,
             )
             for attr, package in self.packages.items()
         }
@@ -242,50 +297,23 @@ class Materialization:
             is_linux=self.package_set.platform.redist_system.startswith("linux-"),
         )
         self._check_programs(plan)
-        new = self.workshop / "root"
-        try:
-            shutil.rmtree(new, ignore_errors=True)
-            new.mkdir(parents=True)
-            files = {
-                path: self._put_file(new / path, path, planned.package, unpacked, plan)
-                for path, planned in sorted(plan.files.items())
-            }
-            for path, target in sorted(plan.links.items()):
-                place = new / path
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.symlink_to(target)
-        except OSError as error:
-            raise WriteError(error.filename or new, error) from error
-        version = self._version_json()
-        write_file(new / "version.json", version)
-        files["version.json"] = ToolkitFile(
-            sha256=sha256_of(version), size=len(version), executable=False, package="cudaredist"
-        )
-        record = ToolkitRecord(
-            schema_version=1,
+        return lay_out(
+            self._workshop.new,
+            plan,
+            unpacked,
+            package_set=self.package_set,
             set_sha256=self.set_sha256,
-            channel=self.package_set.channel,
-            cuda=self.package_set.cuda.release,
-            platform=self.package_set.platform.redist_system,
+            packages=self.packages,
             layout=self.layout,
-            static=self.with_static,
-            packages={
-                attr: ToolkitPackage(
-                    version=package.version or "", archive_sha256=_archive(package).sha256
-                )
-                for attr, package in self.packages.items()
-            },
-            files=files,
-            links={
-                path: ToolkitLink(target=target, package=plan.link_owners[path])
-                for path, target in plan.links.items()
-            },
+            with_static=self.with_static,
         )
-        write_file(new / RECORD_NAME, canonical_json(record.model_dump(mode="json")))
-        return record
 
     def _check_programs(self, plan: Plan) -> None:
-        names = {posixpath.basename(path).removesuffix(".exe") for path in plan.files}
+        names = {
+            posixpath.basename(path).removesuffix(".exe")
+            for path in plan.files
+            if "bin" in path.split("/")[:-1]
+        }
         for component in self.required:
             lacking = [name for name in component.programs if name not in names]
             if lacking:
@@ -294,51 +322,6 @@ class Materialization:
                     f"{self.package_set.channel} channel have no {', '.join(lacking)}",
                     hint="another release or channel may; name single packages to go without",
                 )
-
-    def _put_file(
-        self, place: Path, path: str, attr: str, unpacked: Mapping[str, Unpacked], plan: Plan
-    ) -> ToolkitFile:
-        planned, content = plan.files[path], unpacked[attr]
-        origin = planned.origin
-        source = content.content(origin)
-        sha256, size = content.hashes[origin], content.sizes[origin]
-        place.parent.mkdir(parents=True, exist_ok=True)
-        mode = 0o755 if planned.executable else 0o644
-        if path.endswith(".pc"):
-            text = relocatable(source.read_bytes(), path, self.layout, attr, plan)
-            place.write_bytes(text)
-            place.chmod(mode)
-            sha256, size = sha256_of(text), len(text)
-        else:
-            try:
-                os.link(source, place)
-            except OSError:
-                shutil.copyfile(source, place)
-            # Two packages, or two names, may have one content; the mode is the last one's then.
-            place.chmod(mode)
-        return ToolkitFile(sha256=sha256, size=size, executable=planned.executable, package=attr)
-
-    def _version_json(self) -> bytes:
-        release = self.package_set.cuda.release
-        versions = {
-            attr: {"name": package.description or attr, "version": package.version}
-            for attr, package in self.packages.items()
-        }
-        return canonical_json({"cuda": {"name": "CUDA SDK", "version": release}, **versions})
-
-    def _put(self) -> None:
-        """Give the root its name; what was there before goes away afterwards."""
-        old = self.workshop / "old"
-        try:
-            if self.root.exists():
-                shutil.rmtree(old, ignore_errors=True)
-                self.root.rename(old)
-            else:
-                self.root.parent.mkdir(parents=True, exist_ok=True)
-            (self.workshop / "root").rename(self.root)
-        except OSError as error:
-            raise WriteError(self.root, error) from error
-        shutil.rmtree(self.workshop, ignore_errors=True)
 
     def _report(self, record: ToolkitRecord, status: str) -> ToolkitReport:
         return toolkit_report(self.root, record, status, fetched_bytes=self._fetched)
@@ -357,7 +340,10 @@ def read_package_set(path: Path) -> ReadSet:
     data = read_file(path)
     if data is None:
         raise UsageError(f"{path}: no such file", hint="cudaredist build makes package sets")
-    value = read_own_file(data, FILE_KINDS["package-set"])
+    try:
+        value = read_own_file(data, FILE_KINDS["package-set"])
+    except InvalidFileError as error:
+        raise InvalidFileError(f"{error.what} ({path})", error.problems) from None
     if not isinstance(value, PackageSet):
         raise TypeError
     return ReadSet(value, sha256_of(data))
@@ -376,139 +362,21 @@ def selected(
     components: Sequence[str],
     exclude: Sequence[str],
     policy: ComponentPolicy,
-) -> tuple[dict[str, SetPackage], list[ComponentSet]]:
+) -> Chosen:
     """Return the packages meant, and the named sets that were asked for. Raises `UsageError`."""
-    packages = select_packages(package_set, components, exclude, policy.components)
-    return packages, [policy.components[name] for name in components if name in policy.components]
+    chosen = choose(package_set, components, exclude, policy.components)
+    for warning in chosen.warnings:
+        _log.warning("%s", warning)
+    return chosen
 
 
-def read_record(root: Path) -> ToolkitRecord | None:
-    """Return the record of a root; None where it has none. Raises `InvalidFileError`."""
-    data = read_file(root / RECORD_NAME)
-    if data is None:
-        return None
-    record = read_own_file(data, FILE_KINDS["toolkit-record"])
-    if not isinstance(record, ToolkitRecord):
-        raise TypeError
-    return record
+def _unpacked_size(package: SetPackage) -> int:
+    return sum(part.bytes for part in package.contents.values())
 
 
-def verify_root(root: Path) -> ToolkitReport:
-    """Say whether a root still is what was laid out: every file by its hash, every link.
-
-    What lies there besides is named, and is no failure. Raises `UsageError` for a root not ours.
-    """
-    record = _record_of(root)
-    problems = []
-    for path, file in sorted(record.files.items()):
-        place = root / path
-        if place.is_symlink() or not place.is_file():
-            problems.append(f"{path}: is missing")
-        elif _hash_of(place) != file.sha256:
-            problems.append(f"{path}: was changed")
-        elif bool(place.stat().st_mode & 0o100) is not file.executable:
-            problems.append(f"{path}: its mode was changed")
-    for path, link in sorted(record.links.items()):
-        place = root / path
-        if not place.is_symlink() or place.readlink().as_posix() != link.target:
-            problems.append(f"{path}: is not the link that was laid out")
-    status = "altered" if problems else "verified"
-    foreign = sorted(_foreign(root, record))
-    return toolkit_report(root, record, status, problems=problems, foreign=foreign)
-
-
-def remove_root(root: Path) -> ToolkitReport:
-    """Take away what was laid out, and folders that are empty then; what is not ours stays."""
-    record = _record_of(root)
-    foreign = sorted(_foreign(root, record))
-    folders = set()
-    try:
-        for path in (*record.links, *record.files, RECORD_NAME):
-            (root / path).unlink(missing_ok=True)
-            folders |= set(Path(path).parents)
-        for folder in sorted(folders, key=lambda f: len(f.parts), reverse=True):
-            place = root / folder
-            if place.is_dir() and not any(place.iterdir()):
-                place.rmdir()
-    except OSError as error:
-        raise WriteError(root, error) from error
-    return toolkit_report(root, record, "removed", foreign=foreign)
-
-
-def toolkit_report(
-    root: Path,
-    record: ToolkitRecord,
-    status: str,
-    *,
-    fetched_bytes: int = 0,
-    problems: Sequence[str] = (),
-    foreign: Sequence[str] = (),
-) -> ToolkitReport:
-    """Make the report on a root."""
-    left_behind = status == "removed" and bool(foreign)
-    return ToolkitReport.model_validate(
-        {
-            "root": str(root),
-            "status": status,
-            "cuda": record.cuda,
-            "platform": record.platform,
-            "layout": record.layout,
-            "packages": tuple(record.packages),
-            "files": len(record.files),
-            "bytes": sum(file.size for file in record.files.values()),
-            "fetched_bytes": fetched_bytes,
-            "problems": tuple(problems),
-            "foreign": tuple(foreign),
-            "exit_code": EXIT_INTEGRITY if problems else EXIT_FINDINGS if left_behind else EXIT_OK,
-        }
-    )
-
-
-def relocatable(text: bytes, path: str, layout: Layout, attr: str, plan: Plan) -> bytes:
-    """Return a `.pc` file whose folders are given from where it lies, so that the root can move."""
-    up = "/".join([".."] * path.count("/"))
-    root = f"${{pcfiledir}}/{up}" if up else "${pcfiledir}"
-
-    def folder(name: str, output: str) -> str:
-        if layout == "merged":
-            return f"{root}/{name}"
-        for candidate in (output, "out"):
-            if any(p.startswith(f"{attr}/{candidate}/{name}/") for p in plan.files):
-                return f"{root}/{attr}/{candidate}/{name}"
-        return f"{root}/{attr}/out/{name}"
-
-    values = {
-        b"cudaroot": root,
-        b"prefix": root,
-        b"libdir": folder("lib", "lib"),
-        b"includedir": folder("include", "include"),
-    }
-    return _CUDA_ROOT.sub(lambda m: m[1] + b"=" + values[m[1]].encode(), text)
-
-
-def _archive(package: SetPackage) -> SetArchive:
-    if package.archive is None:
-        raise UsageError(f"{package.attr} has no archive")
-    return package.archive
-
-
-def _record_of(root: Path) -> ToolkitRecord:
-    record = read_record(root)
-    if record is None:
-        raise UsageError(f"{root} is no toolkit root of ours: it has no {RECORD_NAME}")
-    return record
-
-
-def _foreign(root: Path, record: ToolkitRecord) -> list[str]:
-    ours = {RECORD_NAME, *record.files, *record.links}
-    found = []
-    for folder, folders, files in os.walk(root):
-        below = Path(folder).relative_to(root)
-        links = [name for name in folders if (Path(folder) / name).is_symlink()]
-        found += [(below / name).as_posix() for name in (*files, *links)]
-    return [path for path in found if path not in ours]
-
-
-def _hash_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _most_telling(errors: Sequence[SourceError | IntegrityError]) -> CudaRedistError:
+    """Return wrong bytes before silence, and absence last."""
+    if not errors:
+        return UsageError("no source given", hint="name a folder with --archives")
+    wrong = next((e for e in errors if isinstance(e, IntegrityError)), None)
+    return wrong or next((e for e in errors if not isinstance(e, NotAtSourceError)), errors[-1])

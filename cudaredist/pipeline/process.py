@@ -55,7 +55,9 @@ from cudaredist.store import Cache, first_of
 _NO_HASH = "the manifest states no hash"
 _BEYOND = "beyond --max-download"
 _UNKNOWN_SIZE = "of unknown size, which --max-download leaves out"
-_UNREACHED = "the run was stopped before"
+UNREACHED = "the run was stopped before"
+FAILED = "failed: "
+"""How the reasons begin for archives that a later run may get."""
 _NOT_READ = "not read without leave to write"
 _INCOMPLETE = frozenset({_NO_HASH, _BEYOND, _UNKNOWN_SIZE})
 
@@ -251,7 +253,7 @@ class FeatureRun:
                 jobs[key] = Job(wanted=wanted, bases=subject.target.bases, users=[])
             jobs[key].add(subject, item)
             item.status = "would-examine"
-            item.reason = _UNREACHED if self.write else _NOT_READ
+            item.reason = UNREACHED if self.write else _NOT_READ
         return item
 
     def _in_file(self, subject: Subject, archive: Archive) -> Document | None:
@@ -328,7 +330,7 @@ class FeatureRun:
         is_stopped = report.kind == StoppedError.kind
         for _, item in job.users:
             item.status, item.error = "failed", report
-            item.reason = _UNREACHED if is_stopped else f"failed: {report.kind}"
+            item.reason = UNREACHED if is_stopped else f"{FAILED}{report.kind}"
         if self.fail_fast:
             self.stop.set()
         self._finish(job)

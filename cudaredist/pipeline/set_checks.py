@@ -54,7 +54,7 @@ def read_files(package_set: PackageSet, cache: Cache) -> SetFiles:
         try:
             tree = make_tree(entry.attr, facts.members, entry, is_split=False)
         except InvalidArchiveError as error:
-            refused.append((entry.attr, error.message))
+            refused.append((entry.attr, error.reason))
         else:
             known.append(PackageFiles(entry, tree))
     return SetFiles(package_set, tuple(known), tuple(unknown), tuple(refused))

@@ -143,7 +143,11 @@ def _features(data: bytes, *, is_overlay: bool) -> HeldFeatures:
     document = parse_own_json(data, "features file")
     examined, unexamined = {}, {}
     if schema_version_of(document) is None:
-        return HeldFeatures(sha256_of(data), is_overlay, {}, {}, legacy_outputs(document))
+        outputs = legacy_outputs(document)
+        if not outputs:
+            problem = Problem("", "neither one of ours nor of the form before")
+            raise InvalidFileError("features file", [problem])
+        return HeldFeatures(sha256_of(data), is_overlay, {}, {}, outputs)
     # The schema was checked when the file was made; the model alone is ten times as fast.
     features = _validated(Features, data, "features file")
     for name, package in features.packages.items():
@@ -208,6 +212,7 @@ def _policies(store: Store, overlays: Sequence[Store], inputs: list[Input]) -> P
         document = _document(data, subject)
         inputs.append(_policy_input(subject, data, is_overlay=False))
         added: dict[str, Any] = {}
+        place = f"policy/{subject}.json"
         for overlay in overlays:
             own = overlay.own_policy(subject)
             if own is not None:
@@ -216,7 +221,8 @@ def _policies(store: Store, overlays: Sequence[Store], inputs: list[Input]) -> P
                 taken_away |= {(subject, name) for name in _names_taken_away(document, changes)}
                 document = merge_policy(document, changes)
                 added = merge_policy(added, changes)
-        with _located(f"policy/{subject}.json"):
+                place = f"{place} (with {overlay.root / 'policy' / subject}.json)"
+        with _located(place):
             policy = _validated(model, json.dumps(document).encode(), f"policy-{subject} file")
         merged[subject] = policy
         from_overlay += _entries_of(policy, added)

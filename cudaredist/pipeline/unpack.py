@@ -4,8 +4,8 @@ import contextlib
 import errno
 import hashlib
 import json
-import shutil
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from cudaredist.archives import ArchiveReader, Member
 from cudaredist.errors import InvalidArchiveError, WriteError
 from cudaredist.features import Entry, Facts, facts_from_bytes, facts_to_bytes, gather
 from cudaredist.pipeline.examine import Examination, Wanted
+from cudaredist.pipeline.workshop import TEMPORARY, remove_tree
 from cudaredist.store import read_file, write_file
 from cudaredist.toolkit import with_origins
 
@@ -38,15 +39,12 @@ class Unpacked:
 
 
 def unpack(examination: Examination, wanted: Wanted, folder: Path) -> Unpacked:
-    """Bring an archive's content into a folder, unless it is there already.
+    """Bring an archive's content into a folder, which gets its name when all of it is proved.
 
-    The folder gets its name when hash and size are proved; until then it has another. Raises what
-    `Examination.read` raises, and `WriteError`.
+    Until hash and size of the archive are found right it has another. Raises what
+    `Examination.read` raises, and `WriteError`; nothing is left behind then.
     """
-    held = held_content(folder)
-    if held is not None:
-        return held
-    temporary = folder.with_name(f"{folder.name}.tmp")
+    temporary = folder.with_name(f"{folder.name}{TEMPORARY}")
     is_wheel = wanted.name.endswith(".whl")
 
     def use(reader: ArchiveReader) -> tuple[Facts, _Writing]:
@@ -61,21 +59,42 @@ def unpack(examination: Examination, wanted: Wanted, folder: Path) -> Unpacked:
             "files": {str(position): found for position, found in writing.found.items()},
         }
         write_file(temporary / _INDEX, json.dumps(index).encode(), durable=False)
-        temporary.rename(folder)
-    except OSError as error:
-        raise WriteError(temporary, error) from error
+        _rename(temporary, folder)
     except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
+        remove_tree(temporary)
         raise
-    unpacked = held_content(folder)
+    unpacked = _read(folder)
     if unpacked is None:
         raise WriteError(folder, OSError(errno.EIO, "what was written is not there"))
     return unpacked
 
 
+def is_held(folder: Path) -> bool:
+    """Say whether an earlier run brought an archive's content into a folder."""
+    return (folder / _INDEX).is_file()
+
+
 def held_content(folder: Path) -> Unpacked | None:
-    """Return an archive's content that an earlier run brought into a folder; None where none is."""
-    with contextlib.suppress(ValueError, KeyError, TypeError):
+    """Return an archive's content that an earlier run brought into a folder.
+
+    None where there is none, or other bytes: a machine may have lost power since, or someone may
+    have been there. What is wrong is taken away.
+    """
+    unpacked = _read(folder)
+    if unpacked is None or not _is_proved(unpacked):
+        remove_tree(folder)
+        return None
+    return unpacked
+
+
+def hash_of(path: Path) -> str:
+    """Return the SHA-256 of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read(folder: Path) -> Unpacked | None:
+    with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
         index = json.loads(read_file(folder / _INDEX) or b"{}")
         facts = facts_from_bytes(index["facts"].encode())
         if facts is not None:
@@ -89,11 +108,27 @@ def held_content(folder: Path) -> Unpacked | None:
     return None
 
 
-def _renew(folder: Path) -> None:
+def _is_proved(unpacked: Unpacked) -> bool:
     try:
-        if folder.exists():
-            shutil.rmtree(folder)
+        return all(
+            hash_of(unpacked.content(origin)) == sha256
+            for origin, sha256 in unpacked.hashes.items()
+        )
+    except OSError:
+        return False
+
+
+def _renew(folder: Path) -> None:
+    remove_tree(folder)
+    try:
         folder.mkdir(parents=True)
+    except OSError as error:
+        raise WriteError(folder, error) from error
+
+
+def _rename(folder: Path, to: Path) -> None:
+    try:
+        folder.rename(to)
     except OSError as error:
         raise WriteError(folder, error) from error
 
@@ -110,8 +145,8 @@ class _Writing:
         """SHA-256 and size of each file's content, by position."""
 
     @property
-    def corrections(self) -> "dict[int, Member]":
-        return dict(self._reader.corrections)
+    def corrections(self) -> Mapping[int, Member]:
+        return self._reader.corrections
 
     def __iter__(self) -> Iterator[tuple[Member, Iterator[bytes]]]:
         for position, (member, content) in enumerate(self._reader):
@@ -129,10 +164,10 @@ class _Writing:
         size = 0
         path = self._folder / str(position)
         try:
-            file = path.open("wb")
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o644)
         except OSError as error:
             raise WriteError(path, error) from error
-        with file:
+        try:
             for chunk in content:
                 size += len(chunk)
                 if size > self._left:
@@ -140,14 +175,23 @@ class _Writing:
                         self._where, f"unpacks to more than {UNPACKED_LIMIT:,} bytes"
                     )
                 digest.update(chunk)
-                try:
-                    file.write(chunk)
-                except OSError as error:
-                    raise WriteError(path, error) from error
+                _write(handle, chunk, path)
                 yield chunk
-            try:
-                file.flush()
-            except OSError as error:
-                raise WriteError(path, error) from error
+        finally:
+            os.close(handle)
         self._left -= size
         self.found[position] = digest.hexdigest(), size
+
+
+_BINARY = getattr(os, "O_BINARY", 0)
+"""Windows' alone."""
+
+
+def _write(handle: int, chunk: bytes, path: Path) -> None:
+    """Write all of a chunk: chunks are large, so that a buffer would only copy them once more."""
+    try:
+        count = os.write(handle, chunk)
+        while count < len(chunk):
+            count += os.write(handle, memoryview(chunk)[count:])
+    except OSError as error:
+        raise WriteError(path, error) from error

@@ -31,7 +31,6 @@ from cudaredist.redists import REDISTS
 from cudaredist.reports import FileVerdict, ValidateReport
 from cudaredist.schema import (
     FILE_KINDS,
-    OwnModel,
     PackageSet,
     kind_of_document,
     parse_own_json,
@@ -51,11 +50,7 @@ def validate_files(paths: Sequence[Path], *, cache: Cache, strict: bool = False)
     """
     judged = [_verdict(path, strict=strict) for path in paths]
     verdicts = [verdict for verdict, _ in judged]
-    sets = {
-        position: document
-        for position, (_, document) in enumerate(judged)
-        if isinstance(document, PackageSet)
-    }
+    sets = {n: package_set for n, (_, package_set) in enumerate(judged) if package_set is not None}
     channels = Counter(package_set.channel for package_set in sets.values())
     beside = check_run(list(sets.values()))
     for (position, package_set), found in zip(sets.items(), beside, strict=True):
@@ -96,8 +91,8 @@ def _unchecked(files: SetFiles, *, is_alone: bool) -> Iterator[str]:
         yield f"{', '.join(RUN_INVARIANTS)}: no other set of its channel is given"
 
 
-def _verdict(path: Path, *, strict: bool) -> tuple[FileVerdict, OwnModel | None]:
-    """Return what is to be said of one file, and what it is if it is a valid one of ours."""
+def _verdict(path: Path, *, strict: bool) -> tuple[FileVerdict, PackageSet | None]:
+    """Return what is to be said of one file, and the package set if it is a valid one."""
     try:
         data = read_file(path)
     except ReadError as error:
@@ -116,7 +111,8 @@ def _verdict(path: Path, *, strict: bool) -> tuple[FileVerdict, OwnModel | None]
             kind = own.name
             model = read_own_document(document, data, own)
             is_canonical = canonical_json(document) == data
-            return _own_verdict(path, kind, is_canonical=is_canonical), model
+            package_set = model if isinstance(model, PackageSet) else None
+            return _own_verdict(path, kind, is_canonical=is_canonical), package_set
         kind = "manifest"
         return _manifest_verdict(path, data, strict=strict), None
     except CudaRedistError as error:

@@ -29,15 +29,18 @@ def read_versions(
     stop: threading.Event,
     jobs: int = 16,
     progress: Progress | None = None,
+    are_asked_for: bool = False,
 ) -> VersionsReport:
     """Return the release lines of redistributables, held and upstream.
 
-    Without `sources` only what is held. A redistributable that upstream does not have is left out
-    unless something of it is held; other failures are in the report, and decide its exit code.
+    Without `sources` only what is held. That upstream lacks a redistributable is a failure where it
+    was asked for by name, or is held and not written by packagers themselves; failures are in the
+    report, and decide its exit code.
     """
     shown = progress or NoProgress()
     shown.expect(len(redists))
     listed: dict[str, tuple[Version, ...]] = {}
+    absent: list[str] = []
     errors: list[ErrorReport] = []
     mutex = threading.Lock()
 
@@ -48,8 +51,12 @@ def read_versions(
             labels = tuple(sorted(chain.listing(redist.manifest_folders).folders))
             with mutex:
                 listed[redist.name] = labels
-        except NotAtSourceError:
-            pass
+        except NotAtSourceError as error:
+            is_held = store.manifests(redist.name).is_there()
+            with mutex:
+                absent.append(redist.name)
+                if are_asked_for or (is_held and not redist.handwritten):
+                    errors.append(error_report(error))
         except CudaRedistError as error:
             with mutex:
                 errors.append(error_report(error))
@@ -69,6 +76,7 @@ def read_versions(
     return VersionsReport(
         lines=tuple(lines),
         releases=releases,
-        errors=tuple(errors),
+        absent=tuple(sorted(absent)),
+        errors=tuple(sorted(errors, key=lambda error: error.message)),
         exit_code=worst_exit_code([EXIT_OK, *(error.exit_code for error in errors)]),
     )

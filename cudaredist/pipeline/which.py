@@ -1,9 +1,10 @@
 """which: who provides a file or a soname, from features, and from the cache for any file."""
 
 import posixpath
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
+from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UnknownNameError, UsageError
 from cudaredist.features import as_redistributable, build_tree, facts_from_bytes, place_all
 from cudaredist.manifests import Archive, read_manifest
 from cudaredist.pipeline.plan import FACTS_KIND
@@ -23,44 +24,62 @@ def which(
     cuda: Selection | None = None,
     platform: str | None = None,
 ) -> WhichReport:
-    """Return which packages provide a soname or a file, of the newest release that has it and all.
+    """Return which packages of the releases held provide a soname or a file.
 
-    A name is a soname, a file's name or its path; `*` stands for any characters. Libraries are
-    found by the features, other files where the cache knows the archive. `cuda` restricts the
-    releases of CUDA, and leaves out the other redistributables' older ones no less.
+    A name is a soname, a file's name or its path; `*` stands for any characters. Libraries and
+    programs are found by the features, other files where the cache knows the archive. `cuda` leaves
+    out other releases of CUDA, and nothing of other redistributables. Raises `UsageError` where no
+    release of CUDA is meant, and `UnknownNameError` for a platform that nothing held is for.
     """
     hits: list[WhichHit] = []
     unknown = 0
+    platforms: set[str] = set()
     for redist in redists:
         folder = store.manifests(redist)
         labels = folder.labels()
         if cuda is not None and redist == "cuda":
-            labels = cuda.of(labels)
+            labels = _chosen(cuda, labels)
         for label in labels:
             data = folder.read(label)
             manifest = None if data is None else read_manifest(data, label=label)
             known = _features(store, redist, label)
             for archive in manifest.archives if manifest else ():
+                platforms.add(archive.platform)
                 if platform is not None and archive.platform != platform:
                     continue
                 examined = known.get((archive.package, archive.sha256 or ""))
                 found = dict(_in_features(name, examined)) if examined else {}
                 cached = _in_cache(name, archive, cache)
                 unknown += cached is None
-                for path, output in (found | (cached or {})).items():
-                    hits.append(
-                        WhichHit(
-                            redist=redist,
-                            label=str(label),
-                            package=archive.package,
-                            version=str(archive.version),
-                            platform=archive.platform,
-                            variant=archive.variant,
-                            path=path,
-                            output=output,
-                        )
+                hits += (
+                    WhichHit(
+                        redist=redist,
+                        label=str(label),
+                        package=archive.package,
+                        version=str(archive.version),
+                        platform=archive.platform,
+                        variant=archive.variant,
+                        path=path,
+                        output=output,
                     )
-    return WhichReport(name=name, hits=tuple(hits), unknown=unknown, exit_code=0 if hits else 1)
+                    for path, output in sorted((found | (cached or {})).items())
+                )
+    if platform is not None and platform not in platforms:
+        raise UnknownNameError("platform of what is held", platform, platforms)
+    return WhichReport(
+        name=name,
+        hits=tuple(hits),
+        unknown=unknown,
+        exit_code=EXIT_OK if hits else EXIT_FINDINGS,
+    )
+
+
+def _chosen(cuda: Selection, labels: Sequence[Version]) -> tuple[Version, ...]:
+    chosen = cuda.of(labels)
+    if not chosen:
+        held = ", ".join(map(str, labels)) or "none"
+        raise UsageError(f"no CUDA release {cuda.min_version} is held", hint=f"held: {held}")
+    return chosen
 
 
 def _features(store: Store, redist: str, label: Version) -> dict[tuple[str, str], ExaminedArchive]:

@@ -136,6 +136,7 @@ from cudaredist.schema.tables import (
 from cudaredist.schema.toolkit import (
     ComponentPolicy,
     ComponentSet,
+    MergedMove,
     ToolkitFile,
     ToolkitLink,
     ToolkitPackage,
@@ -201,6 +202,7 @@ __all__ = [
     "Lock",
     "LockEntry",
     "LowerBound",
+    "MergedMove",
     "MetaPolicy",
     "NamePolicy",
     "Needed",

@@ -269,6 +269,6 @@ class FixupPolicy(OwnModel):
 
     schema_version: Literal[1]
     fixups: tuple[Fixup, ...]
-    urls: dict[str, Annotated[str, Field(pattern="^[a-z]+://")]] = Field(
+    urls: dict[str, Annotated[str, Field(pattern="^[a-z][a-z0-9+.-]*://")]] = Field(
         default={}, description="By redistributable: the address its paths are relative to"
     )

@@ -1,19 +1,38 @@
 """Toolkit roots: which files of a package set go where, as values; nothing here writes.
 
 `selection` says which packages are meant, `tree` what one package brings, `merge` makes one tree of
-all.
+all, `pkgconfig` has what pkg-config's files need.
 """
 
-from cudaredist.toolkit.merge import Plan, PlannedFile, make_plan
-from cudaredist.toolkit.selection import select_packages
+from cudaredist.toolkit.merge import (
+    OURS,
+    RECORD_NAME,
+    VERSION_NAME,
+    ConflictError,
+    Layout,
+    Plan,
+    PlannedFile,
+    make_plan,
+)
+from cudaredist.toolkit.pkgconfig import LIMIT as PKG_CONFIG_LIMIT
+from cudaredist.toolkit.pkgconfig import relocatable
+from cudaredist.toolkit.selection import Chosen, choose
 from cudaredist.toolkit.tree import PackageTree, make_tree, with_origins
 
 __all__ = [
+    "OURS",
+    "PKG_CONFIG_LIMIT",
+    "RECORD_NAME",
+    "VERSION_NAME",
+    "Chosen",
+    "ConflictError",
+    "Layout",
     "PackageTree",
     "Plan",
     "PlannedFile",
+    "choose",
     "make_plan",
     "make_tree",
-    "select_packages",
+    "relocatable",
     "with_origins",
 ]

@@ -2,13 +2,20 @@
 
 import posixpath
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from cudaredist.errors import ContentError
+from cudaredist.errors import ContentError, shown
+from cudaredist.schema import OutputName
 from cudaredist.toolkit.tree import PackageTree, is_executable
 
 Layout: TypeAlias = Literal["merged", "split"]
+
+RECORD_NAME = ".cudaredist.json"
+"""What was laid out; a folder without it is no root of ours."""
+VERSION_NAME = "version.json"
+OURS = "cudaredist"
+"""Who owns what no package brings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +46,17 @@ class ConflictError(ContentError):
     def __init__(self, path: str, first: str, second: str) -> None:
         super().__init__(
             f"{path} is in {first} and in {second}, and not the same",
-            hint=f"leave one out with --exclude, or take --layout split: --exclude {second}",
+            hint=f"leave one out (--exclude {second}), or lay them out apart (--layout split)",
         )
+
+
+class UnsafePathError(ContentError):
+    """A path that would not lie below the root, or not be printed as it is."""
+
+    kind = "unsafe-path"
+
+    def __init__(self, path: str, package: str) -> None:
+        super().__init__(f"{package}: {shown(path)} is no path in a toolkit root")
 
 
 def make_plan(
@@ -54,33 +70,37 @@ def make_plan(
     """Return where every file of these packages goes.
 
     `hashes` has the SHA-256 of each member's content, by package and position. The same file in two
-    packages is one; different ones raise `ConflictError`. Merged, `lib64` leads to `lib`, where
-    nvcc's profile looks.
+    packages is one; different ones raise `ConflictError`. Merged, all libraries for Linux are in
+    `lib`, and `lib64` leads there, where nvcc's profile looks.
     """
     plan = Plan()
+    is_merged_linux = layout == "merged" and is_linux
+    ends: dict[str, str] = {}
     for attr in sorted(trees):
         tree = trees[attr]
-        left_out = set() if with_static else {"static"}
 
-        def at(path: str, attr: str = attr, tree: PackageTree = tree) -> str:
-            if layout == "merged":
-                return path
-            return f"{attr}/{tree.outputs.get(path, 'out')}/{path}"
+        def at(path: str, output: OutputName, attr: str = attr) -> str:
+            if is_merged_linux and path.startswith("lib64/"):
+                return f"lib/{path.removeprefix('lib64/')}"
+            return path if layout == "merged" else f"{attr}/{output}/{path}"
 
         for path, entry in sorted(tree.files.items()):
-            if tree.outputs[path] not in left_out and entry.origin is not None:
+            output = tree.outputs[path]
+            if entry.origin is not None and (with_static or output != "static"):
                 planned = PlannedFile(attr, entry.origin, is_executable(entry))
-                _add_file(plan, at(path), planned, hashes)
+                _add_file(plan, at(path, output), planned, hashes)
         for link, end in sorted(tree.links.items()):
-            if tree.outputs[link] in left_out or (end in tree.files and at(end) not in plan.files):
-                continue
-            place = at(link)
-            target = posixpath.relpath(at(end), posixpath.dirname(place) or ".")
-            _add_link(plan, place, target, attr)
-    if layout == "merged" and is_linux:
+            output = tree.outputs[link]
+            if with_static or output != "static":
+                # A folder may be in several outputs: the link's own is meant.
+                place, to = at(link, output), at(end, tree.outputs.get(end, output))
+                _add_link(plan, place, to, attr)
+                ends[place] = to
+    _drop_dangling(plan, ends)
+    if is_merged_linux:
         for folder in ("", "nvvm/"):
             _add_lib64(plan, folder)
-    _check_folders(plan)
+    _check(plan)
     return plan
 
 
@@ -94,9 +114,12 @@ def _add_file(
         plan.files[path] = planned
     elif hashes[other.package][other.origin] != hashes[planned.package][planned.origin]:
         raise ConflictError(path, other.package, planned.package)
+    elif planned.executable:
+        plan.files[path] = replace(other, executable=True)
 
 
-def _add_link(plan: Plan, path: str, target: str, attr: str) -> None:
+def _add_link(plan: Plan, path: str, end: str, attr: str) -> None:
+    target = posixpath.relpath(end, posixpath.dirname(path) or ".")
     if path in plan.files:
         raise ConflictError(path, plan.files[path].package, attr)
     if plan.links.setdefault(path, target) != target:
@@ -104,21 +127,42 @@ def _add_link(plan: Plan, path: str, target: str, attr: str) -> None:
     plan.link_owners.setdefault(path, attr)
 
 
+def _drop_dangling(plan: Plan, ends: Mapping[str, str]) -> None:
+    """Leave out links to what was left out, and links where a folder lies that is not one."""
+    folders: set[str] = set()
+    for path in plan.files:
+        folder = posixpath.dirname(path)
+        while folder and folder not in folders:
+            folders.add(folder)
+            folder = posixpath.dirname(folder)
+    for link, end in ends.items():
+        leads_to_itself = link == end
+        if leads_to_itself or (end not in plan.files and end not in folders):
+            plan.links.pop(link, None)
+            plan.link_owners.pop(link, None)
+
+
 def _add_lib64(plan: Plan, folder: str) -> None:
-    has = {
-        name: any(p.startswith(f"{folder}{name}/") for p in plan.files) for name in ("lib", "lib64")
-    }
-    link = f"{folder}lib64"
-    if has["lib"] and not has["lib64"] and link not in plan.links:
+    def owner_below(name: str) -> str | None:
+        below = f"{folder}{name}/"
+        return next((f.package for path, f in plan.files.items() if path.startswith(below)), None)
+
+    link, owner = f"{folder}lib64", owner_below("lib")
+    if owner is not None and owner_below("lib64") is None and link not in plan.links:
         plan.links[link] = "lib"
-        plan.link_owners[link] = next(
-            file.package for path, file in plan.files.items() if path.startswith(f"{folder}lib/")
-        )
+        plan.link_owners[link] = owner
 
 
-def _check_folders(plan: Plan) -> None:
-    """Raise `ConflictError` where something would have to lie below what is no folder."""
+def _check(plan: Plan) -> None:
+    """Raise where something would lie outside the root, or below what is no folder."""
     owners = {path: file.package for path, file in plan.files.items()} | plan.link_owners
+    for path, owner in owners.items():
+        is_plain = path.isprintable() and "\\" not in path
+        if not is_plain or not {"", ".", ".."}.isdisjoint(path.split("/")):
+            raise UnsafePathError(path, owner)
+        if path in {RECORD_NAME, VERSION_NAME}:
+            raise ConflictError(path, OURS, owner)
+    owners |= dict.fromkeys((RECORD_NAME, VERSION_NAME), OURS)
     for path, owner in owners.items():
         folder = posixpath.dirname(path)
         while folder:

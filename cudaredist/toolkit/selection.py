@@ -1,6 +1,7 @@
 """Which packages of a set a toolkit is made of."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.schema import ComponentSet, PackageSet, SetPackage
@@ -8,57 +9,96 @@ from cudaredist.schema import ComponentSet, PackageSet, SetPackage
 ALL = "all"
 
 
-def select_packages(
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a toolkit is made of."""
+
+    packages: dict[str, SetPackage]
+    """By name, sorted."""
+    required: tuple[ComponentSet, ...]
+    """Named sets that were asked for as a whole: their programs must be there."""
+    warnings: tuple[str, ...]
+    """What of the named sets is broken or withheld, and so left out."""
+
+
+def choose(
     package_set: PackageSet,
     components: Sequence[str],
     exclude: Iterable[str],
     sets: Mapping[str, ComponentSet],
-) -> dict[str, SetPackage]:
-    """Return the packages meant, by name: those named, those of named sets, and what they need.
+) -> Chosen:
+    """Return the packages meant: those named, those of named sets, and what they need.
 
     `all`, which is also what nothing stands for, is every available package except further versions
     beside the chosen ones. What is excluded is left out although others need it. Raises
     `UsageError` for a package that is not available, with its reasons, and for unknown names.
     """
     packages = package_set.packages
-    available = {
-        name: package
-        for name, package in packages.items()
-        if package.alias_of is None and package.status == "available"
-    }
     known = {ALL, *sets, *packages}
     chosen: dict[str, SetPackage] = {}
+    warnings: list[str] = []
     for component in components or [ALL]:
         if component not in known:
             raise UnknownNameError("component", component, known)
         if component == ALL:
-            chosen |= {
-                name: package for name, package in available.items() if name == package.pname
-            }
+            chosen |= _all(packages)
         elif component in sets:
             chosen |= _of_set(component, sets[component], packages)
+            warnings += _left_out(component, sets[component], packages)
         else:
             chosen |= _single(component, packages)
     excluded = set()
     for name in exclude:
         if name not in packages:
             raise UnknownNameError("package", name, packages)
-        excluded.add(packages[name].alias_of or name)
-    chosen = {name: package for name, package in chosen.items() if name not in excluded}
-    waiting = list(chosen.values())
+        excluded.add(_real(name, packages))
+    chosen = _closure(chosen, excluded, packages)
+    if not chosen:
+        raise UsageError("nothing is left to lay out", hint="--exclude takes everything away")
+    required = (sets[name] for name in dict.fromkeys(components) if name in sets)
+    whole = (
+        entry
+        for entry in required
+        if excluded.isdisjoint(_real(name, packages) for name in entry.packages)
+    )
+    return Chosen(dict(sorted(chosen.items())), tuple(whole), tuple(warnings))
+
+
+def _closure(
+    chosen: Mapping[str, SetPackage], excluded: set[str], packages: Mapping[str, SetPackage]
+) -> dict[str, SetPackage]:
+    """Return packages and all that they need, without those excluded."""
+    found = {name: package for name, package in chosen.items() if name not in excluded}
+    waiting = list(found.values())
     while waiting:
-        for needed in waiting.pop().depends:
-            if needed.attr not in chosen and needed.attr not in excluded:
-                chosen[needed.attr] = available[needed.attr]
-                waiting.append(available[needed.attr])
-    return dict(sorted(chosen.items()))
+        package = waiting.pop()
+        for needed in package.depends:
+            name = _real(needed.attr, packages)
+            if name not in found and name not in excluded:
+                found |= _needed(name, package, packages)
+                waiting.append(found[name])
+    return found
+
+
+def _all(packages: Mapping[str, SetPackage]) -> dict[str, SetPackage]:
+    return {
+        name: package
+        for name, package in packages.items()
+        if package.alias_of is None and package.status == "available" and name == package.pname
+    }
+
+
+def _real(name: str, packages: Mapping[str, SetPackage]) -> str:
+    return packages[name].alias_of or name if name in packages else name
 
 
 def _single(component: str, packages: Mapping[str, SetPackage]) -> dict[str, SetPackage]:
-    name = packages[component].alias_of or component
+    name = _real(component, packages)
     if packages[name].status != "available":
-        reasons = "; ".join(reason.text for reason in packages[name].reasons)
-        raise UsageError(f"{component} is {packages[name].status}: {reasons}")
+        raise UsageError(
+            f"{component} is {packages[name].status}: {_reasons(packages[name])}",
+            hint="another release, platform or channel may have it",
+        )
     return {name: packages[name]}
 
 
@@ -66,8 +106,38 @@ def _of_set(
     component: str, members: ComponentSet, packages: Mapping[str, SetPackage]
 ) -> dict[str, SetPackage]:
     """Return the members of a named set that are available; `UsageError` where none is."""
-    names = {packages[name].alias_of or name for name in members.packages if name in packages}
+    names = {_real(name, packages) for name in members.packages if name in packages}
     found = {name: packages[name] for name in names if packages[name].status == "available"}
     if not found:
-        raise UsageError(f"this package set has nothing of {component}")
+        raise UsageError(
+            f"this package set has nothing of {component}",
+            hint=f"{component} means {', '.join(members.packages)}",
+        )
     return found
+
+
+def _left_out(
+    component: str, members: ComponentSet, packages: Mapping[str, SetPackage]
+) -> list[str]:
+    return [
+        f"{component} is laid out without {name}, which is {packages[name].status}: "
+        f"{_reasons(packages[name])}"
+        for name in members.packages
+        if name in packages and packages[name].status in {"broken", "withheld"}
+    ]
+
+
+def _needed(name: str, by: SetPackage, packages: Mapping[str, SetPackage]) -> dict[str, SetPackage]:
+    """Return a package that another one needs; `build` makes no set in which it is missing."""
+    package = packages.get(name)
+    if package is None or package.status != "available":
+        why = "not in the set" if package is None else _reasons(package) or package.status
+        raise UsageError(
+            f"{by.attr} needs {name}, which is not available: {why}",
+            hint=f"leave it out with --exclude {name}" if package else None,
+        )
+    return {name: package}
+
+
+def _reasons(package: SetPackage) -> str:
+    return "; ".join(reason.text for reason in package.reasons)

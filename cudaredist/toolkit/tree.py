@@ -1,13 +1,14 @@
 """What one package brings to a toolkit: its files, by the path they get, and its links."""
 
 import posixpath
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from cudaredist.errors import InvalidArchiveError
 from cudaredist.features import Entry, as_redistributable, build_tree, place_all
-from cudaredist.schema import OutputName, SetPackage, TreeChange
+from cudaredist.schema import MergedMove, OutputName, SetPackage, TreeChange
+from cudaredist.toolkit.pkgconfig import unversioned
 
 _PKG_CONFIG = ("pkg-config/", "pkgconfig/")
 _LICENCES = ("license", "licence", "eula", "copying", "notice", "third")
@@ -20,9 +21,15 @@ class PackageTree:
 
     files: dict[str, Entry]
     links: dict[str, str]
-    """With the path that each leads to in the end."""
+    """With the path, of a file or of a folder, that each leads to in the end."""
     outputs: dict[str, OutputName]
     """Of files and links."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    files: dict[str, Entry]
+    links: dict[str, str]
 
 
 def with_origins(members: Sequence[Entry]) -> list[Entry]:
@@ -31,35 +38,52 @@ def with_origins(members: Sequence[Entry]) -> list[Entry]:
 
 
 def make_tree(
-    where: str, members: Sequence[Entry], package: SetPackage, *, is_split: bool
+    where: str,
+    members: Sequence[Entry],
+    package: SetPackage,
+    *,
+    is_split: bool,
+    merged: Sequence[MergedMove] = (),
 ) -> PackageTree:
     """Return what a package brings, in the order the set's document asks for.
 
     Changes that only make sense where packages lie apart are left out where they are merged: nvcc
-    finds its parts beside itself then. Raises `InvalidArchiveError` about `where` for names and
-    links that leave the archive, devices and set-id bits.
+    finds its parts beside itself then. `merged` is what only merged packages need. Raises
+    `InvalidArchiveError` about `where` for names and links that leave the archive, devices and
+    set-id bits.
     """
     redistributable, _ = as_redistributable(members)
-    tree = build_tree(redistributable)
-    if tree.unsafe:
-        raise InvalidArchiveError(where, f"is not laid out: {tree.unsafe[0]}")
-    files, links = tree.files, tree.links
+    raw = build_tree(redistributable)
+    unsafe = raw.unsafe
+    if redistributable is not members:
+        # Taking a wheel's prefix away may make a harmless name of one that is not.
+        unsafe = build_tree(members).unsafe or unsafe
+    if unsafe:
+        raise InvalidArchiveError(where, f"is not laid out: {unsafe[0]}")
+    tree = _Tree(raw.files, raw.links)
     for change in package.normalise:
         if is_split or change.source.startswith("lib/"):
-            files, links = _changed(files, links, change)
+            tree = _changed(tree, change)
     for folder in _PKG_CONFIG:
-        files, links = _moved(files, links, folder, "share/pkgconfig/")
-    placed = place_all(files)
-    outputs = {path: _declared(entry.output, package) for path, entry in placed.items()}
-    files = {_final(path, package): entry for path, entry in files.items()}
-    outputs = {_final(path, package): output for path, output in outputs.items()}
-    links = {link: _final(end, package) for link, end in links.items()}
-    for link, end in _unversioned(files):
-        links.setdefault(link, end)
-    kept = {link: end for link, end in links.items() if link not in files}
-    for link, end in kept.items():
+        tree = _moved(tree, folder, "share/pkgconfig/")
+    for move in merged:
+        if not is_split and move.package == package.pname:
+            tree = _moved(tree, f"{move.source}/", f"{move.to}/")
+    outputs = {
+        _final(path, package): placed.output if placed.output in package.outputs else "out"
+        for path, placed in place_all(tree.files).items()
+    }
+    tree = _finished(tree, package)
+    folders = _folders(tree)
+    links = {
+        link: end
+        for link, end in tree.links.items()
+        # What is there itself goes before a link to it.
+        if link not in tree.files and link not in folders and (end in tree.files or end in folders)
+    }
+    for link, end in links.items():
         outputs[link] = outputs.get(end) or _output_below(end, outputs)
-    return PackageTree(files, kept, outputs)
+    return PackageTree(tree.files, links, outputs)
 
 
 def is_executable(entry: Entry) -> bool:
@@ -67,63 +91,85 @@ def is_executable(entry: Entry) -> bool:
     if entry.mode & _ANY_EXECUTE:
         return True
     binary = entry.binary
-    return binary is not None and binary.kind == "elf" and not binary.is_shared
-
-
-def _declared(output: OutputName, package: SetPackage) -> OutputName:
-    return output if output in package.outputs else "out"
+    if binary is None or binary.kind != "elf" or binary.is_shared or binary.machine is None:
+        return False
+    return not entry.name.endswith(".o")
 
 
 def _final(path: str, package: SetPackage) -> str:
-    """Return where a file lies; those at the top go where no other package's are."""
-    if "/" in path:
+    """Return where a file lies; those at the top, and hidden ones, go where no others' are."""
+    if "/" in path and not path.startswith("."):
         return path
     is_licence = path.lower().startswith(_LICENCES)
-    return f"share/{'licenses' if is_licence else 'doc'}/{package.pname}/{path}"
+    return f"share/{'licenses' if is_licence else 'doc'}/{package.attr}/{path}"
 
 
-def _changed(
-    files: dict[str, Entry], links: dict[str, str], change: TreeChange
-) -> tuple[dict[str, Entry], dict[str, str]]:
+def _finished(tree: _Tree, package: SetPackage) -> _Tree:
+    """Bring away what lies at the top, and add links to pkg-config's files."""
+    files = {_final(path, package): entry for path, entry in tree.files.items()}
+    links = {}
+    for link, end in tree.links.items():
+        if end in tree.files:
+            links[_final(link, package)] = _final(end, package)
+        else:
+            links[link] = end
+    for link, end in unversioned(files):
+        links.setdefault(link, end)
+    return _Tree(files, links)
+
+
+def _changed(tree: _Tree, change: TreeChange) -> _Tree:
     source, to = change.source.rstrip("/"), (change.to or "").rstrip("/")
     match change.op:
         case "lift" | "rename":
             below = "" if to in {"", "."} else f"{to}/"
-            if source.startswith(f"{to}/") and to == "lib":
+            if source.startswith("lib/") and to == "lib":
                 # What is for another CUDA release goes.
-                files = {
-                    path: entry
-                    for path, entry in files.items()
-                    if not path.startswith("lib/") or path.startswith(f"{source}/")
-                }
-            return _moved(files, links, f"{source}/", below)
+                tree = _without(tree, lambda path: _is_beside(path, source))
+            return _moved(tree, f"{source}/", below)
         case "drop":
-            return (
-                {path: entry for path, entry in files.items() if not _is_below(path, source)},
-                {link: end for link, end in links.items() if not _is_below(link, source)},
-            )
+            return _without(tree, lambda path: _is_below(path, source))
         case "symlink":
-            return files, links | {to: source}
+            return _Tree(tree.files, tree.links | {to: source})
 
 
-def _moved(
-    files: dict[str, Entry], links: dict[str, str], old: str, new: str
-) -> tuple[dict[str, Entry], dict[str, str]]:
-    def at(path: str) -> str:
-        if "*" in old:
-            parts = path.split("/")
-            count = old.count("/")
-            beginning = "/".join(parts[:count]) + "/"
-            return new + "/".join(parts[count:]) if fnmatchcase(beginning, old) else path
-        return new + path.removeprefix(old) if path.startswith(old) else path
+def _is_beside(path: str, nested: str) -> bool:
+    return path.startswith("lib/") and path != nested and not path.startswith(f"{nested}/")
 
-    moved = {at(path): entry for path, entry in files.items() if at(path) == path}
+
+def _without(tree: _Tree, goes: Callable[[str], bool]) -> _Tree:
+    """Return a tree without some of its files, and without links that lay there or led there."""
+    files = {path: entry for path, entry in tree.files.items() if not goes(path)}
+    links = {link: end for link, end in tree.links.items() if not goes(link)}
+    return _Tree(files, links)
+
+
+def _moved(tree: _Tree, old: str, new: str) -> _Tree:
+    """Return a tree in which what lies below one folder, or those of a pattern, lies in another."""
+
+    count = old.count("/")
+    pattern = old.rstrip("/")
+
+    def at(path: str, least: int = 1) -> str:
+        parts = path.split("/")
+        if len(parts) < count + least or not fnmatchcase("/".join(parts[:count]), pattern):
+            return path
+        return (new + "/".join(parts[count:])).rstrip("/") or "."
+
+    files = {at(path): entry for path, entry in tree.files.items() if at(path) == path}
     # What is moved takes the place of what is there: the same headers may lie in both.
-    moved |= {at(path): entry for path, entry in files.items() if at(path) != path}
-    ends = {at(link): at(end) for link, end in links.items()}
-    alive = {posixpath.dirname(path) for path in moved}
-    folders = {folder for path in alive for folder in _above(path)}
-    return moved, {link: end for link, end in ends.items() if end in moved or end in folders}
+    files |= {at(path): entry for path, entry in tree.files.items() if at(path) != path}
+    # A link may lead to the folder itself.
+    links = {at(link): at(end, 1 if end in tree.files else 0) for link, end in tree.links.items()}
+    return _Tree(files, links)
+
+
+def _folders(tree: _Tree) -> set[str]:
+    """Return every folder that something lies in."""
+    found: set[str] = set()
+    for path in (*tree.files, *tree.links):
+        found.update(_above(posixpath.dirname(path)))
+    return found
 
 
 def _above(path: str) -> Iterable[str]:
@@ -136,15 +182,6 @@ def _is_below(path: str, pattern: str) -> bool:
     return fnmatchcase(path, pattern) or any(
         fnmatchcase(folder, pattern) for folder in _above(posixpath.dirname(path))
     )
-
-
-def _unversioned(files: Iterable[str]) -> Iterable[tuple[str, str]]:
-    """Yield `name.pc` beside each `name-X.Y.pc`."""
-    for path in sorted(files):
-        folder, name = posixpath.split(path)
-        stem, dash, version = name.removesuffix(".pc").rpartition("-")
-        if name.endswith(".pc") and dash and version.replace(".", "").isdigit():
-            yield f"{folder}/{stem}.pc", path
 
 
 def _output_below(folder: str, outputs: dict[str, OutputName]) -> OutputName:

@@ -68,7 +68,9 @@ PACKAGES: Packages = {
 
 def cudnn(label: str) -> Packages:
     soname = f"libcudnn.so.{label.partition('.')[0]}"
-    files = _on_linux({f"lib/{soname}": (soname,), "include/cudnn.h": f"// {label}\n".encode()})
+    files = _on_linux(
+        {f"lib/{soname}": (soname,), "include/cudnn.h": f"// cuDNN {label}\n".encode()}
+    )
     return {"cudnn": {f"{platform}/cuda12": content for platform, content in files.items()}}
 
 

@@ -163,7 +163,7 @@ REASON = {"code": "marked-broken", "text": "it is", "subject": "x", "source": "x
 FOREIGN = REASON | {"code": "other-operating-system"}
 
 SET_CHANGES: list[tuple[str, str, Change]] = [
-    ("I1", "another attr", of("libcublas", attr="libcublast")),
+    ("I1", "another attr", of("cuda_nvcc", attr="nvcc")),
     ("I1", "available with a reason", of("cuda_nvcc", reasons=[REASON])),
     ("I1", "available without an archive", of("cuda_nvcc", archive=None)),
     ("I1", "withheld without a reason", of("nvlsm", reasons=[])),
@@ -173,7 +173,7 @@ SET_CHANGES: list[tuple[str, str, Change]] = [
     ("I2", "another address", archive("cudnn", url="https://example.org/x.tar.xz")),
     ("I2", "another platform", archive("cudnn", platform="linux-sbsa")),
     ("I3", "no order", of("cudnn", outputs=["out", "lib", "include"])),
-    ("I3", "no out", of("cudnn", outputs=["include", "lib"])),
+    ("I3", "no out", of("cudnn", outputs=["include", "lib"], propagates={})),
     ("I3", "outputs of what is not there", of("nvlsm", outputs=["out", "lib"])),
     ("I3", "undeclared contents", contents("cudnn", "static", 1)),
     ("I3", "an empty output", contents("cudnn", "lib", 0)),
@@ -274,11 +274,30 @@ def test_who_is_broken_for_lack_of_a_known_package_is_explained(made: PackageSet
     assert names(check_set(changed(made, broken_for_lack_of("unresolved-library")))) == {"I6"}
 
 
+def test_an_output_that_is_why_a_package_is_broken_may_be_empty(made: PackageSet) -> None:
+    def change(document: Document) -> None:
+        reason = REASON | {"code": "outputs-empty"}
+        document["packages"]["libcusolver"].update(status="broken", reasons=[reason])
+        contents("libcusolver", "include", 0)(document)
+        document["sonames"].pop("libcusolver.so.11")
+
+    assert check_set(changed(made, change)) == []
+
+
 def test_a_name_that_a_link_has_counts(made: PackageSet) -> None:
     by_link = changed(
         made, lambda d: need(d, "libcusolver", "libcublas.so.12").update(soname="libcublas.so")
     )
     assert check_set(by_link) == []
+
+
+def test_what_lies_in_the_pool_has_the_pools_address(made: PackageSet) -> None:
+    pool = archive(
+        "cudnn",
+        relative_path="../../../pool/cudnn/cudnn.tar.xz",
+        url="https://example.org/compute/pool/cudnn/cudnn.tar.xz",
+    )
+    assert check_set(changed(made, pool)) == []
 
 
 def test_windows_has_no_run_paths(made: PackageSet) -> None:

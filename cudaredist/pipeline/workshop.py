@@ -1,0 +1,232 @@
+"""The folder beside a toolkit root in which everything is made, and how the root changes place."""
+
+import contextlib
+import errno
+import logging
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from cudaredist.errors import CudaRedistError, UsageError, WriteError
+
+_log = logging.getLogger(__name__)
+
+TEMPORARY = ".tmp"
+"""What the name of a folder ends with whose content is not proved yet."""
+_OWNER_ONLY = 0o700
+_ATTEMPTS = 100
+
+
+class Workshop:
+    """What lies beside a root while it is made: content of archives, the new root, the old one.
+
+    A run that was interrupted leaves it, and the next one goes on in it. Only one run is in it at a
+    time.
+    """
+
+    def __init__(self, root: Path) -> None:
+        if not root.name:
+            raise UsageError(f"{root} cannot be a toolkit root", hint="name a folder below it")
+        self.root = root
+        self.folder = root.with_name(f".{root.name}.cudaredist")
+        self.archives = self.folder / "archives"
+        """Content of archives, each in a folder named by its hash."""
+        self.new = self.folder / "root"
+        self._old = self.folder / "old"
+        """The root that was there before, until the new one has its place."""
+        self._rubbish = self.folder / "rubbish"
+
+    def is_there(self) -> bool:
+        """Say whether a run left something, or is at work."""
+        return os.path.lexists(self.folder)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Wait until no other run is at work here, then make the folder and keep others out.
+
+        A root that an interrupted run had put aside is back in its place then. Afterwards nothing
+        is left that is of no use to a later run. Raises `WriteError`, and `UsageError` where the
+        folder is somebody else's.
+        """
+        missing = [place for place in self.folder.parents if not place.exists()]
+        try:
+            handle = self._lock(wait=True)
+        except CudaRedistError as error:
+            _remove_empty(missing)
+            raise _with_hint(error) from error.__cause__
+        try:
+            self._recover()
+            yield
+        except CudaRedistError as error:
+            self._leave(handle, missing)
+            raise _with_hint(error) from error.__cause__
+        # An interruption ends the process: threads may be at work here until it does.
+        self._leave(handle, missing)
+
+    def clear_if_idle(self) -> None:
+        """Take away what an interrupted run left, unless another run is at work."""
+        if not self.is_there():
+            return
+        with contextlib.suppress(BlockingIOError, WriteError, UsageError):
+            handle = self._lock(wait=False)
+            if handle is not None:
+                self.clear()
+                os.close(handle)
+
+    def clear(self) -> None:
+        """Take everything away."""
+        if os.path.lexists(self._old) and not os.path.lexists(self.root):
+            # Never the only root there is.
+            return
+        remove_tree(self.folder)
+
+    def put(self) -> None:
+        """Give the new root its place; what was there before goes away afterwards.
+
+        Between the two steps that this takes there is no root; a run that is killed just then
+        leaves the old one, and `locked` brings it back. Raises `WriteError`.
+        """
+        try:
+            if os.path.lexists(self.root):
+                remove_tree(self._old)
+                self.root.rename(self._old)
+            try:
+                self.new.rename(self.root)
+            except BaseException:
+                self._recover()
+                raise
+        except OSError as error:
+            raise WriteError(self.root, error) from error
+        with contextlib.suppress(OSError):
+            self.discard(self._old)
+        self.clear()
+
+    def discard(self, folder: Path) -> None:
+        """Take a whole folder away, from one moment to the next for everyone else.
+
+        Raises `OSError` where it cannot be moved.
+        """
+        remove_tree(self._rubbish)
+        if os.path.lexists(folder):
+            # A folder that is half deleted must never be taken for a root.
+            folder.rename(self._rubbish)
+        remove_tree(self._rubbish)
+
+    def _recover(self) -> None:
+        if os.path.lexists(self._old) and not os.path.lexists(self.root):
+            try:
+                self._old.rename(self.root)
+            except OSError as error:
+                raise WriteError(self.root, error) from error
+
+    def _leave(self, handle: int | None, missing: list[Path]) -> None:
+        """Leave only what a later run can use, which is finished archives, and let others in."""
+        # Once it is cleared, a folder of that name is another run's.
+        if handle is None or self._is_the_one_there(handle):
+            finished = []
+            with contextlib.suppress(OSError):
+                names = (place.name for place in self.archives.iterdir())
+                finished = [name for name in names if not name.endswith(TEMPORARY)]
+            if not finished:
+                self.clear()
+        if handle is not None:
+            os.close(handle)
+        _remove_empty(missing)
+
+    def _lock(self, *, wait: bool) -> int | None:
+        """Return the locked folder's descriptor; None where folders cannot be locked.
+
+        Raises `BlockingIOError` where another run is at work and is not to be waited for.
+        """
+        failure = FileNotFoundError(errno.ENOENT, "is taken away again and again")
+        for _ in range(_ATTEMPTS):
+            try:
+                self.folder.parent.mkdir(parents=True, exist_ok=True)
+                self.folder.mkdir(mode=_OWNER_ONLY, exist_ok=True)
+                self._refuse_foreign()
+                handle = self._locked_handle(wait=wait)
+            except BlockingIOError:
+                raise
+            except FileNotFoundError as error:
+                # Another run has just taken it away, if it could be made at all.
+                failure = error
+                continue
+            except OSError as error:
+                raise WriteError(self.folder, error) from error
+            if handle is None or self._is_the_one_there(handle):
+                return handle
+            # The run that was waited for has taken it away.
+            os.close(handle)
+        raise WriteError(self.folder, failure)
+
+    def _refuse_foreign(self) -> None:
+        about = self.folder.lstat()
+        is_own = not hasattr(os, "geteuid") or about.st_uid == os.geteuid()
+        if not stat.S_ISDIR(about.st_mode) or not is_own:
+            raise UsageError(
+                f"{self.folder}, where the root would be made, is no folder of yours",
+                hint="take it away, or name another folder with --root",
+            )
+
+    def _locked_handle(self, *, wait: bool) -> int | None:
+        try:
+            import fcntl  # noqa: PLC0415 - not on Windows
+        except ImportError:
+            return None
+        handle = os.open(self.folder, os.O_RDONLY)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if not wait:
+                    raise
+                _log.warning("waiting for another run that makes %s", self.root)
+                fcntl.flock(handle, fcntl.LOCK_EX)
+        except BaseException as error:
+            os.close(handle)
+            if isinstance(error, OSError) and not isinstance(error, BlockingIOError):
+                # Some network file systems have no locks.
+                _log.warning("going on without a lock on %s: %s", self.folder, error)
+                return None
+            raise
+        return handle
+
+    def _is_the_one_there(self, handle: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(handle), self.folder.lstat())
+        except FileNotFoundError:
+            return False
+
+
+def _with_hint(error: CudaRedistError) -> CudaRedistError:
+    """Return an error whose hint fits toolkit roots."""
+    if isinstance(error, WriteError):
+        error.hint = "make room or permission there, or choose another folder with --root"
+    return error
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    for folder in folders:
+        # Not where something lies in it.
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def remove_tree(folder: Path) -> None:
+    """Take away a folder, what is read-only in it included; warns where something stays."""
+    if folder.is_symlink():
+        with contextlib.suppress(OSError):
+            folder.unlink()
+    shutil.rmtree(folder, ignore_errors=True)
+    if not os.path.lexists(folder):
+        return
+    for place, folders, _ in os.walk(folder):
+        for path in (Path(place), *(Path(place) / name for name in folders)):
+            with contextlib.suppress(OSError):
+                if not path.is_symlink():
+                    path.chmod(_OWNER_ONLY)
+    shutil.rmtree(folder, ignore_errors=True)
+    if os.path.lexists(folder):
+        _log.warning("could not take away %s", folder)

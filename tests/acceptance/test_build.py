@@ -1,0 +1,538 @@
+"""build as a user sees it, on a small data folder."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+from support.set_inputs import (
+    JETSON,
+    LINUX,
+    SBSA,
+    WINDOWS,
+    Release,
+    elf,
+    features_of,
+    library,
+    put_data,
+    put_policy,
+)
+from typer.testing import Result
+
+from cudaredist.primitives import sha256_of
+
+FEATURES = {
+    "cuda_nvcc": features_of({"bin/nvcc": elf(None, "libc.so.6")}),
+    "cuda_cudart": library("libcudart.so.12", "libc.so.6"),
+    "cuda_cccl": features_of({"include/cub.h": None}),
+    "libnvvm": features_of({"nvvm/bin/cicc": elf(None, "libc.so.6")}),
+    "libx": library("libx.so.1", "libcudart.so.12"),
+    "cudnn": library("libcudnn.so.9", "libx.so.1"),
+}
+
+
+def release(label: str, *platforms: str) -> Release:
+    names = [name for name in FEATURES if name not in {"cudnn", "libnvvm"}]
+    if label.startswith("13"):
+        names.append("libnvvm")
+    return Release("cuda", label, dict.fromkeys(names, platforms), FEATURES)
+
+
+def cudnn(label: str, *platforms: str) -> Release:
+    return Release("cudnn", label, {"cudnn": [f"{p}/cuda12" for p in platforms]}, FEATURES)
+
+
+RELEASES = (
+    release("12.6.0", LINUX, SBSA, JETSON),
+    release("12.6.3", LINUX, SBSA, JETSON),
+    release("12.9.1", LINUX, SBSA, WINDOWS),
+    release("13.0.2", LINUX, SBSA),
+    cudnn("8.9.7", LINUX),
+    cudnn("9.1.0", LINUX, SBSA),
+    cudnn("9.2.0", LINUX),
+)
+ONE = ("--cuda", "12.9.1", "--platform", LINUX)
+
+
+@pytest.fixture
+def build(run: Run) -> Run:
+    """Build from a small data folder, `data` below the folder the command runs in."""
+    put_data(Path("data"), *RELEASES)
+    return lambda *arguments: run("build", *arguments)
+
+
+def read(path: Path | str) -> Any:
+    return json.loads(Path(path).read_bytes())
+
+
+def files_below(folder: Path | str) -> dict[str, bytes]:
+    root = Path(folder)
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in root.rglob("*")
+        if path.is_file()
+    }
+
+
+def error(result: Result) -> str:
+    assert result.exit_code != 0
+    return " ".join(result.stderr.split())
+
+
+# -- what is written
+
+
+def test_every_newest_patch_on_every_platform_with_an_index(build: Run, run: Run) -> None:
+    result = build()
+    assert result.exit_code == 0, result.output
+    assert sorted(files_below("build")) == [
+        "index.json",
+        f"{JETSON}/cuda-12.6.3.json",
+        f"{SBSA}/cuda-12.6.3.json",
+        f"{SBSA}/cuda-12.9.1.json",
+        f"{SBSA}/cuda-13.0.2.json",
+        f"{LINUX}/cuda-12.6.3.json",
+        f"{LINUX}/cuda-12.9.1.json",
+        f"{LINUX}/cuda-13.0.2.json",
+        f"{WINDOWS}/cuda-12.9.1.json",
+    ]
+    index = read("build/index.json")
+    assert [(e["cuda"], e["platform"]) for e in index["sets"]][:3] == [
+        ("12.6.3", JETSON),
+        ("12.6.3", SBSA),
+        ("12.6.3", LINUX),
+    ]
+    for entry in index["sets"]:
+        assert entry["sha256"] == sha256_of(Path("build", entry["path"]).read_bytes())
+    assert index["skipped"] == []
+    assert result.stdout.endswith("package sets: 8 written; in build\n")
+    assert run("validate", *sorted(Path("build").rglob("*.json"))).exit_code == 0
+
+
+def test_a_set_says_what_it_was_made_from_and_nothing_of_the_machine(build: Run) -> None:
+    build(*ONE)
+    document = Path(f"build/{LINUX}/cuda-12.9.1.json").read_bytes()
+    assert str(Path.cwd()).encode() not in document
+    found = json.loads(document)
+    assert found["schema"] == "cudaredist.package-set/1"
+    manifest = next(i for i in found["inputs"] if i["kind"] == "manifest" and i["name"] == "cudnn")
+    held = Path("data/manifests/cudnn/redistrib_9.2.0.json").read_bytes()
+    assert (manifest["label"], manifest["sha256"]) == ("9.2.0", sha256_of(held))
+    assert found["packages"]["cudnn"]["status"] == "available"
+    assert found["diagnostics"] == []
+    assert document == (json.dumps(found, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def test_a_second_run_touches_nothing(build: Run) -> None:
+    build()
+    before = {path: path.stat().st_mtime_ns for path in Path("build").rglob("*.json")}
+    result = build()
+    assert result.exit_code == 0
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert "8 unchanged" in result.stdout
+    assert build("--check").exit_code == 0
+
+
+@pytest.mark.parametrize(("option", "code"), [("--check", 1), ("--dry-run", 0)])
+def test_check_and_dry_run_write_nothing(build: Run, option: str, code: int) -> None:
+    result = build(option)
+    assert result.exit_code == code
+    assert not Path("build").exists()
+    assert "8 would-write; would-write index.json" in result.stdout
+    build()
+    Path(f"build/{LINUX}/cuda-12.9.1.json").write_text("{}")
+    before = files_below("build")
+    result = build(option)
+    assert result.exit_code == code
+    assert "1 would-write" in result.stdout
+    assert files_below("build") == before
+
+
+def test_check_looks_at_the_index_as_well(build: Run) -> None:
+    build()
+    Path("build/index.json").unlink()
+    result = build("--check", "--json")
+    report = json.loads(result.stdout)
+    assert (result.exit_code, report["exit_code"], report["index"]) == (1, 1, "would-write")
+    assert {outcome["status"] for outcome in report["sets"]} == {"unchanged"}
+
+
+def test_one_set_on_standard_output(build: Run) -> None:
+    result = build(*ONE, "--json")
+    assert result.exit_code == 0
+    assert not Path("build").exists()
+    build(*ONE, "-o", "one.json")
+    assert result.stdout == Path("one.json").read_text()
+    assert result.stderr == ""
+
+
+def test_one_file(build: Run) -> None:
+    result = build(*ONE, "-o", "sets/one.json")
+    assert result.exit_code == 0
+    assert list(files_below("sets")) == ["one.json"], "one file has no index"
+    assert build(*ONE, "-o", "sets/one.json", "--check").exit_code == 0
+
+
+def test_the_index_has_what_other_runs_made(build: Run) -> None:
+    build(*ONE, "-o", "out")
+    build("--cuda", "12.6", "--platform", LINUX, "-o", "out", "--capability", "9.0a")
+    index = read("out/index.json")
+    assert [(e["path"], e["capabilities"]) for e in index["sets"]] == [
+        (f"{LINUX}/cuda-12.6.3-9.0a.json", ["9.0a"]),
+        (f"{LINUX}/cuda-12.9.1.json", []),
+    ]
+    assert index["sets"][1]["attribute"] == "cudaPackages_12_9"
+    Path(f"out/{LINUX}/cuda-12.9.1.json").unlink()
+    build("--cuda", "12.6", "--platform", LINUX, "-o", "out", "--capability", "9.0a")
+    assert len(read("out/index.json")["sets"]) == 1, "what is gone goes from the index"
+
+
+def test_what_a_killed_run_left_is_swept(build: Run) -> None:
+    left = [Path("build/.index.json.abc.tmp"), Path(f"build/{LINUX}/.cuda-12.9.1.json.abc.tmp")]
+    for path in left:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("half")
+    build(*ONE)
+    assert not any(path.exists() for path in left)
+
+
+def test_the_report(build: Run) -> None:
+    report = json.loads(build(*ONE, "-o", "out", "--json").stdout)
+    (outcome,) = report["sets"]
+    assert (report["command"], report["index"], report["exit_code"]) == ("build", "written", 0)
+    assert outcome["path"] == f"out/{LINUX}/cuda-12.9.1.json"
+    assert outcome["counts"]["available"] == 5
+    assert outcome["bytes"] == Path(outcome["path"]).stat().st_size
+
+
+# -- what is asked for
+
+
+@pytest.mark.parametrize(
+    ("options", "made"),
+    [
+        (["--cuda", "12.6"], [("12.6.3", p) for p in (JETSON, SBSA, LINUX)]),
+        (["--cuda", "12.6.0", "--platform", LINUX], [("12.6.0", LINUX)]),
+        (
+            ["--cuda", "12.6", "--cuda", "12.6.0", "--cuda", "12.6.3", "--platform", LINUX],
+            [("12.6.3", LINUX), ("12.6.0", LINUX)],
+        ),
+        (["--platform", JETSON], [("12.6.3", JETSON)]),
+        (["--platform", WINDOWS], [("12.9.1", WINDOWS)]),
+        (["--cuda", "12.6", "--system", "aarch64-linux"], [("12.6.3", SBSA)]),
+        (
+            ["--system", "aarch64-linux", "--capability", "8.7"],
+            [("12.6.3", JETSON), ("13.0.2", SBSA)],
+        ),
+        (["--system", "x86_64-windows"], [("12.9.1", WINDOWS)]),
+    ],
+)
+def test_which_sets_are_meant(
+    build: Run, options: Sequence[str], made: list[tuple[str, str]]
+) -> None:
+    report = json.loads(build(*options, "--json", "-o", "out").stdout)
+    assert [(o["cuda"], o["platform"]) for o in report["sets"]] == made
+    assert report["exit_code"] == 0
+
+
+def test_capabilities_are_in_the_name_of_the_file(build: Run) -> None:
+    options = ("--cuda", "12.6", "--system", "aarch64-linux", "--capability", "8.7")
+    build(*options)
+    found = read(f"build/{JETSON}/cuda-12.6.3-8.7.json")
+    assert found["platform"]["nix_system"] == "aarch64-linux"
+    assert found["capabilities"]["arches"] == ["sm_87", "compute_87"]
+    build(*ONE, "--capability", "9.0", "--capability", "8.0", "--no-forward-compat")
+    found = read(f"build/{LINUX}/cuda-12.9.1-9.0_8.0.json")
+    assert found["capabilities"]["cmake_cuda_architectures"] == "90;80"
+    assert found["capabilities"]["arches"] == ["sm_90", "sm_80"]
+
+
+def chosen(result: Result) -> dict[str, Any]:
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)["redists"]
+    return found
+
+
+def test_releases_chosen_and_pinned(build: Run) -> None:
+    assert chosen(build(*ONE, "--json"))["cudnn"]["release"] == "9.2.0"
+    assert chosen(build(*ONE, "--redist", "auto", "--json"))["cudnn"]["release"] == "9.2.0"
+    pinned = chosen(build(*ONE, "--redist", "auto", "--redist", "cudnn=9.1.0", "--json"))["cudnn"]
+    assert (pinned["release"], pinned["mode"]) == ("9.1.0", "pinned")
+    Path("map.json").write_text('{"cudnn": "8.9.7"}')
+    assert chosen(build(*ONE, "--redist-map", "map.json", "--json"))["cudnn"]["release"] == "8.9.7"
+    both = ("--redist-map", "map.json", "--redist", "cudnn=9.1.0")
+    assert chosen(build(*ONE, *both, "--json"))["cudnn"]["release"] == "9.1.0"
+
+
+def test_a_map_may_name_the_release_of_cuda(build: Run) -> None:
+    Path("map.json").write_text('{"cuda": "12.6.0", "cudnn": "9.1.0"}')
+    options = ("--redist-map", "map.json", "--platform", LINUX, "--json")
+    assert chosen(build(*options))["cuda"]["release"] == "12.6.0"
+    assert chosen(build("--cuda", "12.6.0", *options))["cuda"]["release"] == "12.6.0"
+    assert "not the release that the map names" in error(build("--cuda", "12.6.3", *options))
+
+
+def test_further_versions(build: Run) -> None:
+    result = build(*ONE, "--also", "cudnn=8.9.7", "--json")
+    packages = json.loads(result.stdout)["packages"]
+    assert packages["cudnn_8_9"]["status"] == "available"
+    assert packages["cudnn"]["release"] == "9.2.0"
+
+
+def test_host_compilers(build: Run) -> None:
+    found = json.loads(
+        build(*ONE, "--default-gcc", "15", "--available-gcc", "12,13", "--json").stdout
+    )
+    assert found["host_compiler"]["gcc"]["selected"] == 13
+    result = build(*ONE, "--default-gcc", "15", "--available-gcc", "16", "--json")
+    assert "accepts GCC 6 to 14, and available are 16" in error(result)
+
+
+def test_overlays(build: Run) -> None:
+    fixup = {"package": "libx", "broken": "not with us", "reason": "ours", "reference": "r"}
+    put_policy(Path("mine"), "fixups", fixups=[fixup])
+    result = build(*ONE, "--overlay", "mine")
+    assert result.exit_code == 0
+    assert "warning: libx: not with us" in result.stdout
+    found = read(f"build/{LINUX}/cuda-12.9.1.json")["packages"]
+    assert found["libx"]["overlay"] == ["fixup: ours"]
+    assert found["cudnn"]["status"] == "broken", "it needs a library of it"
+    result = build(*ONE, "--overlay", "mine", "--strict")
+    assert result.exit_code == 3
+    result = build(*ONE, "--overlay", "mine", "--strict", "--json")
+    assert (result.exit_code, result.stdout) == (3, ""), "strict holds for --json, too"
+
+
+def test_the_wheel_channel(build: Run) -> None:
+    wheels = Path("data/manifests/wheels/cuda")
+    wheels.mkdir(parents=True)
+    (wheels / "redistrib_12.9.1.json").write_bytes(release("12.9.1", LINUX).manifest)
+    options = (*ONE, "--channel", "wheels", "--allow-missing-features", "--json")
+    archive = json.loads(build(*options).stdout)["packages"]["cuda_nvcc"]["archive"]
+    assert archive["url"] is None
+    found = json.loads(build(*options, "--wheel-base", "https://pypi.example").stdout)
+    archive = found["packages"]["cuda_nvcc"]["archive"]
+    assert archive["url"].startswith("https://pypi.example/cuda_nvcc/")
+    assert found["channel"] == "wheels"
+    assert "goes with --channel wheels" in error(build(*ONE, "--wheel-base", "https://x"))
+
+
+# -- what cannot be, and its exit code
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (
+            ["--cuda", "12.9.2"],
+            2,
+            "CUDA '12.9.2' is not held hint: the nearest held: 12.9.1 and 13.0.2",
+        ),
+        (["--cuda", "12"], 2, "hint: name a minor: 12.6, 12.9"),
+        (["--platform", "linux-x86-64"], 2, "did you mean linux-x86_64"),
+        (["--system", "x86-64-linux"], 2, "did you mean x86_64-linux"),
+        (["--system", "x86_64-linux", "--platform", LINUX], 2, "exclude each other"),
+        ([*ONE, "--redist", "cudn=9.2.0"], 2, "did you mean cudnn"),
+        ([*ONE, "--redist", "cudnn=9.3.0"], 2, "the nearest held: 9.2.0"),
+        ([*ONE, "--redist", "cudnn"], 2, "--redist cudnn: expected NAME=LABEL"),
+        ([*ONE, "--redist", "cuda=12.6.3"], 2, "the release of cuda is named by --cuda"),
+        (
+            [*ONE, "--redist", "cudnn=9.2.0", "--redist", "cudnn=9.1.0"],
+            2,
+            "--redist names cudnn 9.2.0 and cudnn 9.1.0",
+        ),
+        ([*ONE, "--redist-map", "nowhere.json"], 3, "cannot read nowhere.json"),
+        ([*ONE, "--also", "cudnn"], 2, "--also cudnn: expected NAME=LABEL"),
+        ([*ONE, "--available-gcc", "12,x"], 2, "--available-gcc 12,x: expected majors"),
+        ([*ONE, "--overlay", "nowhere"], 2, "nowhere: no such folder"),
+        (["--check", "--dry-run"], 2, "exclude each other"),
+        (["--json"], 2, "--json prints one set, and 8 are meant"),
+        (["-o", "one.json"], 2, "one.json holds one set, and 8 are meant"),
+        (["--data-dir", "elsewhere"], 2, ""),
+    ],
+)
+def test_calls_that_cannot_be(build: Run, options: Sequence[str], code: int, message: str) -> None:
+    result = build(*options)
+    assert result.exit_code == code, result.output
+    assert message in error(result)
+    assert result.stdout == ""
+    assert not Path("build").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--capability", "9.9"], 2, "9.9 is no known compute capability"),
+        (["--capability", "13.0"], 2, "13.0 is no known compute capability"),
+        (["--capability", "11.0"], 2, "CUDA 12.9 does not know 11.0, CUDA 13.0 and newer do"),
+        (["--capability", "9.0a", "--forward-compat"], 2, "needs a capability without a letter"),
+        (["--capability", "8.7"], 2, "is no platform of Jetsons"),
+    ],
+)
+def test_requests_that_cannot_be_met(
+    build: Run, options: Sequence[str], code: int, message: str
+) -> None:
+    result = build(*ONE, *options, "--json")
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert message in error(result)
+    result = build(*ONE, *options)
+    assert result.exit_code == code
+    assert message in result.stdout, "among several it is the line of its set"
+    assert read("build/index.json")["skipped"][0]["reason"].endswith(message) or message in str(
+        read("build/index.json")["skipped"]
+    )
+
+
+def test_one_set_that_cannot_be_keeps_no_other_from_being_made(build: Run) -> None:
+    result = build("--cuda", "12.6", "--cuda", "13.0", "--platform", JETSON)
+    assert result.exit_code == 2
+    assert "CUDA 13.0.2 is not published for linux-aarch64" in result.stdout
+    assert "package sets: 1 failed, 1 written" in result.stdout
+    index = read("build/index.json")
+    assert [entry["cuda"] for entry in index["sets"]] == ["12.6.3"]
+    assert [entry["cuda"] for entry in index["skipped"]] == ["13.0.2"]
+
+
+def test_missing_features(build: Run) -> None:
+    Path("data/features/cudnn/feature_9.2.0.json").unlink()
+    result = build(*ONE, "--json")
+    assert result.exit_code == 3
+    assert "features are missing of 1 packages: cudnn (no feature file of cudnn 9.2.0)" in error(
+        result
+    )
+    assert "cudaredist process-manifests makes them" in error(result)
+    result = build(*ONE, "--allow-missing-features")
+    assert result.exit_code == 0
+    assert "warning: packages: 1 packages were not examined" in result.stdout
+
+
+def test_a_hollow_set(build: Run) -> None:
+    put_data(Path("data"), Release("cuda", "12.8.1", {"cuda_cudart": [LINUX]}, FEATURES))
+    options = ("--cuda", "12.8", "--platform", LINUX)
+    result = build(*options, "--json")
+    assert result.exit_code == 2
+    assert "would be a set without cuda_nvcc" in error(result)
+    assert "--allow-hollow makes it all the same" in error(result)
+    assert build(*options, "--allow-hollow").exit_code == 0
+
+
+def test_policies_in_a_circle(build: Run) -> None:
+    entry = {"since": "1.0", "reason": "r", "reference": "r"}
+    renames = {"a": {"to": "b", **entry}, "b": {"to": "a", **entry}}
+    put_policy(Path("mine"), "names", renames=renames)
+    result = build(*ONE, "--overlay", "mine", "--json")
+    assert result.exit_code == 5
+    assert "names.a: is renamed in a circle: a -> b -> a" in error(result)
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "message"),
+    [
+        ("manifests/cuda/redistrib_12.9.1.json", "{", "manifests/cuda/redistrib_12.9.1.json"),
+        ("manifests/cudnn/redistrib_9.2.0.json", "{}", "cudnn/redistrib_9.2.0.json: names no pack"),
+        ("features/cudnn/feature_9.2.0.json", "[]", "features/cudnn/feature_9.2.0.json"),
+        (
+            "features/cudnn/feature_9.2.0.json",
+            '{"schema_version": 1}',
+            "features/cudnn/feature_9.2.0.json: redist: Field required",
+        ),
+        ("policy/withheld.json", "{}", "policy/withheld.json: schema_version: Field required"),
+        ("policy/withheld.json", "[]", "policy file (withheld)"),
+        ("gpus.json", "{}", "gpus.json"),
+        ("nvcc_compat.json", "nothing", "nvcc_compat.json"),
+    ],
+)
+def test_broken_files_are_named(build: Run, path: str, content: str, message: str) -> None:
+    place = Path("data", path)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(content)
+    result = build(*ONE, "--json")
+    assert result.exit_code == 5, result.output
+    assert message in error(result)
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "message"),
+    [
+        ("[1]", 2, "expected an object of labels by name"),
+        ("{", 5, "map of releases (map.json)"),
+        ('{"cudnn": 9}', 2, "expected an object"),
+    ],
+)
+def test_broken_maps(build: Run, content: str, code: int, message: str) -> None:
+    Path("map.json").write_text(content)
+    result = build(*ONE, "--redist-map", "map.json")
+    assert result.exit_code == code
+    assert message in error(result)
+
+
+def test_an_index_that_is_not_ours_is_left_alone(build: Run) -> None:
+    Path("out").mkdir()
+    Path("out/index.json").write_text('{"mine": 1}')
+    result = build(*ONE, "-o", "out")
+    assert result.exit_code == 5
+    assert "(out/index.json)" in error(result)
+    assert Path("out/index.json").read_text() == '{"mine": 1}'
+
+
+def test_nothing_held(run: Run) -> None:
+    Path("data").mkdir()
+    result = run("build")
+    assert result.exit_code == 2
+    assert "cudaredist download-manifests fetches them" in error(result)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_a_folder_that_must_not_be_written(build: Run) -> None:
+    Path("out").mkdir(mode=0o500)
+    result = build(*ONE, "-o", "out")
+    assert result.exit_code == 3
+
+
+def test_a_place_that_cannot_be_written(build: Run) -> None:
+    Path("out").write_text("a file")
+    result = build(*ONE, "-o", "out")
+    assert result.exit_code == 3
+    assert "cannot write" in result.stdout + result.stderr
+    assert Path("out").read_text() == "a file"
+    result = build(*ONE, "-o", "out/one.json")
+    assert result.exit_code == 3
+
+
+# -- the same everywhere
+
+
+def test_the_same_bytes_under_other_conditions(build: Run, tmp_path: Path) -> None:
+    build("--also", "cudnn=8.9.7", "-o", "first")
+    expected = files_below("first")
+    # The same files, made in another order.
+    put_data(tmp_path / "again", *RELEASES[::-1])
+    conditions: list[dict[str, str]] = [
+        {"PYTHONHASHSEED": "1", "LC_ALL": "C", "TZ": "Pacific/Kiritimati"},
+        {"PYTHONHASHSEED": "4242", "LC_ALL": "tr_TR.UTF-8", "TZ": "America/St_Johns"},
+    ]
+    for number, condition in enumerate(conditions):
+        out = tmp_path / f"out{number}"
+        options = ["--data-dir", str(tmp_path / "again"), "--also", "cudnn=8.9.7", "-o", str(out)]
+        subprocess.run(
+            [sys.executable, "-m", "cudaredist", "build", *options],
+            check=True,
+            env=os.environ | condition,
+            capture_output=True,
+        )
+        assert files_below(out) == expected
+
+
+def test_the_examples_of_the_help_are_good_calls(build: Run, run: Run) -> None:
+    text = run("build", "--help").stdout
+    lines = [line.strip(" │") for line in text.splitlines()]
+    calls = [line.split()[2:] for line in lines if line.startswith("cudaredist build ")]
+    assert len(calls) == 3
+    put_data(Path("data"), cudnn("9.13.0", SBSA))
+    for call in calls:
+        assert build(*call).exit_code == 0, call

@@ -1,0 +1,575 @@
+"""bump as a maintainer's script sees it: one call, and the data is up to date and told of."""
+
+import functools
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+from support import server as faults
+from support.headers import host_config
+from support.ptxas import PROFILES_12_9, PROFILES_13_4, ptxas
+from support.releases import Packages, release
+from support.server import FaultServer
+from support.small_sets import LINUX, cudnn, library
+from typer.testing import CliRunner, Result
+
+from cudaredist.cli import app
+from cudaredist.pipeline import Bump
+from cudaredist.render_bump import commit_message, with_entries
+from cudaredist.reports import BumpedRelease, BumpReport, DiffReport, PackageDelta
+
+DATA = Path("data")
+FIVE = {
+    "cuda": ("12.9.0", "12.9.1"),
+    "cudnn": ("9.10.1", "9.10.2"),
+    "cusparselt": ("0.7.0", "0.7.1"),
+    "cutensor": ("2.2.0", "2.3.0"),
+    "nccl": ("2.27.3-cuda12.9", "2.27.5-cuda12.9"),
+}
+"""The release held of each redistributable, and the newest."""
+TWO = ("cudnn", "nccl")
+PACKAGES = {"cusparselt": "libcusparse_lt", "cutensor": "libcutensor", "nccl": "nccl"}
+
+
+def cuda(label: str, *, gcc: int = 14, profiles: object = PROFILES_12_9) -> Packages:
+    """Return a CUDA release that sets and tables can be made of; newer ones have more in them."""
+    soname = f"libcudart.so.{label.partition('.')[0]}"
+    packages: dict[str, Any] = {
+        "cuda_nvcc": {
+            platform: {
+                "include/crt/host_config.h": host_config(gcc=gcc, clang=19),
+                "bin/ptxas": ptxas(profiles),  # type: ignore[arg-type]
+                "bin/nvcc": f"nvcc {label}".encode(),
+            }
+            for platform in LINUX
+        },
+        "cuda_cudart": {
+            platform: {
+                "include/cuda_runtime.h": f"// {label}\n".encode(),
+                f"lib/{soname}": library(machine, soname),
+            }
+            for platform, machine in LINUX.items()
+        },
+    }
+    if label != "12.9.0":
+        packages["cuda_profiler_api"] = {
+            platform: {"include/cudaProfiler.h": b"//\n"} for platform in LINUX
+        }
+    return packages
+
+
+@functools.cache
+def product(redist: str, label: str) -> dict[str, bytes]:
+    if redist == "cuda":
+        return release(label, cuda(label))
+    if redist == "cudnn":
+        return release(label, cudnn(label), product="cudnn")
+    package = PACKAGES[redist]
+    files = {
+        platform: {f"lib/{package}.so.1": library(machine, f"{package}.so.1"), "a": label.encode()}
+        for platform, machine in LINUX.items()
+    }
+    number, _, suffix = label.partition("-")
+    made = release(number, {package: files}, product=redist)
+    if suffix:
+        text = made.pop(f"redistrib_{number}.json").decode()
+        made[f"redistrib_{label}.json"] = text.replace(
+            f'"release_label": "{number}"', f'"release_label": "{label}"'
+        ).encode()
+    return made
+
+
+def publish(server: FaultServer, redist: str, *labels: str) -> None:
+    """Serve these releases of a redistributable, and no others in its listing."""
+    manifests = {}
+    for label in labels:
+        for path, data in product(redist, label).items():
+            if path.startswith("redistrib_"):
+                manifests[label] = data
+            else:
+                server.files[f"/compute/{redist}/redist/{path}"] = data
+    server.add_manifests(redist, manifests)
+
+
+def archive_of(server: FaultServer, part: str) -> str:
+    (path,) = (path for path in server.files if part in path)
+    return path
+
+
+@pytest.fixture
+def bump(run: Run, server: FaultServer) -> Run:
+    """Run bump against the server."""
+    return lambda *more: run(
+        *("bump", "--base-url", server.url, "--retries", 0, "--timeout", 5, "-q", "-j", 2), *more
+    )
+
+
+@pytest.fixture(scope="module")
+def seed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder, and a cache, that bump made of one release of each."""
+    root = tmp_path_factory.mktemp("seed")
+    with FaultServer() as server:
+        for redist, (old, _) in FIVE.items():
+            publish(server, redist, old)
+        names = [word for name in FIVE for word in ("--redist", name)]
+        places = ["--data-dir", str(root / "data"), "--cache-dir", str(root / "cache")]
+        result = CliRunner().invoke(app, ["bump", "-q", "--base-url", server.url, *places, *names])
+    assert result.exit_code == 0, result.output
+    return root
+
+
+@pytest.fixture
+def held(server: FaultServer, bump: Run, seed: Path) -> FaultServer:
+    """A server with one release of each, all held."""
+    for redist, (old, _) in FIVE.items():
+        publish(server, redist, old)
+    shutil.copytree(seed / "data", DATA)
+    shutil.copytree(seed / "cache", os.environ["CUDAREDIST_CACHE_DIR"])
+    return server
+
+
+@pytest.fixture
+def newer(held: FaultServer) -> FaultServer:
+    """The same server, with a newer release of each."""
+    for redist, labels in FIVE.items():
+        publish(held, redist, *labels)
+    return held
+
+
+@pytest.fixture
+def two_newer(held: FaultServer) -> FaultServer:
+    """The same server, with a newer release of two."""
+    for redist in TWO:
+        publish(held, redist, *FIVE[redist])
+    return held
+
+
+def snapshot() -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(DATA.rglob("*")) if path.is_file()}
+
+
+def report(result: Result) -> Any:
+    return json.loads(result.stdout)
+
+
+def statuses(result: Result) -> dict[str, str]:
+    return {entry["redist"]: entry["status"] for entry in report(result)["releases"]}
+
+
+def assert_consistent(run: Run, server: FaultServer, *allowed: str) -> None:
+    """The lock, the files and each other agree, but for what is allowed to be amiss."""
+    found = json.loads(run("check", "--base-url", server.url, "--retries", 0, "--json").stdout)
+    kinds = {f["kind"] for f in found["findings"] if f["exit_code"]}
+    assert kinds <= set(allowed), found["findings"]
+
+
+# -- the whole way
+
+
+def test_one_call_brings_five_redistributables_up_to_date(
+    newer: FaultServer, bump: Run, run: Run
+) -> None:
+    result = bump("--print-commit-message")
+    assert result.exit_code == 0, result.output
+    for redist, (_, new) in FIVE.items():
+        assert (DATA / f"manifests/{redist}/redistrib_{new}.json").exists()
+        assert (DATA / f"features/{redist}/feature_{new}.json").exists()
+    assert "12.9.1" in json.loads((DATA / "nvcc_compat.json").read_bytes())["releases"]
+    assert "12.9.1" in json.loads((DATA / "gpus.json").read_bytes())["sources"]
+    assert_consistent(run, newer)
+    subject, blank, *lines = result.stdout.splitlines()
+    assert subject == "cuda redistributables: 5 new releases of 5 products"
+    assert blank == ""
+    assert lines[:5] == [f"{name}: {old} -> {new}" for name, (old, new) in FIVE.items()]
+    assert "cuda@12.9.0 -> cuda@12.9.1" in lines
+    assert "  cuda_profiler_api 12.9.1.5 (linux-sbsa, linux-x86_64)" in lines
+    assert not Path("build").exists()
+
+
+def test_a_second_run_has_nothing_to_do_and_touches_nothing(
+    two_newer: FaultServer, bump: Run
+) -> None:
+    assert bump().exit_code == 0
+    before = snapshot()
+    two_newer.requests.clear()
+    result = bump()
+    assert (result.exit_code, result.stdout) == (0, "nothing is new\n")
+    assert snapshot() == before
+    assert not [path for path in two_newer.requests if path.endswith((".json", ".xz"))]
+
+
+@pytest.mark.parametrize(
+    ("options", "printed"),
+    [
+        ((), "nothing is new\n"),
+        (("--print-commit-message",), ""),
+        (("--format", "nixpkgs-commit"), "[]\n"),
+        (("--format", "markdown"), "## Nothing is new\n"),
+        (("--check",), "nothing is new\n"),
+    ],
+)
+def test_nothing_new_is_said_in_every_form(
+    held: FaultServer, bump: Run, options: tuple[str, ...], printed: str
+) -> None:
+    Path("message").write_text("as it was")
+    files = ("--write-commit-message", "message", "--changelog", "CHANGELOG.md")
+    result = bump(*options, *files)
+    assert (result.exit_code, result.stdout) == (0, printed)
+    assert Path("message").read_text() == "as it was"
+    assert not Path("CHANGELOG.md").exists()
+
+
+def test_check_says_what_it_would_do_and_writes_nothing(newer: FaultServer, bump: Run) -> None:
+    before = snapshot()
+    newer.requests.clear()
+    result = bump("--check", "--write-commit-message", "m", "--changelog", "c", "--json")
+    assert result.exit_code == 1
+    assert statuses(result) == dict.fromkeys(FIVE, "would-bump")
+    assert snapshot() == before
+    assert not Path("m").exists()
+    assert not Path("c").exists()
+    assert not [path for path in newer.requests if not path.endswith("/redist/")]
+    lines = [line.split() for line in bump("--check").stdout.splitlines()]
+    assert ["nccl", "2.27.3-cuda12.9", "->", "2.27.5-cuda12.9", "would", "bump"] in lines
+
+
+def test_one_change_is_the_subject_and_its_diff_the_body(
+    held: FaultServer, bump: Run, run: Run
+) -> None:
+    publish(held, "cuda", *FIVE["cuda"])
+    result = bump("--write-commit-message", "message")
+    assert result.exit_code == 0
+    message = Path("message").read_text()
+    assert message.startswith("cuda: 12.9.0 -> 12.9.1\n\ncuda@12.9.0 -> cuda@12.9.1\nadded:\n")
+    diffed = run("diff", "cuda@12.9.0", "cuda@12.9.1").stdout
+    assert message.endswith(diffed)
+    assert diffed in result.stdout
+
+
+def test_only_the_redistributables_named(two_newer: FaultServer, bump: Run) -> None:
+    result = bump("--redist", "cudnn", "--json")
+    assert statuses(result) == {"cudnn": "bumped"}
+    assert statuses(bump("--json")) == {"nccl": "bumped"}
+
+
+def test_a_line_that_is_behind_and_a_new_line_at_once(held: FaultServer, bump: Run) -> None:
+    publish(held, "cuda", "11.8.0", "12.8.0", "12.8.1", "12.9.0", "12.9.1", "13.0.0", "13.0.1")
+    result = bump("--json")
+    assert [(r["old"], r["new"]) for r in report(result)["releases"]] == [
+        ("12.9.0", "12.9.1"),
+        ("12.9.0", "13.0.1"),
+    ]
+    assert bump("--print-commit-message", "--version", "12.8.1").stdout == (
+        "cuda: init at 12.8.1\n"
+    )
+
+
+def test_a_label_by_name_and_one_that_nobody_lists(two_newer: FaultServer, bump: Run) -> None:
+    assert statuses(bump("--version", "9.10.2", "--json")) == {"cudnn": "bumped"}
+    result = bump("--version", "7.7.7")
+    assert result.exit_code == 3
+    assert "no redistributable asked for lists 7.7.7" in result.stderr
+    assert "newest upstream: cuda 12.9.0" in result.stderr
+
+
+def test_manifests_alone(two_newer: FaultServer, bump: Run, run: Run) -> None:
+    before = set(snapshot())
+    result = bump("--no-process", "--json")
+    assert result.exit_code == 0
+    assert statuses(result) == dict.fromkeys(TWO, "bumped")
+    added = set(snapshot()) - before
+    assert {Path(path).parts[1] for path in added} == {"manifests"}
+    assert not two_newer.count("12.9.1.5-archive.tar.xz")
+    assert_consistent(run, two_newer, "no-features")
+    assert bump("--no-process").stdout == "nothing is new\n"
+
+
+def test_what_manifests_alone_left_is_made_up_for(newer: FaultServer, bump: Run, run: Run) -> None:
+    bump("--no-process")
+    result = bump("--json")
+    assert statuses(result) == dict.fromkeys(FIVE, "bumped")
+    assert [r["old"] for r in report(result)["releases"]] == [old for old, _ in FIVE.values()]
+    assert_consistent(run, newer)
+
+
+def test_package_sets_are_judged_and_written_where_asked(
+    newer: FaultServer, bump: Run, run: Run
+) -> None:
+    result = bump("--output", "sets", "--json")
+    assert result.exit_code == 0
+    sets = report(result)["sets"]
+    assert [entry["path"] for entry in sets] == [
+        f"sets/{platform}/cuda-12.9.1.json" for platform in ("linux-sbsa", "linux-x86_64")
+    ]
+    built = run("build", "--output", "sets", "--check")
+    assert built.exit_code == 0, built.output
+    shutil.rmtree("sets")
+    again = bump("--output", "sets")
+    assert "nothing is new" in again.stdout
+    assert Path("sets/index.json").exists()
+
+
+def test_other_channels_folders_are_not_mixed_up(held: FaultServer, bump: Run) -> None:
+    result = bump("--channel", "wheels")
+    assert result.exit_code == 2
+
+
+# -- what scripts read
+
+
+def test_nixpkgs_commits(newer: FaultServer, bump: Run) -> None:
+    commits = json.loads(bump("--format", "nixpkgs-commit").stdout)
+    assert [sorted(commit) for commit in commits] == [
+        ["attrPath", "commitBody", "commitMessage", "files", "newVersion", "oldVersion"]
+    ] * 5
+    first = commits[0]
+    assert first["attrPath"] == "cudaPackages_12_9"
+    assert (first["oldVersion"], first["newVersion"]) == ("12.9.0", "12.9.1")
+    assert first["commitMessage"] == "cudaPackages_12_9: 12.9.0 -> 12.9.1"
+    assert first["commitBody"].startswith("cuda@12.9.0 -> cuda@12.9.1\n")
+    assert first["files"] == [
+        "data/features/cuda/feature_12.9.1.json",
+        "data/gpus.json",
+        "data/manifests/cuda/redistrib_12.9.1.json",
+        "data/manifests/lock.json",
+        "data/nvcc_compat.json",
+    ]
+    assert all(Path(file).exists() for commit in commits for file in commit["files"])
+    assert commits[1]["attrPath"] == "cudaPackages.cudnn"
+
+
+def test_github(two_newer: FaultServer, bump: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_OUTPUT", "output")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary")
+    result = bump("--format", "github", "--redist", "cudnn")
+    assert result.stdout == "::notice title=cudnn::cudnn: 9.10.1 -> 9.10.2\n"
+    output = Path("output").read_text()
+    single, _, rest = output.partition("body<<")
+    assert single.splitlines() == [
+        "exit_code=0",
+        "changed=true",
+        "title=cudnn: 9.10.1 -> 9.10.2",
+        'newer=["cudnn 9.10.2"]',
+    ]
+    end, *lines = rest.splitlines()
+    assert lines[-1] == end
+    assert end not in lines[:-1]
+    assert Path("summary").read_text() == "\n".join(lines[:-1]) + "\n"
+    assert "| cudnn | 9.10.1 | 9.10.2 | bumped |" in lines
+
+
+def test_the_changelog_gets_a_line_for_each(two_newer: FaultServer, bump: Run) -> None:
+    Path("CHANGELOG.md").write_text(
+        "# Changelog\n\n## [Unreleased]\n\n### Data\n\n- nccl: 2.27.3-cuda12.9 -> "
+        "2.27.5-cuda12.9\n\n## [0.1.0]\n\n### Data\n\n- old\n"
+    )
+    assert bump("--changelog", "CHANGELOG.md").exit_code == 0
+    assert Path("CHANGELOG.md").read_text() == (
+        "# Changelog\n\n## [Unreleased]\n\n### Data\n\n"
+        "- nccl: 2.27.3-cuda12.9 -> 2.27.5-cuda12.9\n"
+        "- cudnn: 9.10.1 -> 9.10.2\n"
+        "\n## [0.1.0]\n\n### Data\n\n- old\n"
+    )
+
+
+BUMPED = BumpReport(
+    releases=(BumpedRelease(redist="cuda", old=None, new="13.0.2", status="bumped"),),
+    errors=(),
+    exit_code=0,
+)
+ENTRY = "### Data\n\n- cuda: init at 13.0.2\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (None, f"# Changelog\n\n## [Unreleased]\n\n{ENTRY}"),
+        ("# C\n", f"# C\n\n## [Unreleased]\n\n{ENTRY}"),
+        ("# C\n\n## [1.0]\n", f"# C\n\n## [Unreleased]\n\n{ENTRY}\n## [1.0]\n"),
+        (
+            "## Unreleased\n\n### Fixed\n\n- x\n\n## 1.0\n",
+            f"## Unreleased\n\n### Fixed\n\n- x\n\n{ENTRY}\n## 1.0\n",
+        ),
+        (
+            "## [Unreleased]\n\n### Data\n\n### Fixed\n\n- x\n",
+            f"## [Unreleased]\n\n{ENTRY}\n### Fixed\n\n- x\n",
+        ),
+        ("## [Unreleased]\r\n", "## [Unreleased]\r\n\r\n" + ENTRY.replace("\n", "\r\n")),
+    ],
+)
+def test_changelogs_of_all_sorts(before: str | None, after: str) -> None:
+    assert with_entries(before, BUMPED) == after
+    assert with_entries(after, BUMPED) == after
+
+
+def test_foreign_text_stays_on_its_line() -> None:
+    new = PackageDelta(name="x\ny\x1b[31m", status="added")
+    diff = DiffReport(old="a", new="b", packages=(new,), platforms=None, tables=(), equal=0)
+    odd = BUMPED.releases[0].model_copy(update={"diff": diff})
+    told = commit_message(BUMPED.model_copy(update={"releases": (odd,)}))
+    assert "  x�y�[31m" in told.splitlines()
+
+
+# -- what goes wrong
+
+
+def test_a_server_that_is_down(two_newer: FaultServer, bump: Run) -> None:
+    before = snapshot()
+    for redist in FIVE:
+        two_newer.misbehave(f"/compute/{redist}/redist/", faults.status(503))
+    result = bump("--print-commit-message")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "503" in result.stderr
+    assert snapshot() == before
+    two_newer.behaviours.clear()
+    assert bump().exit_code == 0
+
+
+def test_one_product_out_of_reach_does_not_keep_the_others(
+    two_newer: FaultServer, bump: Run
+) -> None:
+    two_newer.misbehave("/compute/nccl/redist/redistrib_2.27.5-cuda12.9.json", faults.status(500))
+    result = bump("--json")
+    assert result.exit_code == 3
+    assert statuses(result) == dict.fromkeys(TWO, "bumped") | {"nccl": "failed"}
+    two_newer.behaviours.clear()
+    assert statuses(bump("--json")) == {"nccl": "bumped"}
+
+
+def test_a_held_product_that_the_source_lacks(two_newer: FaultServer, bump: Run) -> None:
+    del two_newer.files["/compute/nccl/redist/"]
+    result = bump("--json")
+    assert result.exit_code == 3
+    assert statuses(result) == dict.fromkeys(set(TWO) - {"nccl"}, "bumped")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code"),
+    [
+        pytest.param(lambda data: b"X" + data[1:], 4, id="wrong hash"),
+        pytest.param(None, 3, id="missing"),
+    ],
+)
+def test_an_archive_that_cannot_be_had(
+    two_newer: FaultServer, bump: Run, run: Run, spoil: Any, code: int
+) -> None:
+    path = archive_of(two_newer, "cudnn-linux-sbsa-9.10.2.5")
+    whole = two_newer.files.pop(path)
+    if spoil is not None:
+        two_newer.files[path] = spoil(whole)
+    result = bump("--write-commit-message", "message", "--json")
+    assert result.exit_code == code, result.output
+    assert statuses(result) == dict.fromkeys(TWO, "bumped") | {"cudnn": "incomplete"}
+    assert "cudnn 9.10.2 is incomplete" in Path("message").read_text()
+    assert "cudnn 9.10.2 cudnn linux-sbsa cuda12: " in result.stderr
+    assert_consistent(run, two_newer)
+    two_newer.files[path] = whole
+    two_newer.requests.clear()
+    again = bump("--print-commit-message")
+    assert again.exit_code == 0
+    assert again.stdout.startswith("cudnn: 9.10.1 -> 9.10.2\n\n")
+    assert "incomplete" not in again.stdout
+    assert two_newer.count(".tar.xz") == 1
+
+
+def test_a_manifest_that_is_none(two_newer: FaultServer, bump: Run, run: Run) -> None:
+    two_newer.misbehave(
+        "/compute/nccl/redist/redistrib_2.27.5-cuda12.9.json", faults.body(b"<html>")
+    )
+    result = bump("--json")
+    assert result.exit_code == 5
+    assert statuses(result)["nccl"] == "failed"
+    two_newer.behaviours.clear()
+    assert bump().exit_code == 0
+    assert_consistent(run, two_newer)
+
+
+def test_bounds_that_go_down_are_a_finding(held: FaultServer, bump: Run) -> None:
+    old = release("12.9.1", cuda("12.9.1", gcc=13))
+    for path, data in old.items():
+        held.files[f"/compute/cuda/redist/{path}"] = data
+    manifests = {"12.9.0": release("12.9.0", cuda("12.9.0"))["redistrib_12.9.0.json"]}
+    held.add_manifests("cuda", manifests | {"12.9.1": old["redistrib_12.9.1.json"]})
+    result = bump()
+    assert result.exit_code == 1
+    assert "of CUDA 12.9.1 nothing is written" in result.stdout
+    again = bump("--print-commit-message")
+    assert again.exit_code == 1
+    assert "of CUDA 12.9.1 nothing is written" in again.stderr
+
+
+def test_new_capabilities_are_in_the_diff(held: FaultServer, bump: Run) -> None:
+    files = release("13.4.0", cuda("13.4.0", gcc=16, profiles=PROFILES_13_4))
+    for path, data in files.items():
+        held.files[f"/compute/cuda/redist/{path}"] = data
+    manifests = {"12.9.0": release("12.9.0", cuda("12.9.0"))["redistrib_12.9.0.json"]}
+    held.add_manifests("cuda", manifests | {"13.4.0": files["redistrib_13.4.0.json"]})
+    told = bump("--print-commit-message").stdout
+    assert "  gcc accepted: 6 to 14 -> 6 to 16\n" in told
+    assert re.search(r"supported capabilities: .*\+10\.7", told)
+
+
+# -- interruptions
+
+
+@pytest.mark.parametrize("stage", ["_download", "_examine", "_update_tables", "_judged_sets"])
+def test_a_run_that_ends_before_a_stage_is_taken_up_again(
+    held: FaultServer, bump: Run, run: Run, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    """Kills within a stage are the tests of the command that does the same."""
+    publish(held, "cuda", *FIVE["cuda"])
+
+    def end(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Bump, stage, end)
+        assert bump().exit_code == 70
+    result = bump("--print-commit-message")
+    assert result.exit_code == 0, result.output
+    is_told = result.stdout.startswith("cuda: 12.9.0 -> 12.9.1\n")
+    # By then all data is there, and nothing tells that it is new: diff says what is different.
+    assert is_told is (stage != "_judged_sets")
+    assert_consistent(run, held)
+    assert bump("--print-commit-message").stdout == ""
+
+
+def test_a_manifest_without_its_record_is_taken_up_again(
+    two_newer: FaultServer, bump: Run, run: Run
+) -> None:
+    """As where the power fails between the manifest and the lock."""
+    lock = DATA / "manifests/lock.json"
+    recorded = lock.read_bytes()
+    bump("--no-process")
+    lock.write_bytes(recorded)
+    result = bump("--no-process", "--json")
+    assert result.exit_code == 0
+    assert statuses(result) == dict.fromkeys(TWO, "bumped")
+    assert_consistent(run, two_newer, "no-features")
+
+
+# -- calls
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "nothing can be behind"),
+        (("--print-commit-message", "--json"), "--print-commit-message goes without"),
+        (("--no-process", "--output", "x"), "--output goes without --no-process"),
+        (("--redist", "cudn"), "did you mean"),
+        (("--version", "latest", "--redist", "cuda"), "--version"),
+    ],
+)
+def test_calls_that_are_wrong(
+    bump: Run, options: tuple[str, ...], said: str, server: FaultServer
+) -> None:
+    (DATA / "manifests").mkdir(parents=True)
+    result = bump(*options)
+    assert result.exit_code == 2
+    assert said in result.stderr

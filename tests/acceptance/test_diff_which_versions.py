@@ -1,0 +1,298 @@
+"""diff, which and versions as a user sees them, on small releases."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+from support import server as faults
+from support.manifests import manifest
+from support.releases import put, release
+from support.server import FaultServer
+from support.small_sets import LABEL, LINUX, library, make_data, make_sets
+from typer.testing import CliRunner, Result
+
+from cudaredist.cli import app
+
+NEWER = "12.9.2"
+
+
+def newer() -> dict[str, Any]:
+    """A CUDA release in which headers moved, a library was renamed and a licence changed."""
+    return {
+        "cuda_cudart": {
+            platform: {"lib/libcudart.so.13": library(machine, "libcudart.so.13", "libm.so.6")}
+            for platform, machine in LINUX.items()
+        },
+        "cuda_headers": {
+            platform: {"include/cuda_runtime.h": b"#pragma once\n"} for platform in LINUX
+        },
+        "libcublas": {
+            "linux-x86_64": {"lib/libcublas.so.12": library("x86_64", "libcublas.so.12")}
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with two releases of CUDA and two of cuDNN, all examined, and a cache."""
+    root = tmp_path_factory.mktemp("made")
+    make_data(root)
+    files = release(NEWER, newer())
+    put(root / "source/compute/cuda/redist", files)
+    put(root / "data/manifests/cuda", {n: d for n, d in files.items() if "/" not in n})
+    places = ["--data-dir", str(root / "data"), "--cache-dir", str(root / "cache")]
+    base = ["--base-url", str(root / "source")]
+    result = CliRunner().invoke(app, ["process-manifests", "-q", *base, *places])
+    assert result.exit_code == 0, result.output
+    make_sets(root)
+    return root
+
+
+@pytest.fixture
+def ask(run: Run, made: Path) -> Run:
+    """Run a command on that data folder and cache."""
+    places = ("--data-dir", made / "data")
+    return lambda command, *more: run(command, *places, *more)
+
+
+@pytest.fixture
+def cached(made: Path) -> tuple[object, ...]:
+    """The options for the cache that knows every archive."""
+    return ("--cache-dir", made / "cache")
+
+
+def report(result: Result) -> Any:
+    return json.loads(result.stdout)
+
+
+# -- diff
+
+
+def test_two_releases_held_with_their_features(ask: Run, cached: tuple[object, ...]) -> None:
+    result = ask("diff", f"cuda@{LABEL}", f"cuda@{NEWER}", *cached)
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0] == "cuda@12.9.1 -> cuda@12.9.2"
+    assert "  windows-x86_64: gone altogether" in lines
+    assert "  linux-sbsa: gone altogether" not in lines
+    assert "  mft 12.9.1.5 (linux-sbsa, linux-x86_64)" in lines
+    assert "  cuda_headers 12.9.2.5 (linux-sbsa, linux-x86_64) from cuda_cudart" in lines
+    assert "  cuda_cudart 12.9.1.5 -> 12.9.2.5 split: cuda_headers" in lines
+    assert "      sonames [linux-sbsa, linux-x86_64]: -libcudart.so.12 +libcudart.so.13" in lines
+    assert "      needed [linux-sbsa, linux-x86_64]: +libm.so.6" in lines
+    assert lines.index("platforms:") < lines.index("gone:") < lines.index("lost something:")
+
+
+def test_a_split_by_content_needs_the_cache(ask: Run) -> None:
+    lines = ask("diff", f"cuda@{LABEL}", f"cuda@{NEWER}").stdout.splitlines()
+    assert "  cuda_headers 12.9.2.5 (linux-sbsa, linux-x86_64)" in lines
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "json"])
+@pytest.mark.parametrize(
+    "kind",
+    [f"cuda@{LABEL}", "data/manifests/cuda/redistrib_12.9.1.json",
+     "data/features/cuda/feature_12.9.1.json", "sets/linux-x86_64/cuda-12.9.1.json"],
+)  # fmt: skip
+def test_nothing_differs_from_itself(ask: Run, made: Path, kind: str, form: str) -> None:
+    side = kind if "@" in kind else str(made / kind)
+    result = ask("diff", side, side, "--format", form)
+    assert result.exit_code == 0
+    if form == "json":
+        found = report(result)
+        assert (found["packages"], found["platforms"], found["tables"]) == ([], None, [])
+        assert found["equal"] > 0
+    else:
+        assert "0 packages differ" in result.stdout
+
+
+def test_json_has_the_delta_words(ask: Run) -> None:
+    found = report(ask("diff", f"cuda@{LABEL}", f"cuda@{NEWER}", "--json"))
+    assert {"old", "new", "packages", "platforms", "tables", "equal"} <= found.keys()
+    (cudart,) = (p for p in found["packages"] if p["name"] == "cuda_cudart")
+    assert cudart["status"] == "changed"
+    fields = {delta["field"]: delta for delta in cudart["deltas"]}
+    assert (fields["version"]["old"], fields["version"]["new"]) == ("12.9.1.5", "12.9.2.5")
+    assert fields["sonames"]["added"] == ["libcudart.so.13"]
+    assert fields["sonames"]["gone"] == ["libcudart.so.12"]
+
+
+def test_two_package_sets(ask: Run, made: Path) -> None:
+    sets = [made / f"sets/{platform}/cuda-12.9.1.json" for platform in LINUX]
+    lines = ask("diff", *sets).stdout.splitlines()
+    at = lines.index("lost something:")
+    assert "      status: available -> unsupported" in lines[at:]
+
+
+def test_archives_rebuilt_under_one_version(run: Run) -> None:
+    for name, salt in (("old", ""), ("new", "rebuilt")):
+        put(Path(), {f"{name}/redistrib_12.9.1.json": manifest(salt=salt)})
+    sides = [f"{name}/redistrib_12.9.1.json" for name in ("old", "new")]
+    text = run("diff", *sides).stdout.splitlines()
+    assert text[1] == "warning: other bytes under the same version:"
+    assert (
+        "**Warning: other bytes under the same version**"
+        in run("diff", *sides, "--format", "markdown").stdout
+    )
+
+
+@pytest.mark.parametrize(
+    ("sides", "code", "said"),
+    [
+        (("cuda@12.9.1", "cuda@1.0"), 2, "no held release of cuda is called '1.0'"),
+        (("cuda@12.9.1", "cudn@9.10.2"), 2, "did you mean cudnn"),
+        (("cuda@12.9.1", "nowhere.json"), 2, "no such file"),
+        (("cuda@12.9.1", "DATA/features/cuda/feature_12.9.1.json"), 2, "is a feature file"),
+        (("DATA/manifests/lock.json", "DATA/manifests/lock.json"), 2, "no such file"),
+        (("DATA/gpus.json", "DATA/gpus.json"), 5, "is no manifest"),
+    ],
+)
+def test_what_cannot_be_compared(
+    ask: Run, made: Path, sides: tuple[str, ...], code: int, said: str
+) -> None:
+    shutil.copytree(made / "data", "copy")
+    shutil.copy(Path(__file__).parents[2] / "data/gpus.json", "copy/gpus.json")
+    result = ask("diff", *(side.replace("DATA", "copy") for side in sides))
+    assert result.exit_code == code, result.output
+    assert said in result.stderr
+
+
+# -- which
+
+
+def rows(result: Result) -> list[list[str]]:
+    assert result.exit_code == 0, result.output
+    return [line.split() for line in result.stdout.splitlines() if not line.startswith("of ")]
+
+
+def test_a_soname_by_the_features(ask: Run) -> None:
+    result = ask("which", "libcublas.so.12")
+    assert rows(result) == [
+        ["redist", "package", "output", "file", "platform", "releases"],
+        ["cuda", "libcublas", "lib", "lib/libcublas.so.12", "linux-sbsa", "12.9.1"],
+        ["cuda", "libcublas", "lib", "lib/libcublas.so.12", "linux-x86_64", "12.9.1", "12.9.2"],
+        ["cuda", "libcublas", "stubs", "lib/stubs/libcublas.so", "linux-sbsa", "12.9.1"],
+        ["cuda", "libcublas", "stubs", "lib/stubs/libcublas.so", "linux-x86_64", "12.9.1"],
+    ]
+    assert "the cache lacks their other files" in result.stdout
+
+
+@pytest.mark.parametrize("name", ["cublas_v2.h", "include/cublas_v2.h", "cublas_v?.h"])
+def test_any_file_by_the_cache(ask: Run, cached: tuple[object, ...], name: str) -> None:
+    assert ask("which", name).exit_code == 1
+    result = ask("which", name, "--platform", "linux-sbsa", *cached)
+    assert rows(result)[1:] == [
+        ["cuda", "libcublas", "include", "include/cublas_v2.h", "linux-sbsa", "12.9.1"]
+    ]
+    assert "the cache lacks" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "labels"),
+    [
+        ((), ["12.9.1", "12.9.2"]),
+        (("--cuda", "12.9"), ["12.9.1", "12.9.2"]),
+        (("--cuda", "12.9.2"), ["12.9.2"]),
+        (("--redist", "cuda"), ["12.9.1", "12.9.2"]),
+    ],
+)
+def test_of_some_releases(ask: Run, options: tuple[str, ...], labels: list[str]) -> None:
+    found = report(
+        ask("which", "lib/libcublas.so.12", "--platform", "linux-x86_64", "--json", *options)
+    )
+    assert [hit["label"] for hit in found["hits"]] == labels
+
+
+def test_other_redistributables_and_their_variants(ask: Run) -> None:
+    found = report(ask("which", "libcudnn.so.*", "--json"))
+    assert {(h["redist"], h["label"], h["variant"]) for h in found["hits"]} == {
+        ("cudnn", "8.9.7", "cuda12"),
+        ("cudnn", "9.10.2", "cuda12"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (("libnothing.so",), 1, "nothing held provides libnothing.so"),
+        (("x", "--cuda", "11.8"), 2, "no CUDA release 11.8 is held"),
+        (("x", "--cuda", "twelve"), 2, "is no version"),
+        (("x", "--platform", "linux-x86"), 2, "did you mean linux-x86_64"),
+        (("x", "--redist", "cudn"), 2, "did you mean"),
+    ],
+)
+def test_nobody_has_it(ask: Run, options: tuple[str, ...], code: int, said: str) -> None:
+    result = ask("which", *options)
+    assert result.exit_code == code
+    assert said in result.output
+
+
+# -- versions
+
+
+@pytest.fixture
+def upstream(server: FaultServer, run: Run) -> FaultServer:
+    """A server with newer releases than are held."""
+    server.add_manifests("cuda", {label: manifest(label) for label in ("12.9.1", "13.0.2")})
+    server.add_manifests("cudnn", {"9.10.2": manifest("9.10.2", "cudnn")})
+    put(Path("data/manifests/cuda"), {"redistrib_12.9.1.json": manifest("12.9.1")})
+    return server
+
+
+def test_lines_held_and_upstream(upstream: FaultServer, run: Run) -> None:
+    both = ("--redist", "cuda", "--redist", "cudnn")
+    result = run("versions", "--base-url", upstream.url, *both)
+    assert [line.split() for line in result.stdout.splitlines()] == [
+        ["redist", "line", "held", "upstream", "state"],
+        ["cuda", "12.9", "12.9.1", "12.9.1", "current"],
+        ["cuda", "13.0", "-", "13.0.2", "new"],
+        ["cudnn", "9.10", "-", "9.10.2", "new"],
+    ]
+    assert not [path for path in upstream.requests if path.endswith(".json")]
+
+
+def test_what_renovate_reads(upstream: FaultServer, run: Run) -> None:
+    result = run("versions", "--base-url", upstream.url, "--redist", "cuda", "--format", "renovate")
+    found = report(result)
+    assert found["releases"] == [{"version": "12.9.1"}, {"version": "13.0.2"}]
+    assert found["homepage"].startswith("https://")
+
+
+def test_what_nvchecker_reads(upstream: FaultServer, run: Run) -> None:
+    options = ("versions", "--base-url", upstream.url, "--redist", "cuda")
+    assert run(*options, "--format", "newest").stdout == "13.0.2\n"
+    assert report(run(*options, "--json"))["releases"]["cuda"][-1] == "13.0.2"
+
+
+@pytest.mark.parametrize("form", ["renovate", "newest"])
+def test_bots_ask_about_one(run: Run, form: str) -> None:
+    result = run("versions", "--format", form, "--offline")
+    assert result.exit_code == 2
+    assert "name one --redist" in result.stderr
+
+
+def test_offline_is_what_is_held(upstream: FaultServer, run: Run) -> None:
+    result = run("versions", "--offline")
+    assert [line.split() for line in result.stdout.splitlines()][1:] == [
+        ["cuda", "12.9", "12.9.1", "-", "unknown"]
+    ]
+    assert not upstream.requests
+
+
+def test_a_server_that_is_down(upstream: FaultServer, run: Run) -> None:
+    upstream.misbehave("/compute/cuda/redist/", faults.status(503))
+    result = run("versions", "--base-url", upstream.url, "--retries", 0, "--redist", "cuda")
+    assert result.exit_code == 3
+    assert "503" in result.stderr
+    assert "unknown" in result.stdout
+
+
+def test_what_no_source_has(upstream: FaultServer, run: Run) -> None:
+    result = run("versions", "--base-url", upstream.url)
+    assert result.exit_code == 0
+    assert "not at this source: cublasmp" in result.stdout
+    asked = run("versions", "--base-url", upstream.url, "--redist", "nccl", "--format", "newest")
+    assert (asked.exit_code, asked.stdout) == (3, "")

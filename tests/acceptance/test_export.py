@@ -1,0 +1,241 @@
+"""`export` as a user runs it: where files go, what is refused, and who reads them back."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY, Run
+from support.manifests import archive
+from support.package_sets import example_set, package, wheel_set
+
+from cudaredist.exporters import EXPORTERS, Subject
+
+SET = "set.json"
+BASE = "https://wheels.example"
+
+
+@pytest.fixture
+def example(run: Run) -> Path:
+    """The example as a file, in the folder that commands run in."""
+    Path(SET).write_bytes(Subject(example_set()).document)
+    Path("wheels.json").write_bytes(Subject(wheel_set()).document)
+    return Path(SET)
+
+
+def test_help_and_documentation_name_every_format(run: Run) -> None:
+    printed = run("export", "--help").stdout
+    page = (REPOSITORY / "docs" / "export.md").read_text()
+    titles = [line for line in page.splitlines() if line.startswith("## ")]
+    named = {name for title in titles for name in title.removeprefix("## ").split(", ")}
+    assert named == EXPORTERS.keys()
+    for name in EXPORTERS:
+        assert name in printed
+
+
+@pytest.mark.parametrize("name", [name for name in EXPORTERS if EXPORTERS[name].file is not None])
+def test_one_file_goes_to_standard_output_or_to_a_file(run: Run, example: Path, name: str) -> None:
+    exporter = EXPORTERS[name]
+    expected = exporter.files(Subject(example_set()))
+    printed = run("export", name, example)
+    assert (printed.exit_code, printed.stdout.encode()) == (0, expected[exporter.file or ""])
+    assert run("export", name, example, "-o", "made/file").exit_code == 0
+    assert Path("made/file").read_bytes() == printed.stdout.encode()
+    assert run("export", name, example, "-o", "made").exit_code == 0
+    assert Path("made", exporter.file or "").read_bytes() == printed.stdout.encode()
+
+
+@pytest.mark.parametrize("name", [name for name in EXPORTERS if EXPORTERS[name].file is None])
+def test_several_files_want_a_folder(run: Run, example: Path, name: str) -> None:
+    refused = run("export", name, example)
+    assert refused.exit_code == 2
+    assert "-o FOLDER" in refused.stderr
+    assert run("export", name, example, "-o", "made").exit_code == 0
+    expected = EXPORTERS[name].files(Subject(example_set()))
+    found = {path for path in Path("made").rglob("*") if path.is_file()}
+    assert {path.relative_to("made").as_posix(): path.read_bytes() for path in found} == expected
+
+
+def test_the_nix_export_has_the_very_bytes_of_the_set(run: Run, example: Path) -> None:
+    run("export", "nix", example, "-o", "made")
+    assert Path("made/package-set.json").read_bytes() == example.read_bytes()
+
+
+def test_a_second_run_writes_nothing_and_check_tells(run: Run, example: Path) -> None:
+    command = ("export", "redistrib", example, "-o", "made")
+    checked = run(*command, "--check")
+    assert checked.exit_code == 1
+    assert "would-write" in checked.stdout
+    assert not Path("made").exists()
+    assert "written" in run(*command).stdout
+    assert run(*command, "--check").exit_code == 0
+    one = Path("made/acme/redistrib_1.2.0.json")
+    before = one.stat()
+    assert "unchanged" in run(*command).stdout
+    assert one.stat() == before
+    one.write_text("other")
+    assert run(*command, "--check").exit_code == 1
+    assert one.read_text() == "other"
+
+
+def test_json_says_what_was_written(run: Run, example: Path) -> None:
+    report = json.loads(run("export", "urls", example, "-o", "urls", "--json").stdout)
+    content = Path("urls").read_bytes()
+    assert report == {
+        "schema_version": 1,
+        "command": "export",
+        "format": "urls",
+        "files": [
+            {
+                "path": "urls",
+                "status": "written",
+                "bytes": len(content),
+                "sha256": hashlib.sha256(content).hexdigest(),
+            }
+        ],
+        "exit_code": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["cyclone", SET], 2, "did you mean cyclonedx"),
+        (["urls", "nowhere.json"], 2, "no such file"),
+        (["urls", SET, "--check"], 2, "-o FILE"),
+        (["urls", SET, "--json"], 2, "-o FILE"),
+        (["urls", SET, "--root", "/opt/cuda"], 2, "--root goes with env and cmake"),
+        (["env", SET, "--root", "cuda"], 2, "expected a whole path"),
+        (["urls", SET, "--wheel-base", BASE], 2, "goes with sets of the wheel channel"),
+        (["urls", "wheels.json"], 2, "--wheel-base"),
+        (["nix", "wheels.json", "-o", "made"], 2, "--wheel-base"),
+        (["urls", "wheels.json", "--wheel-base", "here"], 2, "is no address"),
+        (["bazel", "wheels.json", "--wheel-base", BASE], 2, "takes NVIDIA's archives"),
+        (["nix", SET, "-o", SET], 3, "cannot"),
+        (["urls", "broken.json"], 5, "packages.cuda_nvcc.status"),
+        (["urls", "manifest.json"], 5, "not a valid package-set file"),
+    ],
+)
+def test_what_is_refused(
+    run: Run, example: Path, arguments: list[str], code: int, message: str
+) -> None:
+    document = json.loads(example.read_bytes())
+    Path("manifest.json").write_text('{"release_label": "13.0.2"}')
+    document["packages"]["cuda_nvcc"]["status"] = "fine"
+    Path("broken.json").write_text(json.dumps(document))
+    before = sorted(Path().rglob("*"))
+    result = run("export", *arguments)
+    assert result.exit_code == code
+    assert message in " ".join(result.stderr.split())
+    assert "Traceback" not in result.stderr
+    assert sorted(Path().rglob("*")) == before
+
+
+def test_a_base_gives_wheels_their_addresses(run: Run, example: Path) -> None:
+    printed = run("export", "urls", "wheels.json", "--wheel-base", BASE).stdout
+    assert all(line.startswith(f"{BASE}/nvidia-") for line in printed.splitlines())
+    bom = json.loads(run("export", "spdx", "wheels.json").stdout)
+    assert {entry["downloadLocation"] for entry in bom["packages"]} == {"NOASSERTION"}
+
+
+def test_packages_that_were_not_examined_are_counted(run: Run, example: Path) -> None:
+    warned = run("export", "outputs", example)
+    assert "warning: 1 packages were not examined" in warned.stderr
+    assert run("export", "outputs", example, "-q").stderr == ""
+
+
+def test_shells_complete_the_formats(tmp_path: Path) -> None:
+    words = {"COMP_WORDS": "cudaredist export s", "COMP_CWORD": "2"}
+    result = subprocess.run(
+        [sys.executable, "-c", "from cudaredist.cli import app; app(prog_name='cudaredist')"],
+        cwd=tmp_path,
+        env={**os.environ, **words, "_CUDAREDIST_COMPLETE": "complete_bash"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert set(result.stdout.split()) == {"spdx", "sha256sums"}
+
+
+# -- manifests that `build` reads back
+
+
+def entry(name: str, version: str, platforms: dict[str, object]) -> dict[str, object]:
+    return {
+        "name": name.upper(),
+        "license": "CUDA Toolkit",
+        "license_path": f"{name}/LICENSE.txt",
+        "version": version,
+        **platforms,
+    }
+
+
+def write_manifest(
+    redist: str, label: str, packages: dict[str, dict[str, object]], folder: str = "data"
+) -> None:
+    path = Path(folder, "manifests", redist, f"redistrib_{label}.json")
+    path.parent.mkdir(parents=True)
+    head = {"release_date": "2025-01-01", "release_label": label, "release_product": redist}
+    path.write_text(json.dumps(head | packages))
+
+
+@pytest.mark.parametrize("cuda", ["12.6.3", "13.3.1"])
+@pytest.mark.parametrize("platform", ["linux-x86_64", "windows-x86_64"])
+def test_build_makes_the_same_archives_of_exported_manifests(
+    run: Run, cuda: str, platform: str
+) -> None:
+    major = cuda.partition(".")[0]
+    platforms = ("linux-x86_64", "linux-sbsa", "windows-x86_64")
+    split = ("cccl", "cuda_crt", "libnvvm") if major == "13" else ("cuda_cccl",)
+    names = (*split, "cuda_nvcc", "cuda_cudart", "libcublas")
+    toolkit = {
+        name: entry(name, cuda, {where: archive(name, where, cuda) for where in platforms})
+        for name in names
+    }
+    toolkit["cuda_documentation"] = entry(
+        "cuda_documentation", cuda, {"source": archive("cuda_documentation", "source", cuda)}
+    )
+    write_manifest("cuda", cuda, toolkit)
+    variants = {
+        where: {
+            f"cuda{number}": archive("cudnn", where, "9.20.0.1", salt=number)
+            for number in ("12", "13")
+        }
+        for where in platforms
+    }
+    cudnn = entry("cudnn", "9.20.0.1", {"cuda_variant": ["12", "13"], **variants})
+    write_manifest("cudnn", "9.20.0", {"cudnn": cudnn})
+
+    def build(folder: str, output: str) -> dict[str, dict[str, object]]:
+        options = ("--cuda", cuda, "--platform", platform, "--allow-missing-features")
+        result = run("build", "--data-dir", folder, *options, "-o", output)
+        assert result.exit_code == 0, result.output
+        document = json.loads(Path(output).read_bytes())
+        return {
+            name: {
+                key: value
+                for key, value in found["archive"].items()
+                if key not in {"platform", "cuda_variant"}
+            }
+            | {"version": found["version"], "license": found["license"]["url"]}
+            for name, found in document["packages"].items()
+            if found["status"] == "available"
+        }
+
+    first = build("data", "first.json")
+    assert {*names, "cuda_documentation", "cudnn"} <= first.keys()
+    assert run("export", "redistrib", "first.json", "-o", "again/manifests").exit_code == 0
+    assert build("again", "second.json") == first
+
+
+def test_a_set_without_anything_is_exported_too(run: Run) -> None:
+    refused = package("mft", status="withheld", archive=None)
+    Path(SET).write_bytes(Subject(example_set(packages={"mft": refused})).document)
+    for name in EXPORTERS.keys() - {"bazel"}:
+        assert run("export", name, SET, "-o", f"made/{name}").exit_code == 0
+    assert (
+        "rules_cuda needs cuda_cccl, cuda_cudart, cuda_nvcc" in run("export", "bazel", SET).stderr
+    )

@@ -1,0 +1,197 @@
+"""What holds of every comparison, whatever is compared: manifests, features and package sets."""
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from support.manifests import archive
+from support.package_sets import example_set, package
+
+from cudaredist.diffs import (
+    Comparable,
+    compare,
+    merge_comparables,
+    moved_files,
+    of_features,
+    of_manifest,
+    of_package_set,
+)
+from cudaredist.manifests import read_manifest
+from cudaredist.render_changes import diff_markdown, diff_text
+from cudaredist.reports import Delta, DiffReport, PackageDelta
+from cudaredist.schema import Features, NamePolicy
+
+NAMES = st.sampled_from(["cuda_cccl", "cccl", "cuda_nvcc", "cuda_crt", "libnvvm", "x"])
+VERSIONS = st.sampled_from(["1.0", "1.2", "1.10"])
+PLATFORMS = st.sampled_from(["linux-x86_64", "linux-sbsa", "windows-x86_64"])
+WORDS = st.frozensets(st.sampled_from(["a.so.1", "a.so.2", "b.so", "sm_90", "sm_100"]))
+REASON = {"reason": "for tests", "reference": "none"}
+POLICY = NamePolicy.model_validate(
+    {
+        "schema_version": 1,
+        "sets": {"default": "12", "majors": {"12": "12.9"}, **REASON},
+        "aliases": {},
+        "renames": {"cuda_cccl": {"to": "cccl", "since": "13.3", **REASON}},
+        "splits": {"cuda_nvcc": {"into": ("cuda_crt", "libnvvm"), "since": "13.0", **REASON}},
+    },
+    strict=False,
+)
+
+
+@st.composite
+def manifests(draw: st.DrawFn, name: str = "") -> Comparable:
+    document: dict[str, Any] = {"release_label": "13.0.2"}
+    for pkg in draw(st.sets(NAMES, min_size=1)):
+        version = draw(VERSIONS)
+        platforms = draw(st.sets(PLATFORMS, min_size=1))
+        salts = st.sampled_from(["", "other"])
+        document[pkg] = {
+            "name": pkg,
+            "license": draw(st.sampled_from(["MIT", "CUDA Toolkit"])),
+            "version": version,
+            **{platform: archive(pkg, platform, version, draw(salts)) for platform in platforms},
+        }
+    return of_manifest(name, read_manifest(json.dumps(document).encode()))
+
+
+@st.composite
+def features(draw: st.DrawFn, name: str = "") -> Comparable:
+    packages = {
+        pkg: {
+            "version": draw(VERSIONS),
+            "archives": [_archive(draw, platform) for platform in sorted(draw(st.sets(PLATFORMS)))],
+        }
+        for pkg in draw(st.sets(NAMES))
+    }
+    document = {
+        "schema_version": 1,
+        "redist": "cuda",
+        "label": "13.0.2",
+        "manifest_sha256": "0" * 64,
+        "rules": 1,
+        "packages": packages,
+    }
+    return of_features(name, Features.model_validate_json(json.dumps(document)))
+
+
+def _archive(draw: st.DrawFn, platform: str) -> dict[str, Any]:
+    head = {"platform": platform, "variant": None, "sha256": draw(st.sampled_from("ab")) * 64}
+    if draw(st.booleans()):
+        return {**head, "status": "not-examined", "reason": "excluded by --platform"}
+    soname = draw(st.sampled_from(["a.so.1", "a.so.2", None]))
+    library = {
+        "path": "lib/a.so",
+        "output": "lib",
+        "soname": soname,
+        "links": [],
+        "needed": sorted(draw(WORDS)),
+        "runpath": [],
+        "stub": draw(st.booleans()),
+        "glibc": draw(st.sampled_from(["2.17", "2.9", None])),
+        "libstdcxx": None,
+    }
+    return {
+        **head,
+        "status": "examined",
+        "machine": None,
+        "outputs": {"lib": {"files": 1, "bytes": draw(st.integers(0, 3))}},
+        "libraries": [library],
+        "programs": [],
+        "device_code": {},
+        "cuda_versions_in_lib": [],
+        "unnested": {},
+        "python": [],
+        "notes": [],
+    }
+
+
+@st.composite
+def package_sets(draw: st.DrawFn, name: str = "") -> Comparable:
+    return of_package_set(
+        name,
+        example_set(
+            packages={
+                pkg: package(
+                    pkg, draw(VERSIONS), status=draw(st.sampled_from(["available", "broken"]))
+                )
+                for pkg in draw(st.sets(NAMES))
+            }
+        ),
+    )
+
+
+@st.composite
+def releases(draw: st.DrawFn, name: str = "") -> Comparable:
+    merged = merge_comparables(draw(manifests(name)), draw(features(name)))
+    merged.tables = draw(st.dictionaries(st.sampled_from(["gcc", "gpus"]), WORDS))
+    return merged
+
+
+def sides(name: str) -> st.SearchStrategy[Comparable]:
+    return st.one_of(manifests(name), features(name), package_sets(name), releases(name))
+
+
+FILES = st.dictionaries(NAMES, st.frozensets(st.sampled_from(["lib/a", "lib/b", "include/c"])))
+
+
+def swapped(report: DiffReport) -> DiffReport:
+    """Return the same report as seen from the other side."""
+    other = {"added": "gone", "gone": "added", "changed": "changed"}
+
+    def turned(delta: Delta) -> Delta:
+        words = {"old": delta.new, "new": delta.old, "added": delta.gone, "gone": delta.added}
+        return delta.model_copy(update=words)
+
+    packages = tuple(
+        PackageDelta.model_validate(
+            package.model_dump()
+            | {
+                "status": other[package.status],
+                "deltas": tuple(turned(delta).model_dump() for delta in package.deltas),
+            }
+        )
+        for package in report.packages
+    )
+    return report.model_copy(
+        update={
+            "old": report.new,
+            "new": report.old,
+            "packages": packages,
+            "platforms": report.platforms and turned(report.platforms),
+            "tables": tuple(map(turned, report.tables)),
+        }
+    )
+
+
+@given(sides("a"))
+def test_nothing_differs_from_itself(side: Comparable) -> None:
+    report = compare(side, side, POLICY)
+    assert (report.packages, report.platforms, report.tables) == ((), None, ())
+    assert report.equal == len(side.packages)
+    assert len(list(diff_text(report))) == 2
+
+
+@given(sides("a"), sides("b"), FILES, FILES)
+def test_the_other_way_round_is_the_same_with_sides_changed(
+    old: Comparable,
+    new: Comparable,
+    before: dict[str, frozenset[str]],
+    after: dict[str, frozenset[str]],
+) -> None:
+    moves = moved_files(before, after) | moved_files(after, before)
+    assert swapped(compare(old, new, POLICY, moves)) == compare(new, old, POLICY, moves)
+
+
+@given(sides("a"), sides("b"))
+def test_every_package_is_told_of_once(old: Comparable, new: Comparable) -> None:
+    report = compare(old, new, POLICY)
+    names = [package.name for package in report.packages]
+    assert names == sorted(set(names))
+    assert len(names) + report.equal == len(old.packages.keys() | new.packages.keys())
+    added = {package.name for package in report.packages if package.status == "added"}
+    assert added == new.packages.keys() - old.packages.keys()
+    text, markdown = "\n".join(diff_text(report)), "\n".join(diff_markdown(report))
+    said_elsewhere = {p.name for p in report.packages if p.status == "changed"}
+    assert all(f"  {name}" in text or name in said_elsewhere for name in names if name not in added)
+    assert all(f"`{name}`" in markdown for name in added)

@@ -1,0 +1,352 @@
+"""What holds of every package set, whatever the manifests, the request and the trees."""
+
+import itertools
+from typing import Any
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from support.set_inputs import (
+    JETSON,
+    LINUX,
+    SBSA,
+    STATIC,
+    WINDOWS,
+    Release,
+    build,
+    elf,
+    features_of,
+    set_data_of,
+)
+
+from cudaredist.binaries import Binary
+from cudaredist.errors import CudaRedistError
+from cudaredist.features import Facts, derive
+from cudaredist.features.entry import Entry
+from cudaredist.features.facts import FACTS_SCHEMA
+from cudaredist.packagesets import SetData
+from cudaredist.packagesets.invariants import check_run, check_set
+from cudaredist.packagesets.outputs import make_layout
+from cudaredist.packagesets.versions import choose_releases
+from cudaredist.pipeline.build import set_bytes
+from cudaredist.primitives import Version
+from cudaredist.schema import ArchiveFeatures, ExaminedArchive, PackageSet
+
+CUDA = ("11.8.0", "12.6.3", "12.9.1", "13.0.2")
+PLATFORMS = (LINUX, SBSA, JETSON, WINDOWS)
+REDISTS = {
+    "cudnn": ("cudnn", "cudnn_samples", "cudnn_jit"),
+    "cutensor": ("libcutensor",),
+    "cusparselt": ("libcusparse_lt",),
+    "tensorrt": ("tensorrt",),
+    "nvpl": ("nvpl_blas", "nvpl_fft"),
+    "mine": ("mylib",),
+}
+
+# -- random releases
+
+places = st.lists(
+    st.sampled_from(
+        [
+            *PLATFORMS,
+            *(f"{p}/{v}" for p in PLATFORMS for v in ("cuda11", "cuda12", "cuda12.9", "cuda13")),
+            *("source", "linux-all", "source/cuda12"),
+        ]
+    ),
+    min_size=1,
+    max_size=4,
+    unique=True,
+)
+labels = st.tuples(st.integers(0, 11), st.integers(0, 11), st.integers(0, 3)).map(
+    lambda numbers: ".".join(map(str, numbers))
+)
+sonames = st.sampled_from([f"lib{letter}.so.1" for letter in "abcd"])
+needed = st.lists(
+    st.sampled_from(["liba.so.1", "libb.so.1", "libc.so.6", "libcuda.so.1"]), max_size=3
+)
+binaries = st.builds(lambda soname, needs: elf(soname, *needs), sonames, needed)
+
+
+@st.composite
+def archives(draw: st.DrawFn) -> ArchiveFeatures:
+    """Return features of a small archive."""
+    files: dict[str, Binary | str | None] = {"LICENSE": None}
+    for number in range(draw(st.integers(0, 4))):
+        folder = draw(st.sampled_from(["lib", "lib/11", "lib/12", "lib/stubs", "bin", "include"]))
+        binary = draw(binaries) if folder.startswith("lib") else None
+        files[f"{folder}/f{number}"] = binary
+    return features_of(files)
+
+
+@st.composite
+def releases(draw: st.DrawFn, redist: str | None = None) -> Release:
+    """Return a release of any redistributable but CUDA."""
+    name = redist or draw(st.sampled_from(sorted(REDISTS)))
+    packages = {}
+    for package in REDISTS[name]:
+        if not packages or draw(st.booleans()):
+            packages[package] = draw(places)
+    features = draw(
+        st.none() | st.dictionaries(st.sampled_from(sorted(packages)), archives(), max_size=2)
+    )
+    return Release(name, draw(labels), packages, features)
+
+
+@st.composite
+def toolkits(draw: st.DrawFn) -> Release:
+    """Return a release of CUDA that has what a set must have."""
+    essential = ("cuda_nvcc", "cuda_cudart", "libnvvm", "cuda_crt", "cuda_cccl")
+    packages = dict[str, Any].fromkeys(essential, PLATFORMS)
+    for name in ("libcublas", "libcudla", "nsight_vse", "mft", "cuda_compat"):
+        if draw(st.booleans()):
+            packages[name] = draw(places)
+    features = draw(st.dictionaries(st.sampled_from(sorted(packages)), archives(), max_size=3))
+    return Release("cuda", draw(st.sampled_from(CUDA)), packages, features)
+
+
+few = settings(max_examples=40)
+"""A package set costs more than what other properties are about."""
+
+many = st.lists(releases(), max_size=5, unique_by=lambda release: (release.redist, release.label))
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> dict[str, Any]:
+    """Return a request, good or not."""
+    capabilities = draw(
+        st.lists(st.sampled_from(["7.5", "8.0", "8.7", "9.0", "9.0a", "10.1"]), max_size=3)
+    )
+    return {
+        "platform": draw(st.sampled_from(PLATFORMS)),
+        "capabilities": tuple(capabilities),
+        "allow_hollow": draw(st.booleans()),
+    }
+
+
+def made(data: SetData, label: str, request: dict[str, Any]) -> PackageSet | None:
+    """Return the set; None where it cannot be, for which there must be an error of ours."""
+    try:
+        return build(data, label, **request)
+    except CudaRedistError as error:
+        assert error.message
+        return None
+
+
+# -- sets
+
+
+@few
+@given(toolkits(), many, requests())
+def test_a_set_is_made_with_all_invariants_or_refused_with_an_error_of_ours(
+    toolkit: Release, others: list[Release], request: dict[str, Any]
+) -> None:
+    found = made(set_data_of(toolkit, *others), toolkit.label, request)
+    if found is not None:
+        unmeant = [v for v in check_set(found) if v.invariant not in {"I6", "I8"}]
+        assert unmeant == []
+        unowned = {s for s, e in found.external.items() if e.owner == "unknown"}
+        breaks = {r.subject for p in found.packages.values() for r in p.reasons}
+        assert unowned <= breaks, "what nobody has broke the package that needs it"
+
+
+@few
+@given(toolkits(), many)
+def test_all_sets_of_a_run_have_the_same_names(toolkit: Release, others: list[Release]) -> None:
+    data = set_data_of(toolkit, *others)
+    found = [made(data, toolkit.label, {"platform": platform}) for platform in PLATFORMS]
+    sets = [package_set for package_set in found if package_set is not None]
+    assert list(itertools.chain(*check_run(sets))) == []
+
+
+@few
+@given(toolkits(), many, requests(), st.randoms(use_true_random=False))
+def test_the_order_of_the_inputs_changes_no_byte(
+    toolkit: Release, others: list[Release], request: dict[str, Any], random: Any
+) -> None:
+    shuffled = [toolkit, *others]
+    random.shuffle(shuffled)
+    turned = [
+        release._replace(
+            packages=dict(reversed(release.packages.items())),
+            features=release.features and dict(reversed(release.features.items())),
+        )
+        for release in shuffled
+    ]
+    first = made(set_data_of(toolkit, *others), toolkit.label, request)
+    # Another order of packages is another manifest, whose hash alone may differ.
+    again = made(set_data_of(*shuffled), toolkit.label, request)
+    third = made(set_data_of(*turned), toolkit.label, request)
+    assert (first is None) == (again is None) == (third is None)
+    if first is not None and again is not None and third is not None:
+        assert set_bytes(first) == set_bytes(again)
+        assert set_bytes(first.model_copy(update={"inputs": ()})) == set_bytes(
+            third.model_copy(update={"inputs": ()})
+        )
+
+
+# -- choices: I17, I18
+
+
+@few
+@given(toolkits(), many, releases(), st.sampled_from(PLATFORMS))
+def test_a_manifest_of_another_redist_changes_no_choice(
+    toolkit: Release, others: list[Release], new: Release, platform: str
+) -> None:
+    assume(new.redist not in {release.redist for release in others})
+    cuda = Version.parse(toolkit.label)
+    pins = {release.redist: release.label for release in others[:2]}
+    for chosen in (pins, {}):
+        before = choose_releases(cuda, platform, chosen, set_data_of(toolkit, *others))
+        after = choose_releases(cuda, platform, chosen, set_data_of(toolkit, *others, new))
+        assert {name: c.chosen for name, c in after.items() if name != new.redist} == {
+            name: c.chosen for name, c in before.items()
+        }
+
+
+@given(
+    toolkits(),
+    st.lists(releases("cudnn"), min_size=1, max_size=5, unique_by=lambda r: r.label),
+    st.sampled_from(PLATFORMS),
+)
+def test_auto_takes_the_newest_that_would_be_taken_alone(
+    toolkit: Release, cudnns: list[Release], platform: str
+) -> None:
+    cuda = Version.parse(toolkit.label)
+    chosen = choose_releases(cuda, platform, {}, set_data_of(toolkit, *cudnns))["cudnn"].chosen
+    alone = {
+        release.label: choose_releases(cuda, platform, {}, set_data_of(toolkit, release))
+        for release in cudnns
+    }
+    eligible = [label for label, choices in alone.items() if choices["cudnn"].held is not None]
+    assert chosen.release == max(eligible, key=Version.parse, default=None)
+    newer = [
+        release.label
+        for release in cudnns
+        if chosen.release is None or Version.parse(release.label) > Version.parse(chosen.release)
+    ]
+    rejected = [item.release for item in chosen.newer_rejected]
+    assert rejected == sorted(newer, key=Version.parse, reverse=True)
+    assert all(item.reason for item in chosen.newer_rejected)
+
+
+@few
+@given(st.permutations(["7.5", "8.6", "8.9", "9.0", "9.0a"]), st.booleans())
+def test_the_order_of_capabilities_changes_only_the_strings_of_nixpkgs(
+    names: list[str],
+    forward_compat: bool,  # noqa: FBT001 - hypothesis passes it by position
+) -> None:
+    toolkit = Release("cuda", "12.6.3", dict.fromkeys(("cuda_nvcc", "cuda_cudart"), (LINUX,)))
+    data = set_data_of(toolkit)
+    by_order = [
+        build(data, "12.6.3", capabilities=tuple(order), forward_compat=forward_compat)
+        for order in (names, sorted(names))
+    ]
+    theirs = {
+        *("requested", "effective", "real_arches", "virtual_arches", "arches", "gencode"),
+        *("gencode_string", "cmake_cuda_architectures"),
+    }
+    ours = [found.capabilities.model_dump(exclude=theirs) for found in by_order]
+    assert ours[0] == ours[1]
+    rest = [
+        found.model_copy(update={"capabilities": by_order[0].capabilities}) for found in by_order
+    ]
+    assert set_bytes(rest[0]) == set_bytes(rest[1])
+    assert set(by_order[0].capabilities.real_arches) == set(by_order[1].capabilities.real_arches)
+
+
+# -- trees: what follows from a change of files (section 12)
+
+TREE = st.dictionaries(
+    st.sampled_from(
+        [
+            *("LICENSE", "bin/tool", "include/x.h", "include/sub/y.h", "lib/libx.so.1"),
+            *("lib/libx_static.a", "lib/libculibos.a", "lib/pkgconfig/x.pc", "lib/cmake/x.cmake"),
+            *("lib/stubs/libx.so", "stubs/liby.so", "pkg-config/x.pc", "samples/a/a.cu"),
+            *("share/doc/a.txt", "share/man/man1/a.1", "python/x.whl", "src/a.c", "nvvm/libdevice"),
+            *("lib64/libz.so.1", "lib/x.txt"),
+        ]
+    ),
+    st.integers(0, 1000),
+    min_size=1,
+)
+
+
+def tree(files: dict[str, int], top: str = "top") -> ArchiveFeatures:
+    def entry(path: str, size: int) -> Entry:
+        name = path.rpartition("/")[2]
+        binary = None
+        if ".so" in name:
+            binary = elf(f"{name.partition('.so')[0]}.so.1")
+        elif name.endswith(".a"):
+            binary = STATIC
+        mode = 0o755 if path.startswith("bin/") else 0o644
+        return Entry(name=f"{top}/{path}", kind="file", size=size, mode=mode, binary=binary)
+
+    members = tuple(entry(path, size) for path, size in files.items())
+    return derive(Facts(schema=FACTS_SCHEMA, members=members))
+
+
+def contents(features: ArchiveFeatures) -> dict[str, tuple[int, int]]:
+    """Return the files and bytes of each output, as a set has them."""
+    examined = ExaminedArchive(
+        **{name: getattr(features, name) for name in ArchiveFeatures.model_fields},
+        platform=LINUX,
+        variant=None,
+        sha256="0" * 64,
+        status="examined",
+    )
+    version = Version.parse("1.0")
+    policy = set_data_of().policies.outputs
+    layout = make_layout("libx", version, examined, Version.parse("12.9.1"), policy)
+    assert tuple(layout.contents) == layout.outputs
+    return {name: (part.files, part.bytes) for name, part in layout.contents.items()}
+
+
+@given(TREE)
+def test_every_file_is_in_one_output_and_none_is_empty(files: dict[str, int]) -> None:
+    found = contents(tree(files))
+    assert sum(count for count, _ in found.values()) == len(files)
+    assert sum(size for _, size in found.values()) == sum(files.values())
+    assert all(count for name, (count, _) in found.items() if name != "out")
+
+
+@given(TREE)
+def test_without_static_libraries_exactly_the_static_output_is_gone(files: dict[str, int]) -> None:
+    rest = {path: size for path, size in files.items() if not path.endswith(".a")}
+    assume(rest)
+    before, after = contents(tree(files)), contents(tree(rest))
+    assert "static" not in after
+    assert {name: part for name, part in before.items() if name != "static"} == after
+
+
+@given(TREE, st.integers(1, 1000))
+def test_stubs_add_exactly_the_stubs_output(files: dict[str, int], size: int) -> None:
+    files = {path: count for path, count in files.items() if "stubs/" not in path}
+    assume(files)
+    before = contents(tree(files))
+    after = contents(tree({**files, "lib/stubs/libnew.so": size}))
+    assert after == before | {"stubs": (1, size)}
+
+
+@given(TREE, st.from_regex(r"[a-z][a-z0-9_-]{3,20}-archive", fullmatch=True))
+def test_the_name_of_the_top_directory_changes_nothing(files: dict[str, int], top: str) -> None:
+    assert tree(files) == tree(files, top)
+
+
+@given(TREE, st.randoms(use_true_random=False))
+def test_the_order_of_an_archives_members_changes_nothing(
+    files: dict[str, int], random: Any
+) -> None:
+    paths = list(files)
+    random.shuffle(paths)
+    assert tree({path: files[path] for path in paths}) == tree(files)
+
+
+@given(TREE, st.sampled_from(["11", "12", "13"]))
+def test_a_nested_lib_is_as_good_as_a_plain_one(files: dict[str, int], other: str) -> None:
+    """Moving all of `lib` to `lib/12` beside another CUDA's changes no output of a CUDA 12 set."""
+    inside = {path: size for path, size in files.items() if path.startswith("lib/")}
+    assume(inside and other != "12")
+    nested = {path: size for path, size in files.items() if path not in inside}
+    nested |= {f"lib/12/{path.removeprefix('lib/')}": size for path, size in inside.items()}
+    nested |= {f"lib/{other}/libother.so.1": 7, f"lib/{other}/libother.a": 7}
+    assert contents(tree(nested)) == contents(tree(files))

@@ -1,0 +1,159 @@
+"""diff and bump on NVIDIA's real manifests."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import REAL_MANIFESTS, Run
+from typer.testing import CliRunner, Result
+
+from cudaredist.cli import app
+from cudaredist.primitives import Version, label_of_manifest_name
+
+pytestmark = pytest.mark.real
+
+FIVE = ("cuda", "cudnn", "cusparselt", "cutensor", "nccl")
+
+
+@pytest.fixture(scope="module")
+def held(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with every real manifest."""
+    if not REAL_MANIFESTS.is_dir():
+        pytest.skip(f"NVIDIA's manifests are not at {REAL_MANIFESTS}")
+    root = tmp_path_factory.mktemp("held")
+    places = ["--data-dir", str(root / "data"), "--cache-dir", str(root / "cache")]
+    base = ["--base-url", str(REAL_MANIFESTS), "--version", "all", "-q"]
+    result = CliRunner().invoke(app, ["download-manifests", *base, *places])
+    assert result.exit_code == 0, result.output
+    return root / "data"
+
+
+def diffed(run: Run, data: Path, old: str, new: str, *more: str) -> Result:
+    result = run("diff", old, new, "--data-dir", data, *more)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_from_12_to_13_packages_come_and_go_and_nvcc_is_split(run: Run, held: Path) -> None:
+    lines = diffed(run, held, "cuda@12.9.1", "cuda@13.0.2").stdout.splitlines()
+    assert lines[:5] == [
+        "cuda@12.9.1 -> cuda@13.0.2",
+        "platforms:",
+        "  linux-aarch64: gone altogether (from 27 packages)",
+        "gone:",
+        "  cuda_compat 12.9.40580548 (linux-aarch64)",
+    ]
+    assert "  cuda_nvcc 12.9.86 -> 13.0.88 split: cuda_crt, libnvptxcompiler, libnvvm" in lines
+    found = json.loads(diffed(run, held, "cuda@12.9.1", "cuda@13.0.2", "--json").stdout)
+    by_status: dict[str, set[str]] = {}
+    for package in found["packages"]:
+        by_status.setdefault(package["status"], set()).add(package["name"])
+    old, new = (packages_of(held, label) for label in ("12.9.1", "13.0.2"))
+    assert by_status["gone"] == old - new
+    assert by_status["added"] == new - old
+    assert {"cuda_nvprof", "cuda_nvvp"} <= by_status["gone"]
+    assert {"cuda_crt", "libnvvm", "libnvptxcompiler"} <= by_status["added"]
+
+
+def packages_of(data: Path, label: str) -> set[str]:
+    document = json.loads((data / f"manifests/cuda/redistrib_{label}.json").read_bytes())
+    return {name for name in document if not name.startswith("release_")}
+
+
+def test_a_patch_release_is_short(run: Run, held: Path) -> None:
+    lines = diffed(run, held, "cuda@12.6.2", "cuda@12.6.3").stdout.splitlines()
+    assert len(lines) == 12
+    assert lines[1] == "changed:"
+    assert lines[-1] == "9 packages differ, 33 are equal"
+
+
+def test_cudnn_lost_its_arm_platform(run: Run, held: Path) -> None:
+    lines = diffed(run, held, "cudnn@8.9.5", "cudnn@8.9.6").stdout.splitlines()
+    assert lines[2] == "  linux-aarch64/cuda12: gone altogether (from cudnn, cudnn_samples)"
+
+
+def test_cccl_was_renamed(run: Run, held: Path) -> None:
+    lines = diffed(run, held, "cuda@13.0.2", "cuda@13.4.2").stdout.splitlines()
+    at = lines.index("renamed:")
+    assert lines[at + 1].startswith("  cuda_cccl -> cccl 13.0.")
+
+
+def pairs(data: Path) -> Iterator[tuple[str, str]]:
+    """Yield every release of every redistributable and the one after it."""
+    for folder in sorted((data / "manifests").iterdir()):
+        if folder.is_dir():
+            labels = sorted(
+                filter(None, (label_of_manifest_name(p.name) for p in folder.iterdir()))
+            )
+            for old, new in pairwise(labels):
+                yield f"{folder.name}@{old}", f"{folder.name}@{new}"
+
+
+def test_every_release_with_the_next_one_both_ways(held: Path) -> None:
+    from cudaredist.pipeline import diff  # noqa: PLC0415 - only here without the command line
+    from cudaredist.store import Cache, Store  # noqa: PLC0415
+
+    store, cache = Store(held), Cache(held / "none")
+    count = 0
+    for old, new in pairs(held):
+        there, back = diff(old, new, store, cache), diff(new, old, store, cache)
+        assert there.equal == back.equal
+        assert [p.name for p in there.packages] == [p.name for p in back.packages]
+        assert [len(p.deltas) for p in there.packages] == [len(p.deltas) for p in back.packages]
+        count += 1
+    assert count > 150
+
+
+# -- bump
+
+
+@pytest.fixture
+def source(tmp_path: Path, held: Path) -> Path:
+    """The real manifests without the newest of five redistributables."""
+    root = tmp_path / "source"
+    shutil.copytree(REAL_MANIFESTS, root)
+    for redist in FIVE:
+        (root / f"compute/{redist}/redist" / newest(redist).name).unlink()
+        index = root / f"compute/{redist}/redist/index.html"
+        index.unlink(missing_ok=True)
+    return root
+
+
+def newest(redist: str) -> Path:
+    paths = (REAL_MANIFESTS / f"compute/{redist}/redist").glob("redistrib_*.json")
+    labels = {label_of_manifest_name(path.name): path for path in paths}
+    return labels[max(filter(None, labels))]
+
+
+def label(redist: str) -> Version:
+    found = label_of_manifest_name(newest(redist).name)
+    assert found is not None
+    return found
+
+
+def test_bump_brings_the_newest_of_five(run: Run, source: Path) -> None:
+    fetched = run("download-manifests", "--base-url", source, "--version", "all", "-q")
+    assert fetched.exit_code == 0, fetched.output
+    bump = ("bump", "--base-url", source, "--no-process", "-q")
+    assert run(*bump).stdout == "nothing is new\n"
+    for redist in FIVE:
+        shutil.copy(newest(redist), source / f"compute/{redist}/redist")
+    assert run(*bump, "--check").exit_code == 1
+    result = run(*bump, "--print-commit-message", "--changelog", "CHANGELOG.md")
+    assert result.exit_code == 0, result.output
+    subject, _, *lines = result.stdout.splitlines()
+    assert subject == "cuda redistributables: 5 new releases of 5 products"
+    for redist, line in zip(FIVE, lines, strict=False):
+        held = Path("data/manifests", redist, newest(redist).name)
+        assert held.read_bytes() == newest(redist).read_bytes()
+        assert line.startswith(f"{redist}: ")
+        assert line.endswith(f" -> {label(redist)}")
+        assert f"- {line}" in Path("CHANGELOG.md").read_text().splitlines()
+    found: Any = json.loads(run("check", "--base-url", source, "--json").stdout)
+    kinds = {finding["kind"] for finding in found["findings"] if finding["exit_code"]}
+    assert kinds == {"no-features", "table-missing"}
+    assert run(*bump).stdout == "nothing is new\n"

@@ -1,0 +1,91 @@
+"""Exports of package sets of NVIDIA's real manifests, and the consumers that read them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+from support.consumers import HAS_NIX, NIX_SUMMARY, evaluate_nix, read_cyclonedx, read_spdx
+
+from cudaredist.exporters import EXPORTERS
+from cudaredist.manifests import read_manifest
+
+pytestmark = pytest.mark.real
+
+SETS = [
+    ("11.8.0", "linux-ppc64le"),
+    ("12.6.3", "linux-aarch64"),
+    ("12.6.3", "linux-x86_64"),
+    ("12.9.1", "windows-x86_64"),
+    ("13.0.2", "linux-sbsa"),
+    ("13.4.2", "linux-x86_64"),
+]
+
+
+def build(run: Run, data: str, cuda: str, platform: str, output: str) -> dict[str, Any]:
+    options = ("--cuda", cuda, "--platform", platform, "--allow-missing-features", "-q")
+    result = run("build", "--data-dir", data, *options, "-o", output)
+    assert result.exit_code == 0, result.output
+    document: dict[str, Any] = json.loads(Path(output).read_bytes())
+    return document
+
+
+def available(document: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: package
+        for name, package in document["packages"].items()
+        if package["status"] == "available"
+    }
+
+
+@pytest.mark.parametrize(("cuda", "platform"), SETS)
+def test_real_sets_are_exported_and_read(
+    run: Run, real_manifests: Path, cuda: str, platform: str
+) -> None:
+    fetched = ("--base-url", real_manifests, "--version", "all", "--data-dir", "data")
+    assert run("download-manifests", *fetched, "-q").exit_code == 0
+    document = build(run, "data", cuda, platform, "set.json")
+    for name, exporter in EXPORTERS.items():
+        Path(name).mkdir()
+        result = run("export", name, "set.json", "-o", name, "-q")
+        assert result.exit_code == 0, result.stderr
+        assert exporter.file is None or Path(name, exporter.file).is_file()
+    packages = [p for p in available(document).values() if p["alias_of"] is None]
+    bom = read_cyclonedx(Path("cyclonedx/bom.cdx.json").read_text())
+    assert len(bom["components"]) == len(packages)
+    assert len(read_spdx(Path("spdx/bom.spdx.json").read_text())["packages"]) == len(packages)
+    urls = {package["archive"]["url"] for package in packages}
+    assert set(Path("urls/urls.txt").read_text().splitlines()) == urls
+    assert len(Path("sha256sums/SHA256SUMS").read_text().splitlines()) == len(urls)
+    if HAS_NIX:
+        shown = evaluate_nix(Path("nix"), NIX_SUMMARY)
+        assert shown.keys() == document["packages"].keys()
+        for name, package in document["packages"].items():
+            assert shown[name]["builds"] == [package["status"] == "available"] * 3
+
+
+@pytest.mark.parametrize(("cuda", "platform"), SETS)
+def test_real_sets_come_out_of_their_own_manifests_again(
+    run: Run, real_manifests: Path, cuda: str, platform: str
+) -> None:
+    fetched = ("--base-url", real_manifests, "--version", "all", "--data-dir", "data")
+    assert run("download-manifests", *fetched, "-q").exit_code == 0
+    first = available(build(run, "data", cuda, platform, "set.json"))
+    assert run("export", "redistrib", "set.json", "-o", "again/manifests").exit_code == 0
+    for path in Path("again").rglob("*.json"):
+        assert not read_manifest(path.read_bytes()).warnings
+    again = available(build(run, "again", cuda, platform, "again.json"))
+    assert {name: identity(package) for name, package in again.items()} == {
+        name: identity(package) for name, package in first.items()
+    }
+
+
+def identity(package: dict[str, Any]) -> tuple[object, ...]:
+    """Return what makes a package the same, whatever its archive was published for."""
+    archive = package["archive"]
+    return (
+        *(package["version"], package["redist"], package["release"], package["license"]),
+        *(archive[key] for key in ("relative_path", "url", "sha256", "sri", "md5", "size")),
+        *(archive["format"], archive["strip_prefix"]),
+    )

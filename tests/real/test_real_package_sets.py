@@ -1,0 +1,252 @@
+"""Package sets from NVIDIA's real manifests: every one builds, and two as worked out by hand."""
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import REAL_MANIFESTS, SHARED
+from support.set_inputs import put_policy
+from typer.testing import CliRunner
+
+from cudaredist.cli import app
+from cudaredist.packagesets import Request, build_set
+from cudaredist.packagesets.invariants import check_run, check_set
+from cudaredist.pipeline import read_set_data, requests_for, set_bytes
+from cudaredist.schema import PackageSet, SetPackage
+from cudaredist.store import Store, shipped_data
+
+pytestmark = pytest.mark.real
+
+EXAMPLES = SHARED / "docs" / "examples" / "package-sets.json"
+CUDNN = "9.13.0"
+
+
+@pytest.fixture(scope="session")
+def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with every manifest of the corpus."""
+    if not REAL_MANIFESTS.is_dir():
+        pytest.skip(f"NVIDIA's manifests are not at {REAL_MANIFESTS}")
+    folder = tmp_path_factory.mktemp("real") / "data"
+    options = ("--base-url", REAL_MANIFESTS, "--version", "all", "--data-dir", folder)
+    result = CliRunner().invoke(app, ["download-manifests", *map(str, options)])
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+def test_every_set_of_every_release_on_every_platform(
+    data_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All together cost at most ten times reading the JSON of the inputs once for each."""
+    before = time.process_time()
+    data = read_set_data(Store(data_folder))
+    everything = Request(cuda="", allow_missing_features=True)
+    requests = requests_for(everything, data, [str(label) for label in data.cuda_labels()])
+    sets = [build_set(request, data) for request in requests]
+    documents = [set_bytes(package_set) for package_set in sets]
+    cost = time.process_time() - before
+
+    inputs = [path.read_bytes() for path in _inputs_of(data_folder)]
+    before = time.process_time()
+    for text in inputs:
+        json.loads(text)
+    once = time.process_time() - before
+    limit = min(10 * once * len(sets), 60)
+    with capsys.disabled():
+        print(  # noqa: T201 - figures that a maintainer wants to see
+            f"\n{len(sets)} sets of {len(data.cuda_labels())} releases: {cost:.2f} s CPU, "
+            f"{cost / (once * len(sets)):.1f} times json.loads of {len(inputs)} inputs "
+            f"({once * 1000:.1f} ms) once per set; limit {limit:.1f} s"
+        )
+    labels = data.cuda_labels()
+    assert (str(labels[0]), str(labels[-1])) == ("11.4.2", "13.4.2")
+    assert len(sets) == sum(len(data.cuda_platforms(label)) for label in labels)
+    assert cost <= limit
+    assert all(document.startswith(b"{") for document in documents)
+    violations = {
+        f"{found.cuda.release} {found.platform.redist_system}": [str(v) for v in check_set(found)]
+        for found in sets
+    }
+    assert {name: found for name, found in violations.items() if found} == {}
+    assert [found for found in check_run(sets) if found] == []
+
+
+def _inputs_of(folder: Path) -> list[Path]:
+    """Return every file that sets of a data folder are made from."""
+    shipped = shipped_data()
+    return [
+        *sorted((folder / "manifests").rglob("redistrib_*.json")),
+        *sorted((shipped / "policy").glob("*.json")),
+        shipped / "gpus.json",
+        shipped / "nvcc_compat.json",
+    ]
+
+
+# -- what availability gives, without pins
+
+
+@pytest.mark.parametrize(
+    ("system", "capabilities", "expected"),
+    [
+        ("x86_64-linux", (), {"12.6": "11.3.0", "12.9": "11.3.0", "13.0": "11.3.0"}),
+        ("aarch64-linux", (), {"12.6": "10.13.0", "12.9": "10.13.0", "13.0": "11.3.0"}),
+        ("aarch64-linux", ("8.7",), {"12.6": "10.7.0", "12.9": "10.7.0", "13.0": "11.3.0"}),
+    ],
+)
+def test_tensorrt_by_availability(
+    data_folder: Path, system: str, capabilities: tuple[str, ...], expected: Mapping[str, str]
+) -> None:
+    """What nixpkgs keeps by hand for each kind of machine follows from the manifests."""
+    data = read_set_data(Store(data_folder))
+    for cuda, release in expected.items():
+        request = Request(
+            cuda=cuda, system=system, capabilities=capabilities, allow_missing_features=True
+        )
+        found = build_set(request, data)
+        assert found.redists["tensorrt"].release == release
+        assert found.packages["tensorrt"].status == "available"
+
+
+@pytest.mark.parametrize(
+    ("cuda", "expected"),
+    [
+        ("11.8", {"cublasmp": "0.2.1", "cudnn": "9.10.2", "cusparselt": "0.6.3"}),
+        ("12.4", {"cudnn": "9.14.0", "cudss": "0.7.1", "cusparselt": "0.6.3"}),
+        ("12.8", {"cusparselt": "0.7.1"}),
+        ("12.9", {"cusparselt": "0.8.1", "nccl": "2.29.2-cuda12.9"}),
+        ("13.0", {"nccl": "2.32.3-cuda13.4"}),
+    ],
+)
+def test_others_by_availability(data_folder: Path, cuda: str, expected: Mapping[str, str]) -> None:
+    data = read_set_data(Store(data_folder))
+    request = Request(cuda=cuda, platform="linux-x86_64", allow_missing_features=True)
+    found = build_set(request, data).redists
+    assert {name: found[name].release for name in expected} == expected
+
+
+def test_where_the_compatibility_driver_comes_first(data_folder: Path) -> None:
+    data = read_set_data(Store(data_folder))
+    found = {}
+    for label in data.cuda_labels():
+        if "linux-aarch64" in data.cuda_platforms(label):
+            request = Request(
+                cuda=str(label),
+                platform="linux-aarch64",
+                capabilities=("8.7",),
+                allow_missing_features=True,
+            )
+            found[label.line] = build_set(request, data).packages["cuda_nvcc"].compat_runpath
+    assert found == dict.fromkeys(
+        ("11.8", "12.0", "12.1", "12.2", "12.4", "12.5", "12.6", "12.8", "12.9"), True
+    )
+
+
+# -- the worked examples
+
+
+def examples() -> list[Any]:
+    if not EXAMPLES.is_file():
+        return [pytest.param(None, marks=pytest.mark.skip(f"nothing at {EXAMPLES}"))]
+    found = json.loads(EXAMPLES.read_bytes())
+    return [pytest.param(example, id=example["id"]) for example in found["examples"]]
+
+
+@pytest.fixture(scope="session")
+def with_cudnn(data_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An overlay with the manifest of cuDNN 9.13.0, which the corpus lacks.
+
+    It is that of 9.13.1, with the version and the hashes that the examples state.
+    """
+    folder = tmp_path_factory.mktemp("overlay")
+    held = data_folder / "manifests/cudnn/redistrib_9.13.1.json"
+    manifest = json.loads(held.read_bytes()) | {"release_label": CUDNN}
+    for package in manifest.values():
+        if isinstance(package, dict):
+            package["version"] = f"{CUDNN}.50"
+    for example in json.loads(EXAMPLES.read_bytes())["examples"]:
+        for entry in example["expect"]["available"]:
+            if entry["redist"] == "cudnn":
+                platform = manifest[entry["pname"]][entry["redist_system"]]
+                platform[entry["cuda_variant"]]["sha256"] = entry["sha256"]
+    path = folder / f"manifests/cudnn/redistrib_{CUDNN}.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(manifest))
+    put_policy(folder, "fixups", fixups=[])
+    return folder
+
+
+def example_set(data_folder: Path, overlay: Path, inputs: Any) -> PackageSet:
+    data = read_set_data(Store(data_folder), [Store(overlay)])
+    request = Request(
+        cuda=inputs["cuda"],
+        system=inputs["nix_system"],
+        capabilities=tuple(inputs["requested_capabilities"] or ()),
+        forward_compat=inputs["forward_compat"],
+        pins={k: v for k, v in inputs["redist_versions"].items() if k != "cuda"},
+        default_gcc=inputs["default_gcc"],
+        available_gcc=tuple(inputs["available_gcc"]),
+        allow_missing_features=True,
+    )
+    return build_set(request, data)
+
+
+def outlined(package: SetPackage) -> dict[str, Any]:
+    """Return an available package in the words of the examples."""
+    archive = package.archive
+    assert archive is not None
+    return {
+        "pname": package.pname,
+        "redist": package.redist,
+        "version": package.version,
+        "redist_system": archive.platform,
+        "cuda_variant": archive.cuda_variant,
+        "sha256": archive.sha256,
+    }
+
+
+@pytest.mark.parametrize("example", examples())
+def test_the_worked_examples_exactly(data_folder: Path, with_cudnn: Path, example: Any) -> None:
+    universe = json.loads(EXAMPLES.read_bytes())["universe"]
+    expect = example["expect"]
+    found = example_set(data_folder, with_cudnn, example["inputs"])
+
+    by_status: dict[str, list[SetPackage]] = defaultdict(list)
+    for name in universe:
+        by_status[found.packages[name].status].append(found.packages[name])
+    assert {status: len(entries) for status, entries in by_status.items()} == expect["counts"]
+    assert [outlined(entry) for entry in by_status["available"]] == sorted(
+        expect["available"], key=lambda entry: entry["pname"]
+    )
+    unsupported = [
+        {"pname": e.pname, "redist": e.redist, "version": e.version, "reason": e.reasons[0].code}
+        for e in by_status["unsupported"]
+    ]
+    keys = ("pname", "redist", "version", "reason")
+    assert unsupported == sorted(
+        ({key: entry[key] for key in keys} for entry in expect["unsupported"]),
+        key=lambda entry: str(entry["pname"]),
+    )
+    assert [entry.attr for entry in by_status["withheld"]] == sorted(expect["withheld"])
+
+    assert found.platform.redist_system == expect["redist_system"]
+    assert found.cuda.attribute == expect["package_set_attribute"]
+    assert found.cuda.name_prefix == expect["name_prefix"]
+    flags = found.capabilities.model_dump(mode="json")
+    assert flags["default"] == expect["default_capabilities"]
+    assert flags["effective"] == expect["effective_capabilities"]
+    wanted = dict(expect["flags"])
+    assert flags["effective"] == wanted.pop("capabilities")
+    assert {name: flags[name] for name in wanted} == wanted
+    gcc, clang = found.host_compiler.gcc, found.host_compiler.clang
+    assert gcc is not None
+    assert clang is not None
+    assert gcc.model_dump(exclude={"default"}) == expect["host_gcc"]
+    assert clang.model_dump() == expect["host_clang_range"]
+    compat = {
+        entry.compat_runpath for entry in by_status["available"] if entry.attr != "cuda_compat"
+    }
+    assert compat == {expect["cuda_compat_runpath"]}
+    assert check_set(found) == []

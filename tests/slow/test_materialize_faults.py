@@ -1,0 +1,394 @@
+"""materialize killed at every step and at random moments, on full disks and over bad networks."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+from support import binaries
+from support import server as faults
+from support.server import FaultServer
+from support.toolkits import FOLDER, MadeSet, listing
+
+from cudaredist.source import FolderSource
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+KILLS = 50
+SELECTIONS = (("--layout", "merged"), ("--layout", "split", "--no-static"))
+
+
+def put_packages(made: MadeSet, count: int, size: int) -> MadeSet:
+    """Put packages into a set, each with a library, links, headers and bytes of no sense."""
+    content = random.Random(20261121)
+    for n in range(count):
+        name = f"lib{n}.so.1"
+        made.add(
+            f"package_{n:02}",
+            {
+                "LICENSE": b"EULA\n",
+                f"lib/{name}": binaries.elf(soname=name, needed=("libc.so.6",)),
+                f"lib/lib{n}.so": name,
+                f"lib/lib{n}_static.a": binaries.ar({"a.o": b"object"}),
+                f"include/{n}/a.h": b"//%d" % n,
+                f"pkg-config/p{n}-13.0.pc": b"cudaroot=/usr/local/cuda\n",
+                f"bin/data{n}": content.randbytes(size),
+                "include/same.h": b"// same in all\n",
+            },
+        )
+    return made
+
+
+def lay_out(start: Start, set_path: Path, root: Path, *options: object) -> None:
+    process = start("materialize", set_path, "--root", root, *options)
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode == 0, stderr
+
+
+def whole(root: Path) -> dict[str, str | bytes] | None:
+    """Return what lies in a root; None where there is none."""
+    return listing(root) if root.exists() else None
+
+
+# -- killed
+
+
+def test_kill_9_at_random_moments_leaves_a_whole_root_or_none(
+    server: FaultServer, start: Start, tmp_path: Path
+) -> None:
+    made = put_packages(MadeSet(), 12, 200_000)
+    set_path = made.write(tmp_path / "set.json")
+    server.add_folder(made.put_archives(tmp_path / "source"))
+    expected = []
+    for number, options in enumerate(SELECTIONS):
+        lay_out(start, set_path, tmp_path / f"quiet-{number}", *options, "--base-url", server.url)
+        expected.append(whole(tmp_path / f"quiet-{number}"))
+    server.delay = 0.05
+    # How long a run takes depends on how busy the machine is.
+    began = time.monotonic()
+    lay_out(start, set_path, tmp_path / "timed", "--base-url", server.url, "-j", 2)
+    duration = time.monotonic() - began
+    root = tmp_path / "stressed" / "root"
+    workshop = root.with_name(".root.cudaredist")
+    moments = random.Random(20261122)
+    reached = set()
+    allowed: list[Any] = [None]
+    for number in range(KILLS):
+        chosen = moments.randrange(2)
+        options = ("--base-url", server.url, "-j", 2, *SELECTIONS[chosen])
+        process = start("materialize", set_path, "--root", root, *options)
+        time.sleep(moments.uniform(0.3, 1.1) * duration)
+        process.send_signal(signal.SIGKILL)
+        process.wait(30)
+        found = whole(root)
+        # What was there, or what was asked for; between both steps of changing place it lies aside.
+        assert found in [*allowed, expected[chosen]] or (workshop / "old").is_dir()
+        allowed = [found] if found is not None else allowed
+        archives = len(list((workshop / "archives").glob("*"))) if workshop.exists() else 0
+        reached.add((archives, found is None))
+        if number % 5 == 4:
+            lay_out(start, set_path, root, *options)
+            assert whole(root) == expected[chosen]
+            assert not workshop.exists()
+            shutil.rmtree(root.parent)
+            allowed = [None]
+    assert len(reached) > 5, "the kills hit only the beginning or the end"
+
+
+DRIVER = """
+import json, os, signal, sys
+sys.path[:0] = sys.argv[3:]
+from cudaredist.__main__ import main
+import cudaredist.pipeline, cudaredist.source, cudaredist.render, jsonschema
+root, calls = sys.argv[1], json.loads(sys.argv[2])
+EVENTS = {"os.rename", "os.link", "os.symlink", "os.mkdir", "os.remove", "os.rmdir", "open"}
+
+def run(arguments, last):
+    child = os.fork()
+    if not child:
+        count = 0
+        def hook(event, about):
+            nonlocal count
+            if event in EVENTS and root in str(about[0] if event != "os.symlink" else about[1]):
+                if event == "open" and not about[2] & os.O_CREAT:
+                    return
+                if count == last:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                count += 1
+        if last is not None:
+            sys.addaudithook(hook)
+        sys.argv = ["cudaredist", *arguments]
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        try:
+            main()
+        except SystemExit as leaving:
+            os._exit(leaving.code or 0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+for line in sys.stdin:
+    which, last = json.loads(line)
+    print(run(calls[which], last), flush=True)
+"""
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Iterator[Callable[[int, int | None], int]]:
+    """Run one of two calls in a process that kills itself before its n-th step on the disk."""
+    made = put_packages(MadeSet(), 3, 1000)
+    set_path = made.write(tmp_path / "set.json")
+    source = made.put_archives(tmp_path / "source")
+    root = tmp_path / "stressed" / "root"
+    call = ("materialize", set_path, "--base-url", source, "-j", 1, "--root", root)
+    calls = json.dumps([[str(word) for word in (*call, *options)] for options in SELECTIONS])
+    process = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, "stressed", calls, *sys.path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    answers, questions = process.stdout, process.stdin
+
+    def run(which: int, last: int | None) -> int:
+        questions.write(json.dumps([which, last]) + "\n")
+        questions.flush()
+        return int(answers.readline())
+
+    yield run
+    process.kill()
+    process.wait()
+    questions.close()
+    answers.close()
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["first", "replacing"])
+def test_kill_9_before_every_single_step(
+    driver: Callable[[int, int | None], int], tmp_path: Path, *, is_first: bool
+) -> None:
+    root = tmp_path / "stressed" / "root"
+    workshop = root.with_name(".root.cudaredist")
+    expected = []
+    for which in (0, 1):
+        assert driver(which, None) == 0
+        expected.append(whole(root))
+    old = None if is_first else expected[0]
+    steps = recovered = 0
+    while True:
+        shutil.rmtree(root.parent)
+        if not is_first:
+            assert driver(0, None) == 0
+        code = driver(1, steps)
+        found = whole(root)
+        put_aside = workshop / "old"
+        if found is None and put_aside.exists():
+            recovered += 1
+            assert listing(put_aside) == old
+        else:
+            assert found in (old, expected[1]), f"step {steps}"
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+        # A run that can do nothing leaves no less than there was.
+        assert driver(1, None) == 0
+        assert whole(root) == expected[1]
+        assert not workshop.exists()
+        steps += 1
+    assert steps > 60
+    assert recovered == (0 if is_first else 1)
+
+
+def test_ctrl_c_keeps_finished_archives_for_the_next_run(
+    server: FaultServer, start: Start, tmp_path: Path
+) -> None:
+    made = put_packages(MadeSet(), 6, 1000)
+    set_path = made.write(tmp_path / "set.json")
+    server.add_folder(made.put_archives(tmp_path / "source"))
+    slow = next(path for path in server.files if "package_03" in path)
+    server.misbehave(slow, faults.silent)
+    root = tmp_path / "root"
+    options = ("--root", root, "--base-url", server.url, "-j", 3)
+    process = start("materialize", set_path, *options)
+    archives = tmp_path / ".root.cudaredist" / "archives"
+    deadline = time.monotonic() + 90
+    while len([p for p in archives.glob("*") if p.suffix != ".tmp"]) < 5:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    interrupted = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert time.monotonic() - interrupted < 10
+    assert "the same command goes on where this one stopped" in stderr
+    assert "Traceback" not in stderr
+    assert not root.exists()
+    asked = server.requests.copy()
+    del server.behaviours[slow]
+    lay_out(start, set_path, root, *options[2:])
+    assert server.requests - asked == {slow: 1}
+    assert not archives.exists()
+
+
+# -- several runs
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_runs_at_once_on_one_root(
+    server: FaultServer, start: Start, tmp_path: Path, *, is_same: bool
+) -> None:
+    made = put_packages(MadeSet(), 8, 50_000)
+    set_path = made.write(tmp_path / "set.json")
+    server.add_folder(made.put_archives(tmp_path / "source"))
+    root = tmp_path / "root"
+    expected = []
+    for number, options in enumerate(SELECTIONS):
+        lay_out(start, set_path, tmp_path / f"quiet-{number}", *options, "--base-url", server.url)
+        expected.append(whole(tmp_path / f"quiet-{number}"))
+    server.requests.clear()
+    server.delay = 0.1
+    runs = [
+        start(
+            *("materialize", set_path, "--root", root, "--base-url", server.url, "-j", 2),
+            *SELECTIONS[0 if is_same else number % 2],
+        )
+        for number in range(4)
+    ]
+    for process in runs:
+        _, stderr = process.communicate(timeout=120)
+        assert process.returncode == 0, stderr
+    assert whole(root) in expected
+    assert not list(tmp_path.glob(".root*"))
+    if is_same:
+        assert whole(root) == expected[0]
+        # The others waited, and had nothing to do.
+        assert set(server.requests.values()) == {1}
+
+
+# -- disks and networks
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of eight megabytes."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    options = ("-t", "tmpfs", "-o", "size=8m", "tmpfs", folder)
+    if subprocess.run(["mount", *options], check=False, capture_output=True).returncode:
+        pytest.skip("only root can mount a small disk")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.parametrize("has_root", [False, True])
+def test_a_full_disk_leaves_nothing_of_a_new_root(
+    small_disk: Path, start: Start, tmp_path: Path, *, has_root: bool
+) -> None:
+    made = put_packages(MadeSet(), 6, 2_000_000)
+    for package in made.packages.values():
+        # So that only the disk can tell.
+        package["contents"] = {}
+    set_path = made.write(tmp_path / "set.json")
+    options = ("--base-url", made.put_archives(tmp_path / "source"), "-j", 2)
+    root = small_disk / "root"
+    if has_root:
+        lay_out(start, set_path, root, *options, "--component", "package_00")
+    before = whole(root)
+    process = start("materialize", set_path, "--root", root, *options)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert "No space left on device" in stderr
+    assert [path.name for path in small_disk.iterdir()] == ["root"] * has_root
+    assert whole(root) == before
+    assert shutil.disk_usage(small_disk).used < 3_000_000
+
+
+@pytest.fixture(scope="module")
+def large() -> MadeSet:
+    """A set with one archive of thirty megabytes."""
+    made = MadeSet()
+    made.add(
+        "libx", {"bin/x.bin": random.Random(1).randbytes(30 << 20), "LICENSE": b"x"}, suffix="zip"
+    )
+    return made
+
+
+LARGE = f"/{FOLDER}/libx/linux-x86_64/libx-linux-x86_64-1.2.3-archive.zip"
+
+
+def changed_while_resumed(handler: faults.Handler, data: bytes) -> None:
+    """Break after 20 MB, and serve other bytes from then on, once."""
+    server = handler.server.owner
+    server.files[LARGE] = bytes(len(data)) if data[:2] == b"PK" else server.files["good"]
+    faults.breaking_after(20 << 20)(handler, data)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "times", "code"),
+    [
+        pytest.param(faults.reset_in_the_middle, 1, 0, id="reset"),
+        pytest.param(faults.breaking_after(10 << 20), None, 0, id="breaks every 10 MB"),
+        pytest.param(faults.stalling_after(15 << 20), 1, 0, id="stalls"),
+        pytest.param(faults.truncated, None, 3, id="always truncated"),
+        pytest.param(changed_while_resumed, 2, 0, id="changes while resumed"),
+        pytest.param(faults.body(bytes(30 << 20)), None, 4, id="wrong bytes"),
+    ],
+)
+def test_thirty_megabytes_over_a_broken_network(
+    server: FaultServer,
+    tmp_path: Path,
+    start: Start,
+    large: MadeSet,
+    behaviour: Any,
+    times: int | None,
+    code: int,
+) -> None:
+    set_path = large.write(tmp_path / "set.json")
+    server.files[LARGE] = server.files["good"] = next(iter(large.archives.values()))
+    server.misbehave(LARGE, behaviour, times)
+    root = tmp_path / "root"
+    options = ("--base-url", server.url, "--timeout", 1, "--retries", 2)
+    process = start("materialize", set_path, "--root", root, *options)
+    _, stderr = process.communicate(timeout=100)
+    assert process.returncode == code, stderr
+    assert root.exists() is (code == 0)
+    # Nothing was finished that a later run could use.
+    assert not list(tmp_path.glob(".root*"))
+    if not code:
+        assert (root / "bin/x.bin").read_bytes() == random.Random(1).randbytes(30 << 20)
+
+
+def test_an_archive_that_is_altered_while_it_is_read(
+    large: MadeSet, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large.write(Path("set.json"))
+    archive = large.put_archives(Path("source")) / LARGE[1:]
+    stream = FolderSource.stream
+    altered = threading.Event()
+
+    def streaming(self: FolderSource, *where: Any) -> Iterator[bytes]:
+        for number, chunk in enumerate(stream(self, *where)):
+            yield chunk
+            if number == 3 and not altered.is_set():
+                altered.set()
+                with archive.open("r+b") as file:
+                    file.seek(20 << 20)
+                    file.write(b"altered")
+                    os.fsync(file.fileno())
+
+    monkeypatch.setattr(FolderSource, "stream", streaming)
+    result = run("materialize", "set.json", "--root", "root", "--base-url", "source")
+    assert result.exit_code == 4, result.output
+    assert {path.name for path in Path().iterdir()} == {"set.json", "source"}

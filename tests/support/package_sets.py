@@ -1,0 +1,268 @@
+"""A small package set made to order: every status, both kinds of names, every odd archive."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from cudaredist.schema import PackageSet
+
+NVIDIA = "https://developer.download.nvidia.com/compute"
+PLATFORM = "linux-x86_64"
+
+GLIBC, DRIVER, JETSON, DISTRIBUTION = (
+    {"external": owner} for owner in ("glibc", "driver", "jetson", "distribution")
+)
+
+
+def archive(path: str, base: str = f"{NVIDIA}/cuda/redist", **changes: object) -> dict[str, Any]:
+    """Return the archive at a path; its hashes are those of the path."""
+    digest = hashlib.sha256(path.encode())
+    top, _, suffix = path.rpartition("/")[2].partition("-archive.")
+    return {
+        "relative_path": path,
+        "url": f"{base}/{path}",
+        "sha256": digest.hexdigest(),
+        "sri": f"sha256-{base64.b64encode(digest.digest()).decode()}",
+        "md5": hashlib.md5(path.encode(), usedforsecurity=False).hexdigest(),
+        "size": 1000 + len(path),
+        "platform": PLATFORM,
+        "cuda_variant": None,
+        "format": suffix or None,
+        "strip_prefix": f"{top}-archive" if suffix else None,
+        **changes,
+    }
+
+
+def package(name: str, version: str | None = "13.3.33", **changes: Any) -> dict[str, Any]:
+    """Return an available package of the toolkit; a change of None stays None."""
+    path = f"{name}/{PLATFORM}/{name}-{PLATFORM}-{version}-archive.tar.xz"
+    return {
+        "pname": name,
+        "attr": name,
+        "alias_of": None,
+        "redist": "cuda",
+        "release": "13.3.1",
+        "version": version,
+        "description": f"The {name} of CUDA",
+        "status": "available",
+        "reasons": [],
+        "platforms": [PLATFORM],
+        "archive": archive(path),
+        "outputs": ["out"],
+        "collapsed": None,
+        "contents": {"out": {"files": 3, "bytes": 4000}},
+        "normalise": [],
+        "propagates": {},
+        "provides": [],
+        "needs": [],
+        "depends": [],
+        "driver_runpath": False,
+        "compat_runpath": False,
+        "gpu_architectures": {},
+        "license": {
+            "manifest": "CUDA Toolkit",
+            "spdx": None,
+            "short_name": "CUDA EULA",
+            "url": f"{NVIDIA}/cuda/redist/{name}/LICENSE.txt",
+            "free": False,
+            "redistributable": True,
+            "source": "policy/licenses.json",
+        },
+        "meta": {
+            "homepage": "https://developer.nvidia.com/cuda-toolkit",
+            "changelog": None,
+            "main_program": None,
+            "fhs_exempt": False,
+        },
+        "overlay": [],
+        **changes,
+    }
+
+
+def refused(name: str, status: str, code: str, text: str, **changes: Any) -> dict[str, Any]:
+    """Return a package that cannot be had."""
+    reason = {"code": code, "text": text, "subject": name, "source": "policy"}
+    usual: dict[str, Any] = {"archive": None, "version": None, "release": None, "contents": {}}
+    return package(name, **{**usual, "status": status, "reasons": [reason], **changes})
+
+
+def need(soname: str, satisfied_by: Mapping[str, str], kind: str = "needed") -> dict[str, Any]:
+    """Return a library that a package needs."""
+    return {
+        "soname": soname,
+        "by_path": "lib/libx.so",
+        "output": "lib",
+        "satisfied_by": satisfied_by,
+        "kind": kind,
+    }
+
+
+def packages() -> dict[str, dict[str, Any]]:
+    """Return the packages of the example, by attribute."""
+    split = ["out", "dev", "include", "lib", "static"]
+    contents = {output: {"files": 2, "bytes": 5000} for output in split}
+    cudnn = f"{NVIDIA}/cudnn/redist"
+    cudnn_license = {
+        **package("cudnn")["license"],
+        "manifest": "cudnn",
+        "short_name": "cuDNN EULA",
+        "redistributable": None,
+        "url": f"{cudnn}/cudnn/LICENSE.txt",
+    }
+    cudnn_path = "cudnn/linux-x86_64/cudnn-linux-x86_64-{}_cuda13-archive.tar.xz"
+
+    def cudnn_package(release: str, version: str) -> dict[str, Any]:
+        return package(
+            "cudnn",
+            version,
+            redist="cudnn",
+            release=release,
+            archive=archive(cudnn_path.format(version), cudnn, cuda_variant="cuda13"),
+            license=cudnn_license,
+            outputs=split,
+            contents=contents,
+            needs=[need("libcuda.so.1", DRIVER, "dlopen"), need("libz.so.1", DISTRIBUTION)],
+            depends=[{"attr": "libcublas", "output": "lib", "kind": "runtime"}],
+        )
+
+    mit = {**package("x")["license"], "spdx": "MIT", "short_name": "MIT", "free": True}
+    nvcc_meta = {**package("x")["meta"], "main_program": "nvcc", "changelog": f"{NVIDIA}/notes"}
+    cccl = package("cccl", "13.3.4.3.1", license=mit, collapsed="header-only")
+    found = [
+        cccl,
+        {**cccl, "attr": "cuda_cccl", "alias_of": "cccl"},
+        package("cuda_crt"),
+        package(
+            "cuda_cudart",
+            depends=[
+                {"attr": name, "output": "out", "kind": "header"} for name in ("cccl", "cuda_crt")
+            ],
+            needs=[need("libc.so.6", GLIBC)],
+        ),
+        package("cuda_gdb", contents={}),
+        package("cuda_nvcc", meta=nvcc_meta),
+        package(
+            "libcublas",
+            "13.3.0.5",
+            outputs=split,
+            contents=contents,
+            needs=[
+                need("libcuda.so.1", DRIVER),
+                need("libnvrm_gpu.so", JETSON),
+                need("libc.so.6", GLIBC),
+                need("libcublasLt.so.13", {"attr": "libcublas", "output": "lib"}),
+            ],
+            depends=[
+                {"attr": "cuda_cudart", "output": "out", "kind": kind}
+                for kind in ("header", "runtime")
+            ],
+        ),
+        package("libnvvm"),
+        package(
+            "libnvvm_samples",
+            archive=archive("libnvvm_samples/source/libnvvm_samples-source-13.3.33-archive.tar.xz")
+            | {"platform": "source"},
+        ),
+        cudnn_package("9.20.0", "9.20.0.48"),
+        {**cudnn_package("9.13.0", "9.13.0.50"), "attr": "cudnn_9_13"},
+        package(
+            "acme_kernels",
+            "1.2",
+            redist="acme",
+            release="1.2.0",
+            archive=archive("acme/acme_kernels-1.2.tar.gz", "https://acme.example/files")
+            | {"md5": None, "size": None, "format": "tar.gz"},
+            license={
+                **mit,
+                "spdx": "Apache-2.0 WITH LLVM-exception",
+                "url": "https://acme.example/licence",
+                "redistributable": False,
+            },
+            meta={**package("x")["meta"], "homepage": None},
+            overlay=["manifest"],
+        ),
+        refused("cuda_nvprof", "unsupported", "not-in-manifest", "cuda 13.3.1 has no cuda_nvprof"),
+        refused(
+            "libcusolver",
+            "broken",
+            "unresolved-library",
+            "lib/libcusolver.so needs libgone.so.1, which nothing known provides",
+            version="12.1",
+            release="13.3.1",
+            archive=archive("libcusolver/linux-x86_64/libcusolver-12.1-archive.tar.xz"),
+        ),
+        refused("mft", "withheld", "withheld-by-policy", "unsure of purpose", version="1.0"),
+        refused("nsight_vse", "foreign", "other-operating-system", "for windows only"),
+    ]
+    return {entry["attr"]: entry for entry in found}
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    """Return the document of the example, with its outermost keys changed."""
+    return {
+        "schema_version": 1,
+        "schema": "cudaredist.package-set/1",
+        "channel": "redist",
+        "inputs": [],
+        "cuda": {
+            "release": "13.3.1",
+            "major_minor": "13.3",
+            "major": "13",
+            "attribute": "cudaPackages_13_3",
+            "name_prefix": "cuda13.3",
+            "aliases": [],
+        },
+        "platform": {
+            "redist_system": PLATFORM,
+            "nix_system": "x86_64-linux",
+            "pkgs_cross": "x86_64-multiplatform",
+            "elf_machine": 62,
+            "jetson": False,
+        },
+        "capabilities": {
+            "requested": ["9.0", "10.0"],
+            "supported": ["9.0", "10.0"],
+            "default": ["9.0"],
+            "effective": ["9.0", "10.0"],
+            "forward_compat": True,
+            "arch_names": ["Blackwell", "Hopper"],
+            "real_arches": ["sm_90", "sm_100"],
+            "virtual_arches": ["compute_90", "compute_100"],
+            "arches": ["sm_90", "sm_100", "compute_100"],
+            "gencode": ["-gencode=arch=compute_90,code=sm_90"],
+            "gencode_string": "-gencode=arch=compute_90,code=sm_90",
+            "cmake_cuda_architectures": "90;100",
+            "cmake_architectures_real_virtual": "90-real;100",
+            "torch_cuda_arch_list": "9.0;10.0+PTX",
+        },
+        "host_compiler": {
+            "gcc": {"min": 6, "max": 15, "default": 16, "selected": 15, "uses_default": False},
+            "clang": {"min": 7, "max": None},
+            "msvc": None,
+            "cxx_runtime": "default",
+        },
+        "redists": {"cuda": {"release": "13.3.1", "mode": "pinned", "newer_rejected": []}},
+        "packages": packages(),
+        "sonames": {},
+        "external": {},
+        "diagnostics": [],
+        **changes,
+    }
+
+
+def example_set(**changes: Any) -> PackageSet:
+    """Return the example as a package set."""
+    return PackageSet.model_validate_json(json.dumps(document(**changes)))
+
+
+def wheel_set() -> PackageSet:
+    """Return a set of the wheel channel, which knows no addresses."""
+    path = "{0}/{0}-13.3.33-py3-none-manylinux_2_27_x86_64.whl"
+    wheel = {"url": None, "md5": None, "size": None, "format": "whl", "strip_prefix": None}
+    found = {
+        name: package(name, archive=archive(path.format(f"nvidia-{name}")) | wheel)
+        for name in ("cuda_cudart", "libcublas")
+    }
+    return example_set(channel="wheels", packages=found)

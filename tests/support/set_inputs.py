@@ -1,0 +1,302 @@
+"""What package sets are made from, small and in memory, or as a data folder on disk."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cudaredist.binaries import Binary
+from cudaredist.features import Facts, derive
+from cudaredist.features.entry import Entry
+from cudaredist.features.facts import FACTS_SCHEMA
+from cudaredist.manifests import Archive, read_manifest
+from cudaredist.packagesets import HeldFeatures, HeldManifest, Policies, Request, SetData, build_set
+from cudaredist.pipeline import set_data
+from cudaredist.primitives import Version, parse_label, sha256_of
+from cudaredist.schema import (
+    FILE_KINDS,
+    ArchiveFeatures,
+    ExaminedArchive,
+    Gpus,
+    NvccCompat,
+    OwnModel,
+    PackageSet,
+    SetPackage,
+    read_own_file,
+)
+from cudaredist.store import Store, shipped_data
+
+LINUX, SBSA, JETSON, WINDOWS = "linux-x86_64", "linux-sbsa", "linux-aarch64", "windows-x86_64"
+PPC = "linux-ppc64le"
+
+# -- manifests
+
+
+class Release(NamedTuple):
+    """One release of a redistributable, as a manifest and perhaps features of its archives."""
+
+    redist: str
+    label: str
+    packages: Mapping[str, Sequence[str]]
+    """By name: platforms, or `platform/variant`."""
+    features: Mapping[str, ArchiveFeatures] | None = None
+    """Of every archive of a package, by the package or by `package/platform`; None: no file."""
+    versions: Mapping[str, str] = {}
+    """Of packages whose version is another one than the release's."""
+    more: Mapping[str, Any] = {}
+    """Further keys of each package."""
+    is_overlay: bool = False
+
+    @property
+    def manifest(self) -> bytes:
+        """The bytes of the manifest."""
+        document: dict[str, Any] = {
+            "release_date": "2025-06-04",
+            "release_label": self.label,
+            "release_product": self.redist,
+        }
+        for name, places in self.packages.items():
+            version = self.versions.get(name, self.label.partition("-")[0])
+            entry: dict[str, Any] = {
+                "name": name.upper(),
+                "license": "CUDA Toolkit",
+                "license_path": f"{name}/LICENSE.txt",
+                "version": version,
+                **self.more,
+            }
+            variants = sorted({place.partition("/")[2] for place in places} - {""})
+            if variants:
+                entry.setdefault("cuda_variant", [v.removeprefix("cuda") for v in variants])
+            for place in places:
+                platform, _, variant = place.partition("/")
+                archive = self._archive(name, version, platform, variant)
+                nested = entry.setdefault(platform, {})
+                nested.update({variant: archive} if variant else archive)
+            document[name] = {key: value for key, value in entry.items() if value is not None}
+        return json.dumps(document, indent=4).encode()
+
+    def _archive(self, name: str, version: str, platform: str, variant: str) -> dict[str, str]:
+        suffix = "zip" if platform.startswith("windows-") else "tar.xz"
+        tag = f"_{variant}" if variant else ""
+        path = f"{name}/{platform}/{name}-{platform}-{version}{tag}-archive.{suffix}"
+        salt = f"{self.redist} {self.label} {path}".encode()
+        return {
+            "relative_path": path,
+            "sha256": hashlib.sha256(salt).hexdigest(),
+            "md5": hashlib.md5(salt, usedforsecurity=False).hexdigest(),
+            "size": str(1000 + len(path)),
+        }
+
+    @property
+    def held(self) -> HeldManifest:
+        """The manifest as it is held."""
+        label, data = parse_label(self.label), self.manifest
+        manifest = read_manifest(data, label=label)
+        packages = {package.name: package for package in manifest.packages}
+        return HeldManifest(
+            self.redist, label, manifest, sha256_of(data), self.is_overlay, packages
+        )
+
+    def features_of(self, archive: Archive) -> ArchiveFeatures | None:
+        """The features of an archive; None where it was not examined."""
+        known = self.features or {}
+        return known.get(f"{archive.package}/{archive.platform}", known.get(archive.package))
+
+    @property
+    def examined(self) -> dict[tuple[str, str], ExaminedArchive]:
+        """What is known of the archives."""
+        found = {}
+        for archive in self.held.manifest.archives:
+            features = self.features_of(archive)
+            if features is not None and archive.sha256 is not None:
+                found[archive.package, archive.sha256] = ExaminedArchive(
+                    **{name: getattr(features, name) for name in ArchiveFeatures.model_fields},
+                    platform=archive.platform,
+                    variant=archive.variant,
+                    sha256=archive.sha256,
+                    status="examined",
+                )
+        return found
+
+
+def cuda(
+    label: str = "12.9.1",
+    platforms: Sequence[str] = (LINUX, SBSA),
+    *,
+    features: Mapping[str, ArchiveFeatures] | None = None,
+    **more: Sequence[str],
+) -> Release:
+    """Return a release of CUDA with nvcc, cudart and what else is named, with its platforms.
+
+    From 13.0 on, nvcc needs libnvvm, which is there, too.
+    """
+    packages = {"cuda_cudart": platforms, "cuda_nvcc": platforms, **more}
+    if int(label.partition(".")[0]) >= 13:
+        packages.setdefault("libnvvm", platforms)
+    return Release("cuda", label, packages, features)
+
+
+# -- features
+
+
+def elf(soname: str | None = None, *needed: str, **more: Any) -> Binary:
+    """Return a shared library; without a soname, a program."""
+    is_shared = soname is not None
+    return Binary(
+        kind="elf", machine="x86_64", is_shared=is_shared, soname=soname, needed=needed, **more
+    )
+
+
+def dll(name: str, *needed: str) -> Binary:
+    """Return a DLL."""
+    return Binary(kind="pe", machine="x86_64", is_shared=True, soname=name, needed=needed)
+
+
+STATIC = Binary(kind="ar", machine="x86_64", objects=3)
+
+
+def features_of(files: Mapping[str, Binary | str | None]) -> ArchiveFeatures:
+    """Return the features of an archive with these files; a text is where a link leads."""
+    members = []
+    for path, content in files.items():
+        if isinstance(content, str):
+            members.append(Entry(name=f"top/{path}", kind="symlink", target=content))
+        else:
+            mode = 0o755 if path.startswith("bin/") else 0o644
+            members.append(
+                Entry(name=f"top/{path}", kind="file", size=100, mode=mode, binary=content)
+            )
+    return derive(Facts(schema=FACTS_SCHEMA, members=tuple(members)))
+
+
+def library(soname: str, *needed: str, **files: Binary | None) -> ArchiveFeatures:
+    """Return an archive with one library, its links and headers."""
+    stem, _, number = soname.partition(".so")
+    real = f"lib/{soname}.5"
+    return features_of(
+        {
+            "LICENSE": None,
+            f"include/{stem}.h": None,
+            real: elf(soname, *needed),
+            f"lib/{soname}": real.rpartition("/")[2],
+            **({f"lib/{stem}.so": soname} if number else {}),
+            **files,
+        }
+    )
+
+
+# -- data
+
+
+@cache
+def _shipped_policy(subject: str) -> OwnModel:
+    data = (shipped_data() / "policy" / f"{subject}.json").read_bytes()
+    return set_data._POLICIES[subject].model_validate_json(data)
+
+
+@cache
+def _shipped_tables() -> tuple[NvccCompat, Gpus]:
+    nvcc, gpus = (
+        read_own_file((shipped_data() / f"{name}.json").read_bytes(), FILE_KINDS[kind])
+        for name, kind in (("nvcc_compat", "nvcc-compat"), ("gpus", "gpus"))
+    )
+    assert isinstance(nvcc, NvccCompat)
+    assert isinstance(gpus, Gpus)
+    return nvcc, gpus
+
+
+def _policies(changes: Mapping[str, dict[str, Any]]) -> Policies:
+    merged: dict[str, Any] = {name: _shipped_policy(name) for name in set_data._POLICIES}
+    for subject, changed in changes.items():
+        shipped = json.loads((shipped_data() / "policy" / f"{subject}.json").read_bytes())
+        document = json.dumps(set_data.merge_policy(shipped, changed))
+        merged[subject] = set_data._POLICIES[subject].model_validate_json(document)
+    return Policies(**merged)
+
+
+def set_data_of(
+    *releases: Release, policies: Mapping[str, dict[str, Any]] | None = None, **more: Any
+) -> SetData:
+    """Return what sets are made from: releases, and the shipped policies with changes."""
+    nvcc, gpus = _shipped_tables()
+    by_place = {(release.redist, parse_label(release.label)): release for release in releases}
+    manifests: dict[str, dict[Version, HeldManifest]] = {}
+    for (redist, label), release in by_place.items():
+        manifests.setdefault(redist, {})[label] = release.held
+
+    @cache
+    def read_features(redist: str, label: Version) -> HeldFeatures | None:
+        release = by_place[redist, label]
+        if release.features is None:
+            return None
+        return HeldFeatures("f" * 64, release.is_overlay, release.examined, {}, {})
+
+    return SetData(
+        **{
+            "channel": "redist",
+            "manifests": manifests,
+            "read_features": read_features,
+            "nvcc": nvcc,
+            "gpus": gpus,
+            "policies": _policies(policies or {}),
+            "inputs": (),
+            **more,
+        }
+    )
+
+
+def build(
+    data: SetData, cuda: str = "12.9.1", platform: str | None = LINUX, **request: Any
+) -> PackageSet:
+    """Return a set; archives that were not examined are no obstacle."""
+    request.setdefault("allow_missing_features", True)
+    if "system" in request:
+        platform = None
+    return build_set(Request(cuda=cuda, platform=platform, **request), data)
+
+
+def package(data: SetData, name: str, **request: Any) -> SetPackage:
+    """Return one package of a set."""
+    return build(data, **request).packages[name]
+
+
+# -- on disk
+
+
+def put_data(root: Path, *releases: Release) -> Store:
+    """Write releases as a data folder, or as an overlay."""
+    for release in releases:
+        folder = root / "manifests" / release.redist
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"redistrib_{release.label}.json").write_bytes(release.manifest)
+        if release.features is not None:
+            _put_features(root, release)
+    return Store(root)
+
+
+def _put_features(root: Path, release: Release) -> None:
+    packages: dict[str, Any] = {}
+    for (name, _), archive in release.examined.items():
+        version = release.versions.get(name, release.label.partition("-")[0])
+        entry = packages.setdefault(name, {"version": version, "archives": []})
+        entry["archives"].append(archive.model_dump(mode="json"))
+    document = {
+        "schema_version": 1,
+        "redist": release.redist,
+        "label": release.label,
+        "manifest_sha256": release.held.sha256,
+        "rules": 1,
+        "packages": packages,
+    }
+    folder = root / "features" / release.redist
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"feature_{release.label}.json").write_text(json.dumps(document), encoding="utf-8")
+
+
+def put_policy(root: Path, subject: str, **content: Any) -> None:
+    """Write a policy file of an overlay, or of a data folder."""
+    (root / "policy").mkdir(parents=True, exist_ok=True)
+    text = json.dumps({"schema_version": 1, **content})
+    (root / "policy" / f"{subject}.json").write_text(text, encoding="utf-8")

@@ -1,0 +1,222 @@
+"""Package sets made to order, with the archives they name."""
+
+import base64
+import contextlib
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cudaredist.archives import open_archive
+from cudaredist.errors import CudaRedistError
+from cudaredist.features import derive, gather
+from cudaredist.packagesets.outputs import ORDER
+from support.releases import Files, packed, put
+
+FOLDER = "compute/cuda/redist"
+"""Where NVIDIA's server has the archives."""
+LISTS = (
+    *("requested", "supported", "default", "effective", "arch_names"),
+    *("real_arches", "virtual_arches", "arches", "gencode"),
+)
+
+
+class MadeSet:
+    """A package set that is written as `build` would, and its archives by their paths."""
+
+    def __init__(
+        self,
+        *,
+        cuda: str = "13.0.2",
+        platform: str = "linux-x86_64",
+        channel: str = "redist",
+    ) -> None:
+        self.cuda, self.platform, self.channel = cuda, platform, channel
+        self.packages: dict[str, dict[str, Any]] = {}
+        self.archives: dict[str, bytes] = {}
+
+    def add(
+        self,
+        attr: str,
+        files: Files | None = None,
+        *,
+        data: bytes | None = None,
+        suffix: str | None = None,
+        depends: Sequence[str] = (),
+        normalise: Sequence[Mapping[str, str | None]] = (),
+        is_collapsed: bool = False,
+        **changes: Any,
+    ) -> str:
+        """Add a package with an archive of these files, or of these bytes; return its path."""
+        suffix = suffix or ("zip" if self.platform.startswith("windows-") else "tar.xz")
+        name = f"{attr}-{self.platform}-1.2.3-archive.{suffix}"
+        if self.channel == "wheels":
+            name = f"nvidia_{attr}-1.2.3-py3-none-manylinux2014_x86_64.whl"
+        data = packed(name, files or {}) if data is None else data
+        path = f"{attr}/{name}" if self.channel == "wheels" else f"{attr}/{self.platform}/{name}"
+        self.archives[path] = data
+        contents = _contents(name, data)
+        if is_collapsed:
+            contents = {
+                "out": {k: sum(c[k] for c in contents.values()) for k in ("files", "bytes")}
+            }
+        self.packages[attr] = self._package(attr) | {
+            "archive": self._archive(path, data),
+            "outputs": list(contents) or ["out"],
+            "collapsed": "so that it is whole" if is_collapsed else None,
+            "contents": contents,
+            "normalise": [{"to": None, **change} for change in normalise],
+            "depends": [{"attr": n, "output": "out", "kind": "runtime"} for n in depends],
+            **changes,
+        }
+        return path
+
+    def refuse(self, attr: str, text: str, status: str = "unsupported") -> None:
+        """Add a package that is not available."""
+        reason = {"code": "not-in-manifest", "text": text, "subject": attr, "source": "a test"}
+        self.packages[attr] = self._package(attr) | {"status": status, "reasons": [reason]}
+
+    def alias(self, attr: str, to: str) -> None:
+        """Add another name of a package."""
+        self.packages[attr] = self.packages[to] | {"attr": attr, "alias_of": to}
+
+    def document(self) -> dict[str, Any]:
+        """Return the set's document."""
+        return {
+            "schema_version": 1,
+            "schema": "cudaredist.package-set/1",
+            "channel": self.channel,
+            "inputs": [],
+            "cuda": {
+                "release": self.cuda,
+                "major_minor": self.cuda.rpartition(".")[0],
+                "major": self.cuda.partition(".")[0],
+                "attribute": "cudaPackages_13_0",
+                "name_prefix": "cuda13.0",
+                "aliases": [],
+            },
+            "platform": {
+                "redist_system": self.platform,
+                "nix_system": None,
+                "pkgs_cross": None,
+                "elf_machine": None,
+                "jetson": False,
+            },
+            "capabilities": {
+                **{name: [] for name in LISTS},
+                "forward_compat": False,
+                "gencode_string": "",
+                "cmake_cuda_architectures": "",
+                "cmake_architectures_real_virtual": "",
+                "torch_cuda_arch_list": "",
+            },
+            "host_compiler": {"gcc": None, "clang": None, "msvc": None, "cxx_runtime": "default"},
+            "redists": {},
+            "packages": self.packages,
+            "sonames": {},
+            "external": {},
+            "diagnostics": [],
+        }
+
+    def write(self, path: Path) -> Path:
+        """Write the document and return its path."""
+        path.write_text(json.dumps(self.document()))
+        return path
+
+    def put_archives(self, root: Path, *, is_flat: bool = False) -> Path:
+        """Write the archives, as on NVIDIA's server or all in one folder, and return the root."""
+        for path, data in self.archives.items():
+            name = path.rpartition("/")[2] if is_flat else f"{FOLDER}/{path}"
+            put(root, {name: data})
+        return root
+
+    def _package(self, attr: str) -> dict[str, Any]:
+        return {
+            "pname": attr,
+            "attr": attr,
+            "alias_of": None,
+            "redist": "cuda",
+            "release": self.cuda,
+            "version": "1.2.3",
+            "description": attr.upper(),
+            "status": "available",
+            "reasons": [],
+            "platforms": [self.platform],
+            "archive": None,
+            "outputs": ["out"],
+            "collapsed": None,
+            "contents": {},
+            "normalise": [],
+            "propagates": {},
+            "provides": [],
+            "needs": [],
+            "depends": [],
+            "driver_runpath": False,
+            "compat_runpath": False,
+            "gpu_architectures": {},
+            "license": {
+                "manifest": None,
+                "spdx": None,
+                "short_name": "CUDA EULA",
+                "url": None,
+                "free": False,
+                "redistributable": None,
+                "source": "a test",
+            },
+            "meta": {
+                "homepage": None,
+                "changelog": None,
+                "main_program": None,
+                "fhs_exempt": False,
+            },
+            "overlay": [],
+        }
+
+    def _archive(self, path: str, data: bytes) -> dict[str, Any]:
+        digest = hashlib.sha256(data)
+        return {
+            "relative_path": path,
+            "url": None,
+            "sha256": digest.hexdigest(),
+            "sri": f"sha256-{base64.b64encode(digest.digest()).decode()}",
+            "md5": None,
+            # As in the wheel channel's manifests.
+            "size": None if self.channel == "wheels" else len(data),
+            "platform": self.platform,
+            "cuda_variant": None,
+            "format": "whl" if self.channel == "wheels" else None,
+            "strip_prefix": None,
+        }
+
+
+def _contents(name: str, data: bytes) -> dict[str, dict[str, int]]:
+    """Return what features say of an archive's outputs; nothing of one that breaks a rule."""
+    with contextlib.suppress(CudaRedistError):
+        found = derive(gather(open_archive(name, [data]), is_wheel=name.endswith(".whl"))).outputs
+        return {
+            output: {"files": found[output].files, "bytes": found[output].bytes}
+            for output in ORDER
+            if output == "out" or (output in found and found[output].files)
+        }
+    return {}
+
+
+def listing(root: Path) -> dict[str, str | bytes]:
+    """Return what lies in a folder: content of files, targets of links."""
+    return {
+        path.relative_to(root).as_posix(): path.readlink().as_posix()
+        if path.is_symlink()
+        else path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_symlink() or not path.is_dir()
+    }
+
+
+def modes(root: Path) -> dict[str, int]:
+    """Return the permission bits of files in a folder."""
+    return {
+        path.relative_to(root).as_posix(): path.stat().st_mode & 0o7777
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and not path.is_symlink()
+    }

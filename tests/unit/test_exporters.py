@@ -1,0 +1,633 @@
+"""Every export format: one shared set, golden files, consumers that read what was made."""
+
+import ast
+import base64
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import REPOSITORY
+from packageurl import PackageURL
+from support.consumers import HAS_NIX, NIX_SUMMARY, evaluate_nix, read_cyclonedx, read_spdx
+from support.golden import Golden
+from support.package_sets import archive, document, example_set, package, packages, wheel_set
+
+from cudaredist.errors import InvalidFileError, UnknownNameError, UsageError
+from cudaredist.exporters import (
+    EXPORTERS,
+    Files,
+    Subject,
+    find_exporter,
+    with_addresses,
+)
+from cudaredist.manifests import read_manifest
+from cudaredist.primitives import Version
+from cudaredist.schema import FILE_KINDS, PackageSet, read_own_file
+
+ROOT = "/opt/cuda"
+HOSTILE = "a\"b'c`touch pwned`$(touch pwned)${HOME}%d\\n#;]]=]\n-- */ é ★"
+BASE = "https://wheels.example/simple"
+
+each_format = pytest.mark.parametrize("name", EXPORTERS)
+needs_nix = pytest.mark.skipif(not HAS_NIX, reason="needs nix-instantiate, of Debian's nix-bin")
+needs_cmake = pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
+
+
+def exported(name: str, package_set: PackageSet | None = None, root: str | None = None) -> Files:
+    return find_exporter(name).files(Subject(package_set or example_set(), root))
+
+
+def text_of(name: str, package_set: PackageSet | None = None, root: str | None = None) -> str:
+    (content,) = exported(name, package_set, root).values()
+    return content.decode()
+
+
+def root_for(name: str) -> str | None:
+    return ROOT if EXPORTERS[name].takes_root else None
+
+
+# -- every format
+
+
+@each_format
+def test_golden(golden: Golden, name: str) -> None:
+    for path, content in exported(name, root=root_for(name)).items():
+        assert content.endswith(b"\n")
+        golden.check(f"export-{name}.txt", path, content.decode().removesuffix("\n"))
+
+
+@each_format
+def test_registry_says_what_a_format_makes(name: str) -> None:
+    exporter = find_exporter(name)
+    files = exported(name)
+    assert exporter.name == name
+    assert re.fullmatch(r"[A-Z].*[^.]\.", exporter.title)
+    assert exporter.file is None or list(files) == [exporter.file]
+    assert all(not Path(path).is_absolute() and ".." not in path.split("/") for path in files)
+
+
+@each_format
+def test_order_of_the_document_does_not_matter(name: str) -> None:
+    backwards = example_set(packages=dict(reversed(packages().items())))
+    assert exported(name, backwards) == exported(name)
+
+
+def test_same_bytes_in_other_processes() -> None:
+    program = (
+        "import hashlib\n"
+        "from support.package_sets import example_set\n"
+        "from cudaredist.exporters import EXPORTERS, Subject\n"
+        "files = [e.files(Subject(example_set())) for e in EXPORTERS.values()]\n"
+        "print(hashlib.sha256(repr([list(f.items()) for f in files]).encode()).hexdigest())\n"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={
+                **os.environ,
+                "PYTHONPATH": str(REPOSITORY / "tests"),
+                "PYTHONHASHSEED": seed,
+                "TZ": zone,
+                "LC_ALL": locale,
+            },
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed, zone, locale in (("1", "UTC", "C"), ("2", "Asia/Tokyo", "C.UTF-8"))
+    }
+    files = [
+        list(exporter.files(Subject(example_set())).items()) for exporter in EXPORTERS.values()
+    ]
+    assert printed == {hashlib.sha256(repr(files).encode()).hexdigest() + "\n"}
+
+
+def test_unknown_format_suggests_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="no export format is called 'cyclone'") as caught:
+        find_exporter("cyclone")
+    assert "cyclonedx" in str(caught.value.hint)
+
+
+def hostile_set() -> PackageSet:
+    """Return the example with texts that mean something to every language there is."""
+    found = {
+        f"{attr}{HOSTILE}" if attr in {"cuda_gdb", "mft"} else attr: {
+            **entry,
+            "pname": f"{entry['pname']}{HOSTILE}",
+            "version": entry["version"] and f"{entry['version']}{HOSTILE}",
+            "description": HOSTILE,
+            "license": {**entry["license"], "short_name": HOSTILE, "manifest": HOSTILE},
+            "archive": entry["archive"] and {**entry["archive"], "strip_prefix": HOSTILE},
+            "reasons": [{**reason, "text": HOSTILE} for reason in entry["reasons"]],
+        }
+        for attr, entry in packages().items()
+    }
+    flags = document()["capabilities"]
+    return example_set(
+        packages=found,
+        platform={**document()["platform"], "redist_system": f"linux{HOSTILE}"},
+        capabilities={
+            **flags,
+            "torch_cuda_arch_list": HOSTILE,
+            "cmake_architectures_real_virtual": HOSTILE,
+        },
+    )
+
+
+@each_format
+def test_hostile_texts_break_no_format(name: str) -> None:
+    files = exported(name, hostile_set(), root_for(name) and HOSTILE)
+    assert files.keys()
+    for path, content in files.items():
+        if path.endswith(".json"):
+            json.loads(content)
+
+
+@pytest.mark.parametrize("name", sorted(EXPORTERS.keys() - {"env", "cmake"}))
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"relative_path": "../x.tar.xz"}, "has '..'"),
+        ({"relative_path": "a b.tar.xz"}, "the character ' '"),
+        ({"relative_path": "a\nb.tar.xz"}, "the character"),
+        ({"url": "https://a.example/x\ny"}, "is no address"),
+        ({"url": "x.tar.xz"}, "is no address"),
+        ({"url": 'https://a.example/"'}, "is no address"),
+    ],
+)
+def test_archives_that_no_text_could_name_are_refused(
+    name: str, changes: dict[str, str], message: str
+) -> None:
+    bad = {"bad": package("bad", archive=archive("bad/bad.tar.xz") | changes)}
+    with pytest.raises(InvalidFileError, match=r"packages\.bad\.archive") as caught:
+        exported(name, example_set(packages=packages() | bad))
+    assert message in str(caught.value)
+
+
+def test_an_available_package_without_archive_is_refused() -> None:
+    with pytest.raises(InvalidFileError, match="is null, though the package is available"):
+        exported("urls", example_set(packages={"bad": package("bad", archive=None)}))
+
+
+# -- addresses of wheels
+
+
+@pytest.mark.parametrize("name", ["nix", "urls"])
+def test_formats_that_need_addresses_ask_for_them(name: str) -> None:
+    with pytest.raises(UsageError, match="addresses of 2 archives are not known") as caught:
+        exported(name, wheel_set())
+    assert "--wheel-base" in str(caught.value.hint)
+    assert exported(name, with_addresses(wheel_set(), BASE))
+
+
+def test_an_overlays_package_without_address_says_where_to_add_it() -> None:
+    bad = {"bad": package("bad", archive=archive("bad.tar.xz") | {"url": None})}
+    with pytest.raises(UsageError, match=r"not known: bad$") as caught:
+        exported("urls", example_set(packages=bad))
+    assert "fixups.json" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("name", ["redistrib", "cyclonedx", "spdx", "sha256sums"])
+def test_other_formats_do_without(name: str) -> None:
+    assert exported(name, wheel_set())
+
+
+def test_addresses_are_added_where_they_lack() -> None:
+    added = with_addresses(wheel_set(), f"{BASE}/")
+    assert text_of("urls", added).splitlines()[0] == (
+        f"{BASE}/nvidia-cuda_cudart/nvidia-cuda_cudart-13.3.33-py3-none-manylinux_2_27_x86_64.whl"
+    )
+    assert with_addresses(added, "https://other.example") == added
+
+
+@pytest.mark.parametrize("base", ["", "wheels.example", "https://a b", "https://a\nb"])
+def test_a_base_that_is_no_address(base: str) -> None:
+    with pytest.raises(UsageError, match="is no address"):
+        with_addresses(wheel_set(), base)
+
+
+def test_rules_cuda_takes_no_wheels() -> None:
+    with pytest.raises(UsageError, match="rules_cuda takes NVIDIA's archives"):
+        exported("bazel", with_addresses(wheel_set(), BASE))
+
+
+# -- lists
+
+
+def test_sha256sum_itself_reads_the_sums(tmp_path: Path) -> None:
+    content = b"an archive"
+    path = "a/linux-x86_64/a-archive.tar.xz"
+    found = {
+        "a": package("a", archive=archive(path) | {"sha256": hashlib.sha256(content).hexdigest()})
+    }
+    (tmp_path / path).parent.mkdir(parents=True)
+    (tmp_path / path).write_bytes(content)
+    (tmp_path / "sums").write_text(text_of("sha256sums", example_set(packages=found)))
+    command = ["sha256sum", "--check", "--strict", "sums"]
+    checked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert checked.stdout == f"{path}: OK\n"
+    (tmp_path / path).write_bytes(b"another")
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 1
+
+
+def test_an_archive_of_two_packages_is_listed_once() -> None:
+    one = archive("a/one-archive.tar.xz")
+    twice = example_set(packages={name: package(name, archive=one) for name in "ab"})
+    assert len(text_of("urls", twice).splitlines()) == 1
+    assert len(text_of("sha256sums", twice).splitlines()) == 1
+
+
+# -- nixpkgs' tables
+
+
+def test_outputs_leave_out_what_was_not_examined() -> None:
+    table = json.loads(text_of("outputs"))
+    assert table["libcublas"] == ["out", "dev", "include", "lib", "static"]
+    assert table["cudnn_9_13"] == table["cudnn"]
+    assert table.keys().isdisjoint({"cuda_gdb", "cuda_cccl", "libcusolver", "mft"})
+
+
+def test_only_what_the_running_machine_has_may_be_missing() -> None:
+    assert json.loads(text_of("ignore-missing")) == {
+        "libcublas": ["libcuda.so.1", "libnvrm_gpu.so"]
+    }
+
+
+# -- redistrib
+
+
+def test_manifests_are_read_by_our_own_reader_without_a_warning() -> None:
+    files = exported("redistrib")
+    assert list(files) == [
+        "acme/redistrib_1.2.0.json",
+        "cuda/redistrib_13.3.1.json",
+        "cudnn/redistrib_9.13.0.json",
+        "cudnn/redistrib_9.20.0.json",
+    ]
+    wanted = {item.archive.sha256 for item in Subject(example_set()).items}
+    found = set()
+    for path, content in files.items():
+        label = Version.parse(path.rpartition("_")[2].removesuffix(".json"))
+        manifest = read_manifest(content, label=label)
+        assert manifest.shape == "flat"
+        assert manifest.platforms == {"linux-x86_64"}
+        assert not manifest.warnings
+        assert manifest.release_product == path.partition("/")[0]
+        found |= {entry.sha256 for entry in manifest.archives}
+    assert found == wanted
+
+
+def test_a_manifest_reads_like_nvidias() -> None:
+    manifest = json.loads(exported("redistrib")["cuda/redistrib_13.3.1.json"])
+    assert list(manifest)[:2] == ["release_label", "release_product"]
+    assert list(manifest)[2:] == sorted(list(manifest)[2:])
+    cudart = manifest["cuda_cudart"]
+    assert list(cudart) == ["name", "license", "license_path", "version", "linux-x86_64"]
+    assert list(cudart["linux-x86_64"]) == ["relative_path", "sha256", "md5", "size"]
+    assert cudart["license_path"] == "cuda_cudart/LICENSE.txt"
+    assert isinstance(cudart["linux-x86_64"]["size"], str)
+
+
+def test_a_renamed_package_stands_under_the_name_that_tools_look_for() -> None:
+    manifest = json.loads(exported("redistrib")["cuda/redistrib_13.3.1.json"])
+    assert manifest["cuda_cccl"] == manifest["cccl"]
+    before = packages()
+    before["cuda_cccl"], before["cccl"] = (
+        package("cuda_cccl"),
+        package("cuda_cccl", attr="cccl", alias_of="cuda_cccl"),
+    )
+    manifest = json.loads(
+        exported("redistrib", example_set(packages=before))["cuda/redistrib_13.3.1.json"]
+    )
+    assert "cuda_cccl" in manifest
+    assert "cccl" not in manifest
+
+
+@pytest.mark.parametrize("redist", ["../etc", "/etc", "a b", ""])
+def test_a_redistributable_cannot_lead_out_of_the_folder(redist: str) -> None:
+    with pytest.raises(InvalidFileError, match="is no name of a redistributable"):
+        exported("redistrib", example_set(packages={"a": package("a", redist=redist)}))
+
+
+def test_an_available_package_of_no_release_is_refused() -> None:
+    with pytest.raises(InvalidFileError, match="release"):
+        exported("redistrib", example_set(packages={"a": package("a", release=None)}))
+
+
+# -- bazel
+
+
+def calls(source: str) -> list[tuple[str, dict[str, Any]]]:
+    """Return the calls of a Starlark file; Python's grammar holds all that stands in one."""
+    found = []
+    for node in ast.parse(source).body:
+        call = node.value if isinstance(node, ast.Expr | ast.Assign) else None
+        assert isinstance(call, ast.Call)
+        keywords = {word.arg or "": ast.literal_eval(word.value) for word in call.keywords}
+        found.append((ast.unparse(call.func), keywords))
+    return found
+
+
+def test_bazel_text_parses_and_maps_every_component() -> None:
+    made = calls(text_of("bazel"))
+    components = {k["component_name"]: k for name, k in made if name == "cuda.component"}
+    (toolkit,) = (keywords for name, keywords in made if name == "cuda.toolkit")
+    assert toolkit["version"] == "13.3"
+    assert toolkit["components_mapping"] == {
+        name: f"@{keywords['name']}" for name, keywords in components.items()
+    }
+    assert {"cccl", "cudart", "nvcc", "crt", "nvvm", "cublas"} == set(components)
+    cccl = packages()["cccl"]["archive"]
+    assert components["cccl"] == {
+        "name": "cuda_cccl",
+        "component_name": "cccl",
+        "sha256": cccl["sha256"],
+        "strip_prefix": "cccl-linux-x86_64-13.3.4.3.1-archive",
+        "urls": [cccl["url"]],
+        "version": "13.3.4.3.1",
+    }
+
+
+def test_bazel_quotes_hostile_texts() -> None:
+    keywords = [k for name, k in calls(text_of("bazel", hostile_set())) if name == "cuda.component"]
+    assert {k["strip_prefix"] for k in keywords} == {HOSTILE}
+
+
+@pytest.mark.parametrize(
+    ("release", "lost", "named"),
+    [("12.6.3", "cuda_nvcc", "cuda_nvcc"), ("13.3.1", "libnvvm", "libnvvm"), ("12.6.3", "", "")],
+)
+def test_bazel_needs_a_compiler(release: str, lost: str, named: str) -> None:
+    kept = {name: entry for name, entry in packages().items() if name not in {lost, "cuda_crt"}}
+    cuda = {**document()["cuda"], "release": release}
+    package_set = example_set(packages=kept, cuda=cuda)
+    if not lost:
+        assert text_of("bazel", package_set)
+        return
+    with pytest.raises(UsageError, match=named):
+        exported("bazel", package_set)
+
+
+# -- bills of materials
+
+
+@pytest.fixture(params=[example_set, hostile_set, wheel_set])
+def package_set(request: pytest.FixtureRequest) -> PackageSet:
+    make: Callable[[], PackageSet] = request.param
+    return make()
+
+
+def test_cyclonedx_is_valid_and_has_one_component_per_available_package(
+    package_set: PackageSet,
+) -> None:
+    bom = read_cyclonedx(text_of("cyclonedx", package_set))
+    assert len(bom["components"]) == len(Subject(package_set).items)
+
+
+def test_package_urls_are_in_their_canonical_form() -> None:
+    for component in read_cyclonedx(text_of("cyclonedx"))["components"]:
+        assert PackageURL.from_string(component["purl"]).to_string() == component["purl"]
+
+
+def test_spdx_is_valid_and_has_one_package_per_available_package(package_set: PackageSet) -> None:
+    bom = read_spdx(text_of("spdx", package_set))
+    assert len(bom["packages"]) == len(Subject(package_set).items)
+
+
+def test_bills_of_other_sets_have_other_identifiers() -> None:
+    other = example_set(packages={"a": package("a")})
+    for name, key in (("cyclonedx", "serialNumber"), ("spdx", "documentNamespace")):
+        assert json.loads(text_of(name))[key] != json.loads(text_of(name, other))[key]
+
+
+# -- shell and CMake
+
+
+def sourced(text: str, variable: str, folder: Path, **environment: str) -> str:
+    (folder / "env.sh").write_text(text)
+    program = f'. ./env.sh; . ./env.sh; printf %s "${variable}"'
+    return subprocess.run(
+        ["sh", "-euc", program],
+        cwd=folder,
+        env={"PATH": "/usr/bin:/bin", **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+@pytest.mark.parametrize("root", [ROOT, HOSTILE])
+def test_a_shell_reads_the_variables(tmp_path: Path, root: str) -> None:
+    text = text_of("env", hostile_set(), root)
+    assert sourced(text, "CUDA_HOME", tmp_path) == root
+    assert sourced(text, "CUDAToolkit_ROOT", tmp_path) == root
+    assert sourced(text, "CUDACXX", tmp_path) == f"{root}/bin/nvcc"
+    assert sourced(text, "PATH", tmp_path) == f"{root}/bin:/usr/bin:/bin"
+    assert sourced(text, "TORCH_CUDA_ARCH_LIST", tmp_path) == HOSTILE
+    assert sourced(text, "CUDAHOSTCXX", tmp_path) == "g++-15"
+    assert [path.name for path in tmp_path.iterdir()] == ["env.sh"]
+
+
+def test_without_a_root_none_is_named() -> None:
+    assert "CUDA_HOME" not in text_of("env")
+    assert "CUDAToolkit_ROOT" not in text_of("cmake")
+
+
+@pytest.mark.parametrize(
+    "gcc",
+    [
+        None,
+        {"min": 6, "max": 15, "default": 14, "selected": 14, "uses_default": True},
+        {"min": None, "max": None, "default": None, "selected": None, "uses_default": False},
+        {"min": 6, "max": None, "default": None, "selected": 15, "uses_default": False},
+    ],
+)
+def test_the_machines_own_compiler_is_left_alone(gcc: dict[str, object] | None) -> None:
+    host = {**document()["host_compiler"], "gcc": gcc, "clang": {"min": None, "max": 9}}
+    for name in ("env", "cmake"):
+        text = text_of(name, example_set(host_compiler=host))
+        assert "g++" not in text
+        assert "Clang to 9" in text
+
+
+def test_without_nvcc_no_compiler_is_named_and_on_windows_it_has_a_suffix() -> None:
+    assert "CUDACXX" not in text_of("env", example_set(packages={}), ROOT)
+    windows = {**document()["platform"], "redist_system": "windows-x86_64"}
+    text = text_of("cmake", example_set(platform=windows), "C:\\cuda")
+    assert 'set(CMAKE_CUDA_COMPILER "C:/cuda/bin/nvcc.exe")' in text
+    assert "# No host compiler is accepted." in text
+
+
+@needs_cmake
+def test_cmake_reads_the_variables(tmp_path: Path) -> None:
+    root = HOSTILE.replace("\\", "/")
+    (tmp_path / "t.cmake").write_text(text_of("cmake", hostile_set(), HOSTILE))
+    names = ("CUDAToolkit_ROOT", "CMAKE_CUDA_COMPILER", "CMAKE_CUDA_ARCHITECTURES")
+    (tmp_path / "print.cmake").write_text(
+        "include(t.cmake)\n"
+        + "".join(f'file(WRITE {name} "${{{name}}}")\n' for name in names)
+        + 'file(WRITE host "${CMAKE_CUDA_HOST_COMPILER}")\n'
+    )
+    subprocess.run(
+        ["cmake", "-DCMAKE_CUDA_HOST_COMPILER=mine", "-P", "print.cmake"], cwd=tmp_path, check=True
+    )
+    written = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert written["CUDAToolkit_ROOT"] == root
+    assert written["CMAKE_CUDA_COMPILER"] == f"{root}/bin/nvcc"
+    assert written["CMAKE_CUDA_ARCHITECTURES"] == HOSTILE
+    assert written["host"] == "mine"
+
+
+# -- nix
+
+
+@pytest.fixture
+def nix(tmp_path: Path) -> Callable[..., Any]:
+    """Evaluate an expression beside a set; `set` is what default.nix gives."""
+
+    def evaluate(
+        expression: str, package_set: PackageSet | None = None, arguments: str = "{ }"
+    ) -> Any:
+        (tmp_path / "default.nix").write_bytes(exported("nix")["default.nix"])
+        document = Subject(package_set or example_set()).document
+        (tmp_path / "package-set.json").write_bytes(document)
+        return evaluate_nix(tmp_path, expression, arguments)
+
+    return evaluate
+
+
+def test_the_document_of_the_nix_export_is_the_set_itself() -> None:
+    written = exported("nix")["package-set.json"]
+    assert read_own_file(written, FILE_KINDS["package-set"]) == example_set()
+    other = exported("nix", example_set(packages={"a": package("a")}))
+    assert other["default.nix"] == exported("nix")["default.nix"]
+
+
+@needs_nix
+def test_nix_parses_the_fixed_file(tmp_path: Path) -> None:
+    (tmp_path / "default.nix").write_bytes(exported("nix")["default.nix"])
+    subprocess.run(
+        ["nix-instantiate", "--parse", "default.nix"],
+        cwd=tmp_path,
+        env={**os.environ, "HOME": str(tmp_path)},
+        capture_output=True,
+        check=True,
+    )
+
+
+@needs_nix
+def test_every_attribute_evaluates_and_only_available_ones_build(nix: Callable[..., Any]) -> None:
+    shown = nix(NIX_SUMMARY)
+    assert shown.keys() == packages().keys()
+    for attr, entry in packages().items():
+        is_available = entry["status"] == "available"
+        meta = shown[attr]["meta"]
+        assert shown[attr]["builds"] == [is_available] * 3
+        assert shown[attr]["outputs"] == entry["outputs"]
+        assert meta["available"] == is_available
+        assert meta["broken"] == (entry["status"] == "broken")
+        assert meta["unsupported"] == (entry["status"] in {"unsupported", "foreign"})
+        assert meta["platforms"] == ([] if meta["unsupported"] else ["x86_64-linux"])
+        assert [problem["text"] for problem in meta["problems"]] == [
+            reason["text"] for reason in entry["reasons"]
+        ]
+    assert shown["cuda_cudart"]["name"] == "cuda13.3-cuda_cudart-13.3.33"
+    assert shown["cuda_nvprof"]["name"] == "cuda13.3-cuda_nvprof"
+    assert shown["cuda_cccl"] == shown["cccl"]
+    assert shown["cccl"]["meta"]["license"]["spdxId"] == "MIT"
+    assert shown["cuda_nvcc"]["meta"]["mainProgram"] == "nvcc"
+    assert "homepage" not in shown["acme_kernels"]["meta"]
+    assert "redistributable" not in shown["cudnn"]["meta"]["license"]
+
+
+@needs_nix
+def test_a_refused_package_says_why_it_cannot_be_built(nix: Callable[..., Any]) -> None:
+    for attribute in ("drvPath", "outPath", "src"):
+        assert "cuda13.3-mft-1.0 is withheld: unsure of purpose" in nix(f"set.mft.{attribute}")
+
+
+@needs_nix
+def test_the_source_has_address_hash_and_name(nix: Callable[..., Any]) -> None:
+    cudart = packages()["cuda_cudart"]["archive"]
+    shown = nix("{ inherit (set.cuda_cudart.src) name urls outputHash; }")
+    assert shown == {
+        "name": "cuda_cudart-linux-x86_64-13.3.33-archive.tar.xz",
+        "urls": [cudart["url"]],
+        "outputHash": cudart["sri"],
+    }
+
+
+@needs_nix
+def test_the_caller_fetches_and_builds_its_own_way(nix: Callable[..., Any]) -> None:
+    arguments = "{ fetch = file: file.url; build = package: { inherit (package) src pname; }; }"
+    assert nix("set.libnvvm", arguments=arguments) == {
+        "src": packages()["libnvvm"]["archive"]["url"],
+        "pname": "libnvvm",
+    }
+    assert "is broken: lib/libcusolver.so needs" in nix("set.libcusolver.drvPath", None, arguments)
+
+
+@needs_nix
+def test_a_wheel_without_address_says_so(nix: Callable[..., Any]) -> None:
+    assert "--wheel-base" in nix("set.libcublas.src", wheel_set())
+    assert nix("set.libcublas.meta.available", wheel_set()) is True
+    assert nix("builtins.isString set.libcublas.drvPath", with_addresses(wheel_set(), BASE)) is True
+
+
+@needs_nix
+def test_hostile_texts_are_only_data_to_nix(nix: Callable[..., Any]) -> None:
+    shown = nix(NIX_SUMMARY, hostile_set())
+    assert shown["cuda_cudart"]["meta"]["description"] == HOSTILE
+    assert "is withheld" in nix(
+        '(builtins.getAttr "mft' + _nix_text(HOSTILE) + '" set).src', hostile_set()
+    )
+
+
+def _nix_text(text: str) -> str:
+    escapes = {"\\": "\\\\", '"': '\\"', "$": "\\$"}
+    return "".join(escapes.get(character, character) for character in text)
+
+
+@needs_nix
+def test_nix_builds_a_proved_archive_and_refuses_another(tmp_path: Path) -> None:
+    content = b"an archive"
+    path = "a/linux-x86_64/a~1@2,3-archive.tar.xz"
+    (tmp_path / path).parent.mkdir(parents=True)
+    (tmp_path / path).write_bytes(content)
+    entry = archive(path, tmp_path.as_uri())
+    digest = base64.b64encode(hashlib.sha256(content).digest()).decode()
+    good = {**entry, "sri": f"sha256-{digest}"}
+    found = {"good": package("good", archive=good), "bad": package("bad", archive=entry)}
+    for name, data in exported("nix", example_set(packages=found)).items():
+        (tmp_path / name).write_bytes(data)
+    folders = {
+        f"NIX_{name}_DIR": str(tmp_path / "nix" / name)
+        for name in ("STORE", "STATE", "LOG", "CONF")
+    }
+    options = {"build-users-group": "", "substitute": "false", "sandbox": "false"}
+
+    def build(attr: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [
+                *("nix-build", "--no-out-link", "-A", attr),
+                *(word for name, value in options.items() for word in ("--option", name, value)),
+            ],
+            cwd=tmp_path,
+            env={**os.environ, **folders, "HOME": str(tmp_path), "NIX_PATH": ""},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    built = build("good")
+    assert built.returncode == 0, built.stderr
+    assert Path(built.stdout.strip()).read_bytes() == content
+    assert "hash mismatch" in build("bad").stderr

@@ -1,0 +1,247 @@
+"""Package sets: capabilities, their flags, host compilers (build-rules 6 and 7)."""
+
+from collections.abc import Sequence
+
+import pytest
+from support.set_inputs import JETSON, LINUX, SBSA, WINDOWS, build, cuda, set_data_of
+
+from cudaredist.errors import UsageError
+from cudaredist.packagesets import SetData
+from cudaredist.schema import Flags, HostCompiler
+
+LABELS = ("11.8.0", "12.0.1", "12.2.2", "12.4.1", "12.6.3", "12.8.1", "12.9.1")
+LATER = ("13.0.2", "13.2.0", "13.4.2")
+DATA = set_data_of(
+    *(cuda(label, (LINUX, SBSA, JETSON, WINDOWS)) for label in LABELS),
+    *(cuda(label, (LINUX, SBSA, WINDOWS)) for label in LATER),
+)
+
+
+def flags(cuda_label: str, *capabilities: str, platform: str = LINUX, **more: object) -> Flags:
+    return build(DATA, cuda_label, platform, capabilities=capabilities, **more).capabilities
+
+
+# -- both forms
+
+
+def test_the_strings_of_nixpkgs_and_ours() -> None:
+    found = flags("12.6.3", "7.5", "8.6")
+    assert found.arch_names == ("Ampere", "Turing")
+    assert found.real_arches == ("sm_75", "sm_86")
+    assert found.virtual_arches == ("compute_75", "compute_86")
+    assert found.arches == ("sm_75", "sm_86", "compute_86")
+    assert found.gencode == (
+        "-gencode=arch=compute_75,code=sm_75",
+        "-gencode=arch=compute_86,code=sm_86",
+        "-gencode=arch=compute_86,code=compute_86",
+    )
+    assert found.gencode_string == " ".join(found.gencode)
+    assert found.cmake_cuda_architectures == "75;86"
+    assert found.cmake_architectures_real_virtual == "75-real;86"
+    assert found.torch_cuda_arch_list == "7.5;8.6+PTX"
+    assert found.forward_compat
+
+
+def test_theirs_take_the_order_asked_for_and_ours_sort() -> None:
+    found = flags("12.6.3", "8.6", "7.5", "8.6")
+    assert found.requested == found.effective == ("8.6", "7.5", "8.6")
+    assert found.arches == ("sm_86", "sm_75", "sm_86", "compute_86")
+    assert found.cmake_cuda_architectures == "86;75;86"
+    found = flags("12.6.3", "8.6", "7.5")
+    assert found.gencode[-1] == "-gencode=arch=compute_75,code=compute_75", "of the last one"
+    assert found.cmake_architectures_real_virtual == "75-real;86", "of the highest"
+    assert found.torch_cuda_arch_list == "7.5;8.6+PTX"
+
+
+def test_on_orin() -> None:
+    found = flags("12.6.3", "8.7", platform=JETSON)
+    assert found.gencode_string == (
+        "-gencode=arch=compute_87,code=sm_87 -gencode=arch=compute_87,code=compute_87"
+    )
+
+
+def test_without_forward_compatibility() -> None:
+    found = flags("12.6.3", "7.5", "8.6", forward_compat=False)
+    assert found.arches == ("sm_75", "sm_86")
+    assert found.gencode_string.count("-gencode") == 2
+    assert found.cmake_architectures_real_virtual == "75-real;86-real"
+    assert found.torch_cuda_arch_list == "7.5;8.6"
+
+
+@pytest.mark.parametrize("name", ["9.0a", "10.0f", "12.0a"])
+def test_one_architecture_or_family_alone_is_for_no_later_gpu(name: str) -> None:
+    found = flags("12.9.1", name)
+    digits = name.replace(".", "")
+    assert not found.forward_compat
+    assert found.arches == (f"sm_{digits}",)
+    assert found.cmake_architectures_real_virtual == f"{digits}-real"
+    assert found.torch_cuda_arch_list == name
+    with pytest.raises(UsageError, match="forward compatibility needs") as caught:
+        flags("12.9.1", name, forward_compat=True)
+    assert "leave --forward-compat out" in (caught.value.hint or "")
+
+
+def test_a_letter_beside_a_plain_one() -> None:
+    found = flags("12.9.1", "9.0", "10.0a")
+    assert found.forward_compat
+    assert found.arches == ("sm_90", "sm_100a", "compute_100a"), "bit for bit as nixpkgs has it"
+    assert found.cmake_architectures_real_virtual == "90;100a-real"
+    assert found.torch_cuda_arch_list == "9.0+PTX;10.0a"
+
+
+def test_natural_order() -> None:
+    found = flags("12.9.1", "12.0", "9.0", "10.0", "10.0f", "10.0a")
+    assert found.torch_cuda_arch_list == "9.0;10.0;10.0a;10.0f;12.0+PTX"
+    assert found.arch_names == ("Blackwell", "Hopper")
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        ("11.8.0", "6.0 6.1 7.0 7.5 8.0 8.6 8.9 9.0"),
+        ("12.2.2", "6.0 6.1 7.0 7.5 8.0 8.6 8.9 9.0"),
+        ("12.4.1", "7.0 7.5 8.0 8.6 8.9 9.0"),
+        ("12.6.3", "7.5 8.0 8.6 8.9 9.0"),
+        ("12.8.1", "7.5 8.0 8.6 8.9 9.0 10.0 12.0"),
+        ("12.9.1", "7.5 8.0 8.6 8.9 9.0 10.0 10.3 12.0 12.1"),
+        ("13.0.2", "7.5 8.0 8.6 8.9 9.0 10.0 10.3 12.0 12.1"),
+    ],
+)
+def test_defaults(label: str, expected: str) -> None:
+    found = flags(label)
+    assert " ".join(found.default) == expected
+    assert found.effective == found.default
+    assert found.requested == ()
+    assert set(found.default) <= set(found.supported)
+
+
+# -- what cannot be
+
+
+def test_everything_wrong_is_said_at_once() -> None:
+    with pytest.raises(UsageError) as caught:
+        flags("12.6.3", "9.9", "3.5", "12.0", "8.7")
+    message = caught.value.message
+    assert message.startswith("cudaPackages_12_6: 9.9 is no known compute capability (known: ")
+    assert "CUDA 12.6 does not know 3.5, CUDA 5.0 to 11.8 do" in message
+    assert "CUDA 12.6 does not know 12.0, CUDA 12.8 and newer do" in message
+    assert "linux-x86_64 is no platform of Jetsons, which 8.7 stands for" in message
+    assert caught.value.hint == "cudaredist explain cuda 12.6 lists what it supports"
+
+
+@pytest.mark.parametrize(
+    ("label", "capabilities", "platform", "message"),
+    [
+        ("12.2.2", ["7.2", "8.9"], SBSA, "7.2 stands for Jetsons .* 8.9 cannot be in the same"),
+        ("12.9.1", ["8.7", "10.1"], JETSON, "8.7 stands for Jetsons .* 10.1 cannot be in the"),
+        ("12.9.1", ["8.7"], SBSA, "linux-aarch64 and not linux-sbsa serves 8.7"),
+        ("12.9.1", ["10.1"], JETSON, "linux-sbsa and not linux-aarch64 serves 10.1"),
+        ("12.9.1", ["8.7"], WINDOWS, "windows-x86_64 is no platform of Jetsons"),
+        ("13.0.2", ["11.0"], LINUX, "linux-x86_64 is no platform of Jetsons"),
+        ("13.0.2", ["10.1"], SBSA, "CUDA 13.0 does not know 10.1, CUDA 12.8 to 12.9 do"),
+        ("12.9.1", ["11.0"], SBSA, "CUDA 12.9 does not know 11.0, CUDA 13.0 and newer do"),
+    ],
+)
+def test_jetsons_have_sets_of_their_own(
+    label: str, capabilities: Sequence[str], platform: str, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        flags(label, *capabilities, platform=platform)
+
+
+def test_mixtures_that_can_be() -> None:
+    assert flags("12.2.2", "8.7", "7.2", platform=JETSON).effective == ("8.7", "7.2")
+    assert flags("13.0.2", "8.7", "9.0", platform=SBSA).effective == ("8.7", "9.0")
+    assert flags("12.9.1", "10.1", "9.0", platform=SBSA).effective == ("10.1", "9.0")
+
+
+@pytest.mark.parametrize(
+    ("label", "platform", "capabilities", "codes"),
+    [
+        ("13.0.2", SBSA, ["8.7"], ["jetson-unsupported"]),
+        ("13.2.0", SBSA, ["8.7"], []),
+        ("13.0.2", SBSA, ["11.0"], []),
+        ("12.6.3", JETSON, ["8.7"], []),
+        ("12.6.3", JETSON, [], ["no-jetson-capability"]),
+        ("12.6.3", JETSON, ["9.0"], ["no-jetson-capability"]),
+    ],
+)
+def test_what_is_worth_knowing_of_jetsons(
+    label: str, platform: str, capabilities: Sequence[str], codes: list[str]
+) -> None:
+    found = build(DATA, label, platform, capabilities=tuple(capabilities)).diagnostics
+    assert [d.code for d in found if "jetson" in d.code] == codes
+
+
+def test_a_release_beyond_the_tables() -> None:
+    data = set_data_of(cuda("13.9.0"))
+    for capabilities in ((), ("9.0",)):
+        with pytest.raises(UsageError, match=r"gpus\.json does not know .* CUDA 13\.9") as caught:
+            build(data, "13.9.0", capabilities=capabilities)
+        assert caught.value.hint == "cudaredist update-gpus reads them"
+
+
+# -- host compilers
+
+
+def host(
+    label: str, default: int | None, available: Sequence[int] = (), data: SetData = DATA
+) -> HostCompiler:
+    return build(data, label, default_gcc=default, available_gcc=tuple(available)).host_compiler
+
+
+@pytest.mark.parametrize(
+    ("label", "default", "available", "selected", "uses_default", "runtime"),
+    [
+        ("12.6.3", 13, (), 13, True, "default"),
+        ("12.6.3", 14, (), 13, False, "default"),
+        ("12.6.3", 15, (9, 10, 11, 12, 13, 14, 15), 13, False, "default"),
+        ("12.6.3", 15, (9, 12, 15), 12, False, "default"),
+        ("12.9.1", 14, (), 14, True, "default"),
+        ("12.9.1", 15, (), 14, False, "default"),
+        ("13.0.2", 15, (), 15, True, "default"),
+        ("12.6.3", 5, (), 13, False, "selected"),
+        ("12.6.3", 5, (5, 7), 7, False, "selected"),
+        ("12.6.3", None, (), 13, False, "selected"),
+        ("12.6.3", 12, (13,), 12, True, "default"),
+    ],
+)
+def test_which_gcc(
+    label: str,
+    default: int | None,
+    available: Sequence[int],
+    selected: int,
+    *,
+    uses_default: bool,
+    runtime: str,
+) -> None:
+    found = host(label, default, available)
+    assert found.gcc is not None
+    assert (found.gcc.selected, found.gcc.uses_default) == (selected, uses_default)
+    assert found.gcc.default == default
+    assert found.cxx_runtime == runtime
+    low, high = found.gcc.min or 0, found.gcc.max or 99
+    assert low <= selected <= high
+
+
+def test_none_available_names_the_range() -> None:
+    with pytest.raises(UsageError, match="accepts GCC 6 to 13, and available are 4, 14") as caught:
+        host("12.6.3", 14, (14, 4))
+    assert caught.value.hint == "name another in --available-gcc"
+
+
+def test_ranges_of_other_compilers() -> None:
+    found = host("12.6.3", 13)
+    assert found.clang is not None
+    assert (found.clang.min, found.clang.max) == (7, 18)
+    assert found.msvc is not None
+
+
+def test_a_release_that_the_table_lacks() -> None:
+    nvcc = DATA.nvcc.model_copy(
+        update={"releases": {k: v for k, v in DATA.nvcc.releases.items() if k[:4] != "12.9"}}
+    )
+    data = set_data_of(cuda("12.9.1"), nvcc=nvcc)
+    with pytest.raises(UsageError, match=r"nvcc_compat\.json does not know .* 12\.9") as caught:
+        host("12.9.1", 13, data=data)
+    assert caught.value.hint == "cudaredist update-nvcc-compat reads them"

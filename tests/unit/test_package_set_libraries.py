@@ -1,0 +1,459 @@
+"""Package sets: who provides libraries, who needs them, who depends on whom (build-rules 5)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from support.set_inputs import (
+    JETSON,
+    LINUX,
+    STATIC,
+    WINDOWS,
+    Release,
+    build,
+    cuda,
+    dll,
+    elf,
+    features_of,
+    library,
+    set_data_of,
+)
+
+from cudaredist.packagesets import SetData
+from cudaredist.packagesets.invariants import check_set
+from cudaredist.packagesets.libraries import find_external
+from cudaredist.schema import ArchiveFeatures, InSet, Needed, OutsideSet, PackageSet
+
+BASE = {
+    "cuda_nvcc": features_of({"bin/nvcc": None}),
+    "cuda_cudart": library("libcudart.so.12", "libc.so.6"),
+    "cuda_cccl": features_of({"include/cub.h": None}),
+}
+
+
+_MEANT = {"I6", "I8"}
+"""What is broken on purpose here: libraries that nobody has, and that two have."""
+
+
+def data_of(features: Mapping[str, ArchiveFeatures], platform: str = LINUX, **more: Any) -> SetData:
+    known = {**BASE, **features}
+    return set_data_of(
+        cuda(platforms=(platform,), features=known, **{name: [platform] for name in known}),
+        **more,
+    )
+
+
+def made(features: Mapping[str, ArchiveFeatures], platform: str = LINUX, **more: Any) -> PackageSet:
+    found = build(data_of(features, platform, **more), platform=platform)
+    broken = [str(violation) for violation in check_set(found) if violation.invariant not in _MEANT]
+    assert broken == []
+    return found
+
+
+def by(need: Needed) -> str | None:
+    match need.satisfied_by:
+        case InSet(attr=attr, output=output):
+            return f"{attr}.{output}"
+        case OutsideSet(external=owner):
+            return owner
+        case None:
+            return None
+
+
+def satisfied(found: PackageSet, name: str) -> dict[str, str | None]:
+    return {need.soname: by(need) for need in found.packages[name].needs}
+
+
+# -- who satisfies whom
+
+
+def test_own_others_and_outside() -> None:
+    both = {
+        "lib/libx.so.1.5": elf("libx.so.1", "libx_ops.so.1", "libcudart.so.12", "libz.so.1"),
+        "lib/libx_ops.so.1": elf("libx_ops.so.1", "libstdc++.so.6", "libcuda.so.1"),
+        "bin/tool": elf(None, "libx.so.1", "libm.so.6"),
+    }
+    found = made({"libx": features_of(both)})
+    assert satisfied(found, "libx") == {
+        "libx_ops.so.1": "libx.lib",
+        "libx.so.1": "libx.lib",
+        "libcudart.so.12": "cuda_cudart.out",
+        "libz.so.1": "distribution",
+        "libstdc++.so.6": "gcc",
+        "libcuda.so.1": "driver",
+        "libm.so.6": "glibc",
+    }
+    needs = found.packages["libx"].needs
+    assert [(n.by_path, n.output) for n in needs if n.soname == "libm.so.6"] == [
+        ("bin/tool", "bin")
+    ]
+    assert [d.model_dump() for d in found.packages["libx"].depends] == [
+        {"attr": "cuda_cudart", "output": "out", "kind": "runtime"}
+    ]
+    assert found.external["libz.so.1"].model_dump() == {
+        "owner": "distribution",
+        "provider": "zlib",
+        "needed_by": ("libx",),
+    }
+    assert found.external["libc.so.6"].needed_by == ("cuda_cudart",)
+    assert [p.attr for p in found.sonames["libcudart.so.12"]] == ["cuda_cudart"]
+
+
+def test_libraries_are_found_by_file_names_and_links_as_well() -> None:
+    found = made(
+        {
+            "liba": features_of(
+                {"lib/libplain.so": elf("libplain.so.1"), "lib/libother.so.2": "libplain.so"}
+            ),
+            "libb": library("libb.so.1", "libplain.so", "libother.so.2", "libplain.so.1"),
+            "libc": features_of({"lib/noname.so": elf("")}),
+            "libd": library("libd.so.1", "noname.so"),
+        }
+    )
+    assert set(satisfied(found, "libb").values()) == {"liba.lib"}
+    assert [p.soname for p in found.packages["libc"].provides] == ["noname.so"]
+    assert satisfied(found, "libd") == {"noname.so": "libc.lib"}
+
+
+def test_its_own_library_goes_before_anothers() -> None:
+    found = made(
+        {
+            "liba": library("libshared.so.1"),
+            "libb": features_of(
+                {
+                    "lib/libshared.so.1": elf("libshared.so.1"),
+                    "bin/b": elf(None, "libshared.so.1"),
+                }
+            ),
+        }
+    )
+    assert satisfied(found, "libb") == {"libshared.so.1": "libb.lib"}
+
+
+def test_stubs_satisfy_nobody() -> None:
+    stub = features_of(
+        {"lib/stubs/libx.so": elf("libx.so.1"), "lib/stubs/libcuda.so": elf("libcuda.so.1")}
+    )
+    found = made({"liba": stub, "libb": library("libb.so.1", "libx.so.1", "libcuda.so.1")})
+    assert satisfied(found, "libb") == {"libx.so.1": None, "libcuda.so.1": "driver"}
+    entry = found.packages["libb"]
+    assert (entry.status, entry.reasons[0].code) == ("broken", "unresolved-library")
+    assert entry.reasons[0].subject == "libx.so.1"
+    assert entry.reasons[0].source == "features"
+    assert [(p.attr, p.stub) for p in found.sonames["libx.so.1"]] == [("liba", True)]
+
+
+def test_what_the_driver_has_is_never_another_packages() -> None:
+    """The compatibility package has libcuda.so.1; nobody is linked against that."""
+    compat = features_of(
+        {
+            "compat/libcuda.so.1": elf("libcuda.so.1", "libnvrm_gpu.so", "libc.so.6"),
+            "compat/libnvidia-x.so.1": elf("libnvidia-x.so.1", "libcuda.so.1", "libcrypto.so.3"),
+        }
+    )
+    found = made(
+        {"cuda_compat": compat, "liba": library("liba.so.1", "libcuda.so.1", "libnvidia-ml.so.1")},
+        JETSON,
+    )
+    assert satisfied(found, "liba") == {"libcuda.so.1": "driver", "libnvidia-ml.so.1": "driver"}
+    assert satisfied(found, "cuda_compat") == {
+        "libcuda.so.1": "cuda_compat.out",
+        "libnvrm_gpu.so": "jetson",
+        "libc.so.6": "glibc",
+        "libcrypto.so.3": "distribution",
+    }
+    assert found.packages["liba"].depends == ()
+    assert found.packages["liba"].compat_runpath
+
+
+def test_what_nobody_has_breaks_the_package_and_those_that_need_it() -> None:
+    found = made(
+        {
+            "liba": library("liba.so.1", "libb.so.1"),
+            "libb": library("libb.so.1", "libc.so.1"),
+            "libc": library("libc.so.1", "libnowhere.so.3"),
+            "libz": library("libz.so.9"),
+        }
+    )
+    packages = found.packages
+    assert [packages[f"lib{x}"].status for x in "abcz"] == [*["broken"] * 3, "available"]
+    reasons = [packages[f"lib{x}"].reasons for x in "abc"]
+    assert [[r.code for r in each] for each in reasons] == [
+        ["dependency-unavailable"],
+        ["dependency-unavailable"],
+        ["unresolved-library"],
+    ]
+    assert reasons[0][0].text == "libb.so.1, which lib/liba.so.1.5 needs, is in libb only"
+    assert (
+        reasons[2][0].text == "lib/libc.so.1.5 needs libnowhere.so.3, which nothing known provides"
+    )
+    assert found.external["libnowhere.so.3"].owner == "unknown"
+    assert [d.subject for d in found.diagnostics if d.code == "broken"] == ["liba", "libb", "libc"]
+    assert packages["libc"].archive is not None
+    assert packages["libc"].provides, "it is still said what a broken package has"
+    assert "libc.so.1" not in found.sonames, "but not in the set's index"
+
+
+@pytest.mark.parametrize("status", ["withheld", "broken"])
+def test_what_only_an_unavailable_package_has(status: str) -> None:
+    fixup = {"package": "libb", status: "why", "reason": "r", "reference": "r"}
+    found = made(
+        {"liba": library("liba.so.1", "libb.so.1"), "libb": library("libb.so.1")},
+        policies={"fixups": {"fixups": [fixup]}},
+    )
+    code = "dependency-unavailable" if status == "broken" else "unresolved-library"
+    assert found.packages["liba"].status == "broken"
+    assert found.packages["liba"].reasons[0].code == code
+
+
+def test_a_circle_is_no_obstacle() -> None:
+    found = made(
+        {"liba": library("liba.so.1", "libb.so.1"), "libb": library("libb.so.1", "liba.so.1")}
+    )
+    assert {found.packages[name].status for name in ("liba", "libb")} == {"available"}
+    broken = made(
+        {
+            "liba": library("liba.so.1", "libb.so.1"),
+            "libb": library("libb.so.1", "liba.so.1", "libnowhere.so.1"),
+        }
+    )
+    assert {broken.packages[name].status for name in ("liba", "libb")} == {"broken"}
+
+
+def test_nccl_comes_from_the_set_else_from_the_distribution() -> None:
+    cudss = {"libcudss": library("libcudss.so.0", "libnccl.so.2")}
+    assert satisfied(made(cudss), "libcudss") == {"libnccl.so.2": "distribution"}
+    both = {**cudss, "nccl": library("libnccl.so.2")}
+    assert satisfied(made(both), "libcudss") == {"libnccl.so.2": "nccl.lib"}
+
+
+def test_further_versions_serve_only_themselves() -> None:
+    def cudnn(label: str, major: int) -> Release:
+        features = features_of(
+            {
+                f"lib/libcudnn.so.{major}": elf(f"libcudnn.so.{major}", "libcudnn_ops.so.1"),
+                "lib/libcudnn_ops.so.1": elf("libcudnn_ops.so.1"),
+            }
+        )
+        return Release("cudnn", label, {"cudnn": [LINUX]}, {"cudnn": features})
+
+    data = set_data_of(
+        cuda(features={**BASE, "liba": library("liba.so.1", "libcudnn.so.8")}, liba=[LINUX]),
+        cudnn("8.9.7", 8),
+        cudnn("9.1.0", 9),
+    )
+    found = build(data, also=(("cudnn", "8.9.7"),))
+    own = {by(n) for n in found.packages["cudnn_8_9"].needs if n.kind == "needed"}
+    assert own == {"cudnn_8_9.lib"}
+    assert found.packages["liba"].status == "broken"
+
+
+# -- libraries that are loaded
+
+
+def test_libraries_that_are_loaded_come_from_policy() -> None:
+    nvrtc = features_of(
+        {
+            "lib/libnvrtc.so.12": elf("libnvrtc.so.12"),
+            "lib/libnvrtc-builtins.so.12.9": elf("libnvrtc-builtins.so.12.9"),
+            "lib/stubs/libnvrtc.so": elf("libnvrtc.so.12"),
+        }
+    )
+    blas = {
+        "lib/libcublas.so.12": elf("libcublas.so.12", "libcublasLt.so.12"),
+        "lib/libcublasLt.so.12": elf("libcublasLt.so.12"),
+    }
+    found = made({"cuda_nvrtc": nvrtc, "libcublas": features_of(blas)})
+    loaded = [
+        (need.by_path, need.soname, by(need))
+        for name in ("cuda_nvrtc", "libcublas")
+        for need in found.packages[name].needs
+        if need.kind == "dlopen"
+    ]
+    assert loaded == [
+        ("lib/libnvrtc.so.12", "libnvrtc-builtins.so.12.9", "cuda_nvrtc.lib"),
+        ("lib/libcublasLt.so.12", "libnvrtc.so.12", "cuda_nvrtc.lib"),
+    ]
+    depends = {(d.attr, d.kind) for d in found.packages["libcublas"].depends}
+    assert depends == {("cuda_nvrtc", "dlopen"), ("cuda_cudart", "header")}
+
+
+def test_one_that_the_set_lacks_is_a_warning() -> None:
+    found = made({"libcublas": library("libcublasLt.so.12")})
+    assert found.packages["libcublas"].status == "available"
+    assert [d.text for d in found.diagnostics if d.code == "unresolved-dlopen"] == [
+        "lib/libcublasLt.so.12.5 loads libnvrtc, which the set lacks"
+    ]
+    assert satisfied(found, "libcublas") == {"libnvrtc": None}
+
+
+def test_an_available_holder_is_found_behind_one_that_is_not() -> None:
+    fixup = {"package": "aaa", "broken": "b", "reason": "r", "reference": "r"}
+    found = made(
+        {
+            "aaa": library("libnvrtc.so.11"),
+            "cuda_nvrtc": library("libnvrtc.so.12"),
+            "libcublas": library("libcublasLt.so.12"),
+        },
+        policies={"fixups": {"fixups": [fixup]}},
+    )
+    assert satisfied(found, "libcublas") == {"libnvrtc.so.12": "cuda_nvrtc.lib"}
+
+
+@pytest.mark.parametrize(
+    ("label", "names"),
+    [
+        ("8.9.7", {"libcudnn_cnn_infer", "libcublas", "libcublasLt"}),
+        ("9.1.0", {"libcublasLt"}),
+    ],
+)
+def test_what_cudnn_loads(label: str, names: set[str]) -> None:
+    features = features_of(
+        {
+            f"lib/{name}.so.9": elf(f"{name}.so.9")
+            for name in ("libcudnn", "libcudnn_ops_infer", "libcudnn_graph")
+        }
+    )
+    data = set_data_of(
+        cuda(features=BASE), Release("cudnn", label, {"cudnn": [LINUX]}, {"cudnn": features})
+    )
+    found = build(data).packages["cudnn"]
+    assert {need.soname for need in found.needs if need.kind == "dlopen"} == names
+
+
+# -- Windows
+
+
+def test_case_of_dlls_does_not_count() -> None:
+    files = {
+        "bin/x64/nvrtc64_120_0.dll": dll("nvrtc64_120_0.dll", "KERNEL32.dll", "VCRUNTIME140.dll"),
+        "bin/x.dll": dll("x.dll", "NVRTC64_120_0.DLL", "nvcuda.dll", "api-ms-win-crt-l1-1-0.dll"),
+        "bin/x.exe": elf(None),
+    }
+    found = made({"libx": features_of(files)}, WINDOWS)
+    assert satisfied(found, "libx") == {
+        "NVRTC64_120_0.DLL": "libx.bin",
+        "KERNEL32.dll": "windows",
+        "VCRUNTIME140.dll": "msvc",
+        "nvcuda.dll": "driver",
+        "api-ms-win-crt-l1-1-0.dll": "windows",
+    }
+    assert found.packages["libx"].status == "available"
+    assert not [n for n in found.packages["libx"].needs if n.kind == "dlopen"]
+
+
+def test_case_of_other_libraries_counts() -> None:
+    found = made({"liba": library("libA.so.1"), "libb": library("libb.so.1", "liba.so.1")})
+    assert found.packages["libb"].status == "broken"
+
+
+@pytest.mark.parametrize(
+    ("soname", "owner"),
+    [
+        ("libc.so.6", "glibc"),
+        ("ld-linux-x86-64.so.2", "glibc"),
+        ("ld-linux-aarch64.so.1", "glibc"),
+        ("ld64.so.2", "glibc"),
+        ("libresolv.so.2", "glibc"),
+        ("libgomp.so.1", "gcc"),
+        ("libcuda.so.1", "driver"),
+        ("libnvidia-ml.so.1", "driver"),
+        ("libcudadebugger.so.1", "driver"),
+        ("libnvrm_mem.so", "jetson"),
+        ("libnvdla_compiler.so", "jetson"),
+        ("libnvcudla.so", "jetson"),
+        ("libucc.so.1", "distribution"),
+        ("libX11.so.6", "distribution"),
+        ("libQt6Core.so.6", "distribution"),
+        ("libpython3.12.so.1.0", "python"),
+        ("Kernel32.DLL", "windows"),
+        ("libcublas.so.12", None),
+        ("xlibc.so.6", None),
+        ("libc.so.60", None),
+    ],
+)
+def test_owners_of_what_no_set_holds(soname: str, owner: str | None) -> None:
+    entry = find_external(soname, set_data_of())
+    assert (entry.owner if entry else None) == owner
+
+
+def test_patterns_of_dlls_are_compared_without_case() -> None:
+    entry = {"names": ["My*.DLL"], "owner": "distribution", "reason": "r", "reference": "r"}
+    data = set_data_of(policies={"libraries": {"external": [entry]}})
+    for name in ("mything.dll", "MYTHING.DLL"):
+        found = find_external(name, data)
+        assert found is not None
+        assert found.owner == "distribution"
+
+
+# -- who depends on whom, by policy
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        ("11.8.0", {"cuda_cudart": {("cuda_nvcc", "header")}}),
+        ("12.9.1", {"cuda_cudart": {("cuda_cccl", "header"), ("cuda_nvcc", "header")}}),
+        (
+            "13.4.2",
+            {
+                "cuda_cudart": {("cccl", "header"), ("cuda_crt", "header")},
+                "cuda_nvcc": {("cuda_crt", "header"), ("libnvvm", "runtime")},
+            },
+        ),
+    ],
+)
+def test_what_headers_and_programs_need(
+    label: str, expected: dict[str, set[tuple[str, str]]]
+) -> None:
+    cccl = "cccl" if label == "13.4.2" else "cuda_cccl"
+    data = set_data_of(cuda(label, **{cccl: [LINUX], "cuda_crt": [LINUX]}))
+    found = build(data, label).packages
+    for name, needed in expected.items():
+        assert {(d.attr, d.kind) for d in found[name].depends} == needed
+
+
+def test_headers_that_the_set_lacks_are_a_warning() -> None:
+    found = build(set_data_of(cuda("12.9.1")))
+    assert found.packages["cuda_cudart"].status == "available"
+    texts = [d.text for d in found.diagnostics if d.code == "dependency-unavailable"]
+    assert texts == [
+        "its headers need those of cccl, which the set lacks: cuda_runtime.h includes headers of "
+        "CCCL"
+    ]
+
+
+def test_outputs_that_are_depended_on() -> None:
+    runtime = features_of(
+        {"include/x.h": None, "lib/libcudart.so.12": elf("libcudart.so.12"), "lib/libx.a": STATIC}
+    )
+    found = made(
+        {"cuda_cudart": runtime, "libcublas": library("libcublas.so.12", "libcudart.so.12")},
+        policies={"outputs": {"collapse": {"cuda_cudart": None}}},
+    )
+    assert [(d.attr, d.output, d.kind) for d in found.packages["libcublas"].depends] == [
+        ("cuda_cudart", "include", "header"),
+        ("cuda_cudart", "lib", "runtime"),
+    ]
+    assert found.packages["cuda_cudart"].propagates == {"out": ("include", "lib", "static")}
+
+
+def test_what_policy_needs_breaks_by_libraries_and_the_other_way_round() -> None:
+    rule = {
+        "package": "liba",
+        "needs": "libb",
+        "kind": "runtime",
+        "reason": "why",
+        "reference": "r",
+    }
+    found = made(
+        {
+            "liba": library("liba.so.1"),
+            "libb": library("libb.so.1", "libnowhere.so.1"),
+            "libc": library("libc.so.1", "liba.so.1"),
+        },
+        policies={"libraries": {"dependencies": [rule]}},
+    )
+    assert [found.packages[f"lib{x}"].status for x in "abc"] == ["broken"] * 3
+    assert found.packages["liba"].reasons[0].text == "libb is not available: why"
+    assert found.packages["liba"].reasons[0].source == "policy/libraries.json"

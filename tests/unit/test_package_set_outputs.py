@@ -1,0 +1,468 @@
+"""Package sets: outputs, what they hold and bring along, addresses, licences (build-rules 3, 8)."""
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from support.set_inputs import (
+    LINUX,
+    STATIC,
+    WINDOWS,
+    Release,
+    build,
+    cuda,
+    elf,
+    features_of,
+    library,
+    package,
+    set_data_of,
+)
+
+from cudaredist.packagesets import HeldFeatures, SetData
+from cudaredist.packagesets.finish import join_address, sri_of
+from cudaredist.packagesets.invariants import check_set
+from cudaredist.packagesets.outputs import ORDER, order_outputs, propagated
+from cudaredist.redists import REDISTS
+from cudaredist.schema import ArchiveFeatures, OutputName, SetPackage
+
+LIB = elf("libx.so.1", "libc.so.6")
+EVERYTHING = {
+    "LICENSE": None,
+    "bin/tool": elf(),
+    "include/x.h": None,
+    "lib/libx.so.1": LIB,
+    "lib/libx_static.a": STATIC,
+    "lib/stubs/libx.so": elf("libx.so.1"),
+    "pkg-config/x-12.9.pc": None,
+    "python/x.whl": None,
+    "samples/a.cu": None,
+    "share/doc/x.txt": None,
+}
+
+
+def libx(features: ArchiveFeatures, name: str = "libx", **more: Any) -> SetPackage:
+    data = set_data_of(cuda(features={name: features}, **{name: [LINUX]}), **more)
+    found = build(data)
+    assert check_set(found) == []
+    return found.packages[name]
+
+
+# -- which outputs there are: sections 3.1 and 3.4
+
+
+def test_all_outputs_in_nixpkgs_order() -> None:
+    found = libx(features_of(EVERYTHING))
+    assert found.outputs == ORDER
+    assert {name: part.files for name, part in found.contents.items()} == dict.fromkeys(ORDER, 1)
+    assert found.outputs.index("lib") < found.outputs.index("static")
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["lib", "out"], ["out", "lib"]),
+        (["stubs", "static", "lib"], ["out", "lib", "static", "stubs"]),
+        (["sample"], ["out", "samples"]),
+        (["samples", "sample"], ["out", "samples"]),
+        (["unheard", "dev"], ["out", "dev"]),
+        ([], ["out"]),
+    ],
+)
+def test_order_is_theirs_and_sample_is_samples(names: list[str], expected: list[str]) -> None:
+    assert order_outputs(names) == tuple(expected)
+
+
+@pytest.mark.parametrize("output", [name for name in ORDER if name != "out"])
+def test_without_its_files_an_output_is_not_declared(output: OutputName) -> None:
+    everything = libx(features_of(EVERYTHING))
+    paths = {
+        "doc": "share/doc/x.txt",
+        "samples": "samples/a.cu",
+        "python": "python/x.whl",
+        "bin": "bin/tool",
+        "dev": "pkg-config/x-12.9.pc",
+        "include": "include/x.h",
+        "lib": "lib/libx.so.1",
+        "static": "lib/libx_static.a",
+        "stubs": "lib/stubs/libx.so",
+    }
+    rest = {path: content for path, content in EVERYTHING.items() if path != paths[output]}
+    found = libx(features_of(rest))
+    assert found.outputs == tuple(name for name in everything.outputs if name != output)
+
+
+def test_unexamined_packages_have_one_output_of_unknown_content() -> None:
+    found = package(set_data_of(cuda(libx=[LINUX])), "libx")
+    assert (found.status, found.outputs, found.contents) == ("available", ("out",), {})
+    assert (found.provides, found.needs, found.gpu_architectures) == ((), (), {})
+
+
+@pytest.mark.parametrize(
+    "name", ["cuda_cccl", "cuda_compat", "cuda_crt", "cuda_cudart", "cuda_nvcc", "libnvvm"]
+)
+def test_packages_that_stay_whole(name: str) -> None:
+    features = features_of({**EVERYTHING, "lib/libx.so.1": elf("libx.so.1")})
+    data = set_data_of(cuda(features={name: features}, **{name: [LINUX]}))
+    found = package(data, name, allow_hollow=True)
+    assert found.outputs == ("out",)
+    assert found.contents["out"].files == len(EVERYTHING)
+    assert found.contents["out"].bytes == 100 * len(EVERYTHING)
+    assert found.collapsed == data.policies.outputs.collapse[name].reason
+    assert {provided.output for provided in found.provides} == {"out"}
+    assert found.propagates == {}
+
+
+def test_a_whole_package_of_one_output_is_not_collapsed() -> None:
+    data = set_data_of(cuda(features={"cuda_crt": features_of({"x": None})}, cuda_crt=[LINUX]))
+    assert package(data, "cuda_crt").collapsed is None
+
+
+# -- folders of lib for CUDA releases: section 3.3
+
+
+NESTED = {
+    "LICENSE": None,
+    "include/x.h": None,
+    "lib/10.2/libx.so.1": elf("libx.so.1", "libcudart.so.10.2"),
+    "lib/11/libx.so.1": elf("libx.so.1", "libcudart.so.11.0"),
+    "lib/11/libx_static.a": STATIC,
+    "lib/12/libx.so.1.5": elf("libx.so.1", "libc.so.6", device_code=()),
+    "lib/12/libx.so.1": "libx.so.1.5",
+    "lib/12/libx_tool": elf(None, "libm.so.6"),
+    "lib/11/libx_tool": elf(None, "libcudart.so.11.0"),
+    "lib/12/stubs/libx.so": elf("libx.so.1"),
+}
+
+
+def nested_data(*labels: str, files: Mapping[str, Any] = NESTED) -> SetData:
+    return set_data_of(
+        *(cuda(label, features={"libx": features_of(files)}, libx=[LINUX]) for label in labels)
+    )
+
+
+def test_the_folder_of_the_major_takes_the_place_of_lib() -> None:
+    found = package(nested_data("12.9.1"), "libx")
+    assert found.status == "available"
+    assert [change.model_dump(by_alias=True) for change in found.normalise] == [
+        {"op": "lift", "from": "lib/12", "to": "lib"}
+    ]
+    assert found.outputs == ("out", "include", "lib", "stubs")
+    assert [(p.soname, p.path, p.output, p.stub) for p in found.provides] == [
+        ("libx.so.1", "lib/libx.so.1.5", "lib", False),
+        ("libx.so.1", "lib/stubs/libx.so", "stubs", True),
+    ]
+    needed = {(need.soname, need.by_path) for need in found.needs}
+    assert needed == {("libc.so.6", "lib/libx.so.1.5"), ("libm.so.6", "lib/libx_tool")}
+
+
+@pytest.mark.parametrize(
+    ("label", "lifted"), [("11.8.0", "lib/11"), ("12.0.1", "lib/12"), ("12.9.1", "lib/12")]
+)
+def test_each_set_has_its_own_folder(label: str, lifted: str) -> None:
+    found = package(nested_data(label), "libx", cuda=label)
+    assert found.normalise[0].source == lifted
+
+
+def test_the_folder_of_the_minor_goes_first() -> None:
+    files = {"lib/12/libx.so.1": elf("old.so.1"), "lib/12.9/libx.so.1": elf("new.so.1")}
+    for label, soname in (("12.9.1", "new.so.1"), ("12.6.3", "old.so.1")):
+        found = package(nested_data(label, files=files), "libx", cuda=label)
+        assert [provided.soname for provided in found.provides] == [soname]
+
+
+def test_without_a_folder_of_the_major_it_is_refused() -> None:
+    found = package(nested_data("13.0.2"), "libx", cuda="13.0.2")
+    assert (found.status, found.archive, found.outputs) == ("unsupported", None, ("out",))
+    assert found.reasons[0].code == "cuda-version-unsupported"
+    assert found.reasons[0].text == "its libraries are for CUDA 10.2, 11, 12"
+    assert (found.normalise, found.provides, found.needs) == ((), (), ())
+
+
+def test_numbers_that_are_no_cuda_release_are_folders_like_others() -> None:
+    files = {"lib/3/libx.so.1": elf("libx.so.1"), "lib/libx.so.1": elf("libx.so.1")}
+    found = package(nested_data("12.9.1", files=files), "libx")
+    assert found.normalise == ()
+    assert len(found.provides) == 2
+
+
+def test_gpu_architectures_lie_where_the_libraries_do() -> None:
+    features = features_of(NESTED)
+    code = {
+        folder: {
+            "declared": {"sass": [sass], "ptx": [], "lto": []},
+            "embedded": {"sass": [], "ptx": ["compute_90"], "lto": []},
+        }
+        for folder, sass in (("lib/11", "sm_50"), ("lib/12", "sm_90"), ("bin", "sm_80"))
+    }
+    dumped = features.model_dump(mode="json") | {"device_code": code}
+    features = ArchiveFeatures.model_validate_json(json.dumps(dumped))
+    data = set_data_of(cuda(features={"libx": features}, libx=[LINUX]))
+    assert package(data, "libx").gpu_architectures == {
+        "lib": ("sm_90", "compute_90"),
+        "bin": ("sm_80", "compute_90"),
+    }
+
+
+# -- changes that policy makes: section 3.3
+
+
+def changes_of(name: str, label: str, version: str, features: ArchiveFeatures) -> SetPackage:
+    release = cuda(label, **{name: [LINUX]})
+    data = set_data_of(
+        release._replace(features={name: features}, versions={name: version}),
+    )
+    return package(data, name, cuda=label)
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "version", "changes"),
+    [
+        ("cuda_nvcc", "12.9.1", "12.9.86", [("rename", "nvvm/lib64", "nvvm/lib")]),
+        ("cuda_nvcc", "13.0.2", "13.0.88", []),
+        ("libnvvm", "13.0.2", "13.0.88", [("lift", "nvvm", ".")]),
+        ("cuda_cccl", "12.9.1", "12.9.27", []),
+        ("cuda_cccl", "13.0.2", "13.0.85", [("lift", "include/cccl", "include")]),
+        ("cccl", "13.4.2", "13.4.3.3.1", [("lift", "include/cccl", "include")]),
+    ],
+)
+def test_changes_of_trees(
+    name: str, label: str, version: str, changes: list[tuple[str, str, str]]
+) -> None:
+    found = changes_of(name, label, version, features_of({"x/y": None}))
+    assert [(c.op, c.source, c.to) for c in found.normalise] == changes
+
+
+def test_what_policy_drops_is_in_no_output() -> None:
+    features = features_of(
+        {
+            "lib/libnvinfer.so.10": elf("libnvinfer.so.10", "libc.so.6"),
+            "lib/libnvinfer_builder_resource_win.so.10.13": elf("resource", "libwin.so"),
+            "lib/stubs/libnvinfer.so": elf("libnvinfer.so.10"),
+            "lib/libnvinfer_static.a": STATIC,
+        }
+    )
+    release = Release("tensorrt", "10.13.0", {"tensorrt": [LINUX]}, {"tensorrt": features})
+    found = package(set_data_of(cuda(), release), "tensorrt")
+    assert found.status == "available"
+    assert found.outputs == ("out", "lib", "static"), "its stubs are of what it has itself"
+    assert [provided.path for provided in found.provides] == ["lib/libnvinfer.so.10"]
+    assert [need.soname for need in found.needs if need.kind == "needed"] == ["libc.so.6"]
+    assert {change.op for change in found.normalise} == {"lift", "drop"}
+
+
+# -- what outputs bring along: section 3.5
+
+
+@pytest.mark.parametrize(
+    ("name", "outputs", "expected"),
+    [
+        ("x", ["out"], {}),
+        (
+            "x",
+            ["out", "bin", "dev", "include", "lib", "static", "stubs"],
+            {"dev": ["bin", "include", "lib"], "out": ["bin", "include", "lib"]},
+        ),
+        ("x", ["out", "dev", "lib"], {"dev": ["out", "lib"], "out": ["lib"]}),
+        ("x", ["out", "dev"], {"dev": ["out"]}),
+        ("x", ["out", "lib", "static"], {"out": ["lib"]}),
+        ("x", ["out", "doc", "samples"], {}),
+        (
+            "cuda_cudart",
+            ["out", "dev", "include", "lib", "static", "stubs"],
+            {
+                "dev": ["out", "include", "lib", "static", "stubs"],
+                "out": ["include", "lib", "static", "stubs"],
+            },
+        ),
+        (
+            "cuda_nvml_dev",
+            ["out", "dev", "include", "stubs"],
+            {"dev": ["out", "include", "stubs"], "out": ["include", "stubs"]},
+        ),
+        ("cuda_nvml_dev", ["out", "include"], {"out": ["include"]}),
+    ],
+)
+def test_propagation(
+    name: str, outputs: Sequence[OutputName], expected: dict[str, list[str]]
+) -> None:
+    found = propagated(name, outputs, set_data_of().policies.outputs)
+    assert {key: list(value) for key, value in found.items()} == expected
+    edges = {(source, target) for source, targets in found.items() for target in targets}
+    assert not {(b, a) for a, b in edges} & edges, "one way only"
+    assert all(target in outputs and target != source for source, target in edges)
+
+
+# -- degraded mode: section 9
+
+
+def legacy_data(
+    outputs: dict[tuple[str, str, str | None], tuple[OutputName, ...]], *names: str
+) -> SetData:
+    release = cuda(**{name: [LINUX] for name in names})
+    held = HeldFeatures("e" * 64, is_overlay=False, examined={}, unexamined={}, legacy=outputs)
+    return set_data_of(release, read_features=lambda *_: held)
+
+
+def test_feature_files_of_the_earlier_form() -> None:
+    whole: tuple[OutputName, ...] = ("bin", "dev", "lib", "out", "static")
+    data = legacy_data(
+        {
+            ("libx", LINUX, None): ("dev", "lib", "out", "samples"),
+            ("cuda_nvcc", LINUX, None): whole,
+            ("cuda_cudart", LINUX, None): whole,
+        },
+        "libx",
+        "liby",
+    )
+    found = build(data).packages
+    assert found["libx"].outputs == ("out", "samples", "dev", "lib")
+    assert found["libx"].contents == {}
+    assert found["cuda_nvcc"].outputs == ("out",), "policy counts here, too"
+    assert found["liby"].outputs == ("out",)
+    missing = [d for d in build(data).diagnostics if d.code == "features-missing"]
+    assert "1 packages were not examined" in missing[0].text
+    assert missing[0].text.endswith(": liby")
+
+
+# -- addresses, hashes: section 8
+
+
+@pytest.mark.parametrize(
+    ("redist", "folder"),
+    [
+        ("cuda", "compute/cuda/redist"),
+        ("cudnn", "compute/cudnn/redist"),
+        ("nvshmem", "compute/nvshmem/redist"),
+        ("tensorrt", "compute/machine-learning"),
+    ],
+)
+def test_addresses(redist: str, folder: str) -> None:
+    data = set_data_of(cuda(libx=[LINUX]), Release(redist, "12.9.1", {"libz": [LINUX]}))
+    if redist == "cuda":
+        data = set_data_of(cuda(libz=[LINUX]))
+    found = package(data, "libz")
+    assert found.archive is not None
+    base = f"https://developer.download.nvidia.com/{folder}"
+    assert found.archive.url == f"{base}/{found.archive.relative_path}"
+    assert found.license.url == f"{base}/libz/LICENSE.txt"
+    assert found.archive.size == 1000 + len(found.archive.relative_path)
+    assert type(found.archive.size) is int
+
+
+def test_every_redistributable_has_an_address() -> None:
+    for name in REDISTS:
+        if name != "cuda":
+            data = set_data_of(cuda(), Release(name, "0.1.0", {"libz": [LINUX]}))
+            archive = package(data, "libz").archive
+            assert archive is not None
+            assert archive.url is not None
+            assert archive.url.startswith("https://developer.download.nvidia.com/compute/")
+
+
+@pytest.mark.parametrize(
+    ("address", "path", "expected"),
+    [
+        ("https://h/compute/cuda/redist/", "a/b.zip", "https://h/compute/cuda/redist/a/b.zip"),
+        ("https://h/compute/cuda/redist/", "../../../pool/a.zip", "https://h/pool/a.zip"),
+        ("s3://bucket/mirror/", "a/b.zip", "s3://bucket/mirror/a/b.zip"),
+        ("file:///srv/x/", "a/b.zip", "file:///srv/x/a/b.zip"),
+    ],
+)
+def test_paths_below_addresses(address: str, path: str, expected: str) -> None:
+    assert join_address(address, path) == expected
+
+
+def test_hashes_as_nix_writes_them() -> None:
+    sha256 = "0123456789abcdef" * 4
+    assert sri_of(sha256) == "sha256-ASNFZ4mrze8BI0VniavN7wEjRWeJq83vASNFZ4mrze8="
+    found = package(set_data_of(cuda()), "cuda_nvcc").archive
+    assert found is not None
+    assert base64.b64decode(found.sri.removeprefix("sha256-")).hex() == found.sha256
+
+
+def test_formats_and_top_directories() -> None:
+    data = set_data_of(cuda(platforms=(LINUX, WINDOWS)))
+    linux, windows = (package(data, "cuda_nvcc", platform=p).archive for p in (LINUX, WINDOWS))
+    assert linux is not None
+    assert windows is not None
+    assert (linux.format, windows.format) == ("tar.xz", "zip")
+    assert linux.strip_prefix == f"cuda_nvcc-{LINUX}-12.9.1-archive"
+    assert windows.strip_prefix == f"cuda_nvcc-{WINDOWS}-12.9.1-archive"
+
+
+def test_the_wheel_channel_has_addresses_only_where_they_are_given() -> None:
+    data = set_data_of(cuda(), channel="wheels")
+    archive = package(data, "cuda_nvcc").archive
+    assert archive is not None
+    assert archive.url is None
+    for base in ("https://pypi.example/files", "https://pypi.example/files/"):
+        archive = package(data, "cuda_nvcc", wheel_base=base).archive
+        assert archive is not None
+        assert archive.url == f"https://pypi.example/files/{archive.relative_path}"
+
+
+# -- licences and metadata: section 8
+
+
+@pytest.mark.parametrize(
+    ("redist", "name", "word", "expected"),
+    [
+        ("cuda", "libx", "CUDA Toolkit", ("CUDA EULA", None, False, True)),
+        ("cuda", "libx", "MIT", ("MIT", "MIT", True, True)),
+        ("cuda", "cccl", "CCCL EULA", ("CUDA EULA", None, False, True)),
+        ("cudnn", "cudnn", "cudnn", ("cuDNN EULA", None, False, False)),
+        ("cusparselt", "libcusparse_lt", "cuSPARSELt", ("cuSPARSELt EULA", None, False, False)),
+        ("cutensor", "libcutensor", "cuTensor", ("cuTENSOR EULA", None, False, False)),
+        ("tensorrt", "tensorrt", "TensorRT", ("TensorRT EULA", None, False, False)),
+        (
+            "cublasmp",
+            "libcublasmp",
+            "cuBLASMp library",
+            ("NVIDIA Math SDK SLA", None, False, False),
+        ),
+        ("nvcomp", "nvcomp", "nvCOMP library", ("CUDA EULA", None, False, False)),
+        ("mine", "mine", "whatever", ("CUDA EULA", None, False, False)),
+    ],
+)
+def test_licences(redist: str, name: str, word: str, expected: tuple[object, ...]) -> None:
+    label = "12.9.1" if redist == "cuda" else "0.1.0"
+    release = Release(redist, label, {name: [LINUX]}, more={"license": word})
+    if redist == "cuda":
+        packages = {"cuda_nvcc": [LINUX], "cuda_cudart": [LINUX], name: [LINUX]}
+        data = set_data_of(release._replace(packages=packages))
+    else:
+        data = set_data_of(cuda(), release)
+    found = package(data, name).license
+    assert (found.short_name, found.spdx, found.free, found.redistributable) == expected
+    assert (found.manifest, found.source) == (word, "policy/licenses.json")
+
+
+def test_metadata() -> None:
+    data = set_data_of(cuda(cuda_gdb=[LINUX], libx=[LINUX]))
+    gdb, other = package(data, "cuda_gdb"), package(data, "libx")
+    assert (gdb.meta.main_program, gdb.meta.fhs_exempt) == ("cuda-gdb", True)
+    assert (other.meta.main_program, other.meta.fhs_exempt) == (None, False)
+    assert other.meta.homepage == "https://developer.nvidia.com/cuda-toolkit"
+    assert (other.description, other.version, other.release) == ("LIBX", "12.9.1", "12.9.1")
+    assert other.platforms == (LINUX,)
+
+
+def test_run_paths_of_the_driver() -> None:
+    data = set_data_of(
+        cuda(
+            features={
+                "cuda_cccl": features_of({"include/x.h": None}),
+                "libx": library("libx.so.1"),
+            },
+            cuda_cccl=[LINUX],
+            libx=[LINUX],
+        )
+    )
+    found = build(data).packages
+    assert not found["cuda_cccl"].driver_runpath, "nothing in it can load anything"
+    assert found["libx"].driver_runpath
+    assert found["cuda_nvcc"].driver_runpath, "not examined"
+    windows = set_data_of(cuda(platforms=(WINDOWS,)))
+    assert not package(windows, "cuda_nvcc", platform=WINDOWS).driver_runpath

@@ -1,0 +1,492 @@
+"""Package sets: what users add or change, and policies that contradict themselves."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.set_inputs import (
+    LINUX,
+    SBSA,
+    STATIC,
+    Release,
+    build,
+    cuda,
+    elf,
+    features_of,
+    library,
+    package,
+    put_data,
+    put_policy,
+    set_data_of,
+)
+
+from cudaredist.errors import InvalidFileError, UnknownNameError, UsageError
+from cudaredist.packagesets import SetData
+from cudaredist.packagesets.invariants import check_set
+from cudaredist.pipeline import read_set_data
+from cudaredist.pipeline.set_data import merge_policy
+from cudaredist.schema import PackageSet
+from cudaredist.store import Store
+
+WHOLE = features_of(
+    {
+        "bin/tool": elf(),
+        "include/x.h": None,
+        "lib/libx.so.1": elf("libx.so.1"),
+        "lib/libx.a": STATIC,
+        "share/doc/x": None,
+    }
+)
+FEATURES = {
+    "cuda_nvcc": features_of({"bin/nvcc": None}),
+    "cuda_cudart": library("libcudart.so.12"),
+    "cuda_cccl": features_of({"include/x": None}),
+    "libx": WHOLE,
+    "liby": library("liby.so.1"),
+}
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Store:
+    names = {name: [LINUX, SBSA] for name in FEATURES}
+    return put_data(
+        tmp_path / "data",
+        cuda("12.9.1", features=FEATURES, **names),
+        cuda("12.6.3", features=FEATURES, **names),
+        Release("cublasmp", "0.5.0", {"libcublasmp": [f"{LINUX}/cuda12"]}),
+    )
+
+
+@pytest.fixture
+def overlay(tmp_path: Path) -> Path:
+    return tmp_path / "mine"
+
+
+def fixup(name: str, **more: Any) -> dict[str, Any]:
+    return {"package": name, "reason": "ours", "reference": "our wiki", **more}
+
+
+def made(base: Store, *overlays: Path, **request: Any) -> PackageSet:
+    found = build(read_set_data(base, [Store(path) for path in overlays]), **request)
+    assert check_set(found) == []
+    return found
+
+
+# -- fixups
+
+
+def test_outputs_are_those_declared_and_the_rest_is_in_out(base: Store, overlay: Path) -> None:
+    before = made(base).packages["libx"]
+    assert before.outputs == ("out", "doc", "bin", "include", "lib", "static")
+    put_policy(overlay, "fixups", fixups=[fixup("libx", outputs=["out", "static", "lib"])])
+    found = made(base, overlay).packages["libx"]
+    assert found.outputs == ("out", "lib", "static"), "in order, whatever was written"
+    assert {name: part.files for name, part in found.contents.items()} == {
+        "out": 3,
+        "lib": 1,
+        "static": 1,
+    }
+    assert found.propagates == {"out": ("lib",)}
+    assert found.overlay == ("fixup: ours",)
+    assert before.overlay == ()
+
+
+def test_an_output_with_nothing_in_it_is_broken(base: Store, overlay: Path) -> None:
+    put_policy(overlay, "fixups", fixups=[fixup("libx", outputs=["out", "dev", "python"])])
+    found = build(read_set_data(base, [Store(overlay)])).packages["libx"]
+    assert (found.status, found.reasons[0].code) == ("broken", "outputs-empty")
+    assert found.reasons[0].text == "nothing would be in python, which is declared"
+    assert found.outputs == ("out", "python", "dev")
+
+
+def test_a_package_that_stays_whole_is_split_by_a_fixup(base: Store, overlay: Path) -> None:
+    assert made(base).packages["cuda_cudart"].outputs == ("out",)
+    put_policy(overlay, "fixups", fixups=[fixup("cuda_cudart", outputs=["out", "include", "lib"])])
+    found = made(base, overlay).packages["cuda_cudart"]
+    assert (found.outputs, found.collapsed) == (("out", "include", "lib"), None)
+    assert {provided.output for provided in found.provides} == {"lib"}
+
+
+def test_mark_broken_withhold_and_depend(base: Store, overlay: Path) -> None:
+    fixups = [
+        fixup("libx", broken="crashes here"),
+        fixup("liby", depends=["cuda_nvcc"]),
+        fixup("cuda_cccl", withheld="we have our own"),
+    ]
+    put_policy(overlay, "fixups", fixups=fixups)
+    found = build(read_set_data(base, [Store(overlay)])).packages
+    reasons = {name: found[name].reasons for name in ("libx", "cuda_cccl")}
+    assert reasons["libx"][0].model_dump() == {
+        "code": "marked-broken",
+        "text": "crashes here",
+        "subject": "libx",
+        "source": "overlay policy/fixups.json",
+    }
+    assert found["cuda_cccl"].status == "withheld"
+    assert reasons["cuda_cccl"][0].code == "withheld-by-policy"
+    assert ("cuda_nvcc", "runtime") in {(d.attr, d.kind) for d in found["liby"].depends}
+    assert {name: found[name].overlay for name in ("libx", "liby", "cuda_nvcc")} == {
+        "libx": ("fixup: ours",),
+        "liby": ("fixup: ours",),
+        "cuda_nvcc": (),
+    }
+
+
+def test_a_dependency_that_is_not_there_breaks(base: Store, overlay: Path) -> None:
+    put_policy(overlay, "fixups", fixups=[fixup("liby", depends=["cuda_gdb"])])
+    found = build(read_set_data(base, [Store(overlay)])).packages["liby"]
+    assert (found.status, found.reasons[0].code) == ("broken", "dependency-unavailable")
+    assert found.reasons[0].text == "cuda_gdb is not available: ours"
+
+
+@pytest.mark.parametrize(
+    ("where", "label", "platform", "applies"),
+    [
+        ({}, "12.6.3", SBSA, True),
+        ({"cuda": {"min": "12.9"}}, "12.9.1", LINUX, True),
+        ({"cuda": {"min": "12.9"}}, "12.6.3", LINUX, False),
+        ({"cuda": {"min": "12.6", "max": "12.6"}}, "12.6.3", LINUX, True),
+        ({"platform": SBSA}, "12.9.1", LINUX, False),
+        ({"platform": SBSA}, "12.9.1", SBSA, True),
+    ],
+)
+def test_every_set_or_chosen_ones(
+    base: Store, overlay: Path, where: dict[str, Any], label: str, platform: str, *, applies: bool
+) -> None:
+    put_policy(overlay, "fixups", fixups=[fixup("libx", broken="b", **where)])
+    data = read_set_data(base, [Store(overlay)])
+    found = build(data, label, platform).packages["libx"]
+    assert (found.status == "broken") is applies
+    assert bool(found.overlay) is applies
+
+
+def test_a_fixup_reaches_a_package_under_any_of_its_names() -> None:
+    policies = {"fixups": {"fixups": [fixup("cuda_cccl", broken="b")]}}
+    data = set_data_of(cuda("13.4.2", cccl=[LINUX]), policies=policies)
+    assert package(data, "cccl", cuda="13.4.2").status == "broken"
+    policies = {"fixups": {"fixups": [fixup("cusparselt", broken="b")]}}
+    cusparselt = Release("cusparselt", "0.6.3", {"libcusparse_lt": [LINUX]})
+    data = set_data_of(cuda(), cusparselt, policies=policies)
+    assert package(data, "libcusparse_lt").status == "broken"
+
+
+def test_a_fixup_of_what_nobody_knows_is_a_warning(base: Store, overlay: Path) -> None:
+    put_policy(overlay, "fixups", fixups=[fixup("libxx", broken="b")])
+    found = made(base, overlay)
+    assert [(d.code, d.subject) for d in found.diagnostics] == [("unknown-package", "libxx")]
+
+
+def test_the_last_overlay_wins(base: Store, tmp_path: Path) -> None:
+    for name, outputs in (("one", ["out", "lib"]), ("two", ["out", "bin"])):
+        put_policy(tmp_path / name, "fixups", fixups=[fixup("libx", outputs=outputs)])
+        put_policy(
+            tmp_path / name, "withheld", withheld={"liby": {"reason": name, "reference": "r"}}
+        )
+    found = made(base, tmp_path / "one", tmp_path / "two").packages
+    assert found["libx"].outputs == ("out", "bin")
+    assert found["liby"].reasons[0].text == "two"
+    found = made(base, tmp_path / "two", tmp_path / "one").packages
+    assert found["libx"].outputs == ("out", "lib")
+    assert found["liby"].reasons[0].text == "one"
+
+
+# -- policy
+
+
+def test_withholding_is_undone_by_null(base: Store, overlay: Path) -> None:
+    assert made(base).packages["libcublasmp"].status == "withheld"
+    put_policy(overlay, "withheld", withheld={"libcublasmp": None})
+    found = made(base, overlay).packages["libcublasmp"]
+    assert found.status == "available"
+    assert found.overlay == ("policy/withheld.json",)
+    assert found.license.short_name == "NVIDIA Math SDK SLA"
+
+
+def test_null_of_what_is_not_there_suggests_the_nearest(base: Store, overlay: Path) -> None:
+    put_policy(overlay, "withheld", withheld={"libcublasm": None})
+    with pytest.raises(UnknownNameError, match="no entry of withheld") as caught:
+        read_set_data(base, [Store(overlay)])
+    assert "did you mean libcublasmp" in (caught.value.hint or "")
+
+
+def test_entries_of_an_overlay_are_shown_as_its(base: Store, overlay: Path) -> None:
+    entry = {"reason": "ours", "reference": "r"}
+    put_policy(overlay, "withheld", withheld={"libx": entry})
+    put_policy(
+        overlay,
+        "requirements",
+        requirements=[{"package": "liby", "kind": "broken", "needs_cuda": {"min": "13"}, **entry}],
+    )
+    put_policy(overlay, "outputs", collapse={"cuda_cccl": None, "cuda_nvcc": entry})
+    put_policy(
+        overlay,
+        "licenses",
+        packages={
+            "cuda_nvcc": {
+                **entry,
+                "spdx": None,
+                "short_name": "Ours",
+                "url": None,
+                "free": False,
+                "redistributable": None,
+            }
+        },
+    )
+    put_policy(
+        overlay,
+        "constraints",
+        constraints=[{"redist": "cublasmp", "releases": {}, "cuda": {"max": "11.8"}, **entry}],
+    )
+    put_policy(overlay, "meta", packages={"cuda_cudart": {**entry, "homepage": "https://x"}})
+    data = read_set_data(base, [Store(overlay)])
+    found = build(data, pins={"cublasmp": "0.5.0"}).packages
+    assert found["libx"].reasons[0].source == "overlay policy/withheld.json"
+    assert found["liby"].reasons[0].source == "overlay policy/requirements.json"
+    assert found["liby"].reasons[0].text == "ours: needs CUDA 13 or newer"
+    assert found["cuda_nvcc"].license.source == "overlay policy/licenses.json"
+    assert found["cuda_cudart"].meta.homepage == "https://x"
+    assert {name: found[name].overlay for name in ("libx", "liby", "cuda_nvcc", "cuda_cudart")} == {
+        "libx": ("policy/withheld.json",),
+        "liby": ("policy/requirements.json",),
+        "cuda_nvcc": ("policy/outputs.json", "policy/licenses.json"),
+        "cuda_cudart": ("policy/meta.json",),
+    }
+    assert found["cuda_cccl"].collapsed is None
+    taken_in = {"withheld": {"withheld": {"libcublasmp": None}}}
+    constrained = {
+        "constraints": {
+            "constraints": [
+                {"redist": "cublasmp", "releases": {}, "cuda": {"max": "11.8"}, **entry}
+            ]
+        }
+    }
+    held = Release("cublasmp", "0.5.0", {"libcublasmp": [LINUX]})
+    data = set_data_of(cuda(), held, policies=taken_in | constrained)
+    assert build(data).redists["cublasmp"].newer_rejected[0].reason == "ours"
+
+
+def test_files_of_an_overlay_are_named_among_the_inputs(base: Store, overlay: Path) -> None:
+    put_policy(overlay, "withheld", withheld={})
+    put_data(overlay, Release("cublasmp", "0.6.0", {"libcublasmp": [f"{LINUX}/cuda12"]}))
+    found = made(base, overlay).inputs
+    assert [(i.kind, i.name, i.label) for i in found if i.overlay] == [
+        ("manifest", "cublasmp", "0.6.0"),
+        ("policy", "withheld", None),
+    ]
+    assert len([i for i in found if i.kind == "policy"]) == 11
+    assert {i.kind for i in found} == {"manifest", "features", "nvcc", "capabilities", "policy"}
+
+
+@pytest.mark.parametrize(
+    ("base_policy", "changes", "expected"),
+    [
+        ({"a": {"x": {"v": 1}}}, {"a": {"y": {"v": 2}}}, {"a": {"x": {"v": 1}, "y": {"v": 2}}}),
+        ({"a": {"x": {"v": 1}}}, {"a": {"x": {"w": 2}}}, {"a": {"x": {"w": 2}}}),
+        ({"a": {"x": {"v": 1}}}, {"a": {"x": None}}, {"a": {}}),
+        ({"a": [1]}, {"a": [2]}, {"a": [2, 1]}),
+        ({"a": {"reason": "r", "v": 1}}, {"a": {"reason": "s"}}, {"a": {"reason": "s"}}),
+        ({"a": 1, "b": 2}, {"b": None}, {"a": 1}),
+        ({}, {"a": {"x": "y"}}, {"a": {"x": "y"}}),
+    ],
+)
+def test_how_policies_are_merged(
+    base_policy: dict[str, Any], changes: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    assert merge_policy(base_policy, changes) == expected
+
+
+# -- packages and releases
+
+
+def test_a_package_of_ones_own(base: Store, overlay: Path) -> None:
+    put_data(
+        overlay,
+        Release(
+            "mine",
+            "1.2.0",
+            {"mylib": [f"{LINUX}/cuda12"]},
+            {"mylib": library("libmine.so.1", "libx.so.1")},
+        ),
+    )
+    put_policy(overlay, "fixups", fixups=[], urls={"mine": "s3://bucket/mine"})
+    found = made(base, overlay)
+    mine = found.packages["mylib"]
+    assert (mine.status, mine.redist, mine.release) == ("available", "mine", "1.2.0")
+    assert mine.archive is not None
+    assert mine.archive.url == f"s3://bucket/mine/{mine.archive.relative_path}"
+    assert mine.overlay == ("manifest", "features")
+    assert [(d.attr, d.output) for d in mine.depends] == [("libx", "lib")]
+    assert found.redists["mine"].mode == "auto"
+    elsewhere = made(base, overlay, platform=SBSA).packages["mylib"]
+    assert elsewhere.reasons[0].source == "overlay mine/redistrib_1.2.0.json"
+
+
+def test_without_an_address_there_is_none(base: Store, overlay: Path) -> None:
+    put_data(overlay, Release("mine", "1.2.0", {"mylib": [LINUX]}))
+    archive = made(base, overlay).packages["mylib"].archive
+    assert archive is not None
+    assert archive.url is None
+
+
+def test_a_release_of_ones_own_takes_the_place_of_the_same_label(
+    base: Store, overlay: Path
+) -> None:
+    put_data(overlay, Release("cublasmp", "0.5.0", {"libcublasmp": [f"{SBSA}/cuda12"]}))
+    put_policy(overlay, "withheld", withheld={"libcublasmp": None})
+    assert made(base, overlay).packages["libcublasmp"].status == "unsupported"
+    assert made(base, overlay, platform=SBSA).packages["libcublasmp"].status == "available"
+
+
+# -- what is refused
+
+
+@pytest.mark.parametrize(
+    ("policies", "message"),
+    [
+        (
+            {
+                "names": {
+                    "renames": {"a": {"to": "b", "since": "1"}, "b": {"to": "a", "since": "1"}}
+                }
+            },
+            "names.a: is renamed in a circle: a -> b -> a",
+        ),
+        (
+            {"names": {"renames": {"a": {"to": "a", "since": "1"}}}},
+            "names.a: is renamed in a circle: a -> a",
+        ),
+        (
+            {
+                "names": {
+                    "renames": {"a": {"to": "b", "since": "1"}},
+                    "aliases": {"b": {"to": "a"}},
+                }
+            },
+            "is renamed in a circle",
+        ),
+        (
+            {"names": {"aliases": {"a": {"to": "b"}}, "renames": {"a": {"to": "c", "since": "1"}}}},
+            "names.a: is both an alias and an old name",
+        ),
+        (
+            {
+                "constraints": {
+                    "constraints": [
+                        {"redist": "x", "releases": {}, "cuda": {"min": "13", "max": "12.9"}}
+                    ]
+                }
+            },
+            "constraints.constraints[0].cuda: begins at 13, after its end 12.9",
+        ),
+        (
+            {
+                "requirements": {
+                    "requirements": [
+                        {
+                            "package": "x",
+                            "kind": "broken",
+                            "needs_packages": {"y": {"min": "2", "max": "1.9"}},
+                        }
+                    ]
+                }
+            },
+            "requirements.requirements[0].needs_packages.y: begins at 2, after its end 1.9",
+        ),
+        (
+            {"fixups": {"fixups": [{"package": "x", "cuda": {"min": "12.9.1", "max": "12.8"}}]}},
+            "fixups.fixups[0].cuda: begins at 12.9.1",
+        ),
+        (
+            {"fixups": {"fixups": [{"package": "x", "outputs": ["lib", "out"]}]}},
+            "fixups.fixups[0]: declares outputs without `out` first, or one twice",
+        ),
+        (
+            {"fixups": {"fixups": [{"package": "x", "outputs": ["out", "lib", "lib"]}]}},
+            "declares outputs without `out` first",
+        ),
+    ],
+)
+def test_policies_that_contradict_themselves(policies: dict[str, Any], message: str) -> None:
+    data = set_data_of(cuda(), policies=_with_reasons(policies))
+    with pytest.raises(InvalidFileError) as caught:
+        build(data)
+    assert message in caught.value.message
+    assert caught.value.exit_code == 5
+
+
+def _with_reasons(value: Any, depth: int = 0) -> Any:
+    """Give every entry of a policy the reason that it must have."""
+    if isinstance(value, list):
+        return [{**item, "reason": "r", "reference": "r"} for item in value]
+    if isinstance(value, dict) and depth == 2:
+        return {name: {**item, "reason": "r", "reference": "r"} for name, item in value.items()}
+    return {name: _with_reasons(item, depth + 1) for name, item in value.items()}
+
+
+def test_bounds_that_are_only_narrow_are_fine() -> None:
+    rule = {"redist": "x", "releases": {"min": "0.7.0", "max": "0.7"}, "cuda": {"max": "12"}}
+    data = set_data_of(cuda(), policies=_with_reasons({"constraints": {"constraints": [rule]}}))
+    assert data.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("subject", "content", "message"),
+    [
+        ("fixups", {"fixups": [{"package": "x"}]}, "fixups.json): fixups.0.reason: Field required"),
+        ("withheld", {"withheld": {"x": {"reason": ""}}}, "withheld.json): withheld.x"),
+        ("withheld", {"witheld": {}}, "withheld.json): witheld"),
+        ("fixups", {"fixups": [], "urls": {"x": "nowhere"}}, "fixups.json): urls.x"),
+        ("names", {"schema_version": 2}, "names.json): schema_version"),
+    ],
+)
+def test_a_broken_policy_is_named(
+    base: Store, overlay: Path, subject: str, content: dict[str, Any], message: str
+) -> None:
+    version = content.pop("schema_version", 1)
+    put_policy(overlay, subject, **content)
+    path = overlay / "policy" / f"{subject}.json"
+    path.write_text(path.read_text().replace('"schema_version": 1', f'"schema_version": {version}'))
+    with pytest.raises(InvalidFileError) as caught:
+        read_set_data(base, [Store(overlay)])
+    assert f"policy/{subject}.json (with {path}" in caught.value.message
+    assert message in caught.value.message
+
+
+def test_a_folder_that_is_no_overlay_and_files_that_nobody_reads(
+    base: Store, overlay: Path
+) -> None:
+    overlay.mkdir()
+    with pytest.raises(UsageError, match=r"has none of manifests/, features/ and policy/"):
+        read_set_data(base, [Store(overlay)])
+    put_policy(overlay, "fixup", fixups=[])
+    with pytest.raises(UnknownNameError, match=r"no policy file is called 'fixup\.json'") as caught:
+        read_set_data(base, [Store(overlay)])
+    assert "did you mean fixups.json" in (caught.value.hint or "")
+
+
+def test_a_broken_manifest_of_an_overlay_is_named_with_its_folder(
+    base: Store, overlay: Path
+) -> None:
+    put_data(overlay, cuda())
+    path = overlay / "manifests/cuda/redistrib_12.9.1.json"
+    path.write_bytes(b"{}")
+    with pytest.raises(InvalidFileError) as caught:
+        read_set_data(base, [Store(overlay)])
+    assert str(path) in caught.value.message
+
+
+def test_policy_of_the_data_folder_itself_counts(base: Store) -> None:
+    put_policy(base.root, "fixups", fixups=[fixup("libx", broken="b")])
+    found = build(read_set_data(base)).packages["libx"]
+    assert found.status == "broken"
+    assert found.reasons[0].source == "policy/fixups.json"
+
+
+def test_data_is_the_same_in_memory_and_on_disk(base: Store) -> None:
+    names = {name: [LINUX, SBSA] for name in FEATURES}
+    memory: SetData = set_data_of(
+        cuda("12.9.1", features=FEATURES, **names),
+        cuda("12.6.3", features=FEATURES, **names),
+        Release("cublasmp", "0.5.0", {"libcublasmp": [f"{LINUX}/cuda12"]}),
+    )
+    assert build(memory).packages == made(base).packages

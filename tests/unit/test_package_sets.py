@@ -1,0 +1,577 @@
+"""Package sets: platforms, archives, releases, names (build-rules 1 and 2)."""
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from support.set_inputs import (
+    JETSON,
+    LINUX,
+    PPC,
+    SBSA,
+    WINDOWS,
+    Release,
+    build,
+    cuda,
+    library,
+    package,
+    set_data_of,
+)
+
+from cudaredist.errors import UnknownNameError, UsageError
+from cudaredist.manifests import Archive, read_manifest
+from cudaredist.packagesets import (
+    UNSUPPORTED,
+    HeldManifest,
+    Request,
+    build_set,
+    platform_of_system,
+)
+from cudaredist.packagesets.platforms import Absence, select_archive, variants_of
+from cudaredist.packagesets.versions import find_cuda, newest_patches
+from cudaredist.primitives import Version
+
+DATA = set_data_of(
+    *(cuda(label, (LINUX, SBSA, JETSON)) for label in ("11.4.4", "12.0.1", "12.2.2", "12.6.3")),
+    *(cuda(label, (LINUX, SBSA, JETSON, WINDOWS)) for label in ("12.9.0", "12.9.1")),
+    *(cuda(label, (LINUX, SBSA, WINDOWS)) for label in ("13.0.2", "13.2.0", "13.3.0")),
+)
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "manifests"
+POLICY, GPUS = DATA.policies.platforms, DATA.gpus
+
+
+# -- platforms: sections 1.1 and 1.2
+
+
+@pytest.mark.parametrize(
+    ("cuda_label", "capabilities", "platform"),
+    [
+        ("12.6.3", ["8.7"], JETSON),
+        ("12.6.3", ["8.0", "8.9"], SBSA),
+        ("12.6.3", [], SBSA),
+        ("12.9.1", ["8.7"], JETSON),
+        ("12.9.1", ["10.1"], SBSA),
+        ("12.9.1", ["10.1a"], SBSA),
+        ("12.9.1", ["8.7", "10.1"], JETSON),
+        ("13.0.2", ["11.0"], SBSA),
+        ("13.0.2", ["8.7"], SBSA),
+        ("13.2.0", ["8.7", "11.0"], SBSA),
+        ("13.2.0", ["7.2"], JETSON),
+        ("12.0.1", ["7.2"], JETSON),
+    ],
+)
+def test_which_of_the_two_for_arm(
+    cuda_label: str, capabilities: Sequence[str], platform: str
+) -> None:
+    label = Version.parse(cuda_label)
+    found = platform_of_system("aarch64-linux", capabilities, label, POLICY, GPUS)
+    assert found == platform
+
+
+@pytest.mark.parametrize(
+    ("system", "platform"),
+    [
+        ("x86_64-linux", LINUX),
+        ("powerpc64le-linux", PPC),
+        ("x86_64-windows", WINDOWS),
+        ("x86_64-darwin", UNSUPPORTED),
+        ("riscv64-linux", UNSUPPORTED),
+        ("", UNSUPPORTED),
+    ],
+)
+def test_other_systems_need_no_capabilities(system: str, platform: str) -> None:
+    label = Version.parse("12.6.3")
+    for capabilities in (["8.7"], ["9.0"], []):
+        assert platform_of_system(system, capabilities, label, POLICY, GPUS) == platform
+
+
+def test_a_set_says_what_its_platform_is() -> None:
+    platform = build(DATA, "12.6.3", system="aarch64-linux", capabilities=("8.7",)).platform
+    assert platform.model_dump() == {
+        "redist_system": JETSON,
+        "nix_system": "aarch64-linux",
+        "pkgs_cross": "aarch64-multiplatform",
+        "elf_machine": 183,
+        "jetson": True,
+    }
+    assert build(DATA, platform=WINDOWS).platform.elf_machine is None
+    assert build(DATA, platform=SBSA).platform.nix_system == "aarch64-linux"
+
+
+def test_an_architecture_no_one_has_heard_of_is_a_platform_like_any_other() -> None:
+    new = "linux-riscv64"
+    data = set_data_of(
+        cuda(platforms=(LINUX, new), driver_assistant=["linux-all"]),
+        Release("cudnn", "9.1.0", {"cudnn": [f"{LINUX}/cuda12", f"{new}/cuda12"]}),
+        Release("cutensor", "2.3.0", {"libcutensor": [f"{LINUX}/cuda12"]}),
+    )
+    found = build(data, platform=new)
+    assert found.platform.model_dump() == {
+        "redist_system": new,
+        "nix_system": None,
+        "pkgs_cross": None,
+        "elf_machine": None,
+        "jetson": False,
+    }
+    assert found.packages["cudnn"].status == "available"
+    assert found.packages["libcutensor"].status == "unsupported"
+    archive = found.packages["driver_assistant"].archive
+    assert archive is not None
+    assert archive.platform == "linux-all"
+
+
+def test_an_unknown_system_is_refused_with_the_nearest_and_made_if_asked_for() -> None:
+    with pytest.raises(UnknownNameError, match="'x86-64-linux'") as caught:
+        build(DATA, system="x86-64-linux")
+    assert caught.value.hint is not None
+    assert "did you mean x86_64-linux" in caught.value.hint
+    data = set_data_of(
+        cuda(nsight_vse=[WINDOWS]), Release("cudnn", "9.1.0", {"cudnn_samples": ["source"]})
+    )
+    found = build(data, system="riscv64-linux", allow_hollow=True)
+    assert found.platform.redist_system == UNSUPPORTED
+    assert {entry.status for entry in found.packages.values()} == {"unsupported", "withheld"}
+    assert all(entry.archive is None for entry in found.packages.values()), "not even sources"
+    codes = {found.packages[name].reasons[0].code for name in ("cuda_nvcc", "nsight_vse")}
+    assert codes == {"platform-not-published"}
+
+
+@pytest.mark.parametrize("name", ["linux-x86-64", "linux_x86_64", "source", "linux-all", "../x"])
+def test_an_unknown_platform_is_refused_with_the_nearest(name: str) -> None:
+    for allow_hollow in (False, True):
+        with pytest.raises(UnknownNameError, match="no platform is called"):
+            build(DATA, platform=name, allow_hollow=allow_hollow)
+
+
+def test_a_platform_that_the_release_is_not_published_for() -> None:
+    with pytest.raises(UsageError, match=r"CUDA 13\.0\.2 is not published for") as caught:
+        build(DATA, "13.0.2", JETSON)
+    assert caught.value.hint == f"published: {SBSA}, {LINUX}, {WINDOWS}"
+    with pytest.raises(UsageError, match="a set is for a platform"):
+        build_set(Request(cuda="12.9.1"), DATA)
+
+
+# -- archives: section 1.3
+
+
+def of(*places: str, **more: object) -> "Release":
+    return Release("r", "1.2.3", {"p": places}, more=more)
+
+
+@pytest.mark.parametrize(
+    ("places", "platform", "cuda_label", "expected"),
+    [
+        pytest.param(["source", "linux-all", LINUX], LINUX, "12.9.1", "source", id="source first"),
+        pytest.param(["linux-all", LINUX], LINUX, "12.9.1", "linux-all", id="then linux-all"),
+        pytest.param(["linux-all", WINDOWS], WINDOWS, "12.9.1", WINDOWS, id="no windows in all"),
+        pytest.param(["linux-all"], WINDOWS, "12.9.1", "platform-not-published", id="not windows"),
+        pytest.param([LINUX], SBSA, "12.9.1", "platform-not-published", id="another platform"),
+        pytest.param([JETSON], SBSA, "12.9.1", "platform-not-published", id="never mixed"),
+        pytest.param([LINUX], LINUX, "12.9.1", LINUX, id="flat"),
+        pytest.param(
+            [f"{LINUX}/cuda12.9.1", f"{LINUX}/cuda12.9", f"{LINUX}/cuda12"],
+            LINUX,
+            "12.9.1",
+            f"{LINUX}/cuda12.9.1",
+            id="patch",
+        ),
+        pytest.param(
+            [f"{LINUX}/cuda12.9.1", f"{LINUX}/cuda12.9", f"{LINUX}/cuda12"],
+            LINUX,
+            "12.9.0",
+            f"{LINUX}/cuda12.9",
+            id="minor",
+        ),
+        pytest.param(
+            [f"{LINUX}/cuda12.9", f"{LINUX}/cuda12"], LINUX, "12.6.3", f"{LINUX}/cuda12", id="major"
+        ),
+        pytest.param(
+            [f"{LINUX}/cuda12.9"], LINUX, "12.6.3", "variant-not-published", id="another minor"
+        ),
+        pytest.param(
+            [f"{LINUX}/cuda12.9.0"], LINUX, "12.9.1", "variant-not-published", id="another patch"
+        ),
+        pytest.param(
+            [f"{LINUX}/cuda11", f"{SBSA}/cuda12"],
+            LINUX,
+            "12.9.1",
+            "variant-not-published",
+            id="declared and not there",
+        ),
+        pytest.param(
+            [f"{LINUX}/cuda1", f"{LINUX}/cuda120"],
+            LINUX,
+            "12.0.1",
+            "variant-not-published",
+            id="numbers and not their beginnings",
+        ),
+        pytest.param(
+            [LINUX, f"{LINUX}/cuda13"], LINUX, "13.3.0", f"{LINUX}/cuda13", id="mixed: nested"
+        ),
+        pytest.param(
+            [LINUX, f"{LINUX}/cuda13"],
+            LINUX,
+            "12.9.1",
+            "variant-not-published",
+            id="mixed: the flat one is for no set",
+        ),
+        pytest.param(
+            ["source/cuda12", "source/cuda13", f"{LINUX}/cuda12"],
+            SBSA,
+            "13.3.0",
+            "source/cuda13",
+            id="source with variants",
+        ),
+        pytest.param(
+            ["source/cuda13"], LINUX, "12.9.1", "variant-not-published", id="source of another CUDA"
+        ),
+        pytest.param(
+            ["source", f"{LINUX}/cuda13"], LINUX, "12.9.1", "source", id="source beside variants"
+        ),
+    ],
+)
+def test_which_archive_is_used(
+    places: Sequence[str], platform: str, cuda_label: str, expected: str
+) -> None:
+    held = of(*places).held.packages["p"]
+    found = select_archive(held, platform, Version.parse(cuda_label))
+    if isinstance(found, Absence):
+        assert found.code == expected
+        assert found.text.startswith("p ")
+    else:
+        variant = f"/{found.variant}" if found.variant else ""
+        assert f"{found.platform}{variant}" == expected
+
+
+def test_flat_where_variants_are_declared_is_none_of_them() -> None:
+    held = of(LINUX, cuda_variant=["12"]).held.packages["p"]
+    found = select_archive(held, LINUX, Version.parse("12.9.1"))
+    assert isinstance(found, Absence)
+    assert found.code == "variant-not-published"
+
+
+def test_variants_need_not_be_declared() -> None:
+    held = of(f"{LINUX}/cuda12", cuda_variant=None).held.packages["p"]
+    assert held.variants == ()
+    found = select_archive(held, LINUX, Version.parse("12.9.1"))
+    assert isinstance(found, Archive)
+    assert found.variant == "cuda12"
+
+
+def test_the_order_of_variants() -> None:
+    assert variants_of(Version.parse("12.6.3")) == ("cuda12.6.3", "cuda12.6", "cuda12")
+
+
+# -- releases of CUDA: section 2.1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("12.9.0", "12.9.0"), ("12.9", "12.9.1"), ("13.0", "13.0.2")]
+)
+def test_a_label_or_the_newest_of_a_minor(text: str, expected: str) -> None:
+    assert str(find_cuda(text, DATA)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("12", "name a minor: 12.0, 12.2, 12.6, 12.9"),
+        ("12.7", "the nearest held: 12.6.3 and 12.9.0"),
+        ("12.9.7", "the nearest held: 12.9.1 and 13.0.2"),
+        ("14.0.0", "the nearest held: 13.3.0"),
+        ("10.2", "the nearest held: 11.4.4"),
+        ("14", "the nearest held: 13.3.0"),
+        ("twelve", "held: 11.4.4, 12.0.1,"),
+    ],
+)
+def test_a_release_that_is_not_held_suggests_the_nearest(text: str, hint: str) -> None:
+    with pytest.raises(UsageError, match="is not held") as caught:
+        find_cuda(text, DATA)
+    assert (caught.value.hint or "").startswith(hint)
+
+
+def test_early_manifests_make_no_sets() -> None:
+    label = Version.parse("11.2.0")
+    early = read_manifest((FIXTURES / "early.json").read_bytes(), label=label)
+    held = HeldManifest("cuda", label, early, "0" * 64, is_overlay=False, packages={})
+    modern = cuda().held
+    data = set_data_of(cuda(), manifests={"cuda": {label: held, modern.label: modern}})
+    assert [str(label) for label in newest_patches(data)] == ["12.9.1"]
+    with pytest.raises(UsageError, match="names no hashes") as caught:
+        build(data, "11.2.0")
+    assert caught.value.hint == "the oldest release that does is 12.9.1"
+
+
+def test_nothing_held() -> None:
+    data = set_data_of()
+    for call in (lambda: build(data), lambda: newest_patches(data)):
+        with pytest.raises(UsageError, match="no manifest of CUDA is held"):
+            call()
+
+
+# -- releases of the others: section 2.1
+
+
+def chosen(releases: Sequence[Release], redist: str, cuda_label: str, platform: str) -> str | None:
+    data = set_data_of(cuda(cuda_label, (LINUX, SBSA, JETSON)), *releases)
+    return build(data, cuda_label, platform).redists[redist].release
+
+
+TENSORRT = [
+    Release("tensorrt", "10.7.0", {"tensorrt": [f"{p}/cuda12" for p in (LINUX, SBSA, JETSON)]}),
+    Release("tensorrt", "10.8.0", {"tensorrt": [f"{p}/cuda12" for p in (LINUX, SBSA)]}),
+    Release("tensorrt", "10.13.0", {"tensorrt": [f"{LINUX}/cuda12", f"{SBSA}/cuda12"]}),
+    Release("tensorrt", "10.13.3", {"tensorrt": [f"{LINUX}/cuda12", f"{SBSA}/cuda13"]}),
+    Release("tensorrt", "10.14.1", {"tensorrt": [f"{LINUX}/cuda12", f"{LINUX}/cuda13"]}),
+]
+
+
+@pytest.mark.parametrize(
+    ("cuda_label", "platform", "expected"),
+    [
+        ("12.6.3", LINUX, "10.14.1"),
+        ("12.6.3", SBSA, "10.13.0"),
+        ("12.6.3", JETSON, "10.7.0"),
+        ("13.0.2", SBSA, "10.13.3"),
+        ("13.0.2", JETSON, None),
+        ("11.8.0", LINUX, None),
+    ],
+)
+def test_the_newest_release_that_serves_the_set(
+    cuda_label: str, platform: str, expected: str | None
+) -> None:
+    assert chosen(TENSORRT, "tensorrt", cuda_label, platform) == expected
+
+
+def test_each_newer_release_is_rejected_with_its_reason() -> None:
+    data = set_data_of(cuda(), *TENSORRT)
+    found = build(data, platform=SBSA).redists["tensorrt"]
+    assert found.mode == "auto"
+    assert [(item.release, item.reason) for item in found.newer_rejected] == [
+        ("10.14.1", f"tensorrt is not published for {SBSA}; published: {LINUX}"),
+        ("10.13.3", f"tensorrt for {SBSA} is published for cuda13, not for CUDA 12.9.1"),
+    ]
+
+
+def test_versions_are_numbers() -> None:
+    releases = [Release("cudnn", label, {"cudnn": [LINUX]}) for label in ("9.9.0", "9.10.2")]
+    assert chosen(releases, "cudnn", "12.9.1", LINUX) == "9.10.2"
+    releases = [Release("cutensor", x, {"libcutensor": [LINUX]}) for x in ("0.10.0", "0.9.0")]
+    assert chosen(releases, "cutensor", "12.9.1", LINUX) == "0.10.0"
+
+
+@pytest.mark.parametrize(
+    ("cuda_label", "expected"),
+    [("12.6.3", "0.6.3"), ("12.8.1", "0.7.1"), ("12.9.1", "0.8.1"), ("13.0.2", "0.10.0")],
+)
+def test_constraints_that_no_manifest_states(cuda_label: str, expected: str) -> None:
+    releases = [
+        Release("cusparselt", label, {"libcusparse_lt": [LINUX]})
+        for label in ("0.6.3", "0.7.0", "0.7.1", "0.8.1", "0.9.0", "0.10.0")
+    ]
+    assert chosen(releases, "cusparselt", cuda_label, LINUX) == expected
+
+
+def test_a_pin_stands_and_what_speaks_against_it_is_said() -> None:
+    data = set_data_of(
+        cuda("12.6.3"),
+        *TENSORRT,
+        Release("cusparselt", "0.8.1", {"libcusparse_lt": [LINUX]}),
+        Release("cusparselt", "0.6.3", {"libcusparse_lt": [LINUX]}),
+    )
+    pins = {"tensorrt": "10.8.0", "cusparselt": "0.8.1"}
+    found = build(data, "12.6.3", pins=pins)
+    assert found.redists["tensorrt"].mode == "pinned"
+    assert found.redists["tensorrt"].newer_rejected == ()
+    assert found.packages["tensorrt"].release == "10.8.0"
+    entry = found.packages["libcusparse_lt"]
+    assert (entry.status, entry.reasons[0].code) == ("broken", "cuda-version-unsupported")
+    assert entry.reasons[0].text == (
+        "cuSPARSELt 0.8 needs CUDA 12.9 or newer, and the set is for CUDA 12.6.3"
+    )
+    assert entry.archive is not None
+
+
+def test_a_pin_whose_platform_is_not_published_is_unsupported_with_its_version() -> None:
+    data = set_data_of(cuda(), *TENSORRT)
+    found = package(data, "tensorrt", platform=SBSA, pins={"tensorrt": "10.14.1"})
+    assert (found.status, found.version, found.release) == ("unsupported", "10.14.1", "10.14.1")
+    assert found.reasons[0].code == "platform-not-published"
+    assert (found.archive, found.outputs, found.platforms) == (None, ("out",), (LINUX,))
+
+
+@pytest.mark.parametrize(
+    ("pins", "error", "hint"),
+    [
+        ({"tensort": "10.7.0"}, "no held redistributable is called 'tensort'", "tensorrt"),
+        ({"tensorrt": "10.9.0"}, "tensorrt '10.9.0' is not held", "10.8.0 and 10.13.0"),
+    ],
+)
+def test_pins_of_what_is_not_held(pins: dict[str, str], error: str, hint: str) -> None:
+    with pytest.raises(UsageError, match=error) as caught:
+        build(set_data_of(cuda(), *TENSORRT), pins=pins)
+    assert hint in (caught.value.hint or "")
+
+
+NCCL = [
+    Release("nccl", label, {"nccl": [LINUX]})
+    for label in (
+        *("2.28.9-cuda12.9", "2.29.2-cuda12.2", "2.29.2-cuda12.4", "2.29.2-cuda12.9"),
+        *("2.29.2-cuda13.1", "2.31.2-cuda13.3"),
+    )
+]
+
+
+@pytest.mark.parametrize(
+    ("cuda_label", "expected"),
+    [
+        ("12.9.1", "2.29.2-cuda12.9"),
+        ("12.6.3", "2.29.2-cuda12.4"),
+        ("12.0.1", "2.29.2-cuda12.2"),
+        ("13.0.2", "2.31.2-cuda13.3"),
+        ("11.8.0", None),
+    ],
+)
+def test_labels_with_a_toolkit(cuda_label: str, expected: str | None) -> None:
+    """The newest version, and of its builds the newest toolkit of our major not beyond ours."""
+    for releases in (NCCL, NCCL[::-1]):
+        assert chosen(releases, "nccl", cuda_label, LINUX) == expected
+
+
+def test_every_newer_label_is_explained_even_of_one_version() -> None:
+    found = build(set_data_of(cuda("12.6.3"), *NCCL), "12.6.3").redists["nccl"]
+    reasons = {item.release: item.reason for item in found.newer_rejected}
+    assert reasons == {
+        "2.31.2-cuda13.3": "built for CUDA 13",
+        "2.29.2-cuda13.1": "built for CUDA 13",
+        "2.29.2-cuda12.9": "built with a CUDA further from the set's than that of 2.29.2-cuda12.4",
+    }
+
+
+def test_a_pin_built_for_another_cuda_is_unsupported() -> None:
+    data = set_data_of(cuda("12.6.3"), *NCCL)
+    found = package(data, "nccl", cuda="12.6.3", pins={"nccl": "2.29.2-cuda13.1"})
+    assert (found.status, found.archive) == ("unsupported", None)
+    assert found.reasons[0].code == "cuda-version-unsupported"
+    assert found.reasons[0].text == "built for CUDA 13"
+
+
+def test_libraries_in_folders_for_other_cudas_are_refused() -> None:
+    nested = library("libcutensor.so.1")
+    nested = nested.model_copy(
+        update={"cuda_versions_in_lib": ("10.2", "11"), "unnested": {"10.2": {}, "11": {}}}
+    )
+    data = set_data_of(
+        cuda(),
+        Release("cutensor", "1.7.0", {"libcutensor": [LINUX]}, {"libcutensor": nested}),
+        Release("cutensor", "1.6.0", {"libcutensor": [LINUX]}),
+    )
+    found = build(data).redists["cutensor"]
+    assert found.release == "1.6.0"
+    assert found.newer_rejected[0].reason == "its libraries are for CUDA 10.2, 11"
+    pinned = package(data, "libcutensor", pins={"cutensor": "1.7.0"})
+    assert (pinned.status, pinned.archive) == ("unsupported", None)
+    assert pinned.reasons[0].source == "cutensor/feature_1.7.0.json"
+
+
+def test_a_release_is_judged_by_its_products_package() -> None:
+    """cuDNN's samples are for every platform, and make no release serve one."""
+    releases = [
+        Release("cudnn", "9.2.0", {"cudnn": [f"{SBSA}/cuda12"], "cudnn_samples": ["source"]}),
+        Release("cudnn", "9.1.0", {"cudnn": [f"{LINUX}/cuda12"]}),
+        # Of one without a main package, any will do, but for those withheld.
+        Release("nvpl", "25.5", {"nvpl_blas": [SBSA], "mft": [LINUX]}),
+        Release("nvpl", "25.1", {"nvpl_blas": [SBSA], "nvpl_fft": [LINUX]}),
+    ]
+    assert chosen(releases, "cudnn", "12.9.1", LINUX) == "9.1.0"
+    assert chosen(releases, "nvpl", "12.9.1", LINUX) == "25.1"
+
+
+# -- names: section 2.2
+
+
+def test_what_a_set_is_called() -> None:
+    found = {label: build(DATA, label).cuda for label in ("12.6", "12.9.1", "13.2.0", "13.3.0")}
+    assert found["12.6"].model_dump() == {
+        "release": "12.6.3",
+        "major_minor": "12.6",
+        "major": "12",
+        "attribute": "cudaPackages_12_6",
+        "name_prefix": "cuda12.6",
+        "aliases": (),
+    }
+    assert found["12.9.1"].aliases == ("cudaPackages_12", "cudaPackages")
+    assert found["13.2.0"].aliases == ("cudaPackages_13",)
+    assert found["13.3.0"].aliases == ()
+
+
+def test_renames_keep_the_other_name_as_an_alias() -> None:
+    data = set_data_of(
+        cuda("13.2.0", cuda_cccl=[LINUX]),
+        cuda("13.3.0", cccl=[LINUX]),
+        cuda("12.9.1"),
+        cuda("13.4.0", cccl=[LINUX], cuda_cccl=[SBSA]),
+    )
+    for label, real, other in (("13.2.0", "cuda_cccl", "cccl"), ("13.3.0", "cccl", "cuda_cccl")):
+        packages = build(data, label).packages
+        assert (packages[real].alias_of, packages[other].alias_of) == (None, real)
+        assert packages[other].archive == packages[real].archive
+        assert packages[other].pname == real
+    neither = build(data, "12.9.1").packages
+    assert {neither[name].status for name in ("cccl", "cuda_cccl")} == {"unsupported"}
+    assert neither["cccl"].alias_of is None
+    both = build(data, "13.4.0").packages
+    assert [both[name].status for name in ("cccl", "cuda_cccl")] == ["available", "unsupported"]
+
+
+def test_a_chain_of_renames_leads_to_the_name_that_the_release_has() -> None:
+    names = {
+        "renames": {
+            old: {"to": new, "since": "13.0", "reason": "r", "reference": "r"}
+            for old, new in itertools.pairwise("abc")
+        }
+    }
+    for held in "abc":
+        data = set_data_of(cuda(**{held: [LINUX]}), policies={"names": names})
+        packages = build(data).packages
+        assert {packages[name].alias_of for name in "abc" if name != held} == {held}
+
+
+def test_aliases_are_there_whether_or_not_the_package_is() -> None:
+    data = set_data_of(
+        cuda("12.9.1"), Release("cusparselt", "0.8.1", {"libcusparse_lt": [f"{LINUX}/cuda12"]})
+    )
+    found = build(data).packages
+    assert found["cusparselt"].alias_of == "libcusparse_lt"
+    assert found["cusparselt"].status == "available"
+    found = build(data, platform=SBSA).packages
+    assert found["cusparselt"].status == "unsupported"
+    assert found["cusparselt"].alias_of == "libcusparse_lt"
+    found = build(set_data_of(cuda())).packages
+    assert found["cusparselt"].alias_of == "libcusparse_lt"
+
+
+def test_every_name_known_to_data_or_policy_has_one_entry_in_every_set() -> None:
+    data = set_data_of(
+        cuda("12.9.1", cuda_memcheck=[LINUX]),
+        cuda("13.0.2", cuda_crt=[LINUX], nsight_vse=[WINDOWS]),
+        *TENSORRT,
+    )
+    sets = [
+        build(data, label, platform) for label in ("12.9.1", "13.0.2") for platform in (LINUX, SBSA)
+    ]
+    names = [list(found.packages) for found in sets]
+    assert all(others == names[0] for others in names)
+    assert names[0] == sorted(names[0])
+    policy = {"cccl", "cusparselt", "mft", "libnvvm", "libcudla", "cuda_gdb", "libcudss", "nccl"}
+    assert policy <= set(names[0])
+    nowhere = sets[0].packages["libcudss"]
+    assert (nowhere.status, nowhere.redist, nowhere.release) == ("unsupported", None, None)
+    assert nowhere.reasons[0].text == "no manifest held names libcudss"
+
+
+def test_one_package_in_two_redistributables_is_refused() -> None:
+    data = set_data_of(cuda(cudnn=[LINUX]), Release("cudnn", "9.1.0", {"cudnn": [LINUX]}))
+    with pytest.raises(UsageError, match="cudnn is in the manifests of cuda and of cudnn"):
+        build(data)

@@ -1,0 +1,598 @@
+"""Toolkit roots as values: which packages, which tree each brings, what becomes of all together."""
+
+import json
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import binaries
+from support.toolkits import MadeSet
+
+from cudaredist.archives import MemberKind
+from cudaredist.binaries import examine
+from cudaredist.errors import ContentError, CudaRedistError, InvalidArchiveError, UsageError
+from cudaredist.features import Entry
+from cudaredist.pipeline.workshop import Workshop, remove_tree
+from cudaredist.schema import ComponentSet, MergedMove, PackageSet, SetPackage
+from cudaredist.toolkit import (
+    ConflictError,
+    Layout,
+    PackageTree,
+    Plan,
+    choose,
+    make_plan,
+    make_tree,
+    relocatable,
+    with_origins,
+)
+
+SHARED = examine([binaries.elf(soname="libx.so.1")])
+PROGRAM = examine([binaries.elf(kind="program", needed=("libc.so.6",))])
+SETS = {
+    "compiler": ComponentSet(
+        packages=("nvcc", "crt"), programs=("nvcc",), reason="to compile", reference="a test"
+    )
+}
+
+
+def entry(name: str, target: str | None = None, kind: MemberKind = "file", **more: Any) -> Entry:
+    if target is not None:
+        kind = "symlink"
+    return Entry(name=f"top/{name}" if name else "top", kind=kind, target=target, **more)
+
+
+def members(*names: str, links: Mapping[str, str] | None = None) -> list[Entry]:
+    found = [entry(name, binary=SHARED if ".so" in name else None) for name in names]
+    return [*found, *(entry(name, target) for name, target in (links or {}).items())]
+
+
+def package(attr: str = "x", outputs: Sequence[str] = ("out",), *changes: Any) -> SetPackage:
+    made = MadeSet()
+    made.add(attr, {"LICENSE": b"x"}, normalise=changes, outputs=list(outputs))
+    return PackageSet.model_validate_json(json.dumps(made.document())).packages[attr]
+
+
+def tree_of(
+    entries: list[Entry], *changes: Any, split: bool = False, outputs: Sequence[str] = ("out",)
+) -> PackageTree:
+    return make_tree(
+        "an archive", with_origins(entries), package("x", outputs, *changes), is_split=split
+    )
+
+
+def lift(source: str, to: str, op: str = "lift") -> dict[str, str]:
+    return {"op": op, "from": source, "to": to}
+
+
+# -- one package's tree
+
+
+def test_the_folder_of_the_right_cuda_takes_the_place_of_lib() -> None:
+    entries = members(
+        *("lib/11/libx.so.1", "lib/12/libx.so.1", "lib/12/stubs/liby.so", "lib/cmake/x.cmake"),
+        links={
+            "lib/12/libx.so": "libx.so.1",
+            "lib/11/libx.so": "libx.so.1",
+            "lib/libx.so": "12/libx.so.1",
+            "lib/latest": "12",
+            "bin/old": "../lib/11/libx.so.1",
+        },
+    )
+    for split in (False, True):
+        tree = tree_of(entries, lift("lib/12", "lib"), split=split)
+        assert set(tree.files) == {"lib/libx.so.1", "lib/stubs/liby.so"}
+        assert tree.links == {"lib/libx.so": "lib/libx.so.1"}
+
+
+def test_what_lies_at_the_top_goes_where_no_other_packages_files_are() -> None:
+    entries = members("LICENSE", "EULA.txt", "README", ".metadata/x", "lib/libx.so.1")
+    tree = tree_of([*entries, entry("lib64", "lib"), entry("LICENCE", "LICENSE")])
+    assert set(tree.files) == {
+        "share/licenses/x/LICENSE",
+        "share/licenses/x/EULA.txt",
+        "share/doc/x/README",
+        "share/doc/x/.metadata/x",
+        "lib/libx.so.1",
+    }
+    assert tree.links == {
+        "lib64": "lib",
+        "share/licenses/x/LICENCE": "share/licenses/x/LICENSE",
+    }
+
+
+def test_changes_that_only_make_sense_apart_are_left_out_where_packages_are_merged() -> None:
+    entries = members("nvvm/bin/cicc", "include/cccl/nv/a.h", "include/nv/a.h", "include/b.h")
+    entries += [entry("include/old", "cccl/nv"), entry("include/all", "cccl")]
+    changes = (lift("nvvm", "."), lift("include/cccl", "include"))
+    merged = tree_of(entries, *changes)
+    assert "nvvm/bin/cicc" in merged.files
+    assert merged.links == {"include/old": "include/cccl/nv", "include/all": "include/cccl"}
+    split = tree_of(entries, *changes, split=True)
+    assert set(split.files) == {"bin/cicc", "include/nv/a.h", "include/b.h"}
+    # What was lifted takes the place of what is there; a link to its folder leads to the new one.
+    assert split.files["include/nv/a.h"].name == "top/include/cccl/nv/a.h"
+    assert split.links == {"include/old": "include/nv", "include/all": "include"}
+
+
+def test_folders_dropped_by_a_pattern_take_links_to_them_along() -> None:
+    entries = members("lib/x_win.so", "lib/stubs/libx.so", "lib/libx.so", "share/a")
+    entries += [entry("lib/y.so", "x_win.so"), entry("lib/z.so", "libx.so")]
+    tree = tree_of(
+        entries,
+        {"op": "drop", "from": "lib/*_win*"},
+        {"op": "drop", "from": "lib/stubs"},
+        lift("share/a", "share/b", "symlink"),
+        split=True,
+    )
+    assert set(tree.files) == {"lib/libx.so", "share/a"}
+    assert tree.links == {"lib/z.so": "lib/libx.so", "share/b": "share/a"}
+
+
+def test_a_pattern_lifts_what_lies_below_the_folders_it_names() -> None:
+    entries = members("targets/a-linux/lib/liba.so", "targets/b-linux/lib/libb.so", "targets/c")
+    tree = tree_of(entries, lift("targets/*", "."), split=True)
+    assert set(tree.files) == {"lib/liba.so", "lib/libb.so", "targets/c"}
+    tree = tree_of(members("nvvm/lib64/a.so"), lift("nvvm/lib64", "nvvm/lib", "rename"), split=True)
+    assert set(tree.files) == {"nvvm/lib/a.so"}
+
+
+def test_policy_keeps_a_packages_headers_apart_where_they_would_be_in_the_way() -> None:
+    move = MergedMove.model_validate(
+        {"package": "x", "from": "include", "to": "x/include", "reason": "r", "reference": "r"}
+    )
+    entries = with_origins(members("include/a.h", "bin/x"))
+    for attr, split, expected in (
+        ("x", False, {"x/include/a.h", "bin/x"}),
+        ("x", True, {"include/a.h", "bin/x"}),
+        ("y", False, {"include/a.h", "bin/x"}),
+    ):
+        tree = make_tree("an archive", entries, package(attr), is_split=split, merged=[move])
+        assert set(tree.files) == expected
+
+
+def test_pkg_configs_files_are_found_without_their_version() -> None:
+    entries = members("pkg-config/x-12.9.pc", "pkg-config/x-12.10.pc", "pkgconfig/y-1.pc")
+    entries += members("lib/pkgconfig/z.pc", "lib/pkgconfig/w-beta.pc", "v-1.pc")
+    tree = tree_of(entries, split=True, outputs=("out", "dev"))
+    assert tree.links == {
+        "share/pkgconfig/x.pc": "share/pkgconfig/x-12.10.pc",
+        "share/pkgconfig/y.pc": "share/pkgconfig/y-1.pc",
+        "share/doc/x/v.pc": "share/doc/x/v-1.pc",
+    }
+    assert tree.outputs["share/pkgconfig/x.pc"] == "dev"
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (entry("../../x"), "unsafe name"),
+        (Entry(name="/etc/passwd", kind="file"), "unsafe name"),
+        (entry("a\\b"), "unsafe name"),
+        (entry("lib/x", "../../../etc"), "leads outside"),
+        (entry("lib/x", "/etc/passwd"), "leads outside"),
+        (entry("lib/x", "y"), None),
+        (entry("dev", kind="other"), "neither file"),
+        (entry("bin/x", mode=0o4755), "set-id bit"),
+        (entry("bin/x", mode=0o2755), "set-id bit"),
+    ],
+)
+def test_no_archive_with_an_unsafe_member_is_laid_out(bad: Entry, reason: str | None) -> None:
+    entries = [*members("include/a.h"), bad]
+    if reason is None:
+        assert tree_of(entries).links == {}
+        return
+    with pytest.raises(InvalidArchiveError, match=f"an archive: is not laid out: {reason}"):
+        tree_of(entries)
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../x", "nvidia/x/../../../y", "nvidia/../../y"])
+def test_taking_a_wheels_prefix_away_makes_no_unsafe_name_a_safe_one(name: str) -> None:
+    names = ["x-1.dist-info/WHEEL", "nvidia/x/include/a.h", name]
+    entries = [Entry(name=name, kind="file") for name in names]
+    with pytest.raises(InvalidArchiveError, match="unsafe name"):
+        tree_of(entries)
+
+
+def test_programs_are_known_by_their_mode_or_by_what_they_are() -> None:
+    entries = [
+        entry("bin/a", mode=0o755),
+        entry("bin/b", binary=PROGRAM),
+        entry("lib/c.o", binary=PROGRAM),
+        entry("lib/libd.so", binary=SHARED),
+        entry("bin/e.profile", mode=0o644),
+    ]
+    plan = plan_of({"x": entries})
+    assert [path for path, file in plan.files.items() if file.executable] == ["bin/a", "bin/b"]
+
+
+# -- all packages together
+
+
+def plan_of(
+    packages: Mapping[str, list[Entry]],
+    hashes: Mapping[str, Sequence[str]] | None = None,
+    *,
+    layout: Layout = "merged",
+    static: bool = True,
+    outputs: Sequence[str] = ("out",),
+    is_linux: bool = True,
+) -> Plan:
+    is_split = layout == "split"
+    trees = {
+        attr: make_tree(attr, with_origins(entries), package(attr, outputs), is_split=is_split)
+        for attr, entries in packages.items()
+    }
+    found = {
+        attr: dict(enumerate((hashes or {}).get(attr, [e.name for e in entries])))
+        for attr, entries in packages.items()
+    }
+    return make_plan(trees, found, layout=layout, with_static=static, is_linux=is_linux)
+
+
+def test_the_same_file_in_two_packages_is_one_and_licences_are_never_in_the_way() -> None:
+    entries = members("LICENSE", "include/a.h")
+    program = [entry("LICENSE"), entry("include/a.h", mode=0o755)]
+    plan = plan_of({"x": entries, "y": program}, {"x": ["1", "2"], "y": ["3", "2"]})
+    assert {path: file.package for path, file in plan.files.items()} == {
+        "share/licenses/x/LICENSE": "x",
+        "include/a.h": "x",
+        "share/licenses/y/LICENSE": "y",
+    }
+    assert plan.files["include/a.h"].executable
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "path"),
+    [
+        (members("include/a.h"), members("include/a.h"), "include/a.h"),
+        (members("include/a.h"), members("b", links={"include/a.h": "../b"}), "include/a.h"),
+        (members("b/c", links={"include/a.h": "../b/c"}), members("include/a.h"), "include/a.h"),
+        (
+            members("b/c", "b/d", links={"lib/a": "../b/c"}),
+            members("e/f", links={"lib/a": "../e/f"}),
+            "lib/a",
+        ),
+        (members("include/a"), members("include/a/b.h"), "include/a"),
+        (members("include/a/b.h"), members("c/d", links={"include/a": "../c"}), "include/a"),
+        (members("lib/a.so"), members("lib64/a.so"), "lib/a.so"),
+    ],
+)
+def test_different_files_under_one_path_name_both_owners(
+    first: list[Entry], second: list[Entry], path: str
+) -> None:
+    hashes = {"one": [f"1-{n}" for n in range(9)], "two": [f"2-{n}" for n in range(9)]}
+    with pytest.raises(ConflictError, match=f"{path} is in (one|two) and in (one|two)") as caught:
+        plan_of({"one": first, "two": second}, hashes)
+    assert caught.value.exit_code == 5
+    assert "--exclude" in (caught.value.hint or "")
+    assert len(plan_of({"one": first, "two": second}, hashes, layout="split").files) > 1
+
+
+def test_libraries_for_linux_are_all_in_lib_and_lib64_leads_there() -> None:
+    entries = {
+        "one": members("lib64/liba.so.1", links={"lib64/liba.so": "liba.so.1", "lib": "lib64"}),
+        "two": members("lib/libb.so.1", "nvvm/lib/libnvvm.so", links={"lib64": "lib"}),
+    }
+    plan = plan_of(entries)
+    assert set(plan.files) == {"lib/liba.so.1", "lib/libb.so.1", "nvvm/lib/libnvvm.so"}
+    assert plan.links == {"lib/liba.so": "liba.so.1", "lib64": "lib", "nvvm/lib64": "lib"}
+    assert plan.link_owners["nvvm/lib64"] == "two"
+    only_64 = plan_of({"one": members("nvvm/lib64/libnvvm.so")})
+    assert not only_64.links
+    assert "lib64" not in plan_of({"two": members("lib/x64/b.lib")}, is_linux=False).links
+
+
+def test_no_static_leaves_out_static_libraries_and_links_to_them() -> None:
+    entries = members("lib/liba.so", "lib/liba_static.a", links={"lib/b.a": "liba_static.a"})
+    outputs = ("out", "lib", "static")
+    assert "lib/b.a" in plan_of({"x": entries}, outputs=outputs).links
+    plan = plan_of({"x": entries}, outputs=outputs, static=False)
+    assert set(plan.files) == {"lib/liba.so"}
+    assert plan.links == {"lib64": "lib"}
+    # A package that stays whole keeps them.
+    assert "lib/liba_static.a" in plan_of({"x": entries}, static=False).files
+
+
+def test_links_between_outputs_lead_from_one_to_the_other() -> None:
+    entries = members(
+        "lib/liba.so.1",
+        "lib/liba_static.a",
+        "bin/a",
+        links={"lib64": "lib", "bin/liba.so": "../lib/liba.so.1", "lib/alib": "liba_static.a"},
+    )
+    plan = plan_of({"x": entries}, layout="split", outputs=("out", "bin", "lib", "static"))
+    assert plan.links == {
+        "x/lib/lib64": "lib",
+        "x/lib/bin/liba.so": "../lib/liba.so.1",
+        "x/static/lib/alib": "liba_static.a",
+    }
+
+
+@pytest.mark.parametrize("name", [".cudaredist.json/x", "version.json/x"])
+def test_what_we_write_ourselves_is_nobodys_folder(name: str) -> None:
+    tree = PackageTree({name: entry("x", origin=0)}, {}, {name: "out"})
+    with pytest.raises(ConflictError, match="cudaredist"):
+        make_plan({"x": tree}, {"x": {0: "1"}}, layout="merged", with_static=True, is_linux=True)
+
+
+@pytest.mark.parametrize("path", ["../x", "a/../../b", "/a", "a//b", "a\nb", ".", "version.json"])
+def test_whatever_a_document_says_nothing_lies_outside_the_root(path: str) -> None:
+    tree = PackageTree({path: entry("x", origin=0)}, {}, {path: "out"})
+    with pytest.raises(ContentError):
+        make_plan({"x": tree}, {"x": {0: "1"}}, layout="merged", with_static=True, is_linux=True)
+
+
+# -- pkg-config
+
+PC = b"""cudaroot=/usr/local/cuda-13.0
+libdir=${cudaroot}/targets/x86_64-linux/lib/stubs
+includedir = ${cudaroot}/targets/x86_64-linux/include\r
+
+Name: cuda
+Libs: -L${libdir} -lcuda
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "package", "files", "expected"),
+    [
+        (
+            "share/pkgconfig/x.pc",
+            None,
+            [],
+            ("${pcfiledir}/../..", "${pcfiledir}/../../lib", "${pcfiledir}/../../include"),
+        ),
+        (
+            "x/dev/share/pkgconfig/x.pc",
+            "x",
+            ["x/lib/lib/a.so", "x/dev/include/a.h", "x/out/b"],
+            (
+                "${pcfiledir}/../../../..",
+                "${pcfiledir}/../../../../x/lib/lib",
+                "${pcfiledir}/../../../../x/dev/include",
+            ),
+        ),
+        (
+            "x/out/share/pkgconfig/x.pc",
+            "x",
+            [],
+            (
+                "${pcfiledir}/../../../..",
+                "${pcfiledir}/../../../../x/out/lib",
+                "${pcfiledir}/../../../../x/out/include",
+            ),
+        ),
+    ],
+)
+def test_pkg_config_finds_everything_wherever_the_root_is(
+    path: str, package: str | None, files: list[str], expected: tuple[str, ...]
+) -> None:
+    root, lib, include = expected
+    assert relocatable(PC, path, package, files).decode() == (
+        f"cudaroot={root}\nlibdir={lib}/stubs\nincludedir = {include}\r\n\n"
+        "Name: cuda\nLibs: -L${libdir} -lcuda\n"
+    )
+
+
+# -- selection
+
+
+@pytest.fixture
+def made() -> MadeSet:
+    made = MadeSet()
+    made.add("nvcc", {"bin/nvcc": b"x"}, depends=["cart"])
+    made.add("cart", {"lib/a.so": b"x"}, depends=["nvcc", "cccl"])
+    made.add("cccl_13", {"include/a.h": b"x"})
+    made.alias("cccl", "cccl_13")
+    made.add("cublas", {"lib/a.so": b"x"})
+    made.add("cublas_12", {"lib/a.so": b"x"}, pname="cublas")
+    made.refuse("driver", "not published for this platform")
+    made.refuse("crt", "marked so", status="broken")
+    return made
+
+
+def selection(made: MadeSet, *components: str, exclude: Sequence[str] = ()) -> list[str]:
+    package_set = PackageSet.model_validate_json(json.dumps(made.document()))
+    return list(choose(package_set, components, exclude, SETS).packages)
+
+
+def test_what_is_asked_for_brings_what_it_needs(made: MadeSet) -> None:
+    assert selection(made) == ["cart", "cccl_13", "cublas", "nvcc"]
+    assert selection(made, "all", "cublas_12") == [*selection(made)[:3], "cublas_12", "nvcc"]
+    assert selection(made, "cccl") == ["cccl_13"]
+    assert selection(made, "compiler") == ["cart", "cccl_13", "nvcc"]
+    assert selection(made, "compiler", exclude=["cccl", "crt"]) == ["cart", "nvcc"]
+    assert selection(made, "cart", exclude=["nvcc"]) == ["cart", "cccl_13"]
+
+
+def test_a_named_set_requires_its_programs_unless_a_part_is_excluded(made: MadeSet) -> None:
+    package_set = PackageSet.model_validate_json(json.dumps(made.document()))
+    chosen = choose(package_set, ["compiler", "compiler"], (), SETS)
+    assert chosen.required == (SETS["compiler"],)
+    assert chosen.warnings[0] == "compiler is laid out without crt, which is broken: marked so"
+    assert choose(package_set, ["compiler", "cublas"], ["nvcc"], SETS).required == ()
+
+
+@pytest.mark.parametrize(
+    ("components", "exclude", "words"),
+    [
+        (["cublass"], [], "no component is called 'cublass'"),
+        (["nvcc"], ["cublass"], "no package is called 'cublass'"),
+        (["driver"], [], "driver is unsupported: not published for this platform"),
+        (["crt"], [], "crt is broken: marked so"),
+        (["cublas"], ["cublas"], "nothing is left"),
+    ],
+)
+def test_what_cannot_be_laid_out_is_said(
+    made: MadeSet, components: list[str], exclude: list[str], words: str
+) -> None:
+    with pytest.raises(UsageError, match=words) as caught:
+        selection(made, *components, exclude=exclude)
+    if "called" in words:
+        assert "cublas" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"depends": [{"attr": "driver", "output": "lib", "kind": "runtime"}]}, "not published"),
+        ({"depends": [{"attr": "gone", "output": "lib", "kind": "runtime"}]}, "not in the set"),
+    ],
+)
+def test_a_set_that_is_not_closed_is_refused(made: MadeSet, change: Any, words: str) -> None:
+    made.packages["cublas"] |= change
+    with pytest.raises(UsageError, match=f"cublas needs .*, which is not available: .*{words}"):
+        selection(made, "cublas")
+
+
+def test_a_set_without_any_part_of_a_component_says_so(made: MadeSet) -> None:
+    made.refuse("nvcc", "no wheel")
+    with pytest.raises(UsageError, match="nothing of compiler") as caught:
+        selection(made, "compiler")
+    assert "nvcc, crt" in (caught.value.hint or "")
+
+
+# -- the workshop
+
+
+@pytest.fixture
+def workshop(tmp_path: Path) -> Workshop:
+    return Workshop(tmp_path / "deep" / "root")
+
+
+def finish_archive(workshop: Workshop) -> None:
+    (workshop.archives / "abc").mkdir(parents=True)
+
+
+def test_nothing_stays_of_a_run_that_finished_nothing(workshop: Workshop, tmp_path: Path) -> None:
+    with workshop.locked():
+        (workshop.archives / "abc.tmp").mkdir(parents=True)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(CudaRedistError), workshop.locked():
+        raise UsageError("no")
+    assert not list(tmp_path.iterdir())
+
+
+def test_finished_archives_stay_for_the_next_run(workshop: Workshop) -> None:
+    with workshop.locked():
+        finish_archive(workshop)
+    assert [path.name for path in workshop.archives.iterdir()] == ["abc"]
+    workshop.clear_if_idle()
+    assert not workshop.is_there()
+    workshop.clear_if_idle()
+
+
+def test_one_run_at_a_time(workshop: Workshop) -> None:
+    order: list[str] = []
+    inside = threading.Event()
+
+    def other() -> None:
+        inside.set()
+        with Workshop(workshop.root).locked():
+            order.append("second")
+
+    with workshop.locked():
+        finish_archive(workshop)
+        thread = threading.Thread(target=other)
+        thread.start()
+        assert inside.wait(10)
+        thread.join(0.2)
+        Workshop(workshop.root).clear_if_idle()
+        assert workshop.is_there()
+        order.append("first")
+        # The one that waits must not go on in a folder that is gone.
+        workshop.clear()
+    thread.join(10)
+    assert order == ["first", "second"]
+    assert not workshop.is_there()
+
+
+def test_a_root_that_was_put_aside_comes_back(workshop: Workshop) -> None:
+    old = workshop.folder / "old"
+    old.mkdir(parents=True)
+    (old / "file").write_text("whole")
+    workshop.clear()
+    assert old.exists(), "the only root there is"
+    with workshop.locked():
+        assert (workshop.root / "file").read_text() == "whole"
+    assert not workshop.is_there()
+
+
+def test_a_new_root_takes_the_place_of_the_old_one(workshop: Workshop) -> None:
+    for text in ("first", "second"):
+        with workshop.locked():
+            workshop.new.mkdir()
+            (workshop.new / "file").write_text(text)
+            workshop.put()
+        assert (workshop.root / "file").read_text() == text
+        assert not workshop.is_there()
+
+
+def test_where_the_new_root_cannot_be_moved_the_old_one_stays(workshop: Workshop) -> None:
+    workshop.root.mkdir(parents=True)
+    (workshop.root / "file").write_text("old")
+    with pytest.raises(CudaRedistError, match="root: No such file"), workshop.locked():
+        # There is no new one.
+        workshop.put()
+    assert (workshop.root / "file").read_text() == "old"
+    assert not workshop.is_there()
+
+
+def test_a_workshop_that_is_not_ours_is_left_alone(workshop: Workshop, tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/file").write_text("mine")
+    workshop.folder.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match="no folder of yours"), workshop.locked():
+        pytest.fail("went on")
+    assert (tmp_path / "elsewhere/file").exists()
+    assert workshop.folder.is_symlink()
+
+
+def test_without_locks_work_goes_on(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with workshop.locked():
+        finish_archive(workshop)
+    assert "without a lock" in caplog.text
+    workshop.clear_if_idle()
+    assert workshop.is_there(), "another run may be in it"
+    monkeypatch.setitem(__import__("sys").modules, "fcntl", None)
+    with workshop.locked():
+        workshop.clear()
+    assert not workshop.is_there()
+
+
+def test_a_folder_that_goes_away_again_and_again_is_no_endless_loop(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Workshop, "_is_the_one_there", lambda *_: False)
+    with pytest.raises(CudaRedistError, match="again and again"), workshop.locked():
+        pytest.fail("went on")
+
+
+def test_a_root_needs_a_name() -> None:
+    with pytest.raises(UsageError, match="cannot be a toolkit root"):
+        Workshop(Path("/"))
+
+
+def test_read_only_folders_are_taken_away_and_links_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "tree/inner").mkdir(parents=True)
+    (tmp_path / "tree/inner/file").write_text("x")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/file").write_text("x")
+    (tmp_path / "tree/link").symlink_to(tmp_path / "other")
+    (tmp_path / "tree/inner").chmod(0o555)
+    remove_tree(tmp_path / "tree")
+    assert os.listdir(tmp_path) == ["other"]  # noqa: PTH208
+    (tmp_path / "link").symlink_to(tmp_path / "other")
+    remove_tree(tmp_path / "link")
+    assert os.listdir(tmp_path) == ["other"]  # noqa: PTH208
+    assert (tmp_path / "other/file").exists()
