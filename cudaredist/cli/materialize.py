@@ -29,9 +29,6 @@ from cudaredist.cli.options import (
 from cudaredist.cli.running import archive_jobs, bases_of, exits, make_console, parse_size
 from cudaredist.errors import UsageError
 
-_THREADS = 2
-"""Threads of one archive's decompression; each more may take the memory of a large block."""
-
 
 class LayoutChoice(StrEnum):
     """Forms of a toolkit root."""
@@ -184,7 +181,6 @@ def materialize(
         settings = Settings(
             timeout=timeout, retries=retries, allow_http=allow_http, offline=offline
         )
-        count = archive_jobs(jobs, parallel=True)
         with contextlib.ExitStack() as stack:
 
             def opened(locations: list[str]) -> SourceChain | None:
@@ -206,8 +202,7 @@ def materialize(
                 archives=archives,
                 at_hand=opened([] if archives is None else [str(archives)]),
                 max_download=limit,
-                jobs=count,
-                threads=min(_THREADS, max(1, count // len(chosen.packages))),
+                jobs=archive_jobs(jobs, parallel=True),
                 progress=stack.enter_context(console.byte_progress("archives")),
                 announce=console.note,
             ).run()

@@ -54,10 +54,15 @@ def compare(
             packages.append(PackageDelta(name=name, status="changed", parts=parts, deltas=deltas))
         else:
             equal += 1
-    tables = _field_deltas(
-        {(field, ""): value for field, value in old.tables.items()},
-        {(field, ""): value for field, value in new.tables.items()},
-    )
+    # That a table does not know one of two releases is no change of compilers or GPUs.
+    tables = [
+        delta
+        for table in old.tables.keys() & new.tables.keys()
+        for delta in _field_deltas(
+            {(field, ""): value for field, value in old.tables[table].items()},
+            {(field, ""): value for field, value in new.tables[table].items()},
+        )
+    ]
     return DiffReport(
         old=old.name,
         new=new.name,

@@ -32,8 +32,8 @@ class Comparable:
 
     name: str
     packages: dict[str, Fields] = field(default_factory=dict)
-    tables: dict[str, Value] = field(default_factory=dict)
-    """What the tables say of the CUDA release."""
+    tables: dict[str, dict[str, Value]] = field(default_factory=dict)
+    """What each table that knows the CUDA release says of it."""
 
 
 def of_manifest(name: str, manifest: Manifest) -> Comparable:
@@ -97,7 +97,7 @@ def of_package_set(name: str, package_set: PackageSet) -> Comparable:
             fields["size", ""] = str(sum(part.bytes for part in package.contents.values()))
         found.packages[attr] = fields
     flags, gcc = package_set.capabilities, package_set.host_compiler.gcc
-    found.tables = {
+    found.tables["set"] = {
         "capabilities": frozenset(flags.effective),
         "supported capabilities": frozenset(flags.supported),
         "host gcc": "" if gcc is None else str(gcc.selected),
@@ -105,21 +105,26 @@ def of_package_set(name: str, package_set: PackageSet) -> Comparable:
     return found
 
 
-def of_tables(label: str, compat: NvccCompat | None, gpus: Gpus | None) -> dict[str, Value]:
-    """Return what the tables say of a CUDA release; nothing of what they do not know."""
+def of_tables(
+    label: str, compat: NvccCompat | None, gpus: Gpus | None
+) -> dict[str, dict[str, Value]]:
+    """Return what each table says of a CUDA release; a table that does not know it is left out."""
     line = parse_label(label).line
-    found: dict[str, Value] = {}
+    found: dict[str, dict[str, Value]] = {}
     lines = {parse_label(known).line for known in compat.releases} if compat else set()
     if compat is not None and line in lines:
-        for name, answer in compat.releases[newest_of(line, compat)].compilers.items():
-            if isinstance(answer, CompilerRange):
-                found[f"{name} accepted"] = f"{_end(answer.min)} to {_end(answer.max)}"
-            else:
-                found[f"{name} accepted"] = answer.status
+        found["compilers"] = {
+            f"{name} accepted": f"{_end(answer.min)} to {_end(answer.max)}"
+            if isinstance(answer, CompilerRange)
+            else answer.status
+            for name, answer in compat.releases[newest_of(line, compat)].compilers.items()
+        }
     known = [Version.parse(parse_label(read).line) for read in gpus.sources] if gpus else []
     if gpus is not None and known and min(known) <= Version.parse(line) <= max(known):
-        found["supported capabilities"] = frozenset(supported_capabilities(line, gpus))
-        found["default capabilities"] = frozenset(default_capabilities(line, gpus))
+        found["gpus"] = {
+            "supported capabilities": frozenset(supported_capabilities(line, gpus)),
+            "default capabilities": frozenset(default_capabilities(line, gpus)),
+        }
     return found
 
 

@@ -73,7 +73,7 @@ class Materialization:
     """The same folder as a source."""
     max_download: int | None = None
     jobs: int = 1
-    threads: int = 1
+    """Archives at the same time; each is unpacked by one thread, which bounds the memory."""
     progress: ByteProgress = field(default_factory=NoByteProgress)
     announce: Callable[[str], None] = lambda _: None
     _fetched: int = 0
@@ -226,7 +226,6 @@ class Materialization:
                     sources=sources,
                     advance=partial(self.progress.advance, number),
                     fetched=fetched,
-                    threads=self.threads,
                 )
                 try:
                     return unpack(examination, wanted, folder)

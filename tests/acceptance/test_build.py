@@ -512,20 +512,16 @@ def test_the_same_bytes_under_other_conditions(build: Run, tmp_path: Path) -> No
     expected = files_below("first")
     # The same files, made in another order.
     put_data(tmp_path / "again", *RELEASES[::-1])
-    conditions: list[dict[str, str]] = [
-        {"PYTHONHASHSEED": "1", "LC_ALL": "C", "TZ": "Pacific/Kiritimati"},
-        {"PYTHONHASHSEED": "4242", "LC_ALL": "tr_TR.UTF-8", "TZ": "America/St_Johns"},
-    ]
-    for number, condition in enumerate(conditions):
-        out = tmp_path / f"out{number}"
-        options = ["--data-dir", str(tmp_path / "again"), "--also", "cudnn=8.9.7", "-o", str(out)]
-        subprocess.run(
-            [sys.executable, "-m", "cudaredist", "build", *options],
-            check=True,
-            env=os.environ | condition,
-            capture_output=True,
-        )
-        assert files_below(out) == expected
+    out = tmp_path / "out"
+    options = ["--data-dir", str(tmp_path / "again"), "--also", "cudnn=8.9.7", "-o", str(out)]
+    conditions = {"PYTHONHASHSEED": "4242", "LC_ALL": "tr_TR.UTF-8", "TZ": "Pacific/Kiritimati"}
+    subprocess.run(
+        [sys.executable, "-m", "cudaredist", "build", *options],
+        check=True,
+        env=os.environ | conditions,
+        capture_output=True,
+    )
+    assert files_below(out) == expected
 
 
 def test_the_examples_of_the_help_are_good_calls(build: Run, run: Run) -> None:

@@ -16,6 +16,7 @@ from support.ptxas import PROFILES_12_9, PROFILES_13_4, ptxas
 from support.releases import Packages, release
 from support.server import FaultServer
 from support.small_sets import LINUX, cudnn, library
+from support.wheels import put_wheel
 from typer.testing import CliRunner, Result
 
 from cudaredist.cli import app
@@ -573,3 +574,42 @@ def test_calls_that_are_wrong(
     result = bump(*options)
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+@pytest.mark.slow
+def test_the_wheel_channel(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slow for pip's sake; the same way from the index to judged sets."""
+    index = tmp_path / "index"
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    for name, value in (
+        ("PIP_CONFIG_FILE", os.devnull), ("PIP_NO_INDEX", "1"), ("PIP_FIND_LINKS", str(index)),
+    ):  # fmt: skip
+        monkeypatch.setenv(name, value)
+    nvcc = {
+        "nvidia/cuda_nvcc/bin/ptxas": ptxas(PROFILES_12_9),
+        "nvidia/cuda_nvcc/bin/nvcc": b"nvcc",
+        "nvidia/cuda_nvcc/include/crt/host_config.h": host_config(gcc=14, clang=19),
+    }
+    runtime = {
+        "nvidia/cuda_runtime/lib/libcudart.so.12": library("x86_64", "libcudart.so.12"),
+        "nvidia/cuda_runtime/include/cuda_runtime.h": b"//",
+    }
+    bump = ("bump", "--channel", "wheels", "-q")
+
+    def put(label: str, number: str) -> None:
+        needs = [f"nvidia-cuda-{name}-cu12=={number}.*" for name in ("nvcc", "runtime")]
+        put_wheel(index, "cuda-toolkit", label, requires=needs)
+        for name, files in (("nvcc", nvcc), ("runtime", runtime)):
+            put_wheel(index, f"nvidia-cuda-{name}-cu12", number, files, tag="manylinux2014_x86_64")
+
+    put("12.9.0", "12.9.70")
+    assert run(*bump, "--redist", "cuda").exit_code == 0
+    put("12.9.1", "12.9.79")
+    result = run(*bump, "--json")
+    assert result.exit_code == 0, result.output
+    assert statuses(result) == {"cuda": "bumped"}
+    assert (DATA / "features/wheels/cuda/feature_12.9.1.json").exists()
+    assert "12.9.1" in json.loads((DATA / "gpus.json").read_bytes())["sources"]
+    assert report(result)["releases"][0]["files"][0] == "features/wheels/cuda/feature_12.9.1.json"
+    assert run(*bump).stdout == "nothing is new\n"

@@ -124,7 +124,11 @@ def package_sets(draw: st.DrawFn, name: str = "") -> Comparable:
 @st.composite
 def releases(draw: st.DrawFn, name: str = "") -> Comparable:
     merged = merge_comparables(draw(manifests(name)), draw(features(name)))
-    merged.tables = draw(st.dictionaries(st.sampled_from(["gcc", "gpus"]), WORDS))
+    entries = st.dictionaries(st.sampled_from(["gcc", "clang"]), WORDS)
+    merged.tables = {
+        table: {f"{table} {field}": value for field, value in draw(entries).items()}
+        for table in draw(st.sets(st.sampled_from(["compilers", "gpus"])))
+    }
     return merged
 
 

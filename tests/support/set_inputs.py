@@ -126,16 +126,17 @@ def cuda(
     platforms: Sequence[str] = (LINUX, SBSA),
     *,
     features: Mapping[str, ArchiveFeatures] | None = None,
+    packages: Mapping[str, Sequence[str]] | None = None,
     **more: Sequence[str],
 ) -> Release:
     """Return a release of CUDA with nvcc, cudart and what else is named, with its platforms.
 
     From 13.0 on, nvcc needs libnvvm, which is there, too.
     """
-    packages = {"cuda_cudart": platforms, "cuda_nvcc": platforms, **more}
+    all_packages = {"cuda_cudart": platforms, "cuda_nvcc": platforms, **(packages or {}), **more}
     if int(label.partition(".")[0]) >= 13:
-        packages.setdefault("libnvvm", platforms)
-    return Release("cuda", label, packages, features)
+        all_packages.setdefault("libnvvm", platforms)
+    return Release("cuda", label, all_packages, features)
 
 
 # -- features

@@ -195,6 +195,17 @@ def test_long_lists_are_cut_and_counted() -> None:
     assert "- and 10 more" in list(diff_markdown(compare(side(x={}), new)))
 
 
+def test_tables_are_compared_where_both_sides_are_known() -> None:
+    old, new = side(x={}), side(x={})
+    old.tables = {"compilers": {"gcc accepted": "6 to 14"}, "gpus": {"supported": frozenset("9")}}
+    new.tables = {"compilers": {"gcc accepted": "6 to 15"}}
+    assert list(diff_text(compare(old, new)))[1:] == [
+        "compilers and GPUs:",
+        "  gcc accepted: 6 to 14 -> 6 to 15",
+        "0 packages differ, 1 is equal",
+    ]
+
+
 # -- renamed and split
 
 

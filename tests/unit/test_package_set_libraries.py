@@ -38,7 +38,7 @@ _MEANT = {"I6", "I8"}
 def data_of(features: Mapping[str, ArchiveFeatures], platform: str = LINUX, **more: Any) -> SetData:
     known = {**BASE, **features}
     return set_data_of(
-        cuda(platforms=(platform,), features=known, **{name: [platform] for name in known}),
+        cuda(platforms=(platform,), features=known, packages={name: [platform] for name in known}),
         **more,
     )
 
@@ -407,7 +407,7 @@ def test_what_headers_and_programs_need(
     label: str, expected: dict[str, set[tuple[str, str]]]
 ) -> None:
     cccl = "cccl" if label == "13.4.2" else "cuda_cccl"
-    data = set_data_of(cuda(label, **{cccl: [LINUX], "cuda_crt": [LINUX]}))
+    data = set_data_of(cuda(label, packages={cccl: [LINUX], "cuda_crt": [LINUX]}))
     found = build(data, label).packages
     for name, needed in expected.items():
         assert {(d.attr, d.kind) for d in found[name].depends} == needed

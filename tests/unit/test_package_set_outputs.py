@@ -43,7 +43,7 @@ EVERYTHING = {
 
 
 def libx(features: ArchiveFeatures, name: str = "libx", **more: Any) -> SetPackage:
-    data = set_data_of(cuda(features={name: features}, **{name: [LINUX]}), **more)
+    data = set_data_of(cuda(features={name: features}, packages={name: [LINUX]}), **more)
     found = build(data)
     assert check_set(found) == []
     return found.packages[name]
@@ -104,7 +104,7 @@ def test_unexamined_packages_have_one_output_of_unknown_content() -> None:
 )
 def test_packages_that_stay_whole(name: str) -> None:
     features = features_of({**EVERYTHING, "lib/libx.so.1": elf("libx.so.1")})
-    data = set_data_of(cuda(features={name: features}, **{name: [LINUX]}))
+    data = set_data_of(cuda(features={name: features}, packages={name: [LINUX]}))
     found = package(data, name, allow_hollow=True)
     assert found.outputs == ("out",)
     assert found.contents["out"].files == len(EVERYTHING)
@@ -209,7 +209,7 @@ def test_gpu_architectures_lie_where_the_libraries_do() -> None:
 
 
 def changes_of(name: str, label: str, version: str, features: ArchiveFeatures) -> SetPackage:
-    release = cuda(label, **{name: [LINUX]})
+    release = cuda(label, packages={name: [LINUX]})
     data = set_data_of(
         release._replace(features={name: features}, versions={name: version}),
     )
@@ -300,7 +300,7 @@ def test_propagation(
 def legacy_data(
     outputs: dict[tuple[str, str, str | None], tuple[OutputName, ...]], *names: str
 ) -> SetData:
-    release = cuda(**{name: [LINUX] for name in names})
+    release = cuda(packages={name: [LINUX] for name in names})
     held = HeldFeatures("e" * 64, is_overlay=False, examined={}, unexamined={}, legacy=outputs)
     return set_data_of(release, read_features=lambda *_: held)
 

@@ -51,8 +51,8 @@ def base(tmp_path: Path) -> Store:
     names = {name: [LINUX, SBSA] for name in FEATURES}
     return put_data(
         tmp_path / "data",
-        cuda("12.9.1", features=FEATURES, **names),
-        cuda("12.6.3", features=FEATURES, **names),
+        cuda("12.9.1", features=FEATURES, packages=names),
+        cuda("12.6.3", features=FEATURES, packages=names),
         Release("cublasmp", "0.5.0", {"libcublasmp": [f"{LINUX}/cuda12"]}),
     )
 
@@ -485,8 +485,8 @@ def test_policy_of_the_data_folder_itself_counts(base: Store) -> None:
 def test_data_is_the_same_in_memory_and_on_disk(base: Store) -> None:
     names = {name: [LINUX, SBSA] for name in FEATURES}
     memory: SetData = set_data_of(
-        cuda("12.9.1", features=FEATURES, **names),
-        cuda("12.6.3", features=FEATURES, **names),
+        cuda("12.9.1", features=FEATURES, packages=names),
+        cuda("12.6.3", features=FEATURES, packages=names),
         Release("cublasmp", "0.5.0", {"libcublasmp": [f"{LINUX}/cuda12"]}),
     )
     assert build(memory).packages == made(base).packages

@@ -138,7 +138,7 @@ def test_withheld_packages_are_withheld_wherever_they_could_be() -> None:
 
 def test_names_of_other_systems_are_never_available() -> None:
     names = ["nsight_vse", "visual_studio_integration", "nsight_nvtx", "libnvvm_samples"]
-    data = set_data_of(cuda(platforms=EVERY, **{name: [WINDOWS] for name in names}))
+    data = set_data_of(cuda(platforms=EVERY, packages={name: [WINDOWS] for name in names}))
     for platform in (LINUX, SBSA, JETSON):
         found = build(data, platform=platform).packages
         assert {found[name].status for name in names} == {"foreign"}
@@ -250,7 +250,7 @@ def test_what_cublasmp_supports(
         ({"nvshmem": "3.3.9"}, "needs libnvshmem 3.3.24 or newer, the set has 3.3.9"),
     ],
 )
-def test_versions_of_others(changes: dict[str, str], text: str | None) -> None:
+def test_versions_of_others(changes: dict[str, Any], text: str | None) -> None:
     found = package(cublasmp_data(**changes), "libcublasmp")
     if text is None:
         assert found.status == "available"
@@ -335,7 +335,7 @@ def test_missing_features_are_refused_unless_asked_for() -> None:
     x = library("libx.so.1")
     known = {"cuda_nvcc": x, "cuda_cudart": x, "cuda_cccl": x}
     data = set_data_of(
-        cuda(features=known, cuda_cccl=[LINUX], **{f"lib{n}": [LINUX] for n in range(7)}),
+        cuda(features=known, cuda_cccl=[LINUX], packages={f"lib{n}": [LINUX] for n in range(7)}),
         Release("cudnn", "9.1.0", {"cudnn": [LINUX]}),
     )
     with pytest.raises(IncompleteError, match="features are missing of 8 packages") as caught:

@@ -533,7 +533,7 @@ def test_a_chain_of_renames_leads_to_the_name_that_the_release_has() -> None:
         }
     }
     for held in "abc":
-        data = set_data_of(cuda(**{held: [LINUX]}), policies={"names": names})
+        data = set_data_of(cuda(packages={held: [LINUX]}), policies={"names": names})
         packages = build(data).packages
         assert {packages[name].alias_of for name in "abc" if name != held} == {held}
 
