@@ -11,7 +11,7 @@ CLEAN := env $(foreach name,BASE_URL DATA_DIR CACHE_DIR JOBS OFFLINE RETRIES TIM
 	-u CUDAREDIST_$(name))
 
 .PHONY: help setup demo test test-slow test-real test-network lint types imports schemas \
-	docs data benchmark fuzz clean
+	docs data benchmark toolkit fuzz clean
 
 help:
 	@sed -n '2,4s/^# *//p' Makefile
@@ -75,7 +75,13 @@ benchmark: setup
 	$(BIN)/python benchmarks/read_manifests.py
 	$(BIN)/python benchmarks/fetch_manifests.py
 	$(BIN)/python benchmarks/process_archives.py
+	$(BIN)/python benchmarks/materialize.py
 	$(BIN)/python benchmarks/second_run.py
+
+# CUDA toolkits of two releases from the package index, and a program compiled with each; needs g++
+# and some 150 MB for each.
+toolkit: setup
+	$(CLEAN) BIN=$(BIN) sh examples/toolkit.sh build/toolkit
 
 # Coverage-guided fuzzing of every reader; `make fuzz SECONDS=1800` for a long run.
 SECONDS ?= 15

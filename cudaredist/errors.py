@@ -22,6 +22,8 @@ CudaRedistError
     ├── TooLargeError               more bytes than any such file may have
     ├── InvalidArchiveError         an archive that breaks its format or a limit
     ├── InvalidFileError            an upstream file, or one of ours, with every problem found
+    ├── ConflictError               two packages have different files under one path
+    ├── UnsafePathError             a path that would leave a toolkit root
     └── EmptyIndexError             an index that lists no manifest
 ```
 
@@ -251,6 +253,27 @@ class InvalidArchiveError(ContentError):
         super().__init__(f"{where}: {reason}")
         self.where = where
         self.reason = reason
+
+
+class ConflictError(ContentError):
+    """Two packages have different files, or links, under one path."""
+
+    kind = "conflict"
+
+    def __init__(self, path: str, first: str, second: str) -> None:
+        super().__init__(
+            f"{path} is in {first} and in {second}, and not the same",
+            hint=f"leave one out (--exclude {second}), or lay them out apart (--layout split)",
+        )
+
+
+class UnsafePathError(ContentError):
+    """A path that would not lie below the root, or not be printed as it is."""
+
+    kind = "unsafe-path"
+
+    def __init__(self, path: str, package: str) -> None:
+        super().__init__(f"{package}: {shown(path)} is no path in a toolkit root")
 
 
 class EmptyIndexError(ContentError):

@@ -40,7 +40,7 @@ def build(
             "--cuda",
             metavar="LABEL",
             help="CUDA release held, or a minor for its newest patch; repeatable. Default: the "
-            "newest patch of every minor held.",
+            "newest patch of every minor held that is published for the platform.",
             rich_help_panel=SELECT,
         ),
     ] = None,
@@ -98,7 +98,7 @@ def build(
         typer.Option(
             "--redist-map",
             metavar="FILE",
-            help="JSON object of such releases by name.",
+            help="JSON object of such releases by name; that of cuda stands for --cuda.",
             rich_help_panel=SELECT,
         ),
     ] = None,
@@ -184,7 +184,8 @@ def build(
         bool,
         typer.Option(
             "--strict",
-            help="Refuse sets with a warning, such as a broken package.",
+            help="Refuse sets with a warning, such as a broken package, but for what the two "
+            "options above allow.",
             rich_help_panel=SAFETY,
         ),
     ] = False,

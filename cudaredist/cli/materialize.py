@@ -109,7 +109,7 @@ def materialize(
         bool,
         typer.Option(
             "--verify",
-            help="Only prove a root: is every file what was laid out?",
+            help="Only prove that every file of a root is what was laid out.",
             rich_help_panel=SAFETY,
         ),
     ] = False,

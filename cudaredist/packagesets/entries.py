@@ -114,10 +114,8 @@ def versioned_attr(name: str, label: Version) -> str:
     return f"{name}_{'_'.join(label.line.partition('-')[0].split('.'))}"
 
 
-def source_of(held: HeldManifest | None) -> str:
+def source_of(held: HeldManifest) -> str:
     """Return where a fact of a manifest stands, as it is shown."""
-    if held is None:
-        return "manifests"
     place = f"{held.redist}/redistrib_{held.label}.json"
     return f"overlay {place}" if held.is_overlay else place
 

@@ -18,12 +18,8 @@ class Choice:
     """The release of one redistributable."""
 
     held: HeldManifest | None
+    """None where none is published for the set."""
     chosen: ChosenRelease
-
-    @property
-    def label(self) -> Version | None:
-        """The release's label; None where none is published for the set."""
-        return None if self.held is None else self.held.label
 
 
 def find_cuda(text: str, data: SetData) -> Version:

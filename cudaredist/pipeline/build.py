@@ -44,6 +44,7 @@ from cudaredist.store import read_file, sweep, write_file
 
 INDEX_NAME = "index.json"
 _SHOWN = 5
+_OTHER_PLACE = "make room or permission there, or name another place with --output"
 _ALLOWED = frozenset({"features-missing", "hollow"})
 """Findings that there are only where an option allows them."""
 _STATUSES: tuple[Status, ...] = ("available", "broken", "unsupported", "withheld", "foreign")
@@ -199,6 +200,8 @@ def _build(
 
 
 def _failure(about: Mapping[str, str], error: CudaRedistError) -> SetOutcome:
+    if isinstance(error, WriteError):
+        error.hint = _OTHER_PLACE
     return SetOutcome(
         cuda=about["cuda"],
         platform=about["platform"],

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from cudaredist.errors import ContentError, shown
+from cudaredist.errors import ConflictError, UnsafePathError
 from cudaredist.schema import OutputName
 from cudaredist.toolkit.tree import PackageTree, is_executable
 
@@ -36,27 +36,6 @@ class Plan:
     links: dict[str, str] = field(default_factory=dict)
     """With their targets, relative to the folder they lie in."""
     link_owners: dict[str, str] = field(default_factory=dict)
-
-
-class ConflictError(ContentError):
-    """Two packages have different files, or links, under one path."""
-
-    kind = "conflict"
-
-    def __init__(self, path: str, first: str, second: str) -> None:
-        super().__init__(
-            f"{path} is in {first} and in {second}, and not the same",
-            hint=f"leave one out (--exclude {second}), or lay them out apart (--layout split)",
-        )
-
-
-class UnsafePathError(ContentError):
-    """A path that would not lie below the root, or not be printed as it is."""
-
-    kind = "unsafe-path"
-
-    def __init__(self, path: str, package: str) -> None:
-        super().__init__(f"{package}: {shown(path)} is no path in a toolkit root")
 
 
 def make_plan(

@@ -146,7 +146,6 @@ def _without(tree: _Tree, goes: Callable[[str], bool]) -> _Tree:
 
 def _moved(tree: _Tree, old: str, new: str) -> _Tree:
     """Return a tree in which what lies below one folder, or those of a pattern, lies in another."""
-
     count = old.count("/")
     pattern = old.rstrip("/")
 

@@ -328,6 +328,14 @@ def test_readme_shows_what_download_manifests_really_prints(run: Run) -> None:
     assert run(*call.split()).stdout == shown
 
 
+def test_readme_shows_what_build_really_prints(run: Run) -> None:
+    readme = (REPOSITORY / "README.md").read_text()
+    call, shown = re.findall(
+        r"```console\n\$ cudaredist (build --channel .*?)\n(.*?)```", readme, re.DOTALL
+    )[0]
+    assert run(*call.split()).stdout == shown
+
+
 def test_readme_shows_what_check_really_prints(run: Run) -> None:
     data = ["--base-url", SAMPLE]
     run("download-manifests", *data, "--redist", "cuda", "--max-version", "12.9.0")

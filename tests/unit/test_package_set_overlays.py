@@ -1,5 +1,6 @@
 """Package sets: what users add or change, and policies that contradict themselves."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from support.set_inputs import (
     set_data_of,
 )
 
-from cudaredist.errors import InvalidFileError, UnknownNameError, UsageError
+from cudaredist.errors import IncompleteError, InvalidFileError, UnknownNameError, UsageError
 from cudaredist.packagesets import SetData
 from cudaredist.packagesets.invariants import check_set
 from cudaredist.pipeline import read_set_data
@@ -221,6 +222,14 @@ def test_entries_of_an_overlay_are_shown_as_its(base: Store, overlay: Path) -> N
     put_policy(
         overlay,
         "licenses",
+        default={
+            **entry,
+            "spdx": None,
+            "short_name": "Unknown",
+            "url": None,
+            "free": False,
+            "redistributable": None,
+        },
         packages={
             "cuda_nvcc": {
                 **entry,
@@ -244,6 +253,7 @@ def test_entries_of_an_overlay_are_shown_as_its(base: Store, overlay: Path) -> N
     assert found["liby"].reasons[0].source == "overlay policy/requirements.json"
     assert found["liby"].reasons[0].text == "ours: needs CUDA 13 or newer"
     assert found["cuda_nvcc"].license.source == "overlay policy/licenses.json"
+    assert found["cuda_gdb"].license.short_name == "Unknown"
     assert found["cuda_cudart"].meta.homepage == "https://x"
     assert {name: found[name].overlay for name in ("libx", "liby", "cuda_nvcc", "cuda_cudart")} == {
         "libx": ("policy/withheld.json",),
@@ -480,6 +490,30 @@ def test_policy_of_the_data_folder_itself_counts(base: Store) -> None:
     found = build(read_set_data(base)).packages["libx"]
     assert found.status == "broken"
     assert found.reasons[0].source == "policy/fixups.json"
+
+
+def test_feature_files_as_the_commands_write_them(base: Store) -> None:
+    """One that was filtered, and one of the form before ours."""
+    path = base.root / "features/cuda/feature_12.9.1.json"
+    document = json.loads(path.read_bytes())
+    for archive in document["packages"]["libx"]["archives"]:
+        kept = {key: archive[key] for key in ("platform", "variant", "sha256")}
+        archive.clear()
+        archive |= {**kept, "status": "not-examined", "reason": "excluded by --package"}
+    path.write_text(json.dumps(document))
+    with pytest.raises(IncompleteError, match=r"libx \(excluded by --package\)"):
+        build(read_set_data(base), allow_missing_features=False)
+    names = {"cuda_nvcc": ["bin"], "cuda_cudart": ["lib"], "libx": ["bin", "lib", "sample"]}
+    legacy = {
+        name: {platform: {"outputs": dict.fromkeys(outputs, True)} for platform in (LINUX, SBSA)}
+        for name, outputs in names.items()
+    }
+    path.write_text(json.dumps(legacy))
+    found = build(read_set_data(base))
+    assert found.packages["libx"].outputs == ("out", "samples", "bin", "lib")
+    assert found.packages["cuda_nvcc"].outputs == ("out",)
+    texts = [d.text for d in found.diagnostics if d.code == "features-missing"]
+    assert texts[0].startswith("2 packages were not examined")
 
 
 def test_data_is_the_same_in_memory_and_on_disk(base: Store) -> None:

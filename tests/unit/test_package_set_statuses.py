@@ -19,7 +19,7 @@ from support.set_inputs import (
 
 from cudaredist.errors import IncompleteError, UsageError
 from cudaredist.packagesets import HeldFeatures, Request, SetData
-from cudaredist.packagesets.data import is_within
+from cudaredist.packagesets.data import bounds_text, is_within
 from cudaredist.packagesets.invariants import check_set
 from cudaredist.pipeline.build import build_one
 from cudaredist.primitives import Version
@@ -308,6 +308,20 @@ def test_tensorrt_8_needs_its_own_cudnn() -> None:
 )
 def test_bounds(version: str, low: str | None, high: str | None, *, expected: bool) -> None:
     assert is_within(Version.parse(version), Bounds(min=low, max=high)) is expected
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        ("1", "2", "1 to 2"),
+        ("1", "1", "1"),
+        ("1", None, "1 or newer"),
+        (None, "2", "2 or older"),
+        (None, None, "any"),
+    ],
+)
+def test_bounds_in_words(low: str | None, high: str | None, text: str) -> None:
+    assert bounds_text(Bounds(min=low, max=high)) == text
 
 
 # -- hollow sets, missing features

@@ -13,12 +13,17 @@ from support.toolkits import MadeSet
 
 from cudaredist.archives import MemberKind
 from cudaredist.binaries import examine
-from cudaredist.errors import ContentError, CudaRedistError, InvalidArchiveError, UsageError
+from cudaredist.errors import (
+    ConflictError,
+    ContentError,
+    CudaRedistError,
+    InvalidArchiveError,
+    UsageError,
+)
 from cudaredist.features import Entry
 from cudaredist.pipeline.workshop import Workshop, remove_tree
 from cudaredist.schema import ComponentSet, MergedMove, PackageSet, SetPackage
 from cudaredist.toolkit import (
-    ConflictError,
     Layout,
     PackageTree,
     Plan,

@@ -1,0 +1,120 @@
+"""Toolkits from NVIDIA's real wheels: programs compiled with them hold what was asked for."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import REPOSITORY
+
+from cudaredist.binaries import Binary, examine
+
+pytestmark = [pytest.mark.network, pytest.mark.timeout(900)]
+
+DATA = REPOSITORY / "data"
+SOURCE = REPOSITORY / "tests" / "saxpy"
+FEATURES = DATA / "features" / "wheels" / "cuda"
+FIRST = "13.0.2"
+
+
+def newest() -> str:
+    """Return the newest release whose features are shipped."""
+    labels = [path.stem.removeprefix("feature_") for path in FEATURES.glob("feature_*.json")]
+    return max(labels, key=lambda label: [int(part) for part in label.split(".")])
+
+
+RELEASES = sorted({FIRST, newest()})
+
+
+def run(*words: object, code: int = 0, **environment: str) -> "subprocess.CompletedProcess[str]":
+    done = subprocess.run(
+        [str(word) for word in words],
+        cwd=REPOSITORY,
+        env={**os.environ, **environment},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == code, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done
+
+
+def cudaredist(*words: object, code: int = 0) -> "subprocess.CompletedProcess[str]":
+    return run(sys.executable, "-m", "cudaredist", *words, code=code)
+
+
+def read(path: Path) -> Binary:
+    found = examine([path.read_bytes()])
+    assert found is not None
+    return found
+
+
+def images(binary: Binary) -> set[str]:
+    """Return the architectures of a binary's own device code, as cuobjdump would see them."""
+    declared = (section for section in binary.device_code if section.is_declared)
+    return {name for section in declared for name in section.counts}
+
+
+@pytest.fixture(autouse=True)
+def _has_compiler() -> None:
+    if shutil.which("g++") is None:
+        pytest.skip("no g++ here")
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_programs_compiled_by_nvcc_and_by_cmake(release: str, tmp_path: Path) -> None:
+    # What `make toolkit` does.
+    bin_folder = Path(sys.executable).parent
+    run("sh", "examples/toolkit.sh", tmp_path, release, BIN=str(bin_folder), DATA=str(DATA))
+    place = tmp_path / release
+    record: Any = json.loads((place / "cuda" / ".cudaredist.json").read_bytes())
+    assert {"cuda_nvcc", "cuda_cudart"} <= record["packages"].keys()
+    major = release.partition(".")[0]
+    for folder in (place, place / "cmake"):
+        static, shared = (read(folder / f"saxpy_{kind}") for kind in ("static", "shared"))
+        assert f"libcudart.so.{major}" in shared.needed
+        assert not any("cudart" in name for name in static.needed)
+        assert "libc.so.6" in static.needed
+        for program in (static, shared):
+            # nvcc's shorthand embeds portable code too.
+            assert images(program) == ({"sm_90"} if folder != place else {"sm_90", "compute_90"})
+    # It starts with the libraries laid out; without a GPU it says so.
+    libraries = {"LD_LIBRARY_PATH": str(place / "cuda" / "lib64")}
+    done = subprocess.run(
+        [place / "saxpy_shared"], env={**os.environ, **libraries}, check=False, capture_output=True
+    )
+    assert done.stdout in {b"no device\n", b"4\n"}
+
+
+def test_a_release_without_nvcc_serves_programs_for_the_host(tmp_path: Path) -> None:
+    set_path, root = tmp_path / "set.json", tmp_path / "cuda"
+    cudaredist(
+        *("build", "--channel", "wheels", "--data-dir", DATA, "--cuda", "12.9.1"),
+        *("--platform", "linux-x86_64", "--output", set_path),
+    )
+    # The smallest of the libraries of mathematics; `math` has them all.
+    selection = ("--component", "libcurand", "--component", "runtime")
+    cudaredist("materialize", set_path, "--data-dir", DATA, "--root", root, *selection)
+    build = tmp_path / "cmake"
+    cmake = Path(sys.executable).parent / "cmake"
+    run(cmake, "-S", SOURCE, "-B", build, "-DHOST_ONLY=ON", f"-DCUDAToolkit_ROOT={root}")
+    run(cmake, "--build", build)
+    assert {"libcudart.so.12", "libcurand.so.10"} <= set(read(build / "host").needed)
+    assert run(build / "host").stdout.startswith("runtime 12090, curand 103")
+
+
+def test_a_release_without_nvcc_says_so(tmp_path: Path) -> None:
+    set_path = tmp_path / "set.json"
+    cudaredist(
+        *("build", "--channel", "wheels", "--data-dir", DATA, "--cuda", "12.9.1"),
+        *("--platform", "linux-x86_64", "--output", set_path),
+    )
+    root = tmp_path / "cuda"
+    options = ("--data-dir", DATA, "--root", root, "--component", "compiler")
+    done = cudaredist("materialize", set_path, *options, code=2)
+    assert "have no nvcc" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["set.json"]
