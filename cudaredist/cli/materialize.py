@@ -1,6 +1,7 @@
 """The command that lays out toolkit roots."""
 
 import contextlib
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -163,7 +164,7 @@ def materialize(
         from cudaredist.source import Settings, SourceChain, open_sources
         from cudaredist.store import Store, data_folder
 
-        if archives is not None and not archives.is_dir():
+        if archives is not None and not os.path.isdir(archives):  # noqa: PTH112 - raises nothing
             raise UsageError(f"--archives {archives}: no such folder")
         found = pipeline.read_package_set(package_set)
         limit = None if max_download is None else parse_size(max_download)

@@ -1,6 +1,7 @@
 """materialize: a toolkit root from a package set; proved, built beside its place, and renamed."""
 
 import logging
+import os
 import posixpath
 import shutil
 import threading
@@ -23,7 +24,14 @@ from cudaredist.errors import (
 )
 from cudaredist.pipeline.examine import Examination, Wanted
 from cudaredist.pipeline.lay_out import archive_of, lay_out
-from cudaredist.pipeline.roots import is_whole, look_at, read_record, real_place, toolkit_report
+from cudaredist.pipeline.roots import (
+    is_empty,
+    is_whole,
+    look_at,
+    read_record,
+    real_place,
+    toolkit_report,
+)
 from cudaredist.pipeline.tasks import Task, run_tasks
 from cudaredist.pipeline.unpack import Unpacked, held_content, is_held, unpack
 from cudaredist.pipeline.workshop import Workshop
@@ -119,10 +127,10 @@ class Materialization:
     # -- what there is
 
     def _held(self) -> ToolkitRecord | None:
-        if not self._place.exists():
+        if not os.path.lexists(self._place):
             return None
         record = read_record(self._place)
-        if record is None and (not self._place.is_dir() or any(self._place.iterdir())):
+        if record is None and not is_empty(self._place):
             raise UsageError(
                 f"{self.root} is there and no toolkit root of ours (it has no {RECORD_NAME})",
                 hint="name a folder that is not there yet, or an empty one",
@@ -164,12 +172,12 @@ class Materialization:
         unknown = sum(item.size is None for item in fetched)
         unpacked = sum(_unpacked_size(package) for package in archives.values())
         here = len(archives) - len(fetched)
+        sizes = [f"{known:,} bytes"] if known or not unknown else []
+        sizes += [f"{unknown} of unknown size"] if unknown else []
         self.announce(
             f"{len(archives)} archives"
             + (f", {here} of them here" if here else "")
-            + f"; {known:,} bytes to fetch"
-            + (f" and {unknown} of unknown size" if unknown else "")
-            + f"; {unpacked:,} bytes unpacked"
+            + f"; {' and '.join(sizes)} to fetch; {unpacked:,} bytes unpacked"
         )
         limit = self.max_download
         if limit is not None and known > limit:
@@ -272,7 +280,7 @@ class Materialization:
         if self.archives is None:
             return False
         places = (self.archives / path for path in wanted.paths)
-        sizes = [place.stat().st_size for place in places if place.is_file()]
+        sizes = [os.path.getsize(place) for place in places if os.path.isfile(place)]  # noqa: PTH113, PTH202 - they raise nothing
         return any(wanted.size in {None, size} for size in sizes)
 
     # -- the root

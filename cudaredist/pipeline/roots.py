@@ -83,6 +83,14 @@ def look_at(root: Path) -> Found:
     return Found(places, frozenset(empty))
 
 
+def is_empty(root: Path) -> bool:
+    """Say whether a place is a folder in which nothing lies; False for all else."""
+    try:
+        return not any(root.iterdir())
+    except OSError:
+        return False
+
+
 def is_whole(root: Path, record: ToolkitRecord) -> bool:
     """Say whether all that was laid out is there, by names and sizes; no content is read."""
 

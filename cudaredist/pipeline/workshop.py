@@ -50,7 +50,7 @@ class Workshop:
         is left that is of no use to a later run. Raises `WriteError`, and `UsageError` where the
         folder is somebody else's.
         """
-        missing = [place for place in self.folder.parents if not place.exists()]
+        missing = [place for place in self.folder.parents if not os.path.lexists(place)]
         try:
             handle = self._lock(wait=True)
         except CudaRedistError as error:

@@ -40,12 +40,14 @@ def relocatable(text: bytes, path: str, package: str | None, files: Collection[s
 
     `package` is where the packages lie apart, and `files` are all of the root's.
     """
-    up = "/".join([".."] * path.count("/"))
-    root = f"${{pcfiledir}}/{up}" if up else "${pcfiledir}"
+    depth = path.count("/")
+    root = "/".join(["${pcfiledir}", *[".."] * depth])
+    # Merged, the one root is every output of every package.
+    own = root if package is None else "/".join(["${pcfiledir}", *[".."] * (depth - 2)])
 
     def value(name: bytes, stated: bytes) -> bytes:
         if name not in _FOLDERS:
-            return root.encode()
+            return own.encode()
         folder, outputs = _FOLDERS[name]
         below = _below_folder.fullmatch(stated.rstrip()[:_VALUE_LIMIT])
         place = f"{root}/{_place(folder, package, outputs, files)}"

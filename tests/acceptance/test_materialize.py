@@ -412,7 +412,9 @@ def test_a_second_run_asks_for_nothing_and_changes_nothing(
     assert materialize(base=server.url).exit_code == 0
     before = {path: path.stat().st_mtime_ns for path in Path("root").rglob("*")}
     server.requests.clear()
-    monkeypatch.setattr(unpack, "hash_of", lambda _: pytest.fail("read a file"))
+    for module in ("unpack", "roots"):
+        name = f"cudaredist.pipeline.{module}.hash_of"
+        monkeypatch.setattr(name, lambda _: pytest.fail("read a file"))
     result = materialize(base=server.url)
     assert result.exit_code == 0
     assert result.stdout.startswith("root: unchanged; CUDA 13.0.2 for linux-x86_64, 4 packages")
@@ -948,6 +950,15 @@ def test_a_place_that_cannot_be_written(made: MadeSet, materialize: Materialize)
         # Nobody can make a folder there.
         assert materialize(root="/proc/cudaredist/root").exit_code == 3
     assert_nothing_left("file")
+
+
+def test_a_place_that_cannot_be_looked_at(made: MadeSet, materialize: Materialize) -> None:
+    # No file system has such names.
+    assert materialize(root="x" * 250).exit_code == 3
+    assert materialize(root="x" * 300).exit_code == 3
+    Path("loop").symlink_to("loop")
+    assert materialize(root="loop").exit_code == 3
+    assert_nothing_left("loop")
 
 
 def test_a_folder_that_may_not_be_written(made: MadeSet, materialize: Materialize) -> None:

@@ -87,7 +87,7 @@ def test_kill_9_at_random_moments_leaves_a_whole_root_or_none(
     allowed: list[Any] = [None]
     for number in range(KILLS):
         chosen = moments.randrange(2)
-        options = ("--base-url", server.url, "-j", 2, *SELECTIONS[chosen])
+        options = ("--base-url", server.url, "-j", "2", *SELECTIONS[chosen])
         process = start("materialize", set_path, "--root", root, *options)
         time.sleep(moments.uniform(0.3, 1.1) * duration)
         process.send_signal(signal.SIGKILL)

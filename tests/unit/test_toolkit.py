@@ -355,7 +355,7 @@ Libs: -L${libdir} -lcuda
             "x",
             ["x/lib/lib/a.so", "x/dev/include/a.h", "x/out/b"],
             (
-                "${pcfiledir}/../../../..",
+                "${pcfiledir}/../..",
                 "${pcfiledir}/../../../../x/lib/lib",
                 "${pcfiledir}/../../../../x/dev/include",
             ),
@@ -365,7 +365,7 @@ Libs: -L${libdir} -lcuda
             "x",
             [],
             (
-                "${pcfiledir}/../../../..",
+                "${pcfiledir}/../..",
                 "${pcfiledir}/../../../../x/out/lib",
                 "${pcfiledir}/../../../../x/out/include",
             ),
