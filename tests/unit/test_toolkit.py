@@ -1,6 +1,7 @@
 """Toolkit roots as values: which packages, which tree each brings, what becomes of all together."""
 
 import json
+import logging
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -563,6 +564,8 @@ def test_without_locks_work_goes_on(
     def refuse(*_: object) -> None:
         raise OSError(38, "Function not implemented")
 
+    # The program's own logging, which another test may have set up, keeps records to itself.
+    monkeypatch.setattr(logging.getLogger("cudaredist"), "propagate", True)
     monkeypatch.setattr("fcntl.flock", refuse)
     with workshop.locked():
         finish_archive(workshop)
