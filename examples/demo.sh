@@ -2,23 +2,28 @@
 # The main job on the shipped data, without network: package sets of every release and platform,
 # what is in one of them, and its export for Nix.
 set -eu
-tool="${BIN:-.venv/bin}/cudaredist"
+here=$(pwd)
+bin="${BIN:-.venv/bin}"
+case "$bin" in /*) ;; *) bin="$here/$bin" ;; esac
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export CUDAREDIST_CACHE_DIR="$work/cache"
+export CUDAREDIST_CACHE_DIR="$work/cache" CUDAREDIST_DATA_DIR="$here/data"
+cd "$work"
 
 run() {
     printf '\n$ cudaredist %s\n' "$*"
-    "$tool" "$@"
+    "$bin/cudaredist" "$@"
 }
 
 echo "Package sets of every CUDA release and platform whose data is shipped:"
-run build --channel wheels --output "$work/build"
-run validate --quiet "$work"/build/*/*.json | tail -n 1
+run build --channel wheels
+echo
+echo "Are they what they should be? (What needs every file of an archive is not asked here.)"
+run validate --quiet build/linux-x86_64/cuda-13.0.3.json
 echo
 echo "What one of them holds, and what it lacks and why:"
-run explain set "$work/build/linux-x86_64/cuda-13.0.3.json"
+run explain set build/linux-x86_64/cuda-13.0.3.json
 echo
-echo "For Nix, one expression that reads the same document:"
-run export nix "$work/build/linux-x86_64/cuda-13.0.3.json" --output "$work/nix"
-ls "$work/nix"
+echo "For Nix, one expression that reads the same document; wheels lie at an address of yours:"
+run export nix build/linux-x86_64/cuda-13.0.3.json --output nix \
+    --wheel-base https://wheels.example.org

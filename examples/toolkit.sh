@@ -11,7 +11,8 @@ case $(uname -m) in
     aarch64) platform=linux-sbsa ;;
     *) platform=linux-x86_64 ;;
 esac
-folder=$1
+mkdir -p "$1"
+folder=$(cd "$1" && pwd) # CMake wants whole paths
 shift
 if [ $# -eq 0 ]; then
     newest=$(ls "$data"/features/wheels/cuda | sed -n 's/^feature_\(.*\)\.json$/\1/p' |

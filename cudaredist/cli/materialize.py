@@ -194,7 +194,6 @@ def materialize(
                 set_sha256=found.sha256,
                 packages=chosen.packages,
                 required=chosen.required,
-                merged=policy.merged,
                 root=root,
                 layout=layout.value,
                 with_static=static,

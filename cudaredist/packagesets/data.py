@@ -8,6 +8,7 @@ from functools import cached_property
 from cudaredist.errors import Problem, UsageError
 from cudaredist.manifests import Manifest, Package
 from cudaredist.primitives import Sha256, Version
+from cudaredist.redists import REDISTS
 from cudaredist.schema import (
     Bounds,
     Channel,
@@ -145,18 +146,16 @@ class SetData:
 
     @cached_property
     def names(self) -> Mapping[str, KnownName]:
-        """Every package name that data or policy knows, sorted."""
+        """Every package name that data or policy knows, sorted.
+
+        Raises `UsageError` for one that stands in two redistributables.
+        """
         redists: dict[str, str] = {}
         systems: dict[str, set[str]] = defaultdict(set)
         for redist, labels in sorted(self.manifests.items()):
             for held in labels.values():
                 for name, package in held.packages.items():
-                    other = redists.setdefault(name, redist)
-                    if other != redist:
-                        raise UsageError(
-                            f"package {name} is in the manifests of {other} and of {redist}",
-                            hint="give one of them another name",
-                        )
+                    redists[name] = _owner(name, redist, redists.get(name, redist))
                     systems[name].update(_system_of(a.platform) for a in package.archives)
         for name in self._policy_names():
             systems.setdefault(name, set())
@@ -192,6 +191,22 @@ class SetData:
         yield from self.policies.licenses.packages
         yield from self.policies.meta.packages
         yield from (fixup.package for fixup in self.policies.fixups.fixups)
+
+
+def _owner(name: str, redist: str, other: str) -> str:
+    """Return which of two redistributables a package is taken from.
+
+    NVIDIA publishes parts of the driver with CUDA and alone, and a set has CUDA's. Otherwise nobody
+    could say whose is meant.
+    """
+    if redist == other:
+        return redist
+    if CUDA in {redist, other} and {redist, other} <= REDISTS.keys():
+        return CUDA
+    raise UsageError(
+        f"package {name} is in the manifests of {other} and of {redist}",
+        hint="give one of them another name",
+    )
 
 
 def _system_of(platform: str) -> str:

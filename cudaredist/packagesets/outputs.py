@@ -107,7 +107,7 @@ def make_layout(
     contents = _contents(examined.outputs if nested is None else examined.unnested[nested])
     changes = [] if nested is None else [_change("lift", f"lib/{nested}", "lib")]
     changes += [
-        _change(entry.op, entry.source, entry.to)
+        _change(entry.op, entry.source, entry.to, split_only=entry.split_only)
         for entry in policy.normalise
         if entry.package == name and is_within(version, entry.versions)
     ]
@@ -153,8 +153,9 @@ def _contents(sizes: Mapping[OutputName, OutputSize]) -> dict[OutputName, Output
     }
 
 
-def _change(op: str, source: str, to: str | None) -> TreeChange:
-    return TreeChange.model_validate({"op": op, "from": source, "to": to})
+def _change(op: str, source: str, to: str | None, *, split_only: bool = False) -> TreeChange:
+    change = {"op": op, "from": source, "to": to, "split_only": split_only}
+    return TreeChange.model_validate(change)
 
 
 def propagated(

@@ -38,7 +38,7 @@ def find_cuda(text: str, data: SetData) -> Version:
             hint=f"the oldest release that does is {labels[0]}" if labels else None,
         )
     if not labels:
-        raise _nothing_held()
+        raise _nothing_held(data)
     raise UsageError(f"CUDA {shown(text)} is not held", hint=_nearest_hint(text, labels))
 
 
@@ -64,14 +64,16 @@ def newest_patches(data: SetData) -> list[Version]:
     """
     newest = list({label.line: label for label in data.cuda_labels()}.values())
     if not newest:
-        raise _nothing_held()
+        raise _nothing_held(data)
     return newest
 
 
-def _nothing_held() -> UsageError:
-    return UsageError(
-        "no manifest of CUDA is held", hint="cudaredist download-manifests fetches them"
-    )
+def _nothing_held(data: SetData) -> UsageError:
+    hint = "cudaredist download-manifests --channel wheels finds them"
+    if data.channel == "redist":
+        shipped = "the data that is shipped is for --channel wheels"
+        hint = f"cudaredist download-manifests fetches them; {shipped}"
+    return UsageError("no manifest of CUDA is held", hint=hint)
 
 
 def choose_releases(

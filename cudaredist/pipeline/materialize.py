@@ -42,7 +42,6 @@ from cudaredist.schema import (
     FILE_KINDS,
     ComponentPolicy,
     ComponentSet,
-    MergedMove,
     PackageSet,
     SetPackage,
     ToolkitRecord,
@@ -67,8 +66,6 @@ class Materialization:
     """What it is made of, by name."""
     required: Sequence[ComponentSet]
     """Named sets that were asked for, whose programs must be there."""
-    merged: Sequence[MergedMove] = ()
-    """What lies elsewhere where packages are merged, by policy."""
     root: Path
     layout: Layout
     with_static: bool
@@ -292,7 +289,6 @@ class Materialization:
                 unpacked[attr].members,
                 package,
                 is_split=self.layout == "split",
-                merged=self.merged,
             )
             for attr, package in self.packages.items()
         }

@@ -136,7 +136,6 @@ from cudaredist.schema.tables import (
 from cudaredist.schema.toolkit import (
     ComponentPolicy,
     ComponentSet,
-    MergedMove,
     ToolkitFile,
     ToolkitLink,
     ToolkitPackage,
@@ -202,7 +201,6 @@ __all__ = [
     "Lock",
     "LockEntry",
     "LowerBound",
-    "MergedMove",
     "MetaPolicy",
     "NamePolicy",
     "Needed",

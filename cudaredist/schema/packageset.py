@@ -162,6 +162,11 @@ class TreeChange(OwnModel):
     op: Literal["lift", "rename", "drop", "symlink"]
     source: str = Field(alias="from")
     to: str | None
+    split_only: bool = Field(
+        default=False,
+        description="Left out where packages are merged into one tree; absent: it is not",
+        exclude_if=lambda split_only: not split_only,
+    )
 
 
 class Provided(OwnModel):

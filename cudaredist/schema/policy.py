@@ -115,6 +115,11 @@ class Normalisation(Reasoned):
     op: Literal["lift", "rename", "drop", "symlink"]
     source: str = Field(alias="from")
     to: str | None = None
+    split_only: bool = Field(
+        default=False,
+        description="Only where packages lie apart: merged, nvcc finds its parts beside itself",
+        exclude_if=lambda split_only: not split_only,
+    )
 
 
 class OutputPolicy(OwnModel):

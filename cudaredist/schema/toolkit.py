@@ -17,22 +17,11 @@ class ComponentSet(Reasoned):
     )
 
 
-class MergedMove(Reasoned):
-    """A folder of a package that lies elsewhere where all packages are in one tree."""
-
-    package: str
-    source: str = Field(alias="from")
-    to: str
-
-
 class ComponentPolicy(OwnModel):
-    """`policy/components.json`: what compiler, runtime and math mean, and what lies apart."""
+    """`policy/components.json`: what compiler, runtime and math mean."""
 
     schema_version: Literal[1]
     components: dict[str, ComponentSet]
-    merged: tuple[MergedMove, ...] = Field(
-        description="Against conflicts between packages, where they are merged"
-    )
 
 
 class ToolkitFile(OwnModel):

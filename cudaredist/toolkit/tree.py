@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from cudaredist.errors import InvalidArchiveError
 from cudaredist.features import Entry, as_redistributable, build_tree, place_all
-from cudaredist.schema import MergedMove, OutputName, SetPackage, TreeChange
+from cudaredist.schema import OutputName, SetPackage, TreeChange
 from cudaredist.toolkit.pkgconfig import unversioned
 
 _PKG_CONFIG = ("pkg-config/", "pkgconfig/")
@@ -43,14 +43,12 @@ def make_tree(
     package: SetPackage,
     *,
     is_split: bool,
-    merged: Sequence[MergedMove] = (),
 ) -> PackageTree:
     """Return what a package brings, in the order the set's document asks for.
 
     Changes that only make sense where packages lie apart are left out where they are merged: nvcc
-    finds its parts beside itself then. `merged` is what only merged packages need. Raises
-    `InvalidArchiveError` about `where` for names and links that leave the archive, devices and
-    set-id bits.
+    finds its parts beside itself then. Raises `InvalidArchiveError` about `where` for names and
+    links that leave the archive, devices and set-id bits.
     """
     redistributable, _ = as_redistributable(members)
     raw = build_tree(redistributable)
@@ -62,13 +60,10 @@ def make_tree(
         raise InvalidArchiveError(where, f"is not laid out: {unsafe[0]}")
     tree = _Tree(raw.files, raw.links)
     for change in package.normalise:
-        if is_split or change.source.startswith("lib/"):
+        if is_split or not change.split_only:
             tree = _changed(tree, change)
     for folder in _PKG_CONFIG:
         tree = _moved(tree, folder, "share/pkgconfig/")
-    for move in merged:
-        if not is_split and move.package == package.pname:
-            tree = _moved(tree, f"{move.source}/", f"{move.to}/")
     outputs = {
         _final(path, package): placed.output if placed.output in package.outputs else "out"
         for path, placed in place_all(tree.files).items()

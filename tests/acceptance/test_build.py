@@ -493,7 +493,10 @@ def test_nothing_held(run: Run) -> None:
     Path("data").mkdir()
     result = run("build")
     assert result.exit_code == 2
-    assert "cudaredist download-manifests fetches them" in error(result)
+    assert "cudaredist download-manifests fetches them; the data that is shipped" in error(result)
+    result = run("build", "--channel", "wheels")
+    assert result.exit_code == 2
+    assert "cudaredist download-manifests --channel wheels finds them" in error(result)
 
 
 def test_a_place_that_cannot_be_written(build: Run) -> None:

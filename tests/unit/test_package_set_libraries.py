@@ -438,6 +438,18 @@ def test_outputs_that_are_depended_on() -> None:
     assert found.packages["cuda_cudart"].propagates == {"out": ("include", "lib", "static")}
 
 
+def test_no_package_depends_on_itself_nor_twice_on_one() -> None:
+    rules = [
+        {"package": "liba", "needs": name, "kind": "runtime", "reason": "r", "reference": "r"}
+        for name in ("liba", "libb", "libb")
+    ]
+    found = made(
+        {"liba": library("liba.so.1", "libb.so.1"), "libb": library("libb.so.1")},
+        policies={"libraries": {"dependencies": rules}},
+    )
+    assert [d.attr for d in found.packages["liba"].depends] == ["libb"]
+
+
 def test_what_policy_needs_breaks_by_libraries_and_the_other_way_round() -> None:
     rule = {
         "package": "liba",

@@ -294,7 +294,7 @@ def test_files_of_an_overlay_are_named_among_the_inputs(base: Store, overlay: Pa
         ({"a": {"x": {"v": 1}}}, {"a": {"x": {"w": 2}}}, {"a": {"x": {"w": 2}}}),
         ({"a": {"x": {"v": 1}}}, {"a": {"x": None}}, {"a": {}}),
         ({"a": [1]}, {"a": [2]}, {"a": [2, 1]}),
-        ({"a": {"reason": "r", "v": 1}}, {"a": {"reason": "s"}}, {"a": {"reason": "s"}}),
+        ({"a": {"reason": "r", "v": "1"}}, {"a": {"reason": "s"}}, {"a": {"reason": "s"}}),
         ({"a": 1, "b": 2}, {"b": None}, {"a": 1}),
         ({}, {"a": {"x": "y"}}, {"a": {"x": "y"}}),
     ],

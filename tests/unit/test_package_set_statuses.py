@@ -81,6 +81,17 @@ def test_every_status_with_its_reason_and_where_it_stands() -> None:
     assert (found["cudnn"].release, found["cudnn"].version) == (None, None)
 
 
+def test_of_no_release_the_newest_that_has_the_package_says_why() -> None:
+    data = set_data_of(
+        cuda(platforms=(LINUX, SBSA)),
+        Release("cudnn", "9.2.0", {"cudnn": [SBSA]}),
+        Release("cudnn", "9.1.0", {"cudnn": [SBSA], "cudnn_jit": [f"{LINUX}/cuda13"]}),
+    )
+    found = package(data, "cudnn_jit")
+    assert outline(found) == ("unsupported", ["variant-not-published"])
+    assert found.reasons[0].source == "cudnn/redistrib_9.1.0.json"
+
+
 def test_what_was_split_off_says_where_its_files_lie_before() -> None:
     data = set_data_of(cuda("12.9.1"), cuda("13.0.2", cuda_crt=[LINUX]))
     found = package(data, "cuda_crt")
@@ -488,6 +499,17 @@ def test_compat_comes_first_on_jetson_only(
     assert not found["cuda_compat"].compat_runpath, "never before itself"
     assert not found["cuda_gdb"].compat_runpath, "which is not available"
     assert (found["cuda_compat"].status == "available") is (label != "12.3.2")
+
+
+def test_compat_comes_first_where_a_user_asks_for_it() -> None:
+    entry = {"package": "cuda_compat_orin", "platform": SBSA, "reason": "r", "reference": "r"}
+    data = set_data_of(
+        cuda("13.4.2", (LINUX, SBSA), cuda_compat_orin=[SBSA]),
+        policies={"libraries": {"compat_run_path": [entry]}},
+    )
+    found = build(data, "13.4.2", SBSA, capabilities=("8.7",)).packages
+    assert found["cuda_cudart"].compat_runpath
+    assert not build(data, "13.4.2").packages["cuda_cudart"].compat_runpath
 
 
 def test_without_compat_nothing_comes_first() -> None:

@@ -23,7 +23,7 @@ from cudaredist.errors import (
 )
 from cudaredist.features import Entry
 from cudaredist.pipeline.workshop import Workshop, remove_tree
-from cudaredist.schema import ComponentSet, MergedMove, PackageSet, SetPackage
+from cudaredist.schema import ComponentSet, PackageSet, SetPackage
 from cudaredist.toolkit import (
     Layout,
     PackageTree,
@@ -69,8 +69,10 @@ def tree_of(
     )
 
 
-def lift(source: str, to: str, op: str = "lift") -> dict[str, str]:
-    return {"op": op, "from": source, "to": to}
+def lift(
+    source: str, to: str | None, op: str = "lift", *, split_only: bool = False
+) -> dict[str, object]:
+    return {"op": op, "from": source, "to": to, "split_only": split_only}
 
 
 # -- one package's tree
@@ -112,7 +114,10 @@ def test_what_lies_at_the_top_goes_where_no_other_packages_files_are() -> None:
 def test_changes_that_only_make_sense_apart_are_left_out_where_packages_are_merged() -> None:
     entries = members("nvvm/bin/cicc", "include/cccl/nv/a.h", "include/nv/a.h", "include/b.h")
     entries += [entry("include/old", "cccl/nv"), entry("include/all", "cccl")]
-    changes = (lift("nvvm", "."), lift("include/cccl", "include"))
+    changes = (
+        lift("nvvm", ".", split_only=True),
+        lift("include/cccl", "include", split_only=True),
+    )
     merged = tree_of(entries, *changes)
     assert "nvvm/bin/cicc" in merged.files
     assert merged.links == {"include/old": "include/cccl/nv", "include/all": "include/cccl"}
@@ -145,18 +150,15 @@ def test_a_pattern_lifts_what_lies_below_the_folders_it_names() -> None:
     assert set(tree.files) == {"nvvm/lib/a.so"}
 
 
-def test_policy_keeps_a_packages_headers_apart_where_they_would_be_in_the_way() -> None:
-    move = MergedMove.model_validate(
-        {"package": "x", "from": "include", "to": "x/include", "reason": "r", "reference": "r"}
-    )
-    entries = with_origins(members("include/a.h", "bin/x"))
-    for attr, split, expected in (
-        ("x", False, {"x/include/a.h", "bin/x"}),
-        ("x", True, {"include/a.h", "bin/x"}),
-        ("y", False, {"include/a.h", "bin/x"}),
+def test_a_change_that_is_not_for_split_packages_only_is_made_in_both_layouts() -> None:
+    entries = members("include/a.h", "bin/x", "x86/lib.so")
+    for changes, split, expected in (
+        ([lift("include", "x/include", "rename")], False, {"x/include/a.h", "bin/x", "x86/lib.so"}),
+        ([lift("include", "x/include", "rename")], True, {"x/include/a.h", "bin/x", "x86/lib.so"}),
+        ([lift("x86", None, "drop")], False, {"include/a.h", "bin/x"}),
+        ([lift("include", ".", split_only=True)], False, {"include/a.h", "bin/x", "x86/lib.so"}),
     ):
-        tree = make_tree("an archive", entries, package(attr), is_split=split, merged=[move])
-        assert set(tree.files) == expected
+        assert set(tree_of(entries, *changes, split=split).files) == expected
 
 
 def test_pkg_configs_files_are_found_without_their_version() -> None:
