@@ -494,7 +494,7 @@ def test_nothing_held(run: Run) -> None:
     result = run("build")
     assert result.exit_code == 2
     assert "cudaredist download-manifests fetches them; the data that is shipped" in error(result)
-    result = run("build", "--channel", "wheels")
+    result = run("build", "--channel", "wheels", "--data-dir", "data")
     assert result.exit_code == 2
     assert "cudaredist download-manifests --channel wheels finds them" in error(result)
 

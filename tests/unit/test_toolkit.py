@@ -568,6 +568,7 @@ def test_without_locks_work_goes_on(
 
     # The program's own logging, which another test may have set up, keeps records to itself.
     monkeypatch.setattr(logging.getLogger("cudaredist"), "propagate", True)
+    caplog.set_level(logging.WARNING, logger="cudaredist")
     monkeypatch.setattr("fcntl.flock", refuse)
     with workshop.locked():
         finish_archive(workshop)
