@@ -60,8 +60,10 @@ docs: setup
 
 # Make the shipped data anew, all of it through pip: some 80 GB of wheels, of which nothing is kept.
 WHEELS = --channel wheels --data-dir data
+RELEASES = 11.8.0 12.0.1 12.1.1 12.2.0 12.2.1 12.2.2 12.3.2 12.4.1 12.5.1 12.6.3 12.8.2 12.9.1 12.9.2 \
+	13.0.2 13.0.3 13.1.2 13.2.2 13.3.1 13.4.3 13.5.0
 data: setup
-	$(BIN)/cudaredist download-manifests $(WHEELS) --redist cuda --version all
+	$(BIN)/cudaredist download-manifests $(WHEELS) --redist cuda $(addprefix --version ,$(RELEASES))
 	$(BIN)/cudaredist download-manifests $(WHEELS) --redist cudnn --redist cudss --redist cusparselt \
 		--redist cutensor --redist nccl --redist nvshmem
 	$(BIN)/cudaredist download-manifests $(WHEELS) --redist cusparselt \
