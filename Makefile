@@ -1,7 +1,5 @@
-# Two commands do everything on a fresh machine with Python 3.11 and make:
-#   make demo   sets up and runs the main job offline
-#   make test   sets up and runs the fast tests, offline
-# Setting up makes a virtual environment in .venv; only that may use the network.
+# Two commands do everything on a fresh machine with Python 3.11 and make: make demo, make test.
+# Setting up makes a virtual environment in .venv; only that, and what says so, uses the network.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
@@ -10,13 +8,13 @@ BIN := $(VENV)/bin
 CLEAN := env $(foreach name,BASE_URL DATA_DIR CACHE_DIR JOBS OFFLINE RETRIES TIMEOUT ALLOW_HTTP,\
 	-u CUDAREDIST_$(name))
 
-.PHONY: help setup demo test test-slow test-real test-network lint types imports schemas \
+.PHONY: help setup demo test coverage test-slow test-real test-network lint types imports schemas \
 	docs data benchmark toolkit fuzz clean
 
 help:
-	@sed -n '2,4s/^# *//p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
-setup: $(VENV)/.done
+setup: $(VENV)/.done  ## make the virtual environment; all others do it where needed
 
 $(VENV)/.done: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -24,45 +22,47 @@ $(VENV)/.done: pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable . --group dev
 	touch $@
 
-demo: setup
+demo: setup  ## run the main job offline, on the data that is shipped
 	$(CLEAN) BIN=$(BIN) sh examples/demo.sh
 
-test: setup
-	$(CLEAN) $(BIN)/python -m pytest -n auto -m "not slow and not network and not real" \
-		--cov --cov-report=term-missing:skip-covered
+# Many tests wait for a server that lets them wait: two at once for each core.
+FAST := -n $(shell expr 2 \* $$(nproc 2>/dev/null || echo 2)) -m "not slow and not network and not real"
 
-test-slow: setup
+test: setup  ## run the fast tests, offline
+	$(CLEAN) $(BIN)/python -m pytest $(FAST)
+
+coverage: setup  ## run the fast tests and measure what they reach
+	$(CLEAN) $(BIN)/python -m pytest $(FAST) --cov --cov-report=term-missing:skip-covered
+
+test-slow: setup  ## run the tests that kill, cut off and fill disks
 	$(CLEAN) $(BIN)/python -m pytest -n 2 --dist loadfile -m slow --timeout 900
 
-test-real: setup
+test-real: setup  ## run the tests on NVIDIA's real manifests, where they are beside the checkout
 	$(CLEAN) $(BIN)/python -m pytest -m "real and not network"
 
-test-network: setup
+test-network: setup  ## run the tests that need a package index
 	$(CLEAN) $(BIN)/python -m pytest -n 2 --dist loadfile -m network --timeout 900
 
-lint: setup
+lint: setup  ## ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: setup
+types: setup  ## mypy
 	$(BIN)/mypy
 
-imports: setup
+imports: setup  ## import-linter
 	$(BIN)/lint-imports
 
-# Make the shipped JSON Schemas anew from the models; a test fails where they differ.
-schemas: setup
+schemas: setup  ## make the shipped JSON Schemas anew from the models
 	$(BIN)/python -m tests.support.schemas
 
-# Make the reference pages anew from commands and schemas; a test fails where they differ.
-docs: setup
+docs: setup  ## make the reference pages anew from commands and schemas
 	$(BIN)/python -m tests.support.reference
 
-# Make the shipped data anew, all of it through pip: some 80 GB of wheels, of which nothing is kept.
 WHEELS = --channel wheels --data-dir data
 RELEASES = 11.8.0 12.0.1 12.1.1 12.2.0 12.2.1 12.2.2 12.3.2 12.4.1 12.5.1 12.6.3 12.8.2 12.9.1 12.9.2 \
 	13.0.2 13.0.3 13.1.2 13.2.2 13.3.1 13.4.3 13.5.0
-data: setup
+data: setup  ## make the shipped data anew through pip: some 80 GB of wheels, none of them kept
 	$(BIN)/cudaredist download-manifests $(WHEELS) --redist cuda $(addprefix --version ,$(RELEASES))
 	$(BIN)/cudaredist download-manifests $(WHEELS) --redist cudnn --redist cudss --redist cusparselt \
 		--redist cutensor --redist nccl --redist nvshmem
@@ -72,7 +72,7 @@ data: setup
 	$(BIN)/cudaredist update-nvcc-compat $(WHEELS) --accept-changed
 	$(BIN)/cudaredist update-gpus $(WHEELS)
 
-benchmark: setup
+benchmark: setup  ## measure against limits and peers
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/read_manifests.py
 	$(BIN)/python benchmarks/fetch_manifests.py
@@ -80,15 +80,12 @@ benchmark: setup
 	$(BIN)/python benchmarks/materialize.py
 	$(BIN)/python benchmarks/second_run.py
 
-# CUDA toolkits of two releases from the package index, and a program compiled with each; needs g++
-# and some 150 MB for each.
-toolkit: setup
+toolkit: setup  ## lay out two toolkits and compile with each; needs g++ and 150 MB for each
 	$(CLEAN) BIN=$(BIN) sh examples/toolkit.sh build/toolkit
 
-# Coverage-guided fuzzing of every reader; `make fuzz SECONDS=1800` for a long run.
 SECONDS ?= 15
 FUZZERS := elf pe ar fatbin tar zip
-fuzz: $(VENV)/.fuzz
+fuzz: $(VENV)/.fuzz  ## fuzz every reader; SECONDS=1800 for a long run
 	for reader in $(FUZZERS); do \
 		$(BIN)/python fuzz/fuzz_$$reader.py -max_total_time=$(SECONDS) -verbosity=0 \
 			-print_final_stats=1 || exit 1; \
@@ -98,5 +95,5 @@ $(VENV)/.fuzz: $(VENV)/.done
 	$(BIN)/python -m pip install --quiet --group fuzz
 	touch $@
 
-clean:
+clean:  ## remove what was made here
 	rm -rf $(VENV) .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache dist

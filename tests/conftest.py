@@ -1,5 +1,6 @@
 """Fixtures and rules of all tests: a clean environment, no network but this machine."""
 
+import functools
 import os
 import socket
 import subprocess
@@ -8,9 +9,11 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
+import typer.testing
 from hypothesis import HealthCheck, settings
 from support.golden import golden
 from support.server import FaultServer
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 __all__ = ["golden"]
@@ -25,6 +28,9 @@ Run = Callable[..., Result]
 # How fast a machine shared with others is says nothing of the code.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared")
+
+# Making the tree of commands anew for every call is most of what a small call costs.
+typer.testing._get_command = functools.cache(get_command)  # type: ignore[attr-defined]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -35,6 +35,7 @@ from cudaredist.schema import (
     kind_of_document,
     parse_own_json,
     read_own_document,
+    schema_problems,
     schema_version_of,
 )
 from cudaredist.store import Cache, first_of, problems_of, read_file
@@ -109,6 +110,9 @@ def _verdict(path: Path, *, strict: bool) -> tuple[FileVerdict, PackageSet | Non
                 problem = Problem("", f"has a schema_version, but is of no kind known ({known})")
                 raise InvalidFileError("data file", [problem])
             kind = own.name
+            problems = schema_problems(document, own)
+            if problems:
+                raise InvalidFileError(f"{kind} file", problems)
             model = read_own_document(document, data, own)
             is_canonical = canonical_json(document) == data
             package_set = model if isinstance(model, PackageSet) else None

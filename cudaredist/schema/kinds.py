@@ -122,9 +122,10 @@ def shipped_schema(name: str) -> str:
 
 
 def read_own_file(data: bytes, kind: FileKind) -> OwnModel:
-    """Read one of our files, checked against its shipped JSON Schema and its model.
+    """Read one of our files, checked against its model.
 
-    Raises `InvalidFileError` with every problem found and the path to each.
+    What a model takes, the JSON Schema made from it takes too. Raises `InvalidFileError` with every
+    problem found and the path to each.
     """
     return read_own_document(parse_own_json(data, f"{kind.name} file"), data, kind)
 
@@ -139,13 +140,12 @@ def read_own_document(document: object, data: bytes, kind: FileKind) -> OwnModel
 
     Raises `InvalidFileError` as `read_own_file` does.
     """
-    problems = schema_problems(document, kind)
-    if problems:
-        raise InvalidFileError(f"{kind.name} file", problems)
     try:
         return kind.model.model_validate_json(data)
     except ValidationError as error:
-        raise InvalidFileError(f"{kind.name} file", validation_problems(error)) from None
+        # The schema's words are the plainer ones; what it has none for, only the model knows.
+        problems = schema_problems(document, kind) or validation_problems(error)
+        raise InvalidFileError(f"{kind.name} file", problems) from None
 
 
 def validation_problems(error: ValidationError) -> list[Problem]:

@@ -261,18 +261,21 @@ def on_a_terminal(arguments: list[str], folder: Path, **environment: str) -> str
     return written.decode("utf-8", "replace")
 
 
+SLOW_RUN = ["download-manifests", "--redist", "cuda", "--version", "all", "-j1"]
+
+
 @pytest.fixture
 def slow_server(server: FaultServer) -> FaultServer:
     """A server that makes a run take more than a second."""
-    server.add_manifests("cuda", {f"12.9.{n}": manifest(f"12.9.{n}") for n in range(12)})
-    server.delay = 0.2
+    server.add_manifests("cuda", {f"12.9.{n}": manifest(f"12.9.{n}") for n in range(4)})
+    server.delay = 0.4
     return server
 
 
 def test_progress_shows_on_a_terminal_and_goes_away(
     slow_server: FaultServer, tmp_path: Path
 ) -> None:
-    arguments = ["download-manifests", "--base-url", slow_server.url, "--version", "all", "-j1"]
+    arguments = [*SLOW_RUN, "--base-url", slow_server.url]
     written = on_a_terminal(arguments, tmp_path)
     assert "manifests" in written
     assert "MB" in written
@@ -280,16 +283,7 @@ def test_progress_shows_on_a_terminal_and_goes_away(
 
 
 def test_quiet_shows_no_progress(slow_server: FaultServer, tmp_path: Path) -> None:
-    arguments = [
-        "download-manifests",
-        "--base-url",
-        slow_server.url,
-        "--version",
-        "all",
-        "-j1",
-        "-q",
-    ]
-    assert on_a_terminal(arguments, tmp_path) == ""
+    assert on_a_terminal([*SLOW_RUN, "--base-url", slow_server.url, "-q"], tmp_path) == ""
 
 
 def test_colour_on_a_terminal_unless_no_color(tmp_path: Path) -> None:

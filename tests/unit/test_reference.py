@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from conftest import REPOSITORY
 from support.reference import FOLDER, pages
 
 from cudaredist.schema import FILE_KINDS
@@ -17,3 +18,11 @@ def test_every_kind_of_file_and_every_command_has_a_section() -> None:
     assert set(re.findall(r"^## (\S+)$", pages()["data-files.md"], re.MULTILINE)) == set(FILE_KINDS)
     commands = re.findall(r"^## cudaredist (\S+)$", pages()["commands.md"], re.MULTILINE)
     assert len(commands) == len(set(commands)) >= 8
+
+
+def test_the_map_of_the_house_shows_every_room() -> None:
+    plan = (REPOSITORY / "CONTRIBUTING.md").read_text().partition("```text")[2].partition("```")[0]
+    shown = set(re.findall(r"(?<![\w*/])(\w+)(?:/|\.py)", plan))
+    package = REPOSITORY / "cudaredist"
+    folders = {path.parent.name for path in package.glob("*/__init__.py")}
+    assert {path.stem for path in package.glob("[!_]*.py")} | folders <= shown

@@ -1,0 +1,77 @@
+"""Models and the JSON Schemas made from them: what one takes, the other must not refuse."""
+
+import copy
+import json
+from functools import cache
+from typing import Any
+
+import pytest
+from conftest import REPOSITORY
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cudaredist.errors import InvalidFileError
+from cudaredist.schema import FILE_KINDS, read_own_document, schema_problems
+
+SHIPPED = {
+    "gpus": "data/gpus.json",
+    "lock": "data/manifests/lock.json",
+    "nvcc-compat": "data/nvcc_compat.json",
+    **{
+        f"policy-{name}": f"data/policy/{name}.json"
+        for name in ("components", "constraints", "gpus", "libraries", "names", "nvcc", "outputs")
+    },
+}
+OTHERS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-2, 1 << 70),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=4),
+    st.sampled_from(["12.9\n", "12.9", "linux-x86_64", "a" * 64, 1.0, [], {}, [[]], ["a", "a"]]),
+)
+
+
+@cache
+def shipped(kind: str) -> str:
+    """Return the start of every list and object of a shipped file, so that each change counts."""
+
+    def cut(node: Any) -> Any:
+        if isinstance(node, dict):
+            return {key: cut(value) for key, value in list(node.items())[:12]}
+        return [cut(value) for value in node[:3]] if isinstance(node, list) else node
+
+    document = json.loads((REPOSITORY / SHIPPED[kind]).read_text())
+    return json.dumps({key: cut(value) for key, value in document.items()})
+
+
+def places(node: Any) -> list[tuple[Any, Any]]:
+    """Return every list and object of a document with each key or index in it."""
+    keys = list(node) if isinstance(node, dict) else range(len(node)) if type(node) is list else ()
+    return [place for key in keys for place in [(node, key), *places(node[key])]]
+
+
+@pytest.mark.parametrize("kind", sorted(SHIPPED))
+@given(data=st.data())
+@settings(max_examples=40)
+def test_what_a_model_takes_its_schema_takes(kind: str, data: st.DataObject) -> None:
+    document = json.loads(shipped(kind))
+    for _ in range(data.draw(st.integers(1, 3))):
+        node, key = data.draw(st.sampled_from(places(document)))
+        change = data.draw(st.sampled_from(["other", "gone", "again"]))
+        if change == "other":
+            node[key] = copy.deepcopy(data.draw(OTHERS))
+        elif change == "gone":
+            del node[key]
+        elif isinstance(node, dict):
+            node[data.draw(st.text(max_size=4))] = copy.deepcopy(node[key])
+        else:
+            node.append(copy.deepcopy(node[key]))
+        if not places(document):
+            break
+    text = json.dumps(document).encode()
+    try:
+        read_own_document(document, text, FILE_KINDS[kind])
+    except InvalidFileError:
+        return
+    assert schema_problems(document, FILE_KINDS[kind]) == []
