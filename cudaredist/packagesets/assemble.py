@@ -15,7 +15,12 @@ from cudaredist.packagesets.flags import (
     set_attribute,
 )
 from cudaredist.packagesets.hosts import choose_host
-from cudaredist.packagesets.libraries import connect, external_sonames, soname_index
+from cudaredist.packagesets.libraries import (
+    connect,
+    external_sonames,
+    soname_index,
+    unread_files,
+)
 from cudaredist.packagesets.platforms import (
     UNSUPPORTED,
     below_threshold,
@@ -315,6 +320,11 @@ def _diagnostics(
                 yield Diagnostic(
                     level="warning", code="unresolved-dlopen", subject=draft.attr, text=text
                 )
+        for path, fields in unread_files(draft) if draft.is_available else ():
+            text = (
+                f"{path}: {', '.join(fields)} could not be read, and are unknown rather than none"
+            )
+            yield Diagnostic(level="warning", code="unread", subject=draft.attr, text=text)
 
 
 def _platform_diagnostics(flags: Flags, target: Target, data: SetData) -> Iterable[Diagnostic]:

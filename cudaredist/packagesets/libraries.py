@@ -86,6 +86,17 @@ def soname_index(entries: Iterable[Draft]) -> dict[str, tuple[SonameProvider, ..
     }
 
 
+def unread_files(draft: Draft) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the files of a package whose tables could not be read, with the fields that lack."""
+    if draft.examined is not None and draft.layout is not None:
+        for library, path, _ in placed_libraries(draft.examined, draft.layout):
+            if library.unread:
+                yield path, library.unread
+        for program, path, _ in placed_programs(draft.examined, draft.layout):
+            if program.unread:
+                yield path, program.unread
+
+
 def external_sonames(entries: Iterable[Draft], data: SetData) -> dict[str, ExternalSoname]:
     """Return the libraries that packages need and the set does not hold, with their owners."""
     needed_by = defaultdict(set)

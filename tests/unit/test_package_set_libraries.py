@@ -278,6 +278,22 @@ def test_libraries_that_are_loaded_come_from_policy() -> None:
     assert depends == {("cuda_nvrtc", "dlopen"), ("cuda_cudart", "header")}
 
 
+def test_tables_that_could_not_be_read_are_a_warning() -> None:
+    files = {
+        "lib/libcublas.so.12": elf("libcublas.so.12", unread=("needed",)),
+        "bin/tool": elf(unread=("needed", "glibc")),
+    }
+    found = made({"libcublas": features_of(files)})
+    assert [(d.level, d.subject, d.text) for d in found.diagnostics if d.code == "unread"] == [
+        (
+            "warning",
+            "libcublas",
+            f"{path}: {fields} could not be read, and are unknown rather than none",
+        )
+        for path, fields in (("bin/tool", "needed, glibc"), ("lib/libcublas.so.12", "needed"))
+    ]
+
+
 def test_one_that_the_set_lacks_is_a_warning() -> None:
     found = made({"libcublas": library("libcublasLt.so.12")})
     assert found.packages["libcublas"].status == "available"
