@@ -17,6 +17,9 @@ TEMPORARY = ".tmp"
 """What the name of a folder ends with whose content is not proved yet."""
 _OWNER_ONLY = 0o700
 _ATTEMPTS = 100
+_NO_FOLDER = -100
+"""What stands for a folder where paths are whole: `AT_FDCWD`."""
+_RENAME_EXCHANGE = 2
 
 
 class Workshop:
@@ -85,23 +88,31 @@ class Workshop:
     def put(self) -> None:
         """Give the new root its place; what was there before goes away afterwards.
 
-        Between the two steps that this takes there is no root; a run that is killed just then
-        leaves the old one, and `locked` brings it back. Raises `WriteError`.
+        Both exchange their names in one step where the system can do that. Elsewhere there is no
+        root for a moment; a run that is killed just then leaves the old one, and `locked` brings it
+        back. Raises `WriteError`.
         """
         try:
-            if os.path.lexists(self.root):
-                remove_tree(self._old)
-                self.root.rename(self._old)
-            try:
+            if not os.path.lexists(self.root):
                 self.new.rename(self.root)
-            except BaseException:
-                self._recover()
-                raise
+            elif not _exchange(self.new, self.root):
+                self._replace()
         except OSError as error:
             raise WriteError(self.root, error) from error
-        with contextlib.suppress(OSError):
-            self.discard(self._old)
+        for before in (self.new, self._old):
+            with contextlib.suppress(OSError):
+                self.discard(before)
         self.clear()
+
+    def _replace(self) -> None:
+        """Put the old root aside, and the new one in its place."""
+        remove_tree(self._old)
+        self.root.rename(self._old)
+        try:
+            self.new.rename(self.root)
+        except BaseException:
+            self._recover()
+            raise
 
     def discard(self, folder: Path) -> None:
         """Take a whole folder away, from one moment to the next for everyone else.
@@ -205,6 +216,22 @@ def _with_hint(error: CudaRedistError) -> CudaRedistError:
     if isinstance(error, WriteError):
         error.hint = "make room or permission there, or choose another folder with --root"
     return error
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two folders exchange their names in one step; return False where that cannot be done.
+
+    Not every file system can, and of the systems only Linux has this call.
+    """
+    import ctypes  # noqa: PLC0415 - only where a root is replaced
+
+    try:
+        call = ctypes.CDLL(None).renameat2
+    except (OSError, AttributeError, TypeError):
+        return False
+    places = (os.fsencode(one.absolute()), os.fsencode(other.absolute()))
+    failed: int = call(_NO_FOLDER, places[0], _NO_FOLDER, places[1], _RENAME_EXCHANGE)
+    return failed == 0
 
 
 def _remove_empty(folders: list[Path]) -> None:

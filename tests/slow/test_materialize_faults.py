@@ -113,7 +113,9 @@ import json, os, signal, sys
 sys.path[:0] = sys.argv[3:]
 from cudaredist.__main__ import main
 import cudaredist.pipeline, cudaredist.source, cudaredist.render, jsonschema
+from cudaredist.pipeline import workshop
 root, calls = sys.argv[1], json.loads(sys.argv[2])
+exchange = workshop._exchange
 EVENTS = {"os.rename", "os.link", "os.symlink", "os.mkdir", "os.remove", "os.rmdir", "open"}
 
 def run(arguments, last):
@@ -142,13 +144,14 @@ def run(arguments, last):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 for line in sys.stdin:
-    which, last = json.loads(line)
+    which, last, can_exchange = json.loads(line)
+    workshop._exchange = exchange if can_exchange else lambda *_: False
     print(run(calls[which], last), flush=True)
 """
 
 
 @pytest.fixture
-def driver(tmp_path: Path) -> Iterator[Callable[[int, int | None], int]]:
+def driver(tmp_path: Path) -> Iterator[Callable[..., int]]:
     """Run one of two calls in a process that kills itself before its n-th step on the disk."""
     made = put_packages(MadeSet(), 2, 1000)
     set_path = made.write(tmp_path / "set.json")
@@ -166,8 +169,8 @@ def driver(tmp_path: Path) -> Iterator[Callable[[int, int | None], int]]:
     assert process.stdout is not None
     answers, questions = process.stdout, process.stdin
 
-    def run(which: int, last: int | None) -> int:
-        questions.write(json.dumps([which, last]) + "\n")
+    def run(which: int, last: int | None, *, can_exchange: bool = True) -> int:
+        questions.write(json.dumps([which, last, can_exchange]) + "\n")
         questions.flush()
         return int(answers.readline())
 
@@ -178,9 +181,16 @@ def driver(tmp_path: Path) -> Iterator[Callable[[int, int | None], int]]:
     answers.close()
 
 
-@pytest.mark.parametrize("is_first", [True, False], ids=["first", "replacing"])
+@pytest.mark.parametrize(
+    ("is_first", "can_exchange"),
+    [
+        pytest.param(True, True, id="first"),
+        pytest.param(False, True, id="replacing"),
+        pytest.param(False, False, id="replacing in two steps"),
+    ],
+)
 def test_kill_9_before_every_single_step(
-    driver: Callable[[int, int | None], int], tmp_path: Path, *, is_first: bool
+    driver: Callable[..., int], tmp_path: Path, *, is_first: bool, can_exchange: bool
 ) -> None:
     root = tmp_path / "stressed" / "root"
     workshop = root.with_name(".root.cudaredist")
@@ -194,7 +204,7 @@ def test_kill_9_before_every_single_step(
         shutil.rmtree(root.parent)
         if not is_first:
             assert driver(0, None) == 0
-        code = driver(1, steps)
+        code = driver(1, steps, can_exchange=can_exchange)
         found = whole(root)
         put_aside = workshop / "old"
         if found is None and put_aside.exists():
@@ -211,7 +221,7 @@ def test_kill_9_before_every_single_step(
         assert not workshop.exists()
         steps += 1
     assert steps > 100
-    assert recovered == (0 if is_first else 1)
+    assert recovered == (0 if can_exchange else 1)
 
 
 def test_ctrl_c_keeps_finished_archives_for_the_next_run(

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ from cudaredist.errors import (
     UsageError,
 )
 from cudaredist.features import Entry
+from cudaredist.pipeline import workshop as workshop_module
 from cudaredist.pipeline.workshop import Workshop, remove_tree
 from cudaredist.schema import ComponentSet, PackageSet, SetPackage
 from cudaredist.toolkit import (
@@ -529,7 +531,29 @@ def test_a_root_that_was_put_aside_comes_back(workshop: Workshop) -> None:
     assert not workshop.is_there()
 
 
-def test_a_new_root_takes_the_place_of_the_old_one(workshop: Workshop) -> None:
+@pytest.fixture(params=["at once", "in two steps"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How two folders change places: as Linux can, and as everything else can."""
+    way: str = request.param
+    if way == "in two steps":
+        monkeypatch.setattr("cudaredist.pipeline.workshop._exchange", lambda *_: False)
+    elif sys.platform != "linux":
+        pytest.skip("Linux alone can")
+    return way
+
+
+def test_a_new_root_takes_the_place_of_the_old_one(
+    workshop: Workshop, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    absent = []
+    rename = Path.rename
+
+    def watched(path: Path, to: Path) -> Path:
+        moved = rename(path, to)
+        absent.append(not workshop.root.exists())
+        return moved
+
+    monkeypatch.setattr(Path, "rename", watched)
     for text in ("first", "second"):
         with workshop.locked():
             workshop.new.mkdir()
@@ -537,8 +561,23 @@ def test_a_new_root_takes_the_place_of_the_old_one(workshop: Workshop) -> None:
             workshop.put()
         assert (workshop.root / "file").read_text() == text
         assert not workshop.is_there()
+    assert any(absent) is (way == "in two steps")
 
 
+@pytest.mark.parametrize("lacking", ["no library", "no such call"])
+def test_where_the_system_cannot_exchange_names_nothing_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: str
+) -> None:
+    def load(_: None) -> object:
+        if lacking == "no library":
+            raise TypeError("Windows wants a name")
+        return object()
+
+    monkeypatch.setattr("ctypes.CDLL", load)
+    assert not workshop_module._exchange(tmp_path / "one", tmp_path / "other")
+
+
+@pytest.mark.usefixtures("way")
 def test_where_the_new_root_cannot_be_moved_the_old_one_stays(workshop: Workshop) -> None:
     workshop.root.mkdir(parents=True)
     (workshop.root / "file").write_text("old")
