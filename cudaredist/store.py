@@ -410,6 +410,12 @@ def data_folder(given: Path | None, *, writing: bool) -> Path:
     return default
 
 
+def held_channel(root: Path) -> Channel:
+    """Return the channel that a folder holds manifests of: redist, but wheels where it is alone."""
+    has_wheels_only = Store(root, "wheels").redists() and not Store(root).redists()
+    return "wheels" if has_wheels_only else "redist"
+
+
 def held_folder(given: Path | None, *, writing: bool) -> Path:
     """Return the folder to work on what is held in, which must be there.
 

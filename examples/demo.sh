@@ -16,7 +16,7 @@ run() {
 }
 
 echo "Package sets of every CUDA release and platform whose data is shipped:"
-run build --channel wheels
+run build --cuda all
 echo
 echo "Are they what they should be? (What needs every file of an archive is not asked here.)"
 run validate --quiet build/linux-x86_64/cuda-13.0.3.json

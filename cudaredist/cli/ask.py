@@ -11,13 +11,12 @@ from cudaredist.cli.options import (
     AllowHttpOption,
     BaseUrlOption,
     CacheDirOption,
-    ChannelChoice,
-    ChannelOption,
     DataDirOption,
     JobsOption,
     JsonOption,
     OfflineOption,
     QuietOption,
+    ReadChannelOption,
     RedistOption,
     RetriesOption,
     TimeoutOption,
@@ -29,6 +28,7 @@ from cudaredist.cli.running import (
     chosen_redists,
     exits,
     make_console,
+    read_store,
 )
 from cudaredist.errors import EXIT_OK, UsageError
 
@@ -56,7 +56,7 @@ def diff(
         str, typer.Argument(metavar="OLD", help="A file, or a release held: cuda@12.9.0.")
     ],
     new: Annotated[str, typer.Argument(metavar="NEW", help="Likewise, and of the same kind.")],
-    channel: ChannelOption = ChannelChoice.REDIST,
+    channel: ReadChannelOption = None,
     data_dir: DataDirOption = None,
     cache_dir: CacheDirOption = None,
     format: Annotated[  # noqa: A002 - the option's name
@@ -78,11 +78,11 @@ def diff(
         cudaredist diff old/cuda-13.0.2.json new/cuda-13.0.2.json --format markdown
     """
     from cudaredist import pipeline, render, render_changes
-    from cudaredist.store import Cache, Store, data_folder
+    from cudaredist.store import Cache
 
-    store = Store(data_folder(data_dir, writing=False), channel.value)
-    report = pipeline.diff(old, new, store, Cache(cache_folder(cache_dir)))
     console = make_console()
+    store = read_store(console, data_dir, channel)
+    report = pipeline.diff(old, new, store, Cache(cache_folder(cache_dir)))
     match DiffFormat.JSON if json else format:
         case DiffFormat.TEXT:
             console.lines(render_changes.diff_text(report))
@@ -121,7 +121,7 @@ def which(
         ),
     ] = None,
     redist: RedistOption = None,
-    channel: ChannelOption = ChannelChoice.REDIST,
+    channel: ReadChannelOption = None,
     data_dir: DataDirOption = None,
     cache_dir: CacheDirOption = None,
     json: JsonOption = False,
@@ -139,10 +139,11 @@ def which(
     """
     from cudaredist import pipeline, render, render_changes
     from cudaredist.pipeline import Selection
-    from cudaredist.store import Cache, Store, data_folder
+    from cudaredist.store import Cache
 
-    store = Store(data_folder(data_dir, writing=False), channel.value)
-    names = [entry.name for entry in chosen_redists(redist, channel.value)]
+    console = make_console()
+    store = read_store(console, data_dir, channel)
+    names = [entry.name for entry in chosen_redists(redist, store.channel)]
     chosen = names if redist else ["cuda"] if cuda else store.redists()
     report = pipeline.which(
         name,
@@ -152,7 +153,6 @@ def which(
         cuda=None if cuda is None else Selection.parse([], cuda, cuda),
         platform=platform,
     )
-    console = make_console()
     if json:
         console.result(render.report_json(report))
     else:
@@ -164,7 +164,7 @@ def which(
 def versions(
     context: typer.Context,
     redist: RedistOption = None,
-    channel: ChannelOption = ChannelChoice.REDIST,
+    channel: ReadChannelOption = None,
     base_url: BaseUrlOption = None,
     jobs: JobsOption = 16,
     retries: RetriesOption = 3,
@@ -197,21 +197,21 @@ def versions(
     """
     from cudaredist import pipeline, render, render_changes
     from cudaredist.source import Settings, open_sources
-    from cudaredist.store import Store, data_folder
 
     console = make_console(quiet=quiet)
-    redists = chosen_redists(redist, channel.value)
+    store = read_store(console, data_dir, channel, base_url)
+    redists = chosen_redists(redist, store.channel)
     if format in {VersionsFormat.RENOVATE, VersionsFormat.NEWEST} and len(redists) != 1:
         raise UsageError(
             f"--format {format.value} is about one redistributable", hint="name one --redist"
         )
     settings = Settings(timeout=timeout, retries=retries, allow_http=allow_http)
     sources = (
-        None if offline else open_sources(bases_of(context, channel.value, base_url), settings)
+        None if offline else open_sources(bases_of(context, store.channel, base_url), settings)
     )
     with console.progress("listing") as progress:
         report = pipeline.read_versions(
-            Store(data_folder(data_dir, writing=False), channel.value),
+            store,
             redists,
             sources=sources,
             stop=settings.stop,

@@ -10,8 +10,6 @@ from cudaredist.cli.options import (
     PLACES,
     SAFETY,
     SELECT,
-    ChannelChoice,
-    ChannelOption,
     CheckOption,
     ColorChoice,
     ColorOption,
@@ -20,13 +18,15 @@ from cudaredist.cli.options import (
     JsonOption,
     LogLevelOption,
     QuietOption,
+    ReadChannelOption,
     VerboseOption,
     complete_platform,
 )
-from cudaredist.cli.running import exits, make_console, may_write
+from cudaredist.cli.running import exits, make_console, may_write, read_store
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, ReadError, UsageError
 
 if TYPE_CHECKING:
+    from cudaredist.schema import Channel
     from cudaredist.store import Store
 
 HOST = "Host compiler"
@@ -38,9 +38,10 @@ def build(
         list[str] | None,
         typer.Option(
             "--cuda",
-            metavar="LABEL",
+            metavar="LABEL|all",
             help="CUDA release held, or a minor for its newest patch; repeatable. Default: the "
-            "newest patch of every minor held that is published for the platform.",
+            "newest patch of every minor held that is published for the platform; all: every "
+            "patch of them.",
             rich_help_panel=SELECT,
         ),
     ] = None,
@@ -112,7 +113,7 @@ def build(
             rich_help_panel=SELECT,
         ),
     ] = None,
-    channel: ChannelOption = ChannelChoice.REDIST,
+    channel: ReadChannelOption = None,
     default_gcc: Annotated[
         int | None,
         typer.Option(
@@ -213,19 +214,18 @@ def build(
     """
     from cudaredist import pipeline, render
     from cudaredist.packagesets import Request, find_cuda
-    from cudaredist.store import Store, data_folder
 
     console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
     writes = may_write(check=check, dry_run=dry_run)
     if platform and system:
         raise UsageError("--platform and --system exclude each other")
-    if wheel_base and channel is not ChannelChoice.WHEELS:
+    store = read_store(console, data_dir, channel)
+    if wheel_base and store.channel != "wheels":
         raise UsageError(
             "--wheel-base goes with --channel wheels",
             hint="the addresses of NVIDIA's own archives are known",
         )
-    store = Store(data_folder(data_dir, writing=False), channel.value)
-    data = pipeline.read_set_data(store, [_overlay(path, channel) for path in overlay or ()])
+    data = pipeline.read_set_data(store, [_overlay(path, store.channel) for path in overlay or ()])
     pins = _pins(redist, redist_map)
     if "cuda" in pins:
         labels = [find_cuda(text, data) for text in cuda or ()]
@@ -274,12 +274,12 @@ def build(
     return EXIT_OK if dry_run and is_only_stale else report.exit_code
 
 
-def _overlay(path: Path, channel: ChannelChoice) -> "Store":
+def _overlay(path: Path, channel: "Channel") -> "Store":
     from cudaredist.store import Store
 
     if not path.is_dir():
         raise UsageError(f"{path}: no such folder", hint="name a folder in --overlay")
-    return Store(path, channel.value)
+    return Store(path, channel)
 
 
 def _pins(texts: list[str] | None, file: Path | None) -> dict[str, str]:

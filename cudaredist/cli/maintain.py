@@ -11,8 +11,6 @@ from cudaredist.cli.options import (
     AllowHttpOption,
     BaseUrlOption,
     CacheDirOption,
-    ChannelChoice,
-    ChannelOption,
     CheckFormat,
     ColorChoice,
     ColorOption,
@@ -22,6 +20,7 @@ from cudaredist.cli.options import (
     LogLevelOption,
     OfflineOption,
     QuietOption,
+    ReadChannelOption,
     RedistOption,
     RetriesOption,
     StrictOption,
@@ -36,6 +35,7 @@ from cudaredist.cli.running import (
     chosen_redists,
     exits,
     make_console,
+    read_store,
 )
 from cudaredist.errors import EXIT_OK
 
@@ -44,7 +44,7 @@ from cudaredist.errors import EXIT_OK
 def check(
     context: typer.Context,
     redist: RedistOption = None,
-    channel: ChannelOption = ChannelChoice.REDIST,
+    channel: ReadChannelOption = None,
     base_url: BaseUrlOption = None,
     jobs: JobsOption = 16,
     retries: RetriesOption = 3,
@@ -79,17 +79,17 @@ def check(
     from cudaredist import render
     from cudaredist.pipeline import check_data
     from cudaredist.source import Settings, open_sources
-    from cudaredist.store import Cache, Store, data_folder
+    from cudaredist.store import Cache
 
     console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
-    store = Store(data_folder(data_dir, writing=False), channel.value)
+    store = read_store(console, data_dir, channel, base_url)
     settings = Settings(timeout=timeout, retries=retries, allow_http=allow_http)
-    bases = bases_of(context, channel.value, base_url)
+    bases = bases_of(context, store.channel, base_url)
     sources = None if offline else open_sources(bases, settings)
     with console.progress("checking") as progress:
         report = check_data(
             store,
-            chosen_redists(redist, channel.value) if redist else (),
+            chosen_redists(redist, store.channel) if redist else (),
             sources=sources,
             cache=Cache(cache_folder(cache_dir)),
             stop=settings.stop,

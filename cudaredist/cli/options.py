@@ -95,6 +95,15 @@ ChannelOption = Annotated[
         rich_help_panel=SELECT,
     ),
 ]
+ReadChannelOption = Annotated[
+    ChannelChoice | None,
+    typer.Option(
+        "--channel",
+        help="NVIDIA's redistributable archives, or the same components as wheels. Default: "
+        "redist, or wheels where the data holds nothing else, as the shipped data does.",
+        rich_help_panel=SELECT,
+    ),
+]
 VersionOption = Annotated[
     list[str] | None,
     typer.Option(

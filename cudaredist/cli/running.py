@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ParamSpec
 
 import typer
 
-from cudaredist.cli.options import ColorChoice, LogLevel
+from cudaredist.cli.options import ChannelChoice, ColorChoice, LogLevel
 from cudaredist.console import Console, configure_logging
 from cudaredist.errors import (
     EXIT_BUG,
@@ -24,6 +24,7 @@ from cudaredist.redists import NVIDIA_BASE, REDISTS, Redist, find_redist
 
 if TYPE_CHECKING:
     from cudaredist.schema import Channel
+    from cudaredist.store import Store
 
 _Parameters = ParamSpec("_Parameters")
 
@@ -93,6 +94,28 @@ def chosen_redists(names: list[str] | None, channel: "Channel" = "redist") -> li
 
     catalogue = REDISTS if channel == "redist" else {"cuda": None, **FAMILIES}
     return [find_redist(name) for name in dict.fromkeys(names or catalogue)]
+
+
+def read_store(
+    console: Console,
+    data_dir: Path | None,
+    channel: ChannelChoice | None,
+    base_url: list[str] | None = None,
+) -> "Store":
+    """Return the data to read, of the channel named, else of the one that is held.
+
+    Somebody who names a server means redist. The choice of the other one is said.
+    """
+    from cudaredist.store import Store, data_folder, held_channel, shipped_data
+
+    root = data_folder(data_dir, writing=False)
+    if channel is not None:
+        return Store(root, channel.value)
+    held = "redist" if base_url else held_channel(root)
+    if held != "redist":
+        where = "the data shipped with cudaredist" if root == shipped_data() else str(root)
+        console.note(f"--channel {held}: {where} holds nothing else")
+    return Store(root, held)
 
 
 def bases_of(context: typer.Context, channel: "Channel", base_url: list[str] | None) -> list[str]:

@@ -27,6 +27,7 @@ from cudaredist.packagesets import (
     newest_patches,
     resolve_platform,
 )
+from cudaredist.pipeline.selection import ALL
 from cudaredist.pipeline.upstream import error_report
 from cudaredist.primitives import parse_label, sha256_of
 from cudaredist.reports import BuildReport, ManifestStatus, SetOutcome
@@ -51,13 +52,15 @@ _STATUSES: tuple[Status, ...] = ("available", "broken", "unsupported", "withheld
 
 
 def requests_for(template: Request, data: SetData, cuda: Sequence[str]) -> list[Request]:
-    """Return a request for each set meant: the releases named, else the newest of each minor.
+    """Return a request for each set meant: the releases named, or `all`, else each minor's newest.
 
     Without a platform or a system, one for each platform that the release is published for; with
     one, and no release named, those that are published for it. Raises `UsageError` for what would
     be wrong with every set.
     """
-    labels = [find_cuda(text, data) for text in cuda] or newest_patches(data)
+    named = [] if ALL in cuda else [find_cuda(text, data) for text in cuda]
+    every = data.cuda_labels() if ALL in cuda else []
+    labels = named or every or newest_patches(data)
     for redist, release in (*template.pins.items(), *template.also):
         find_release(redist, release, data)
     if template.platform is not None:
@@ -67,7 +70,7 @@ def requests_for(template: Request, data: SetData, cuda: Sequence[str]) -> list[
         of_release = replace(template, cuda=str(label))
         if template.platform is None and template.system is None:
             requests += [replace(of_release, platform=name) for name in data.cuda_platforms(label)]
-        elif cuda or template.allow_hollow or _is_published(of_release, data):
+        elif named or template.allow_hollow or _is_published(of_release, data):
             requests.append(of_release)
     if not requests:
         # What is wrong with the newest release is wrong with all.

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -457,3 +458,21 @@ def test_check_writes_nothing(run: Run, stale: FaultServer) -> None:
     before = snapshot()
     run("check", "--base-url", stale.url)
     assert snapshot() == before
+
+
+def test_the_channel_is_the_one_that_is_held(run: Run, server: FaultServer) -> None:
+    for name in ("check", "versions", "build"):
+        result = run(name, *(["--check"] if name == "build" else ["--offline"]))
+        assert "cuda" in result.stdout
+        assert result.stderr.startswith(
+            "--channel wheels: the data shipped with cudaredist holds nothing else"
+        )
+    # Who names a server or a channel means that one; and so does who holds both.
+    assert "nothing-held" in run("check", "--offline", "--channel", "redist").stdout
+    assert "nothing-held" in run("check", "--base-url", server.url).stdout
+    shutil.copytree(REPOSITORY / "data/manifests/wheels/nccl", "data/manifests/wheels/nccl")
+    assert "--channel wheels: data holds nothing else" in run("versions", "--offline").stderr
+    server.add_manifests("cuda", {"12.9.1": manifest()})
+    run("download-manifests", "--base-url", server.url)
+    both = run("versions", "--offline")
+    assert ("12.9.1" in both.stdout, "nccl" in both.stdout, both.stderr) == (True, False, "")
