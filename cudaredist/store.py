@@ -15,7 +15,7 @@ import secrets
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import BinaryIO
@@ -192,8 +192,9 @@ class Store:
         return self._held_below(self._manifests, lambda name: self.manifests(name).labels())
 
     def sweep(self) -> None:
-        """Remove what a killed run left of the lock file."""
-        sweep(self.lock_path.parent, f".{self.lock_path.name}.")
+        """Remove what a killed run left of the lock file, and of what a bump keeps in mind."""
+        for path in (self.lock_path, self._untold_path):
+            sweep(path.parent, f".{path.name}.")
 
     def manifests(self, redist: str) -> ManifestFolder:
         """Return the folder of one redistributable's manifests."""
@@ -218,6 +219,34 @@ class Store:
             schema_version=1, redists={name: labels for name, labels in entries.items() if labels}
         )
         return write_file(self.lock_path, canonical_json(lock.model_dump(mode="json")))
+
+    def untold(self) -> frozenset[tuple[str, Version]]:
+        """Return the releases that a bump began with and that no message tells of yet.
+
+        What cannot be understood is left out: it stands for nothing that is held.
+        """
+        data = read_file(self._untold_path) or b""
+        found = set()
+        for line in data.decode(errors="replace").splitlines():
+            redist, _, label = line.partition(" ")
+            with contextlib.suppress(ValueError):
+                found.add((redist, parse_label(label)))
+        return frozenset(found)
+
+    def write_untold(self, releases: Iterable[tuple[str, Version]]) -> None:
+        """Keep in mind which releases are to be told of; the file is there only while any are."""
+        lines = sorted(f"{redist} {label}\n" for redist, label in releases)
+        if lines:
+            write_file(self._untold_path, "".join(lines).encode())
+            return
+        try:
+            self._untold_path.unlink(missing_ok=True)
+        except OSError as error:
+            raise WriteError(self._untold_path, error) from error
+
+    @property
+    def _untold_path(self) -> Path:
+        return self._manifests / ".bump"
 
     def features(self, redist: str) -> FeatureFolder:
         """Return the folder of one redistributable's feature files."""

@@ -198,7 +198,7 @@ def bump(
         }
         if not check:
             stack.enter_context(writing(store.root))
-        report = Bump(
+        run = Bump(
             store=store,
             redists=redists,
             are_asked_for=bool(redist),
@@ -218,22 +218,24 @@ def bump(
             progress=console.progress,
             byte_progress=console.byte_progress,
             announce=console.note,
-        ).run()
-    if not check:
-        _write_files(report, write_commit_message, changelog)
-    _show(
-        report,
-        console,
-        BumpFormat.JSON if json else format,
-        store.root,
-        only_message=print_commit_message,
-    )
-    if print_commit_message or format is BumpFormat.NIXPKGS:
-        # The other forms say so themselves.
-        for trouble in render_bump.troubles(report):
-            console.error(trouble)
-    for error in report.errors:
-        console.error(error.message, hint=error.hint, details=error.changes)
+        )
+        report = run.run()
+        if not check:
+            _write_files(report, write_commit_message, changelog)
+        _show(
+            report,
+            console,
+            BumpFormat.JSON if json else format,
+            store.root,
+            only_message=print_commit_message,
+        )
+        if print_commit_message or format is BumpFormat.NIXPKGS:
+            # The other forms say so themselves.
+            for trouble in render_bump.troubles(report):
+                console.error(trouble)
+        for error in report.errors:
+            console.error(error.message, hint=error.hint, details=error.changes)
+        run.told(report)
     return report.exit_code
 
 

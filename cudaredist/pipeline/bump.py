@@ -124,6 +124,10 @@ class Bump:
         if not self.write:
             self._codes += [EXIT_FINDINGS] if steps else []
             return self._report(tuple(_would(step) for step in steps), ())
+        self.store.sweep()
+        # Every file of a release may be there before its message is, and the data does not say.
+        begun = {(step.redist.name, step.label) for step in steps}
+        self.store.write_untold(self.store.untold() | begun)
         held = self._download(steps)
         sets: tuple[BumpedSet, ...] = ()
         if self.with_archives:
@@ -132,6 +136,16 @@ class Bump:
             if (held or self.output is not None) and self.store.manifests(CUDA).labels():
                 sets = self._judged_sets(held)
         return self._report(tuple(map(self._bumped, steps)), sets)
+
+    def told(self, report: BumpReport) -> None:
+        """Note that the caller has told of what is in the report, so that no later run does."""
+        if self.write:
+            told = {(release.redist, Version.parse(release.new)) for release in report.releases}
+            self.store.write_untold(
+                (redist, label)
+                for redist, label in self.store.untold() - told
+                if label in self.store.manifests(redist).labels()
+            )
 
     # -- stages
 

@@ -47,17 +47,19 @@ def plan_steps(
 
     Those are the labels `named` wherever upstream lists them, else the newest of each release line
     that is behind, and of each new line that is newer than everything held; of a redistributable
-    that nothing is held of, only the newest. Besides, the newest held of a line that an interrupted
-    bump left without a record in the lock, and, `with_archives`, without whole features or, for
-    CUDA, without its entry in a table. Raises `InvalidFileError` for a broken lock or table.
+    that nothing is held of, only the newest. Besides, what an interrupted bump began with, and
+    the newest held of a line that has no record in the lock, and, `with_archives`, no whole
+    features or, for CUDA, no entry in a table. Raises `InvalidFileError` for a broken lock or
+    table.
     """
-    lock = store.lock()
+    lock, untold = store.lock(), store.untold()
     tables = _table_labels(store) if with_archives else ()
     steps: list[Step] = []
     for redist in redists:
         name = redist.name
         held = store.manifests(name).labels()
-        wanted = _wanted(upstream, name, held, named)
+        begun = {label for redist_name, label in untold if redist_name == name}
+        wanted = _wanted(upstream, name, held, named, begun)
         for label in _newest_of_lines(held):
             if named and str(label) not in named:
                 continue
@@ -80,16 +82,25 @@ def plan_steps(
 
 
 def _wanted(
-    upstream: VersionsReport, name: str, held: Sequence[Version], named: Sequence[str]
+    upstream: VersionsReport,
+    name: str,
+    held: Sequence[Version],
+    named: Sequence[str],
+    begun: Collection[Version],
 ) -> set[Version]:
-    """Return the labels to bring in that are not held."""
+    """Return the labels to bring in that are not held, and those held that are to be told of."""
+    listed = upstream.releases.get(name, ())
+    untold = {label for label in held if label in begun}
     if named:
-        listed = upstream.releases.get(name, ())
         labels = {Version.parse(text) for text in named if text in listed}
-        return labels.difference(held)
+        return labels.difference(held) | {label for label in untold if str(label) in named}
     behind = [line for line in upstream.lines if line.redist == name and line.is_behind]
     # Where nothing is held, every line is new; the history is what download-manifests is for.
-    return {Version.parse(line.missing[-1]) for line in (behind if held else behind[-1:])}
+    newest = {Version.parse(line.missing[-1]) for line in (behind if held else behind[-1:])}
+    lines = {label.line for label in newest}
+    # An older line is brought in too where the interrupted bump came to the newer one first.
+    left = {label for label in begun if str(label) in listed and label.line not in lines}
+    return newest | untold | left
 
 
 def _newest_of_lines(held: Sequence[Version]) -> Iterator[Version]:

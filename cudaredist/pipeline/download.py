@@ -62,13 +62,13 @@ class Target:
 class Destination:
     """Where a run's manifests go: the targets, and how to save what is recorded of them."""
 
-    root: Path
     targets: tuple[Target, ...]
     save_lock: Callable[[], object] = lambda: None
+    sweep_lock: Callable[[], object] = lambda: None
 
     def sweep(self) -> None:
         """Remove what killed runs left; only while no other run writes there."""
-        Store(self.root).sweep()
+        self.sweep_lock()
         for target in self.targets:
             target.folder.sweep()
 
@@ -85,14 +85,14 @@ def into_store(store: Store, redists: Sequence[Redist], *, are_asked_for: bool) 
         )
         for redist in redists
     )
-    return Destination(store.root, targets, partial(store.write_lock, entries))
+    return Destination(targets, partial(store.write_lock, entries), store.sweep)
 
 
 def into_folder(url: str, folder: Path) -> Destination:
     """Return a plain folder as the destination of the manifests at one address, without a lock."""
     redist = redist_at(url)
     target = Target(redist=redist, folder=ManifestFolder(folder), locked=None, is_asked_for=True)
-    return Destination(folder, (target,))
+    return Destination((target,))
 
 
 @dataclass(kw_only=True)

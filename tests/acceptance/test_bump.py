@@ -1,6 +1,5 @@
 """bump as a maintainer's script sees it: one call, and the data is up to date and told of."""
 
-import functools
 import json
 import os
 import re
@@ -11,11 +10,12 @@ from typing import Any
 import pytest
 from conftest import Run
 from support import server as faults
+from support.bumps import FIVE, TWO, cuda, publish
 from support.headers import host_config
 from support.ptxas import PROFILES_12_9, PROFILES_13_4, ptxas
-from support.releases import Packages, release
+from support.releases import release
 from support.server import FaultServer
-from support.small_sets import LINUX, cudnn, library
+from support.small_sets import library
 from support.wheels import put_wheel
 from typer.testing import CliRunner, Result
 
@@ -25,76 +25,6 @@ from cudaredist.render_bump import commit_message, with_entries
 from cudaredist.reports import BumpedRelease, BumpReport, DiffReport, PackageDelta
 
 DATA = Path("data")
-FIVE = {
-    "cuda": ("12.9.0", "12.9.1"),
-    "cudnn": ("9.10.1", "9.10.2"),
-    "cusparselt": ("0.7.0", "0.7.1"),
-    "cutensor": ("2.2.0", "2.3.0"),
-    "nccl": ("2.27.3-cuda12.9", "2.27.5-cuda12.9"),
-}
-"""The release held of each redistributable, and the newest."""
-TWO = ("cudnn", "nccl")
-PACKAGES = {"cusparselt": "libcusparse_lt", "cutensor": "libcutensor", "nccl": "nccl"}
-
-
-def cuda(label: str, *, gcc: int = 14, profiles: object = PROFILES_12_9) -> Packages:
-    """Return a CUDA release that sets and tables can be made of; newer ones have more in them."""
-    soname = f"libcudart.so.{label.partition('.')[0]}"
-    packages: dict[str, Any] = {
-        "cuda_nvcc": {
-            platform: {
-                "include/crt/host_config.h": host_config(gcc=gcc, clang=19),
-                "bin/ptxas": ptxas(profiles),  # type: ignore[arg-type]
-                "bin/nvcc": f"nvcc {label}".encode(),
-            }
-            for platform in LINUX
-        },
-        "cuda_cudart": {
-            platform: {
-                "include/cuda_runtime.h": f"// {label}\n".encode(),
-                f"lib/{soname}": library(machine, soname),
-            }
-            for platform, machine in LINUX.items()
-        },
-    }
-    if label != "12.9.0":
-        packages["cuda_profiler_api"] = {
-            platform: {"include/cudaProfiler.h": b"//\n"} for platform in LINUX
-        }
-    return packages
-
-
-@functools.cache
-def product(redist: str, label: str) -> dict[str, bytes]:
-    if redist == "cuda":
-        return release(label, cuda(label))
-    if redist == "cudnn":
-        return release(label, cudnn(label), product="cudnn")
-    package = PACKAGES[redist]
-    files = {
-        platform: {f"lib/{package}.so.1": library(machine, f"{package}.so.1"), "a": label.encode()}
-        for platform, machine in LINUX.items()
-    }
-    number, _, suffix = label.partition("-")
-    made = release(number, {package: files}, product=redist)
-    if suffix:
-        text = made.pop(f"redistrib_{number}.json").decode()
-        made[f"redistrib_{label}.json"] = text.replace(
-            f'"release_label": "{number}"', f'"release_label": "{label}"'
-        ).encode()
-    return made
-
-
-def publish(server: FaultServer, redist: str, *labels: str) -> None:
-    """Serve these releases of a redistributable, and no others in its listing."""
-    manifests = {}
-    for label in labels:
-        for path, data in product(redist, label).items():
-            if path.startswith("redistrib_"):
-                manifests[label] = data
-            else:
-                server.files[f"/compute/{redist}/redist/{path}"] = data
-    server.add_manifests(redist, manifests)
 
 
 def archive_of(server: FaultServer, part: str) -> str:
@@ -531,13 +461,45 @@ def test_a_run_that_ends_before_a_stage_is_taken_up_again(
     with monkeypatch.context() as patch:
         patch.setattr(Bump, stage, end)
         assert bump().exit_code == 70
+    assert statuses(bump("--check", "--json")) == {"cuda": "would-bump"}
     result = bump("--print-commit-message")
     assert result.exit_code == 0, result.output
-    is_told = result.stdout.startswith("cuda: 12.9.0 -> 12.9.1\n")
-    # By then all data is there, and nothing tells that it is new: diff says what is different.
-    assert is_told is (stage != "_judged_sets")
+    assert result.stdout.startswith("cuda: 12.9.0 -> 12.9.1\n")
     assert_consistent(run, held)
     assert bump("--print-commit-message").stdout == ""
+
+
+def test_a_message_that_could_not_be_written_is_not_lost(
+    two_newer: FaultServer, bump: Run, run: Run
+) -> None:
+    Path("message").mkdir()
+    assert bump("--write-commit-message", "message").exit_code == 3
+    Path("message").rmdir()
+    two_newer.requests.clear()
+    assert statuses(bump("--redist", "nccl", "--json")) == {"nccl": "bumped"}
+    assert bump("--write-commit-message", "message").exit_code == 0
+    told = Path("message").read_text()
+    assert told.startswith("cudnn: 9.10.1 -> 9.10.2\n\ncudnn@9.10.1 -> cudnn@9.10.2\n")
+    assert not two_newer.count(".xz")
+    assert bump().stdout == "nothing is new\n"
+    assert not list(DATA.rglob(".*"))
+
+
+def test_an_older_line_is_brought_in_after_the_newer_one(
+    held: FaultServer, bump: Run, run: Run
+) -> None:
+    publish(held, "cuda", "12.9.0", "13.0.1", "13.1.0")
+    slow = "/compute/cuda/redist/redistrib_13.0.1.json"
+    held.misbehave(slow, faults.status(500))
+    Path("message").mkdir()
+    # As where it is killed after the newer line came, and before the older one did.
+    assert bump("--write-commit-message", "message", "--no-process").exit_code == 3
+    held.behaviours.clear()
+    result = bump("--no-process", "--json")
+    assert [(r["old"], r["new"]) for r in report(result)["releases"]] == [
+        ("12.9.0", "13.0.1"),
+        ("12.9.0", "13.1.0"),
+    ]
 
 
 def test_a_manifest_without_its_record_is_taken_up_again(

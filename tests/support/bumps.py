@@ -1,0 +1,81 @@
+"""Two releases of five redistributables, small and whole enough to be bumped."""
+
+import functools
+from typing import Any
+
+from support.headers import host_config
+from support.ptxas import PROFILES_12_9, ptxas
+from support.releases import Packages, release
+from support.server import FaultServer
+from support.small_sets import LINUX, cudnn, library
+
+FIVE = {
+    "cuda": ("12.9.0", "12.9.1"),
+    "cudnn": ("9.10.1", "9.10.2"),
+    "cusparselt": ("0.7.0", "0.7.1"),
+    "cutensor": ("2.2.0", "2.3.0"),
+    "nccl": ("2.27.3-cuda12.9", "2.27.5-cuda12.9"),
+}
+"""The release held of each redistributable, and the newest."""
+TWO = ("cudnn", "nccl")
+PACKAGES = {"cusparselt": "libcusparse_lt", "cutensor": "libcutensor", "nccl": "nccl"}
+
+
+def cuda(label: str, *, gcc: int = 14, profiles: object = PROFILES_12_9) -> Packages:
+    """Return a CUDA release that sets and tables can be made of; newer ones have more in them."""
+    soname = f"libcudart.so.{label.partition('.')[0]}"
+    packages: dict[str, Any] = {
+        "cuda_nvcc": {
+            platform: {
+                "include/crt/host_config.h": host_config(gcc=gcc, clang=19),
+                "bin/ptxas": ptxas(profiles),  # type: ignore[arg-type]
+                "bin/nvcc": f"nvcc {label}".encode(),
+            }
+            for platform in LINUX
+        },
+        "cuda_cudart": {
+            platform: {
+                "include/cuda_runtime.h": f"// {label}\n".encode(),
+                f"lib/{soname}": library(machine, soname),
+            }
+            for platform, machine in LINUX.items()
+        },
+    }
+    if label != "12.9.0":
+        packages["cuda_profiler_api"] = {
+            platform: {"include/cudaProfiler.h": b"//\n"} for platform in LINUX
+        }
+    return packages
+
+
+@functools.cache
+def product(redist: str, label: str) -> dict[str, bytes]:
+    if redist == "cuda":
+        return release(label, cuda(label))
+    if redist == "cudnn":
+        return release(label, cudnn(label), product="cudnn")
+    package = PACKAGES[redist]
+    files = {
+        platform: {f"lib/{package}.so.1": library(machine, f"{package}.so.1"), "a": label.encode()}
+        for platform, machine in LINUX.items()
+    }
+    number, _, suffix = label.partition("-")
+    made = release(number, {package: files}, product=redist)
+    if suffix:
+        text = made.pop(f"redistrib_{number}.json").decode()
+        made[f"redistrib_{label}.json"] = text.replace(
+            f'"release_label": "{number}"', f'"release_label": "{label}"'
+        ).encode()
+    return made
+
+
+def publish(server: FaultServer, redist: str, *labels: str) -> None:
+    """Serve these releases of a redistributable, and no others in its listing."""
+    manifests = {}
+    for label in labels:
+        for path, data in product(redist, label).items():
+            if path.startswith("redistrib_"):
+                manifests[label] = data
+            else:
+                server.files[f"/compute/{redist}/redist/{path}"] = data
+    server.add_manifests(redist, manifests)
