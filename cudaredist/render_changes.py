@@ -1,10 +1,11 @@
 """What changed, as text, Markdown and what scripts read: reports in, lines out, no terminal.
 
 The order is a reviewer's: other bytes under the same version, platforms and packages that are gone,
-what lost something, what is new, and the rest.
+what lost something or needs more, what is new, which files moved, and the rest.
 """
 
 import json
+import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from cudaredist.render import columns, escape_markdown
 from cudaredist.reports import (
     Delta,
     DiffReport,
+    Move,
     PackageDelta,
     VersionsReport,
     WhichReport,
@@ -21,6 +23,8 @@ from cudaredist.reports import (
 
 _LOSSES = frozenset({"status", "glibc", "license"})
 """Fields whose change may break who relies on them."""
+_DEMANDS = frozenset({"needed", "depends"})
+"""Fields of which more may break somebody, and less nobody."""
 
 _FEW = 3
 """Packages that share a gained or lost platform and are still told one by one."""
@@ -106,7 +110,7 @@ def _sections(report: DiffReport, style: _Plain, shown: int) -> Iterator[_Sectio
         ("platforms", lambda _: False),
         ("gone", lambda p: p.status == "gone" and p.name not in renamed),
         ("renamed", lambda p: p.name in renamed or p.name in renamed.values()),
-        ("lost something", lambda p: p.status == "changed" and _has_loss(p)),
+        ("may break", lambda p: p.status == "changed" and _may_break(p)),
         ("added", lambda p: p.status == "added"),
         ("changed", lambda p: bool(p.deltas)),
     )
@@ -125,6 +129,10 @@ def _sections(report: DiffReport, style: _Plain, shown: int) -> Iterator[_Sectio
                 section.lines.append((f"and {len(chosen) - shown} more", []))
         if section.lines:
             yield section
+        if title == "added":
+            moves = [move for move in report.moves if renamed.get(move.old) != move.new]
+            if moves:
+                yield _Section("moved", [(_move_line(move, style), []) for move in moves])
     if report.tables:
         lines = [(_delta_line(delta, style), list[str]()) for delta in report.tables]
         yield _Section("compilers and GPUs", lines)
@@ -214,13 +222,34 @@ def _renamed_lines(
         yield f"{style.name(old)} -> {style.name(after.name)} {told}".rstrip(), []
 
 
+def _move_line(move: Move, style: _Plain) -> str:
+    """Return which files moved: those of one folder that lie in one folder again are counted."""
+    pairs = [(path, path) for path in move.equal]
+    by_name = {posixpath.basename(path): path for path in move.added}
+    pairs += [(path, by_name[posixpath.basename(path)]) for path in move.gone]
+    folders: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for old, new in pairs:
+        key = (posixpath.dirname(old), posixpath.dirname(new))
+        folders.setdefault(key, []).append((old, new))
+    told = []
+    for key in sorted(folders, key=lambda key: tuple(map(natural_order, key))):
+        found = folders[key]
+        ends = found[0] if len(found) == 1 else tuple(f"{folder}/" for folder in key)
+        count = "" if len(found) == 1 else f" ({len(found)} files)"
+        told.append(" -> ".join(map(style.name, dict.fromkeys(ends))) + count)
+    more = [f"and {len(told) - _NAMES_SHOWN} more"] if len(told) > _NAMES_SHOWN else []
+    listed = ", ".join([*told[:_NAMES_SHOWN], *more])
+    return f"{style.name(move.old)} -> {style.name(move.new)}: {listed}"
+
+
 def _version(deltas: Iterable[Delta]) -> str | None:
     return next((d.old or d.new for d in deltas if d.field == "version"), None)
 
 
-def _has_loss(package: PackageDelta) -> bool:
+def _may_break(package: PackageDelta) -> bool:
     return bool(package.parts) or any(
-        delta.gone or delta.field in _LOSSES for delta in package.deltas
+        delta.field in _LOSSES or (delta.added if delta.field in _DEMANDS else delta.gone)
+        for delta in package.deltas
     )
 
 

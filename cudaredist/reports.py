@@ -326,6 +326,16 @@ class PackageDelta(OwnModel):
     deltas: tuple[Delta, ...] = ()
 
 
+class Move(OwnModel):
+    """Files that lie in another package than before, by their paths below the package's root."""
+
+    old: str = Field(description="Package that had them")
+    new: str = Field(description="Package that has them")
+    equal: tuple[str, ...] = Field(description="Files whose path is the same")
+    gone: tuple[str, ...] = Field(default=(), description="Old paths of those told by name")
+    added: tuple[str, ...] = Field(default=(), description="New paths of those")
+
+
 class DiffReport(OwnModel):
     """The result of diff."""
 
@@ -336,6 +346,9 @@ class DiffReport(OwnModel):
     packages: tuple[PackageDelta, ...]
     platforms: Delta | None = Field(
         description="Platforms and variants that one side alone has, of any package"
+    )
+    moves: tuple[Move, ...] = Field(
+        default=(), description="Sorted by both packages; known where the cache knows the archives"
     )
     tables: tuple[Delta, ...] = Field(description="What the tables say of the CUDA release")
     equal: int = Field(description="Packages without a change")

@@ -67,9 +67,10 @@ def diff(
 ) -> int:
     """Say what is different between two releases, manifests, feature files or package sets.
 
-    In a reviewer's order: other bytes under the same version, what is gone, what lost something,
-    what is new, what changed. Of releases held, features and tables are compared as well. Where the
-    cache knows the archives, files that moved tell which package a new one was split from.
+    In a reviewer's order: other bytes under the same version, what is gone, what lost something or
+    needs more, what is new, what changed. Of releases held, features and tables are compared as
+    well. Where the cache knows the archives, files that lie in another package than before are
+    named, and tell which one a new one was split from.
 
     Examples:
 

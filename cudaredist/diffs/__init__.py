@@ -1,7 +1,8 @@
 """Differences as values: between manifests, feature files, package sets and tables.
 
-`subjects` makes of each kind of file what is compared, `compare` compares, and `lines` says in a
-few lines what changed in a manifest that changed in place.
+`subjects` makes of each kind of file what is compared, `compare` compares, `moves` says which files
+changed their package, and `lines` says in a few lines what changed in a manifest that changed in
+place.
 """
 
 from cudaredist.diffs.compare import compare, is_alarming, natural_order
@@ -9,7 +10,6 @@ from cudaredist.diffs.lines import manifest_changes
 from cudaredist.diffs.subjects import (
     Comparable,
     merge_comparables,
-    moved_files,
     of_features,
     of_manifest,
     of_package_set,
@@ -22,7 +22,6 @@ __all__ = [
     "is_alarming",
     "manifest_changes",
     "merge_comparables",
-    "moved_files",
     "natural_order",
     "of_features",
     "of_manifest",

@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+from cudaredist.diffs.moves import moved_files, origins_by_files
 from cudaredist.diffs.subjects import Comparable, Fields, Value
 from cudaredist.reports import Delta, DiffReport, PackageDelta
 from cudaredist.schema import NamePolicy
@@ -25,22 +26,19 @@ _BREAKING_FIRST = (
 )
 """The order in which a reviewer wants to know."""
 
-_EVERY_RELEASE = frozenset({"sha256", "size", "archive size"})
-"""Fields that change with every release, and mean something only where the version is the same."""
+_SIZES = frozenset({"size", "archive size"})
+_TELLING = 1.1
+"""From one version to another all sizes change; who grew or shrank by a tenth is worth a look."""
 
 
-def compare(
-    old: Comparable,
-    new: Comparable,
-    names: NamePolicy | None = None,
-    moves: Mapping[str, Mapping[str, int]] | None = None,
-) -> DiffReport:
+def compare(old: Comparable, new: Comparable, names: NamePolicy | None = None) -> DiffReport:
     """Return what is different; comparing the other way round gives the same with sides changed.
 
-    `names` says which packages were renamed or split, and `moves` how many files of which package
-    a new one took over, where that is known.
+    `names` says which packages were renamed or split; of others, their files say it where they are
+    known.
     """
-    origins = _origins(old, new, names, moves or {})
+    moves = moved_files(old, new)
+    origins = dict(origins_by_files(old, new, moves)) | _origins(old, new, names)
     packages = []
     equal = 0
     for name in sorted(old.packages.keys() | new.packages.keys()):
@@ -68,6 +66,7 @@ def compare(
         new=new.name,
         packages=tuple(packages),
         platforms=_platforms(_all_places(old), _all_places(new)),
+        moves=moves,
         tables=tuple(sorted(tables, key=lambda delta: delta.field)),
         equal=equal,
     )
@@ -84,13 +83,8 @@ def is_alarming(delta: Delta) -> bool:
     return delta.field == "sha256"
 
 
-def _origins(
-    old: Comparable,
-    new: Comparable,
-    names: NamePolicy | None,
-    moves: Mapping[str, Mapping[str, int]],
-) -> dict[str, str]:
-    """Return, for packages of one side only, the package of the other side that they belong to."""
+def _origins(old: Comparable, new: Comparable, names: NamePolicy | None) -> dict[str, str]:
+    """Return, for packages of one side only, the one of the other side that they are part of."""
     added = new.packages.keys() - old.packages.keys()
     gone = old.packages.keys() - new.packages.keys()
     found: dict[str, str] = {}
@@ -107,9 +101,6 @@ def _origins(
                 )
                 if is_part:
                     found.setdefault(part, name)
-    for name, counts in moves.items():
-        if name in added | gone and name not in found and counts:
-            found[name] = max(sorted(counts), key=lambda origin: counts[origin])
     return found
 
 
@@ -164,11 +155,17 @@ def _platforms(old: frozenset[str], new: frozenset[str]) -> Delta | None:
 def _deltas(before: Fields, after: Fields) -> Iterator[Delta]:
     is_same_version = before.get(("version", "")) == after.get(("version", ""))
     found = [
-        delta
-        for delta in _field_deltas(before, after)
-        if is_same_version or delta.field not in _EVERY_RELEASE
+        delta for delta in _field_deltas(before, after) if is_same_version or _is_telling(delta)
     ]
     yield from sorted(found, key=lambda d: (_rank(d.field), d.field, d.places))
+
+
+def _is_telling(delta: Delta) -> bool:
+    """Say whether a change is more than what each new version brings with it."""
+    if delta.field in _SIZES:
+        small, large = sorted((int(delta.old or 0), int(delta.new or 0)))
+        return large > _TELLING * small
+    return delta.field != "sha256"
 
 
 def _field_deltas(before: Fields, after: Fields) -> Iterable[Delta]:

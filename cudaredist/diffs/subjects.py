@@ -1,7 +1,6 @@
 """What is compared of each kind of file: packages, their fields, and where each value holds."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -34,6 +33,8 @@ class Comparable:
     packages: dict[str, Fields] = field(default_factory=dict)
     tables: dict[str, dict[str, Value]] = field(default_factory=dict)
     """What each table that knows the CUDA release says of it."""
+    files: dict[str, frozenset[str]] = field(default_factory=dict)
+    """The paths of each package's files below its root, of those packages whose files are known."""
 
 
 def of_manifest(name: str, manifest: Manifest) -> Comparable:
@@ -57,13 +58,19 @@ def of_manifest(name: str, manifest: Manifest) -> Comparable:
 
 
 def of_features(name: str, features: Features) -> Comparable:
-    """Return what is compared of a feature file; archives that were not examined say nothing."""
+    """Return what is compared of a feature file; of what was not examined only that it is there."""
     found = Comparable(name)
     for package_name, package in features.packages.items():
-        fields: Fields = {("version", ""): package.version or ""}
+        fields: Fields = {
+            ("version", ""): package.version or "",
+            ("platforms", ""): frozenset(
+                _place(archive.platform, archive.variant) for archive in package.archives
+            ),
+        }
         for archive in package.archives:
+            place = _place(archive.platform, archive.variant)
+            fields["sha256", place] = archive.sha256 or ""
             if isinstance(archive, ExaminedArchive):
-                place = _place(archive.platform, archive.variant)
                 fields |= {(key, place): value for key, value in _examined(archive).items()}
         found.packages[package_name] = fields
     return found
@@ -170,27 +177,3 @@ def _joined(versions: Iterable[Version]) -> str:
 
 def _end(bound: int | None) -> str:
     return "any" if bound is None else str(bound)
-
-
-def moved_files(
-    old: Mapping[str, frozenset[str]], new: Mapping[str, frozenset[str]]
-) -> dict[str, dict[str, int]]:
-    """Return, for each package that is new, how many of its files lay in which package before.
-
-    Files are told by their paths; one counts where the package that had it has it no more. Where
-    fewer than half of a package's files moved from one other, it is new and no part of it.
-    """
-    owners: dict[str, set[str]] = defaultdict(set)
-    for name, files in old.items():
-        for path in files - new.get(name, frozenset()):
-            owners[path].add(name)
-    found: dict[str, dict[str, int]] = {}
-    for name in new.keys() - old.keys():
-        counts: dict[str, int] = defaultdict(int)
-        for path in new[name]:
-            for owner in owners.get(path, ()):
-                counts[owner] += 1
-        moved = {owner: count for owner, count in counts.items() if 2 * count >= len(new[name])}
-        if moved:
-            found[name] = moved
-    return found

@@ -1,6 +1,5 @@
 """diff: two releases, feature files or package sets, read and compared."""
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +7,6 @@ from cudaredist.diffs import (
     Comparable,
     compare,
     merge_comparables,
-    moved_files,
     of_features,
     of_manifest,
     of_package_set,
@@ -16,7 +14,7 @@ from cudaredist.diffs import (
 )
 from cudaredist.errors import InvalidFileError, Problem, ReadError, UnknownNameError, UsageError
 from cudaredist.features import as_redistributable, build_tree, facts_from_bytes
-from cudaredist.manifests import Archive, Manifest, read_manifest
+from cudaredist.manifests import Manifest, read_manifest
 from cudaredist.pipeline.plan import FACTS_KIND
 from cudaredist.pipeline.tables import read_gpus, read_nvcc_compat
 from cudaredist.primitives import label_of_manifest_name
@@ -49,7 +47,7 @@ class _Side:
 def diff(old: str, new: str, store: Store, cache: Cache) -> DiffReport:
     """Compare two files of one kind, or two releases held, `cuda@12.9.1`.
 
-    Of releases held, what their features and the tables say is compared as well. Raises
+    Of two releases held, what their features and the tables say is compared as well. Raises
     `UsageError` for what is neither a file nor held, and for files of different kinds.
     """
     first, second = _read(old, store), _read(new, store)
@@ -61,11 +59,9 @@ def diff(old: str, new: str, store: Store, cache: Cache) -> DiffReport:
     names = read_own_file(store.read_policy("names"), FILE_KINDS["policy-names"])
     if not isinstance(names, NamePolicy):
         raise TypeError
-    moves: dict[str, dict[str, int]] = {}
-    before, after = _files_of(first.manifest, cache), _files_of(second.manifest, cache)
-    if before and after:
-        moves = moved_files(before, after) | moved_files(after, before)
-    return compare(first.comparable, second.comparable, names, moves)
+    for side in (first, second):
+        side.comparable.files = _files_of(side.manifest, cache)
+    return compare(first.comparable, second.comparable, names)
 
 
 def _read(text: str, store: Store) -> _Side:
@@ -77,7 +73,7 @@ def _read(text: str, store: Store) -> _Side:
         raise UsageError(
             f"{text}: no such file", hint="or name a release held, such as cuda@12.9.1"
         )
-    document = parse_own_json(data)
+    document = parse_own_json(data, f"file to compare ({text})")
     if schema_version_of(document) is None:
         manifest = read_manifest(data, label=label_of_manifest_name(path.name))
         return _Side("manifest", of_manifest(text, manifest), manifest)
@@ -95,6 +91,11 @@ def _read(text: str, store: Store) -> _Side:
 
 def _held(text: str, store: Store) -> _Side:
     redist, _, label_text = text.partition("@")
+    if not store.redists():
+        raise UsageError(
+            f"no manifest of the channel {store.channel} is held",
+            hint="--channel wheels is for what is shipped, --data-dir for data of your own",
+        )
     if redist not in store.redists():
         raise UnknownNameError("held redistributable", redist, store.redists())
     folder = store.manifests(redist)
@@ -114,23 +115,18 @@ def _held(text: str, store: Store) -> _Side:
             comparable = merge_comparables(comparable, of_features(text, value))
     if redist == _CUDA:
         comparable.tables = of_tables(label_text, read_nvcc_compat(store), read_gpus(store))
-    return _Side("release", comparable, manifest)
+    return _Side("manifest", comparable, manifest)
 
 
 def _files_of(manifest: Manifest | None, cache: Cache) -> dict[str, frozenset[str]]:
-    """Return the paths of each package's files, as far as the cache knows an archive of it."""
-    found = {}
-    for package in manifest.packages if manifest else ():
-        paths = next(_known_paths(package.archives, cache), None)
-        if paths is not None:
-            found[package.name] = paths
-    return found
-
-
-def _known_paths(archives: Iterable[Archive], cache: Cache) -> Iterator[frozenset[str]]:
-    for archive in sorted(archives, key=lambda archive: archive.platform):
+    """Return the paths of each package's files, of all archives of it that the cache knows."""
+    found: dict[str, set[str]] = {}
+    for archive in manifest.archives if manifest else ():
         data = None if archive.sha256 is None else cache.get(FACTS_KIND, archive.sha256)
         facts = None if data is None else facts_from_bytes(data)
         if facts is not None:
             members, _ = as_redistributable(facts.members)
-            yield frozenset(path for path in build_tree(members).files if "/" in path)
+            # What lies at the top is a licence or the like, which every package has.
+            paths = (path for path in build_tree(members).files if "/" in path)
+            found.setdefault(archive.package, set()).update(paths)
+    return {name: frozenset(paths) for name, paths in found.items()}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support.manifests import manifest
 
-from cudaredist.diffs import Comparable, compare, manifest_changes, moved_files
+from cudaredist.diffs import Comparable, compare, manifest_changes
 from cudaredist.manifests import read_manifest
 from cudaredist.render_changes import diff_markdown, diff_text
 from cudaredist.reports import Delta
@@ -131,7 +131,7 @@ def test_equal_changes_in_several_places_are_one() -> None:
     new = {("glibc", p): "2.28" for p in ("linux-sbsa", "linux-x86_64")}
     lines = list(diff_text(compare(side(x=old), side(x=new))))
     assert "      glibc [linux-sbsa, linux-x86_64]: 2.17 -> 2.28" in lines
-    assert "lost something:" in lines
+    assert "may break:" in lines
 
 
 def test_sizes_and_hashes_say_nothing_where_the_version_changed() -> None:
@@ -141,7 +141,7 @@ def test_sizes_and_hashes_say_nothing_where_the_version_changed() -> None:
             (field, "linux-x86_64"): sha256 for field in ("sha256", "size", "archive size")
         }
 
-    report = compare(side(x=x("1.0", "1")), side(x=x("1.1", "2")))
+    report = compare(side(x=x("1.0", "100")), side(x=x("1.1", "101")))
     assert [d.field for p in report.packages for d in p.deltas] == ["version"]
 
 
@@ -244,24 +244,107 @@ def test_a_package_that_is_wholly_replaced_by_its_parts() -> None:
     assert "  cuda_nvcc 1.0 (linux-x86_64) split: cuda_crt, libnvvm" in list(diff_text(report))
 
 
+def with_files(**files: str) -> Comparable:
+    """One side with these packages and their files."""
+    found = side(**{name: {} for name in files})
+    found.files = {name: frozenset(paths.split()) for name, paths in files.items()}
+    return found
+
+
 def test_a_split_by_content() -> None:
-    old = {"big": frozenset({"lib/a", "lib/b", "lib/c"})}
-    new = {"big": frozenset({"lib/a"}), "part": frozenset({"lib/b", "lib/c"})}
-    moves = moved_files(old, new)
-    assert moves == {"part": {"big": 2}}
-    report = compare(side(big={}), side(big={}, part={}), None, moves)
-    assert "  part 1.0 (linux-x86_64) from big" in list(diff_text(report))
-    assert "  big split: part" in list(diff_text(report))
+    old = with_files(big="lib/a include/b/1.h include/b/2.h bin/c x/d")
+    new = with_files(
+        big="lib/a", part="include/b/1.h include/b/2.h include/new.h", other="bin/c y/d"
+    )
+    report = compare(old, new)
+    lines = list(diff_text(report))
+    assert "  big split: other, part" in lines
+    assert "  part 1.0 (linux-x86_64) from big" in lines
+    assert lines[lines.index("moved:") + 1 :][:2] == [
+        "  big -> other: bin/c, x/d -> y/d",
+        "  big -> part: include/b/ (2 files)",
+    ]
+    assert "- `big` → `other`" not in "\n".join(diff_markdown(report))
+    assert "- `big` -> `other`: `bin/c`, `x/d` -> `y/d`" in list(diff_markdown(report))
+    back = compare(new, old)
+    assert "  part 1.0 (linux-x86_64) now in big" in list(diff_text(back))
+    assert "  other -> big: bin/c, y/d -> x/d" in list(diff_text(back))
+
+
+def test_files_that_moved_between_packages_of_both_sides() -> None:
+    report = compare(with_files(a="x/1 x/2 x/3", b="y/1"), with_files(a="x/1", b="x/2 x/3 y/1"))
+    (move,) = report.moves
+    assert (move.old, move.new, move.equal, move.gone) == ("a", "b", ("x/2", "x/3"), ())
+    # Their packages are there as before, so that neither is a part of the other.
+    assert report.packages == ()
+
+
+def test_what_moved_with_a_rename_is_not_told_again() -> None:
+    report = compare(with_files(cuda_cccl="include/a"), with_files(cccl="include/a"), NAMES)
+    assert report.moves
+    assert "moved:" not in list(diff_text(report))
+
+
+def test_a_rename_by_content() -> None:
+    lines = list(diff_text(compare(with_files(x="a/1 a/2"), with_files(y="a/1 a/3"))))
+    assert lines[1:3] == ["renamed:", "  x -> y 1.0 -> 1.0"]
+
+
+def test_many_folders_are_counted() -> None:
+    files = " ".join(f"{n}/a{n}.h" for n in range(20))
+    lines = list(diff_text(compare(with_files(a=f"{files} b/c"), with_files(a="b/c", z=files))))
+    (told,) = (line for line in lines if line.startswith("  a -> z: "))
+    assert told.startswith("  a -> z: 0/a0.h, 1/a1.h, 2/a2.h, ")
+    assert told.endswith(", 11/a11.h, and 8 more")
 
 
 @pytest.mark.parametrize(
-    "new",
+    ("old", "new"),
     [
-        pytest.param({"big": frozenset({"a"}), "x": frozenset({"a"})}, id="a copy is no move"),
+        pytest.param(with_files(a="x/1"), with_files(a="x/1", b="x/1"), id="a copy"),
+        pytest.param(with_files(a="x/1"), with_files(a="y/1"), id="within a package"),
         pytest.param(
-            {"big": frozenset[str](), "x": frozenset({"a", "b", "c"})}, id="one file of three"
+            with_files(a="x/1 y/1"), with_files(a="", b="z/1"), id="a name that is not alone"
         ),
+        pytest.param(with_files(a="x/1"), with_files(a="", b="z/1", c="w/1"), id="nor there"),
+        pytest.param(with_files(a="x/1"), with_files(b="y/2"), id="something else"),
     ],
 )
-def test_what_is_no_split(new: dict[str, frozenset[str]]) -> None:
-    assert moved_files({"big": frozenset({"a"})}, new) == {}
+def test_what_is_no_move(old: Comparable, new: Comparable) -> None:
+    assert compare(old, new).moves == ()
+    assert compare(new, old).moves == ()
+
+
+def test_one_file_of_three_is_no_split() -> None:
+    report = compare(with_files(a="x/1 x/2"), with_files(a="x/1", b="x/2 x/3 x/4"))
+    assert [package.origin for package in report.packages] == [None]
+    assert [(move.old, move.new) for move in report.moves] == [("a", "b")]
+
+
+def test_a_package_whose_files_one_side_does_not_know_says_nothing() -> None:
+    new = with_files(a="", b="x/1")
+    del new.files["a"]
+    assert compare(with_files(a="x/1"), new).moves == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_told"),
+    [("100", "109", False), ("109", "100", False), ("100", "111", True), ("111", "100", True)],
+)
+def test_sizes_of_other_versions_where_they_jump(old: str, new: str, *, is_told: bool) -> None:
+    def sized(version: str, size: str) -> Comparable:
+        return side(a={("version", ""): version, ("archive size", "linux-x86_64"): size})
+
+    lines = list(diff_text(compare(sized("1", old), sized("2", new))))
+    line = f"      archive size [linux-x86_64]: {old} bytes -> {new} bytes"
+    assert (line in lines) is is_told
+    assert f"      archive size [linux-x86_64]: {old} bytes -> {new} bytes" in list(
+        diff_text(compare(sized("1", old), sized("1", new)))
+    )
+
+
+def test_what_needs_more_may_break_and_what_needs_less_does_not() -> None:
+    few = side(a={("needed", "linux-x86_64"): frozenset({"x"})})
+    more = side(a={("needed", "linux-x86_64"): frozenset({"x", "y"})})
+    assert "may break:" in list(diff_text(compare(few, more)))
+    assert "may break:" not in list(diff_text(compare(more, few)))
