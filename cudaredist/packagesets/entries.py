@@ -1,7 +1,7 @@
 """Which packages a set has, and why each of the others is not available."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cudaredist.errors import UsageError
@@ -92,7 +92,8 @@ def find_aliases(entries: Mapping[str, Draft], data: SetData) -> dict[str, str]:
     """Return which names of a set are other names of which.
 
     Of a package that was renamed, the name that the release has is the entry, and all others lead
-    to it. What only policy calls an alias leads to its package in any case.
+    to it. A release that has the same archives under both names has one package, which goes by the
+    new one. What only policy calls an alias leads to its package in any case.
     """
     groups: dict[str, list[str]] = defaultdict(list)
     for name in data.names:
@@ -101,12 +102,24 @@ def find_aliases(entries: Mapping[str, Draft], data: SetData) -> dict[str, str]:
     for root, names in groups.items():
         published = [name for name in names if entries[name].package is not None]
         main = published[0] if len(published) == 1 else root
+        apart = {main} if root in published and _are_one(published, entries) else {main, *published}
         found |= {
             name: main
             for name in names
-            if name not in {main, *published} and (published or name in data.policies.names.aliases)
+            if name not in apart and (published or name in data.policies.names.aliases)
         }
     return found
+
+
+def _are_one(names: Iterable[str], entries: Mapping[str, Draft]) -> bool:
+    """Say whether a release has the same archives under all of these names."""
+    packages = (entries[name].package for name in names)
+    archives = {
+        frozenset((archive.platform, archive.variant, archive.sha256) for archive in p.archives)
+        for p in packages
+        if p is not None
+    }
+    return len(archives) == 1 and all(sha256 for each in archives for *_, sha256 in each)
 
 
 def versioned_attr(name: str, label: Version) -> str:

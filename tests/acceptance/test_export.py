@@ -221,6 +221,7 @@ def test_build_makes_the_same_archives_of_exported_manifests(
                 if key not in {"platform", "cuda_variant"}
             }
             | {"version": found["version"], "license": found["license"]["url"]}
+            | {"alias_of": found["alias_of"]}
             for name, found in document["packages"].items()
             if found["status"] == "available"
         }

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -523,6 +524,23 @@ def test_renames_keep_the_other_name_as_an_alias() -> None:
     assert neither["cccl"].alias_of is None
     both = build(data, "13.4.0").packages
     assert [both[name].status for name in ("cccl", "cuda_cccl")] == ["available", "unsupported"]
+
+
+@pytest.mark.parametrize("platform", [LINUX, SBSA])
+@pytest.mark.parametrize(("is_proved", "real"), [(True, "cccl"), (False, None)])
+def test_a_package_that_a_release_has_under_both_names_is_one(
+    platform: str, real: str | None, *, is_proved: bool
+) -> None:
+    held = cuda("13.4.0", cccl=[LINUX]).held
+    new = held.packages["cccl"]
+    if not is_proved:
+        # Without hashes, nobody can say that two archives are the same.
+        new = new._replace(archives=tuple(a._replace(sha256=None) for a in new.archives))
+    packages = {**held.packages, "cccl": new, "cuda_cccl": new._replace(name="cuda_cccl")}
+    manifests = {"cuda": {held.label: replace(held, packages=packages)}}
+    data = set_data_of(manifests=manifests, read_features=lambda *_: None)
+    found = build(data, "13.4.0", platform).packages
+    assert (found["cccl"].alias_of, found["cuda_cccl"].alias_of) == (None, real)
 
 
 def test_a_chain_of_renames_leads_to_the_name_that_the_release_has() -> None:
