@@ -246,13 +246,17 @@ class SetPackage(OwnModel):
     archive: SetArchive | None
     outputs: tuple[OutputName, ...] = Field(description="Declared ones, in nixpkgs' order")
     collapsed: str | None = Field(description="Why all files stay in `out`; null: they do not")
-    contents: dict[OutputName, OutputContents] = Field(description="Empty: not examined")
+    contents: dict[OutputName, OutputContents] = Field(
+        description="What the archive has for each output, before `normalise`; empty: not examined"
+    )
     normalise: tuple[TreeChange, ...]
     propagates: dict[OutputName, tuple[OutputName, ...]]
     provides: tuple[Provided, ...]
     needs: tuple[Needed, ...]
     depends: tuple[Depends, ...]
-    driver_runpath: bool = Field(description="Whether it needs a library of the driver")
+    driver_runpath: bool = Field(
+        description="Whether it is for Linux and has binaries: their run path leads to the driver"
+    )
     compat_runpath: bool = Field(description="Whether the compatibility driver's come before it")
     gpu_architectures: dict[str, tuple[str, ...]] = Field(description="By directory of libraries")
     license: SetLicense
