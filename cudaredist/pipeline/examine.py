@@ -237,7 +237,7 @@ class _Partial:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._part = path.with_name(f"{path.name}.part")
+        self._part = _part_of(path)
         self.is_done = False
         """Whether another run finished it while this one waited for its turn."""
 
@@ -302,6 +302,18 @@ class _Partial:
             self._part.replace(self._path)
         except OSError as error:
             raise WriteError(self._path, error) from error
+
+
+def kept_bytes(keep_at: Path) -> int:
+    """Return how much of an archive is kept, or was brought by a run that did not end well."""
+    for path in (keep_at, _part_of(keep_at)):
+        with contextlib.suppress(OSError):
+            return path.stat().st_size
+    return 0
+
+
+def _part_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.part")
 
 
 def _lock(file: BinaryIO) -> None:

@@ -1,5 +1,6 @@
 """materialize: a toolkit root from a package set; proved, built beside its place, and renamed."""
 
+import contextlib
 import logging
 import os
 import posixpath
@@ -22,7 +23,7 @@ from cudaredist.errors import (
     UsageError,
     WriteError,
 )
-from cudaredist.pipeline.examine import Examination, Wanted
+from cudaredist.pipeline.examine import Examination, Wanted, kept_bytes
 from cudaredist.pipeline.lay_out import archive_of, lay_out
 from cudaredist.pipeline.roots import (
     is_empty,
@@ -161,12 +162,16 @@ class Materialization:
             )
 
     def _check_sizes(self) -> None:
+        """Say what is to be fetched and unpacked; raise where it is too much."""
         archives = {archive_of(p).sha256: p for p in self.packages.values()}
         waiting = {s: p for s, p in archives.items() if not is_held(self._workshop.archives / s)}
         wanted = [self._wanted(package) for package in waiting.values()]
         fetched = [item for item in wanted if not self._is_at_hand(item)]
-        known = sum(item.size or 0 for item in fetched)
+        # What an interrupted run brought of an archive is gone on from.
+        lacking = [max(0, (f.size or 0) - kept_bytes(self._kept_at(f))) for f in fetched]
+        known = sum(lacking)
         unknown = sum(item.size is None for item in fetched)
+        unexamined = sum(not package.contents for package in archives.values())
         unpacked = sum(_unpacked_size(package) for package in archives.values())
         here = len(archives) - len(fetched)
         sizes = [f"{known:,} bytes"] if known or not unknown else []
@@ -175,6 +180,7 @@ class Materialization:
             f"{len(archives)} archives"
             + (f", {here} of them here" if here else "")
             + f"; {' and '.join(sizes)} to fetch; {unpacked:,} bytes unpacked"
+            + (f", not counting {unexamined} that were never examined" if unexamined else "")
         )
         limit = self.max_download
         if limit is not None and known > limit:
@@ -183,6 +189,9 @@ class Materialization:
                 hint="name fewer components, or --exclude some",
             )
         needed = sum(_unpacked_size(package) for package in waiting.values())
+        if self.sources is not None and self.sources.has_server:
+            # While they come, archives lie beside their content.
+            needed += sum(sorted(lacking)[-self.jobs :])
         free = shutil.disk_usage(self._workshop.folder).free
         if needed > free:
             raise WriteError(
@@ -227,18 +236,29 @@ class Materialization:
         errors: list[SourceError | IntegrityError] = []
         try:
             for sources, fetched in self._sources():
+                keep_at = self._kept_at(wanted) if sources.has_server else None
                 examination = Examination(
                     sources=sources,
                     advance=partial(self.progress.advance, number),
                     fetched=fetched,
+                    keep_at=keep_at,
                 )
                 try:
-                    return unpack(examination, wanted, folder)
+                    unpacked = unpack(examination, wanted, folder)
                 except (SourceError, IntegrityError) as error:
                     errors.append(error)
+                    continue
+                if keep_at is not None:
+                    with contextlib.suppress(OSError):
+                        keep_at.unlink()
+                return unpacked
         finally:
             self.progress.end(number)
         raise _most_telling(errors)
+
+    def _kept_at(self, wanted: Wanted) -> Path:
+        """Return where an archive is kept while it comes, for a run that goes on with it."""
+        return self._workshop.fetched / f"{wanted.sha256}{wanted.suffix}"
 
     def _sources(self) -> Iterator[tuple[SourceChain, Callable[[int], None]]]:
         """Yield where archives come from, and who counts their bytes."""

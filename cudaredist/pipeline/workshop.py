@@ -23,7 +23,7 @@ _RENAME_EXCHANGE = 2
 
 
 class Workshop:
-    """What lies beside a root while it is made: content of archives, the new root, the old one.
+    """What lies beside a root while it is made: archives, their content, the new root, the old one.
 
     A run that was interrupted leaves it, and the next one goes on in it. Only one run is in it at a
     time.
@@ -36,6 +36,8 @@ class Workshop:
         self.folder = root.with_name(f".{root.name}.cudaredist")
         self.archives = self.folder / "archives"
         """Content of archives, each in a folder named by its hash."""
+        self.fetched = self.folder / "fetched"
+        """Archives as they come from a server, until their content is unpacked."""
         self.new = self.folder / "root"
         self._old = self.folder / "old"
         """The root that was there before, until the new one has its place."""
@@ -133,18 +135,22 @@ class Workshop:
                 raise WriteError(self.root, error) from error
 
     def _leave(self, handle: int | None, missing: list[Path]) -> None:
-        """Leave only what a later run can use, which is finished archives, and let others in."""
+        """Leave only what a later run can use, and let others in."""
         # Once it is cleared, a folder of that name is another run's.
-        if handle is None or self._is_the_one_there(handle):
-            finished = []
-            with contextlib.suppress(OSError):
-                names = (place.name for place in self.archives.iterdir())
-                finished = [name for name in names if not name.endswith(TEMPORARY)]
-            if not finished:
-                self.clear()
+        if (handle is None or self._is_the_one_there(handle)) and not self._is_of_use():
+            self.clear()
         if handle is not None:
             os.close(handle)
         _remove_empty(missing)
+
+    def _is_of_use(self) -> bool:
+        """Say whether an archive was finished here, or a part of one fetched."""
+        with contextlib.suppress(OSError):
+            if any(not place.name.endswith(TEMPORARY) for place in self.archives.iterdir()):
+                return True
+        with contextlib.suppress(OSError):
+            return any(place.lstat().st_size for place in self.fetched.iterdir())
+        return False
 
     def _lock(self, *, wait: bool) -> int | None:
         """Return the locked folder's descriptor; None where folders cannot be locked.

@@ -96,6 +96,12 @@ class SourceChain:
         self._unreached: Counter[str] = Counter()
         """How often in a row no connection to a source could be made."""
 
+    @property
+    def has_server(self) -> bool:
+        """Whether a server is among them, where a file can be gone on with in the middle."""
+        # Folders and the wheel channel have no address.
+        return any("://" in source.name for source in self._sources)
+
     def listing(self, folders: Sequence[str], wanted: Iterable[Version] = ()) -> Listing:
         """Return what the first source that answers has in these folders, taken together.
 

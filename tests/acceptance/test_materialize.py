@@ -555,6 +555,16 @@ def test_without_network_what_is_missing_is_said(made: MadeSet, materialize: Mat
 # -- limits, and going on
 
 
+def test_sizes_that_are_not_known_are_not_said_to_be_nothing(
+    made: MadeSet, materialize: Materialize
+) -> None:
+    made.packages["libcublas"]["contents"] = {}
+    made.write(Path("set.json"))
+    result = materialize()
+    assert result.exit_code == 0, result.output
+    assert "bytes unpacked, not counting 1 that were never examined\n" in result.stderr
+
+
 def test_what_came_before_a_limit_is_kept_for_the_next_run(
     run: Run, materialize: Materialize, server: FaultServer
 ) -> None:
@@ -580,6 +590,43 @@ def test_what_came_before_a_limit_is_kept_for_the_next_run(
     assert "4 archives, 1 of them here" in result.stderr
     assert server.requests.total() == 3
     assert not workshop.exists()
+
+
+@pytest.mark.parametrize("is_altered", [False, True])
+def test_an_archive_that_broke_off_is_gone_on_with(
+    made: MadeSet, materialize: Materialize, server: FaultServer, *, is_altered: bool
+) -> None:
+    server.add_folder(Path("source"))
+    path = next(path for path in server.files if "libcublas" in path)
+    size = len(server.files[path])
+    server.misbehave(path, faults.truncated)
+    assert materialize("--retries", 0, "-j", 1, base=server.url).exit_code == 3
+    (part,) = Path(".root.cudaredist/fetched").iterdir()
+    half = part.stat().st_size
+    assert 0 < half < size
+    if is_altered:
+        part.write_bytes(bytes(half))
+    server.behaviours.clear()
+    server.requests.clear()
+    server.headers.clear()
+    result = materialize("--json", base=server.url)
+    assert result.exit_code == 0, result.output
+    assert f"4 archives, 3 of them here; {size - half:,} bytes to fetch" in result.stderr
+    asked = [headers.get("Range") for _, headers in server.headers]
+    # What is found wrong in the end comes anew.
+    assert asked == [f"bytes={half}-", *[None] * is_altered]
+    fetched = size - half + size * is_altered
+    assert json.loads(result.stdout)["fetched_bytes"] == fetched
+    materialize(root="other")
+    assert listing(Path("root")) == listing(Path("other"))
+    assert_nothing_left("root", "other")
+
+
+def test_a_folder_as_a_source_is_not_copied(
+    made: MadeSet, materialize: Materialize, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cudaredist.pipeline.examine._Partial", None)
+    assert materialize().exit_code == 0
 
 
 def test_what_an_interrupted_run_left_is_proved_again(

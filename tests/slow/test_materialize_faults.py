@@ -377,10 +377,32 @@ def test_thirty_megabytes_over_a_broken_network(
     _, stderr = process.communicate(timeout=100)
     assert process.returncode == code, stderr
     assert root.exists() is (code == 0)
-    # Nothing was finished that a later run could use.
+    # Of a file that a server gives only as a whole, a later run can use nothing.
     assert not list(tmp_path.glob(".root*"))
     if not code:
         assert (root / "bin/x.bin").read_bytes() == random.Random(1).randbytes(30 << 20)
+
+
+def test_a_download_that_was_killed_is_gone_on_with(
+    server: FaultServer, tmp_path: Path, start: Start, large: MadeSet
+) -> None:
+    set_path = large.write(tmp_path / "set.json")
+    server.files[LARGE] = next(iter(large.archives.values()))
+    server.misbehave(LARGE, faults.stalling_after(20 << 20), 1)
+    root = tmp_path / "root"
+    options = ("--base-url", server.url, "--timeout", 60)
+    process = start("materialize", set_path, "--root", root, *options)
+    fetched = tmp_path / ".root.cudaredist" / "fetched"
+    deadline = time.monotonic() + 60
+    while sum(path.stat().st_size for path in fetched.glob("*")) < 20 << 20:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.kill()
+    process.wait(30)
+    lay_out(start, set_path, root, *options)
+    assert server.headers[-1][1]["Range"] == f"bytes={20 << 20}-"
+    assert (root / "bin/x.bin").read_bytes() == random.Random(1).randbytes(30 << 20)
+    assert not list(tmp_path.glob(".root*"))
 
 
 def test_an_archive_that_is_altered_while_it_is_read(
