@@ -1,0 +1,159 @@
+"""The data shipped: what must be in it, that it is valid, and that its package sets hold."""
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import REPOSITORY, Run
+
+from cudaredist.packagesets import (
+    Request,
+    SetData,
+    available_entries,
+    build_set,
+    check_run,
+    check_set,
+)
+from cudaredist.packagesets.libraries import key_of
+from cudaredist.pipeline import read_set_data, requests_for
+from cudaredist.pipeline.selection import ALL
+from cudaredist.schema import PackageSet
+from cudaredist.store import Store
+
+DATA = REPOSITORY / "data"
+MANIFESTS, FEATURES = DATA / "manifests/wheels", DATA / "features/wheels"
+PLATFORMS = {"linux-x86_64", "linux-sbsa", "windows-x86_64"}
+LIBRARIES = ("cudnn", "cusparselt", "cutensor", "nccl", "nvshmem")
+NOT_ON_WINDOWS = {"nccl", "nvshmem"}
+
+
+@cache
+def set_data() -> SetData:
+    return read_set_data(Store(DATA, "wheels"))
+
+
+@pytest.fixture(scope="module")
+def sets() -> list[PackageSet]:
+    """Every release of CUDA shipped, on every platform that it is published for."""
+    data = set_data()
+    return [build_set(request, data) for request in requests_for(Request(cuda=""), data, [ALL])]
+
+
+def labels(folder: Path, prefix: str) -> set[str]:
+    return {path.stem.removeprefix(prefix) for path in folder.glob(f"{prefix}*.json")}
+
+
+def features() -> list[tuple[str, Any]]:
+    paths = sorted(FEATURES.glob("*/feature_*.json"))
+    return [(f"{p.parent.name} {p.stem}", json.loads(p.read_bytes())) for p in paths]
+
+
+def test_everything_is_valid_and_canonical(run: Run) -> None:
+    paths = sorted(DATA.rglob("*.json"))
+    assert {path for path in DATA.rglob("*") if path.is_file()} == set(paths)
+    result = run("validate", *paths)
+    assert result.exit_code == 0, result.stdout
+    assert len(result.stdout.splitlines()) == len(paths)
+
+
+def test_it_is_complete_unchanged_and_small(run: Run) -> None:
+    result = run("check", "--offline", "--data-dir", DATA, "--channel", "wheels")
+    assert (result.exit_code, "0 findings" in result.stdout) == (0, True), result.stdout
+    assert sum(path.stat().st_size for path in DATA.rglob("*.json")) < 15_000_000
+
+
+def test_the_releases_that_must_be_there() -> None:
+    held = labels(MANIFESTS / "cuda", "redistrib_")
+    assert {"12.9.1", "13.0.2"} <= held
+    newest = max(held, key=lambda label: [int(part) for part in label.split(".")])
+    for label in ("12.9.1", "13.0.2", newest):
+        manifest = json.loads((MANIFESTS / f"cuda/redistrib_{label}.json").read_bytes())
+        packages = {name: entry for name, entry in manifest.items() if "version" in entry}
+        assert {p for entry in packages.values() for p in entry if "-" in p} >= PLATFORMS
+        assert {"cuda_nvcc", "cuda_cudart", "libcublas", "libcufft"} <= packages.keys()
+    for folder in MANIFESTS.iterdir():
+        if folder.is_dir():
+            of_features = labels(FEATURES / folder.name, "feature_")
+            assert of_features == labels(folder, "redistrib_"), folder.name
+
+
+@pytest.mark.parametrize("redist", LIBRARIES)
+def test_libraries_for_both_majors_of_cuda_on_every_platform(redist: str) -> None:
+    found = set()
+    for path in (MANIFESTS / redist).glob("redistrib_*.json"):
+        for entry in json.loads(path.read_bytes()).values():
+            if isinstance(entry, dict):
+                found |= {(p, v) for p, part in entry.items() if "-" in p for v in part}
+    platforms = PLATFORMS - {"windows-x86_64"} if redist in NOT_ON_WINDOWS else PLATFORMS
+    assert found >= {(p, v) for p in platforms for v in ("cuda12", "cuda13")}
+
+
+def test_every_archive_was_examined() -> None:
+    for name, document in features():
+        for package, entry in document["packages"].items():
+            for archive in entry["archives"]:
+                assert archive["status"] == "examined", (name, package, archive["platform"])
+
+
+def test_every_set_holds_every_invariant(sets: list[PackageSet]) -> None:
+    releases = {package_set.cuda.release for package_set in sets}
+    assert releases == labels(MANIFESTS / "cuda", "redistrib_")
+    for package_set in sets:
+        where = f"{package_set.cuda.release} {package_set.platform.redist_system}"
+        assert [str(found) for found in check_set(package_set)] == [], where
+    assert [found for found in check_run(sets) if found] == []
+
+
+def test_nothing_is_broken(sets: list[PackageSet]) -> None:
+    broken = {
+        (package_set.cuda.release, package_set.platform.redist_system, name): entry.reasons[0].text
+        for package_set in sets
+        for name, entry in package_set.packages.items()
+        if entry.status == "broken"
+    }
+    assert broken == {}
+
+
+def test_every_library_needed_is_in_the_set_or_has_an_owner(sets: list[PackageSet]) -> None:
+    """By the feature files themselves, not by what a set says of its needs."""
+    binaries = {
+        archive["sha256"]: [*archive["libraries"], *archive["programs"]]
+        for _, document in features()
+        for entry in document["packages"].values()
+        for archive in entry["archives"]
+    }
+    judged = 0
+    for package_set in sets:
+        provided = {
+            key_of(soname)
+            for soname, providers in package_set.sonames.items()
+            if not all(provider.stub for provider in providers)
+        }
+        for entry in available_entries(package_set):
+            assert entry.archive is not None
+            owned = {key_of(n.soname) for n in entry.needs if n.satisfied_by is not None}
+            dropped = tuple(
+                f"{change.source}/" for change in entry.normalise if change.op == "drop"
+            )
+            for binary in binaries[entry.archive.sha256]:
+                if binary["path"].startswith(dropped):
+                    continue
+                for soname in binary["needed"]:
+                    judged += 1
+                    assert key_of(soname) in provided | owned, (entry.attr, binary["path"], soname)
+    assert judged > 1000
+
+
+def test_every_fact_of_the_tables_has_its_source() -> None:
+    releases = labels(MANIFESTS / "cuda", "redistrib_")
+    compilers = json.loads((DATA / "nvcc_compat.json").read_bytes())["releases"]
+    assert releases <= compilers.keys()
+    sources = json.loads((DATA / "gpus.json").read_bytes())["sources"]
+    assert releases <= sources.keys()
+    for label in releases:
+        for source in (compilers[label]["source"], sources[label]):
+            assert re.fullmatch("[0-9a-f]{64}", source["archive_sha256"]), label
+            assert re.fullmatch("[0-9a-f]{64}", source["file_sha256"]), label
