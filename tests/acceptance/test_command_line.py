@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, SAMPLE, Run
+from conftest import SAMPLE, Run
 from support import server as faults
 from support.manifests import manifest
 from support.server import FaultServer
@@ -302,73 +302,7 @@ def test_json_reports_keep_failures_as_data(run: Run, server: FaultServer) -> No
     assert outcome["error"]["exit_code"] == document["exit_code"] == 3
 
 
-# -- documentation
-
-
-def test_readme_names_every_command_and_exit_code() -> None:
-    readme = (REPOSITORY / "README.md").read_text()
-    for command in COMMANDS:
-        assert f"cudaredist {command}" in readme
-    table = dict(re.findall(r"^\| (\d+) \| (.+?) \|$", readme, re.MULTILINE))
-    assert set(map(int, table)) == {0, 1, 2, 3, 4, 5, 70, 130}
-
-
-def test_readme_shows_what_download_manifests_really_prints(run: Run) -> None:
-    readme = (REPOSITORY / "README.md").read_text()
-    call, shown = re.findall(
-        r"```console\n\$ cudaredist (download-manifests .*?)\n(.*?)```", readme, re.DOTALL
-    )[0]
-    Path("examples").symlink_to(REPOSITORY / "examples")
-    assert run(*call.split()).stdout == shown
-
-
-def test_readme_shows_what_build_really_prints(run: Run) -> None:
-    readme = (REPOSITORY / "README.md").read_text()
-    call, shown = re.findall(
-        r"```console\n\$ cudaredist (build --channel .*?)\n(.*?)```", readme, re.DOTALL
-    )[0]
-    assert run(*call.split()).stdout == shown
-
-
-def test_readme_shows_what_check_really_prints(run: Run) -> None:
-    data = ["--base-url", SAMPLE]
-    run("download-manifests", *data, "--redist", "cuda", "--max-version", "12.9.0")
-    run("download-manifests", *data, "--redist", "cudnn", "--version", "8.9.5")
-    printed = run("check", *data).stdout
-    readme = (REPOSITORY / "README.md").read_text()
-    (shown,) = re.findall(r"```console\n\$ cudaredist check\n(.*?)\n\.\.\.\n```", readme, re.DOTALL)
-    for part in shown.split("\n\n"):
-        assert part in printed
-
-
-@pytest.mark.parametrize(
-    "page",
-    [
-        "README.md",
-        "docs/bump.md",
-        "docs/ci.md",
-        "docs/export.md",
-        "docs/features.md",
-        "docs/manifests.md",
-        "docs/tables.md",
-    ],
-)
-def test_documentation_uses_options_that_exist(run: Run, page: str) -> None:
-    known = " ".join(run(command, "--help").stdout for command in COMMANDS) + run("--help").stdout
-    foreign = {"--persist-credentials", "--cut-dirs"}
-    for option in set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", (REPOSITORY / page).read_text())):
-        assert option in known or option in foreign, option
-
-
-def test_documentation_links_lead_somewhere() -> None:
-    pages = [
-        REPOSITORY / "README.md",
-        REPOSITORY / "CONTRIBUTING.md",
-        *REPOSITORY.glob("docs/*.md"),
-    ]
-    for page in pages:
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+# -- completion
 
 
 def test_shells_complete_the_names_of_redistributables(tmp_path: Path) -> None:

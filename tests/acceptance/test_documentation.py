@@ -1,0 +1,180 @@
+"""README, docs and help tell the truth: what they show is printed, and every call parses."""
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from conftest import REPOSITORY, SAMPLE, Run
+
+from cudaredist import errors
+from cudaredist.cli import app
+
+PAGES = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *REPOSITORY.glob("docs/*.md")]
+README = REPOSITORY / "README.md"
+OF_OTHER_PROGRAMS = {
+    "--cut-dirs",
+    "--check-json",
+    "--persist-credentials",
+    "--refresh-golden",
+    "--with",
+}
+_GROUP: Any = typer.main.get_command(app)
+COMMANDS: dict[str, Any] = _GROUP.commands
+CUT = "..."
+
+
+def blocks(page: Path) -> Iterator[str]:
+    """Yield what stands between fences, continued lines as one."""
+    for block in re.findall(r"```[a-z]*\n(.*?)```", page.read_text(), re.DOTALL):
+        yield block.replace("\\\n", " ")
+
+
+def calls(page: Path) -> Iterator[list[str]]:
+    """Yield the words of every call of ours on a page, in blocks, in scripts and in sentences."""
+    prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    spans = [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", prose)]
+    for text in [*spans, *(line for block in blocks(page) for line in block.splitlines())]:
+        found = re.search(r"(?<![\w/'])cudaredist ((?:-h|--|[a-z]).*)", text)
+        if found is None or (text in spans and not text.startswith("cudaredist ")):
+            continue
+        call = re.split(r" [|>#&]|\$\(", found[1])[0].strip()
+        yield shlex.split(call if call.count('"') % 2 == 0 else call.rstrip('"'))
+
+
+def problem_with(words: list[str], *, may_lack_words: bool) -> str | None:
+    """Return why a call is refused before it does anything; None where it is not."""
+    name, *rest = words
+    if name.startswith("-"):
+        known = {option for parameter in _GROUP.params for option in parameter.opts}
+        return None if name in {*known, "--help"} else f"no option {name}"
+    if name not in COMMANDS:
+        return f"no command {name}"
+    if set(rest) & {"-h", "--help"}:
+        return None
+    try:
+        COMMANDS[name].make_context(name, rest)
+    except Exception as error:  # noqa: BLE001 - typer's errors have no public name
+        if type(error).__name__ == "MissingParameter" and may_lack_words:
+            return None
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def is_shown(shown: str, printed: str) -> bool:
+    """Say whether all parts of what is shown, cut at lines of three dots, are printed in order."""
+    position = 0
+    for part in re.split(rf"^{re.escape(CUT)}\n", shown, flags=re.MULTILINE):
+        position = printed.find(part, position)
+        if position < 0:
+            return False
+        position += len(part)
+    return True
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_call_on_a_page_is_one_that_can_be_made(run: Run, page: Path) -> None:
+    found = list(calls(page))
+    problems = {" ".join(w): problem_with(w, may_lack_words=True) for w in found if w}
+    assert {call: problem for call, problem in problems.items() if problem} == {}
+    assert found or page.name in {"CONTRIBUTING.md", "manifests.md", "data-files.md"}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_help_has_examples_that_can_be_run(run: Run, command: str) -> None:
+    _, _, examples = COMMANDS[command].help.partition("Examples:")
+    lines = [line.strip() for line in examples.splitlines() if line.strip()]
+    assert lines, f"{command} has no example"
+    for line in lines:
+        program, *words = shlex.split(re.split(r" [|>] ", line)[0])
+        assert (program, words[0]) == ("cudaredist", command)
+        assert problem_with(words, may_lack_words=False) is None, line
+
+
+def test_a_call_that_cannot_be_made_would_be_found(run: Run, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("`cudaredist build\n--cud 12`\n```sh\n$ cudaredist nope\n```\n")
+    found = [problem_with(words, may_lack_words=True) for words in calls(page)]
+    assert [str(problem).split(":")[0] for problem in found] == ["NoSuchOption", "no command nope"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_option_on_a_page_exists(run: Run, page: Path) -> None:
+    parameters = [p for one in (_GROUP, *COMMANDS.values()) for p in one.params]
+    known = {name for p in parameters for name in (*p.opts, *p.secondary_opts)} | {"--help"}
+    found = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+(?![\w\[-])", page.read_text()))
+    assert found - known - OF_OTHER_PROGRAMS == set()
+
+
+def test_links_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_readme_leads_to_every_page_and_names_every_command() -> None:
+    text = README.read_text()
+    for page in REPOSITORY.glob("docs/*.md"):
+        assert f"](docs/{page.name})" in text, page.name
+    for command in COMMANDS:
+        assert f"cudaredist {command}" in text
+
+
+def test_exit_codes_are_those_of_the_program() -> None:
+    codes = {value for name, value in vars(errors).items() if name.startswith("EXIT_")}
+    for page in (README, REPOSITORY / "docs/commands.md"):
+        table = re.findall(r"^\| (\d+) \| (.+?) \|$", page.read_text(), re.MULTILINE)
+        assert [int(code) for code, _ in table] == sorted(codes), page.name
+        for code in (errors.EXIT_FINDINGS, errors.EXIT_INTEGRITY):
+            assert errors.worst_exit_code([code, errors.EXIT_OK]) == code
+
+
+# -- what README shows
+
+
+def shown_after(call: str) -> str:
+    """Return what README shows below a call."""
+    (found,) = [
+        block.partition("\n")[2] for block in blocks(README) if block.startswith(f"$ {call}")
+    ]
+    return found
+
+
+def test_readme_shows_what_the_demo_really_prints(run: Run, tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["sh", "examples/demo.sh"],
+        cwd=REPOSITORY,
+        env={
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(tmp_path),
+            "BIN": str(Path(sys.executable).parent),
+        },
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert is_shown(shown_after("make demo"), done.stdout)
+    assert not is_shown(shown_after("make demo").replace("available", "at hand"), done.stdout)
+
+
+@pytest.mark.parametrize("command", ["download-manifests", "build --cuda 13.0.2"])
+def test_readme_shows_what_commands_really_print(run: Run, command: str) -> None:
+    Path("examples").symlink_to(REPOSITORY / "examples")
+    start = f"$ cudaredist {command} "
+    (block,) = [block for block in blocks(README) if block.startswith(start)]
+    line, _, shown = block.partition("\n")
+    assert is_shown(shown, run(*shlex.split(line)[2:]).stdout)
+
+
+def test_readme_shows_what_check_really_prints(run: Run) -> None:
+    data = ["--base-url", SAMPLE]
+    run("download-manifests", *data, "--redist", "cuda", "--max-version", "12.9.0")
+    run("download-manifests", *data, "--redist", "cudnn", "--version", "8.9.5")
+    printed = run("check", *data).stdout
+    assert is_shown(shown_after("cudaredist check\n"), printed)
