@@ -300,19 +300,3 @@ def test_json_reports_keep_failures_as_data(run: Run, server: FaultServer) -> No
     assert outcome["status"] == "failed"
     assert outcome["error"]["kind"] == "source"
     assert outcome["error"]["exit_code"] == document["exit_code"] == 3
-
-
-# -- completion
-
-
-def test_shells_complete_the_names_of_redistributables(tmp_path: Path) -> None:
-    words = {"COMP_WORDS": "cudaredist check --redist cud", "COMP_CWORD": "3"}
-    result = subprocess.run(
-        [sys.executable, "-c", "from cudaredist.cli import app; app(prog_name='cudaredist')"],
-        cwd=tmp_path,
-        env={**os.environ, **words, "_CUDAREDIST_COMPLETE": "complete_bash"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.stdout.split() == ["cuda", "cudnn", "cudss"]

@@ -1,0 +1,77 @@
+"""Completion in shells: scripts for each, names of commands, options and values, and quickly."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = "from cudaredist.cli import app; app(prog_name='cudaredist')"
+SHELLS = ("bash", "zsh", "fish")
+HEAVY = ("cudaredist.pipeline", "cudaredist.schema", "cudaredist.source", "httpx", "jsonschema")
+
+
+def answer(shell: str, line: str, folder: Path, program: str = PROGRAM) -> str:
+    """Return what a shell is told when the end of a line is to be completed."""
+    words = line.split(" ")
+    asked = {
+        "bash": {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)},
+        "zsh": {"_TYPER_COMPLETE_ARGS": line},
+        "fish": {"_TYPER_COMPLETE_ARGS": line, "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+    }[shell]
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        env={**os.environ, **asked, "_CUDAREDIST_COMPLETE": f"complete_{shell}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    return done.stdout
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("cudaredist dow", ("download-manifests",)),
+        ("cudaredist export n", ("nix",)),
+        ("cudaredist check --redist cud", ("cuda", "cudnn", "cudss")),
+        ("cudaredist build --platform linux-s", ("linux-sbsa",)),
+        ("cudaredist build --channel ", ("redist", "wheels")),
+        ("cudaredist build --allow-", ("--allow-hollow", "--allow-missing-features")),
+        ("cudaredist process-manifests --channel w", ("wheels",)),
+        ("cudaredist materialize --layout ", ("merged", "split")),
+        ("cudaredist schema pack", ("package-set", "package-set-index")),
+    ],
+)
+def test_what_is_offered(tmp_path: Path, shell: str, line: str, expected: tuple[str, ...]) -> None:
+    printed = answer(shell, line, tmp_path)
+    for word in expected:
+        assert word in printed
+    if shell == "bash":
+        assert set(printed.split()) == set(expected)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_completion_is_installed_for_the_shell_named(tmp_path: Path, shell: str) -> None:
+    done = subprocess.run(
+        [Path(sys.executable).with_name("cudaredist"), "--install-completion", shell],
+        env={**os.environ, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    written = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
+    assert any("_CUDAREDIST_COMPLETE" in text for text in written)
+
+
+def test_nothing_heavy_is_imported_for_it(tmp_path: Path) -> None:
+    """The command line itself is light; a shell waits for it at every key."""
+    program = f"import atexit, sys; atexit.register(lambda: print(*sorted(sys.modules))); {PROGRAM}"
+    modules = answer("bash", "cudaredist build --platform linux-s", tmp_path, program).split()
+    assert "linux-sbsa" in modules
+    assert [name for name in HEAVY if name in modules] == []
