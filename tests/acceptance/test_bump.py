@@ -452,7 +452,7 @@ def test_new_capabilities_are_in_the_diff(held: FaultServer, bump: Run) -> None:
 def test_a_run_that_ends_before_a_stage_is_taken_up_again(
     held: FaultServer, bump: Run, run: Run, monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:
-    """Kills within a stage are the tests of the command that does the same."""
+    """Kills at any moment are tests of their own."""
     publish(held, "cuda", *FIVE["cuda"])
 
     def end(*_: object) -> None:

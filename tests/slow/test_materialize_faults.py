@@ -1,12 +1,10 @@
 """materialize killed at every step and at random moments, on full disks and over bad networks."""
 
-import json
 import os
 import random
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +15,7 @@ import pytest
 from conftest import Run
 from support import binaries
 from support import server as faults
+from support.killing import Killer
 from support.server import FaultServer
 from support.toolkits import FOLDER, MadeSet, listing
 
@@ -108,48 +107,6 @@ def test_kill_9_at_random_moments_leaves_a_whole_root_or_none(
     assert len(reached) > 2, "the kills hit only the beginning or the end"
 
 
-DRIVER = """
-import json, os, signal, sys
-sys.path[:0] = sys.argv[3:]
-from cudaredist.__main__ import main
-import cudaredist.pipeline, cudaredist.source, cudaredist.render, jsonschema
-from cudaredist.pipeline import workshop
-root, calls = sys.argv[1], json.loads(sys.argv[2])
-exchange = workshop._exchange
-EVENTS = {"os.rename", "os.link", "os.symlink", "os.mkdir", "os.remove", "os.rmdir", "open"}
-
-def run(arguments, last):
-    child = os.fork()
-    if not child:
-        count = 0
-        def hook(event, about):
-            nonlocal count
-            # Folders are emptied by names alone, below an open folder.
-            is_ours = event in {"os.remove", "os.rmdir"} or root in str(about)
-            if event == "open" and is_ours:
-                is_ours = bool(about[2] & os.O_CREAT)
-            if event in EVENTS and is_ours:
-                if count == last:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                count += 1
-        if last is not None:
-            sys.addaudithook(hook)
-        sys.argv = ["cudaredist", *arguments]
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        try:
-            main()
-        except SystemExit as leaving:
-            os._exit(leaving.code or 0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-for line in sys.stdin:
-    which, last, can_exchange = json.loads(line)
-    workshop._exchange = exchange if can_exchange else lambda *_: False
-    print(run(calls[which], last), flush=True)
-"""
-
-
 @pytest.fixture
 def driver(tmp_path: Path) -> Iterator[Callable[..., int]]:
     """Run one of two calls in a process that kills itself before its n-th step on the disk."""
@@ -158,39 +115,24 @@ def driver(tmp_path: Path) -> Iterator[Callable[..., int]]:
     source = made.put_archives(tmp_path / "source")
     root = tmp_path / "stressed" / "root"
     call = ("materialize", set_path, "--base-url", source, "-j", 1, "--root", root)
-    calls = json.dumps([[str(word) for word in (*call, *options)] for options in SELECTIONS])
-    process = subprocess.Popen(
-        [sys.executable, "-c", DRIVER, "stressed", calls, *sys.path],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    answers, questions = process.stdout, process.stdin
 
-    def run(which: int, last: int | None, *, can_exchange: bool = True) -> int:
-        questions.write(json.dumps([which, last, can_exchange]) + "\n")
-        questions.flush()
-        return int(answers.readline())
+    def run(which: int, step: int | None, failing: str | None = None) -> int:
+        return killer.run(*call, *SELECTIONS[which], step=step, failing=failing)
 
-    yield run
-    process.kill()
-    process.wait()
-    questions.close()
-    answers.close()
+    with Killer("stressed") as killer:
+        yield run
 
 
 @pytest.mark.parametrize(
-    ("is_first", "can_exchange"),
+    ("is_first", "failing"),
     [
-        pytest.param(True, True, id="first"),
-        pytest.param(False, True, id="replacing"),
-        pytest.param(False, False, id="replacing in two steps"),
+        pytest.param(True, None, id="first"),
+        pytest.param(False, None, id="replacing"),
+        pytest.param(False, "cudaredist.pipeline.workshop._exchange", id="replacing in two steps"),
     ],
 )
 def test_kill_9_before_every_single_step(
-    driver: Callable[..., int], tmp_path: Path, *, is_first: bool, can_exchange: bool
+    driver: Callable[..., int], tmp_path: Path, *, is_first: bool, failing: str | None
 ) -> None:
     root = tmp_path / "stressed" / "root"
     workshop = root.with_name(".root.cudaredist")
@@ -204,7 +146,7 @@ def test_kill_9_before_every_single_step(
         shutil.rmtree(root.parent)
         if not is_first:
             assert driver(0, None) == 0
-        code = driver(1, steps, can_exchange=can_exchange)
+        code = driver(1, steps, failing)
         found = whole(root)
         put_aside = workshop / "old"
         if found is None and put_aside.exists():
@@ -221,7 +163,7 @@ def test_kill_9_before_every_single_step(
         assert not workshop.exists()
         steps += 1
     assert steps > 100
-    assert recovered == (0 if can_exchange else 1)
+    assert recovered == (1 if failing else 0)
 
 
 def test_ctrl_c_keeps_finished_archives_for_the_next_run(

@@ -1,0 +1,167 @@
+"""bump killed at random moments: the data is always whole, and what is told is never lost."""
+
+import json
+import random
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+
+import pytest
+from support.bumps import FIVE, publish
+from support.killing import Killer
+from support.server import FaultServer
+
+from cudaredist.manifests import read_manifest
+from cudaredist.primitives import sha256_of
+from cudaredist.schema import kind_of_document, read_own_document
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+KILLS = 45
+TOLD = ("message", "CHANGELOG.md")
+
+
+def snapshot(root: Path) -> dict[str, bytes]:
+    """Return every file below a folder, temporary and hidden ones as well."""
+    paths = (path for path in root.rglob("*") if path.is_file())
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in paths}
+
+
+def assert_whole(data: Path, published: dict[str, bytes]) -> None:
+    """Assert that every file is one that a stage had finished, and the lock records no other."""
+    for path, content in snapshot(data).items():
+        if path.startswith("manifests/") and "redistrib_" in path and path.endswith(".json"):
+            assert content == published[path], path
+            read_manifest(content)
+        elif path.endswith(".json"):
+            document = json.loads(content)
+            kind = kind_of_document(document)
+            assert kind is not None, path
+            read_own_document(document, content, kind)
+    lock = json.loads((data / "manifests/lock.json").read_bytes())["redists"]
+    for redist, labels in lock.items():
+        for label, entry in labels.items():
+            name = f"manifests/{redist}/redistrib_{label}.json"
+            assert entry["sha256"] == sha256_of(published[name])
+            assert (data / name).exists()
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder that bump works in, and the calls that are made there."""
+
+    root: Path
+    server: FaultServer
+    killer: Killer
+
+    @property
+    def data(self) -> Path:
+        return self.root / "data"
+
+    def call(self, *more: str, step: int | None = None, seconds: float | None = None) -> int:
+        places = ("--data-dir", self.data, "--cache-dir", self.root / "cache", "-j", 2, "-q")
+        told = ("--write-commit-message", self.root / TOLD[0], "--changelog", self.root / TOLD[1])
+        base = ("--base-url", self.server.url, "--retries", 0)
+        return self.killer.run("bump", *base, *places, *told, *more, step=step, seconds=seconds)
+
+    def told(self) -> dict[str, bytes]:
+        return {name: (self.root / name).read_bytes() for name in TOLD}
+
+
+@pytest.fixture
+def published(server: FaultServer) -> dict[str, bytes]:
+    """The manifests of both releases of each, by their place in the data folder."""
+    for redist, labels in FIVE.items():
+        publish(server, redist, *labels)
+    return {
+        "manifests/{2}/{4}".format(*path.split("/")): data
+        for path, data in server.files.items()
+        if "/redistrib_" in path
+    }
+
+
+@pytest.fixture
+def places(server: FaultServer, tmp_path: Path) -> Iterator[Iterator[Place]]:
+    """Places with one release of each held, as many as are wanted."""
+    for redist, (old, _) in FIVE.items():
+        publish(server, redist, old)
+    with Killer("place-") as killer:
+        seed = Place(tmp_path / "seed", server, killer)
+        seed.root.mkdir()
+        assert seed.call(*(word for name in FIVE for word in ("--redist", name))) == 0
+        for name in TOLD:
+            (seed.root / name).unlink()
+
+        def copies() -> Iterator[Place]:
+            for number in count():
+                root = tmp_path / f"place-{number}"
+                shutil.copytree(seed.root, root)
+                yield replace(seed, root=root)
+                shutil.rmtree(root)
+
+        yield copies()
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What an undisturbed run leaves."""
+
+    data: dict[str, bytes]
+    told: dict[str, bytes]
+
+    def assert_reached(self, place: Place, *more: str) -> None:
+        """Assert that another run ends as the undisturbed one."""
+        assert place.call(*more) == 0
+        assert snapshot(place.data) == self.data
+        assert place.told() == self.told
+
+
+def test_kill_9_at_random_moments_loses_neither_data_nor_message(
+    places: Iterator[Place], server: FaultServer, published: dict[str, bytes]
+) -> None:
+    place = next(places)
+    server.delay = 0.02
+    # How long a run takes depends on how busy the machine is.
+    began = time.monotonic()
+    assert place.call() == 0
+    duration = time.monotonic() - began
+    expected = Expected(snapshot(place.data), place.told())
+    assert expected.told["message"].startswith(
+        b"cuda redistributables: 5 new releases of 5 products\n"
+    )
+    for name, (old, new) in FIVE.items():
+        assert f"- {name}: {old} -> {new}\n".encode() in expected.told["CHANGELOG.md"]
+    moments = random.Random(20261123)
+    place = next(places)
+    reached = set()
+    for _ in range(KILLS):
+        place.call(seconds=moments.uniform(0, 1.1) * duration)
+        assert_whole(place.data, published)
+        reached.add((len(snapshot(place.data)), (place.root / "message").exists()))
+        # Now and then a run is killed that was to go on from one that was killed.
+        if moments.random() < 0.7:
+            expected.assert_reached(place)
+            place = next(places)
+    # How many states are met depends on the machine; each of them must have been whole.
+    assert len(reached) > 5, "the kills hit only the beginning or the end"
+
+
+def test_kill_9_before_every_single_step(
+    places: Iterator[Place], published: dict[str, bytes]
+) -> None:
+    place = next(places)
+    one = ("--redist", "cudnn")
+    assert place.call(*one) == 0
+    expected = Expected(snapshot(place.data), place.told())
+    assert expected.told["message"].startswith(b"cudnn: 9.10.1 -> 9.10.2\n\n")
+    for step in count():
+        place = next(places)
+        code = place.call(*one, step=step)
+        assert_whole(place.data, published)
+        expected.assert_reached(place, *one)
+        if code == 0:
+            break
+    assert step > 20

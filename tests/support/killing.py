@@ -1,0 +1,93 @@
+"""The program run in children of a process that has loaded it already, and killed there."""
+
+import json
+import subprocess
+import sys
+from types import TracebackType
+from typing import Self
+
+_DRIVER = """
+import importlib, json, os, signal, sys, time
+sys.path[:0] = sys.argv[2:]
+from cudaredist.__main__ import main
+import cudaredist.pipeline, cudaredist.source, cudaredist.render_bump, jsonschema
+root = sys.argv[1]
+EVENTS = {"os.rename", "os.link", "os.symlink", "os.mkdir", "os.remove", "os.rmdir", "open"}
+
+def run(arguments, last, seconds, failing):
+    child = os.fork()
+    if not child:
+        if failing is not None:
+            module, _, name = failing.rpartition(".")
+            setattr(importlib.import_module(module), name, lambda *_: False)
+        count = 0
+        def hook(event, about):
+            nonlocal count
+            # Folders are emptied by names alone, below an open folder.
+            is_ours = event in {"os.remove", "os.rmdir"} or root in str(about)
+            if event == "open" and is_ours:
+                is_ours = bool(about[2] & os.O_CREAT)
+            if event in EVENTS and is_ours:
+                if count == last:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                count += 1
+        if last is not None:
+            sys.addaudithook(hook)
+        sys.argv = ["cudaredist", *arguments]
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        try:
+            main()
+        except SystemExit as leaving:
+            os._exit(leaving.code or 0)
+    if seconds is not None:
+        time.sleep(seconds)
+        os.kill(child, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+for line in sys.stdin:
+    print(run(*json.loads(line)), flush=True)
+"""
+
+
+class Killer:
+    """Runs calls of the program, which end by themselves or where they are killed."""
+
+    def __init__(self, root: str) -> None:
+        """Take what the paths have in them that a step on the disk counts for."""
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _DRIVER, root, *sys.path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def run(
+        self,
+        *arguments: object,
+        step: int | None = None,
+        seconds: float | None = None,
+        failing: str | None = None,
+    ) -> int:
+        """Return how a call ended, with -9 where it was killed: before a step, or after a time.
+
+        The function `failing` of the program returns False, as where the system cannot do a thing.
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        question = json.dumps([list(map(str, arguments)), step, seconds, failing])
+        self._process.stdin.write(f"{question}\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
