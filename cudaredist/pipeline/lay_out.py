@@ -1,6 +1,5 @@
 """A toolkit root made in its workshop, from content that was proved: files, links, the record."""
 
-import contextlib
 import os
 import shutil
 from collections.abc import Mapping
@@ -32,6 +31,7 @@ from cudaredist.toolkit import (
 )
 
 _PROGRAM, _FILE = 0o755, 0o644
+_PIECE = 1 << 20
 
 
 def lay_out(
@@ -118,7 +118,8 @@ class _Files:
         if path.endswith(".pc") and size <= PKG_CONFIG_LIMIT:
             package = planned.package if self._layout == "split" else None
             text = relocatable(source.read_bytes(), path, package, self._plan.files)
-            place.write_bytes(text)
+            with place.open("xb") as file:
+                file.write(text)
             sha256, size = sha256_of(text), len(text)
         elif self._modes.setdefault((planned.package, planned.origin), planned.executable) is (
             planned.executable
@@ -126,7 +127,7 @@ class _Files:
             _link_or_copy(source, place)
         else:
             # Two names of one file have one mode.
-            shutil.copyfile(source, place)
+            _copy(source, place)
         place.chmod(_PROGRAM if planned.executable else _FILE)
         return ToolkitFile(
             sha256=sha256, size=size, executable=planned.executable, package=planned.package
@@ -142,11 +143,19 @@ class _Files:
 
 def _link_or_copy(source: Path, place: Path) -> None:
     """Give content its place without moving it, so that an interrupted run can be repeated."""
-    with contextlib.suppress(OSError):
+    try:
         # The one name in the workshop goes away later.
         os.link(source, place)
-        return
-    shutil.copyfile(source, place)
+    except FileExistsError:
+        raise
+    except OSError:
+        _copy(source, place)
+
+
+def _copy(source: Path, place: Path) -> None:
+    """Copy content to a place where nothing is: some disks take `A` and `a` for one name."""
+    with source.open("rb") as content, place.open("xb") as file:
+        shutil.copyfileobj(content, file, _PIECE)
 
 
 def _version_json(package_set: PackageSet, packages: Mapping[str, SetPackage]) -> bytes:

@@ -51,9 +51,9 @@ class Workshop:
     def locked(self) -> Iterator[None]:
         """Wait until no other run is at work here, then make the folder and keep others out.
 
-        A root that an interrupted run had put aside is back in its place then. Afterwards nothing
-        is left that is of no use to a later run. Raises `WriteError`, and `UsageError` where the
-        folder is somebody else's.
+        A root that an interrupted run had put aside is back in its place then, and what it had not
+        finished is gone. Afterwards nothing is left that is of no use to a later run. Raises
+        `WriteError`, and `UsageError` where the folder is somebody else's.
         """
         missing = [place for place in self.folder.parents if not os.path.lexists(place)]
         try:
@@ -63,6 +63,8 @@ class Workshop:
             raise _with_hint(error) from error.__cause__
         try:
             self._recover()
+            if handle is not None:
+                self._sweep()
             yield
         except CudaRedistError as error:
             self._leave(handle, missing)
@@ -133,6 +135,11 @@ class Workshop:
                 self._old.rename(self.root)
             except OSError as error:
                 raise WriteError(self.root, error) from error
+
+    def _sweep(self) -> None:
+        """Take away what a killed run had not finished, since nobody can go on with it."""
+        for folder in (self.new, self._rubbish, *self.archives.glob(f"*{TEMPORARY}")):
+            remove_tree(folder)
 
     def _leave(self, handle: int | None, missing: list[Path]) -> None:
         """Leave only what a later run can use, and let others in."""

@@ -136,7 +136,8 @@ def _check(plan: Plan) -> None:
     """Raise where something would lie outside the root, or below what is no folder."""
     owners = {path: file.package for path, file in plan.files.items()} | plan.link_owners
     for path, owner in owners.items():
-        is_plain = path.isprintable() and "\\" not in path
+        # Windows would take what ends with a colon for a drive.
+        is_plain = path.isprintable() and "\\" not in path and ":" not in path.partition("/")[0]
         if not is_plain or not {"", ".", ".."}.isdisjoint(path.split("/")):
             raise UnsafePathError(path, owner)
         if path in {RECORD_NAME, VERSION_NAME}:

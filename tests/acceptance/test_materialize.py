@@ -894,7 +894,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(
 
     if where == "link":
         monkeypatch.setattr(os, "link", full)
-        monkeypatch.setattr(shutil, "copyfile", full)
+        monkeypatch.setattr(shutil, "copyfileobj", full)
     elif where == "rename":
         monkeypatch.setattr(Path, "rename", full)
     else:

@@ -24,7 +24,8 @@ from cudaredist.errors import (
 )
 from cudaredist.features import Entry
 from cudaredist.pipeline import workshop as workshop_module
-from cudaredist.pipeline.workshop import Workshop, remove_tree
+from cudaredist.pipeline.lay_out import _link_or_copy
+from cudaredist.pipeline.workshop import TEMPORARY, Workshop, remove_tree
 from cudaredist.schema import ComponentSet, PackageSet, SetPackage
 from cudaredist.toolkit import (
     Layout,
@@ -328,7 +329,9 @@ def test_what_we_write_ourselves_is_nobodys_folder(name: str) -> None:
         make_plan({"x": tree}, {"x": {0: "1"}}, layout="merged", with_static=True, is_linux=True)
 
 
-@pytest.mark.parametrize("path", ["../x", "a/../../b", "/a", "a//b", "a\nb", ".", "version.json"])
+@pytest.mark.parametrize(
+    "path", ["../x", "a/../../b", "/a", "a//b", "a\nb", ".", "C:a", "C:/a", "version.json"]
+)
 def test_whatever_a_document_says_nothing_lies_outside_the_root(path: str) -> None:
     tree = PackageTree({path: entry("x", origin=0)}, {}, {path: "out"})
     with pytest.raises(ContentError):
@@ -493,6 +496,33 @@ def test_finished_archives_stay_for_the_next_run(workshop: Workshop) -> None:
     workshop.clear_if_idle()
     assert not workshop.is_there()
     workshop.clear_if_idle()
+
+
+def test_what_a_killed_run_had_not_finished_goes(workshop: Workshop) -> None:
+    finish_archive(workshop)
+    for left in (workshop.archives / f"b{TEMPORARY}", workshop.new, workshop.folder / "rubbish"):
+        (left / "half").mkdir(parents=True)
+    with workshop.locked():
+        assert [path.name for path in workshop.folder.iterdir()] == ["archives"]
+        assert len(list(workshop.archives.iterdir())) == 1
+
+
+@pytest.mark.parametrize("can_link", [True, False])
+def test_nothing_is_written_over_what_a_disk_takes_for_the_same_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, can_link: bool
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    if not can_link:
+        monkeypatch.setattr("os.link", refuse)
+    for name in ("one", "other"):
+        (tmp_path / name).write_text(name)
+    _link_or_copy(tmp_path / "one", tmp_path / "place")
+    assert (tmp_path / "place").read_text() == "one"
+    with pytest.raises(FileExistsError):
+        _link_or_copy(tmp_path / "other", tmp_path / "place")
+    assert (tmp_path / "place").read_text() == "one"
 
 
 def test_one_run_at_a_time(workshop: Workshop) -> None:
