@@ -87,6 +87,27 @@ def test_a_release_made_anew_is_the_one_shipped(tmp_path: Path) -> None:
         assert (tmp_path / "data" / name).read_bytes() == (SHIPPED / name).read_bytes(), name
 
 
+def test_the_shipped_data_is_fresh_or_behind_and_nothing_else(tmp_path: Path) -> None:
+    """Of all redistributables with CHECK_TEST_REDISTS="": then pip is asked for a quarter hour."""
+    names = os.environ.get("CHECK_TEST_REDISTS", "nccl nvshmem").split()
+    chosen = [word for name in names for word in ("--redist", name)]
+    done = subprocess.run(
+        [sys.executable, "-m", "cudaredist", "check", "--json", "--data-dir", SHIPPED, *chosen],
+        cwd=tmp_path,
+        env=os.environ | {"CUDAREDIST_CACHE_DIR": str(tmp_path / "cache")},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    report = json.loads(done.stdout)
+    assert report["offline"] is False
+    wrong = [finding for finding in report["findings"] if finding["exit_code"]]
+    assert {finding["kind"] for finding in wrong} <= {"stale"}, wrong
+    assert done.returncode == bool(wrong)
+    states = {line["status"] for line in report["lines"] if line["held"]}
+    assert states <= ({"current", "stale"} if wrong else {"current"})
+
+
 def test_the_manifest_made_anew_is_the_one_shipped(manifest: Any) -> None:
     shipped = SHIPPED / f"manifests/wheels/cuda/redistrib_{LABEL}.json"
     assert manifest == json.loads(shipped.read_bytes())

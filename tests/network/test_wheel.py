@@ -4,25 +4,64 @@ import os
 import subprocess
 import sys
 import venv
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY, SAMPLE
 
-pytestmark = pytest.mark.network
+pytestmark = [pytest.mark.network, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The installed script, in an environment that holds the wheel and nothing of ours else."""
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel that the checkout gives."""
     folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "build", "--wheel", "--outdir"]
     subprocess.run([*build, str(folder), str(REPOSITORY)], check=True, capture_output=True)
-    (wheel,) = folder.glob("*.whl")
-    venv.create(folder / "env", with_pip=True)
-    bin_folder = folder / "env" / "bin"
-    subprocess.run([bin_folder / "python", "-m", "pip", "install", "-q", wheel], check=True)
-    return bin_folder / "cudaredist"
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path) -> Path:
+    """The installed script, in an environment that holds the wheel and nothing of ours else."""
+    return with_pip(wheel, wheel.parent / "env")
+
+
+def with_pip(what: Path, folder: Path) -> Path:
+    """Install with pip into a new environment; return the script."""
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "-q", what], check=True)
+    return folder / "bin" / "cudaredist"
+
+
+def with_pipx(what: Path, folder: Path) -> Path:
+    """Install with pipx; return the script."""
+    places = {"PIPX_HOME": str(folder / "home"), "PIPX_BIN_DIR": str(folder / "scripts")}
+    command = [program("pipx", folder), "install", "--python", sys.executable, str(what)]
+    subprocess.run(command, check=True, capture_output=True, env=os.environ | places)
+    return folder / "scripts" / "cudaredist"
+
+
+def with_uv(what: Path, folder: Path) -> Path:
+    """Install as a tool of uv's; return the script."""
+    places = {"UV_TOOL_DIR": str(folder / "home"), "UV_TOOL_BIN_DIR": str(folder / "scripts")}
+    command = [program("uv", folder), "tool", "install", "--python", sys.executable, str(what)]
+    subprocess.run(command, check=True, capture_output=True, env=os.environ | places)
+    return folder / "scripts" / "cudaredist"
+
+
+def program(name: str, folder: Path) -> str:
+    """Return an installer of its own, so that none has to be there."""
+    venv.create(folder / "tools", with_pip=True)
+    bin_folder = folder / "tools" / "bin"
+    install = [str(bin_folder / "python"), "-m", "pip", "install", "-q", name]
+    done = subprocess.run(install, check=False, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"{name} cannot be installed here: {done.stderr.strip()[-200:]}")
+    return str(bin_folder / name)
 
 
 def tool(installed: Path, folder: Path, *arguments: object) -> "subprocess.CompletedProcess[str]":
@@ -75,3 +114,32 @@ def test_needs_nothing_but_what_it_declares(installed: Path, tmp_path: Path) -> 
     assert "click==" not in listed, "typer carries its own"
     for command in ("download-manifests", "check", "schema", "validate"):
         assert tool(installed, tmp_path, command, "--help").returncode == 0
+
+
+@pytest.mark.parametrize("source", ["folder", "wheel"])
+@pytest.mark.parametrize("install", [with_pip, with_pipx, with_uv])
+def test_every_installer_gives_the_whole_tool(
+    install: Callable[[Path, Path], Path], source: str, wheel: Path, tmp_path: Path
+) -> None:
+    script = install(wheel if source == "wheel" else REPOSITORY, tmp_path / "installed")
+    place = tmp_path / "empty"
+    place.mkdir()
+
+    def run(*arguments: str) -> str:
+        done = tool(script, place, *arguments)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert run("--version").startswith("cudaredist ")
+    assert "package sets: 3 written" in run("build", "--cuda", "13.0.2")
+    made = "build/linux-x86_64/cuda-13.0.2.json"
+    assert "valid package-set file" in run("validate", made)
+    assert "cudaPackages_13_0" in run("explain", "set", made)
+    base = ("--wheel-base", "https://wheels.example.org")
+    assert "default.nix" in run("export", "nix", made, "--output", "nix", *base)
+    assert (place / "nix/default.nix").read_bytes()
+    assert "GCC" in run("explain", "nvcc", "13.0")
+    assert "13.0.2" in run("which", "libcublas.so.13")
+    assert "0 findings" in run("check", "--offline")
+    assert '"$schema"' in run("schema", "package-set")
+    assert "cudaredist" in run("--show-completion", "bash")
