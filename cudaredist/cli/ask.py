@@ -99,7 +99,8 @@ def which(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="FILE|SONAME", help="Soname, file name or path; * stands for any characters."
+            metavar="FILE|SONAME",
+            help="Soname, file name or end of a path; * stands for any characters.",
         ),
     ],
     cuda: Annotated[
@@ -136,7 +137,7 @@ def which(
 
         cudaredist which libcublas.so.12
 
-        cudaredist which cublas_v2.h --cuda 12.9 --platform linux-x86_64
+        cudaredist which crt/host_config.h --cuda 12.9 --platform linux-x86_64
     """
     from cudaredist import pipeline, render, render_changes
     from cudaredist.pipeline import Selection

@@ -26,10 +26,11 @@ def which(
 ) -> WhichReport:
     """Return which packages of the releases held provide a soname or a file.
 
-    A name is a soname, a file's name or its path; `*` stands for any characters. Libraries and
-    programs are found by the features, other files where the cache knows the archive. `cuda` leaves
-    out other releases of CUDA, and nothing of other redistributables. Raises `UsageError` where no
-    release of CUDA is meant, and `UnknownNameError` for a platform that nothing held is for.
+    A name is a soname, a file's name or its path's end; `*` stands for any characters. Libraries
+    and programs are found by the features, other files where the cache knows the archive. `cuda`
+    leaves out other releases of CUDA, and nothing of other redistributables. Raises `UsageError`
+    where no release of CUDA is meant, and `UnknownNameError` for a platform that nothing held is
+    for.
     """
     hits: list[WhichHit] = []
     unknown = 0
@@ -116,5 +117,6 @@ def _in_cache(name: str, archive: Archive, cache: Cache) -> dict[str, OutputName
 
 
 def _fits(name: str, path: str) -> bool:
-    """Say whether a file is meant: by its whole path, or by its last part."""
-    return fnmatchcase(path, name) or fnmatchcase(posixpath.basename(path), name)
+    """Say whether a file is meant: by its name, its path, or its path's end, as in `#include`."""
+    is_end = "/" in name and fnmatchcase(path, f"*/{name}")
+    return is_end or fnmatchcase(path, name) or fnmatchcase(posixpath.basename(path), name)

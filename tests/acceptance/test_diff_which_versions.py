@@ -180,7 +180,9 @@ def test_a_soname_by_the_features(ask: Run) -> None:
     assert "the cache lacks their other files" in result.stdout
 
 
-@pytest.mark.parametrize("name", ["cublas_v2.h", "include/cublas_v2.h", "cublas_v?.h"])
+@pytest.mark.parametrize(
+    "name", ["cublas_v2.h", "include/cublas_v2.h", "cublas_v?.h", "*/cublas_v2.h"]
+)
 def test_any_file_by_the_cache(ask: Run, cached: tuple[object, ...], name: str) -> None:
     assert ask("which", name).exit_code == 1
     result = ask("which", name, "--platform", "linux-sbsa", *cached)
@@ -206,6 +208,12 @@ def test_of_some_releases(ask: Run, options: tuple[str, ...], labels: list[str])
     assert [hit["label"] for hit in found["hits"]] == labels
 
 
+def test_a_path_by_its_end(ask: Run) -> None:
+    """As `#include <crt/host_config.h>` or `stubs/libcuda.so` name it."""
+    found = report(ask("which", "stubs/libcublas.so", "--json"))
+    assert {hit["path"] for hit in found["hits"]} == {"lib/stubs/libcublas.so"}
+
+
 def test_other_redistributables_and_their_variants(ask: Run) -> None:
     found = report(ask("which", "libcudnn.so.*", "--json"))
     assert {(h["redist"], h["label"], h["variant"]) for h in found["hits"]} == {
@@ -218,6 +226,7 @@ def test_other_redistributables_and_their_variants(ask: Run) -> None:
     ("options", "code", "said"),
     [
         (("libnothing.so",), 1, "nothing held provides libnothing.so"),
+        (("ib/libcublas.so.12",), 1, "nothing held provides ib/libcublas.so.12"),
         (("x", "--cuda", "11.8"), 2, "no CUDA release 11.8 is held"),
         (("x", "--cuda", "twelve"), 2, "is no version"),
         (("x", "--platform", "linux-x86"), 2, "did you mean linux-x86_64"),
