@@ -338,6 +338,6 @@ def versions_text(report: VersionsReport) -> Iterator[str]:
 
 def versions_renovate(report: VersionsReport, redist: str) -> str:
     """Return what Renovate's custom data source reads: the releases of one redistributable."""
-    releases = [{"version": version} for version in report.releases.get(redist, ())]
+    releases = [{"version": version} for version in report.releases[redist]]
     document = {"releases": releases, "homepage": NVIDIA_BASE}
     return json.dumps(document, indent=2) + "\n"

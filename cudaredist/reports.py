@@ -433,7 +433,9 @@ class VersionsReport(OwnModel):
     schema_version: Literal[1] = 1
     command: Literal["versions"] = "versions"
     lines: tuple[LineReport, ...]
-    releases: dict[str, tuple[str, ...]] = Field(description="Upstream, else held; oldest first")
+    releases: dict[str, tuple[str, ...]] = Field(
+        description="Upstream, or offline those held; oldest first; absent: not known"
+    )
     absent: tuple[str, ...] = Field(default=(), description="Redistributables no source has")
     errors: tuple[ErrorReport, ...] = ()
     exit_code: int

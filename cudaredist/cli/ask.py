@@ -146,7 +146,7 @@ def which(
     console = make_console()
     store = read_store(console, data_dir, channel)
     names = [entry.name for entry in chosen_redists(redist, store.channel)]
-    chosen = names if redist else ["cuda"] if cuda else store.redists()
+    chosen = names if redist else ["cuda"] if cuda else []
     report = pipeline.which(
         name,
         store,
@@ -229,7 +229,9 @@ def versions(
         case VersionsFormat.JSON:
             console.result(render.report_json(report))
         case VersionsFormat.RENOVATE:
-            console.result(render_changes.versions_renovate(report, redists[0].name))
+            # That nothing is known must not look as if all releases had been withdrawn.
+            for name in report.releases:
+                console.result(render_changes.versions_renovate(report, name))
         case VersionsFormat.NEWEST:
             console.lines(report.releases.get(redists[0].name, ())[-1:])
     for error in report.errors:

@@ -3,21 +3,14 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from pydantic import ValidationError
-
 from cudaredist.errors import CudaRedistError
+from cudaredist.pipeline.held import held_features
 from cudaredist.pipeline.process import FAILED, UNREACHED
 from cudaredist.pipeline.tables import read_gpus, read_nvcc_compat
 from cudaredist.primitives import Version, parse_label
 from cudaredist.redists import Redist
 from cudaredist.reports import VersionsReport
-from cudaredist.schema import (
-    Features,
-    Lock,
-    UnexaminedArchive,
-    parse_own_json,
-    schema_version_of,
-)
+from cudaredist.schema import Lock, UnexaminedArchive
 from cudaredist.store import Store
 
 CUDA = "cuda"
@@ -150,13 +143,11 @@ def _is_next(label: Version, known: Collection[Version]) -> bool:
 def _has_failures(store: Store, redist: str, label: Version) -> bool:
     """Say whether the features lack archives that another run may get, or cannot be read."""
     try:
-        data = store.features(redist).read(label) or b""
-        if schema_version_of(parse_own_json(data)) is None:
-            return False  # of another tool, which process-manifests leaves alone
-        features = Features.model_validate_json(data)
-    except (CudaRedistError, ValidationError):
+        features = held_features(store, redist, label)
+    except CudaRedistError:
         return True
-    return any(
+    # Those of another tool are left alone, as process-manifests does.
+    return features is not None and any(
         isinstance(archive, UnexaminedArchive) and archive.reason.startswith((FAILED, UNREACHED))
         for package in features.packages.values()
         for archive in package.archives

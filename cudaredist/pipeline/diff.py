@@ -12,9 +12,10 @@ from cudaredist.diffs import (
     of_package_set,
     of_tables,
 )
-from cudaredist.errors import InvalidFileError, Problem, ReadError, UnknownNameError, UsageError
+from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError
 from cudaredist.features import as_redistributable, build_tree, facts_from_bytes
 from cudaredist.manifests import Manifest, read_manifest
+from cudaredist.pipeline.held import held_features, held_manifest, located, redists_held
 from cudaredist.pipeline.plan import FACTS_KIND
 from cudaredist.pipeline.tables import read_gpus, read_nvcc_compat
 from cudaredist.primitives import label_of_manifest_name
@@ -73,46 +74,36 @@ def _read(text: str, store: Store) -> _Side:
         raise UsageError(
             f"{text}: no such file", hint="or name a release held, such as cuda@12.9.1"
         )
-    document = parse_own_json(data, f"file to compare ({text})")
-    if schema_version_of(document) is None:
-        manifest = read_manifest(data, label=label_of_manifest_name(path.name))
-        return _Side("manifest", of_manifest(text, manifest), manifest)
-    kind = kind_of_document(document)
-    value = None if kind is None else read_own_document(document, data, kind)
-    match value:
-        case Features():
-            return _Side("feature file", of_features(text, value))
-        case PackageSet():
-            return _Side("package set", of_package_set(text, value))
-        case _:
-            problem = Problem("", "is no manifest, feature file or package set")
-            raise InvalidFileError(f"file to compare ({text})", [problem])
+    with located(text):
+        document = parse_own_json(data)
+        if schema_version_of(document) is None:
+            manifest = read_manifest(data, label=label_of_manifest_name(path.name))
+            return _Side("manifest", of_manifest(text, manifest), manifest)
+        kind = kind_of_document(document)
+        value = None if kind is None else read_own_document(document, data, kind)
+        match value:
+            case Features():
+                return _Side("feature file", of_features(text, value))
+            case PackageSet():
+                return _Side("package set", of_package_set(text, value))
+            case _:
+                problem = Problem("", "is no manifest, feature file or package set")
+                raise InvalidFileError("file to compare", [problem])
 
 
 def _held(text: str, store: Store) -> _Side:
     redist, _, label_text = text.partition("@")
-    if not store.redists():
-        raise UsageError(
-            f"no manifest of the channel {store.channel} is held",
-            hint="--channel wheels is for what is shipped, --data-dir for data of your own",
-        )
-    if redist not in store.redists():
-        raise UnknownNameError("held redistributable", redist, store.redists())
-    folder = store.manifests(redist)
-    labels = {str(label): label for label in folder.labels()}
+    known = redists_held(store)
+    if redist not in known:
+        raise UnknownNameError("held redistributable", redist, known)
+    labels = {str(label): label for label in store.manifests(redist).labels()}
     if label_text not in labels:
         raise UnknownNameError(f"held release of {redist}", label_text, labels)
-    label = labels[label_text]
-    data = folder.read(label)
-    if data is None:
-        raise ReadError(folder.place(label), FileNotFoundError("no such file"))
-    manifest = read_manifest(data, label=label)
+    manifest = held_manifest(store, redist, labels[label_text])
     comparable = of_manifest(text, manifest)
-    features = store.features(redist).read(label)
+    features = held_features(store, redist, labels[label_text])
     if features is not None:
-        value = read_own_file(features, FILE_KINDS["features"])
-        if isinstance(value, Features):
-            comparable = merge_comparables(comparable, of_features(text, value))
+        comparable = merge_comparables(comparable, of_features(text, features))
     if redist == _CUDA:
         comparable.tables = of_tables(label_text, read_nvcc_compat(store), read_gpus(store))
     return _Side("manifest", comparable, manifest)

@@ -2,17 +2,15 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
-
-from pydantic import ValidationError
 
 from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError
 from cudaredist.features import legacy_outputs
 from cudaredist.manifests import read_manifest
 from cudaredist.packagesets import HeldFeatures, HeldManifest, Policies, SetData
+from cudaredist.pipeline.held import located, validated
 from cudaredist.primitives import Version, sha256_of
 from cudaredist.schema import (
     ConstraintPolicy,
@@ -33,7 +31,6 @@ from cudaredist.schema import (
     WithheldPolicy,
     parse_own_json,
     schema_version_of,
-    validation_problems,
 )
 from cudaredist.store import Store, shipped_data
 
@@ -103,7 +100,7 @@ def _manifests(stores: Sequence[Store]) -> dict[str, dict[Version, HeldManifest]
                 data = folder.read(label)
                 if data is None:
                     continue
-                with _located(_shown_path(store, folder.place(label), stores)):
+                with located(_shown_path(store, folder.place(label), stores)):
                     manifest = read_manifest(data, label=label)
                 found.setdefault(redist, {})[label] = HeldManifest(
                     redist=redist,
@@ -130,7 +127,7 @@ def _features_reader(
             folder = store.features(redist)
             data = folder.read(label)
             if data is not None:
-                with _located(_shown_path(store, folder.place(label), stores)):
+                with located(_shown_path(store, folder.place(label), stores)):
                     return _features(data, is_overlay=store is not stores[0])
         return None
 
@@ -146,7 +143,7 @@ def _features(data: bytes, *, is_overlay: bool) -> HeldFeatures:
             problem = Problem("", "neither one of ours nor of the form before")
             raise InvalidFileError("features file", [problem])
         return HeldFeatures(sha256_of(data), is_overlay, {}, {}, outputs)
-    features = _validated(Features, data, "features file")
+    features = validated(Features, data, "features file")
     for name, package in features.packages.items():
         for archive in package.archives:
             if archive.sha256 is None:
@@ -156,14 +153,6 @@ def _features(data: bytes, *, is_overlay: bool) -> HeldFeatures:
             else:
                 unexamined[name, archive.sha256] = archive.reason
     return HeldFeatures(sha256_of(data), is_overlay, examined, unexamined, {})
-
-
-def _validated(model: type[_Model], data: bytes, what: str) -> _Model:
-    """Read a file by its model alone; its schema, ten times as slow, is what `validate` is for."""
-    try:
-        return model.model_validate_json(data)
-    except ValidationError as error:
-        raise InvalidFileError(what, validation_problems(error)) from None
 
 
 def _table(
@@ -180,8 +169,8 @@ def _table(
             f"{store.table_path(name)}: no such table",
             hint="cudaredist update-nvcc-compat and update-gpus make the tables",
         )
-    with _located(f"{name}.json"):
-        table = _validated(model, data, f"{kind} file")
+    with located(f"{name}.json"):
+        table = validated(model, data, f"{kind} file")
     inputs.append(
         Input.model_validate(
             {
@@ -218,8 +207,8 @@ def _policies(store: Store, overlays: Sequence[Store], inputs: list[Input]) -> P
                 document = merge_policy(document, changes)
                 added = merge_policy(added, changes)
                 place = f"{place} (with {overlay.root / 'policy' / subject}.json)"
-        with _located(place):
-            policy = _validated(model, json.dumps(document).encode(), f"policy-{subject} file")
+        with located(place):
+            policy = validated(model, json.dumps(document).encode(), f"policy-{subject} file")
         merged[subject] = policy
         from_overlay += _entries_of(policy, added)
     return Policies(**merged, from_overlay=tuple(from_overlay), taken_away=frozenset(taken_away))
@@ -286,16 +275,3 @@ def _policy_input(subject: str, data: bytes, *, is_overlay: bool) -> Input:
     return Input(
         kind="policy", name=subject, label=None, sha256=sha256_of(data), overlay=is_overlay
     )
-
-
-@contextmanager
-def _located(where: str) -> Iterator[None]:
-    """Name the file in every problem of what is found to be invalid meanwhile."""
-    try:
-        yield
-    except InvalidFileError as error:
-        problems = [
-            Problem(f"{where}: {problem.path}".rstrip(": "), problem.message)
-            for problem in error.problems
-        ]
-        raise InvalidFileError(error.what, problems) from None

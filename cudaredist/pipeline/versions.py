@@ -72,11 +72,15 @@ def read_versions(
         there = listed.get(redist.name)
         if held or there:
             lines += checks.line_reports(redist.name, held, there)
-            releases[redist.name] = tuple(map(str, there or held))
+        known = held if sources is None else there
+        if known:
+            releases[redist.name] = tuple(map(str, known))
+    # A source that is down says the same of every redistributable.
+    told = {error.message: error for error in errors}
     return VersionsReport(
         lines=tuple(lines),
         releases=releases,
         absent=tuple(sorted(absent)),
-        errors=tuple(sorted(errors, key=lambda error: error.message)),
+        errors=tuple(told[message] for message in sorted(told)),
         exit_code=worst_exit_code([EXIT_OK, *(error.exit_code for error in errors)]),
     )

@@ -1,17 +1,18 @@
 """which: who provides a file or a soname, from features, and from the cache for any file."""
 
 import posixpath
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UnknownNameError, UsageError
 from cudaredist.features import as_redistributable, build_tree, facts_from_bytes, place_all
-from cudaredist.manifests import Archive, read_manifest
+from cudaredist.manifests import Archive
+from cudaredist.pipeline.held import held_features, held_manifest, redists_held
 from cudaredist.pipeline.plan import FACTS_KIND
 from cudaredist.pipeline.selection import Selection
 from cudaredist.primitives import Version
 from cudaredist.reports import WhichHit, WhichReport
-from cudaredist.schema import FILE_KINDS, ExaminedArchive, Features, OutputName, read_own_file
+from cudaredist.schema import ExaminedArchive, OutputName
 from cudaredist.store import Cache, Store
 
 
@@ -20,7 +21,7 @@ def which(
     store: Store,
     cache: Cache,
     *,
-    redists: Iterable[str],
+    redists: Sequence[str] = (),
     cuda: Selection | None = None,
     platform: str | None = None,
 ) -> WhichReport:
@@ -28,23 +29,21 @@ def which(
 
     A name is a soname, a file's name or its path's end; `*` stands for any characters. Libraries
     and programs are found by the features, other files where the cache knows the archive. `cuda`
-    leaves out other releases of CUDA, and nothing of other redistributables. Raises `UsageError`
-    where no release of CUDA is meant, and `UnknownNameError` for a platform that nothing held is
-    for.
+    leaves out other releases of CUDA, and nothing of other redistributables. Without `redists` all
+    that is held is meant. Raises `UsageError` where nothing is held, or no release of CUDA is meant,
+    and `UnknownNameError` for a platform that nothing held is for.
     """
     hits: list[WhichHit] = []
     unknown = 0
     platforms: set[str] = set()
-    for redist in redists:
-        folder = store.manifests(redist)
-        labels = folder.labels()
+    held = redists_held(store)
+    for redist in redists or held:
+        labels = store.manifests(redist).labels()
         if cuda is not None and redist == "cuda":
             labels = _chosen(cuda, labels)
         for label in labels:
-            data = folder.read(label)
-            manifest = None if data is None else read_manifest(data, label=label)
             known = _features(store, redist, label)
-            for archive in manifest.archives if manifest else ():
+            for archive in held_manifest(store, redist, label).archives:
                 platforms.add(archive.platform)
                 if platform is not None and archive.platform != platform:
                     continue
@@ -84,13 +83,10 @@ def _chosen(cuda: Selection, labels: Sequence[Version]) -> tuple[Version, ...]:
 
 
 def _features(store: Store, redist: str, label: Version) -> dict[tuple[str, str], ExaminedArchive]:
-    data = store.features(redist).read(label)
-    features = None if data is None else read_own_file(data, FILE_KINDS["features"])
-    if not isinstance(features, Features):
-        return {}
+    features = held_features(store, redist, label)
     return {
         (name, archive.sha256 or ""): archive
-        for name, package in features.packages.items()
+        for name, package in (features.packages.items() if features else ())
         for archive in package.archives
         if isinstance(archive, ExaminedArchive)
     }

@@ -160,6 +160,60 @@ def test_what_cannot_be_compared(
     assert said in result.stderr
 
 
+def test_a_release_held_with_a_manifest_that_lies_elsewhere(ask: Run, made: Path) -> None:
+    """As one looks at a manifest before it is taken."""
+    manifest_path = made / "data/manifests/cuda/redistrib_12.9.2.json"
+    both = ask("diff", f"cuda@{LABEL}", f"cuda@{NEWER}", "--json")
+    result = ask("diff", f"cuda@{LABEL}", manifest_path, "--json")
+    assert result.exit_code == 0
+    names = [package["name"] for package in report(both)["packages"]]
+    assert [package["name"] for package in report(result)["packages"]] == names
+    assert "-libcudart.so.12" not in ask("diff", f"cuda@{LABEL}", manifest_path).stdout
+
+
+def test_two_feature_files_tell_platforms_and_other_bytes(ask: Run, made: Path) -> None:
+    path = made / "data/features/cuda/feature_12.9.1.json"
+    document = json.loads(path.read_bytes())
+    archives = document["packages"]["libcublas"]["archives"]
+    del archives[0]
+    archives[0]["sha256"] = "0" * 64
+    Path("other.json").write_text(json.dumps(document))
+    lines = ask("diff", path, "other.json").stdout.splitlines()
+    assert lines[1:3] == ["warning: other bytes under the same version:", "  libcublas"]
+    assert lines[3].startswith("      sha256 [linux-x86_64]: ")
+    assert "      platforms: -linux-sbsa" in lines
+
+
+def test_feature_files_of_other_tools_say_nothing(ask: Run, made: Path) -> None:
+    shutil.copytree(made / "data", "copy")
+    Path("copy/features/cuda/feature_12.9.2.json").unlink()
+    Path("copy/features/cuda/redistrib_features_12.9.2.json").write_text('{"cuda_cudart": {}}')
+    places = ("--data-dir", "copy")
+    assert ask("diff", f"cuda@{LABEL}", f"cuda@{NEWER}", *places).exit_code == 0
+    found = report(ask("which", "libcudart.so.1?", "--json", *places))
+    assert {hit["label"] for hit in found["hits"]} == {LABEL}
+
+
+@pytest.mark.parametrize("call", [("diff", "cuda@12.9.1", "cuda@12.9.2"), ("which", "x.h")])
+@pytest.mark.parametrize(
+    "path", ["manifests/cuda/redistrib_12.9.2.json", "features/cuda/feature_12.9.2.json"]
+)
+def test_a_broken_file_is_named(ask: Run, made: Path, call: tuple[str, ...], path: str) -> None:
+    shutil.copytree(made / "data", "copy")
+    Path("copy", path).write_text('{"schema_version": 1}')
+    result = ask(*call, "--data-dir", "copy")
+    assert result.exit_code == 5
+    assert path in result.stderr
+
+
+@pytest.mark.parametrize("call", [("diff", "cuda@12.9.1", "cuda@12.9.2"), ("which", "x.h")])
+def test_where_nothing_is_held_it_says_where_something_is(run: Run, call: tuple[str, ...]) -> None:
+    result = run(*call)
+    assert result.exit_code == 2
+    assert "no manifest of the channel redist is held" in result.stderr
+    assert "--channel wheels" in result.stderr
+
+
 # -- which
 
 
@@ -297,6 +351,11 @@ def test_a_server_that_is_down(upstream: FaultServer, run: Run) -> None:
     assert result.exit_code == 3
     assert "503" in result.stderr
     assert "unknown" in result.stdout
+    # What is held is not what upstream has, and no releases at all would be taken for withdrawn.
+    for form in ("renovate", "newest"):
+        asked = ("versions", "--base-url", upstream.url, "--retries", 0, "--redist", "cuda")
+        result = run(*asked, "--format", form)
+        assert (result.exit_code, result.stdout) == (3, "")
 
 
 def test_what_no_source_has(upstream: FaultServer, run: Run) -> None:

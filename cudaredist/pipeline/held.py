@@ -1,0 +1,78 @@
+"""Single files that are held, read for the questions asked of them; an error names the file."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from cudaredist.errors import InvalidFileError, Problem, ReadError, UsageError
+from cudaredist.manifests import Manifest, read_manifest
+from cudaredist.primitives import Version
+from cudaredist.schema import (
+    Features,
+    OwnModel,
+    parse_own_json,
+    schema_version_of,
+    validation_problems,
+)
+from cudaredist.store import Store
+
+_Model = TypeVar("_Model", bound=OwnModel)
+
+
+def redists_held(store: Store) -> tuple[str, ...]:
+    """Return the names under which manifests are held; raises `UsageError` where there are none."""
+    held = store.redists()
+    if not held:
+        raise UsageError(
+            f"no manifest of the channel {store.channel} is held in {store.root}",
+            hint="the data that is shipped is for --channel wheels; --data-dir names other data",
+        )
+    return held
+
+
+def held_manifest(store: Store, redist: str, label: Version) -> Manifest:
+    """Return a manifest; raises `ReadError` or `InvalidFileError` where there is no valid one."""
+    folder = store.manifests(redist)
+    data = folder.read(label)
+    if data is None:
+        raise ReadError(folder.place(label), FileNotFoundError("no such file"))
+    with located(store.relative(folder.place(label))):
+        return read_manifest(data, label=label)
+
+
+def held_features(store: Store, redist: str, label: Version) -> Features | None:
+    """Return a feature file; None where there is none, or one of another tool.
+
+    Raises `ReadError` or `InvalidFileError`.
+    """
+    folder = store.features(redist)
+    data = folder.read(label)
+    if data is None:
+        return None
+    with located(store.relative(folder.place(label))):
+        if schema_version_of(parse_own_json(data, "features file")) is None:
+            return None
+        return validated(Features, data, "features file")
+
+
+def validated(model: type[_Model], data: bytes, what: str) -> _Model:
+    """Read a file by its model alone; its schema, ten times as slow, is what `validate` is for."""
+    try:
+        return model.model_validate_json(data)
+    except ValidationError as error:
+        raise InvalidFileError(what, validation_problems(error)) from None
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Name the file in every problem of what is found to be invalid meanwhile."""
+    try:
+        yield
+    except InvalidFileError as error:
+        problems = [
+            Problem(f"{where}: {problem.path}".rstrip(": "), problem.message)
+            for problem in error.problems
+        ]
+        raise InvalidFileError(error.what, problems) from None
