@@ -217,9 +217,7 @@ def _renamed_lines(
     by_name = {package.name: package for package in packages}
     for old, new in renamed.items():
         before, after = by_name[old], by_name[new or ""]
-        versions = [_version(before.deltas), _version(after.deltas)]
-        told = " -> ".join(style.value(v) for v in versions if v)
-        yield f"{style.name(old)} -> {style.name(after.name)} {told}".rstrip(), []
+        yield " -> ".join(_named(package, style) for package in (before, after)), []
 
 
 def _move_line(move: Move, style: _Plain) -> str:
@@ -242,8 +240,9 @@ def _move_line(move: Move, style: _Plain) -> str:
     return f"{style.name(move.old)} -> {style.name(move.new)}: {listed}"
 
 
-def _version(deltas: Iterable[Delta]) -> str | None:
-    return next((d.old or d.new for d in deltas if d.field == "version"), None)
+def _named(package: PackageDelta, style: _Plain) -> str:
+    version = next((d.old or d.new for d in package.deltas if d.field == "version"), None)
+    return " ".join([style.name(package.name), *map(style.value, filter(None, [version]))])
 
 
 def _may_break(package: PackageDelta) -> bool:

@@ -568,9 +568,11 @@ def test_the_wheel_channel(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyP
     put("12.9.0", "12.9.70")
     assert run(*bump, "--redist", "cuda").exit_code == 0
     put("12.9.1", "12.9.79")
+    (DATA / "manifests/wheels/.lock.json.0123456789ab.tmp").write_text("as a killed run leaves it")
     result = run(*bump, "--json")
     assert result.exit_code == 0, result.output
     assert statuses(result) == {"cuda": "bumped"}
+    assert not list(DATA.rglob(".*"))
     assert (DATA / "features/wheels/cuda/feature_12.9.1.json").exists()
     assert "12.9.1" in json.loads((DATA / "gpus.json").read_bytes())["sources"]
     assert report(result)["releases"][0]["files"][0] == "features/wheels/cuda/feature_12.9.1.json"
