@@ -1,7 +1,6 @@
 """diff and bump on NVIDIA's real manifests."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 import pytest
 from conftest import REAL_MANIFESTS, Run
+from support.server import FaultServer
 from typer.testing import CliRunner, Result
 
 from cudaredist.cli import app
@@ -111,18 +111,6 @@ def test_every_release_with_the_next_one_both_ways(held: Path) -> None:
 # -- bump
 
 
-@pytest.fixture
-def source(tmp_path: Path, held: Path) -> Path:
-    """The real manifests without the newest of five redistributables."""
-    root = tmp_path / "source"
-    shutil.copytree(REAL_MANIFESTS, root)
-    for redist in FIVE:
-        (root / f"compute/{redist}/redist" / newest(redist).name).unlink()
-        index = root / f"compute/{redist}/redist/index.html"
-        index.unlink(missing_ok=True)
-    return root
-
-
 def newest(redist: str) -> Path:
     paths = (REAL_MANIFESTS / f"compute/{redist}/redist").glob("redistrib_*.json")
     labels = {label_of_manifest_name(path.name): path for path in paths}
@@ -135,13 +123,25 @@ def label(redist: str) -> Version:
     return found
 
 
-def test_bump_brings_the_newest_of_five(run: Run, source: Path) -> None:
-    fetched = run("download-manifests", "--base-url", source, "--version", "all", "-q")
-    assert fetched.exit_code == 0, fetched.output
-    bump = ("bump", "--base-url", source, "--no-process", "-q")
-    assert run(*bump).stdout == "nothing is new\n"
+def serve(server: FaultServer, *, with_newest: bool) -> None:
+    """Serve the real manifests, with or without the newest of five redistributables."""
+    server.add_folder(REAL_MANIFESTS)
     for redist in FIVE:
-        shutil.copy(newest(redist), source / f"compute/{redist}/redist")
+        folder = REAL_MANIFESTS / f"compute/{redist}/redist"
+        labels = {label_of_manifest_name(p.name): p for p in folder.glob("redistrib_*.json")}
+        if not with_newest:
+            del labels[label(redist)]
+        server.add_manifests(redist, {str(one): p.read_bytes() for one, p in labels.items()})
+
+
+def test_bump_brings_the_newest_of_five(run: Run, server: FaultServer) -> None:
+    serve(server, with_newest=False)
+    base = ("--base-url", server.url)
+    fetched = run("download-manifests", *base, "--version", "all", "-q")
+    assert fetched.exit_code == 0, fetched.output
+    bump = ("bump", *base, "--no-process", "-q")
+    assert run(*bump).stdout == "nothing is new\n"
+    serve(server, with_newest=True)
     assert run(*bump, "--check").exit_code == 1
     result = run(*bump, "--print-commit-message", "--changelog", "CHANGELOG.md")
     assert result.exit_code == 0, result.output
@@ -153,7 +153,7 @@ def test_bump_brings_the_newest_of_five(run: Run, source: Path) -> None:
         assert line.startswith(f"{redist}: ")
         assert line.endswith(f" -> {label(redist)}")
         assert f"- {line}" in Path("CHANGELOG.md").read_text().splitlines()
-    found: Any = json.loads(run("check", "--base-url", source, "--json").stdout)
+    found: Any = json.loads(run("check", *base, "--json").stdout)
     kinds = {finding["kind"] for finding in found["findings"] if finding["exit_code"]}
     assert kinds == {"no-features", "table-missing"}
     assert run(*bump).stdout == "nothing is new\n"
