@@ -72,9 +72,10 @@ def _by_name(
 def origins_by_files(
     old: Comparable, new: Comparable, moves: tuple[Move, ...]
 ) -> Iterator[tuple[str, str]]:
-    """Yield packages of one side only with the one of the other side that most of their files have.
+    """Yield the packages of one side only, each with the one of the other side that it is part of.
 
-    Where fewer than half of its files moved to or from another one, it is new, and no part of it.
+    That is the one it shares the most moved files with, if they are half of its own; else it is new
+    or gone, and part of none.
     """
     counts: dict[str, dict[str, int]] = defaultdict(dict)
     for move in moves:
