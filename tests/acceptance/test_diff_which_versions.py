@@ -91,6 +91,46 @@ def test_a_split_by_content_needs_the_cache(ask: Run) -> None:
     assert "  cuda_headers 12.9.2.5 (linux-sbsa, linux-x86_64)" in lines
 
 
+def on(platforms: tuple[str, ...], **packages: dict[str, bytes]) -> dict[str, Any]:
+    return {name: dict.fromkeys(platforms, files) for name, files in packages.items()}
+
+
+def test_a_file_and_a_folder_that_moved_with_and_without_other_content(run: Run) -> None:
+    both = ("linux-sbsa", "linux-x86_64")
+    folder = {"include/x/1.h": b"1", "include/x/2.h": b"2", "include/x/3.h": b"3"}
+    old = on(
+        both, big={**folder, "bin/a": b"a", "nvvm/b.bc": b"b", "c/d": b"d"}, other={"e/f": b""}
+    )
+    new = on(
+        both,
+        big={"bin/a": b"new"},
+        part={**folder, "include/x/2.h": b"another", "LICENSE": b"text"},
+        other={"e/f": b"", "nvvm/b.bc": b"another", "c/changed/d": b"d"},
+    )
+    for label, packages in ((LABEL, old), (NEWER, new)):
+        files = release(label, packages)
+        put(Path("source/compute/cuda/redist"), files)
+        put(Path("data/manifests/cuda"), {n: d for n, d in files.items() if "/" not in n})
+    assert run("process-manifests", "-q", "--base-url", "source").exit_code == 0
+    lines = run("diff", f"cuda@{LABEL}", f"cuda@{NEWER}").stdout.splitlines()
+    assert "  part 12.9.2.5 (linux-sbsa, linux-x86_64) from big" in lines
+    assert lines[lines.index("moved:") + 1 :][:2] == [
+        "  big -> other: c/d -> c/changed/d, nvvm/b.bc",
+        "  big -> part: include/x/ (3 files)",
+    ]
+    back = report(run("diff", f"cuda@{NEWER}", f"cuda@{LABEL}", "--json"))
+    assert back["moves"] == [
+        {
+            "old": "other",
+            "new": "big",
+            "equal": ["nvvm/b.bc"],
+            "gone": ["c/changed/d"],
+            "added": ["c/d"],
+        },
+        {"old": "part", "new": "big", "equal": sorted(folder), "gone": [], "added": []},
+    ]
+
+
 @pytest.mark.parametrize("form", ["text", "markdown", "json"])
 @pytest.mark.parametrize(
     "kind",
