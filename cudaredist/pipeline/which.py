@@ -30,8 +30,8 @@ def which(
     A name is a soname, a file's name or its path's end; `*` stands for any characters. Libraries
     and programs are found by the features, other files where the cache knows the archive. `cuda`
     leaves out other releases of CUDA, and nothing of other redistributables. Without `redists` all
-    that is held is meant. Raises `UsageError` where nothing is held, or no release of CUDA is meant,
-    and `UnknownNameError` for a platform that nothing held is for.
+    that is held is meant. Raises `UsageError` where nothing is held, or no release of CUDA is
+    meant, and `UnknownNameError` for a platform that nothing held is for.
     """
     hits: list[WhichHit] = []
     unknown = 0
