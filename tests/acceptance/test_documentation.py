@@ -163,7 +163,7 @@ def test_readme_shows_what_the_demo_really_prints(run: Run, tmp_path: Path) -> N
     assert not is_shown(shown_after("make demo").replace("available", "at hand"), done.stdout)
 
 
-@pytest.mark.parametrize("command", ["download-manifests", "build --cuda 13.0.2"])
+@pytest.mark.parametrize("command", ["download-manifests --base-url", "build --cuda 13.0.2"])
 def test_readme_shows_what_commands_really_print(run: Run, command: str) -> None:
     Path("examples").symlink_to(REPOSITORY / "examples")
     start = f"$ cudaredist {command} "
