@@ -126,6 +126,9 @@ def process_text(report: ProcessReport) -> Iterator[str]:
         if counts[status]
     )
     yield f"archives: {total or 'none'}; {report.fetched_bytes:,} bytes read"
+    reasons = Counter(archive.reason for archive in report.archives if archive.reason is not None)
+    if reasons:
+        yield "left out: " + ", ".join(f"{reasons[text]} {text}" for text in sorted(reasons))
 
 
 def peek_text(report: PeekReport) -> Iterator[str]:

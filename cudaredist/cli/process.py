@@ -107,7 +107,8 @@ def process_manifests(
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="Most that may be fetched, such as 5GB; the smallest archives go first.",
+            help="Most that may be fetched, such as 5GB; the smallest archives go first, and those "
+            "of unknown size, such as wheels, are left out.",
             rich_help_panel=SELECT,
         ),
     ] = None,

@@ -470,6 +470,9 @@ def test_max_download_takes_the_smallest_and_is_incomplete(cuda: FaultServer, pr
     assert archives_read(cuda) == 2
     reasons = {a["reason"] for a in report(result)["archives"]}
     assert reasons == {None, "beyond --max-download"}
+    printed = process("--max-download", 1).stdout
+    assert printed.splitlines()[-1].startswith("left out: ")
+    assert printed.endswith(" beyond --max-download\n")
 
 
 @pytest.mark.parametrize("text", ["", "5 apples", "-1", "1e9", "GB"])
