@@ -299,6 +299,9 @@ class _Partial:
     def complete(self) -> None:
         try:
             os.fsync(self._file.fileno())
+            if os.name == "nt":
+                # Windows renames no open file; elsewhere closing it would let another run in.
+                self._file.close()
             self._part.replace(self._path)
         except OSError as error:
             raise WriteError(self._path, error) from error

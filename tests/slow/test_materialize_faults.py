@@ -15,13 +15,13 @@ import pytest
 from conftest import Run
 from support import binaries
 from support import server as faults
-from support.killing import Killer
+from support.killing import STEPS, Killer
 from support.server import FaultServer
 from support.toolkits import FOLDER, MadeSet, listing
 
 from cudaredist.source import FolderSource
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 Start = Callable[..., "subprocess.Popen[str]"]
 
@@ -117,7 +117,9 @@ def driver(tmp_path: Path) -> Iterator[Callable[..., int]]:
     call = ("materialize", set_path, "--base-url", source, "-j", 1, "--root", root)
 
     def run(which: int, step: int | None, failing: str | None = None) -> int:
-        return killer.run(*call, *SELECTIONS[which], step=step, failing=failing)
+        # Only how names change differs then.
+        steps = STEPS if failing is None else ("os.rename",)
+        return killer.run(*call, *SELECTIONS[which], step=step, steps=steps, failing=failing)
 
     with Killer("stressed") as killer:
         yield run
@@ -162,7 +164,7 @@ def test_kill_9_before_every_single_step(
         assert whole(root) == expected[1]
         assert not workshop.exists()
         steps += 1
-    assert steps > 100
+    assert steps > (5 if failing else 100)
     assert recovered == (1 if failing else 0)
 
 
@@ -247,16 +249,24 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", folder], check=True)
 
 
-@pytest.mark.parametrize("has_root", [False, True])
+@pytest.mark.parametrize(("has_root", "has_server"), [(False, False), (True, False), (False, True)])
 def test_a_full_disk_leaves_nothing_of_a_new_root(
-    small_disk: Path, start: Start, tmp_path: Path, *, has_root: bool
+    small_disk: Path,
+    start: Start,
+    tmp_path: Path,
+    server: FaultServer,
+    *,
+    has_root: bool,
+    has_server: bool,
 ) -> None:
     made = put_packages(MadeSet(), 6, 2_000_000)
     for package in made.packages.values():
         # So that only the disk can tell.
         package["contents"] = {}
     set_path = made.write(tmp_path / "set.json")
-    options = ("--base-url", made.put_archives(tmp_path / "source"), "-j", 2)
+    source = made.put_archives(tmp_path / "source")
+    server.add_folder(source)
+    options = ("--base-url", server.url if has_server else source, "-j", 2)
     root = small_disk / "root"
     if has_root:
         lay_out(start, set_path, root, *options, "--component", "package_00")

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -12,9 +13,8 @@ sys.path[:0] = sys.argv[2:]
 from cudaredist.__main__ import main
 import cudaredist.pipeline, cudaredist.source, cudaredist.render_bump, jsonschema
 root = sys.argv[1]
-EVENTS = {"os.rename", "os.link", "os.symlink", "os.mkdir", "os.remove", "os.rmdir", "open"}
 
-def run(arguments, last, seconds, failing):
+def run(arguments, last, events, seconds, failing):
     child = os.fork()
     if not child:
         if failing is not None:
@@ -27,7 +27,7 @@ def run(arguments, last, seconds, failing):
             is_ours = event in {"os.remove", "os.rmdir"} or root in str(about)
             if event == "open" and is_ours:
                 is_ours = bool(about[2] & os.O_CREAT)
-            if event in EVENTS and is_ours:
+            if event in events and is_ours:
                 if count == last:
                     os.kill(os.getpid(), signal.SIGKILL)
                 count += 1
@@ -48,6 +48,10 @@ def run(arguments, last, seconds, failing):
 for line in sys.stdin:
     print(run(*json.loads(line)), flush=True)
 """
+
+
+STEPS = ("os.rename", "os.link", "os.symlink", "os.mkdir", "os.remove", "os.rmdir", "open")
+"""What changes something on the disk, by the names of audit events."""
 
 
 class Killer:
@@ -78,6 +82,7 @@ class Killer:
         self,
         *arguments: object,
         step: int | None = None,
+        steps: Sequence[str] = STEPS,
         seconds: float | None = None,
         failing: str | None = None,
     ) -> int:
@@ -87,7 +92,7 @@ class Killer:
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        question = json.dumps([list(map(str, arguments)), step, seconds, failing])
+        question = json.dumps([list(map(str, arguments)), step, steps, seconds, failing])
         self._process.stdin.write(f"{question}\n")
         self._process.stdin.flush()
         return int(self._process.stdout.readline())
