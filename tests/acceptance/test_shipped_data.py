@@ -157,3 +157,11 @@ def test_every_fact_of_the_tables_has_its_source() -> None:
         for source in (compilers[label]["source"], sources[label]):
             assert re.fullmatch("[0-9a-f]{64}", source["archive_sha256"]), label
             assert re.fullmatch("[0-9a-f]{64}", source["file_sha256"]), label
+
+
+def test_make_data_names_the_releases_that_are_shipped() -> None:
+    text = (REPOSITORY / "Makefile").read_text().replace("\\\n", " ")
+    (releases,) = re.findall(r"^RELEASES = (.+)$", text, re.MULTILINE)
+    assert set(releases.split()) == labels(MANIFESTS / "cuda", "redistrib_")
+    named = set(re.findall(r"--redist ([a-z]+)", text.partition("\ndata:")[2]))
+    assert {folder.name for folder in MANIFESTS.iterdir() if folder.is_dir()} <= named
