@@ -1,4 +1,4 @@
-"""pip, the user's own client of package indexes, with the user's own configuration.
+"""pip, the client of package indexes, with the user's own configuration.
 
 Everything that is asked of an index is asked through it, as a process of its own: no address, proxy
 or credential is known here.
@@ -9,7 +9,6 @@ import importlib.util
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -49,12 +48,10 @@ class Pip:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._turn = threading.BoundedSemaphore(_AT_ONCE)
-        if importlib.util.find_spec("pip") is not None:
-            self._command: tuple[str, ...] = (sys.executable, "-m", "pip")
-        elif found := shutil.which("pip"):
-            self._command = (found,)
-        else:
+        # The pip that was installed with us, since another one may state other facts of a wheel.
+        if importlib.util.find_spec("pip") is None:
             raise SourceError("pip", "not found", hint="the wheel channel needs pip: install it")
+        self._command = (sys.executable, "-m", "pip")
 
     def versions(self, project: str) -> tuple[str, ...]:
         """Return the released versions of a project, newest first.

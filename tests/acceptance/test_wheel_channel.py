@@ -223,7 +223,6 @@ def test_calls_that_make_no_sense(index: Path, run: Run, options: list[str]) -> 
 
 def test_without_pip_it_says_so(index: Path, wheels: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    monkeypatch.setenv("PATH", "")
     result = wheels("download-manifests")
     assert result.exit_code == 3
     assert "needs pip" in result.stderr

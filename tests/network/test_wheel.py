@@ -143,3 +143,10 @@ def test_every_installer_gives_the_whole_tool(
     assert "0 findings" in run("check", "--offline")
     assert '"$schema"' in run("schema", "package-set")
     assert "cudaredist" in run("--show-completion", "bash")
+    if source == "wheel":
+        # Whichever pip the machine has: manifests of wheels are the same everywhere.
+        (shipped,) = (REPOSITORY / "data/manifests/wheels/nccl").glob("*.json")
+        label = shipped.stem.removeprefix("redistrib_")
+        run("download-manifests", "--channel", "wheels", "--redist", "nccl", "--version", label)
+        fetched = place / "data/manifests/wheels/nccl" / shipped.name
+        assert fetched.read_bytes() == shipped.read_bytes()
