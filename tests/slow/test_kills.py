@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support import server as faults
+from support.killing import Killer
 from support.manifests import manifest
 from support.server import FaultServer
 
@@ -41,7 +43,7 @@ def assert_whole(data: Path, published: dict[str, bytes]) -> int:
 
 
 def test_kill_9_at_random_moments_leaves_no_broken_file(
-    server: FaultServer, start: Start, tmp_path: Path
+    server: FaultServer, tmp_path: Path
 ) -> None:
     published = {label: manifest(label, packages=PACKAGES) for label in LABELS}
     server.add_manifests("cuda", published)
@@ -49,24 +51,21 @@ def test_kill_9_at_random_moments_leaves_no_broken_file(
     moments = random.Random(20261120)
     reached = set()
     data = tmp_path / "data"
-    # How long a run takes depends on how busy the machine is.
-    began = time.monotonic()
-    undisturbed = start("download-manifests", "--base-url", server.url, "--version", "all", "-j", 4)
-    assert undisturbed.wait(120) == 0
-    whole = time.monotonic() - began
-    subprocess.run(["rm", "-rf", data], check=True)
-    for number in range(KILLS):
-        process = start("download-manifests", "--base-url", server.url, "--version", "all", "-j", 4)
-        # The first of five starts anew; the window covers start-up, fetching and the last writes.
-        time.sleep(moments.uniform(0.1, 1.0) * whole)
-        process.send_signal(signal.SIGKILL)
-        process.wait(30)
-        reached.add(assert_whole(data, published))
-        if number % 5 == 4:
-            subprocess.run(["rm", "-rf", data], check=True)
-    assert len(reached) > 5, "the kills hit only the beginning or the end"
-    finished = start("download-manifests", "--base-url", server.url, "--version", "all")
-    assert finished.wait(120) == 0
+    call = ("download-manifests", "--base-url", server.url, "--version", "all", "--data-dir", data)
+    with Killer("data") as killer:
+        # How long a run takes depends on how busy the machine is.
+        began = time.monotonic()
+        assert killer.run(*call, "-j", 4) == 0
+        whole = time.monotonic() - began
+        shutil.rmtree(data)
+        for number in range(KILLS):
+            # The first of five starts anew; the window covers fetching and the last writes.
+            killer.run(*call, "-j", 4, seconds=moments.uniform(0, 1) * whole)
+            reached.add(assert_whole(data, published))
+            if number % 5 == 4:
+                shutil.rmtree(data, ignore_errors=True)
+        assert len(reached) > 5, "the kills hit only the beginning or the end"
+        assert killer.run(*call) == 0
     assert assert_whole(data, published) == len(LABELS)
     assert not list(data.rglob("*.tmp"))
     assert sorted(json.loads((data / "manifests/lock.json").read_bytes())["redists"]["cuda"]) == (
