@@ -9,6 +9,8 @@ import pytest
 
 PROGRAM = "from cudaredist.cli import app; app(prog_name='cudaredist')"
 SHELLS = ("bash", "zsh", "fish")
+NAMED = "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION"
+"""typer then takes the shell's name; else it goes by the process that it was started from."""
 HEAVY = ("cudaredist.pipeline", "cudaredist.schema", "cudaredist.source", "httpx", "jsonschema")
 
 
@@ -59,14 +61,14 @@ def test_what_is_offered(tmp_path: Path, shell: str, line: str, expected: tuple[
 def test_completion_is_installed_for_the_shell_named(tmp_path: Path, shell: str) -> None:
     done = subprocess.run(
         [Path(sys.executable).with_name("cudaredist"), "--install-completion", shell],
-        env={**os.environ, "HOME": str(tmp_path)},
+        env={**os.environ, "HOME": str(tmp_path), NAMED: "1"},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
     written = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
-    assert any("_CUDAREDIST_COMPLETE" in text for text in written)
+    assert any(f"_CUDAREDIST_COMPLETE=complete_{shell}" in text for text in written)
 
 
 def test_nothing_heavy_is_imported_for_it(tmp_path: Path) -> None:
