@@ -4,8 +4,9 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-# What a user's shell holds must not change what the tests or the demo show.
-CLEAN := env $(foreach name,BASE_URL DATA_DIR CACHE_DIR JOBS OFFLINE RETRIES TIMEOUT ALLOW_HTTP,\
+# What a user's shell holds must not change what the tests or the demo show, nor have every process
+# compile the program anew.
+CLEAN := env -u PYTHONDONTWRITEBYTECODE $(foreach name,BASE_URL DATA_DIR CACHE_DIR JOBS OFFLINE RETRIES TIMEOUT ALLOW_HTTP,\
 	-u CUDAREDIST_$(name))
 
 .PHONY: help setup demo test coverage test-slow test-real test-network lint types imports schemas \

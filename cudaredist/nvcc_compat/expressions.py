@@ -54,6 +54,7 @@ Expression: TypeAlias = Callable[[Names, bool], Number]
 """The second argument says whether the value matters: behind `0 &&` a division by 0 does not."""
 
 
+@lru_cache(maxsize=1024)
 def tokenize(text: str) -> Tokens:
     """Split the text behind an `#if`; `ExpressionError` for a character that no expression has."""
     tokens: list[str] = []

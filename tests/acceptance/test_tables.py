@@ -6,6 +6,7 @@ import os
 import shutil
 import zipfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,22 @@ from support.wheels import put_wheel
 from typer.testing import Result
 
 from cudaredist.gpus import PtxasScan
+from cudaredist.nvcc_compat import read_header
+from cudaredist.pipeline import tables
 from cudaredist.primitives import sha256_of
 
 FOLDER = "/compute/cuda/redist/"
 HEADER = host_config(gcc=14, clang=19)
 COMPAT, GPUS = Path("data/nvcc_compat.json"), Path("data/gpus.json")
+
+
+read_once = cache(read_header)
+
+
+@pytest.fixture(autouse=True)
+def _headers_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Playing every version of every compiler through the same few headers is most of these tests.
+    monkeypatch.setattr(tables, "read_header", read_once)
 
 
 def nvcc(header: bytes = HEADER, profiles: object = PROFILES_12_9) -> dict[str, Files]:

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ NIX_SUMMARY = """builtins.mapAttrs (_: package: {
 """What every attribute says of itself, and whether it can be built."""
 
 
+@cache
 def read_cyclonedx(text: str) -> dict[str, Any]:
     """Return a CycloneDX document that its own library finds valid."""
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
