@@ -429,7 +429,7 @@ def _own_file_findings(
     try:
         data = read_file(path) or b""
         document = parse_own_json(data)
-        model = read_own_document(document, data, kind)
+        model = read_own_document(document, data, kind.model)
     except ReadError as error:
         yield finding("unreadable", error.message, path=store.relative(path))
         return None

@@ -29,7 +29,7 @@ from cudaredist.primitives import (
     manifest_name,
     parse_label,
 )
-from cudaredist.schema import FILE_KINDS, OWN_FILE_LIMIT, Channel, Lock, LockEntry, read_own_file
+from cudaredist.schema import OWN_FILE_LIMIT, Channel, Lock, LockEntry, read_own_file
 
 _log = logging.getLogger(__name__)
 
@@ -208,10 +208,7 @@ class Store:
         data = read_file(self.lock_path)
         if data is None:
             return Lock(schema_version=1, redists={})
-        lock = read_own_file(data, FILE_KINDS["lock"])
-        if not isinstance(lock, Lock):
-            raise TypeError
-        return lock
+        return read_own_file(data, Lock)
 
     def write_lock(self, entries: dict[str, dict[str, LockEntry]]) -> bool:
         """Put the record of fetched manifests; return whether that changed anything."""

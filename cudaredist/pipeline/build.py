@@ -32,7 +32,6 @@ from cudaredist.pipeline.upstream import error_report
 from cudaredist.primitives import parse_label, sha256_of
 from cudaredist.reports import BuildReport, ManifestStatus, SetOutcome
 from cudaredist.schema import (
-    FILE_KINDS,
     IndexedSet,
     PackageSet,
     PackageSetIndex,
@@ -270,10 +269,9 @@ def _held(path: Path) -> tuple[IndexedSet, ...]:
     if data is None:
         return ()
     try:
-        index = read_own_file(data, FILE_KINDS["package-set-index"])
+        return read_own_file(data, PackageSetIndex).sets
     except InvalidFileError as error:
         raise InvalidFileError(f"{error.what} ({path})", error.problems) from None
-    return index.sets if isinstance(index, PackageSetIndex) else ()
 
 
 def _order(entry: IndexedSet | SkippedSet) -> tuple[object, ...]:

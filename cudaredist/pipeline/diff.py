@@ -21,7 +21,6 @@ from cudaredist.pipeline.tables import read_gpus, read_nvcc_compat
 from cudaredist.primitives import label_of_manifest_name
 from cudaredist.reports import DiffReport
 from cudaredist.schema import (
-    FILE_KINDS,
     Features,
     NamePolicy,
     PackageSet,
@@ -57,9 +56,7 @@ def diff(old: str, new: str, store: Store, cache: Cache) -> DiffReport:
             f"{old} is a {first.kind}, and {new} is a {second.kind}",
             hint="compare two manifests, two feature files or two package sets",
         )
-    names = read_own_file(store.read_policy("names"), FILE_KINDS["policy-names"])
-    if not isinstance(names, NamePolicy):
-        raise TypeError
+    names = read_own_file(store.read_policy("names"), NamePolicy)
     for side in (first, second):
         side.comparable.files = _files_of(side.manifest, cache)
     return compare(first.comparable, second.comparable, names)
@@ -80,7 +77,7 @@ def _read(text: str, store: Store) -> _Side:
             manifest = read_manifest(data, label=label_of_manifest_name(path.name))
             return _Side("manifest", of_manifest(text, manifest), manifest)
         kind = kind_of_document(document)
-        value = None if kind is None else read_own_document(document, data, kind)
+        value = None if kind is None else read_own_document(document, data, kind.model)
         match value:
             case Features():
                 return _Side("feature file", of_features(text, value))

@@ -40,7 +40,6 @@ from cudaredist.primitives import sha256_of
 from cudaredist.redists import REDISTS
 from cudaredist.reports import ToolkitReport
 from cudaredist.schema import (
-    FILE_KINDS,
     ComponentPolicy,
     ComponentSet,
     PackageSet,
@@ -364,20 +363,15 @@ def read_package_set(path: Path) -> ReadSet:
     if data is None:
         raise UsageError(f"{path}: no such file", hint="cudaredist build makes package sets")
     try:
-        value = read_own_file(data, FILE_KINDS["package-set"])
+        value = read_own_file(data, PackageSet)
     except InvalidFileError as error:
         raise InvalidFileError(f"{error.what} ({path})", error.problems) from None
-    if not isinstance(value, PackageSet):
-        raise TypeError
     return ReadSet(value, sha256_of(data))
 
 
 def read_component_policy(store: Store) -> ComponentPolicy:
     """Return what the words for components mean. Raises `InvalidFileError`."""
-    policy = read_own_file(store.read_policy("components"), FILE_KINDS["policy-components"])
-    if not isinstance(policy, ComponentPolicy):
-        raise TypeError
-    return policy
+    return read_own_file(store.read_policy("components"), ComponentPolicy)
 
 
 def selected(

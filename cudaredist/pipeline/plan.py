@@ -30,7 +30,6 @@ from cudaredist.primitives import Version
 from cudaredist.redists import NVIDIA_BASE, Redist
 from cudaredist.reports import ArchivePlace, ArchiveStatus, ErrorReport
 from cudaredist.schema import (
-    FILE_KINDS,
     ArchiveFeatures,
     Features,
     read_own_file,
@@ -369,5 +368,5 @@ def remember_features(cache: Cache, sha256: str | None, features: ArchiveFeature
 def checked_bytes(document: Document) -> bytes:
     """Return a feature file's bytes; raises `InvalidFileError` where they break its schema."""
     data = canonical_json(document)
-    read_own_file(data, FILE_KINDS["features"])
+    read_own_file(data, Features)
     return data

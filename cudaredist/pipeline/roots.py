@@ -19,7 +19,7 @@ from cudaredist.errors import (
 from cudaredist.pipeline.unpack import hash_of
 from cudaredist.pipeline.workshop import Workshop
 from cudaredist.reports import ToolkitReport
-from cudaredist.schema import FILE_KINDS, ToolkitFile, ToolkitRecord, read_own_file
+from cudaredist.schema import ToolkitFile, ToolkitRecord, read_own_file
 from cudaredist.store import read_file
 from cudaredist.toolkit import RECORD_NAME
 
@@ -39,12 +39,9 @@ def read_record(root: Path) -> ToolkitRecord | None:
     if data is None:
         return None
     try:
-        record = read_own_file(data, FILE_KINDS["toolkit-record"])
+        return read_own_file(data, ToolkitRecord)
     except InvalidFileError as error:
         raise InvalidFileError(f"{error.what} ({path})", error.problems) from None
-    if not isinstance(record, ToolkitRecord):
-        raise TypeError
-    return record
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, Usage
 from cudaredist.features import legacy_outputs
 from cudaredist.manifests import read_manifest
 from cudaredist.packagesets import HeldFeatures, HeldManifest, Policies, SetData
-from cudaredist.pipeline.held import located, validated
+from cudaredist.pipeline.held import located
 from cudaredist.primitives import Version, sha256_of
 from cudaredist.schema import (
     ConstraintPolicy,
@@ -30,6 +30,8 @@ from cudaredist.schema import (
     RequirementPolicy,
     WithheldPolicy,
     parse_own_json,
+    read_own_document,
+    read_own_file,
     schema_version_of,
 )
 from cudaredist.store import Store, shipped_data
@@ -64,8 +66,8 @@ def read_set_data(store: Store, overlays: Sequence[Store] = ()) -> SetData:
         _check_overlay(overlay)
     stores = [store, *overlays]
     inputs: list[Input] = []
-    nvcc = _table(store, "nvcc_compat", "nvcc-compat", NvccCompat, "nvcc", inputs)
-    gpus = _table(store, "gpus", "gpus", Gpus, "capabilities", inputs)
+    nvcc = _table(store, "nvcc_compat", NvccCompat, "nvcc", inputs)
+    gpus = _table(store, "gpus", Gpus, "capabilities", inputs)
     policies = _policies(store, overlays, inputs)
     return SetData(
         channel=store.channel,
@@ -143,7 +145,7 @@ def _features(data: bytes, *, is_overlay: bool) -> HeldFeatures:
             problem = Problem("", "neither one of ours nor of the form before")
             raise InvalidFileError("features file", [problem])
         return HeldFeatures(sha256_of(data), is_overlay, {}, {}, outputs)
-    features = validated(Features, data, "features file")
+    features = read_own_document(document, data, Features)
     for name, package in features.packages.items():
         for archive in package.archives:
             if archive.sha256 is None:
@@ -158,7 +160,6 @@ def _features(data: bytes, *, is_overlay: bool) -> HeldFeatures:
 def _table(
     store: Store,
     name: str,
-    kind: str,
     model: type[_Model],
     input_kind: str,
     inputs: list[Input],
@@ -170,7 +171,7 @@ def _table(
             hint="cudaredist update-nvcc-compat and update-gpus make the tables",
         )
     with located(f"{name}.json"):
-        table = validated(model, data, f"{kind} file")
+        table = read_own_file(data, model)
     inputs.append(
         Input.model_validate(
             {
@@ -208,7 +209,7 @@ def _policies(store: Store, overlays: Sequence[Store], inputs: list[Input]) -> P
                 added = merge_policy(added, changes)
                 place = f"{place} (with {overlay.root / 'policy' / subject}.json)"
         with located(place):
-            policy = validated(model, json.dumps(document).encode(), f"policy-{subject} file")
+            policy = read_own_file(json.dumps(document).encode(), model)
         merged[subject] = policy
         from_overlay += _entries_of(policy, added)
     return Policies(**merged, from_overlay=tuple(from_overlay), taken_away=frozenset(taken_away))

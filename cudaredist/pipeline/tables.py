@@ -36,7 +36,6 @@ from cudaredist.reports import (
     TableReport,
 )
 from cudaredist.schema import (
-    FILE_KINDS,
     BinarySource,
     CompilerRange,
     GpuPolicy,
@@ -62,23 +61,23 @@ GPU_TABLE: TableName = "gpus"
 
 def read_nvcc_compat(store: Store) -> NvccCompat | None:
     """Return the table of host compilers; None where there is none. Raises `InvalidFileError`."""
-    return _read(store.read_table(NVCC_TABLE), "nvcc-compat", NvccCompat)
+    return _read(store.read_table(NVCC_TABLE), NvccCompat)
 
 
 def read_gpus(store: Store) -> Gpus | None:
     """Return the table of capabilities; None where there is none. Raises `InvalidFileError`."""
-    return _read(store.read_table(GPU_TABLE), "gpus", Gpus)
+    return _read(store.read_table(GPU_TABLE), Gpus)
 
 
 def read_nvcc_policy(store: Store) -> NvccPolicy:
     """Return what only documentation says of host compilers. Raises `InvalidFileError`."""
-    policy = _read(store.read_policy("nvcc"), "policy-nvcc", NvccPolicy)
+    policy = _read(store.read_policy("nvcc"), NvccPolicy)
     return policy or NvccPolicy(schema_version=1, lower_bounds={}, unseen_releases={})
 
 
 def read_gpu_policy(store: Store) -> GpuPolicy:
     """Return what only policy says of capabilities. Raises `InvalidFileError`."""
-    policy = _read(store.read_policy("gpus"), "policy-gpus", GpuPolicy)
+    policy = _read(store.read_policy("gpus"), GpuPolicy)
     return policy or GpuPolicy(schema_version=1, overlay={})
 
 
@@ -243,7 +242,7 @@ class _Work(Generic[_Content, _Made]):
         diff: tuple[str, ...] = ()
         if model is not None:
             data = canonical_json(model.model_dump(mode="json"))
-            read_own_file(data, FILE_KINDS[name.replace("_", "-")])
+            read_own_file(data, type(model))
             diff = tuple(_diff(before or b"", data, self._store.table_path(name).name))
             if data != before:
                 status = "written" if self._run.write else "would-write"
@@ -267,11 +266,8 @@ class _Work(Generic[_Content, _Made]):
         )
 
 
-def _read(data: bytes | None, kind: str, model: type[_Model]) -> _Model | None:
-    if data is None:
-        return None
-    read = read_own_file(data, FILE_KINDS[kind])
-    return read if isinstance(read, model) else None
+def _read(data: bytes | None, model: type[_Model]) -> _Model | None:
+    return None if data is None else read_own_file(data, model)
 
 
 def _outcome_of(

@@ -113,7 +113,7 @@ def _verdict(path: Path, *, strict: bool) -> tuple[FileVerdict, PackageSet | Non
             problems = schema_problems(document, own)
             if problems:
                 raise InvalidFileError(f"{kind} file", problems)
-            model = read_own_document(document, data, own)
+            model = read_own_document(document, data, own.model)
             is_canonical = canonical_json(document) == data
             package_set = model if isinstance(model, PackageSet) else None
             return _own_verdict(path, kind, is_canonical=is_canonical), package_set

@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from importlib import resources
 from itertools import islice
+from typing import TypeVar
 
 from pydantic import ValidationError
 
@@ -26,6 +27,8 @@ from cudaredist.schema.policy import (
 )
 from cudaredist.schema.tables import GpuPolicy, Gpus, NvccCompat, NvccPolicy
 from cudaredist.schema.toolkit import ComponentPolicy, ToolkitRecord
+
+Model = TypeVar("Model", bound=OwnModel)
 
 OWN_FILE_LIMIT = 256 << 20
 """The most bytes one of our own files may have."""
@@ -121,13 +124,13 @@ def shipped_schema(name: str) -> str:
     return (resources.files("cudaredist") / "schemas" / f"{kind.name}.json").read_text("utf-8")
 
 
-def read_own_file(data: bytes, kind: FileKind) -> OwnModel:
+def read_own_file(data: bytes, model: type[Model]) -> Model:
     """Read one of our files, checked against its model.
 
     What a model takes, the JSON Schema made from it takes too. Raises `InvalidFileError` with every
     problem found and the path to each.
     """
-    return read_own_document(parse_own_json(data, f"{kind.name} file"), data, kind)
+    return read_own_document(parse_own_json(data, _what(model)), data, model)
 
 
 def parse_own_json(data: bytes, what: str = "JSON file") -> object:
@@ -135,17 +138,25 @@ def parse_own_json(data: bytes, what: str = "JSON file") -> object:
     return parse_json(data, what=what, limit=OWN_FILE_LIMIT)
 
 
-def read_own_document(document: object, data: bytes, kind: FileKind) -> OwnModel:
+def read_own_document(document: object, data: bytes, model: type[Model]) -> Model:
     """Read one of our files that is parsed already; `data` is what it was parsed from.
 
     Raises `InvalidFileError` as `read_own_file` does.
     """
     try:
-        return kind.model.model_validate_json(data)
+        return model.model_validate_json(data)
     except ValidationError as error:
         # The schema's words are the plainer ones; what it has none for, only the model knows.
-        problems = schema_problems(document, kind) or validation_problems(error)
-        raise InvalidFileError(f"{kind.name} file", problems) from None
+        problems = schema_problems(document, _kind_of_model(model)) or validation_problems(error)
+        raise InvalidFileError(_what(model), problems) from None
+
+
+def _kind_of_model(model: type[OwnModel]) -> FileKind:
+    return next(kind for kind in FILE_KINDS.values() if kind.model is model)
+
+
+def _what(model: type[OwnModel]) -> str:
+    return f"{_kind_of_model(model).name} file"
 
 
 def validation_problems(error: ValidationError) -> list[Problem]:

@@ -448,9 +448,13 @@ def test_policies_in_a_circle(build: Run) -> None:
         (
             "features/cudnn/feature_9.2.0.json",
             '{"schema_version": 1}',
-            "features/cudnn/feature_9.2.0.json: redist: Field required",
+            "features/cudnn/feature_9.2.0.json: 'redist' is a required property",
         ),
-        ("policy/withheld.json", "{}", "policy/withheld.json: schema_version: Field required"),
+        (
+            "policy/withheld.json",
+            "{}",
+            "policy/withheld.json: 'schema_version' is a required property",
+        ),
         ("policy/withheld.json", "[]", "policy file (withheld)"),
         ("gpus.json", "{}", "gpus.json"),
         ("nvcc_compat.json", "nothing", "nvcc_compat.json"),

@@ -126,7 +126,7 @@ def test_reader_raises_only_our_errors_on_a_manifest_with_one_change(data: st.Da
 def test_our_own_files_raise_only_our_errors(document: object) -> None:
     for kind in FILE_KINDS.values():
         with contextlib.suppress(CudaRedistError):
-            read_own_file(json.dumps(document).encode(), kind)
+            read_own_file(json.dumps(document).encode(), kind.model)
 
 
 @given(documents.filter(lambda d: "nan" not in repr(d) and "inf" not in repr(d)))

@@ -40,7 +40,7 @@ def assert_whole(data: Path, published: dict[str, bytes]) -> None:
             document = json.loads(content)
             kind = kind_of_document(document)
             assert kind is not None, path
-            read_own_document(document, content, kind)
+            read_own_document(document, content, kind.model)
     lock = json.loads((data / "manifests/lock.json").read_bytes())["redists"]
     for redist, labels in lock.items():
         for label, entry in labels.items():

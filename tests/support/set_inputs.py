@@ -16,7 +16,6 @@ from cudaredist.packagesets import HeldFeatures, HeldManifest, Policies, Request
 from cudaredist.pipeline import set_data
 from cudaredist.primitives import Version, parse_label, sha256_of
 from cudaredist.schema import (
-    FILE_KINDS,
     ArchiveFeatures,
     ExaminedArchive,
     Gpus,
@@ -200,12 +199,9 @@ def _shipped_policy(subject: str) -> OwnModel:
 @cache
 def _shipped_tables() -> tuple[NvccCompat, Gpus]:
     nvcc, gpus = (
-        read_own_file((shipped_data() / f"{name}.json").read_bytes(), FILE_KINDS[kind])
-        for name, kind in (("nvcc_compat", "nvcc-compat"), ("gpus", "gpus"))
+        (shipped_data() / f"{name}.json").read_bytes() for name in ("nvcc_compat", "gpus")
     )
-    assert isinstance(nvcc, NvccCompat)
-    assert isinstance(gpus, Gpus)
-    return nvcc, gpus
+    return read_own_file(nvcc, NvccCompat), read_own_file(gpus, Gpus)
 
 
 def _policies(changes: Mapping[str, dict[str, Any]]) -> Policies:

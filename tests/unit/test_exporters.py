@@ -30,7 +30,7 @@ from cudaredist.exporters import (
 )
 from cudaredist.manifests import read_manifest
 from cudaredist.primitives import Version
-from cudaredist.schema import FILE_KINDS, PackageSet, read_own_file
+from cudaredist.schema import PackageSet, read_own_file
 
 ROOT = "/opt/cuda"
 HOSTILE = "a\"b'c`touch pwned`$(touch pwned)${HOME}%d\\n#;]]=]\n-- */ é ★"
@@ -506,7 +506,7 @@ def nix(tmp_path: Path) -> Callable[..., Any]:
 
 def test_the_document_of_the_nix_export_is_the_set_itself() -> None:
     written = exported("nix")["package-set.json"]
-    assert read_own_file(written, FILE_KINDS["package-set"]) == example_set()
+    assert read_own_file(written, PackageSet) == example_set()
     other = exported("nix", example_set(packages={"a": package("a")}))
     assert other["default.nix"] == exported("nix")["default.nix"]
 

@@ -32,7 +32,7 @@ from cudaredist.gpus import (
 )
 from cudaredist.gpus import ptxas as scanning
 from cudaredist.jsontext import canonical_json
-from cudaredist.schema import FILE_KINDS, BinarySource, GpuPolicy, Gpus, read_own_file
+from cudaredist.schema import BinarySource, GpuPolicy, Gpus, read_own_file
 
 POLICY_PATH = Path(__file__).parents[2] / "data" / "policy" / "gpus.json"
 PLATFORMS: tuple[Platform, ...] = ("linux", "sbsa", "windows")
@@ -43,7 +43,7 @@ def read(data: bytes, size: int = 1000) -> dict[str, str]:
 
 
 def policy() -> GpuPolicy:
-    found = read_own_file(POLICY_PATH.read_bytes(), FILE_KINDS["policy-gpus"])
+    found = read_own_file(POLICY_PATH.read_bytes(), GpuPolicy)
     assert isinstance(found, GpuPolicy)
     return found
 
@@ -318,7 +318,7 @@ def test_a_release_is_added_without_reading_the_others_again() -> None:
 def test_the_table_is_a_file_of_ours() -> None:
     gpus = table()
     data = canonical_json(gpus.model_dump(mode="json"))
-    assert read_own_file(data, FILE_KINDS["gpus"]) == gpus
+    assert read_own_file(data, Gpus) == gpus
 
 
 def test_the_shipped_overlay_names_bases_of_which_each_field_is_said_once() -> None:
@@ -378,7 +378,7 @@ def test_a_table_that_someone_broke_is_refused(changed: dict[str, Any]) -> None:
     for name, fields in changed["capabilities"].items():
         document["capabilities"][name] = document["capabilities"]["9.0"] | fields
     with pytest.raises(InvalidFileError):
-        read_own_file(canonical_json(document), FILE_KINDS["gpus"])
+        read_own_file(canonical_json(document), Gpus)
 
 
 def test_nothing_is_said_of_an_empty_table() -> None:

@@ -23,7 +23,6 @@ from cudaredist.nvcc_compat import (
     visual_studio,
 )
 from cudaredist.schema import (
-    FILE_KINDS,
     CompilerRange,
     CompilerVerdict,
     HeaderSource,
@@ -48,7 +47,7 @@ def source(version: str = "1.2.3") -> HeaderSource:
 
 
 def policy() -> NvccPolicy:
-    read = read_own_file(POLICY_PATH.read_bytes(), FILE_KINDS["policy-nvcc"])
+    read = read_own_file(POLICY_PATH.read_bytes(), NvccPolicy)
     assert isinstance(read, NvccPolicy)
     return read
 
@@ -304,7 +303,7 @@ def test_minors_whose_header_was_never_seen_come_from_documentation() -> None:
 def test_the_table_is_a_file_of_ours() -> None:
     table = make_compat({"13.4.0": release(stated_gcc=3)}, policy())
     data = canonical_json(table.model_dump(mode="json"))
-    assert read_own_file(data, FILE_KINDS["nvcc-compat"]) == table
+    assert read_own_file(data, NvccCompat) == table
     assert b'": null' not in data.replace(b'"nvcc": null', b"")
 
 
