@@ -30,6 +30,7 @@ from cudaredist.pipeline.examine import Examination, Wanted
 from cudaredist.source import Settings, open_sources
 
 FILE_LIMIT, HTTP_LIMIT, PARALLEL_LIMIT, PEER_LIMIT = 1.20, 1.30, 1 / 1.6, 0.5
+HALF_PEER_LIMIT = 1.0
 MEMORY_LIMIT = 96
 """MB that one worker may take."""
 PAIRS = 5
@@ -173,10 +174,11 @@ def measure(archive: Path) -> None:
     what = f"two at once / in turn (<= {PARALLEL_LIMIT:.3f})"
     if (os.cpu_count() or 1) > 1:
         hold(PARALLEL_LIMIT, lambda: ratio(what, twice, in_turn))
-    what = f"one pass / unpack, readelf, cuobjdump (<= {PEER_LIMIT})"
-    with_cuobjdump = shutil.which("cuobjdump") is not None
-    # Without cuobjdump the peer does only half of the work, so that the ratio says little.
-    hold(PEER_LIMIT if with_cuobjdump else 10, lambda: ratio(what, once, lambda: peer(archive)))
+    # Without cuobjdump the peer does only half of the work.
+    whole = shutil.which("cuobjdump") is not None
+    limit = PEER_LIMIT if whole else HALF_PEER_LIMIT
+    what = f"one pass / unpack, readelf{', cuobjdump' if whole else ''} (<= {limit})"
+    hold(limit, lambda: ratio(what, once, lambda: peer(archive)))
     memory = peak_memory(archive, sha256)
     print(f"  peak memory: {memory:.0f} MB (<= {MEMORY_LIMIT})")
     hold(MEMORY_LIMIT, lambda: memory)
