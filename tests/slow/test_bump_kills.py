@@ -5,6 +5,7 @@ import random
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -88,7 +89,7 @@ def places(server: FaultServer, tmp_path: Path) -> Iterator[Iterator[Place]]:
     """Places with one release of each held, as many as are wanted."""
     for redist, (old, _) in FIVE.items():
         publish(server, redist, old)
-    with Killer("place-") as killer:
+    with closing(Killer("place-")) as killer:
         seed = Place(tmp_path / "seed", server, killer)
         seed.root.mkdir()
         assert seed.call(*(word for name in FIVE for word in ("--redist", name))) == 0

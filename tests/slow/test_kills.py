@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,7 @@ def test_kill_9_at_random_moments_leaves_no_broken_file(
     reached = set()
     data = tmp_path / "data"
     call = ("download-manifests", "--base-url", server.url, "--version", "all", "--data-dir", data)
-    with Killer("data") as killer:
+    with closing(Killer("data")) as killer:
         # The first run of all is slow, and how long one takes depends on how busy the machine is.
         assert killer.run(*call, "-j", 4) == 0
         shutil.rmtree(data)

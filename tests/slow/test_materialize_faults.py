@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,7 @@ def driver(tmp_path: Path) -> Iterator[Callable[..., int]]:
         steps = STEPS if failing is None else ("os.rename",)
         return killer.run(*call, *SELECTIONS[which], step=step, steps=steps, failing=failing)
 
-    with Killer("stressed") as killer:
+    with closing(Killer("stressed")) as killer:
         yield run
 
 

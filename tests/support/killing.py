@@ -4,8 +4,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Self
 
 _DRIVER = """
 import importlib, json, os, signal, sys, time
@@ -66,15 +64,8 @@ class Killer:
             text=True,
         )
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End the process that the calls are children of."""
         self._process.kill()
         self._process.communicate()
 
