@@ -11,7 +11,6 @@ from cudaredist.errors import (
     EXIT_USAGE,
     CudaRedistError,
     IncompleteError,
-    InvalidFileError,
     UsageError,
     WriteError,
     worst_exit_code,
@@ -27,6 +26,7 @@ from cudaredist.packagesets import (
     newest_patches,
     resolve_platform,
 )
+from cudaredist.pipeline.held import read_file_given
 from cudaredist.pipeline.selection import ALL
 from cudaredist.pipeline.upstream import error_report
 from cudaredist.primitives import parse_label, sha256_of
@@ -37,7 +37,6 @@ from cudaredist.schema import (
     PackageSetIndex,
     SkippedSet,
     Status,
-    read_own_file,
 )
 from cudaredist.source import NoProgress, Progress
 from cudaredist.store import read_file, sweep, write_file
@@ -268,10 +267,7 @@ def _held(path: Path) -> tuple[IndexedSet, ...]:
     data = read_file(path)
     if data is None:
         return ()
-    try:
-        return read_own_file(data, PackageSetIndex).sets
-    except InvalidFileError as error:
-        raise InvalidFileError(f"{error.what} ({path})", error.problems) from None
+    return read_file_given(path, data, PackageSetIndex).sets
 
 
 def _order(entry: IndexedSet | SkippedSet) -> tuple[object, ...]:

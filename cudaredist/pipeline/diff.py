@@ -13,10 +13,10 @@ from cudaredist.diffs import (
     of_tables,
 )
 from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError
-from cudaredist.features import as_redistributable, build_tree, facts_from_bytes
+from cudaredist.features import as_redistributable, build_tree
 from cudaredist.manifests import Manifest, read_manifest
 from cudaredist.pipeline.held import held_features, held_manifest, located, redists_held
-from cudaredist.pipeline.plan import FACTS_KIND
+from cudaredist.pipeline.plan import known_facts
 from cudaredist.pipeline.tables import read_gpus, read_nvcc_compat
 from cudaredist.primitives import label_of_manifest_name
 from cudaredist.reports import DiffReport
@@ -110,8 +110,7 @@ def _files_of(manifest: Manifest | None, cache: Cache) -> dict[str, frozenset[st
     """Return the paths of each package's files, of all archives of it that the cache knows."""
     found: dict[str, set[str]] = {}
     for archive in manifest.archives if manifest else ():
-        data = None if archive.sha256 is None else cache.get(FACTS_KIND, archive.sha256)
-        facts = None if data is None else facts_from_bytes(data)
+        facts = known_facts(cache, archive.sha256)
         if facts is not None:
             members, _ = as_redistributable(facts.members)
             # What lies at the top is a licence or the like, which every package has.

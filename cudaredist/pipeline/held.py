@@ -2,17 +2,23 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
 
 from cudaredist.errors import InvalidFileError, Problem, ReadError, UsageError
 from cudaredist.manifests import Manifest, read_manifest
 from cudaredist.primitives import Version
 from cudaredist.schema import (
     Features,
+    OwnModel,
     parse_own_json,
     read_own_document,
+    read_own_file,
     schema_version_of,
 )
 from cudaredist.store import Store
+
+Model = TypeVar("Model", bound=OwnModel)
 
 
 def redists_held(store: Store) -> tuple[str, ...]:
@@ -50,6 +56,14 @@ def held_features(store: Store, redist: str, label: Version) -> Features | None:
         if schema_version_of(document) is None:
             return None
         return read_own_document(document, data, Features)
+
+
+def read_file_given(path: Path, data: bytes, model: type[Model]) -> Model:
+    """Read one of our files that the user named; `InvalidFileError` says where it lies."""
+    try:
+        return read_own_file(data, model)
+    except InvalidFileError as error:
+        raise InvalidFileError(f"{error.what} ({path})", error.problems) from None
 
 
 @contextmanager

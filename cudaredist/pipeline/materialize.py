@@ -16,7 +16,6 @@ from cudaredist.errors import (
     CudaRedistError,
     IncompleteError,
     IntegrityError,
-    InvalidFileError,
     NotAtSourceError,
     SourceError,
     StoppedError,
@@ -24,6 +23,7 @@ from cudaredist.errors import (
     WriteError,
 )
 from cudaredist.pipeline.examine import Examination, Wanted, kept_bytes
+from cudaredist.pipeline.held import read_file_given
 from cudaredist.pipeline.lay_out import archive_of, lay_out
 from cudaredist.pipeline.roots import (
     is_empty,
@@ -362,11 +362,7 @@ def read_package_set(path: Path) -> ReadSet:
     data = read_file(path)
     if data is None:
         raise UsageError(f"{path}: no such file", hint="cudaredist build makes package sets")
-    try:
-        value = read_own_file(data, PackageSet)
-    except InvalidFileError as error:
-        raise InvalidFileError(f"{error.what} ({path})", error.problems) from None
-    return ReadSet(value, sha256_of(data))
+    return ReadSet(read_file_given(path, data, PackageSet), sha256_of(data))
 
 
 def read_component_policy(store: Store) -> ComponentPolicy:

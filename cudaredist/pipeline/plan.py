@@ -21,7 +21,7 @@ from cudaredist.errors import (
     Problem,
     UnknownNameError,
 )
-from cudaredist.features import FACTS_SCHEMA, RULES, derive, facts_from_bytes
+from cudaredist.features import FACTS_SCHEMA, RULES, Facts, derive, facts_from_bytes
 from cudaredist.jsontext import canonical_json
 from cudaredist.manifests import Archive, Manifest
 from cudaredist.pipeline.examine import Wanted
@@ -351,9 +351,14 @@ def recalled(cache: Cache, sha256: str | None) -> Document | None:
     if data is not None:
         document: Document = json.loads(data)
         return document
-    kept = cache.get(FACTS_KIND, sha256)
-    facts = None if kept is None else facts_from_bytes(kept)
+    facts = known_facts(cache, sha256)
     return None if facts is None else remember_features(cache, sha256, derive(facts))
+
+
+def known_facts(cache: Cache, sha256: str | None) -> Facts | None:
+    """Return the facts of an archive; None where the cache does not know it."""
+    data = None if sha256 is None else cache.get(FACTS_KIND, sha256)
+    return None if data is None else facts_from_bytes(data)
 
 
 def remember_features(cache: Cache, sha256: str | None, features: ArchiveFeatures) -> Document:

@@ -11,15 +11,15 @@ from cudaredist.errors import (
     EXIT_FINDINGS,
     EXIT_INTEGRITY,
     EXIT_OK,
-    InvalidFileError,
     ReadError,
     UsageError,
     WriteError,
 )
+from cudaredist.pipeline.held import read_file_given
 from cudaredist.pipeline.unpack import hash_of
 from cudaredist.pipeline.workshop import Workshop
 from cudaredist.reports import ToolkitReport
-from cudaredist.schema import ToolkitFile, ToolkitRecord, read_own_file
+from cudaredist.schema import ToolkitFile, ToolkitRecord
 from cudaredist.store import read_file
 from cudaredist.toolkit import RECORD_NAME
 
@@ -36,12 +36,7 @@ def read_record(root: Path) -> ToolkitRecord | None:
     """Return the record of a root; None where it has none. Raises `InvalidFileError`."""
     path = root / RECORD_NAME
     data = read_file(path)
-    if data is None:
-        return None
-    try:
-        return read_own_file(data, ToolkitRecord)
-    except InvalidFileError as error:
-        raise InvalidFileError(f"{error.what} ({path})", error.problems) from None
+    return None if data is None else read_file_given(path, data, ToolkitRecord)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from cudaredist.errors import InvalidArchiveError
-from cudaredist.features import facts_from_bytes
 from cudaredist.packagesets import (
     Broken,
     Invariant,
@@ -13,7 +12,7 @@ from cudaredist.packagesets import (
     available_entries,
     is_further_version,
 )
-from cudaredist.pipeline.plan import FACTS_KIND
+from cudaredist.pipeline.plan import known_facts
 from cudaredist.schema import OutputContents, OutputName, PackageSet, SetPackage
 from cudaredist.store import Cache
 from cudaredist.toolkit import PackageTree, make_tree
@@ -46,8 +45,7 @@ def read_files(package_set: PackageSet, cache: Cache) -> SetFiles:
     """Return what the cache knows of the files of every available package."""
     known, unknown, refused = [], [], []
     for entry in available_entries(package_set):
-        data = cache.get(FACTS_KIND, entry.archive.sha256) if entry.archive else None
-        facts = None if data is None else facts_from_bytes(data)
+        facts = known_facts(cache, entry.archive.sha256 if entry.archive else None)
         if facts is None:
             unknown.append(entry.attr)
             continue

@@ -22,11 +22,10 @@ from cudaredist.errors import (
     StoppedError,
     TooLargeError,
 )
-from cudaredist.features import facts_from_bytes
 from cudaredist.gpus import PTXAS_PATHS, Capability, PtxasScan
 from cudaredist.manifests import Archive
 from cudaredist.nvcc_compat import HEADER_PATH
-from cudaredist.pipeline.plan import FACTS_KIND, Subject
+from cudaredist.pipeline.plan import Subject, known_facts
 from cudaredist.pipeline.process import FeatureRun, Job
 
 _Content = TypeVar("_Content")
@@ -254,8 +253,7 @@ def _recalled(
         if about is None:
             return ()
         return (FoundFile(about["path"], about["file_sha256"], kind.from_bytes(content)),)
-    data = run.cache.get(FACTS_KIND, sha256)
-    facts = None if data is None else facts_from_bytes(data)
+    facts = known_facts(run.cache, sha256)
     if facts is None:
         return None
     has_it = any(entry.kind == "file" and kind.is_at(entry.name) for entry in facts.members)

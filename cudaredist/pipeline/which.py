@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UnknownNameError, UsageError
-from cudaredist.features import as_redistributable, build_tree, facts_from_bytes, place_all
+from cudaredist.features import as_redistributable, build_tree, place_all
 from cudaredist.manifests import Archive
 from cudaredist.pipeline.held import held_features, held_manifest, redists_held
-from cudaredist.pipeline.plan import FACTS_KIND
+from cudaredist.pipeline.plan import known_facts
 from cudaredist.pipeline.selection import Selection
 from cudaredist.primitives import Version
 from cudaredist.reports import WhichHit, WhichReport
@@ -103,8 +103,7 @@ def _in_features(name: str, examined: ExaminedArchive) -> Iterator[tuple[str, Ou
 
 def _in_cache(name: str, archive: Archive, cache: Cache) -> dict[str, OutputName] | None:
     """Return the files of an archive with that name; None where the cache does not know it."""
-    data = None if archive.sha256 is None else cache.get(FACTS_KIND, archive.sha256)
-    facts = None if data is None else facts_from_bytes(data)
+    facts = known_facts(cache, archive.sha256)
     if facts is None:
         return None
     members, _ = as_redistributable(facts.members)
