@@ -2,10 +2,19 @@
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from cudaredist.primitives import LABEL_PATTERN, SHA256_PATTERN
 
+
+def _no_boolean(value: object) -> object:
+    """Refuse True: it equals 1, so pydantic takes it for `Literal[1]`, and JSON Schema does not."""
+    if isinstance(value, bool):
+        raise ValueError("a number, not true or false")  # noqa: TRY004 - what pydantic asks for
+    return value
+
+
+SchemaVersion = Annotated[Literal[1], BeforeValidator(_no_boolean)]
 HexSha256 = Annotated[str, Field(pattern=SHA256_PATTERN, min_length=64, max_length=64)]
 Label = Annotated[
     str,

@@ -4,7 +4,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cudaredist.schema.base import Count, HexSha256, Label, OutputName, OwnModel, VersionText
+from cudaredist.schema.base import (
+    Count,
+    HexSha256,
+    Label,
+    OutputName,
+    OwnModel,
+    SchemaVersion,
+    VersionText,
+)
 
 
 class LockEntry(OwnModel):
@@ -22,7 +30,7 @@ class LockEntry(OwnModel):
 class Lock(OwnModel):
     """`manifests/lock.json`: what was fetched from upstream, to notice changes on either side."""
 
-    schema_version: Literal[1]
+    schema_version: SchemaVersion
     redists: dict[str, dict[Label, LockEntry]] = Field(
         description="By name of the redistributable, then by label"
     )
@@ -147,7 +155,7 @@ class PackageFeatures(OwnModel):
 class Features(OwnModel):
     """`features/<redist>/feature_<label>.json`: what every archive of a manifest provides."""
 
-    schema_version: Literal[1]
+    schema_version: SchemaVersion
     redist: str
     label: Label
     manifest_sha256: HexSha256 = Field(description="Of the manifest this was made from")

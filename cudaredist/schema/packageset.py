@@ -4,7 +4,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cudaredist.schema.base import Count, CudaMinor, HexSha256, Label, OutputName, OwnModel
+from cudaredist.schema.base import (
+    Count,
+    CudaMinor,
+    HexSha256,
+    Label,
+    OutputName,
+    OwnModel,
+    SchemaVersion,
+)
 from cudaredist.schema.policy import Owner
 from cudaredist.schema.tables import CapabilityName
 
@@ -293,7 +301,7 @@ class Diagnostic(OwnModel):
 class PackageSet(OwnModel):
     """`cuda-<release>.json`: the packages of one CUDA release on one platform."""
 
-    schema_version: Literal[1]
+    schema_version: SchemaVersion
     format: Literal["cudaredist.package-set/1"] = Field(alias="schema")
     channel: Literal["redist", "wheels"]
     inputs: tuple[Input, ...]
@@ -331,6 +339,6 @@ class SkippedSet(OwnModel):
 class PackageSetIndex(OwnModel):
     """`build/index.json`: the package sets that lie beside it."""
 
-    schema_version: Literal[1]
+    schema_version: SchemaVersion
     sets: tuple[IndexedSet, ...]
     skipped: tuple[SkippedSet, ...]

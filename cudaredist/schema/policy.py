@@ -4,7 +4,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cudaredist.schema.base import CudaMinor, OutputName, OwnModel, VersionText, optional
+from cudaredist.schema.base import (
+    CudaMinor,
+    OutputName,
+    OwnModel,
+    SchemaVersion,
+    VersionText,
+    optional,
+)
 from cudaredist.schema.tables import CapabilityName, PlainCapability
 
 _PLATFORM = "Name of a platform of NVIDIA's manifests; absent: every platform"
@@ -42,7 +49,7 @@ class JetsonThreshold(Reasoned):
 class PlatformPolicy(OwnModel):
     """`policy/platforms.json`: platforms, and which of the two for ARM a Nix system means."""
 
-    schema_version: Literal[1]
+    schema_version: SchemaVersion
     platforms: dict[str, PlatformEntry]
     jetson_thresholds: tuple[JetsonThreshold, ...] = Field(
         description="The first whose bounds hold the CUDA release decides"
@@ -52,7 +59,7 @@ class PlatformPolicy(OwnModel):
 class NamePolicy(OwnModel):
     """`policy/names.json`: aliases of package sets and packages, renames and splits."""
 
-    schema_version: Literal[1]
+    schema_version: SchemaVersion
     sets: "SetAliases"
     aliases: dict[str, "Alias"] = Field(description="Other names of packages, in every set")
     renames: dict[str, "Rename"] = Field(description="By the old name")
@@ -93,7 +100,7 @@ class WithheldEntry(Reasoned):
 class WithheldPolicy(OwnModel):
     """`policy/withheld.json`: packages left out of every package set on purpose."""
 
-    schema_version: Literal[1]
+    schema_version: SchemaVersion
     withheld: dict[str, WithheldEntry]
 
 
@@ -125,7 +132,7 @@ class Normalisation(Reasoned):
 class OutputPolicy(OwnModel):
     """`policy/outputs.json`: packages that stay whole, what they propagate, how trees change."""
 
-    schema_version: Literal[1]
+    schema_version: SchemaVersion
     collapse: dict[str, Collapse]
     propagates: dict[str, Propagation]
     normalise: tuple[Normalisation, ...]
@@ -151,7 +158,7 @@ class Requirement(Reasoned):
 class RequirementPolicy(OwnModel):
     """`policy/requirements.json`: what packages require that no manifest states."""
 
-    schema_version: Literal[1]
+    schema_version: SchemaVersion
     requirements: tuple[Requirement, ...]
 
 
@@ -166,7 +173,7 @@ class Constraint(Reasoned):
 class ConstraintPolicy(OwnModel):
     """`policy/constraints.json`: which CUDA releases a redistributable's releases are made for."""
 
-    schema_version: Literal[1]
+    schema_version: SchemaVersion
     constraints: tuple[Constraint, ...]
 
 
@@ -206,7 +213,7 @@ class Dependency(Reasoned):
 class LibraryPolicy(OwnModel):
     """`policy/libraries.json`: libraries outside a set, loaded ones, and needed headers."""
 
-    schema_version: Literal[1]
+    schema_version: SchemaVersion
     external: tuple[External, ...]
     loaded: tuple[LoadedLibrary, ...]
     dependencies: tuple[Dependency, ...]
@@ -233,7 +240,7 @@ class License(Reasoned):
 class LicensePolicy(OwnModel):
     """`policy/licenses.json`: licences by package, by redistributable, by the manifest's word."""
 
-    schema_version: Literal[1]
+    schema_version: SchemaVersion
     packages: dict[str, License]
     manifests: dict[str, License] = Field(description="By the manifest's `license`")
     redists: dict[str, License]
@@ -252,7 +259,7 @@ class PackageMeta(Reasoned):
 class MetaPolicy(OwnModel):
     """`policy/meta.json`: home pages, main programs, exemptions."""
 
-    schema_version: Literal[1]
+    schema_version: SchemaVersion
     redists: dict[str, PackageMeta]
     packages: dict[str, PackageMeta]
 
@@ -272,7 +279,7 @@ class Fixup(Reasoned):
 class FixupPolicy(OwnModel):
     """`policy/fixups.json`: a user's own changes, and where added packages come from."""
 
-    schema_version: Literal[1]
+    schema_version: SchemaVersion
     fixups: tuple[Fixup, ...]
     urls: dict[str, Annotated[str, Field(pattern="^[a-z][a-z0-9+.-]*://")]] = Field(
         default={}, description="By redistributable: the address its paths are relative to"

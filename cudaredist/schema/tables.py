@@ -10,6 +10,7 @@ from cudaredist.schema.base import (
     HexSha256,
     Label,
     OwnModel,
+    SchemaVersion,
     VersionText,
     optional,
 )
@@ -73,7 +74,7 @@ class NvccRelease(OwnModel):
 class NvccCompat(OwnModel):
     """`nvcc_compat.json`: which host compilers nvcc accepts, by CUDA release."""
 
-    schema_version: Literal[1]
+    schema_version: SchemaVersion
     releases: dict[Label, NvccRelease]
 
 
@@ -104,7 +105,7 @@ class LowerBound(OwnModel):
 class NvccPolicy(OwnModel):
     """`policy/nvcc.json`: what only documentation says of host compilers."""
 
-    schema_version: Literal[1]
+    schema_version: SchemaVersion
     lower_bounds: dict[str, LowerBound] = Field(description="By compiler")
     unseen_releases: dict[CudaMinor, UnseenRelease]
 
@@ -159,7 +160,7 @@ class OverlayEntry(OwnModel):
 class GpuPolicy(OwnModel):
     """`policy/gpus.json`: what no file of NVIDIA's states of compute capabilities."""
 
-    schema_version: Literal[1]
+    schema_version: SchemaVersion
     overlay: dict[PlainCapability, OverlayEntry]
 
 
@@ -176,6 +177,6 @@ class BinarySource(OwnModel):
 class Gpus(OwnModel):
     """`gpus.json`: compute capabilities and the CUDA releases that know them."""
 
-    schema_version: Literal[1]
+    schema_version: SchemaVersion
     capabilities: dict[CapabilityName, CapabilityEntry]
     sources: dict[Label, BinarySource]

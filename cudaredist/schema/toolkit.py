@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.schema.base import Channel, Count, HexSha256, Label, OwnModel
+from cudaredist.schema.base import Channel, Count, HexSha256, Label, OwnModel, SchemaVersion
 from cudaredist.schema.policy import Reasoned
 
 
@@ -20,7 +20,7 @@ class ComponentSet(Reasoned):
 class ComponentPolicy(OwnModel):
     """`policy/components.json`: what compiler, runtime and math mean."""
 
-    schema_version: Literal[1]
+    schema_version: SchemaVersion
     components: dict[str, ComponentSet]
 
 
@@ -50,7 +50,7 @@ class ToolkitPackage(OwnModel):
 class ToolkitRecord(OwnModel):
     """`.cudaredist.json` of a toolkit root: what was laid out, to prove it or take it away."""
 
-    schema_version: Literal[1]
+    schema_version: SchemaVersion
     set_sha256: HexSha256 = Field(description="Of the package set's document")
     channel: Channel
     cuda: Label

@@ -9,17 +9,20 @@ import pytest
 from conftest import REPOSITORY
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import package_sets
 
 from cudaredist.errors import InvalidFileError
-from cudaredist.schema import FILE_KINDS, read_own_document, schema_problems
+from cudaredist.schema import FILE_KINDS, read_own_document, read_own_file, schema_problems
 
 SHIPPED = {
+    "features": "data/features/wheels/cudnn/feature_9.28.0.json",
     "gpus": "data/gpus.json",
-    "lock": "data/manifests/lock.json",
+    "lock": "data/manifests/wheels/lock.json",
     "nvcc-compat": "data/nvcc_compat.json",
     **{
-        f"policy-{name}": f"data/policy/{name}.json"
-        for name in ("components", "constraints", "gpus", "libraries", "names", "nvcc", "outputs")
+        name: f"data/policy/{name.removeprefix('policy-')}.json"
+        for name in FILE_KINDS
+        if name.startswith("policy-")
     },
 }
 OTHERS = st.one_of(
@@ -38,11 +41,16 @@ def shipped(kind: str) -> str:
 
     def cut(node: Any) -> Any:
         if isinstance(node, dict):
-            return {key: cut(value) for key, value in list(node.items())[:12]}
+            return {key: cut(value) for key, value in list(node.items())[:30]}
         return [cut(value) for value in node[:3]] if isinstance(node, list) else node
 
-    document = json.loads((REPOSITORY / SHIPPED[kind]).read_text())
-    return json.dumps({key: cut(value) for key, value in document.items()})
+    if kind == "package-set":
+        document = package_sets.document()
+    else:
+        document = json.loads((REPOSITORY / SHIPPED[kind]).read_text())
+    text = json.dumps({key: cut(value) for key, value in document.items()})
+    read_own_file(text.encode(), FILE_KINDS[kind].model)  # A broken start would prove nothing.
+    return text
 
 
 def places(node: Any) -> list[tuple[Any, Any]]:
@@ -51,7 +59,7 @@ def places(node: Any) -> list[tuple[Any, Any]]:
     return [place for key in keys for place in [(node, key), *places(node[key])]]
 
 
-@pytest.mark.parametrize("kind", sorted(SHIPPED))
+@pytest.mark.parametrize("kind", ["package-set", *SHIPPED])
 @given(data=st.data())
 @settings(max_examples=40)
 def test_what_a_model_takes_its_schema_takes(kind: str, data: st.DataObject) -> None:
