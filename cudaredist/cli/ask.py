@@ -78,7 +78,7 @@ def diff(
 
         cudaredist diff old/cuda-13.0.2.json new/cuda-13.0.2.json --format markdown
     """
-    from cudaredist import pipeline, render, render_changes
+    from cudaredist import pipeline, render
     from cudaredist.store import Cache
 
     console = make_console()
@@ -86,9 +86,9 @@ def diff(
     report = pipeline.diff(old, new, store, Cache(cache_folder(cache_dir)))
     match DiffFormat.JSON if json else format:
         case DiffFormat.TEXT:
-            console.lines(render_changes.diff_text(report))
+            console.lines(render.diff_text(report))
         case DiffFormat.MARKDOWN:
-            console.lines(render_changes.diff_markdown(report))
+            console.lines(render.diff_markdown(report))
         case DiffFormat.JSON:
             console.result(render.report_json(report))
     return EXIT_OK
@@ -139,7 +139,7 @@ def which(
 
         cudaredist which crt/host_config.h --cuda 12.9 --platform linux-x86_64
     """
-    from cudaredist import pipeline, render, render_changes
+    from cudaredist import pipeline, render
     from cudaredist.pipeline import Selection
     from cudaredist.store import Cache
 
@@ -158,7 +158,7 @@ def which(
     if json:
         console.result(render.report_json(report))
     else:
-        console.lines(render_changes.which_text(report))
+        console.lines(render.which_text(report))
     return report.exit_code
 
 
@@ -197,7 +197,7 @@ def versions(
 
         cudaredist versions --redist cudnn --format renovate
     """
-    from cudaredist import pipeline, render, render_changes
+    from cudaredist import pipeline, render
     from cudaredist.source import Settings, open_sources
 
     console = make_console(quiet=quiet)
@@ -225,13 +225,13 @@ def versions(
         sources.close()
     match VersionsFormat.JSON if json else format:
         case VersionsFormat.TEXT:
-            console.lines(render_changes.versions_text(report))
+            console.lines(render.versions_text(report))
         case VersionsFormat.JSON:
             console.result(render.report_json(report))
         case VersionsFormat.RENOVATE:
             # That nothing is known must not look as if all releases had been withdrawn.
             for name in report.releases:
-                console.result(render_changes.versions_renovate(report, name))
+                console.result(render.versions_renovate(report, name))
         case VersionsFormat.NEWEST:
             console.lines(report.releases.get(redists[0].name, ())[-1:])
     for error in report.errors:

@@ -172,7 +172,7 @@ def bump(
 
         cudaredist bump --check --json
     """
-    from cudaredist import render_bump
+    from cudaredist import render
     from cudaredist.pipeline import ALL, LATEST, Bump, Selection, in_store
     from cudaredist.source import Settings, open_sources
     from cudaredist.store import Cache, Store, data_folder, held_folder, writing
@@ -231,7 +231,7 @@ def bump(
         )
         if print_commit_message or format is BumpFormat.NIXPKGS:
             # The other forms say so themselves.
-            for trouble in render_bump.troubles(report):
+            for trouble in render.bump_troubles(report):
                 console.error(trouble)
         for error in report.errors:
             console.error(error.message, hint=error.hint, details=error.changes)
@@ -260,10 +260,10 @@ def _redists(
 
 
 def _write_files(report: "BumpReport", message: Path | None, changelog: Path | None) -> None:
-    from cudaredist import render_bump
+    from cudaredist import render
     from cudaredist.store import read_file, write_file
 
-    text = render_bump.commit_message(report)
+    text = render.commit_message(report)
     if not text:
         return
     if message is not None:
@@ -274,29 +274,29 @@ def _write_files(report: "BumpReport", message: Path | None, changelog: Path | N
             held = None if data is None else data.decode()
         except UnicodeDecodeError as error:
             raise WriteError(changelog, OSError("it is no UTF-8 text")) from error
-        write_file(changelog, render_bump.with_entries(held, report).encode())
+        write_file(changelog, render.with_entries(held, report).encode())
 
 
 def _show(
     report: "BumpReport", console: "Console", form: BumpFormat, root: Path, *, only_message: bool
 ) -> None:
-    from cudaredist import render, render_bump
+    from cudaredist import render
 
     if only_message:
-        console.result(render_bump.commit_message(report))
+        console.result(render.commit_message(report))
         if not report.releases:
             console.note("nothing is new")
         return
     match form:
         case BumpFormat.TEXT:
-            console.lines(render_bump.bump_text(report))
+            console.lines(render.bump_text(report))
         case BumpFormat.JSON:
             console.result(render.report_json(report))
         case BumpFormat.MARKDOWN:
-            console.lines(render_bump.bump_markdown(report))
+            console.lines(render.bump_markdown(report))
         case BumpFormat.NIXPKGS:
-            console.result(render_bump.nixpkgs_commits(report, Path(os.path.relpath(root))))
+            console.result(render.nixpkgs_commits(report, Path(os.path.relpath(root))))
         case BumpFormat.GITHUB:
-            console.lines(render_bump.bump_annotations(report))
-            append_lines("GITHUB_STEP_SUMMARY", render_bump.bump_markdown(report))
-            append_lines("GITHUB_OUTPUT", render_bump.bump_outputs(report))
+            console.lines(render.bump_annotations(report))
+            append_lines("GITHUB_STEP_SUMMARY", render.bump_markdown(report))
+            append_lines("GITHUB_OUTPUT", render.bump_outputs(report))

@@ -21,7 +21,7 @@ from typer.testing import CliRunner, Result
 
 from cudaredist.cli import app
 from cudaredist.pipeline import Bump
-from cudaredist.render_bump import commit_message, with_entries
+from cudaredist.render import commit_message, with_entries
 from cudaredist.reports import BumpedRelease, BumpReport, DiffReport, PackageDelta
 
 DATA = Path("data")

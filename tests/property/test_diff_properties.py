@@ -17,7 +17,7 @@ from cudaredist.diffs import (
     of_package_set,
 )
 from cudaredist.manifests import read_manifest
-from cudaredist.render_changes import diff_markdown, diff_text
+from cudaredist.render import diff_markdown, diff_text
 from cudaredist.reports import Delta, DiffReport, Move, PackageDelta
 from cudaredist.schema import Features, NamePolicy
 

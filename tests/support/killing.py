@@ -9,7 +9,7 @@ _DRIVER = """
 import importlib, json, os, signal, sys, time
 sys.path[:0] = sys.argv[2:]
 from cudaredist.__main__ import main
-import cudaredist.pipeline, cudaredist.source, cudaredist.render_bump, jsonschema
+import cudaredist.pipeline, cudaredist.source, cudaredist.render, jsonschema
 root = sys.argv[1]
 
 def run(arguments, last, events, seconds, failing):

@@ -1,24 +1,20 @@
-"""What changed, as text, Markdown and what scripts read: reports in, lines out, no terminal.
+"""What changed, as text and in Markdown.
 
 The order is a reviewer's: other bytes under the same version, platforms and packages that are gone,
 what lost something or needs more, what is new, which files moved, and the rest.
 """
 
-import json
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cudaredist.diffs import is_alarming, natural_order
-from cudaredist.redists import NVIDIA_BASE
-from cudaredist.render import columns, escape_markdown
+from cudaredist.render.layout import escape_markdown
 from cudaredist.reports import (
     Delta,
     DiffReport,
     Move,
     PackageDelta,
-    VersionsReport,
-    WhichReport,
 )
 
 _LOSSES = frozenset({"status", "glibc", "license"})
@@ -297,46 +293,3 @@ def _shortened(value: str | None, field_name: str) -> str:
     if field_name == "sha256":
         return f"{value[:12]}…"
     return f"{int(value):,} bytes" if field_name.endswith("size") else value
-
-
-# -- which and versions
-
-
-def which_text(report: WhichReport) -> Iterator[str]:
-    """Yield who provides a file, a line for each package, place and output."""
-    labels: dict[tuple[str, ...], list[str]] = {}
-    for hit in report.hits:
-        place = hit.platform if hit.variant is None else f"{hit.platform}/{hit.variant}"
-        labels.setdefault((hit.redist, hit.package, hit.output, hit.path, place), []).append(
-            hit.label
-        )
-    rows: list[tuple[str, ...]] = [("redist", "package", "output", "file", "platform", "releases")]
-    rows += [(*key, " ".join(found)) for key, found in sorted(labels.items())]
-    if labels:
-        yield from columns(rows)
-    else:
-        yield f"nothing held provides {report.name}"
-    if report.unknown:
-        yield (
-            f"of {report.unknown} archives only libraries and programs are known, if anything: the "
-            "cache lacks their other files"
-        )
-
-
-def versions_text(report: VersionsReport) -> Iterator[str]:
-    """Yield each release line, held and upstream."""
-    rows = [("redist", "line", "held", "upstream", "state")]
-    rows += [
-        (line.redist, line.line, line.held or "-", line.upstream or "-", line.status)
-        for line in report.lines
-    ]
-    yield from columns(rows)
-    if report.absent:
-        yield f"not at this source: {', '.join(report.absent)}"
-
-
-def versions_renovate(report: VersionsReport, redist: str) -> str:
-    """Return what Renovate's custom data source reads: the releases of one redistributable."""
-    releases = [{"version": version} for version in report.releases[redist]]
-    document = {"releases": releases, "homepage": NVIDIA_BASE}
-    return json.dumps(document, indent=2) + "\n"

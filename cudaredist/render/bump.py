@@ -10,15 +10,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 from cudaredist.errors import EXIT_OK
-from cudaredist.render import columns, escape_data, escape_markdown, escape_property
-from cudaredist.render_changes import diff_markdown, diff_text
+from cudaredist.render.changes import diff_markdown, diff_text
+from cudaredist.render.layout import annotations, columns, escape_markdown, flag, markdown_table
 from cudaredist.reports import BumpedRelease, BumpReport
 
 _CONTROL = dict.fromkeys((*range(32), *range(127, 160)), "�")
 _SUBJECT_LIMIT = 72
 """Characters of a commit's first line, as git's own tools show it."""
-_ANNOTATIONS_SHOWN = 9
-"""GitHub shows ten of one level in a step; the last one counts the others."""
 _PACKAGES_IN_BODY = 40
 """Packages under one title of a commit's body."""
 _NEW_CHANGELOG = """\
@@ -28,7 +26,7 @@ _NEW_CHANGELOG = """\
 """
 
 
-def is_news(release: BumpedRelease) -> bool:
+def _is_news(release: BumpedRelease) -> bool:
     """Say whether a release is in the data now, or would be, and belongs in what is told."""
     return release.status != "failed"
 
@@ -57,14 +55,14 @@ def bump_text(report: BumpReport) -> Iterator[str]:
         written = sum(entry.path is not None for entry in report.sets)
         kept = f"{written} are in the output folder" if written else "none was kept"
         yield f"package sets: {len(report.sets)} built, {good} in order, {kept}"
-    yield from (f"to be looked at: {trouble}" for trouble in troubles(report))
+    yield from (f"to be looked at: {trouble}" for trouble in bump_troubles(report))
     for release in report.releases:
         if release.diff is not None:
             yield ""
             yield from diff_text(release.diff)
 
 
-def troubles(report: BumpReport) -> Iterator[str]:
+def bump_troubles(report: BumpReport) -> Iterator[str]:
     """Yield what a maintainer has to look at, besides what failed."""
     yield from report.findings
     for entry in report.sets:
@@ -75,9 +73,9 @@ def troubles(report: BumpReport) -> Iterator[str]:
 # -- the commit
 
 
-def title(report: BumpReport) -> str:
+def _title(report: BumpReport) -> str:
     """Return a commit's first line: one change, or all in few words; empty where nothing is new."""
-    news = [release for release in report.releases if is_news(release)]
+    news = [release for release in report.releases if _is_news(release)]
     if len(news) <= 1:
         return "".join(map(_change, news))
     redists = dict.fromkeys(release.redist for release in news)
@@ -90,9 +88,9 @@ def title(report: BumpReport) -> str:
     return subject
 
 
-def body(report: BumpReport) -> str:
+def _body(report: BumpReport) -> str:
     """Return the rest of a commit's message: the changes, if several, and what is different."""
-    news = [release for release in report.releases if is_news(release)]
+    news = [release for release in report.releases if _is_news(release)]
     parts = []
     if len(news) > 1:
         parts.append("\n".join(map(_change, news)))
@@ -102,10 +100,10 @@ def body(report: BumpReport) -> str:
 
 def commit_message(report: BumpReport) -> str:
     """Return a whole commit message, with a final newline; empty where nothing is new."""
-    subject = title(report)
+    subject = _title(report)
     if not subject:
         return ""
-    rest = body(report)
+    rest = _body(report)
     return f"{subject}\n\n{rest}\n" if rest else f"{subject}\n"
 
 
@@ -129,20 +127,20 @@ def nixpkgs_commits(report: BumpReport, root: PurePath) -> str:
     """
     commits = [
         {
-            "attrPath": attribute(release),
+            "attrPath": _attribute(release),
             "oldVersion": release.old or "",
             "newVersion": release.new,
             "files": [str(root / file) for file in release.files],
-            "commitMessage": f"{attribute(release)}: {_versions(release)}",
+            "commitMessage": f"{_attribute(release)}: {_versions(release)}",
             "commitBody": _release_body(release),
         }
         for release in report.releases
-        if is_news(release)
+        if _is_news(release)
     ]
     return json.dumps(commits, indent=2) + "\n"
 
 
-def attribute(release: BumpedRelease) -> str:
+def _attribute(release: BumpedRelease) -> str:
     """Return the attribute of nixpkgs that a release is found under: a set, or a package of one."""
     if release.redist == "cuda":
         return f"cudaPackages_{'_'.join(release.new.split('.')[:2])}"
@@ -158,15 +156,19 @@ def _versions(release: BumpedRelease) -> str:
 
 def bump_markdown(report: BumpReport) -> Iterator[str]:
     """Return the same for a pull request or a step's summary."""
-    yield f"## {escape_markdown(title(report) or 'Nothing is new')}"
+    yield f"## {escape_markdown(_title(report) or 'Nothing is new')}"
     if report.releases:
         yield ""
-        yield "| redistributable | held | new | state |"
-        yield "| --- | --- | --- | --- |"
-        for release in report.releases:
-            state = release.status.replace("-", " ")
-            yield f"| {release.redist} | {release.old or '-'} | {release.new} | {state} |"
-    trouble = [*(error.message for error in report.errors), *troubles(report)]
+        yield from markdown_table(
+            [
+                ("redistributable", "held", "new", "state"),
+                *(
+                    (r.redist, r.old or "-", r.new, r.status.replace("-", " "))
+                    for r in report.releases
+                ),
+            ]
+        )
+    trouble = [*(error.message for error in report.errors), *bump_troubles(report)]
     if trouble:
         yield ""
         yield "**To be looked at**"
@@ -179,29 +181,26 @@ def bump_markdown(report: BumpReport) -> Iterator[str]:
 
 
 def bump_annotations(report: BumpReport) -> Iterator[str]:
-    """Return GitHub's workflow commands, at most ten of a level, the rest counted."""
-    said = [("error", "cudaredist bump", error.message) for error in report.errors]
-    said += [("warning", "cudaredist bump", trouble) for trouble in troubles(report)]
-    said += [("notice", r.redist, _change(r)) for r in report.releases if is_news(r)]
-    shown: dict[str, int] = {}
-    for command, about, text in said:
-        shown[command] = shown.get(command, 0) + 1
-        if shown[command] <= _ANNOTATIONS_SHOWN:
-            yield f"::{command} title={escape_property(about)}::{escape_data(text)}"
-    for command, count in shown.items():
-        if count > _ANNOTATIONS_SHOWN:
-            yield f"::{command} title=cudaredist::and {count - _ANNOTATIONS_SHOWN} more"
+    """Return GitHub's workflow commands, at most ten of a level."""
+    about = {"title": "cudaredist bump"}
+    return annotations(
+        [
+            *(("error", about, error.message) for error in report.errors),
+            *(("warning", about, trouble) for trouble in bump_troubles(report)),
+            *(("notice", {"title": r.redist}, _change(r)) for r in report.releases if _is_news(r)),
+        ]
+    )
 
 
 def bump_outputs(report: BumpReport) -> Iterator[str]:
     """Return lines for `$GITHUB_OUTPUT`: what a step that makes a pull request needs."""
-    news = [release for release in report.releases if is_news(release)]
+    news = [release for release in report.releases if _is_news(release)]
     text = "\n".join(bump_markdown(report))
     # Nothing in the text can end it, because the end is made from the whole of it.
     end = f"end-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
     yield f"exit_code={report.exit_code}"
-    yield f"changed={'true' if news else 'false'}"
-    yield f"title={_one_line(title(report))}"
+    yield f"changed={flag(bool(news))}"
+    yield f"title={_one_line(_title(report))}"
     yield f"newer={json.dumps([f'{r.redist} {r.new}' for r in news])}"
     yield f"body<<{end}"
     yield text
@@ -224,7 +223,7 @@ def with_entries(changelog: str | None, report: BumpReport) -> str:
     text = _NEW_CHANGELOG if changelog is None else changelog
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = text.splitlines()
-    entries = [f"- {_change(release)}" for release in report.releases if is_news(release)]
+    entries = [f"- {_change(release)}" for release in report.releases if _is_news(release)]
     start, end = _section(lines, r"## \[?unreleased\b", r"## ")
     if start is None:
         at = next((n for n, line in enumerate(lines) if line.startswith("## ")), len(lines))
