@@ -9,6 +9,7 @@ from cudaredist.errors import InvalidFileError, Problem, ReadError, UsageError
 from cudaredist.manifests import Manifest, read_manifest
 from cudaredist.primitives import Version
 from cudaredist.schema import (
+    Channel,
     Features,
     OwnModel,
     parse_own_json,
@@ -25,9 +26,16 @@ def redists_held(store: Store) -> tuple[str, ...]:
     """Return the names under which manifests are held; raises `UsageError` where there are none."""
     held = store.redists()
     if not held:
+        other: Channel = "redist" if store.channel == "wheels" else "wheels"
+        if Store(store.root, other).redists():
+            hint = f"manifests of --channel {other} are held there"
+        else:
+            channel = " --channel wheels" if store.channel == "wheels" else ""
+            hint = (
+                f"cudaredist download-manifests{channel} fetches them; --data-dir names other data"
+            )
         raise UsageError(
-            f"no manifest of the channel {store.channel} is held in {store.root}",
-            hint="the data that is shipped is for --channel wheels; --data-dir names other data",
+            f"no manifest of the channel {store.channel} is held in {store.root}", hint=hint
         )
     return held
 

@@ -251,7 +251,20 @@ def test_where_nothing_is_held_it_says_where_something_is(run: Run, call: tuple[
     result = run(*call, "--channel", "redist")
     assert result.exit_code == 2
     assert "no manifest of the channel redist is held" in result.stderr
-    assert "--channel wheels" in result.stderr
+    assert "--channel wheels are held there" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "fetches"),
+    [((), "cudaredist download-manifests"), (("--channel", "wheels"), "--channel wheels")],
+)
+def test_where_nothing_is_held_at_all_it_says_what_fetches(
+    run: Run, options: tuple[str, ...], fetches: str
+) -> None:
+    Path("data").mkdir()
+    result = run("which", "x.h", "--data-dir", "data", *options)
+    assert result.exit_code == 2
+    assert f"{fetches} fetches them" in " ".join(result.stderr.split())
 
 
 # -- which
