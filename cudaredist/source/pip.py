@@ -30,13 +30,15 @@ from cudaredist.wheels import Wheel
 
 INDEX = "the package index"
 
-_AT_ONCE = 4
+_AT_ONCE = 8
 """Processes at the same time; each takes some 60 MB."""
 _PATIENCE = 0.2
 _SHOWN = 300
+_LAZILY = "--use-feature=fast-deps"
+"""Where an index has no metadata beside its wheels, pip reads their ends instead of gigabytes."""
 _NOT_THERE = ("No matching distribution found", "Could not find a version that satisfies")
 _FETCH_FAILED = re.compile(r"Could not fetch URL \S+: (?!404 )(.+?)(?: - skipping)?$", re.MULTILINE)
-"""How pip says, only where it says everything, that an index did not answer."""
+"""How pip says that an index did not answer."""
 _HINT = "does `pip download` work here?"
 _WRONG_HASH = "DO NOT MATCH THE HASHES"
 _is_sha256 = re.compile(r"[0-9a-f]{64}").fullmatch
@@ -53,12 +55,14 @@ class Pip:
             raise SourceError("pip", "not found", hint="the wheel channel needs pip: install it")
         self._command = (sys.executable, "-m", "pip")
 
-    def versions(self, project: str) -> tuple[str, ...]:
-        """Return the released versions of a project, newest first.
+    def versions(self, project: str, tags: Iterable[str] = ()) -> tuple[str, ...]:
+        """Return the released versions of a project, newest first: of wheels with any of the tags.
 
-        Raises `NotAtSourceError` where the index has no such project, or no wheel of it.
+        Raises `NotAtSourceError` where the index has no such project, or no such wheel of it.
         """
-        output = self._run(project, "index", "versions", "--only-binary=:all:", project)
+        output = self._run(
+            project, "index versions", "--only-binary=:all:", *_platform_options(tags), project
+        )
         match = re.search(r"^Available versions: (.+)$", output, re.MULTILINE)
         return tuple(match[1].split(", ")) if match else ()
 
@@ -68,18 +72,19 @@ class Pip:
         Raises `NotAtSourceError` where one has no wheel with any of the tags.
         """
         with tempfile.TemporaryDirectory(prefix="cudaredist-") as folder:
-            output = self._run(
+            report = Path(folder) / "report.json"
+            self._run(
                 ", ".join(requirements),
-                *("install", "--dry-run", "--ignore-installed", "--no-deps", "--quiet"),
-                *("--only-binary=:all:", "--target", folder, "--report", "-"),
+                *("install", "--dry-run", "--ignore-installed", "--no-deps", _LAZILY),
+                *("--only-binary=:all:", "--target", folder, "--report", str(report)),
                 *_platform_options(tags),
                 *requirements,
             )
-        try:
-            items = json.loads(output[output.index("{") :])["install"]
-            return [self._wheel(item, tags) for item in items]
-        except (ValueError, KeyError, TypeError) as error:
-            raise SourceError(INDEX, f"pip's report is not understood: {error}") from error
+            try:
+                items = json.loads(report.read_bytes())["install"]
+                return [self._wheel(item, tags) for item in items]
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                raise SourceError(INDEX, f"pip's report is not understood: {error}") from error
 
     def _wheel(self, item: dict[str, dict[str, object]], tags: Iterable[str]) -> Wheel:
         metadata, download = item["metadata"], item["download_info"]
@@ -110,7 +115,8 @@ class Pip:
         """Put a wheel into a folder and return its path."""
         self._run(
             f"{project}=={version}",
-            *("download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest", str(folder)),
+            *("download", "--no-deps", "--only-binary=:all:", "--dest", str(folder)),
+            "--progress-bar=off",
             *_platform_options(tags),
             f"{project}=={version}",
         )
@@ -119,30 +125,26 @@ class Pip:
             raise SourceError(INDEX, f"pip brought no wheel of {project} {version}")
         return found
 
-    def _run(self, what: str, *arguments: str) -> str:
+    def _run(self, what: str, command: str, *arguments: str) -> str:
         """Run pip and return what it printed; `what` is for messages."""
         settings = self._settings
-        options = ["--no-input", "--disable-pip-version-check", "--no-color"]
+        # Only where it says everything, it tells an index that is down from one that lacks a thing.
+        options = ["-vv", "--no-input", "--disable-pip-version-check", "--no-color"]
         options += ["--timeout", f"{settings.timeout:g}", "--retries", str(settings.retries)]
         if settings.offline:
             options.append("--no-index")
-        command, *rest = arguments
-        if command == "index":
-            command, rest = "index versions", rest[1:]
-        call = [*self._command, *command.split(), *options, *rest]
+        call = [*self._command, *command.split(), *options, *arguments]
         code, output, errors = self._called(call)
+        if code and _LAZILY in call and not _is_absence(errors):
+            # An index that cannot give parts of files, or a pip that has ended the experiment.
+            code, output, errors = self._called([word for word in call if word != _LAZILY])
         if not code:
             return output
         failure = _failure(what, errors)
-        if isinstance(failure, NotAtSourceError):
-            # A project that is not there and an index that is down look the same at first.
-            loud = [word for word in call if word != "--quiet"]
-            _, output, errors = self._called([*loud, "-vv"])
-            unreached = _FETCH_FAILED.search(output + errors)
-            if unreached:
-                failure = TransientError(
-                    INDEX, f"not reached for {what}: {_shown(unreached[1])}", hint=_HINT
-                )
+        unreached = _FETCH_FAILED.search(output + errors)
+        if unreached and isinstance(failure, NotAtSourceError):
+            said = _shown(unreached[1])
+            raise TransientError(INDEX, f"not reached for {what}: {said}", hint=_HINT)
         raise failure
 
     def _called(self, call: Sequence[str]) -> tuple[int, str, str]:
@@ -180,11 +182,15 @@ def _shown(said: str) -> str:
     return re.sub(r"\S+://\S+", lambda match: redacted(match[0]), said)[:_SHOWN]
 
 
+def _is_absence(errors: str) -> bool:
+    return any(text in errors for text in _NOT_THERE)
+
+
 def _failure(what: str, errors: str) -> SourceError | ArchiveMismatchError:
     """Return the error that pip's words stand for: wrong bytes, not there, or another failure."""
     if _WRONG_HASH in errors:
         return ArchiveMismatchError(what, "SHA-256", "what the index states", "another")
-    if any(text in errors for text in _NOT_THERE):
+    if _is_absence(errors):
         return NotAtSourceError(INDEX, f"no wheel of {what}")
     lines = [line for line in errors.splitlines() if line.startswith("ERROR:")] or [errors.strip()]
     said = _shown(lines[-1].removeprefix("ERROR: ")) or "pip failed without a word"

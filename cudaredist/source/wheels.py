@@ -3,7 +3,7 @@
 import logging
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -32,7 +32,7 @@ from cudaredist.wheels import (
 _log = logging.getLogger(__name__)
 
 _CHUNK = 1 << 18
-_AT_ONCE = 4
+_AT_ONCE = 8
 
 
 class WheelSource:
@@ -40,8 +40,8 @@ class WheelSource:
 
     def __init__(self, settings: Settings) -> None:
         self._pip = Pip(settings)
-        self._known: dict[str, tuple[str, ...]] = {}
-        self._mutex = threading.Lock()
+        self._known: dict[tuple[str, str | None], tuple[str, ...]] = {}
+        self._asking: dict[tuple[str, str | None], threading.Lock] = {}
 
     @property
     def name(self) -> str:
@@ -121,18 +121,22 @@ class WheelSource:
             )
         return dict(family.projects)
 
-    def _versions(self, project: str) -> tuple[str, ...]:
-        """Return a project's versions, none where the index lacks it; asked once."""
-        with self._mutex:
-            known = self._known.get(project)
-        if known is None:
-            try:
-                known = self._pip.versions(project)
-            except NotAtSourceError:
-                known = ()
-            with self._mutex:
-                self._known[project] = known
-        return known
+    def _versions(self, project: str, platform: str | None = None) -> tuple[str, ...]:
+        """Return a project's versions, newest first, for a platform, else this machine's.
+
+        None where the index has no such project. Each is asked for once.
+        """
+        key = (project, platform)
+        with self._asking.setdefault(key, threading.Lock()):
+            if key not in self._known:
+                try:
+                    found = self._pip.versions(
+                        project, PLATFORMS[platform].tags if platform else ()
+                    )
+                except NotAtSourceError:
+                    found = ()
+                self._known[key] = found
+            return self._known[key]
 
     # -- CUDA itself
 
@@ -160,38 +164,57 @@ class WheelSource:
         return packages
 
     def _resolved(self, platform: str, requirements: dict[str, SpecifierSet]) -> list[Wheel]:
-        """Return the wheels of a platform, all at once if all are there, else one by one."""
+        """Return the wheels of a platform, of each project the version that it has there.
+
+        A question is a process, so most releases are asked for all at once. Where a platform lacks
+        one, pip says no to all, and the lists of what it has answer for every other release too.
+        """
         exact = {name: lower_bound(specifier) for name, specifier in requirements.items()}
         for name in (name for name, version in exact.items() if version is None):
             _log.warning("%s states no version of %s", METAPACKAGE, name)
         pinned = {name: version for name, version in exact.items() if version is not None}
-        tags = PLATFORMS[platform].tags
-        if not pinned:
-            return []
-        try:
-            wheels = self._pip.resolve([f"{name}=={v}" for name, v in pinned.items()], tags)
-        except NotAtSourceError:
+        wheels = None
+        if pinned and not self._are_listed(pinned, platform):
+            wheels = self._together(pinned, platform)
+        if wheels is None:
             with ThreadPoolExecutor(_AT_ONCE) as pool:
-                alone = pool.map(
-                    lambda name: self._alone(name, pinned[name], requirements[name], platform),
+                versions = pool.map(
+                    lambda name: self._nearest(name, pinned[name], requirements[name], platform),
                     pinned,
                 )
-                wheels = [wheel for wheel in alone if wheel is not None]
+                there = {name: v for name, v in zip(pinned, versions, strict=True) if v is not None}
+            wheels = self._together(there, platform)
+        if wheels is None:
+            raise SourceError(INDEX, f"lists wheels for {platform} that it does not have")
         return [wheel for wheel in wheels if _fits(wheel, platform)]
 
-    def _alone(
+    def _together(self, versions: Mapping[str, str], platform: str) -> list[Wheel] | None:
+        """Return one wheel of each project; None where the platform lacks one of them."""
+        if not versions:
+            return []
+        pins = [f"{name}=={version}" for name, version in versions.items()]
+        try:
+            return self._pip.resolve(pins, PLATFORMS[platform].tags)
+        except NotAtSourceError:
+            return None
+
+    def _are_listed(self, projects: Iterable[str], platform: str) -> bool:
+        return all((name, platform) in self._known for name in projects)
+
+    def _nearest(
         self, name: str, version: str, specifier: SpecifierSet, platform: str
-    ) -> Wheel | None:
-        """Return one wheel, of the lowest version that fits; None where the platform has none."""
-        others = (WheelVersion(text) for text in self._versions(name))
-        fitting = sorted(other for other in others if other in specifier)
-        for candidate in dict.fromkeys([version, *map(str, fitting[:1])]):
-            try:
-                (wheel,) = self._pip.resolve([f"{name}=={candidate}"], PLATFORMS[platform].tags)
-            except NotAtSourceError:
-                continue
-            return wheel
-        return None
+    ) -> str | None:
+        """Return a platform's version, else its lowest that fits; None where it has none."""
+        asked = WheelVersion(version)
+        listed = {WheelVersion(text) for text in self._versions(name, platform)}
+        if asked in listed or (
+            # What was yanked is in no list, though a release may name it.
+            not any(asked in map(WheelVersion, self._versions(name, other)) for other in PLATFORMS)
+            and self._together({name: version}, platform)
+        ):
+            return version
+        fitting = [other for other in listed if other in specifier]
+        return str(min(fitting)) if fitting else None
 
     def _report_newer(self, pins: dict[str, str]) -> None:
         """Say which components are newer than the newest release; they are not taken."""

@@ -3,6 +3,8 @@
 import importlib.util
 import json
 import os
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from support import server as faults
 from support.server import FaultServer
 from support.wheels import put_wheel, wheel
 from typer.testing import Result
+
+from cudaredist.source.pip import Pip
 
 X86, ARM = "manylinux2014_x86_64", "manylinux2014_aarch64"
 LIBRARY = {
@@ -56,6 +60,14 @@ def wheels(run: Run) -> Run:
     return lambda command, *options: run(
         command, "--channel", "wheels", "--redist", "cuda", *options
     )
+
+
+def platforms(manifest: Any) -> dict[str, set[str]]:
+    return {
+        package: {name for name in entry if "-" in name}
+        for package, entry in manifest.items()
+        if isinstance(entry, dict)
+    }
 
 
 def report(result: Result) -> Any:
@@ -112,6 +124,43 @@ def test_check_says_what_the_index_has_and_the_data_lacks(index: Path, wheels: R
     assert "cudaredist download-manifests --channel wheels --redist cuda --version 12.9.1" in (
         result.stdout
     )
+
+
+def test_what_platforms_lack_is_asked_once_for_all_releases(
+    index: Path, wheels: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+    call = Pip._called
+
+    def counted(pip: Pip, command: Sequence[str]) -> tuple[int, str, str]:
+        asked.append([word for word in command if word.startswith("nvidia-")])
+        return call(pip, command)
+
+    monkeypatch.setattr(Pip, "_called", counted)
+    requires = ["nvidia-cuda-runtime-cu12==12.9.79", "nvidia-cuda-nvcc-cu12==12.9.86"]
+    labels = ("12.9.2", "12.9.3", "12.9.4")
+    for label in labels:
+        put_wheel(index, "cuda-toolkit", label, requires=requires)
+
+    def count(*asked_for: str) -> int:
+        shutil.rmtree("data", ignore_errors=True)
+        asked.clear()
+        options = [f"--version={label}" for label in asked_for]
+        assert wheels("download-manifests", "--jobs", 1, *options).exit_code == 0
+        return len(asked)
+
+    alone = count("12.9.2")
+    text = Path("data/manifests/wheels/cuda/redistrib_12.9.2.json").read_text()
+    newest = len(requires)  # Of these it is asked whether there are newer ones.
+    each = 3  # The release, and two platforms that have anything of it.
+    assert count(*labels) <= alone + 2 * each + newest
+    for label in labels:
+        of_label = Path(f"data/manifests/wheels/cuda/redistrib_{label}.json").read_text()
+        assert of_label.replace(label, "12.9.2") == text
+    assert platforms(json.loads(text)) == {
+        "cuda_cudart": {"linux-sbsa", "linux-x86_64"},
+        "cuda_nvcc": {"linux-x86_64"},
+    }
 
 
 @pytest.mark.slow
@@ -208,6 +257,41 @@ def test_yanked_releases_are_not_listed(
     assert "no redistributable asked for lists 12.9.9" in result.stderr
 
 
+def test_what_a_release_names_is_taken_though_it_was_yanked(
+    index: Path, wheels: Run, server: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No list of versions has it, and yet it is what that release is made of.
+
+    The server refuses HEAD, too, by which pip asks for the ends of wheels.
+    """
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.delenv("PIP_FIND_LINKS")
+    monkeypatch.setenv("PIP_INDEX_URL", f"{server.url}/simple")
+    put_wheel(index, "nvidia-cublas-cu12", "12.9.1", LIBRARY, tag=ARM)
+    requires = [
+        *("nvidia-cuda-runtime-cu12==12.9.79", "nvidia-cuda-nvcc-cu12==12.9.86"),
+        "nvidia-cublas-cu12==12.9.1",
+    ]
+    put_wheel(index, "cuda-toolkit", "12.9.2", requires=requires)
+    projects: dict[str, list[str]] = {}
+    for path in index.iterdir():
+        server.files[f"/files/{path.name}"] = path.read_bytes()
+        yanked = " data-yanked='broken'" if "nvcc" in path.name else ""
+        projects.setdefault(path.name.split("-")[0].replace("_", "-"), []).append(
+            f"<a href='/files/{path.name}'{yanked}>{path.name}</a>"
+        )
+    for name, links in projects.items():
+        page = "".join(links).encode()
+        server.misbehave(f"/simple/{name}/", faults.body(page, Content_Type="text/html"))
+    assert wheels("download-manifests", "--version", "12.9.2").exit_code == 0
+    manifest = json.loads(Path("data/manifests/wheels/cuda/redistrib_12.9.2.json").read_bytes())
+    assert platforms(manifest) == {
+        "cuda_cudart": {"linux-sbsa", "linux-x86_64"},
+        "cuda_nvcc": {"linux-x86_64"},
+        "libcublas": {"linux-sbsa"},
+    }
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -219,6 +303,15 @@ def test_calls_that_make_no_sense(index: Path, run: Run, options: list[str]) -> 
     result = run("download-manifests", "--channel", "wheels", *options)
     assert result.exit_code == 2
     assert "--channel" in result.stderr
+
+
+def test_a_pip_of_another_day_reads_whole_wheels(
+    index: Path, wheels: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What makes it read only their ends is an experiment of pip's, which may end."""
+    monkeypatch.setattr("cudaredist.source.pip._LAZILY", "--use-feature=of-another-day")
+    assert wheels("download-manifests").exit_code == 0
+    assert Path("data/manifests/wheels/cuda/redistrib_12.9.1.json").is_file()
 
 
 def test_without_pip_it_says_so(index: Path, wheels: Run, monkeypatch: pytest.MonkeyPatch) -> None:
