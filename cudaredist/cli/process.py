@@ -143,6 +143,15 @@ def process_manifests(
             rich_help_panel=SAFETY,
         ),
     ] = False,
+    fill_cache: Annotated[
+        bool,
+        typer.Option(
+            "--fill-cache",
+            help="Also read archives that feature files know and the cache does not: of them which "
+            "and diff know all files then.",
+            rich_help_panel=SELECT,
+        ),
+    ] = False,
     check: CheckOption = False,
     dry_run: DryRunOption = False,
     keep_going: KeepGoingOption = True,
@@ -264,6 +273,7 @@ def process_manifests(
             write=write,
             legacy=legacy,
             keep_archives=keep_archives or not cleanup,
+            fill_cache=fill_cache,
             allow_unverified=allow_unverified,
             max_download=None if max_download is None else parse_size(max_download),
             strict=strict,

@@ -33,6 +33,7 @@ from cudaredist.pipeline.plan import (
     earlier_entries,
     features_in,
     identity,
+    known_facts,
     recalled,
     remember_features,
 )
@@ -102,6 +103,8 @@ class FeatureRun:
     """Whether archives are read and files written; if not, outcomes say what would be."""
     legacy: bool = False
     keep_archives: bool = False
+    fill_cache: bool = False
+    """Whether archives that feature files know are read too, where the cache does not know them."""
     allow_unverified: bool = False
     max_download: int | None = None
     """Bytes that may be fetched in all; the smallest archives go first then."""
@@ -227,7 +230,7 @@ class FeatureRun:
     def _is_done(self, subject: Subject) -> bool:
         """Say whether the feature file that is there is, byte for byte, one that says it all."""
         made = self.cache.get(FILES_KIND, subject.manifest_sha256)
-        if made is None or self.legacy:
+        if made is None or self.legacy or self.fill_cache:
             return False
         data = subject.read_file()
         return data is not None and sha256_of(data).encode() == made
@@ -235,13 +238,15 @@ class FeatureRun:
     def _item(self, subject: Subject, archive: Archive, jobs: dict[str, Job]) -> Item:
         """Return what is known of an archive; where nothing is, it becomes a job."""
         item = Item(archive=archive, status="known")
-        if recalled(self.cache, archive.sha256) is not None:
-            return item
-        found = self._in_file(subject, archive)
-        if found is not None:
-            item.features = found
-            return item
         option = self.filter.excluding(archive)
+        known = known_facts if self.fill_cache else recalled
+        if known(self.cache, archive.sha256) is not None:
+            return item
+        if not self.fill_cache or option is not None:
+            found = self._in_file(subject, archive)
+            if found is not None:
+                item.features = found
+                return item
         if option is not None:
             item.status, item.reason = "skipped", f"{EXCLUDED}{option}"
         elif archive.sha256 is None and not self.allow_unverified:

@@ -24,8 +24,8 @@ def which_text(report: WhichReport) -> Iterator[str]:
         yield f"nothing held provides {report.name}"
     if report.unknown:
         yield (
-            f"of {report.unknown} archives only libraries and programs are known, if anything: the "
-            "cache lacks their other files"
+            f"of {report.unknown} archives only libraries and programs are known, if anything; "
+            "process-manifests --fill-cache reads their other files"
         )
 
 

@@ -199,6 +199,38 @@ def test_without_a_cache_the_feature_file_itself_is_what_is_known(
     assert FEATURES.read_bytes() == before
 
 
+def test_a_cache_is_filled_though_the_feature_file_knows_all(
+    cuda: FaultServer, process: Run, run: Run
+) -> None:
+    process()
+    before = FEATURES.read_bytes()
+    other = ("--cache-dir", "other")
+
+    def is_found() -> bool:
+        return run("which", "cub/cub.cuh", *other).exit_code == 0
+
+    fill = ("--fill-cache", "--package", "cuda_cccl", *other)
+    assert process(*fill, "--check").exit_code == 1
+    assert not is_found()
+    result = process(*fill)
+    assert "archives: 2 examined, 3 known" in result.stdout
+    assert archives_read(cuda) == 7
+    assert is_found()
+    assert process(*fill).exit_code == 0
+    assert archives_read(cuda) == 7
+    assert FEATURES.read_bytes() == before
+
+
+def test_a_cache_that_cannot_be_filled_costs_no_features(cuda: FaultServer, process: Run) -> None:
+    process()
+    before = FEATURES.read_bytes()
+    for path in list(cuda.files):
+        if "cuda_cccl" in path:
+            del cuda.files[path]
+    assert process("--fill-cache", "--cache-dir", "other").exit_code == 3
+    assert FEATURES.read_bytes() == before
+
+
 def test_a_feature_file_by_other_rules_is_made_anew_from_facts(
     cuda: FaultServer, process: Run, tmp_path: Path
 ) -> None:
