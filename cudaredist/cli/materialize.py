@@ -156,6 +156,10 @@ def materialize(
         raise UsageError("a toolkit has a place", hint="name it with --root FOLDER")
     if verify and remove:
         raise UsageError("--verify and --remove exclude each other")
+    if package_set is not None and (verify or remove):
+        raise UsageError(
+            "--verify and --remove go without SET", hint="they go by the record in the root"
+        )
     if verify or remove:
         report = (pipeline.verify_root if verify else pipeline.remove_root)(root)
     elif package_set is None:

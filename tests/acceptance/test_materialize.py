@@ -353,6 +353,8 @@ def test_no_static_leaves_static_libraries_out_but_those_of_cudart(
         (["--max-download", "much"], "is no size"),
         (["--archives", "nowhere"], "no such folder"),
         (["--verify", "--remove"], "exclude each other"),
+        (["--verify"], "without SET"),
+        (["--remove"], "without SET"),
     ],
 )
 def test_calls_that_cannot_be_carried_out(
