@@ -64,7 +64,9 @@ class Pip:
             project, "index versions", "--only-binary=:all:", *_platform_options(tags), project
         )
         match = re.search(r"^Available versions: (.+)$", output, re.MULTILINE)
-        return tuple(match[1].split(", ")) if match else ()
+        if match is None:
+            raise SourceError(INDEX, f"pip's versions of {project} are not understood")
+        return tuple(match[1].split(", "))
 
     def resolve(self, requirements: Sequence[str], tags: Iterable[str] = ()) -> list[Wheel]:
         """Return the wheels that requirements resolve to, all of them or none.

@@ -305,6 +305,16 @@ def test_calls_that_make_no_sense(index: Path, run: Run, options: list[str]) -> 
     assert "--channel" in result.stderr
 
 
+@pytest.mark.parametrize("answer", ["", "cuda-toolkit (12.9.1)\nInstalled: none"])
+def test_an_answer_of_pip_that_is_not_understood_is_no_absence(
+    index: Path, wheels: Run, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    monkeypatch.setattr(Pip, "_called", lambda *_: (0, answer, ""))
+    result = wheels("download-manifests")
+    assert result.exit_code == 3
+    assert "not understood" in result.stderr
+
+
 def test_a_pip_of_another_day_reads_whole_wheels(
     index: Path, wheels: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
