@@ -239,10 +239,12 @@ class FeatureRun:
         """Return what is known of an archive; where nothing is, it becomes a job."""
         item = Item(archive=archive, status="known")
         option = self.filter.excluding(archive)
-        known = known_facts if self.fill_cache else recalled
+        # What states no hash is in no cache.
+        is_filling = self.fill_cache and archive.sha256 is not None
+        known = known_facts if is_filling else recalled
         if known(self.cache, archive.sha256) is not None:
             return item
-        if not self.fill_cache or option is not None:
+        if not is_filling or option is not None:
             found = self._in_file(subject, archive)
             if found is not None:
                 item.features = found

@@ -15,6 +15,7 @@ import tempfile
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from cudaredist.errors import (
@@ -37,11 +38,32 @@ _SHOWN = 300
 _LAZILY = "--use-feature=fast-deps"
 """Where an index has no metadata beside its wheels, pip reads their ends instead of gigabytes."""
 _NOT_THERE = ("No matching distribution found", "Could not find a version that satisfies")
-_FETCH_FAILED = re.compile(r"Could not fetch URL \S+: (?!404 )(.+?)(?: - skipping)?$", re.MULTILINE)
-"""How pip says that an index did not answer."""
+_UNREACHED = (
+    re.compile(r"Could not fetch URL \S+: (?P<why>.+?)(?: - skipping)?$", re.MULTILINE),
+    re.compile(r"(?P<why>The repository located at \S+ is not a trusted .+?) and is being ignored"),
+    re.compile(r"Skipping page .+? because the (?P<why>\S+ request got Content-Type: \S+?)\.? "),
+)
+"""How pip says that it could not ask an index, or did not."""
+_NO_PAGE = ("404 ",)
+_NO_PAGE_HERE = ("404 ", "403 ", "401 ")
+"""How indexes say that they lack a project, some of them, where another index has it."""
+_YANKED = "yanked for reason"
+_PLAIN = {"PIP_QUIET": "0", "PIP_VERBOSE": "0", "PIP_JSON": "0"}
+"""What in a user's configuration would change the words that are looked for."""
 _HINT = "does `pip download` work here?"
+_TRACEBACK = "ERROR: Exception:"
+"""What a traceback of pip's begins with; its last line says what happened."""
 _WRONG_HASH = "DO NOT MATCH THE HASHES"
 _is_sha256 = re.compile(r"[0-9a-f]{64}").fullmatch
+
+
+class Listed(NamedTuple):
+    """What an index lists of a project for some tags."""
+
+    versions: tuple[str, ...]
+    """The released ones, newest first."""
+    has_yanked: bool
+    """Whether there are files that no list names, and that can be had by their version alone."""
 
 
 class Pip:
@@ -54,19 +76,22 @@ class Pip:
         if importlib.util.find_spec("pip") is None:
             raise SourceError("pip", "not found", hint="the wheel channel needs pip: install it")
         self._command = (sys.executable, "-m", "pip")
+        self._is_lazy = True
 
-    def versions(self, project: str, tags: Iterable[str] = ()) -> tuple[str, ...]:
-        """Return the released versions of a project, newest first: of wheels with any of the tags.
-
-        Raises `NotAtSourceError` where the index has no such project, or no such wheel of it.
-        """
-        output = self._run(
+    def versions(self, project: str, tags: Iterable[str] = ()) -> Listed:
+        """Return the versions of a project that have wheels with any of the tags, maybe none."""
+        output, failure = self._ask(
             project, "index versions", "--only-binary=:all:", *_platform_options(tags), project
         )
+        has_yanked = _YANKED in output
+        if isinstance(failure, NotAtSourceError):
+            return Listed((), has_yanked)
+        if failure is not None:
+            raise failure
         match = re.search(r"^Available versions: (.+)$", output, re.MULTILINE)
         if match is None:
             raise SourceError(INDEX, f"pip's versions of {project} are not understood")
-        return tuple(match[1].split(", "))
+        return Listed(tuple(match[1].split(", ")), has_yanked)
 
     def resolve(self, requirements: Sequence[str], tags: Iterable[str] = ()) -> list[Wheel]:
         """Return the wheels that requirements resolve to, all of them or none.
@@ -127,8 +152,20 @@ class Pip:
             raise SourceError(INDEX, f"pip brought no wheel of {project} {version}")
         return found
 
-    def _run(self, what: str, command: str, *arguments: str) -> str:
-        """Run pip and return what it printed; `what` is for messages."""
+    def _run(self, what: str, command: str, *arguments: str) -> None:
+        """Run pip; raise what `_ask` returns."""
+        _, failure = self._ask(what, command, *arguments)
+        if failure is not None:
+            raise failure
+
+    def _ask(
+        self, what: str, command: str, *arguments: str
+    ) -> tuple[str, SourceError | ArchiveMismatchError | None]:
+        """Run pip; return what it printed and why it failed, if it did. `what` is for messages.
+
+        An answer that leaves out an index which did not answer is a failure, too: what that one has
+        would be taken for absent.
+        """
         settings = self._settings
         # Only where it says everything, it tells an index that is down from one that lacks a thing.
         options = ["-vv", "--no-input", "--disable-pip-version-check", "--no-color"]
@@ -136,22 +173,23 @@ class Pip:
         if settings.offline:
             options.append("--no-index")
         call = [*self._command, *command.split(), *options, *arguments]
-        code, output, errors = self._called(call)
-        if code and _LAZILY in call and not _is_absence(errors):
+        plain = [word for word in call if word != _LAZILY]
+        code, output, errors = self._called(call if self._is_lazy else plain)
+        if code and self._is_lazy and plain != call and not _is_absence(errors):
             # An index that cannot give parts of files, or a pip that has ended the experiment.
-            code, output, errors = self._called([word for word in call if word != _LAZILY])
-        if not code:
-            return output
-        failure = _failure(what, errors)
-        unreached = _FETCH_FAILED.search(output + errors)
-        if unreached and isinstance(failure, NotAtSourceError):
-            said = _shown(unreached[1])
-            raise TransientError(INDEX, f"not reached for {what}: {said}", hint=_HINT)
-        raise failure
+            code, output, errors = self._called(plain)
+            self._is_lazy = bool(code)
+        failure = _failure(what, errors) if code else None
+        if failure is None or isinstance(failure, NotAtSourceError):
+            why = _unreached(output + errors, _NO_PAGE if code else _NO_PAGE_HERE)
+            if why is not None:
+                failure = TransientError(INDEX, f"not reached for {what}: {why}", hint=_HINT)
+        return output, failure
 
     def _called(self, call: Sequence[str]) -> tuple[int, str, str]:
         """Run a command when its turn comes; return its exit code and what it said."""
         environment = {k: v for k, v in os.environ.items() if k not in {"PIP_TARGET", "PIP_USER"}}
+        environment |= _PLAIN
         with self._turn:
             process = subprocess.Popen(  # noqa: S603 - the user's own pip
                 call,
@@ -181,7 +219,16 @@ def _platform_options(tags: Iterable[str]) -> list[str]:
 
 def _shown(said: str) -> str:
     """Return pip's words without credentials, cut."""
-    return re.sub(r"\S+://\S+", lambda match: redacted(match[0]), said)[:_SHOWN]
+    return re.sub(r"[A-Za-z][A-Za-z0-9+.-]*://\S+", lambda match: redacted(match[0]), said)[:_SHOWN]
+
+
+def _unreached(said: str, no_page: tuple[str, ...]) -> str | None:
+    """Return why an index was not asked, as pip says it; None where all were."""
+    for pattern in _UNREACHED:
+        for match in pattern.finditer(said):
+            if not match["why"].startswith(no_page):
+                return _shown(match["why"])
+    return None
 
 
 def _is_absence(errors: str) -> bool:
@@ -194,6 +241,7 @@ def _failure(what: str, errors: str) -> SourceError | ArchiveMismatchError:
         return ArchiveMismatchError(what, "SHA-256", "what the index states", "another")
     if _is_absence(errors):
         return NotAtSourceError(INDEX, f"no wheel of {what}")
-    lines = [line for line in errors.splitlines() if line.startswith("ERROR:")] or [errors.strip()]
-    said = _shown(lines[-1].removeprefix("ERROR: ")) or "pip failed without a word"
-    return SourceError(INDEX, f"pip failed for {what}: {said}", hint=_HINT)
+    said = [line for line in errors.splitlines() if line.strip()]
+    named = [line for line in said if line.startswith("ERROR: ") and line != _TRACEBACK]
+    why = _shown((named or said or ["pip failed without a word"])[-1].removeprefix("ERROR: "))
+    return SourceError(INDEX, f"pip failed for {what}: {why}", hint=_HINT)

@@ -15,7 +15,7 @@ from packaging.version import Version as WheelVersion
 from cudaredist.errors import NotAtSourceError, SourceError, TooLargeError
 from cudaredist.primitives import Version, label_of_manifest_name, parse_label
 from cudaredist.source.interface import Delivery, Part, Settings
-from cudaredist.source.pip import INDEX, Pip
+from cudaredist.source.pip import INDEX, Listed, Pip
 from cudaredist.wheels import (
     FAMILIES,
     METAPACKAGE,
@@ -40,7 +40,7 @@ class WheelSource:
 
     def __init__(self, settings: Settings) -> None:
         self._pip = Pip(settings)
-        self._known: dict[tuple[str, str | None], tuple[str, ...]] = {}
+        self._known: dict[tuple[str, str | None], Listed] = {}
         self._asking: dict[tuple[str, str | None], threading.Lock] = {}
 
     @property
@@ -121,22 +121,17 @@ class WheelSource:
             )
         return dict(family.projects)
 
-    def _versions(self, project: str, platform: str | None = None) -> tuple[str, ...]:
-        """Return a project's versions, newest first, for a platform, else this machine's.
-
-        None where the index has no such project. Each is asked for once.
-        """
+    def _listed(self, project: str, platform: str | None = None) -> Listed:
+        """Return what there is of a project for a platform, else for this machine; asked once."""
         key = (project, platform)
         with self._asking.setdefault(key, threading.Lock()):
             if key not in self._known:
-                try:
-                    found = self._pip.versions(
-                        project, PLATFORMS[platform].tags if platform else ()
-                    )
-                except NotAtSourceError:
-                    found = ()
-                self._known[key] = found
+                tags = PLATFORMS[platform].tags if platform else ()
+                self._known[key] = self._pip.versions(project, tags)
             return self._known[key]
+
+    def _versions(self, project: str) -> tuple[str, ...]:
+        return self._listed(project).versions
 
     # -- CUDA itself
 
@@ -205,13 +200,12 @@ class WheelSource:
         self, name: str, version: str, specifier: SpecifierSet, platform: str
     ) -> str | None:
         """Return a platform's version, else its lowest that fits; None where it has none."""
-        asked = WheelVersion(version)
-        listed = {WheelVersion(text) for text in self._versions(name, platform)}
-        if asked in listed or (
-            # What was yanked is in no list, though a release may name it.
-            not any(asked in map(WheelVersion, self._versions(name, other)) for other in PLATFORMS)
-            and self._together({name: version}, platform)
-        ):
+        there = self._listed(name, platform)
+        listed = {WheelVersion(text) for text in there.versions}
+        if WheelVersion(version) in listed:
+            return version
+        # A release may name what was yanked since.
+        if there.has_yanked and self._together({name: version}, platform):
             return version
         fitting = [other for other in listed if other in specifier]
         return str(min(fitting)) if fitting else None

@@ -1139,6 +1139,6 @@ def test_early_manifests_need_leave_and_are_marked(
     assert found["sha256"] is None
     assert not (tmp_path / "cache" / "facts").exists()
     asked = server.requests.copy()
-    for options in ((), ("--allow-unverified",), ("--check",)):
+    for options in ((), ("--allow-unverified",), ("--check",), ("--fill-cache", "--check")):
         assert process(*options).exit_code == 0
     assert server.requests == asked

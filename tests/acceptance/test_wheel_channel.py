@@ -1,5 +1,6 @@
 """The wheel channel as a user sees it, on small indexes: folders of wheels that pip takes."""
 
+import hashlib
 import importlib.util
 import json
 import os
@@ -52,6 +53,30 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Path:
         put_wheel(folder, "nvidia-cuda-runtime-cu12", "12.9.79", LIBRARY, tag=tag)
     put_wheel(folder, "nvidia-cuda-nvcc-cu12", "12.9.86", NVCC, tag=X86)
     return folder
+
+
+def serve(server: FaultServer, index: Path, yanked: str = "nothing is") -> None:
+    """Let a server be an index of the wheels in a folder, some of them yanked."""
+    pages: dict[str, list[str]] = {}
+    for path in sorted(index.iterdir()):
+        server.files[f"/files/{path.name}"] = path.read_bytes()
+        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        mark = " data-yanked='broken'" if yanked in path.name else ""
+        link = f"<a href='/files/{path.name}#sha256={sha256}'{mark}>{path.name}</a>"
+        pages.setdefault(path.name.split("-")[0].replace("_", "-"), []).append(link)
+    for project, links in pages.items():
+        page = "".join(links).encode()
+        server.misbehave(f"/simple/{project}/", faults.body(page, Content_Type="text/html"))
+
+
+@pytest.fixture
+def served(index: Path, server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> FaultServer:
+    """The same wheels on a server, which is all that pip knows."""
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.delenv("PIP_FIND_LINKS")
+    monkeypatch.setenv("PIP_INDEX_URL", f"{server.url}/simple")
+    serve(server, index)
+    return server
 
 
 @pytest.fixture
@@ -126,6 +151,7 @@ def test_check_says_what_the_index_has_and_the_data_lacks(index: Path, wheels: R
     )
 
 
+@pytest.mark.slow
 def test_what_platforms_lack_is_asked_once_for_all_releases(
     index: Path, wheels: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,39 +283,107 @@ def test_yanked_releases_are_not_listed(
     assert "no redistributable asked for lists 12.9.9" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("yanked", "other"),
+    [("nvcc", "12.9.2"), pytest.param(X86, "12.9.1", marks=pytest.mark.slow)],
+)
 def test_what_a_release_names_is_taken_though_it_was_yanked(
-    index: Path, wheels: Run, server: FaultServer, monkeypatch: pytest.MonkeyPatch
+    index: Path, wheels: Run, served: FaultServer, yanked: str, other: str
 ) -> None:
     """No list of versions has it, and yet it is what that release is made of.
 
-    The server refuses HEAD, too, by which pip asks for the ends of wheels.
+    An index may yank the files of one platform only.
     """
-    monkeypatch.delenv("PIP_NO_INDEX")
-    monkeypatch.delenv("PIP_FIND_LINKS")
-    monkeypatch.setenv("PIP_INDEX_URL", f"{server.url}/simple")
     put_wheel(index, "nvidia-cublas-cu12", "12.9.1", LIBRARY, tag=ARM)
+    put_wheel(index, "nvidia-cuda-nvcc-cu12", "12.9.86", NVCC, tag=ARM)
     requires = [
         *("nvidia-cuda-runtime-cu12==12.9.79", "nvidia-cuda-nvcc-cu12==12.9.86"),
         "nvidia-cublas-cu12==12.9.1",
     ]
     put_wheel(index, "cuda-toolkit", "12.9.2", requires=requires)
-    projects: dict[str, list[str]] = {}
-    for path in index.iterdir():
-        server.files[f"/files/{path.name}"] = path.read_bytes()
-        yanked = " data-yanked='broken'" if "nvcc" in path.name else ""
-        projects.setdefault(path.name.split("-")[0].replace("_", "-"), []).append(
-            f"<a href='/files/{path.name}'{yanked}>{path.name}</a>"
-        )
-    for name, links in projects.items():
-        page = "".join(links).encode()
-        server.misbehave(f"/simple/{name}/", faults.body(page, Content_Type="text/html"))
-    assert wheels("download-manifests", "--version", "12.9.2").exit_code == 0
+    serve(served, index, yanked)
+    both = ("--version", "12.9.2", "--version", other, "--jobs", 1)
+    assert wheels("download-manifests", *both).exit_code == 0
     manifest = json.loads(Path("data/manifests/wheels/cuda/redistrib_12.9.2.json").read_bytes())
     assert platforms(manifest) == {
         "cuda_cudart": {"linux-sbsa", "linux-x86_64"},
-        "cuda_nvcc": {"linux-x86_64"},
+        "cuda_nvcc": {"linux-sbsa", "linux-x86_64"},
         "libcublas": {"linux-sbsa"},
     }
+
+
+@pytest.mark.slow
+def test_the_lowest_that_fits_where_a_platform_lacks_the_version(index: Path, wheels: Run) -> None:
+    requires = ["nvidia-cuda-runtime-cu12==12.9.79", "nvidia-cuda-nvcc-cu12>=12.9.86,<12.10"]
+    put_wheel(index, "cuda-toolkit", "12.9.2", requires=requires)
+    for version in ("12.9.85", "12.9.87", "12.9.90", "12.10.1"):
+        put_wheel(index, "nvidia-cuda-nvcc-cu12", version, NVCC, tag=ARM)
+    assert wheels("download-manifests", "--version", "12.9.2").exit_code == 0
+    text = Path("data/manifests/wheels/cuda/redistrib_12.9.2.json").read_text()
+    assert f"nvidia_cuda_nvcc_cu12-12.9.86-py3-none-{X86}.whl" in text
+    assert f"nvidia_cuda_nvcc_cu12-12.9.87-py3-none-{ARM}.whl" in text
+
+
+def test_of_wheels_only_parts_are_read(wheels: Run, served: FaultServer) -> None:
+    served.answers_head = True
+    assert wheels("download-manifests").exit_code == 0
+    asked = [headers for path, headers in served.headers if "nvidia" in path and "files" in path]
+    assert asked
+    assert all("Range" in headers for headers in asked)
+
+
+@pytest.mark.slow
+def test_of_a_server_that_gives_no_parts_whole_wheels_are_read(
+    wheels: Run, served: FaultServer
+) -> None:
+    assert wheels("download-manifests").exit_code == 0
+    asked = [headers for path, headers in served.headers if "nvidia" in path and "files" in path]
+    assert asked
+    assert not any("Range" in headers for headers in asked)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "elsewhere", "quiet"),
+    [
+        pytest.param(faults.status(500), True, "2", id="500, and links that have it"),
+        pytest.param(faults.status(500), False, "3", id="500", marks=pytest.mark.slow),
+        pytest.param(
+            *(faults.body(b"log in", Content_Type="text/plain"), False, "0"),
+            id="another page",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(faults.reset_in_the_middle, True, "0", id="reset", marks=pytest.mark.slow),
+    ],
+)
+def test_a_component_that_cannot_be_asked_for_is_not_taken_for_absent(
+    index: Path,
+    wheels: Run,
+    served: FaultServer,
+    monkeypatch: pytest.MonkeyPatch,
+    behaviour: Any,
+    elsewhere: bool,  # noqa: FBT001 - a row of the table
+    quiet: str,
+) -> None:
+    """Neither where another place answers, nor where pip was told to be silent."""
+    if elsewhere:
+        monkeypatch.setenv("PIP_FIND_LINKS", str(index))
+    monkeypatch.setenv("PIP_QUIET", quiet)
+    served.misbehave("/simple/nvidia-cuda-nvcc-cu12/", behaviour)
+    result = wheels("download-manifests", "--retries", 0)
+    assert result.exit_code == 3, result.output
+    assert "cuda  12.9.1  failed" in result.stdout
+    assert not list(Path("data").rglob("redistrib_*"))
+
+
+def test_a_second_index_that_refuses_what_it_lacks_is_no_failure(
+    index: Path, wheels: Run, served: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As indexes in buckets do, which answer 403 for what is not there."""
+    for path in list(served.behaviours):
+        served.misbehave(path, faults.status(403))
+    monkeypatch.setenv("PIP_FIND_LINKS", str(index))
+    result = wheels("download-manifests")
+    assert result.exit_code == 0, result.output
 
 
 @pytest.mark.parametrize(
@@ -315,6 +409,7 @@ def test_an_answer_of_pip_that_is_not_understood_is_no_absence(
     assert "not understood" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_pip_of_another_day_reads_whole_wheels(
     index: Path, wheels: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

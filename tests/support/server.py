@@ -47,6 +47,14 @@ class Handler(BaseHTTPRequestHandler):
             else:
                 self.serve(data)
 
+    def do_HEAD(self) -> None:
+        owner = self.server.owner
+        data = owner.files.get(self.path.partition("?")[0])
+        self.send_response(501 if not owner.answers_head else 404 if data is None else 200)
+        self.send_header("Content-Length", str(len(data or b"")))
+        self.send_header("Accept-Ranges", "bytes")
+        self.end_headers()
+
     def serve(self, data: bytes) -> None:
         """Answer well, with a validator, and 304 where the client has the same."""
         etag = f'"{hashlib.sha256(data).hexdigest()[:16]}"'
@@ -102,6 +110,7 @@ class FaultServer:
         self.requests: Counter[str] = Counter()
         self.headers: list[tuple[str, dict[str, str]]] = []
         self.delay = 0.0
+        self.answers_head = False
         self.mutex = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), Handler)
         self._server.owner = self
