@@ -283,10 +283,8 @@ def test_yanked_releases_are_not_listed(
     assert "no redistributable asked for lists 12.9.9" in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("yanked", "other"),
-    [("nvcc", "12.9.2"), pytest.param(X86, "12.9.1", marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("yanked", "other"), [("nvcc", "12.9.2"), (X86, "12.9.1")])
 def test_what_a_release_names_is_taken_though_it_was_yanked(
     index: Path, wheels: Run, served: FaultServer, yanked: str, other: str
 ) -> None:
@@ -324,6 +322,7 @@ def test_the_lowest_that_fits_where_a_platform_lacks_the_version(index: Path, wh
     assert f"nvidia_cuda_nvcc_cu12-12.9.87-py3-none-{ARM}.whl" in text
 
 
+@pytest.mark.slow
 def test_of_wheels_only_parts_are_read(wheels: Run, served: FaultServer) -> None:
     served.answers_head = True
     assert wheels("download-manifests").exit_code == 0
@@ -375,6 +374,7 @@ def test_a_component_that_cannot_be_asked_for_is_not_taken_for_absent(
     assert not list(Path("data").rglob("redistrib_*"))
 
 
+@pytest.mark.slow
 def test_a_second_index_that_refuses_what_it_lacks_is_no_failure(
     index: Path, wheels: Run, served: FaultServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,7 +61,7 @@ def places(node: Any) -> list[tuple[Any, Any]]:
 
 @pytest.mark.parametrize("kind", ["package-set", *SHIPPED])
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_what_a_model_takes_its_schema_takes(kind: str, data: st.DataObject) -> None:
     document = json.loads(shipped(kind))
     for _ in range(data.draw(st.integers(1, 3))):
