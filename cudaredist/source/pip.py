@@ -31,7 +31,7 @@ from cudaredist.wheels import Wheel
 
 INDEX = "the package index"
 
-_AT_ONCE = 8
+AT_ONCE = 8
 """Processes at the same time; each takes some 60 MB."""
 _PATIENCE = 0.2
 _SHOWN = 300
@@ -71,7 +71,7 @@ class Pip:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._turn = threading.BoundedSemaphore(_AT_ONCE)
+        self._turn = threading.BoundedSemaphore(AT_ONCE)
         # The pip that was installed with us, since another one may state other facts of a wheel.
         if importlib.util.find_spec("pip") is None:
             raise SourceError("pip", "not found", hint="the wheel channel needs pip: install it")
@@ -153,7 +153,7 @@ class Pip:
         return found
 
     def _run(self, what: str, command: str, *arguments: str) -> None:
-        """Run pip; raise what `_ask` returns."""
+        """Run pip; raise the failure that `_ask` returns, if any."""
         _, failure = self._ask(what, command, *arguments)
         if failure is not None:
             raise failure
@@ -174,11 +174,14 @@ class Pip:
             options.append("--no-index")
         call = [*self._command, *command.split(), *options, *arguments]
         plain = [word for word in call if word != _LAZILY]
-        code, output, errors = self._called(call if self._is_lazy else plain)
-        if code and self._is_lazy and plain != call and not _is_absence(errors):
+        # Other threads may find out meanwhile that it does not work here.
+        is_lazy = self._is_lazy and call != plain
+        code, output, errors = self._called(call if is_lazy else plain)
+        if code and is_lazy and not _is_absence(errors):
             # An index that cannot give parts of files, or a pip that has ended the experiment.
             code, output, errors = self._called(plain)
-            self._is_lazy = bool(code)
+            if not code:
+                self._is_lazy = False
         failure = _failure(what, errors) if code else None
         if failure is None or isinstance(failure, NotAtSourceError):
             why = _unreached(output + errors, _NO_PAGE if code else _NO_PAGE_HERE)

@@ -15,7 +15,7 @@ from packaging.version import Version as WheelVersion
 from cudaredist.errors import NotAtSourceError, SourceError, TooLargeError
 from cudaredist.primitives import Version, label_of_manifest_name, parse_label
 from cudaredist.source.interface import Delivery, Part, Settings
-from cudaredist.source.pip import INDEX, Listed, Pip
+from cudaredist.source.pip import AT_ONCE, INDEX, Listed, Pip
 from cudaredist.wheels import (
     FAMILIES,
     METAPACKAGE,
@@ -32,7 +32,6 @@ from cudaredist.wheels import (
 _log = logging.getLogger(__name__)
 
 _CHUNK = 1 << 18
-_AT_ONCE = 8
 
 
 class WheelSource:
@@ -169,10 +168,10 @@ class WheelSource:
             _log.warning("%s states no version of %s", METAPACKAGE, name)
         pinned = {name: version for name, version in exact.items() if version is not None}
         wheels = None
-        if pinned and not self._are_listed(pinned, platform):
+        if not self._are_listed(pinned, platform):
             wheels = self._together(pinned, platform)
         if wheels is None:
-            with ThreadPoolExecutor(_AT_ONCE) as pool:
+            with ThreadPoolExecutor(AT_ONCE) as pool:
                 versions = pool.map(
                     lambda name: self._nearest(name, pinned[name], requirements[name], platform),
                     pinned,
@@ -217,7 +216,7 @@ class WheelSource:
             versions = self._versions(project)
             return versions[0] if versions else None
 
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
             found = dict(zip(pins, pool.map(newest, pins), strict=True))
         newer = [
             f"{project} {version}"
