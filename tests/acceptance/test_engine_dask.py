@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from conftest import Run
 from distributed import LocalCluster
-from support.releases import Packages, put, release
+from support.releases import Packages, publish, release
 from support.server import FaultServer
 
 PACKAGES: Packages = {
@@ -28,10 +28,7 @@ def address() -> Iterator[str]:
 @pytest.fixture
 def process(run: Run, server: FaultServer, address: str) -> Run:
     """Run process-manifests on one release, whose archives a server has."""
-    for path, data in release("12.9.1", PACKAGES).items():
-        server.files[f"/compute/cuda/redist/{path}"] = data
-        if path.startswith("redistrib_"):
-            put(Path("data/manifests/cuda"), {path: data})
+    publish(server, release("12.9.1", PACKAGES))
     return lambda *options: run(
         *("process-manifests", "--base-url", server.url, "--retries", 0, *options)
     )

@@ -16,7 +16,7 @@ import pytest
 from conftest import Run
 from support import binaries
 from support import server as faults
-from support.releases import Files, Packages, packed, put, release
+from support.releases import Files, Packages, packed, publish, put, release
 from support.server import FaultServer
 from typer.testing import Result
 
@@ -59,15 +59,6 @@ def part_of(server: FaultServer, tmp_path: Path) -> Path:
     return part
 
 
-def publish(server: FaultServer, files: Mapping[str, bytes], redist: str = "cuda") -> None:
-    """Serve a release's files and hold its manifest."""
-    folder = f"/compute/{redist}/redist/"
-    for path, data in files.items():
-        server.files[folder + path] = data
-        if path.startswith("redistrib_"):
-            put(Path(f"data/manifests/{redist}"), {path: data})
-
-
 @pytest.fixture
 def cuda(server: FaultServer, run: Run) -> FaultServer:
     """A server with one release's archives, whose manifest is held."""
@@ -103,6 +94,12 @@ def cached(tmp_path: Path, kind: str = "facts") -> list[Path]:
 
 def archives_read(server: FaultServer) -> int:
     return server.count(".tar.xz") + server.count(".zip")
+
+
+def withdraw(server: FaultServer, package: str) -> None:
+    """Serve a package's archives no more."""
+    for path in [path for path in server.files if package in path]:
+        del server.files[path]
 
 
 # -- what is written
@@ -224,9 +221,7 @@ def test_a_cache_is_filled_though_the_feature_file_knows_all(
 def test_a_cache_that_cannot_be_filled_costs_no_features(cuda: FaultServer, process: Run) -> None:
     process()
     before = FEATURES.read_bytes()
-    for path in list(cuda.files):
-        if "cuda_cccl" in path:
-            del cuda.files[path]
+    withdraw(cuda, "cuda_cccl")
     assert process("--fill-cache", "--cache-dir", "other").exit_code == 3
     assert FEATURES.read_bytes() == before
 
@@ -971,9 +966,7 @@ def test_without_a_validator_a_broken_download_is_begun_again(
 def test_a_failure_keeps_what_an_earlier_run_examined(cuda: FaultServer, process: Run) -> None:
     process()
     good = FEATURES.read_bytes()
-    for path in list(cuda.files):
-        if "cuda_cudart" in path:
-            del cuda.files[path]
+    withdraw(cuda, "cuda_cudart")
     document = json.loads(good)
     document["packages"]["cuda_cccl"]["archives"][0] |= {"notes": ["edited"]}
     FEATURES.write_text(json.dumps(document))

@@ -15,7 +15,7 @@ from conftest import Run
 from support import server as faults
 from support.headers import host_config
 from support.ptxas import PROFILES_11_8, PROFILES_12_9, PROFILES_13_4, ptxas
-from support.releases import Files, Packages, put, release
+from support.releases import Files, publish, put, release
 from support.server import FaultServer
 from support.wheels import put_wheel
 from typer.testing import Result
@@ -45,15 +45,6 @@ def nvcc(header: bytes = HEADER, profiles: object = PROFILES_12_9) -> dict[str, 
     return {"linux-x86_64": linux, "linux-sbsa": {**linux, "bin/nvcc": os.urandom(9000)}}
 
 
-def publish(server: FaultServer, label: str, packages: Packages) -> None:
-    """Serve a release's archives and hold its manifest."""
-    files = release(label, packages)
-    for path, data in files.items():
-        server.files[FOLDER + path] = data
-        if path.startswith("redistrib_"):
-            put(Path("data/manifests/cuda"), {path: data})
-
-
 def archive_of(server: FaultServer, label: str, part: str = "linux-x86_64") -> str:
     paths = [p for p in server.files if f"-{part}-{label}." in p]
     assert len(paths) == 1, paths
@@ -75,18 +66,23 @@ def asked(server: FaultServer) -> Mapping[str, int]:
 @pytest.fixture
 def cuda(server: FaultServer, run: Run) -> FaultServer:
     """Two releases of CUDA, before and after the header moved to a package of its own."""
-    publish(server, "12.9.1", {"cuda_nvcc": nvcc()})
+    publish(server, release("12.9.1", {"cuda_nvcc": nvcc()}))
     publish(
         server,
-        "13.4.0",
-        {
-            "cuda_nvcc": {
-                "linux-x86_64": {"bin/ptxas": ptxas(PROFILES_13_4), "bin/nvcc": os.urandom(3000)}
+        release(
+            "13.4.0",
+            {
+                "cuda_nvcc": {
+                    "linux-x86_64": {
+                        "bin/ptxas": ptxas(PROFILES_13_4),
+                        "bin/nvcc": os.urandom(3000),
+                    }
+                },
+                "cuda_crt": {
+                    "linux-x86_64": {"include/crt/host_config.h": host_config(gcc=16, clang=22)}
+                },
             },
-            "cuda_crt": {
-                "linux-x86_64": {"include/crt/host_config.h": host_config(gcc=16, clang=22)}
-            },
-        },
+        ),
     )
     return server
 
@@ -182,7 +178,7 @@ def test_a_windows_archive_serves_as_well(
         "include/crt/host_config.h": HEADER.replace(b"\n", b"\r\n"),
         "bin/ptxas.exe": ptxas(platform="windows"),
     }
-    publish(server, "12.9.1", {"cuda_nvcc": {"windows-x86_64": files}})
+    publish(server, release("12.9.1", {"cuda_nvcc": {"windows-x86_64": files}}))
     assert nvcc_table().exit_code == 0
     assert read(COMPAT)["releases"]["12.9.1"]["compilers"]["clang"]["max"] == 19
     assert gpu_table().exit_code == 0
@@ -221,7 +217,7 @@ def test_a_second_run_reads_no_archive(
 def test_one_archive_serves_both_tables(
     server: FaultServer, nvcc_table: Run, gpu_table: Run
 ) -> None:
-    publish(server, "12.9.1", {"cuda_nvcc": nvcc()})
+    publish(server, release("12.9.1", {"cuda_nvcc": nvcc()}))
     nvcc_table()
     assert report(gpu_table("--json"))["archives_read"] == 0
     assert sum(asked(server).values()) == 1
@@ -258,7 +254,7 @@ def test_what_process_manifests_saw_tells_which_archive_has_it(
 ) -> None:
     small = {"linux-x86_64": {"bin/x": b"#!/bin/sh\n"}}
     header = {"linux-x86_64": {"include/crt/host_config.h": HEADER, "x": os.urandom(3000)}}
-    publish(server, "13.0.2", {"cuda_nvcc": small, "cuda_crt": header})
+    publish(server, release("13.0.2", {"cuda_nvcc": small, "cuda_crt": header}))
     processed = run("process-manifests", "--base-url", server.url, "--package", "cuda_nvcc")
     assert processed.exit_code == 0, processed.output
     assert report(nvcc_table("--json"))["archives_read"] == 1
@@ -269,7 +265,7 @@ def test_the_smallest_without_the_file_is_passed_over_and_remembered(
     server: FaultServer, nvcc_table: Run, tmp_path: Path
 ) -> None:
     stub = {"linux-x86_64": {"include/host_config.h": b'#include "crt/host_config.h"\n'}}
-    publish(server, "12.9.1", {"cuda_crt": stub, "cuda_nvcc": nvcc()})
+    publish(server, release("12.9.1", {"cuda_crt": stub, "cuda_nvcc": nvcc()}))
     assert report(nvcc_table("--json"))["archives_read"] == 2
     assert read(COMPAT)["releases"]["12.9.1"]["source"]["package"] == "cuda_nvcc"
     COMPAT.unlink()
@@ -294,7 +290,7 @@ def test_check_and_dry_run_write_nothing(cuda: FaultServer, nvcc_table: Run) -> 
 def test_changed_bounds_are_taken_only_on_demand(cuda: FaultServer, nvcc_table: Run) -> None:
     nvcc_table()
     before = COMPAT.read_bytes()
-    publish(cuda, "12.9.1", {"cuda_nvcc": nvcc(host_config(gcc=13, clang=19))})
+    publish(cuda, release("12.9.1", {"cuda_nvcc": nvcc(host_config(gcc=13, clang=19))}))
     result = nvcc_table()
     assert result.exit_code == 1
     assert "12.9.1: gcc max was 14 and is 13" in result.stderr
@@ -310,9 +306,9 @@ def test_changed_bounds_are_taken_only_on_demand(cuda: FaultServer, nvcc_table: 
 def test_a_bound_that_goes_down_is_taken_only_on_demand(
     server: FaultServer, nvcc_table: Run
 ) -> None:
-    publish(server, "12.8.0", {"cuda_nvcc": nvcc(host_config(gcc=14, clang=20))})
-    publish(server, "12.9.1", {"cuda_nvcc": nvcc()})
-    publish(server, "13.4.0", {"cuda_nvcc": nvcc(host_config(gcc=15, clang=21))})
+    publish(server, release("12.8.0", {"cuda_nvcc": nvcc(host_config(gcc=14, clang=20))}))
+    publish(server, release("12.9.1", {"cuda_nvcc": nvcc()}))
+    publish(server, release("13.4.0", {"cuda_nvcc": nvcc(host_config(gcc=15, clang=21))}))
     assert nvcc_table("--check").exit_code == 1
     result = nvcc_table()
     assert result.exit_code == 1
@@ -331,14 +327,14 @@ def test_a_bound_that_goes_down_is_taken_only_on_demand(
 def test_a_bound_that_went_down_once_accepted_is_no_finding_again(
     server: FaultServer, nvcc_table: Run
 ) -> None:
-    publish(server, "12.8.0", {"cuda_nvcc": nvcc(host_config(gcc=14, clang=20))})
-    publish(server, "12.9.1", {"cuda_nvcc": nvcc()})
+    publish(server, release("12.8.0", {"cuda_nvcc": nvcc(host_config(gcc=14, clang=20))}))
+    publish(server, release("12.9.1", {"cuda_nvcc": nvcc()}))
     assert nvcc_table("--accept-changed").exit_code == 0
     for options in ((), ("--check",)):
         again = nvcc_table("--json", *options)
         assert (again.exit_code, report(again)["findings"]) == (0, [])
         assert (report(again)["status"], report(again)["archives_read"]) == ("unchanged", 0)
-    publish(server, "13.4.0", {"cuda_nvcc": nvcc(host_config(gcc=15, clang=21))})
+    publish(server, release("13.4.0", {"cuda_nvcc": nvcc(host_config(gcc=15, clang=21))}))
     assert nvcc_table().exit_code == 0
     assert "13.4.0" in read(COMPAT)["releases"]
 
@@ -346,11 +342,11 @@ def test_a_bound_that_went_down_once_accepted_is_no_finding_again(
 def test_an_older_release_from_which_a_held_one_goes_down_is_held_back(
     server: FaultServer, nvcc_table: Run
 ) -> None:
-    publish(server, "12.8.0", {"cuda_nvcc": nvcc(host_config(gcc=13, clang=19))})
-    publish(server, "13.4.0", {"cuda_nvcc": nvcc()})
+    publish(server, release("12.8.0", {"cuda_nvcc": nvcc(host_config(gcc=13, clang=19))}))
+    publish(server, release("13.4.0", {"cuda_nvcc": nvcc()}))
     assert nvcc_table().exit_code == 0
     before = COMPAT.read_bytes()
-    publish(server, "12.9.1", {"cuda_nvcc": nvcc(host_config(gcc=14, clang=20))})
+    publish(server, release("12.9.1", {"cuda_nvcc": nvcc(host_config(gcc=14, clang=20))}))
     result = nvcc_table()
     assert result.exit_code == 1
     assert "goes-down: 13.4.0: clang max was 20 in 12.9.1 and is 19" in result.stderr
@@ -379,7 +375,7 @@ def test_a_header_not_understood_stops_that_release_only(
 ) -> None:
     bad = HEADER.replace(b"#if __GNUC__ > 14", b"#if __GNUC__ >> > 14")
     line = bad[: bad.index(b">> > 14")].count(b"\n") + 1
-    publish(cuda, "12.8.1", {"cuda_nvcc": nvcc(bad)})
+    publish(cuda, release("12.8.1", {"cuda_nvcc": nvcc(bad)}))
     result = nvcc_table()
     assert result.exit_code == 5
     assert f"cuda 12.8.1: not a valid host compiler header: line {line}:" in result.stderr
@@ -390,7 +386,7 @@ def test_a_header_not_understood_stops_that_release_only(
 def test_an_entry_stays_where_its_release_fails(cuda: FaultServer, nvcc_table: Run) -> None:
     nvcc_table()
     before = COMPAT.read_bytes()
-    publish(cuda, "12.9.1", {"cuda_nvcc": nvcc(b"#if 1\n")})
+    publish(cuda, release("12.9.1", {"cuda_nvcc": nvcc(b"#if 1\n")}))
     assert nvcc_table().exit_code == 5
     assert COMPAT.read_bytes() == before
 
@@ -406,7 +402,7 @@ def test_an_entry_stays_where_its_release_fails(cuda: FaultServer, nvcc_table: R
 def test_a_ptxas_not_understood_stops_that_release_only(
     cuda: FaultServer, gpu_table: Run, program: bytes, said: str
 ) -> None:
-    publish(cuda, "12.8.1", {"cuda_nvcc": {"linux-x86_64": {"bin/ptxas": program}}})
+    publish(cuda, release("12.8.1", {"cuda_nvcc": {"linux-x86_64": {"bin/ptxas": program}}}))
     result = gpu_table()
     assert result.exit_code == 5
     assert "cuda 12.8.1: not a valid ptxas: " in result.stderr
@@ -415,7 +411,7 @@ def test_a_ptxas_not_understood_stops_that_release_only(
 
 
 def test_no_archive_has_the_header(server: FaultServer, nvcc_table: Run) -> None:
-    publish(server, "12.9.1", {"cuda_nvcc": {"linux-x86_64": {"bin/nvcc": b"x"}}})
+    publish(server, release("12.9.1", {"cuda_nvcc": {"linux-x86_64": {"bin/nvcc": b"x"}}}))
     result = nvcc_table()
     assert result.exit_code == 5
     assert "none of the 1 archives of cuda_crt and cuda_nvcc has include/crt/" in result.stderr
@@ -423,14 +419,14 @@ def test_no_archive_has_the_header(server: FaultServer, nvcc_table: Run) -> None
 
 
 def test_a_release_without_the_packages(server: FaultServer, gpu_table: Run) -> None:
-    publish(server, "12.9.1", {"cuda_cccl": {"linux-x86_64": {"x": b"x"}}})
+    publish(server, release("12.9.1", {"cuda_cccl": {"linux-x86_64": {"x": b"x"}}}))
     result = gpu_table()
     assert result.exit_code == 3
     assert "names no archive of cuda_nvcc" in result.stderr
 
 
 def test_an_oversized_header_is_refused(server: FaultServer, nvcc_table: Run) -> None:
-    publish(server, "12.9.1", {"cuda_nvcc": nvcc(HEADER + b"\n" * (4 << 20))})
+    publish(server, release("12.9.1", {"cuda_nvcc": nvcc(HEADER + b"\n" * (4 << 20))}))
     result = nvcc_table()
     assert result.exit_code == 5
     assert "larger than 4,194,304 bytes" in result.stderr
@@ -461,7 +457,7 @@ def test_a_manifest_that_is_none(cuda: FaultServer, nvcc_table: Run) -> None:
 
 
 def test_a_version_that_the_table_cannot_hold(server: FaultServer, nvcc_table: Run) -> None:
-    publish(server, "12.9.1", {"cuda_nvcc": nvcc()})
+    publish(server, release("12.9.1", {"cuda_nvcc": nvcc()}))
     manifest = Path("data/manifests/cuda/redistrib_12.9.1.json")
     manifest.write_bytes(manifest.read_bytes().replace(b'"12.9.1.5"', b'"12.9.1-cuda12"'))
     result = nvcc_table()
@@ -472,7 +468,7 @@ def test_a_version_that_the_table_cannot_hold(server: FaultServer, nvcc_table: R
 def test_what_a_zips_directory_calls_a_link_is_no_header(
     server: FaultServer, nvcc_table: Run
 ) -> None:
-    publish(server, "12.9.1", {"cuda_nvcc": {"windows-x86_64": {"x": b"x"}}})
+    publish(server, release("12.9.1", {"cuda_nvcc": {"windows-x86_64": {"x": b"x"}}}))
     path, out = archive_of(server, "12.9.1", "windows-x86_64"), io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         link = zipfile.ZipInfo("top/include/crt/host_config.h")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import Run
 from support import binaries
-from support.releases import Packages, put, release
+from support.releases import Packages, publish, put, release
 from support.server import FaultServer
 
 pytestmark = pytest.mark.slow
@@ -77,10 +77,7 @@ def test_a_worker_that_is_killed_changes_nothing(
     tmp_path: Path,
 ) -> None:
     address, workers = cluster
-    for path, data in release("12.9.1", PACKAGES).items():
-        server.files[f"/compute/cuda/redist/{path}"] = data
-        if path.startswith("redistrib_"):
-            put(Path("data/manifests/cuda"), {path: data})
+    publish(server, release("12.9.1", PACKAGES))
     local = run("process-manifests", "--base-url", server.url)
     assert local.exit_code == 0
     expected = FEATURES.read_bytes()
@@ -118,10 +115,7 @@ def test_a_scheduler_that_dies_is_said_and_what_was_done_is_kept(
     scheduler: "subprocess.Popen[bytes]",
 ) -> None:
     address, _ = cluster
-    for path, data in release("12.9.1", PACKAGES).items():
-        server.files[f"/compute/cuda/redist/{path}"] = data
-        if path.startswith("redistrib_"):
-            put(Path("data/manifests/cuda"), {path: data})
+    publish(server, release("12.9.1", PACKAGES))
     server.delay = 0.3
 
     def kill_in_the_middle() -> None:

@@ -5,14 +5,14 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import binaries
 from support import server as faults
-from support.releases import Packages, put, release
+from support.releases import Packages, publish, release
 from support.server import FaultServer
 
 pytestmark = pytest.mark.slow
@@ -23,13 +23,6 @@ KILLS = 50
 FOLDER = "/compute/cuda/redist/"
 FEATURES = "data/features/cuda/feature_12.9.1.json"
 LARGE = f"{FOLDER}libx/windows-x86_64/libx-windows-x86_64-12.9.1.5-archive.zip"
-
-
-def publish(server: FaultServer, folder: Path, files: Mapping[str, bytes]) -> None:
-    for path, data in files.items():
-        server.files[FOLDER + path] = data
-        if path.startswith("redistrib_"):
-            put(folder / "data/manifests/cuda", {path: data})
 
 
 def kept(cache: Path) -> dict[str, bytes]:
@@ -59,7 +52,7 @@ def test_kill_9_at_random_moments_keeps_only_what_was_proved(
         }
         for n in range(30)
     }
-    publish(server, tmp_path, release("12.9.1", packages))
+    publish(server, release("12.9.1", packages), folder=tmp_path)
     options = ("process-manifests", "--base-url", server.url, "--keep-archives")
     # The cache folder comes from the environment of the tests; the option wins over it.
     quiet = start(*options, "--cache-dir", tmp_path / "quiet")
@@ -102,7 +95,7 @@ def test_ctrl_c_keeps_what_is_finished_and_the_next_run_goes_on(
         f"package_{n}": {"linux-x86_64": {"include/x.h": b"//%d" % n}} for n in range(8)
     }
     files = release("12.9.1", packages)
-    publish(server, tmp_path, files)
+    publish(server, files, folder=tmp_path)
     slow = next(path for path in server.files if "package_3/" in path)
     server.misbehave(slow, faults.silent)
     process = start("process-manifests", "--base-url", server.url, "-j", 4)
@@ -162,7 +155,7 @@ def test_a_hundred_megabytes_over_a_broken_network(
     times: int | None,
     code: int,
 ) -> None:
-    publish(server, tmp_path, large)
+    publish(server, large, folder=tmp_path)
     server.files["good"] = server.files[LARGE]
     server.misbehave(LARGE, behaviour, times)
     options = ("--base-url", server.url, "--timeout", 1, "--retries", 2)

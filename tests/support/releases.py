@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+from support.server import FaultServer
+
 Files: TypeAlias = Mapping[str, bytes | str]
 """Content by path below the archive's top directory; text is where a symbolic link leads."""
 Packages: TypeAlias = Mapping[str, Mapping[str, Files]]
@@ -87,3 +89,13 @@ def put(root: Path, files: Mapping[str, bytes]) -> None:
         place = root / path
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(data)
+
+
+def publish(
+    server: FaultServer, files: Mapping[str, bytes], redist: str = "cuda", folder: Path = Path()
+) -> None:
+    """Serve a release's files, and hold its manifest in a folder's `data/`."""
+    for path, data in files.items():
+        server.files[f"/compute/{redist}/redist/{path}"] = data
+        if path.startswith("redistrib_"):
+            put(folder / "data/manifests" / redist, {path: data})

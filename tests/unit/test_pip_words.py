@@ -52,12 +52,18 @@ FETCH = "Could not fetch URL http://h/simple/x/: "
         (f"{FETCH}404 Client Error: Not Found for url: http://h/ - skipping", None),
         (f"{FETCH}500 Server Error - skipping\nmore", "500 Server Error"),
         (f"{FETCH}404 Client Error - skipping\n{FETCH}connection error: gone - skipping", "gone"),
-        ("WARNING: The repository located at h is not a trusted or secure host and is being "
-         "ignored. If this", "The repository located at h is not a trusted or secure host"),
-        ("WARNING: Skipping page http://h/simple/x/ (from b) because the GET request got "
-         "Content-Type: text/plain. The only", "GET request got Content-Type: text/plain"),
+        (
+            "WARNING: The repository located at h is not a trusted or secure host and is being "
+            "ignored. If this",
+            "The repository located at h is not a trusted or secure host",
+        ),
+        (
+            "WARNING: Skipping page http://h/simple/x/ (from b) because the GET request got "
+            "Content-Type: text/plain. The only",
+            "GET request got Content-Type: text/plain",
+        ),
     ],
-)  # fmt: skip
+)
 def test_indexes_that_were_not_asked(said: str, why: str | None) -> None:
     found = _unreached(said, ("404 ",))
     assert (found is None) == (why is None)
