@@ -26,7 +26,7 @@ from statistics import median
 
 from verdict import hold
 
-from cudaredist.pipeline.examine import Examination, Wanted
+from cudaredist.pipeline.features.examine import Examination, Wanted
 from cudaredist.source import Settings, open_sources
 
 FILE_LIMIT, HTTP_LIMIT, PARALLEL_LIMIT, PEER_LIMIT = 1.20, 1.30, 1 / 1.6, 0.5

@@ -17,7 +17,7 @@ from cudaredist.binaries import Binary
 from cudaredist.features import FACTS_SCHEMA, Entry, Facts, derive
 from cudaredist.manifests import read_manifest
 from cudaredist.pipeline import FeatureRun, Selection, in_store
-from cudaredist.pipeline.plan import remember_features
+from cudaredist.pipeline.features.plan import remember_features
 from cudaredist.redists import REDISTS
 from cudaredist.reports import ProcessReport
 from cudaredist.source import Settings, open_sources

@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.explain import Topic
 from cudaredist.schema import Diagnostic, HostCompiler, OutputName, OutputSize, OwnModel, Status
+from cudaredist.tables.answers import Topic
 
 ManifestStatus = Literal["written", "would-write", "unchanged", "failed"]
 

@@ -10,8 +10,8 @@ executed.
 from collections.abc import Iterable
 
 from cudaredist.archives.compression import unpack
-from cudaredist.archives.decoding import Budget
-from cudaredist.archives.interface import ArchiveReader, Limits, Member, MemberKind
+from cudaredist.archives.decompress import Budget
+from cudaredist.archives.members import ArchiveReader, Limits, Member, MemberKind
 from cudaredist.archives.stream import Stream
 from cudaredist.archives.tar import TarReader
 from cudaredist.archives.zip import ZipReader

@@ -5,10 +5,10 @@ Every format may be several streams one behind another; what follows the last on
 
 from collections.abc import Iterator
 
-from cudaredist.archives.blocks import decoded_blocks, has_sized_blocks
-from cudaredist.archives.decoding import INPUT, Budget, decoded, starter_of
-from cudaredist.archives.interface import Limits
+from cudaredist.archives.decompress import INPUT, Budget, decoded, starter_of
+from cudaredist.archives.members import Limits
 from cudaredist.archives.stream import Stream
+from cudaredist.archives.xz_blocks import decoded_blocks, has_sized_blocks
 
 _XZ_PADDING = 4
 

@@ -1,6 +1,6 @@
 """Names of members: decoded so that nothing is lost and nothing raises, and bounded."""
 
-from cudaredist.archives.interface import Limits
+from cudaredist.archives.members import Limits
 from cudaredist.archives.stream import Stream
 from cudaredist.errors import shown
 

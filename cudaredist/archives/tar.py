@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from cudaredist.archives.interface import Limits, Member, MemberKind
+from cudaredist.archives.members import Limits, Member, MemberKind
 from cudaredist.archives.names import NameBudget, text_of
 from cudaredist.archives.stream import Stream
 from cudaredist.errors import shown

@@ -17,8 +17,8 @@ from hashlib import blake2b
 from types import MappingProxyType
 from typing import NamedTuple, NoReturn
 
-from cudaredist.archives.decoding import INPUT, OUTPUT, Budget
-from cudaredist.archives.interface import Limits, Member
+from cudaredist.archives.decompress import INPUT, OUTPUT, Budget
+from cudaredist.archives.members import Limits, Member
 from cudaredist.archives.names import NameBudget, text_of
 from cudaredist.archives.stream import Stream
 from cudaredist.errors import shown

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from cudaredist.binaries import ar, elf, pe, script
 from cudaredist.binaries.fatbin import CONTAINER_MAGIC, architecture_key
-from cudaredist.binaries.interface import Binary, BinaryKind, CodeSection, Machine
+from cudaredist.binaries.file_facts import Binary, BinaryKind, CodeSection, Machine
+from cudaredist.binaries.range_buffer import Range, blocks
 from cudaredist.binaries.reader import FatbinReader, Reader
-from cudaredist.binaries.window import Range, blocks
 
 __all__ = ["Binary", "BinaryKind", "CodeSection", "Machine", "Range", "architecture_key", "examine"]
 

@@ -7,7 +7,7 @@ declared: its members are object files, whose sections would say no more.
 import re
 
 from cudaredist.binaries import elf, pe
-from cudaredist.binaries.interface import Binary
+from cudaredist.binaries.file_facts import Binary
 from cudaredist.binaries.reader import Reader
 
 MAGIC = b"!<arch>\n"

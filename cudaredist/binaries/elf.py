@@ -17,7 +17,7 @@ from functools import partial
 from struct import Struct
 from typing import NamedTuple
 
-from cudaredist.binaries.interface import Binary
+from cudaredist.binaries.file_facts import Binary
 from cudaredist.binaries.reader import NAMES_LIMIT, Reader, Sections, section_name
 
 MAGIC = b"\x7fELF"

@@ -18,7 +18,7 @@ from struct import Struct
 from sys import maxsize
 from typing import TypeAlias
 
-from cudaredist.binaries.interface import CodeSection
+from cudaredist.binaries.file_facts import CodeSection
 
 CONTAINER_MAGIC = bytes.fromhex("50ED55BA 0100 1000")
 """Magic number, version 1, and the size of the header, 16: little endian."""

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from operator import itemgetter
 from struct import Struct
 
-from cudaredist.binaries.interface import Binary
+from cudaredist.binaries.file_facts import Binary
+from cudaredist.binaries.range_buffer import RANGE_LIMIT, readable
 from cudaredist.binaries.reader import NAMES_LIMIT, Reader, Sections, section_name
-from cudaredist.binaries.window import RANGE_LIMIT, readable
 
 DOS_MAGIC = b"MZ"
 DOS_SIZE = 64

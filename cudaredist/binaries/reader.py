@@ -4,8 +4,8 @@ import abc
 from bisect import bisect_right
 
 from cudaredist.binaries.fatbin import FatbinScanner
-from cudaredist.binaries.interface import Binary
-from cudaredist.binaries.window import Window, readable
+from cudaredist.binaries.file_facts import Binary
+from cudaredist.binaries.range_buffer import Window, readable
 
 NAMES_LIMIT = 1024
 """The most names of one table; a real file has a few dozen."""

@@ -7,9 +7,9 @@ commands, among them INPUT or GROUP, or it says in its first line that it is one
 import re
 from itertools import pairwise
 
-from cudaredist.binaries.interface import Binary
+from cudaredist.binaries.file_facts import Binary
+from cudaredist.binaries.range_buffer import NAME_LIMIT
 from cudaredist.binaries.reader import NAMES_LIMIT
-from cudaredist.binaries.window import NAME_LIMIT
 
 SCRIPT_LIMIT = 64 << 10
 """Bytes that are looked at; real scripts have a few hundred."""

@@ -308,10 +308,10 @@ def explain(
 
         cudaredist explain set build/linux-x86_64/cuda-13.0.2.json
     """
-    from cudaredist import explain as answers
     from cudaredist import pipeline, render
     from cudaredist.reports import ExplainReport
     from cudaredist.store import Store, data_folder
+    from cudaredist.tables import answers
 
     console = make_console()
     if subject is Subject.SET:

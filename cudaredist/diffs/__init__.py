@@ -5,9 +5,7 @@ changed their package, and `lines` says in a few lines what changed in a manifes
 place.
 """
 
-from cudaredist.diffs.compare import compare, is_alarming, natural_order
-from cudaredist.diffs.lines import manifest_changes
-from cudaredist.diffs.subjects import (
+from cudaredist.diffs.comparable import (
     Comparable,
     merge_comparables,
     of_features,
@@ -15,6 +13,8 @@ from cudaredist.diffs.subjects import (
     of_package_set,
     of_tables,
 )
+from cudaredist.diffs.compare import compare, is_alarming, natural_order
+from cudaredist.diffs.manifest import manifest_changes
 
 __all__ = [
     "Comparable",

@@ -4,8 +4,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+from cudaredist.diffs.comparable import Comparable, Fields, Value
 from cudaredist.diffs.moves import moved_files, origins_by_files
-from cudaredist.diffs.subjects import Comparable, Fields, Value
 from cudaredist.reports import Delta, DiffReport, PackageDelta
 from cudaredist.schema import NamePolicy
 

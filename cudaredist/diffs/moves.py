@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from cudaredist.diffs.subjects import Comparable
+from cudaredist.diffs.comparable import Comparable
 from cudaredist.reports import Move
 
 _Found: TypeAlias = dict[tuple[str, str], list[tuple[str, str]]]

@@ -9,8 +9,8 @@ from cudaredist.exporters.bazel import BAZEL
 from cudaredist.exporters.cmake import CMAKE
 from cudaredist.exporters.cyclonedx import CYCLONEDX
 from cudaredist.exporters.env import ENV
+from cudaredist.exporters.export_format import Exporter, Files, Subject, with_addresses
 from cudaredist.exporters.ignore_missing import IGNORE_MISSING
-from cudaredist.exporters.interface import Exporter, Files, Subject, with_addresses
 from cudaredist.exporters.nix import NIX
 from cudaredist.exporters.outputs import OUTPUTS
 from cudaredist.exporters.redistrib import REDISTRIB

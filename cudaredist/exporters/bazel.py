@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 
 from cudaredist.errors import UsageError
-from cudaredist.exporters.interface import Exporter, Files, Item, Subject
+from cudaredist.exporters.export_format import Exporter, Files, Item, Subject
 from cudaredist.primitives import Version
 
 COMPONENTS = {

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from cudaredist.exporters.building import NVCC, accepted_compilers, host_compiler, nvcc_name
-from cudaredist.exporters.interface import Exporter, Files, Subject
+from cudaredist.exporters.export_format import Exporter, Files, Subject
+from cudaredist.exporters.toolchain import NVCC, accepted_compilers, host_compiler, nvcc_name
 
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "$": "\\$"})
 

@@ -2,7 +2,7 @@
 
 import re
 
-from cudaredist.exporters.interface import Exporter, Files, Item, Subject
+from cudaredist.exporters.export_format import Exporter, Files, Item, Subject
 from cudaredist.exporters.sbom import (
     SUPPLIER,
     depends_on,

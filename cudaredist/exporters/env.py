@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from shlex import quote
 
-from cudaredist.exporters.building import NVCC, accepted_compilers, host_compiler, nvcc_name
-from cudaredist.exporters.interface import Exporter, Files, Subject
+from cudaredist.exporters.export_format import Exporter, Files, Subject
+from cudaredist.exporters.toolchain import NVCC, accepted_compilers, host_compiler, nvcc_name
 
 
 def _files(subject: Subject) -> Files:

@@ -4,7 +4,7 @@ These are the driver's and the Jetson's, which only the machine that runs a prog
 library, the compiler or another package of the distribution has is an input, and must be found.
 """
 
-from cudaredist.exporters.interface import Exporter, Files, Subject
+from cudaredist.exporters.export_format import Exporter, Files, Subject
 from cudaredist.jsontext import canonical_json
 from cudaredist.schema import OutsideSet, Owner, SetPackage
 

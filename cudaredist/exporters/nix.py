@@ -5,7 +5,7 @@ All that differs between sets is data, so no text is ever put into Nix's languag
 
 from importlib import resources
 
-from cudaredist.exporters.interface import Exporter, Files, Subject
+from cudaredist.exporters.export_format import Exporter, Files, Subject
 
 DATA, CODE = "package-set.json", "default.nix"
 

@@ -1,6 +1,6 @@
 """Outputs by package: the table that nixpkgs keeps by hand."""
 
-from cudaredist.exporters.interface import Exporter, Files, Subject
+from cudaredist.exporters.export_format import Exporter, Files, Subject
 from cudaredist.jsontext import canonical_json
 
 

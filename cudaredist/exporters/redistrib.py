@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from cudaredist.errors import InvalidFileError, Problem, shown
 from cudaredist.exporters.bazel import COMPONENTS
-from cudaredist.exporters.interface import Exporter, Files, Item, Subject
+from cudaredist.exporters.export_format import Exporter, Files, Item, Subject
 from cudaredist.primitives import is_safe_relative_path
 
 _LOOKED_FOR = frozenset(COMPONENTS.values())

@@ -3,7 +3,7 @@
 from urllib.parse import quote
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from cudaredist.exporters.interface import Item, Subject
+from cudaredist.exporters.export_format import Item, Subject
 from cudaredist.primitives import sha256_of
 from cudaredist.redists import REDISTS
 

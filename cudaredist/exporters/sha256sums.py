@@ -1,6 +1,6 @@
 """What `sha256sum --check` reads. Paths are those below the folders of manifests."""
 
-from cudaredist.exporters.interface import Exporter, Files, Subject
+from cudaredist.exporters.export_format import Exporter, Files, Subject
 
 
 def _files(subject: Subject) -> Files:

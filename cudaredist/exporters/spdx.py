@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from typing import Any
 
-from cudaredist.exporters.interface import Exporter, Files, Item, Subject
+from cudaredist.exporters.export_format import Exporter, Files, Item, Subject
 from cudaredist.exporters.sbom import (
     SUPPLIER,
     depends_on,

@@ -1,6 +1,6 @@
 """A list of addresses, for whatever fetches files."""
 
-from cudaredist.exporters.interface import Exporter, Files, Subject
+from cudaredist.exporters.export_format import Exporter, Files, Subject
 
 
 def _files(subject: Subject) -> Files:

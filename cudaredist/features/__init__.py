@@ -6,6 +6,7 @@
 bytes come from or where results go.
 """
 
+from cudaredist.features.archive_tree import Tree, build_tree
 from cudaredist.features.derive import RULES, derive
 from cudaredist.features.entry import Entry
 from cudaredist.features.facts import (
@@ -18,7 +19,6 @@ from cudaredist.features.facts import (
 )
 from cudaredist.features.legacy import legacy_json, legacy_outputs
 from cudaredist.features.placement import Placed, place_all
-from cudaredist.features.tree import Tree, build_tree
 from cudaredist.features.wheel import as_redistributable
 
 __all__ = [

@@ -9,10 +9,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from cudaredist.binaries import architecture_key
+from cudaredist.features.archive_tree import Tree, build_tree
 from cudaredist.features.entry import Entry
 from cudaredist.features.facts import Facts
 from cudaredist.features.placement import Placed, is_stub, place_all
-from cudaredist.features.tree import Tree, build_tree
 from cudaredist.features.wheel import as_redistributable
 from cudaredist.schema import (
     ArchiveFeatures,

@@ -11,7 +11,7 @@ from cudaredist.packagesets.assemble import (
     check_platform,
     resolve_platform,
 )
-from cudaredist.packagesets.data import (
+from cudaredist.packagesets.inputs import (
     CUDA,
     HeldFeatures,
     HeldManifest,
@@ -32,7 +32,7 @@ from cudaredist.packagesets.invariants import (
     is_further_version,
 )
 from cudaredist.packagesets.platforms import UNSUPPORTED, platform_of_system
-from cudaredist.packagesets.versions import find_cuda, find_release, newest_patches
+from cudaredist.packagesets.version_choice import find_cuda, find_release, newest_patches
 
 __all__ = [
     "CUDA",

@@ -4,30 +4,30 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cudaredist.errors import IncompleteError, InvalidFileError, UnknownNameError, UsageError
-from cudaredist.packagesets.data import CUDA, HeldManifest, SetData
 from cudaredist.packagesets.draft import Draft
 from cudaredist.packagesets.entries import MissingFeatures, Target, find_aliases, make_entries
-from cudaredist.packagesets.finish import finish
 from cudaredist.packagesets.flags import (
     capability_problems,
     effective_capabilities,
     make_flags,
     set_attribute,
 )
-from cudaredist.packagesets.hosts import choose_host
+from cudaredist.packagesets.host_compiler import choose_host
+from cudaredist.packagesets.inputs import CUDA, HeldManifest, SetData
 from cudaredist.packagesets.libraries import (
     connect,
     external_sonames,
     soname_index,
     unread_files,
 )
+from cudaredist.packagesets.metadata import finish
 from cudaredist.packagesets.platforms import (
     UNSUPPORTED,
     below_threshold,
     platform_of_system,
     threshold_of,
 )
-from cudaredist.packagesets.versions import Choice, choose_releases, find_cuda, find_release
+from cudaredist.packagesets.version_choice import Choice, choose_releases, find_cuda, find_release
 from cudaredist.primitives import Version, manifest_name
 from cudaredist.schema import (
     PACKAGE_SET_FORMAT,

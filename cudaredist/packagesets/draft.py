@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from cudaredist.manifests import Archive, Package
-from cudaredist.packagesets.data import HeldManifest, Policies
+from cudaredist.packagesets.inputs import HeldManifest, Policies
 from cudaredist.packagesets.outputs import Layout
 from cudaredist.schema import (
     Depends,

@@ -5,25 +5,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cudaredist.errors import UsageError
-from cudaredist.gpus import Capability
 from cudaredist.manifests import Archive
-from cudaredist.packagesets.data import (
+from cudaredist.packagesets.draft import Draft
+from cudaredist.packagesets.inputs import (
     HeldFeatures,
     HeldManifest,
     SetData,
     bounds_text,
     is_within,
 )
-from cudaredist.packagesets.draft import Draft
 from cudaredist.packagesets.outputs import (
     make_layout,
     nested_refusal,
     order_outputs,
 )
 from cudaredist.packagesets.platforms import UNSUPPORTED, Absence, select_archive
-from cudaredist.packagesets.versions import Choice, broken_constraints, built_for_other
+from cudaredist.packagesets.version_choice import Choice, broken_constraints, built_for_other
 from cudaredist.primitives import Version
 from cudaredist.schema import Fixup, ReasonCode, Requirement
+from cudaredist.tables.gpus import Capability
 
 
 @dataclass(frozen=True, slots=True)

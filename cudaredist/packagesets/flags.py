@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 from cudaredist.errors import UnknownNameError, UsageError
-from cudaredist.gpus import (
+from cudaredist.primitives import Version
+from cudaredist.schema import CapabilityEntry, Flags, Gpus
+from cudaredist.tables.gpus import (
     Capability,
     default_capabilities,
     is_supported,
     supported_capabilities,
 )
-from cudaredist.primitives import Version
-from cudaredist.schema import CapabilityEntry, Flags, Gpus
 
 
 def capability_problems(

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
-from cudaredist.gpus import Capability
-from cudaredist.packagesets.data import CUDA, LINUX_ALL, SOURCE
-from cudaredist.packagesets.finish import sri_of
+from cudaredist.packagesets.inputs import CUDA, LINUX_ALL, SOURCE
 from cudaredist.packagesets.libraries import key_of
+from cudaredist.packagesets.metadata import sri_of
 from cudaredist.packagesets.outputs import ORDER
 from cudaredist.primitives import Version
 from cudaredist.schema import Flags, InSet, OutsideSet, PackageSet, Provided, SetPackage
+from cudaredist.tables.gpus import Capability
 
 Broken: TypeAlias = tuple[str, str]
 """What breaks an invariant, and in what way."""

@@ -7,9 +7,9 @@ from fnmatch import translate
 from functools import lru_cache
 from typing import Literal
 
-from cudaredist.packagesets.data import SetData, is_within
 from cudaredist.packagesets.draft import Draft
 from cudaredist.packagesets.entries import Target, fixups_for, require_packages
+from cudaredist.packagesets.inputs import SetData, is_within
 from cudaredist.packagesets.outputs import ORDER, placed_libraries, placed_programs, resolve
 from cudaredist.schema import (
     Depends,

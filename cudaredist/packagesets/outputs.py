@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from cudaredist.packagesets.data import is_within
+from cudaredist.packagesets.inputs import is_within
 from cudaredist.primitives import Version
 from cudaredist.schema import (
     ExaminedArchive,

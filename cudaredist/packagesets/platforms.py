@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from cudaredist.gpus import Capability
 from cudaredist.manifests import Archive, Package
-from cudaredist.packagesets.data import LINUX_ALL, SOURCE, is_within
+from cudaredist.packagesets.inputs import LINUX_ALL, SOURCE, is_within
 from cudaredist.primitives import Version
 from cudaredist.schema import Gpus, JetsonThreshold, PlatformPolicy, ReasonCode
+from cudaredist.tables.gpus import Capability
 
 UNSUPPORTED = "unsupported"
 """The platform of a Nix system that NVIDIA publishes nothing for."""

@@ -4,26 +4,26 @@ Nothing here prints or exits; an item that fails becomes an outcome
 with its error, and the others go on.
 """
 
-from cudaredist.pipeline.build import build_one, build_sets, requests_for, set_bytes
-from cudaredist.pipeline.bump import Bump
-from cudaredist.pipeline.check import check_data
-from cudaredist.pipeline.cluster import dask_engine
-from cudaredist.pipeline.diff import diff
-from cudaredist.pipeline.download import Destination, ManifestDownload, into_folder, into_store
-from cudaredist.pipeline.materialize import (
-    Materialization,
-    read_component_policy,
-    read_package_set,
-    selected,
+from cudaredist.pipeline.bump_data import Bump
+from cudaredist.pipeline.check_data import check_data
+from cudaredist.pipeline.diff_releases import diff
+from cudaredist.pipeline.features.dask import dask_engine
+from cudaredist.pipeline.features.peek import peek
+from cudaredist.pipeline.features.plan import FeatureTarget, Filter, in_folder, in_store
+from cudaredist.pipeline.features.process import FeatureRun
+from cudaredist.pipeline.find_providers import which
+from cudaredist.pipeline.manifests.download import (
+    Destination,
+    ManifestDownload,
+    into_folder,
+    into_store,
 )
-from cudaredist.pipeline.peek import peek
-from cudaredist.pipeline.plan import FeatureTarget, Filter, in_folder, in_store
-from cudaredist.pipeline.process import FeatureRun
-from cudaredist.pipeline.roots import remove_root, verify_root
+from cudaredist.pipeline.manifests.list_versions import read_versions
 from cudaredist.pipeline.selection import ALL, LATEST, Selection
-from cudaredist.pipeline.set_data import read_set_data
-from cudaredist.pipeline.summary import summarize
-from cudaredist.pipeline.tables import (
+from cudaredist.pipeline.sets.build_sets import build_one, build_sets, requests_for, set_bytes
+from cudaredist.pipeline.sets.load import read_set_data
+from cudaredist.pipeline.sets.summarize import summarize
+from cudaredist.pipeline.tables.update import (
     read_gpu_policy,
     read_gpus,
     read_nvcc_compat,
@@ -31,9 +31,14 @@ from cudaredist.pipeline.tables import (
     update_gpus,
     update_nvcc_compat,
 )
-from cudaredist.pipeline.validate import validate_files
-from cudaredist.pipeline.versions import read_versions
-from cudaredist.pipeline.which import which
+from cudaredist.pipeline.toolkit.materialize_set import (
+    Materialization,
+    read_component_policy,
+    read_package_set,
+    selected,
+)
+from cudaredist.pipeline.toolkit.root import remove_root, verify_root
+from cudaredist.pipeline.validate_files import validate_files
 
 __all__ = [
     "ALL",

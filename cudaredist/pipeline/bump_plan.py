@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from cudaredist.errors import CudaRedistError
-from cudaredist.pipeline.held import held_features
-from cudaredist.pipeline.process import FAILED, UNREACHED
-from cudaredist.pipeline.tables import read_gpus, read_nvcc_compat
+from cudaredist.pipeline.features.process import FAILED, UNREACHED
+from cudaredist.pipeline.read_data import held_features
+from cudaredist.pipeline.tables.update import read_gpus, read_nvcc_compat
 from cudaredist.primitives import Version, parse_label
 from cudaredist.redists import Redist
 from cudaredist.reports import VersionsReport

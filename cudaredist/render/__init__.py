@@ -1,6 +1,6 @@
 """Reports as text, Markdown and what machines read: a report in, lines out, no terminal."""
 
-from cudaredist.render.bump import (
+from cudaredist.render.bump_text import (
     bump_annotations,
     bump_markdown,
     bump_outputs,
@@ -10,17 +10,7 @@ from cudaredist.render.bump import (
     nixpkgs_commits,
     with_entries,
 )
-from cudaredist.render.changes import diff_markdown, diff_text
-from cudaredist.render.fetch import (
-    download_errors,
-    download_text,
-    peek_text,
-    process_errors,
-    process_text,
-)
-from cudaredist.render.layout import report_json
-from cudaredist.render.lookup import versions_renovate, versions_text, which_text
-from cudaredist.render.maintain import (
+from cudaredist.render.check_text import (
     check_annotations,
     check_markdown,
     check_outputs,
@@ -29,8 +19,18 @@ from cudaredist.render.maintain import (
     kinds_text,
     validate_text,
 )
-from cudaredist.render.package_sets import build_text, export_text, set_text, toolkit_text
-from cudaredist.render.tables import explain_text, table_text
+from cudaredist.render.common import report_json
+from cudaredist.render.diff_text import diff_markdown, diff_text
+from cudaredist.render.manifest_text import (
+    download_errors,
+    download_text,
+    peek_text,
+    process_errors,
+    process_text,
+)
+from cudaredist.render.set_text import build_text, export_text, set_text, toolkit_text
+from cudaredist.render.table_text import explain_text, table_text
+from cudaredist.render.which_text import versions_renovate, versions_text, which_text
 
 __all__ = [
     "build_text",

@@ -29,21 +29,6 @@ from cudaredist.schema.features import (
     Program,
     UnexaminedArchive,
 )
-from cudaredist.schema.kinds import (
-    FILE_KINDS,
-    OWN_FILE_LIMIT,
-    FileKind,
-    find_kind,
-    kind_of_document,
-    made_schema,
-    parse_own_json,
-    read_own_document,
-    read_own_file,
-    schema_problems,
-    schema_version_of,
-    shipped_schema,
-    validation_problems,
-)
 from cudaredist.schema.packageset import (
     PACKAGE_SET_FORMAT,
     ArchiveFormat,
@@ -112,6 +97,21 @@ from cudaredist.schema.policy import (
     WithheldEntry,
     WithheldPolicy,
 )
+from cudaredist.schema.registry import (
+    FILE_KINDS,
+    OWN_FILE_LIMIT,
+    FileKind,
+    find_kind,
+    kind_of_document,
+    made_schema,
+    parse_own_json,
+    read_own_document,
+    read_own_file,
+    schema_problems,
+    schema_version_of,
+    shipped_schema,
+    validation_problems,
+)
 from cudaredist.schema.tables import (
     Basis,
     BinarySource,
@@ -133,7 +133,7 @@ from cudaredist.schema.tables import (
     PolicySource,
     UnseenRelease,
 )
-from cudaredist.schema.toolkit import (
+from cudaredist.schema.toolkit_record import (
     ComponentPolicy,
     ComponentSet,
     ToolkitFile,

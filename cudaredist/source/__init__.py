@@ -8,7 +8,7 @@ order. Only `http` and the user's own pip reach the network.
 
 from cudaredist.source.chain import WHEELS, SourceChain, open_sources
 from cudaredist.source.folder import FolderSource
-from cudaredist.source.interface import (
+from cudaredist.source.protocol import (
     ByteProgress,
     Delivery,
     Listing,

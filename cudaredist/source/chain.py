@@ -23,7 +23,7 @@ from cudaredist.errors import (
 )
 from cudaredist.primitives import Version
 from cudaredist.source.folder import FolderSource
-from cudaredist.source.interface import (
+from cudaredist.source.protocol import (
     Delivery,
     Listing,
     Part,
@@ -58,7 +58,7 @@ def open_sources(locations: Iterable[str], settings: Settings) -> "SourceChain":
 def _open(location: str, settings: Settings) -> Source:
     location = location.strip()
     if location == WHEELS:
-        from cudaredist.source.wheels import WheelSource  # noqa: PLC0415 - one channel of two
+        from cudaredist.source.wheel_index import WheelSource  # noqa: PLC0415 - one channel of two
 
         return WheelSource(settings)
     scheme = _SCHEME.match(location)

@@ -14,7 +14,7 @@ from cudaredist.errors import (
     TooLargeError,
 )
 from cudaredist.primitives import Version, label_of_manifest_name
-from cudaredist.source.interface import Delivery, Part
+from cudaredist.source.protocol import Delivery, Part
 
 _CHUNK = 1 << 18
 

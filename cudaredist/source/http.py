@@ -31,7 +31,8 @@ from cudaredist.errors import (
     UsageError,
 )
 from cudaredist.primitives import Version
-from cudaredist.source.answers import (
+from cudaredist.source.http_deadline import Watch
+from cudaredist.source.http_response import (
     LEAST,
     NO_ADDRESS,
     Download,
@@ -42,8 +43,7 @@ from cudaredist.source.answers import (
     strong_etag,
 )
 from cudaredist.source.index import INDEX_LIMIT, parse_index
-from cudaredist.source.interface import Delivery, Part, Settings, redacted
-from cudaredist.source.watch import Watch
+from cudaredist.source.protocol import Delivery, Part, Settings, redacted
 
 _log = logging.getLogger(__name__)
 

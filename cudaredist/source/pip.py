@@ -26,7 +26,7 @@ from cudaredist.errors import (
     TransientError,
 )
 from cudaredist.primitives import sha256_of
-from cudaredist.source.interface import Settings, redacted
+from cudaredist.source.protocol import Settings, redacted
 from cudaredist.wheels import Wheel
 
 INDEX = "the package index"

@@ -4,6 +4,7 @@
 all, `pkgconfig` has what pkg-config's files need.
 """
 
+from cudaredist.toolkit.components import Chosen, choose
 from cudaredist.toolkit.merge import (
     OURS,
     RECORD_NAME,
@@ -15,8 +16,7 @@ from cudaredist.toolkit.merge import (
 )
 from cudaredist.toolkit.pkgconfig import LIMIT as PKG_CONFIG_LIMIT
 from cudaredist.toolkit.pkgconfig import relocatable
-from cudaredist.toolkit.selection import Chosen, choose
-from cudaredist.toolkit.tree import PackageTree, make_tree, with_origins
+from cudaredist.toolkit.root_tree import PackageTree, make_tree, with_origins
 
 __all__ = [
     "OURS",

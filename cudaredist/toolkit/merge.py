@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from cudaredist.errors import ConflictError, UnsafePathError
 from cudaredist.schema import OutputName
-from cudaredist.toolkit.tree import PackageTree, is_executable
+from cudaredist.toolkit.root_tree import PackageTree, is_executable
 
 Layout: TypeAlias = Literal["merged", "split"]
 

@@ -57,7 +57,7 @@ def test_an_archive_that_is_missing_costs_no_other(
 def test_an_answer_in_another_form(
     process: Run, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cudaredist.pipeline.cluster.facts_to_bytes", lambda _: b"other")
+    monkeypatch.setattr("cudaredist.pipeline.features.dask.facts_to_bytes", lambda _: b"other")
     result = process("--engine", "dask", "--scheduler", address)
     assert result.exit_code == 3
     assert "the same cudaredist on every worker" in result.stderr

@@ -24,7 +24,7 @@ from support.toolkits import FOLDER, MadeSet, listing, modes
 from support.wheels import put_wheel, wheel
 from typer.testing import Result
 
-from cudaredist.pipeline import unpack
+from cudaredist.pipeline.toolkit import unpack
 
 PROGRAM = binaries.elf(kind="program", needed=("libc.so.6",))
 STATIC = binaries.ar({"a.o": b"object"})
@@ -414,8 +414,8 @@ def test_a_second_run_asks_for_nothing_and_changes_nothing(
     assert materialize(base=server.url).exit_code == 0
     before = {path: path.stat().st_mtime_ns for path in Path("root").rglob("*")}
     server.requests.clear()
-    for module in ("unpack", "roots"):
-        name = f"cudaredist.pipeline.{module}.hash_of"
+    for module in ("unpack", "root"):
+        name = f"cudaredist.pipeline.toolkit.{module}.hash_of"
         monkeypatch.setattr(name, lambda _: pytest.fail("read a file"))
     result = materialize(base=server.url)
     assert result.exit_code == 0
@@ -627,7 +627,7 @@ def test_an_archive_that_broke_off_is_gone_on_with(
 def test_a_folder_as_a_source_is_not_copied(
     made: MadeSet, materialize: Materialize, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cudaredist.pipeline.examine._Partial", None)
+    monkeypatch.setattr("cudaredist.pipeline.features.examine._Partial", None)
     assert materialize().exit_code == 0
 
 
@@ -1096,7 +1096,7 @@ def test_what_cannot_be_read_is_a_problem_and_no_crash(
     def refuse(_: object) -> str:
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr("cudaredist.pipeline.roots.hash_of", refuse)
+    monkeypatch.setattr("cudaredist.pipeline.toolkit.root.hash_of", refuse)
     result = run("materialize", "--root", "root", "--verify")
     assert result.exit_code == 4
     assert "bin/nvcc: cannot be read: Permission denied" in result.stdout
@@ -1154,7 +1154,7 @@ def test_a_root_that_cannot_be_moved_is_taken_away_file_by_file(
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", busy)
-        patch.setattr("cudaredist.pipeline.workshop._exchange", lambda *_: False)
+        patch.setattr("cudaredist.pipeline.toolkit.staging._exchange", lambda *_: False)
         result = materialize("--layout", "split")
         assert result.exit_code == 3
         assert "busy" in result.stderr

@@ -21,7 +21,7 @@ from support.server import FaultServer
 from typer.testing import Result
 
 from cudaredist.archives import open_archive
-from cudaredist.pipeline import examine
+from cudaredist.pipeline.features import examine
 
 FOLDER = "/compute/cuda/redist/"
 CUDART: Mapping[str, Files] = {
@@ -414,10 +414,10 @@ def test_a_file_by_older_rules_is_processed_whole(
 ) -> None:
     process()
     old = FEATURES.read_bytes()
-    for module in ("cudaredist.pipeline.plan", "cudaredist.checks"):
+    for module in ("cudaredist.pipeline.features.plan", "cudaredist.checks"):
         monkeypatch.setattr(f"{module}.RULES", 2)
-    monkeypatch.setattr("cudaredist.pipeline.plan.FEATURES_KIND", "features/1.2")
-    monkeypatch.setattr("cudaredist.pipeline.process.FILES_KIND", "files/1.2")
+    monkeypatch.setattr("cudaredist.pipeline.features.plan.FEATURES_KIND", "features/1.2")
+    monkeypatch.setattr("cudaredist.pipeline.features.process.FILES_KIND", "files/1.2")
     result = process("--package", "cuda_cccl", "--cache-dir", "other")
     assert result.exit_code == 3
     assert "made by older rules" in result.stderr

@@ -20,10 +20,10 @@ from support.server import FaultServer
 from support.wheels import put_wheel
 from typer.testing import Result
 
-from cudaredist.gpus import PtxasScan
-from cudaredist.nvcc_compat import read_header
-from cudaredist.pipeline import tables
+from cudaredist.pipeline.tables import update as tables
 from cudaredist.primitives import sha256_of
+from cudaredist.tables.gpus import PtxasScan
+from cudaredist.tables.nvcc_compat import read_header
 
 FOLDER = "/compute/cuda/redist/"
 HEADER = host_config(gcc=14, clang=19)

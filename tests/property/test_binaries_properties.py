@@ -21,7 +21,7 @@ from support.binaries import (
 )
 from support.oracles import elf_oracle, pe_oracle, readelf_oracle
 
-from cudaredist.binaries import Binary, examine, window
+from cudaredist.binaries import Binary, examine, range_buffer
 from cudaredist.binaries import elf as elf_reader
 
 CODE = fatbin([("sm", 90, "a"), ("compute", 90, "")]) + container(
@@ -72,7 +72,7 @@ def cut(data: bytes, lengths: list[int]) -> list[bytes]:
 @pytest.fixture(params=[1, 64 << 10])
 def _block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Give the readers chunks as they are, too, which otherwise are joined to blocks."""
-    monkeypatch.setattr(window, "BLOCK_LEAST", request.param)
+    monkeypatch.setattr(range_buffer, "BLOCK_LEAST", request.param)
 
 
 FIXTURE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -111,10 +111,10 @@ def test_where_tables_are_lost_does_not_depend_on_the_cut(
     for name in ("_FRONT", "_BACK", "_BEFORE"):
         monkeypatch.setattr(elf_reader, name, getattr(elf_reader, name) // 1_000)
     for name in ("HEAD", "LOOK_BACK"):
-        monkeypatch.setattr(window, name, 1_000)
-    monkeypatch.setattr(window, "_FRONT", (0, 1_000))
-    monkeypatch.setattr(window, "BLOCK_LEAST", 1)
-    monkeypatch.setattr(window, "BLOCK_MOST", 300)
+        monkeypatch.setattr(range_buffer, name, 1_000)
+    monkeypatch.setattr(range_buffer, "_FRONT", (0, 1_000))
+    monkeypatch.setattr(range_buffer, "BLOCK_LEAST", 1)
+    monkeypatch.setattr(range_buffer, "BLOCK_MOST", 300)
     rng = random.Random(seed)
     lost = 0
     for _ in range(300):

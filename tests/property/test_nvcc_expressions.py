@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.headers import host_config
 
 from cudaredist.errors import InvalidFileError
-from cudaredist.nvcc_compat import Header, read_header
+from cudaredist.tables.nvcc_compat import Header, read_header
 
 leaves = st.one_of(
     st.integers(0, 40).map(str),

@@ -26,8 +26,8 @@ from cudaredist.features.facts import FACTS_SCHEMA
 from cudaredist.packagesets import SetData
 from cudaredist.packagesets.invariants import check_run, check_set
 from cudaredist.packagesets.outputs import make_layout
-from cudaredist.packagesets.versions import choose_releases
-from cudaredist.pipeline.build import set_bytes
+from cudaredist.packagesets.version_choice import choose_releases
+from cudaredist.pipeline.sets.build_sets import set_bytes
 from cudaredist.primitives import Version
 from cudaredist.schema import ArchiveFeatures, ExaminedArchive, PackageSet
 

@@ -147,7 +147,7 @@ def test_calls_that_make_no_sense(
     hint: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("cudaredist.pipeline.cluster._PATIENCE", 1.0)
+    monkeypatch.setattr("cudaredist.pipeline.features.dask._PATIENCE", 1.0)
     for path, data in release("12.9.1", PACKAGES).items():
         if path.startswith("redistrib_"):
             put(Path("data/manifests/cuda"), {path: data})

@@ -131,7 +131,9 @@ def driver(tmp_path: Path) -> Iterator[Callable[..., int]]:
     [
         pytest.param(True, None, id="first"),
         pytest.param(False, None, id="replacing"),
-        pytest.param(False, "cudaredist.pipeline.workshop._exchange", id="replacing in two steps"),
+        pytest.param(
+            False, "cudaredist.pipeline.toolkit.staging._exchange", id="replacing in two steps"
+        ),
     ],
 )
 def test_kill_9_before_every_single_step(

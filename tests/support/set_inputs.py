@@ -13,7 +13,7 @@ from cudaredist.features.entry import Entry
 from cudaredist.features.facts import FACTS_SCHEMA
 from cudaredist.manifests import Archive, read_manifest
 from cudaredist.packagesets import HeldFeatures, HeldManifest, Policies, Request, SetData, build_set
-from cudaredist.pipeline import set_data
+from cudaredist.pipeline.sets import load
 from cudaredist.primitives import Version, parse_label, sha256_of
 from cudaredist.schema import (
     ArchiveFeatures,
@@ -193,7 +193,7 @@ def library(soname: str, *needed: str, **files: Binary | None) -> ArchiveFeature
 @cache
 def _shipped_policy(subject: str) -> OwnModel:
     data = (shipped_data() / "policy" / f"{subject}.json").read_bytes()
-    return set_data._POLICIES[subject].model_validate_json(data)
+    return load._POLICIES[subject].model_validate_json(data)
 
 
 @cache
@@ -205,11 +205,11 @@ def _shipped_tables() -> tuple[NvccCompat, Gpus]:
 
 
 def _policies(changes: Mapping[str, dict[str, Any]]) -> Policies:
-    merged: dict[str, Any] = {name: _shipped_policy(name) for name in set_data._POLICIES}
+    merged: dict[str, Any] = {name: _shipped_policy(name) for name in load._POLICIES}
     for subject, changed in changes.items():
         shipped = json.loads((shipped_data() / "policy" / f"{subject}.json").read_bytes())
-        document = json.dumps(set_data.merge_policy(shipped, changed))
-        merged[subject] = set_data._POLICIES[subject].model_validate_json(document)
+        document = json.dumps(load.merge_policy(shipped, changed))
+        merged[subject] = load._POLICIES[subject].model_validate_json(document)
     return Policies(**merged)
 
 

@@ -241,7 +241,7 @@ def blocks_of_tar() -> bytes:
 
 def test_large_blocks_are_unpacked_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = read_all("a.tar.xz", blocks_of_tar())
-    monkeypatch.setattr("cudaredist.archives.blocks._LARGEST", 49_000)
+    monkeypatch.setattr("cudaredist.archives.xz_blocks._LARGEST", 49_000)
     assert read_all("a.tar.xz", blocks_of_tar(), jobs=2) == expected
     with pytest.raises(InvalidArchiveError, match="ends in the middle"):
         read_all("a.tar.xz", blocks_of_tar()[:300], jobs=2)

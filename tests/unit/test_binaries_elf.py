@@ -12,7 +12,7 @@ from support.binaries import elf, fatbin
 
 from cudaredist.binaries import Binary, Range, examine
 from cudaredist.binaries.elf import ElfReader
-from cudaredist.binaries.window import Window, blocks
+from cudaredist.binaries.range_buffer import Window, blocks
 
 FULL: dict[str, Any] = {
     "soname": "libx.so.1",

@@ -7,15 +7,6 @@ from support.headers import ERAS, Checks, host_config
 from support.ptxas import PROFILES_11_8, PROFILES_12_9, PROFILES_13_4, Profile, ptxas
 
 from cudaredist.errors import UnknownNameError
-from cudaredist.explain import (
-    Explanation,
-    Fact,
-    explain_cuda,
-    explain_gpu,
-    explain_nvcc,
-)
-from cudaredist.gpus import KnownGpus, make_table, read_ptxas
-from cudaredist.nvcc_compat import make_compat, make_release, read_header
 from cudaredist.schema import (
     BinarySource,
     GpuPolicy,
@@ -29,6 +20,15 @@ from cudaredist.schema import (
     PolicyFact,
     UnseenRelease,
 )
+from cudaredist.tables.answers import (
+    Explanation,
+    Fact,
+    explain_cuda,
+    explain_gpu,
+    explain_nvcc,
+)
+from cudaredist.tables.gpus import KnownGpus, make_table, read_ptxas
+from cudaredist.tables.nvcc_compat import make_compat, make_release, read_header
 
 NVCC_POLICY = NvccPolicy(
     schema_version=1,

@@ -12,12 +12,12 @@ from support import archives
 
 from cudaredist.archives import open_archive
 from cudaredist.binaries import Binary
-from cudaredist.binaries.interface import CodeSection
+from cudaredist.binaries.file_facts import CodeSection
 from cudaredist.features import Facts, derive, facts_from_bytes, facts_to_bytes, gather
+from cudaredist.features.archive_tree import build_tree
 from cudaredist.features.entry import Entry
 from cudaredist.features.facts import FACTS_SCHEMA
 from cudaredist.features.placement import place_all
-from cudaredist.features.tree import build_tree
 from cudaredist.schema import ArchiveFeatures
 
 SHARED = Binary(kind="elf", machine="x86_64", is_shared=True, soname="libx.so.1")

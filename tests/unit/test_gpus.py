@@ -18,7 +18,9 @@ from support.ptxas import (
 )
 
 from cudaredist.errors import InvalidFileError, UnknownNameError
-from cudaredist.gpus import (
+from cudaredist.jsontext import canonical_json
+from cudaredist.schema import BinarySource, GpuPolicy, Gpus, read_own_file
+from cudaredist.tables.gpus import (
     Capability,
     KnownGpus,
     default_capabilities,
@@ -30,9 +32,7 @@ from cudaredist.gpus import (
     runs_on,
     supported_capabilities,
 )
-from cudaredist.gpus import ptxas as scanning
-from cudaredist.jsontext import canonical_json
-from cudaredist.schema import BinarySource, GpuPolicy, Gpus, read_own_file
+from cudaredist.tables.gpus import ptxas as scanning
 
 POLICY_PATH = Path(__file__).parents[2] / "data" / "policy" / "gpus.json"
 PLATFORMS: tuple[Platform, ...] = ("linux", "sbsa", "windows")

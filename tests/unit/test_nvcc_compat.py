@@ -11,7 +11,16 @@ from support.headers import ERAS, host_config, played
 
 from cudaredist.errors import InvalidFileError, UnknownNameError
 from cudaredist.jsontext import canonical_json
-from cudaredist.nvcc_compat import (
+from cudaredist.schema import (
+    CompilerRange,
+    CompilerVerdict,
+    HeaderSource,
+    NvccCompat,
+    NvccPolicy,
+    NvccRelease,
+    read_own_file,
+)
+from cudaredist.tables.nvcc_compat import (
     COMPILERS,
     Header,
     findings,
@@ -21,15 +30,6 @@ from cudaredist.nvcc_compat import (
     newest_of,
     read_header,
     visual_studio,
-)
-from cudaredist.schema import (
-    CompilerRange,
-    CompilerVerdict,
-    HeaderSource,
-    NvccCompat,
-    NvccPolicy,
-    NvccRelease,
-    read_own_file,
 )
 
 POLICY_PATH = Path(__file__).parents[2] / "data" / "policy" / "nvcc.json"

@@ -3,7 +3,7 @@
 import pytest
 
 from cudaredist.errors import InvalidFileError
-from cudaredist.nvcc_compat import Header
+from cudaredist.tables.nvcc_compat import Header
 
 
 def errors(text: str, **macros: int) -> list[tuple[int, str]]:

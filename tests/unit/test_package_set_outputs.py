@@ -21,8 +21,8 @@ from support.set_inputs import (
 )
 
 from cudaredist.packagesets import HeldFeatures, SetData
-from cudaredist.packagesets.finish import join_address, sri_of
 from cudaredist.packagesets.invariants import check_set
+from cudaredist.packagesets.metadata import join_address, sri_of
 from cudaredist.packagesets.outputs import ORDER, order_outputs, propagated
 from cudaredist.redists import REDISTS
 from cudaredist.schema import ArchiveFeatures, OutputName, SetPackage

@@ -25,7 +25,7 @@ from cudaredist.errors import IncompleteError, InvalidFileError, UnknownNameErro
 from cudaredist.packagesets import SetData
 from cudaredist.packagesets.invariants import check_set
 from cudaredist.pipeline import read_set_data
-from cudaredist.pipeline.set_data import merge_policy
+from cudaredist.pipeline.sets.load import merge_policy
 from cudaredist.schema import PackageSet
 from cudaredist.store import Store
 

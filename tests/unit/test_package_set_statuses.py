@@ -19,9 +19,9 @@ from support.set_inputs import (
 
 from cudaredist.errors import IncompleteError, UsageError
 from cudaredist.packagesets import HeldFeatures, Request, SetData
-from cudaredist.packagesets.data import bounds_text, is_within
+from cudaredist.packagesets.inputs import bounds_text, is_within
 from cudaredist.packagesets.invariants import check_set
-from cudaredist.pipeline.build import build_one
+from cudaredist.pipeline.sets.build_sets import build_one
 from cudaredist.primitives import Version
 from cudaredist.schema import Bounds, SetPackage
 

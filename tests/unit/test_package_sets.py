@@ -30,7 +30,7 @@ from cudaredist.packagesets import (
     platform_of_system,
 )
 from cudaredist.packagesets.platforms import Absence, select_archive, variants_of
-from cudaredist.packagesets.versions import find_cuda, newest_patches
+from cudaredist.packagesets.version_choice import find_cuda, newest_patches
 from cudaredist.primitives import Version
 
 DATA = set_data_of(

@@ -23,10 +23,10 @@ from cudaredist.errors import (
     UsageError,
 )
 from cudaredist.source import Settings, SourceChain, open_sources
-from cudaredist.source.answers import _retry_after
 from cudaredist.source.folder import FolderSource
 from cudaredist.source.http import HttpSource
-from cudaredist.source.interface import redacted
+from cudaredist.source.http_response import _retry_after
+from cudaredist.source.protocol import redacted
 
 Connect = Callable[..., HttpSource]
 

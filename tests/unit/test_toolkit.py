@@ -23,9 +23,9 @@ from cudaredist.errors import (
     UsageError,
 )
 from cudaredist.features import Entry
-from cudaredist.pipeline import workshop as workshop_module
-from cudaredist.pipeline.lay_out import _link_or_copy
-from cudaredist.pipeline.workshop import TEMPORARY, Workshop, remove_tree
+from cudaredist.pipeline.toolkit import staging
+from cudaredist.pipeline.toolkit.install import _link_or_copy
+from cudaredist.pipeline.toolkit.staging import TEMPORARY, Workshop, remove_tree
 from cudaredist.schema import ComponentSet, PackageSet, SetPackage
 from cudaredist.toolkit import (
     Layout,
@@ -566,7 +566,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How two folders change places: as Linux can, and as everything else can."""
     way: str = request.param
     if way == "in two steps":
-        monkeypatch.setattr("cudaredist.pipeline.workshop._exchange", lambda *_: False)
+        monkeypatch.setattr("cudaredist.pipeline.toolkit.staging._exchange", lambda *_: False)
     elif sys.platform != "linux":
         pytest.skip("Linux alone can")
     return way
@@ -604,7 +604,7 @@ def test_where_the_system_cannot_exchange_names_nothing_is_done(
         return object()
 
     monkeypatch.setattr("ctypes.CDLL", load)
-    assert not workshop_module._exchange(tmp_path / "one", tmp_path / "other")
+    assert not staging._exchange(tmp_path / "one", tmp_path / "other")
 
 
 @pytest.mark.usefixtures("way")

@@ -1,0 +1,179 @@
+"""What is compared of each kind of file: packages, their fields, and where each value holds."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from cudaredist.manifests import Manifest
+from cudaredist.primitives import Version, parse_label
+from cudaredist.schema import (
+    CompilerRange,
+    ExaminedArchive,
+    Features,
+    Gpus,
+    NvccCompat,
+    PackageSet,
+)
+from cudaredist.tables.gpus import default_capabilities, supported_capabilities
+from cudaredist.tables.nvcc_compat import newest_of
+
+Place: TypeAlias = str
+"""Platform and variant, `linux-x86_64/cuda12`; empty for what holds for all of a package."""
+Value: TypeAlias = str | frozenset[str]
+"""One text, or names of which some may come and go."""
+Fields: TypeAlias = dict[tuple[str, Place], Value]
+"""By name of the field, and place."""
+
+
+@dataclass(slots=True)
+class Comparable:
+    """One side of a comparison."""
+
+    name: str
+    packages: dict[str, Fields] = field(default_factory=dict)
+    tables: dict[str, dict[str, Value]] = field(default_factory=dict)
+    """What each table that knows the CUDA release says of it."""
+    files: dict[str, frozenset[str]] = field(default_factory=dict)
+    """The paths of each package's files below its root, of those packages whose files are known."""
+
+
+def of_manifest(name: str, manifest: Manifest) -> Comparable:
+    """Return what is compared of a manifest."""
+    found = Comparable(name)
+    for package in manifest.packages:
+        fields: Fields = {
+            ("version", ""): _joined(package.versions),
+            ("license", ""): package.license or "",
+            ("platforms", ""): frozenset(
+                _place(archive.platform, archive.variant) for archive in package.archives
+            ),
+        }
+        for archive in package.archives:
+            place = _place(archive.platform, archive.variant)
+            fields["sha256", place] = archive.sha256 or ""
+            if archive.size is not None:
+                fields["archive size", place] = str(archive.size)
+        found.packages[package.name] = fields
+    return found
+
+
+def of_features(name: str, features: Features) -> Comparable:
+    """Return what is compared of a feature file; of what was not examined only that it is there."""
+    found = Comparable(name)
+    for package_name, package in features.packages.items():
+        fields: Fields = {
+            ("version", ""): package.version or "",
+            ("platforms", ""): frozenset(
+                _place(archive.platform, archive.variant) for archive in package.archives
+            ),
+        }
+        for archive in package.archives:
+            place = _place(archive.platform, archive.variant)
+            fields["sha256", place] = archive.sha256 or ""
+            if isinstance(archive, ExaminedArchive):
+                fields |= {(key, place): value for key, value in _examined(archive).items()}
+        found.packages[package_name] = fields
+    return found
+
+
+def of_package_set(name: str, package_set: PackageSet) -> Comparable:
+    """Return what is compared of a package set; other names of packages are left out."""
+    found = Comparable(name)
+    for attr, package in package_set.packages.items():
+        if package.alias_of is not None:
+            continue
+        fields: Fields = {
+            ("status", ""): package.status,
+            ("version", ""): package.version or "",
+            ("license", ""): package.license.short_name,
+            ("outputs", ""): frozenset(package.outputs),
+            ("sonames", ""): frozenset(p.soname for p in package.provides if not p.stub),
+            ("needed", ""): frozenset(n.soname for n in package.needs if n.kind == "needed"),
+            ("architectures", ""): frozenset(
+                target for targets in package.gpu_architectures.values() for target in targets
+            ),
+            ("depends", ""): frozenset(entry.attr for entry in package.depends),
+        }
+        if package.archive is not None:
+            # Two sets for two platforms have other archives, and nothing is wrong with that.
+            place = _place(package.archive.platform, package.archive.cuda_variant)
+            fields["sha256", place] = package.archive.sha256
+            if package.archive.size is not None:
+                fields["archive size", place] = str(package.archive.size)
+        if package.contents:
+            fields["size", ""] = str(sum(part.bytes for part in package.contents.values()))
+        found.packages[attr] = fields
+    flags, gcc = package_set.capabilities, package_set.host_compiler.gcc
+    found.tables["set"] = {
+        "capabilities": frozenset(flags.effective),
+        "supported capabilities": frozenset(flags.supported),
+        "host gcc": "" if gcc is None else str(gcc.selected),
+    }
+    return found
+
+
+def of_tables(
+    label: str, compat: NvccCompat | None, gpus: Gpus | None
+) -> dict[str, dict[str, Value]]:
+    """Return what each table says of a CUDA release; a table that does not know it is left out."""
+    line = parse_label(label).line
+    found: dict[str, dict[str, Value]] = {}
+    lines = {parse_label(known).line for known in compat.releases} if compat else set()
+    if compat is not None and line in lines:
+        found["compilers"] = {
+            f"{name} accepted": f"{_end(answer.min)} to {_end(answer.max)}"
+            if isinstance(answer, CompilerRange)
+            else answer.status
+            for name, answer in compat.releases[newest_of(line, compat)].compilers.items()
+        }
+    known = [Version.parse(parse_label(read).line) for read in gpus.sources] if gpus else []
+    if gpus is not None and known and min(known) <= Version.parse(line) <= max(known):
+        found["gpus"] = {
+            "supported capabilities": frozenset(supported_capabilities(line, gpus)),
+            "default capabilities": frozenset(default_capabilities(line, gpus)),
+        }
+    return found
+
+
+def merge_comparables(first: Comparable, second: Comparable) -> Comparable:
+    """Return what two files say of the same packages; where both say something, the first's."""
+    names = first.packages.keys() | second.packages.keys()
+    return Comparable(
+        first.name,
+        {name: second.packages.get(name, {}) | first.packages.get(name, {}) for name in names},
+        second.tables | first.tables,
+    )
+
+
+def _examined(archive: ExaminedArchive) -> dict[str, Value]:
+    libraries = [library for library in archive.libraries if not library.stub]
+    floors = [library.glibc for library in libraries if library.glibc is not None]
+    floors += [program.glibc for program in archive.programs if program.glibc is not None]
+    targets = (
+        target
+        for code in archive.device_code.values()
+        for part in (code.declared, code.embedded)
+        for target in (*part.sass, *part.ptx)
+    )
+    needed = {name for library in libraries for name in library.needed}
+    needed |= {name for program in archive.programs for name in program.needed}
+    return {
+        "outputs": frozenset(archive.outputs),
+        "sonames": frozenset(library.soname for library in libraries if library.soname),
+        "needed": frozenset(needed),
+        "architectures": frozenset(targets),
+        "glibc": max(floors, key=Version.parse, default=""),
+        "size": str(sum(size.bytes for size in archive.outputs.values())),
+    }
+
+
+def _place(platform: str, variant: str | None) -> Place:
+    return platform if variant is None else f"{platform}/{variant}"
+
+
+def _joined(versions: Iterable[Version]) -> str:
+    return ", ".join(map(str, versions))
+
+
+def _end(bound: int | None) -> str:
+    return "any" if bound is None else str(bound)

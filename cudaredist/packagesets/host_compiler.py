@@ -1,0 +1,67 @@
+"""The host compiler of a set."""
+
+from collections.abc import Sequence
+
+from cudaredist.errors import UnknownNameError, UsageError
+from cudaredist.primitives import Version
+from cudaredist.schema import CompilerRange, HostCompiler, HostGcc, HostRange, NvccCompat
+from cudaredist.tables.nvcc_compat import newest_of
+
+
+def choose_host(
+    cuda: Version, compat: NvccCompat, *, default: int | None, available: Sequence[int]
+) -> HostCompiler:
+    """Return the GCC to use with a CUDA release's nvcc, and what it says of others.
+
+    The distribution's default stays where nvcc accepts it. Else the highest available major that
+    nvcc accepts is taken; where nothing is said of what is available, any is taken to be. Raises
+    `UsageError` where none fits, and for a release that the table does not know.
+    """
+    try:
+        answers = compat.releases[newest_of(cuda.line, compat)].compilers
+    except UnknownNameError as error:
+        raise UsageError(
+            f"nvcc_compat.json does not know the compilers that CUDA {cuda.line} accepts",
+            hint="cudaredist update-nvcc-compat reads them",
+        ) from error
+    ranges = {
+        name: HostRange(min=answer.min, max=answer.max)
+        for name, answer in answers.items()
+        if isinstance(answer, CompilerRange)
+    }
+    gcc = ranges.get("gcc")
+    chosen = None if gcc is None else _choose_gcc(cuda, gcc, default, available)
+    is_newer = chosen is not None and default is not None and (chosen.selected or 0) > default
+    return HostCompiler(
+        gcc=chosen,
+        clang=ranges.get("clang"),
+        msvc=ranges.get("msvc"),
+        cxx_runtime="selected" if default is None or is_newer else "default",
+    )
+
+
+def _choose_gcc(
+    cuda: Version, accepted: HostRange, default: int | None, available: Sequence[int]
+) -> HostGcc:
+    def fits(major: int) -> bool:
+        low, high = accepted.min, accepted.max
+        return (low is None or low <= major) and (high is None or major <= high)
+
+    uses_default = default is not None and fits(default)
+    selected = default if uses_default else accepted.max
+    if not uses_default and available:
+        selected = max(filter(fits, available), default=None)
+        if selected is None:
+            majors = ", ".join(map(str, sorted(available)))
+            raise UsageError(
+                f"nvcc of CUDA {cuda.line} accepts GCC {accepted.min} to {accepted.max}, "
+                f"and available are {majors}",
+                hint="name another in --available-gcc",
+            )
+    return HostGcc(
+        min=accepted.min,
+        max=accepted.max,
+        default=default,
+        selected=selected,
+        uses_default=uses_default,
+    )

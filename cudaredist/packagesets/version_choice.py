@@ -1,0 +1,202 @@
+"""Which release of each redistributable a set takes, and why none newer."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from cudaredist.errors import UnknownNameError, UsageError, shown
+from cudaredist.manifests import Archive
+from cudaredist.packagesets.inputs import CUDA, HeldManifest, SetData, is_within
+from cudaredist.packagesets.outputs import nested_refusal
+from cudaredist.packagesets.platforms import Absence, select_archive
+from cudaredist.primitives import Version
+from cudaredist.redists import REDISTS
+from cudaredist.schema import ChosenRelease, Constraint, RejectedRelease
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The release of one redistributable."""
+
+    held: HeldManifest | None
+    """None where none is published for the set."""
+    chosen: ChosenRelease
+
+
+def find_cuda(text: str, data: SetData) -> Version:
+    """Return the CUDA release of that label, or the newest patch of that minor.
+
+    Raises `UsageError`, which suggests the nearest, where it is not held or names no hashes.
+    """
+    labels = data.cuda_labels()
+    found = [label for label in labels if str(label) == text]
+    found = found or [label for label in labels if label.line == text]
+    if found:
+        return found[-1]
+    if any(str(label) == text for label in data.manifests.get(CUDA, {})):
+        raise UsageError(
+            f"the manifest of CUDA {text} names no hashes, so that no set can be made from it",
+            hint=f"the oldest release that does is {labels[0]}" if labels else None,
+        )
+    if not labels:
+        raise _nothing_held(data)
+    raise UsageError(f"CUDA {shown(text)} is not held", hint=_nearest_hint(text, labels))
+
+
+def _nearest_hint(text: str, labels: Sequence[Version]) -> str:
+    """Name the releases held next to what was asked for; of a major alone, its minors."""
+    try:
+        wanted = Version.parse(text)
+    except ValueError:
+        return f"held: {', '.join(map(str, labels))}"
+    if len(wanted.components) == 1:
+        minors = dict.fromkeys(x.line for x in labels if x.components[:1] == wanted.components)
+        if minors:
+            return f"name a minor: {', '.join(minors)}"
+    older = [label for label in labels if label < wanted][-1:]
+    newer = [label for label in labels if label > wanted][:1]
+    return f"the nearest held: {' and '.join(map(str, [*older, *newer]))}"
+
+
+def newest_patches(data: SetData) -> list[Version]:
+    """Return the newest release of each CUDA minor held, in ascending order.
+
+    Raises `UsageError` where none is held.
+    """
+    newest = list({label.line: label for label in data.cuda_labels()}.values())
+    if not newest:
+        raise _nothing_held(data)
+    return newest
+
+
+def _nothing_held(data: SetData) -> UsageError:
+    hint = "cudaredist download-manifests --channel wheels finds them"
+    if data.channel == "redist":
+        shipped = "the data that is shipped is for --channel wheels"
+        hint = f"cudaredist download-manifests fetches them; {shipped}"
+    return UsageError("no manifest of CUDA is held", hint=hint)
+
+
+def choose_releases(
+    cuda: Version, platform: str, pins: Mapping[str, str], data: SetData
+) -> dict[str, Choice]:
+    """Return the release of every redistributable held: the pinned one, else the newest that fits.
+
+    Raises `UsageError` where a pin names what is not held.
+    """
+    for name in pins:
+        if name not in data.manifests:
+            raise UnknownNameError("held redistributable", name, data.manifests)
+    choices = {}
+    for redist, labels in sorted(data.manifests.items()):
+        if redist == CUDA:
+            choices[redist] = _pinned(labels[cuda])
+        elif redist in pins:
+            choices[redist] = _pinned(find_release(redist, pins[redist], data))
+        else:
+            choices[redist] = _newest(redist, cuda, platform, data)
+    return choices
+
+
+def find_release(redist: str, text: str, data: SetData) -> HeldManifest:
+    """Return the held manifest of a redistributable; `UsageError` where there is none."""
+    if redist not in data.manifests:
+        raise UnknownNameError("held redistributable", redist, data.manifests)
+    labels = data.manifests[redist]
+    found = next((held for label, held in labels.items() if str(label) == text), None)
+    if found is None:
+        hint = _nearest_hint(text, sorted(labels))
+        raise UsageError(f"{redist} {shown(text)} is not held", hint=hint)
+    return found
+
+
+def broken_constraints(
+    redist: str, label: Version, cuda: Version, data: SetData
+) -> list[Constraint]:
+    """Return the constraints of policy that a release breaks with a CUDA release."""
+    return [
+        entry
+        for entry in data.policies.constraints.constraints
+        if entry.redist == redist
+        and is_within(label, entry.releases)
+        and not is_within(cuda, entry.cuda)
+    ]
+
+
+def built_for_other(label: Version, cuda: Version) -> str | None:
+    """Say which other CUDA a label names, as NCCL's do; None where it names none."""
+    if not label.suffix or label.suffix[0] == cuda.components[0]:
+        return None
+    return f"built for CUDA {label.suffix[0]}"
+
+
+def _pinned(held: HeldManifest) -> Choice:
+    return Choice(held, ChosenRelease(release=str(held.label), mode="pinned", newer_rejected=()))
+
+
+def _newest(redist: str, cuda: Version, platform: str, data: SetData) -> Choice:
+    """Return the newest release that serves a set; of builds of one version, the one nearest.
+
+    Of NCCL's builds for several toolkits of one major, the newest not beyond the set's leads.
+    """
+    refusals: dict[Version, str | None] = {}
+    best: Version | None = None
+    for label in sorted(data.manifests[redist], reverse=True):
+        if best is not None and label.components < best.components:
+            break
+        refusals[label] = _refusal(data.manifests[redist][label], cuda, platform, data)
+        if refusals[label] is None and (best is None or _rank(label, cuda) > _rank(best, cuda)):
+            best = label
+    rejected = tuple(
+        RejectedRelease(
+            release=str(label),
+            reason=refusal or f"built with a CUDA further from the set's than that of {best}",
+        )
+        for label, refusal in refusals.items()
+        if best is None or label > best
+    )
+    chosen = ChosenRelease(
+        release=None if best is None else str(best), mode="auto", newer_rejected=rejected
+    )
+    return Choice(None if best is None else data.manifests[redist][best], chosen)
+
+
+def _rank(label: Version, cuda: Version) -> tuple[object, ...]:
+    """Order releases; of NCCL's builds of one version, the newest toolkit not beyond ours leads."""
+    is_beyond = label.suffix > cuda.components[:2]
+    distance = tuple(-number for number in label.suffix) if is_beyond else label.suffix
+    return (label.components, not is_beyond, distance)
+
+
+def _refusal(held: HeldManifest, cuda: Version, platform: str, data: SetData) -> str | None:
+    """Say why a release does not serve a set; None where it does."""
+    label = held.label
+    other = built_for_other(label, cuda)
+    if other is not None:
+        return other
+    for entry in broken_constraints(held.redist, label, cuda, data):
+        return entry.reason
+    refusals = []
+    for name in _main_packages(held, data):
+        found = select_archive(held.packages[name], platform, cuda)
+        refusal = found.text if isinstance(found, Absence) else _nested(held, found, cuda, data)
+        if refusal is None:
+            return None
+        refusals.append(refusal)
+    return refusals[0] if refusals else "names no package that a set takes"
+
+
+def _main_packages(held: HeldManifest, data: SetData) -> Iterable[str]:
+    """Return what a release is judged by: the product's first package, else all not withheld."""
+    known = REDISTS.get(held.redist)
+    first = known.packages[:1] if known else ()
+    main = [name for name in first if name in held.packages]
+    withheld = data.policies.withheld.withheld
+    return main or sorted(name for name in held.packages if name not in withheld)
+
+
+def _nested(held: HeldManifest, archive: Archive, cuda: Version, data: SetData) -> str | None:
+    features = data.read_features(held.redist, held.label)
+    if features is None or archive.sha256 is None:
+        return None
+    examined = features.examined.get((archive.package, archive.sha256))
+    return None if examined is None else nested_refusal(examined, cuda)

@@ -1,0 +1,428 @@
+"""bump: a data folder brought up to date in one run, by the stages that other commands are.
+
+Each stage keeps its own promises: files are written whole or not at all, what was finished stays,
+and a second run goes on where the first one ended. A stage that fails does not keep the later ones
+from what they can do.
+"""
+
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from cudaredist.errors import (
+    EXIT_FINDINGS,
+    EXIT_INCOMPLETE,
+    EXIT_USAGE,
+    CudaRedistError,
+    IncompleteError,
+    worst_exit_code,
+)
+from cudaredist.packagesets import Request
+from cudaredist.pipeline.bump_plan import CUDA, Step, plan_steps
+from cudaredist.pipeline.diff_releases import diff
+from cudaredist.pipeline.features.plan import FeatureTarget
+from cudaredist.pipeline.features.process import FeatureRun
+from cudaredist.pipeline.manifests.download import ManifestDownload, into_store
+from cudaredist.pipeline.manifests.list_versions import read_versions
+from cudaredist.pipeline.manifests.upstream import error_report
+from cudaredist.pipeline.selection import ALL, Selection
+from cudaredist.pipeline.sets.build_sets import build_sets, requests_for
+from cudaredist.pipeline.sets.load import read_set_data
+from cudaredist.pipeline.tables.update import update_gpus, update_nvcc_compat
+from cudaredist.pipeline.validate_files import validate_files
+from cudaredist.primitives import Version
+from cudaredist.redists import Redist
+from cudaredist.reports import (
+    BumpedRelease,
+    BumpedSet,
+    BumpReport,
+    DiffReport,
+    ErrorReport,
+    FeatureOutcome,
+    SetOutcome,
+    TableReport,
+)
+from cudaredist.source import (
+    ByteProgress,
+    NoByteProgress,
+    NoProgress,
+    Progress,
+    SourceChain,
+)
+from cudaredist.store import Cache, ManifestFolder, Store
+
+_TABLES: Mapping[str, Callable[[FeatureRun, Store], TableReport]] = {
+    "nvcc_compat": update_nvcc_compat,
+    "gpus": update_gpus,
+}
+
+
+class _Chosen(ManifestFolder):
+    """A folder of manifests that shows some of its labels only."""
+
+    def __init__(self, path: Path, labels: Sequence[Version]) -> None:
+        super().__init__(path)
+        self._labels = tuple(sorted(labels))
+
+    def labels(self) -> tuple[Version, ...]:
+        """Return the labels chosen."""
+        return self._labels
+
+
+@dataclass(kw_only=True)
+class Bump:
+    """One run of bump."""
+
+    store: Store
+    redists: Sequence[Redist]
+    are_asked_for: bool
+    """Whether the user named them, so that the absence of one is a failure."""
+    sources: SourceChain
+    """Where manifests come from."""
+    targets: Sequence[FeatureTarget]
+    """Of all of `redists`: where their archives come from."""
+    chains: Mapping[tuple[str, ...], SourceChain]
+    """The sources of every target, by its bases."""
+    cache: Cache
+    stop: threading.Event
+    versions: Sequence[str] = ()
+    """Labels asked for; none: what is newer."""
+    with_archives: bool = True
+    """Whether archives are looked into, and package sets made of that."""
+    output: Path | None = None
+    """Where package sets are written; None: they are made and judged, and not kept."""
+    allow_missing_features: bool = False
+    strict: bool = False
+    write: bool = True
+    jobs: int = 16
+    archive_jobs: int = 1
+    progress: Callable[[str], AbstractContextManager[Progress]] = lambda _: nullcontext(
+        NoProgress()
+    )
+    byte_progress: Callable[[str], AbstractContextManager[ByteProgress]] = lambda _: nullcontext(
+        NoByteProgress()
+    )
+    announce: Callable[[str], None] = lambda _: None
+    _errors: list[ErrorReport] = field(default_factory=list)
+    _codes: list[int] = field(default_factory=list)
+    _findings: list[str] = field(default_factory=list)
+    _failed: set[tuple[str, Version]] = field(default_factory=set)
+    """Releases of which something is missing."""
+    _features: list[FeatureOutcome] = field(default_factory=list)
+    _tables: list[TableReport] = field(default_factory=list)
+    _fetched: int = 0
+
+    def run(self) -> BumpReport:
+        """Bring in what is new, or say what would be; what fails is in the report.
+
+        Raises `InvalidFileError` for a lock or a table that is broken, before anything is written.
+        """
+        steps = self._plan()
+        if not self.write:
+            self._codes += [EXIT_FINDINGS] if steps else []
+            return self._report(tuple(_would(step) for step in steps), ())
+        self.store.sweep()
+        # Every file of a release may be there before its message is, and the data does not say.
+        begun = {(step.redist.name, step.label) for step in steps}
+        self.store.write_untold(self.store.untold() | begun)
+        held = self._download(steps)
+        sets: tuple[BumpedSet, ...] = ()
+        if self.with_archives:
+            self._examine(held)
+            self._update_tables(held)
+            if (held or self.output is not None) and self.store.manifests(CUDA).labels():
+                sets = self._judged_sets(held)
+        return self._report(tuple(map(self._bumped, steps)), sets)
+
+    def told(self, report: BumpReport) -> None:
+        """Note that the caller has told of what is in the report, so that no later run does."""
+        if self.write:
+            told = {(release.redist, Version.parse(release.new)) for release in report.releases}
+            self.store.write_untold(
+                (redist, label)
+                for redist, label in self.store.untold() - told
+                if label in self.store.manifests(redist).labels()
+            )
+
+    # -- stages
+
+    def _plan(self) -> tuple[Step, ...]:
+        with self.progress("listing") as progress:
+            upstream = read_versions(
+                self.store,
+                self.redists,
+                sources=self.sources,
+                stop=self.stop,
+                jobs=self.jobs,
+                progress=progress,
+                are_asked_for=self.are_asked_for,
+            )
+        for report in upstream.errors:
+            self._fail(report)
+        steps = plan_steps(
+            self.store,
+            self.redists,
+            upstream,
+            named=self.versions,
+            with_archives=self.with_archives,
+        )
+        known = {label for labels in upstream.releases.values() for label in labels}
+        known |= {str(step.label) for step in steps}
+        for text in self.versions:
+            if upstream.releases and text not in known:
+                newest = ", ".join(f"{name} {ls[-1]}" for name, ls in upstream.releases.items())
+                self._fail(
+                    IncompleteError(
+                        f"no redistributable asked for lists {text}",
+                        hint=f"newest upstream: {newest}",
+                    )
+                )
+        return steps
+
+    def _download(self, steps: Sequence[Step]) -> list[Step]:
+        """Fetch the manifests that are not held and recorded; return the steps that are then."""
+        held = [step for step in steps if step.is_recorded]
+        waiting = [step for step in steps if not step.is_recorded]
+        with self.progress("manifests") as progress:
+            for redist in dict.fromkeys(step.redist for step in waiting):
+                of_redist = {str(s.label): s for s in waiting if s.redist == redist}
+                to = into_store(self.store, [redist], are_asked_for=True)
+                to.sweep()
+                report = ManifestDownload(
+                    sources=self.sources,
+                    targets=to.targets,
+                    selection=Selection(versions=tuple(of_redist)),
+                    cache=self.cache,
+                    stop=self.stop,
+                    jobs=self.jobs,
+                    strict=self.strict,
+                    progress=progress,
+                    save_lock=to.save_lock,
+                ).run()
+                self._codes.append(report.exit_code)
+                for outcome in report.manifests:
+                    self._findings += (
+                        f"{outcome.redist} {outcome.label}: {warning}"
+                        for warning in outcome.warnings
+                    )
+                    if outcome.error is not None:
+                        self._fail(_about(f"{redist.name} {outcome.label}", outcome.error))
+                    elif outcome.label in of_redist:
+                        held.append(of_redist[outcome.label])
+                for listing in report.redists:
+                    if listing.error is not None:
+                        self._fail(_about(redist.name, listing.error))
+                for error in report.errors:
+                    self._fail(error)
+        self._failed |= {(s.redist.name, s.label) for s in waiting if s not in held}
+        return sorted(held, key=lambda step: (step.redist.name, step.label))
+
+    def _examine(self, held: Sequence[Step]) -> None:
+        """Look into the archives of the releases brought in."""
+        targets = []
+        for target in self.targets:
+            labels = [step.label for step in held if step.redist.name == target.redist.name]
+            if labels:
+                targets.append(_restricted(target, labels))
+                target.features.sweep()
+        if not targets:
+            return
+        with self.byte_progress("archives") as progress:
+            try:
+                report = self._feature_run(targets, progress).run()
+            except CudaRedistError as error:
+                self._failed |= {(step.redist.name, step.label) for step in held}
+                self._fail(error)
+                return
+        self._codes.append(report.exit_code)
+        self._fetched += report.fetched_bytes
+        self._features += report.manifests
+        for outcome in report.manifests:
+            if outcome.error is not None or outcome.failed:
+                self._failed.add((outcome.redist, Version.parse(outcome.label)))
+            if outcome.error is not None:
+                self._fail(_about(f"{outcome.redist} {outcome.label}", outcome.error))
+        for archive in report.archives:
+            if archive.error is not None:
+                place = [archive.redist, archive.label, archive.package, archive.platform]
+                what = " ".join([*place, *filter(None, [archive.variant])])
+                self._fail(_about(what, archive.error))
+
+    def _update_tables(self, held: Sequence[Step]) -> None:
+        """Add the CUDA releases brought in to both tables; a missing table gets all held."""
+        labels = [step.label for step in held if step.redist.name == CUDA]
+        if not labels:
+            return
+        (target,) = [target for target in self.targets if target.redist.name == CUDA]
+        for name, update in _TABLES.items():
+            is_there = self.store.table_path(name).exists()
+            self.store.sweep_table(name)
+            meant = _restricted(target, labels) if is_there else target
+            with self.byte_progress("tables") as progress:
+                try:
+                    report = update(self._feature_run([meant], progress), self.store)
+                except CudaRedistError as error:
+                    self._fail(error)
+                    continue
+            self._codes.append(report.exit_code)
+            self._fetched += report.fetched_bytes
+            self._tables.append(report)
+            self._findings += (f"{report.table}: {entry.message}" for entry in report.findings)
+            if report.held_back:
+                self._findings.append(
+                    f"{report.table}: of CUDA {', '.join(report.held_back)} nothing is written; "
+                    "look at the bounds, then update-nvcc-compat --accept-changed takes them"
+                )
+            for release in report.releases:
+                if release.error is not None:
+                    self._failed.add((CUDA, Version.parse(release.label)))
+                    what = f"{report.table}: cuda {release.label}"
+                    self._fail(_about(what, release.error))
+
+    def _feature_run(self, targets: Sequence[FeatureTarget], progress: ByteProgress) -> FeatureRun:
+        return FeatureRun(
+            chains=self.chains,
+            targets=targets,
+            selection=Selection(versions=(ALL,)),
+            cache=self.cache,
+            stop=self.stop,
+            jobs=self.archive_jobs,
+            strict=self.strict,
+            progress=progress,
+            announce=self.announce,
+        )
+
+    def _judged_sets(self, held: Sequence[Step]) -> tuple[BumpedSet, ...]:
+        """Build the package sets that changed, and judge them as validate does.
+
+        Those of the CUDA releases brought in, where nothing else was; else, and where they are
+        written, those of the newest patch of every minor, because each of them may have changed.
+        """
+        is_cuda_alone = all(step.redist.name == CUDA for step in held) and self.output is None
+        labels = [str(step.label) for step in held] if is_cuda_alone else []
+        template = Request(cuda="", allow_missing_features=self.allow_missing_features)
+        with tempfile.TemporaryDirectory() as folder, self.progress("building") as progress:
+            place = self.output or Path(folder)
+            try:
+                data = read_set_data(self.store)
+                requests = requests_for(template, data, labels)
+                built = build_sets(requests, data, place, progress=progress)
+                paths = [Path(o.path) for o in built.sets if o.path is not None]
+                judged = validate_files(paths, cache=self.cache)
+            except CudaRedistError as error:
+                self._fail(error)
+                return ()
+        verdicts = {verdict.file: verdict for verdict in judged.files}
+        sets = []
+        for outcome in built.sets:
+            verdict = None if outcome.path is None else verdicts[outcome.path]
+            problems = () if verdict is None else verdict.problems
+            code = outcome.exit_code if verdict is None else verdict.exit_code
+            sets.append(_bumped_set(outcome, problems, code, is_kept=self.output is not None))
+        self._codes += [_never_usage(entry.exit_code) for entry in sets]
+        return tuple(sets)
+
+    # -- the report
+
+    def _bumped(self, step: Step) -> BumpedRelease:
+        name, label = step.redist.name, step.label
+        folder = self.store.manifests(name)
+        if folder.read(label) is None:
+            return _release(step, "failed")
+        paths = [folder.place(label), self.store.lock_path, self.store.features(name).place(label)]
+        if name == CUDA and self.with_archives:
+            paths += [self.store.table_path(table) for table in _TABLES]
+        return BumpedRelease(
+            redist=name,
+            old=_text(step.old),
+            new=str(label),
+            status="incomplete" if (name, label) in self._failed else "bumped",
+            files=tuple(sorted(self.store.relative(path) for path in paths if path.exists())),
+            diff=self._diff(step),
+        )
+
+    def _diff(self, step: Step) -> DiffReport | None:
+        if step.old is None:
+            return None
+        name = step.redist.name
+        try:
+            return diff(f"{name}@{step.old}", f"{name}@{step.label}", self.store, self.cache)
+        except CudaRedistError as error:
+            self._fail(error)
+            return None
+
+    def _fail(self, failure: CudaRedistError | ErrorReport) -> None:
+        report = error_report(failure) if isinstance(failure, CudaRedistError) else failure
+        self._errors.append(report)
+        self._codes.append(_never_usage(report.exit_code))
+
+    def _report(
+        self, releases: tuple[BumpedRelease, ...], sets: tuple[BumpedSet, ...]
+    ) -> BumpReport:
+        return BumpReport(
+            releases=releases,
+            errors=tuple(self._errors),
+            findings=tuple(dict.fromkeys(self._findings)),
+            features=tuple(self._features),
+            tables=tuple(self._tables),
+            sets=sets,
+            fetched_bytes=self._fetched,
+            exit_code=worst_exit_code(self._codes),
+        )
+
+
+def _restricted(target: FeatureTarget, labels: Sequence[Version]) -> FeatureTarget:
+    return replace(target, manifests=_Chosen(target.manifests.path, labels))
+
+
+def _would(step: Step) -> BumpedRelease:
+    return _release(step, "would-bump")
+
+
+def _release(step: Step, status: str) -> BumpedRelease:
+    return BumpedRelease.model_validate(
+        {
+            "redist": step.redist.name,
+            "old": _text(step.old),
+            "new": str(step.label),
+            "status": status,
+        }
+    )
+
+
+def _text(label: Version | None) -> str | None:
+    return None if label is None else str(label)
+
+
+def _bumped_set(
+    outcome: SetOutcome, problems: Sequence[str], code: int, *, is_kept: bool
+) -> BumpedSet:
+    failure = () if outcome.error is None else (outcome.error.message,)
+    return BumpedSet(
+        cuda=outcome.cuda,
+        platform=outcome.platform,
+        counts=outcome.counts,
+        path=outcome.path if is_kept else None,
+        problems=(*failure, *problems),
+        warnings=tuple(
+            f"{entry.subject}: {entry.text}"
+            for entry in outcome.diagnostics
+            if entry.level != "note"
+        ),
+        exit_code=code,
+    )
+
+
+def _about(what: str, error: ErrorReport) -> ErrorReport:
+    """Return an error whose message says what it is about."""
+    if error.message.startswith(what):
+        return error
+    return error.model_copy(update={"message": f"{what}: {error.message}"})
+
+
+def _never_usage(code: int) -> int:
+    """Return the code of a failure; the call was right, whatever data could not be made of it."""
+    return EXIT_INCOMPLETE if code == EXIT_USAGE else code

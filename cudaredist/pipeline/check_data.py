@@ -1,0 +1,222 @@
+"""check: the data folder held against upstream, and against itself."""
+
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from cudaredist import checks
+from cudaredist.errors import (
+    EXIT_CONTENT,
+    CudaRedistError,
+    NotAtSourceError,
+    StoppedError,
+    worst_exit_code,
+)
+from cudaredist.manifests import Manifest, read_manifest
+from cudaredist.pipeline.manifests.upstream import described_changes, fetch_manifest
+from cudaredist.pipeline.tasks import Task, run_tasks
+from cudaredist.primitives import Version
+from cudaredist.redists import REDISTS, Redist
+from cudaredist.reports import CheckReport, Finding, FindingKind, LineReport
+from cudaredist.schema import LockEntry
+from cudaredist.source import Listing, NoProgress, Progress, SourceChain
+from cudaredist.store import Cache, Store
+
+_COMMAND = re.compile(r"(cudaredist (?:download|process)-manifests)")
+
+
+@dataclass(slots=True)
+class _Upstream:
+    """What upstream answered about one redistributable; filled by several threads."""
+
+    listing: Listing | None = None
+    newer: dict[Version, Manifest] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def check_data(
+    store: Store,
+    asked: Sequence[Redist] = (),
+    *,
+    sources: SourceChain | None,
+    cache: Cache,
+    stop: threading.Event,
+    jobs: int = 16,
+    progress: Progress | None = None,
+) -> CheckReport:
+    """Check what is held of the redistributables asked about, or of all that anything is held of.
+
+    Without `sources` only what needs no network is checked.
+    Every manifest held is asked for again, by its validators where the server gave some, so that a
+    change in place is seen. Of a newer release only the newest manifest is fetched, to compare
+    platforms. Writes nothing but the cache.
+    """
+    findings = list(checks.lock_findings(store))
+    locked: Mapping[str, Mapping[str, LockEntry]] = {}
+    has_lock = not any(finding.kind in {"invalid", "unreadable"} for finding in findings)
+    if has_lock:
+        locked = store.lock().redists
+    names = sorted({*store.redists(), *store.feature_redists(), *locked})
+    if asked:
+        names = [redist.name for redist in asked]
+    findings += checks.unknown_redist_findings(names)
+    redists = [REDISTS[name] for name in names if name in REDISTS]
+    held = {
+        redist.name: checks.read_held(
+            store, redist.name, locked.get(redist.name, {}) if has_lock else None
+        )
+        for redist in redists
+    }
+    upstream = {redist.name: _Upstream() for redist in redists}
+    if sources is not None:
+        asking = _Asking(sources, store, cache, stop, progress or NoProgress())
+        asking.progress.expect(len(redists))
+        run_tasks(
+            [partial(asking.ask, r, held[r.name], upstream[r.name]) for r in redists], jobs, stop
+        )
+
+    lines: list[LineReport] = []
+    answered: dict[str, str] = {}
+    for name in sorted(held):
+        own, theirs = held[name], upstream[name]
+        listed = None
+        if theirs.listing is not None:
+            listed = tuple(theirs.listing.folders)
+            answered[name] = theirs.listing.source
+            if theirs.listing.is_complete:
+                findings += checks.gone_findings(own, listed)
+        here = checks.line_reports(name, own.labels, listed)
+        lines += here
+        findings += own.findings
+        findings += theirs.findings
+        findings += checks.freshness_findings(here, own, theirs.newer)
+        findings += checks.lost_platform_notes(own)
+    findings += checks.feature_findings(store, held, names)
+    if "cuda" in held:
+        findings += checks.table_findings(store, held["cuda"].labels)
+    if not any(own.labels for own in held.values()):
+        findings.append(
+            checks.finding(
+                "nothing-held",
+                "no manifest is held",
+                hint="cudaredist download-manifests fetches the newest of each redistributable",
+            )
+        )
+    if store.channel != "redist":
+        findings = [_in_channel(finding, store.channel) for finding in findings]
+    findings.sort(key=_order)
+    return CheckReport(
+        offline=sources is None,
+        sources=answered,
+        lines=tuple(lines),
+        findings=tuple(findings),
+        exit_code=worst_exit_code(finding.exit_code for finding in findings),
+    )
+
+
+def _in_channel(finding: Finding, channel: str) -> Finding:
+    """Return a finding whose hint names commands of this channel."""
+    hint = _COMMAND.sub(rf"\1 --channel {channel}", finding.hint) if finding.hint else None
+    return finding.model_copy(update={"hint": hint})
+
+
+def _order(finding: Finding) -> tuple[bool, str, tuple[Version, ...], str, str]:
+    label = () if finding.label is None else (Version.parse(finding.label),)
+    return (
+        finding.exit_code == 0,
+        finding.redist or "",
+        label,
+        finding.kind,
+        finding.path or finding.message,
+    )
+
+
+def _failure(redist: str, label: Version | None, error: CudaRedistError) -> Finding:
+    """Turn an error into a finding: bytes not understood are never called unreachable."""
+    kind: FindingKind = "invalid" if error.exit_code == EXIT_CONTENT else "unreachable"
+    return checks.finding(
+        kind,
+        error.message,
+        redist=redist,
+        label=label,
+        hint=error.hint,
+        exit_code=error.exit_code,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """The questions put to upstream, as tasks."""
+
+    sources: SourceChain
+    store: Store
+    cache: Cache
+    stop: threading.Event
+    progress: Progress
+
+    def ask(self, redist: Redist, held: checks.Held, answer: _Upstream) -> list[Task]:
+        """Ask for the listing; return the questions about single manifests that follow."""
+        tasks: list[Task] = []
+        try:
+            if self.stop.is_set():
+                raise StoppedError
+            listing = self.sources.listing(redist.manifest_folders, held.labels)
+        except NotAtSourceError as error:
+            answer.findings.append(checks.absent_finding(redist, error))
+        except CudaRedistError as error:
+            answer.findings.append(_failure(redist.name, None, error))
+        else:
+            answer.listing = listing
+            listed = tuple(listing.folders)
+            newest = {
+                Version.parse(line.missing[-1])
+                for line in checks.line_reports(redist.name, held.labels, listed)
+                if line.is_behind and held.labels
+            }
+            tasks += (
+                partial(self.compare, redist, label, listing, held, answer)
+                for label in sorted({*held.labels} & {*listed} | newest)
+            )
+        self.progress.expect(len(tasks))
+        self.progress.done(redist.name, 0)
+        return tasks
+
+    def compare(
+        self,
+        redist: Redist,
+        label: Version,
+        listing: Listing,
+        held: checks.Held,
+        answer: _Upstream,
+    ) -> list[Task]:
+        """Fetch one manifest; note that it changed in place, or keep it where it is new."""
+        data = held.data.get(label)
+        size = 0
+        try:
+            if self.stop.is_set():
+                raise StoppedError
+            upstream = fetch_manifest(self.sources, self.cache, label, listing, data, redist=redist)
+            size = len(upstream.data)
+            entry = held.locked.get(str(label))
+            recorded = entry.sha256 if entry else held.sha256.get(label)
+            if recorded is None:
+                answer.newer[label] = read_manifest(upstream.data, label=label)
+            elif upstream.sha256 != recorded:
+                answer.findings.append(
+                    checks.finding(
+                        "changed-upstream",
+                        "changed in place upstream",
+                        redist=redist.name,
+                        label=label,
+                        path=self.store.relative(self.store.manifests(redist.name).place(label)),
+                        hint="look at it, then cudaredist download-manifests "
+                        f"--redist {redist.name} --version {label} --accept-changed",
+                        details=described_changes(data, upstream.data),
+                    )
+                )
+        except CudaRedistError as error:
+            answer.findings.append(_failure(redist.name, label, error))
+        self.progress.done(f"{redist.name} {label}", size)
+        return []

@@ -1,0 +1,119 @@
+"""diff: two releases, feature files or package sets, read and compared."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cudaredist.diffs import (
+    Comparable,
+    compare,
+    merge_comparables,
+    of_features,
+    of_manifest,
+    of_package_set,
+    of_tables,
+)
+from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError
+from cudaredist.features import as_redistributable, build_tree
+from cudaredist.manifests import Manifest, read_manifest
+from cudaredist.pipeline.features.plan import known_facts
+from cudaredist.pipeline.read_data import held_features, held_manifest, located, redists_held
+from cudaredist.pipeline.tables.update import read_gpus, read_nvcc_compat
+from cudaredist.primitives import label_of_manifest_name
+from cudaredist.reports import DiffReport
+from cudaredist.schema import (
+    Features,
+    NamePolicy,
+    PackageSet,
+    kind_of_document,
+    parse_own_json,
+    read_own_document,
+    read_own_file,
+    schema_version_of,
+)
+from cudaredist.store import Cache, Store, read_file
+
+_CUDA = "cuda"
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One side of a comparison, as it was read."""
+
+    kind: str
+    comparable: Comparable
+    manifest: Manifest | None = None
+
+
+def diff(old: str, new: str, store: Store, cache: Cache) -> DiffReport:
+    """Compare two files of one kind, or two releases held, `cuda@12.9.1`.
+
+    Of two releases held, what their features and the tables say is compared as well. Raises
+    `UsageError` for what is neither a file nor held, and for files of different kinds.
+    """
+    first, second = _read(old, store), _read(new, store)
+    if first.kind != second.kind:
+        raise UsageError(
+            f"{old} is a {first.kind}, and {new} is a {second.kind}",
+            hint="compare two manifests, two feature files or two package sets",
+        )
+    names = read_own_file(store.read_policy("names"), NamePolicy)
+    for side in (first, second):
+        side.comparable.files = _files_of(side.manifest, cache)
+    return compare(first.comparable, second.comparable, names)
+
+
+def _read(text: str, store: Store) -> _Side:
+    path = Path(text)
+    if "@" in text and not path.exists():
+        return _held(text, store)
+    data = read_file(path)
+    if data is None:
+        raise UsageError(
+            f"{text}: no such file", hint="or name a release held, such as cuda@12.9.1"
+        )
+    with located(text):
+        document = parse_own_json(data)
+        if schema_version_of(document) is None:
+            manifest = read_manifest(data, label=label_of_manifest_name(path.name))
+            return _Side("manifest", of_manifest(text, manifest), manifest)
+        kind = kind_of_document(document)
+        value = None if kind is None else read_own_document(document, data, kind.model)
+        match value:
+            case Features():
+                return _Side("feature file", of_features(text, value))
+            case PackageSet():
+                return _Side("package set", of_package_set(text, value))
+            case _:
+                problem = Problem("", "is no manifest, feature file or package set")
+                raise InvalidFileError("file to compare", [problem])
+
+
+def _held(text: str, store: Store) -> _Side:
+    redist, _, label_text = text.partition("@")
+    known = redists_held(store)
+    if redist not in known:
+        raise UnknownNameError("held redistributable", redist, known)
+    labels = {str(label): label for label in store.manifests(redist).labels()}
+    if label_text not in labels:
+        raise UnknownNameError(f"held release of {redist}", label_text, labels)
+    manifest = held_manifest(store, redist, labels[label_text])
+    comparable = of_manifest(text, manifest)
+    features = held_features(store, redist, labels[label_text])
+    if features is not None:
+        comparable = merge_comparables(comparable, of_features(text, features))
+    if redist == _CUDA:
+        comparable.tables = of_tables(label_text, read_nvcc_compat(store), read_gpus(store))
+    return _Side("manifest", comparable, manifest)
+
+
+def _files_of(manifest: Manifest | None, cache: Cache) -> dict[str, frozenset[str]]:
+    """Return the paths of each package's files, of all archives of it that the cache knows."""
+    found: dict[str, set[str]] = {}
+    for archive in manifest.archives if manifest else ():
+        facts = known_facts(cache, archive.sha256)
+        if facts is not None:
+            members, _ = as_redistributable(facts.members)
+            # What lies at the top is a licence or the like, which every package has.
+            paths = (path for path in build_tree(members).files if "/" in path)
+            found.setdefault(archive.package, set()).update(paths)
+    return {name: frozenset(paths) for name, paths in found.items()}

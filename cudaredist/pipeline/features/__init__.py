@@ -1,0 +1,1 @@
+"""Examine archives and write feature files."""

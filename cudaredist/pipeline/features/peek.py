@@ -1,0 +1,137 @@
+"""process-manifests --peek: a zip archive's outputs from its names alone, by range requests.
+
+A zip's directory stands at its end, in most of NVIDIA's within the last 64 KiB. What it says cannot
+be proved without the whole archive, so nothing of it is cached or written.
+"""
+
+import io
+import posixpath
+import stat
+import zipfile
+from collections.abc import Callable
+from functools import partial
+
+from cudaredist.archives import MemberKind
+from cudaredist.errors import CudaRedistError, InvalidArchiveError, worst_exit_code
+from cudaredist.features import FACTS_SCHEMA, Entry, Facts, derive
+from cudaredist.manifests import Archive
+from cudaredist.pipeline.features.plan import Subject
+from cudaredist.pipeline.features.process import FeatureRun
+from cudaredist.pipeline.manifests.upstream import error_report
+from cudaredist.pipeline.tasks import Task, run_tasks
+from cudaredist.reports import PeekedArchive, PeekReport
+from cudaredist.schema import OutputName, OutputSize
+from cudaredist.source import Part
+
+_TAIL = 64 << 10
+_DIRECTORY_LIMIT = 64 << 20
+"""The most bytes a directory may have: about half a million members."""
+
+
+def peek(run: FeatureRun) -> PeekReport:
+    """Return the outputs of every zip archive a run is about, in the manifests' order."""
+    found: list[tuple[int, PeekedArchive]] = []
+    chosen, left_out = [], 0
+    for subject in run.read_manifests():
+        for archive in subject.manifest.archives:
+            if run.filter.excluding(archive) is not None:
+                continue
+            if archive.relative_path.endswith((".zip", ".whl")):
+                chosen.append((subject, archive))
+            else:
+                left_out += 1
+
+    def work(position: int, subject: Subject, archive: Archive) -> list[Task]:
+        found.append((position, _peeked(run, subject, archive)))
+        return []
+
+    tasks = [partial(work, n, subject, archive) for n, (subject, archive) in enumerate(chosen)]
+    run_tasks(tasks, run.jobs, run.stop)
+    found.sort(key=lambda pair: pair[0])
+    archives = tuple(archive for _, archive in found)
+    errors = [*(o.error for o in run.unread), *(archive.error for archive in archives)]
+    codes = [error.exit_code for error in errors if error is not None]
+    return PeekReport(
+        manifests=run.unread,
+        archives=archives,
+        left_out=left_out,
+        exit_code=worst_exit_code(codes),
+    )
+
+
+def _peeked(run: FeatureRun, subject: Subject, archive: Archive) -> PeekedArchive:
+    name = posixpath.basename(archive.relative_path)
+    outputs: dict[OutputName, OutputSize] | None = None
+    fetched, error = 0, None
+
+    def use(read: Callable[[int | None, int, str | None], Part]) -> None:
+        nonlocal outputs, fetched
+        file = _RangedFile(read)
+        try:
+            with zipfile.ZipFile(file) as directory:
+                members = tuple(map(_entry, directory.infolist()))
+        except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as failure:
+            raise InvalidArchiveError(name, str(failure)) from failure
+        finally:
+            fetched += file.fetched
+        outputs = derive(Facts(schema=FACTS_SCHEMA, members=members)).outputs
+
+    try:
+        run.chains[subject.target.bases].reach(tuple(subject.paths(archive)), use)
+    except CudaRedistError as failure:
+        error = error_report(failure)
+    return PeekedArchive(
+        **subject.place(archive).model_dump(), fetched=fetched, outputs=outputs, error=error
+    )
+
+
+def _entry(info: zipfile.ZipInfo) -> Entry:
+    mode = info.external_attr >> 16
+    if info.is_dir():
+        return Entry(name=info.filename, kind="directory")
+    # Where a link leads stands in its content, which is not read.
+    kind: MemberKind = "other" if stat.S_ISLNK(mode) else "file"
+    return Entry(name=info.filename, kind=kind, mode=stat.S_IMODE(mode), size=info.file_size)
+
+
+class _RangedFile(io.RawIOBase):
+    """A remote file as zipfile wants it: seekable, its end in hand, other parts when asked for."""
+
+    def __init__(self, read: Callable[[int | None, int, str | None], Part]) -> None:
+        self._read = read
+        self._part = read(None, _TAIL, None)
+        self._size = self._part.total
+        self._etag = self._part.etag
+        self._position = 0
+        self.fetched = len(self._part.data)
+
+    def seekable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        if base + offset < 0:
+            raise OSError("a place before the beginning of the file")
+        self._position = base + offset
+        return self._position
+
+    def read(self, size: int = -1) -> bytes:
+        """Return bytes from here on, fetching them unless they are in hand."""
+        end = self._size if size < 0 else min(self._size, self._position + size)
+        length = max(0, end - self._position)
+        part = self._part
+        if length and not part.start <= self._position <= end <= part.start + len(part.data):
+            if length > _DIRECTORY_LIMIT:
+                raise ValueError(f"a directory of {length:,} bytes")
+            self._part = part = self._read(self._position, length, self._etag)
+            self.fetched += len(part.data)
+        begin = self._position - part.start
+        data = part.data[begin : begin + length] if length else b""
+        self._position += len(data)
+        return data

@@ -1,0 +1,1 @@
+"""Find, download and list manifests."""

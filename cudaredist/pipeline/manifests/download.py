@@ -1,0 +1,337 @@
+"""download-manifests: find, fetch, guard and store manifests."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from cudaredist.errors import (
+    EXIT_FINDINGS,
+    EXIT_INCOMPLETE,
+    CudaRedistError,
+    EditedLocallyError,
+    ManifestChangedError,
+    NotAtSourceError,
+    StoppedError,
+    WriteError,
+    worst_exit_code,
+)
+from cudaredist.pipeline.manifests.upstream import (
+    UpstreamManifest,
+    described_changes,
+    error_report,
+    fetch_manifest,
+)
+from cudaredist.pipeline.selection import Selection, redist_at
+from cudaredist.pipeline.tasks import Task, run_tasks
+from cudaredist.primitives import Version, sha256_of
+from cudaredist.redists import Redist
+from cudaredist.reports import (
+    DownloadReport,
+    ErrorReport,
+    ManifestOutcome,
+    ManifestStatus,
+    RedistOutcome,
+)
+from cudaredist.schema import LockEntry
+from cudaredist.source import Listing, NoProgress, Progress, SourceChain
+from cudaredist.store import Cache, ManifestFolder, Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One redistributable of a run, and where its manifests go."""
+
+    redist: Redist
+    folder: ManifestFolder
+    locked: dict[str, LockEntry] | None
+    """The lock's entries, updated by the run; None where no lock is kept."""
+    is_asked_for: bool
+    """Whether the user named it, so that its absence is a failure."""
+    recorded: dict[str, LockEntry] = field(init=False)
+    """The lock's entries as they were before the run."""
+
+    def __post_init__(self) -> None:
+        """Keep what the run may change."""
+        object.__setattr__(self, "recorded", dict(self.locked or {}))
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where a run's manifests go: the targets, and how to save what is recorded of them."""
+
+    targets: tuple[Target, ...]
+    save_lock: Callable[[], object] = lambda: None
+    sweep_lock: Callable[[], object] = lambda: None
+
+    def sweep(self) -> None:
+        """Remove what killed runs left; only while no other run writes there."""
+        self.sweep_lock()
+        for target in self.targets:
+            target.folder.sweep()
+
+
+def into_store(store: Store, redists: Sequence[Redist], *, are_asked_for: bool) -> Destination:
+    """Return a data folder as the destination, with its lock."""
+    entries = {name: dict(labels) for name, labels in store.lock().redists.items()}
+    targets = tuple(
+        Target(
+            redist=redist,
+            folder=store.manifests(redist.name),
+            locked=entries.setdefault(redist.name, {}),
+            is_asked_for=are_asked_for,
+        )
+        for redist in redists
+    )
+    return Destination(targets, partial(store.write_lock, entries), store.sweep)
+
+
+def into_folder(url: str, folder: Path) -> Destination:
+    """Return a plain folder as the destination of the manifests at one address, without a lock."""
+    redist = redist_at(url)
+    target = Target(redist=redist, folder=ManifestFolder(folder), locked=None, is_asked_for=True)
+    return Destination((target,))
+
+
+@dataclass(kw_only=True)
+class ManifestDownload:
+    """One run of download-manifests."""
+
+    sources: SourceChain
+    targets: Sequence[Target]
+    selection: Selection
+    cache: Cache
+    stop: threading.Event
+    """The sources' own: set where the run ends early, so that no worker goes on waiting."""
+    jobs: int = 16
+    write: bool = True
+    """Whether anything is written; if not, outcomes say what would be."""
+    accept_changed: bool = False
+    strict: bool = False
+    fail_fast: bool = False
+    progress: Progress = field(default_factory=NoProgress)
+    save_lock: Callable[[], object] = lambda: None
+    """Called whenever a redistributable is complete, and at the end, however it comes."""
+    _redists: list[RedistOutcome] = field(default_factory=list)
+    _manifests: list[ManifestOutcome] = field(default_factory=list)
+    _errors: dict[str, ErrorReport] = field(default_factory=dict)
+    _open: Counter[str] = field(default_factory=Counter)
+    _mutex: threading.Lock = field(default_factory=threading.Lock)
+
+    def run(self) -> DownloadReport:
+        """List, fetch and store; the report has an outcome for every item.
+
+        What was finished stays finished, also where Ctrl-C or `fail_fast` ends the run.
+        """
+        self.progress.expect(len(self.targets))
+        self._open.update(target.redist.name for target in self.targets)
+        try:
+            tasks = [partial(self._list, target) for target in self.targets]
+            run_tasks(tasks, self.jobs, self.stop)
+        finally:
+            self._save()
+        return self._report()
+
+    def _save(self) -> None:
+        if not self.write:
+            return
+        with self._mutex:
+            try:
+                self.save_lock()
+            except WriteError as error:
+                # What was fetched is in place and in the report; the next run records it.
+                self._errors[error.message] = error_report(error)
+            else:
+                self._errors.clear()
+
+    def _finish(self, name: str, *, failed: bool, more: int = 0) -> None:
+        """Count an item as done, and save the lock when it was its redistributable's last."""
+        if failed and self.fail_fast:
+            self.stop.set()
+        with self._mutex:
+            self._open[name] += more - 1
+            is_complete = self._open[name] == 0
+        if is_complete:
+            self._save()
+
+    def _list(self, target: Target) -> list[Task]:
+        """Find what a redistributable has upstream; return the fetches to be done."""
+        name = target.redist.name
+        tasks: list[Task] = []
+        try:
+            self._check_stop()
+            listing = self.sources.listing(target.redist.manifest_folders, self._wanted(target))
+        except NotAtSourceError as error:
+            is_held = target.recorded or target.folder.is_there()
+            # That a server lacks what packagers write themselves is no failure.
+            is_failure = target.is_asked_for or (is_held and not target.redist.handwritten)
+            outcome = RedistOutcome(
+                redist=name,
+                status="failed" if is_failure else "absent",
+                source=None,
+                error=error_report(_with_redist_hint(error, target.redist)),
+            )
+        except CudaRedistError as error:
+            outcome = RedistOutcome(
+                redist=name, status="failed", source=None, error=error_report(error)
+            )
+        else:
+            chosen = self.selection.of(tuple(listing.folders))
+            tasks = [partial(self._fetch, target, label, listing) for label in chosen]
+            outcome = RedistOutcome(
+                redist=name,
+                status="listed",
+                source=listing.source,
+                newest=str(max(listing.folders)),
+                listed=len(listing.folders),
+                gone=self._mark_gone(target, listing),
+            )
+        self._redists.append(outcome)
+        self.progress.expect(len(tasks))
+        self.progress.done(name, 0)
+        self._finish(name, failed=outcome.status == "failed", more=len(tasks))
+        return tasks
+
+    def _mark_gone(self, target: Target, listing: Listing) -> tuple[str, ...]:
+        """Mark labels of the lock that are no longer listed, and unmark those that are again."""
+        newly_gone: list[str] = []
+        if target.locked is None or not listing.is_complete:
+            return ()
+        with self._mutex:
+            for text, entry in target.recorded.items():
+                is_gone = Version.parse(text) not in listing.folders
+                if is_gone and not entry.gone:
+                    newly_gone.append(text)
+                if is_gone is not entry.gone:
+                    target.locked[text] = entry.model_copy(update={"gone": is_gone})
+        return tuple(sorted(newly_gone, key=Version.parse))
+
+    def _fetch(self, target: Target, label: Version, listing: Listing) -> list[Task]:
+        """Fetch one manifest and store it; every failure becomes an outcome."""
+        name = target.redist.name
+        try:
+            self._check_stop()
+            outcome = self._fetched(target, label, listing)
+        except CudaRedistError as error:
+            outcome = ManifestOutcome(
+                redist=name,
+                label=str(label),
+                status="failed",
+                source=None,
+                error=error_report(error),
+            )
+        self._manifests.append(outcome)
+        self.progress.done(f"{name} {label}", outcome.size or 0)
+        self._finish(name, failed=outcome.status == "failed")
+        return []
+
+    def _fetched(self, target: Target, label: Version, listing: Listing) -> ManifestOutcome:
+        name, text = target.redist.name, str(label)
+        held = target.folder.read(label)
+        entry = target.locked.get(text) if target.locked is not None else None
+        upstream = fetch_manifest(
+            self.sources, self.cache, label, listing, held, redist=target.redist, strict=self.strict
+        )
+        recorded = entry.sha256 if entry else sha256_of(held) if held is not None else None
+        if recorded is not None and not self.accept_changed:
+            self._refuse_change(f"{name} {label}", held, upstream, recorded)
+        status: ManifestStatus = "written" if self.write else "would-write"
+        if held == upstream.data:
+            status = "unchanged"
+        if status == "written":
+            target.folder.write(label, upstream.data)
+        if target.locked is not None:
+            with self._mutex:
+                size = len(upstream.data)
+                target.locked[text] = LockEntry(sha256=upstream.sha256, size=size)
+        return ManifestOutcome(
+            redist=name,
+            label=text,
+            status=status,
+            source=upstream.source,
+            size=len(upstream.data),
+            sha256=upstream.sha256,
+            warnings=upstream.warnings,
+        )
+
+    def _refuse_change(
+        self, name: str, held: bytes | None, upstream: UpstreamManifest, recorded: str
+    ) -> None:
+        """Raise where bytes would be replaced that upstream, or someone here, changed in place."""
+        if recorded != upstream.sha256:
+            raise ManifestChangedError(name, described_changes(held, upstream.data))
+        if held is not None and held != upstream.data:
+            raise EditedLocallyError(name, described_changes(held, upstream.data))
+
+    def _wanted(self, target: Target) -> list[Version]:
+        """Return the labels that must be looked for wherever they may be listed."""
+        return [Version.parse(text) for text in {*target.recorded, *self.selection.named}]
+
+    def _check_stop(self) -> None:
+        if self.stop.is_set():
+            raise StoppedError
+
+    def _report(self) -> DownloadReport:
+        """Put all outcomes in order, with a failure for each release that nobody listed."""
+        found = {outcome.label for outcome in self._manifests}
+        redists = sorted(self._redists, key=lambda outcome: outcome.redist)
+        listed = [outcome for outcome in redists if outcome.status == "listed"]
+        errors = [o.error for o in redists if o.status == "failed"]
+        errors += [o.error for o in self._manifests]
+        codes = [error.exit_code for error in errors if error is not None]
+        codes += [error.exit_code for error in self._errors.values()]
+        for text in self.selection.named:
+            if listed and text not in found:
+                error = _not_listed(text, listed)
+                self._manifests.append(
+                    ManifestOutcome(
+                        redist=", ".join(outcome.redist for outcome in listed),
+                        label=text,
+                        status="failed",
+                        source=None,
+                        error=error,
+                    )
+                )
+                codes.append(error.exit_code)
+        if all(outcome.status == "absent" for outcome in redists):
+            codes.append(EXIT_INCOMPLETE)
+        if not self.write and any(o.status == "would-write" for o in self._manifests):
+            codes.append(EXIT_FINDINGS)
+        is_lock_changed = any(target.recorded != (target.locked or {}) for target in self.targets)
+        if not self.write and is_lock_changed:
+            codes.append(EXIT_FINDINGS)
+        return DownloadReport(
+            redists=tuple(redists),
+            manifests=tuple(
+                sorted(self._manifests, key=lambda o: (o.redist, Version.parse(o.label)))
+            ),
+            is_lock_changed=is_lock_changed,
+            errors=tuple(self._errors.values()),
+            exit_code=worst_exit_code(codes),
+        )
+
+
+def _with_redist_hint(error: NotAtSourceError, redist: Redist) -> NotAtSourceError:
+    if error.hint is not None:
+        return error
+    hint = "--base-url wants the address or folder that holds compute/"
+    if redist.handwritten:
+        hint = (
+            f"NVIDIA publishes no manifest for {redist.title}; name a folder with "
+            f"{redist.manifest_folders[0]}/ in --base-url"
+        )
+    return NotAtSourceError(error.where, error.reason, hint=hint)
+
+
+def _not_listed(text: str, listed: Sequence[RedistOutcome]) -> ErrorReport:
+    message = f"no redistributable asked for lists {text}"
+    newest = ", ".join(f"{outcome.redist} {outcome.newest}" for outcome in listed)
+    return ErrorReport(
+        kind="not-found",
+        message=message,
+        reason=message,
+        hint=f"newest upstream: {newest}",
+        exit_code=EXIT_INCOMPLETE,
+    )

@@ -1,0 +1,1 @@
+"""Build package sets from the data folder and check them."""

@@ -1,0 +1,140 @@
+"""What holds of a package set and the files of its archives, as the cache knows them."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from cudaredist.errors import InvalidArchiveError
+from cudaredist.packagesets import (
+    Broken,
+    Invariant,
+    Violation,
+    available_entries,
+    is_further_version,
+)
+from cudaredist.pipeline.features.plan import known_facts
+from cudaredist.schema import OutputContents, OutputName, PackageSet, SetPackage
+from cudaredist.store import Cache
+from cudaredist.toolkit import PackageTree, make_tree
+
+_MACHINES = {3: "x86", 21: "ppc64le", 40: "arm", 62: "x86_64", 183: "aarch64"}
+"""What facts call the machines of ELF files, by their number."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackageFiles:
+    """The files of a package, as they are laid out beside those of others."""
+
+    entry: SetPackage
+    tree: PackageTree
+
+
+@dataclass(frozen=True, slots=True)
+class SetFiles:
+    """The files of a set's available packages, as far as they are known."""
+
+    package_set: PackageSet
+    known: tuple[PackageFiles, ...]
+    unknown: tuple[str, ...]
+    """Packages whose archives the cache has no facts of."""
+    refused: tuple[Broken, ...]
+    """Packages whose archives are never laid out, with the reason."""
+
+
+def read_files(package_set: PackageSet, cache: Cache) -> SetFiles:
+    """Return what the cache knows of the files of every available package."""
+    known, unknown, refused = [], [], []
+    for entry in available_entries(package_set):
+        facts = known_facts(cache, entry.archive.sha256 if entry.archive else None)
+        if facts is None:
+            unknown.append(entry.attr)
+            continue
+        try:
+            tree = make_tree(entry.attr, facts.members, entry, is_split=False)
+        except InvalidArchiveError as error:
+            refused.append((entry.attr, error.reason))
+        else:
+            known.append(PackageFiles(entry, tree))
+    return SetFiles(package_set, tuple(known), tuple(unknown), tuple(refused))
+
+
+def check_files(files: SetFiles) -> list[Violation]:
+    """Return what a set breaks by the files that are known."""
+    return [
+        Violation(name, subject, text)
+        for name, invariant in FILE_INVARIANTS.items()
+        for subject, text in invariant.check(files)
+    ]
+
+
+def _contents(files: SetFiles) -> Iterator[Broken]:
+    """I4; of what was not examined when the set was made, the document says nothing."""
+    yield from files.refused
+    for package in files.known:
+        entry, tree = package.entry, package.tree
+        if not entry.contents:
+            continue
+        # Features count what policy drops as well: the document's counts are the most there is.
+        has_dropped = any(change.op == "drop" for change in entry.normalise)
+        counts: Counter[OutputName] = Counter()
+        sizes: Counter[OutputName] = Counter()
+        for path, held in tree.files.items():
+            counts[tree.outputs[path]] += 1
+            sizes[tree.outputs[path]] += held.size
+        for output in sorted(counts.keys() | entry.contents.keys()):
+            stated = entry.contents.get(output, OutputContents(files=0, bytes=0))
+            held_less = counts[output] <= stated.files and sizes[output] <= stated.bytes
+            if has_dropped and held_less:
+                continue
+            if (stated.files, stated.bytes) != (counts[output], sizes[output]):
+                said = f"{output} is said to hold {stated.files} files of {stated.bytes} bytes"
+                yield entry.attr, f"{said}, and holds {counts[output]} of {sizes[output]}"
+
+
+def _owners(files: SetFiles) -> Iterator[Broken]:
+    """I7; facts hold no hashes of files, so that size and what binaries state must do.
+
+    Further versions are never laid out beside the chosen ones.
+    """
+    owners: dict[str, tuple[str, object]] = {}
+    clashes: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for package in files.known:
+        attr = package.entry.attr
+        if is_further_version(package.entry):
+            continue
+        for path, content in _contents_by_path(package.tree):
+            other, first = owners.setdefault(path, (attr, content))
+            if content != first:
+                clashes[attr, other].append(path)
+    for (attr, other), paths in clashes.items():
+        more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+        yield attr, f"has another {paths[0]}{more} than {other}"
+
+
+def _contents_by_path(tree: PackageTree) -> Iterator[tuple[str, object]]:
+    for path, held in tree.files.items():
+        yield path, (held.size, held.binary)
+    yield from tree.links.items()
+
+
+def _machines(files: SetFiles) -> Iterator[Broken]:
+    """I9; on Windows there is none to have."""
+    number = files.package_set.platform.elf_machine
+    if number is None:
+        return
+    expected = _MACHINES.get(number, f"elf-{number}")
+    for package in files.known:
+        for path, held in sorted(package.tree.files.items()):
+            binary = held.binary
+            if binary is None or binary.kind != "elf" or not binary.is_shared:
+                continue
+            if binary.machine not in {None, expected}:
+                yield package.entry.attr, f"{path} is for {binary.machine}, not for {expected}"
+
+
+FILE_INVARIANTS: Mapping[str, Invariant[SetFiles, Broken]] = {
+    "I4": Invariant("Every file is in one output, as the document counts them.", _contents),
+    "I7": Invariant("No two packages have different files under one path.", _owners),
+    "I9": Invariant("Shared libraries are for the platform's machine.", _machines),
+}
+"""By name; the rest of what one document is held to is in `packagesets.invariants`."""

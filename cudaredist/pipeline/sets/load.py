@@ -1,0 +1,278 @@
+"""Reading all that package sets are made from: data folder, shipped tables, overlays."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError
+from cudaredist.features import legacy_outputs
+from cudaredist.manifests import read_manifest
+from cudaredist.packagesets import HeldFeatures, HeldManifest, Policies, SetData
+from cudaredist.pipeline.read_data import located
+from cudaredist.primitives import Version, sha256_of
+from cudaredist.schema import (
+    ConstraintPolicy,
+    ExaminedArchive,
+    Features,
+    FixupPolicy,
+    Gpus,
+    Input,
+    LibraryPolicy,
+    LicensePolicy,
+    MetaPolicy,
+    NamePolicy,
+    NvccCompat,
+    OutputPolicy,
+    OwnModel,
+    PlatformPolicy,
+    RequirementPolicy,
+    WithheldPolicy,
+    parse_own_json,
+    read_own_document,
+    read_own_file,
+    schema_version_of,
+)
+from cudaredist.store import Store, shipped_data
+
+_Model = TypeVar("_Model", bound=OwnModel)
+
+_OF_OTHER_COMMANDS = ("components", "gpus", "nvcc")
+_POLICIES: Mapping[str, type[OwnModel]] = {
+    "constraints": ConstraintPolicy,
+    "fixups": FixupPolicy,
+    "libraries": LibraryPolicy,
+    "licenses": LicensePolicy,
+    "meta": MetaPolicy,
+    "names": NamePolicy,
+    "outputs": OutputPolicy,
+    "platforms": PlatformPolicy,
+    "requirements": RequirementPolicy,
+    "withheld": WithheldPolicy,
+}
+"""By subject: each is the file `policy/<subject>.json`."""
+
+_POLICY_NAMES = frozenset({f"{name}.json" for name in (*_POLICIES, *_OF_OTHER_COMMANDS)})
+
+
+def read_set_data(store: Store, overlays: Sequence[Store] = ()) -> SetData:
+    """Read what sets are made from; what an overlay has goes before the data folder's.
+
+    Tables and policies that the data folder lacks are the shipped ones. Raises `InvalidFileError`
+    for a file that is broken, naming it.
+    """
+    for overlay in overlays:
+        _check_overlay(overlay)
+    stores = [store, *overlays]
+    inputs: list[Input] = []
+    nvcc = _table(store, "nvcc_compat", NvccCompat, "nvcc", inputs)
+    gpus = _table(store, "gpus", Gpus, "capabilities", inputs)
+    policies = _policies(store, overlays, inputs)
+    return SetData(
+        channel=store.channel,
+        manifests=_manifests(stores),
+        read_features=_features_reader(stores),
+        nvcc=nvcc,
+        gpus=gpus,
+        policies=policies,
+        inputs=tuple(inputs),
+    )
+
+
+def _check_overlay(overlay: Store) -> None:
+    """Raise `UsageError` for a folder that is no overlay, and for a policy that nothing reads."""
+    parts = [name for name in ("features", "manifests", "policy") if (overlay.root / name).is_dir()]
+    if not parts:
+        raise UsageError(
+            f"{overlay.root} has none of manifests/, features/ and policy/",
+            hint="an overlay is laid out as a data folder is",
+        )
+    for path in sorted((overlay.root / "policy").glob("*")):
+        if path.name not in _POLICY_NAMES:
+            raise UnknownNameError("policy file", path.name, _POLICY_NAMES)
+
+
+def _manifests(stores: Sequence[Store]) -> dict[str, dict[Version, HeldManifest]]:
+    found: dict[str, dict[Version, HeldManifest]] = {}
+    for store in stores:
+        for redist in store.redists():
+            folder = store.manifests(redist)
+            for label in folder.labels():
+                data = folder.read(label)
+                if data is None:
+                    continue
+                with located(_shown_path(store, folder.place(label), stores)):
+                    manifest = read_manifest(data, label=label)
+                found.setdefault(redist, {})[label] = HeldManifest(
+                    redist=redist,
+                    label=label,
+                    manifest=manifest,
+                    sha256=sha256_of(data),
+                    is_overlay=store is not stores[0],
+                    packages={package.name: package for package in manifest.packages},
+                )
+    return found
+
+
+def _shown_path(store: Store, path: Path, stores: Sequence[Store]) -> str:
+    """Return how a file is named to the user: below the data folder, or with its overlay."""
+    return store.relative(path) if store is stores[0] else str(path)
+
+
+def _features_reader(
+    stores: Sequence[Store],
+) -> Callable[[str, Version], HeldFeatures | None]:
+    @cache
+    def read(redist: str, label: Version) -> HeldFeatures | None:
+        for store in reversed(stores):
+            folder = store.features(redist)
+            data = folder.read(label)
+            if data is not None:
+                with located(_shown_path(store, folder.place(label), stores)):
+                    return _features(data, is_overlay=store is not stores[0])
+        return None
+
+    return read
+
+
+def _features(data: bytes, *, is_overlay: bool) -> HeldFeatures:
+    document = parse_own_json(data, "features file")
+    examined, unexamined = {}, {}
+    if schema_version_of(document) is None:
+        outputs = legacy_outputs(document)
+        if not outputs:
+            problem = Problem("", "neither one of ours nor of the form before")
+            raise InvalidFileError("features file", [problem])
+        return HeldFeatures(sha256_of(data), is_overlay, {}, {}, outputs)
+    features = read_own_document(document, data, Features)
+    for name, package in features.packages.items():
+        for archive in package.archives:
+            if archive.sha256 is None:
+                continue
+            if isinstance(archive, ExaminedArchive):
+                examined[name, archive.sha256] = archive
+            else:
+                unexamined[name, archive.sha256] = archive.reason
+    return HeldFeatures(sha256_of(data), is_overlay, examined, unexamined, {})
+
+
+def _table(
+    store: Store,
+    name: str,
+    model: type[_Model],
+    input_kind: str,
+    inputs: list[Input],
+) -> _Model:
+    data = store.read_table(name) or Store(shipped_data()).read_table(name)
+    if data is None:
+        raise UsageError(
+            f"{store.table_path(name)}: no such table",
+            hint="cudaredist update-nvcc-compat and update-gpus make the tables",
+        )
+    with located(f"{name}.json"):
+        table = read_own_file(data, model)
+    inputs.append(
+        Input.model_validate(
+            {
+                "kind": input_kind,
+                "name": name,
+                "label": None,
+                "sha256": sha256_of(data),
+                "overlay": False,
+            }
+        )
+    )
+    return table
+
+
+# -- policies
+
+
+def _policies(store: Store, overlays: Sequence[Store], inputs: list[Input]) -> Policies:
+    merged: dict[str, Any] = {}
+    from_overlay: list[OwnModel] = []
+    taken_away: set[tuple[str, str]] = set()
+    for subject, model in _POLICIES.items():
+        data = store.read_policy(subject)
+        document = _document(data, subject)
+        inputs.append(_policy_input(subject, data, is_overlay=False))
+        added: dict[str, Any] = {}
+        place = f"policy/{subject}.json"
+        for overlay in overlays:
+            own = overlay.own_policy(subject)
+            if own is not None:
+                inputs.append(_policy_input(subject, own, is_overlay=True))
+                changes = _document(own, f"overlay {subject}")
+                taken_away |= {(subject, name) for name in _names_taken_away(document, changes)}
+                document = merge_policy(document, changes)
+                added = merge_policy(added, changes)
+                place = f"{place} (with {overlay.root / 'policy' / subject}.json)"
+        with located(place):
+            policy = read_own_file(json.dumps(document).encode(), model)
+        merged[subject] = policy
+        from_overlay += _entries_of(policy, added)
+    return Policies(**merged, from_overlay=tuple(from_overlay), taken_away=frozenset(taken_away))
+
+
+def merge_policy(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Return a policy with an overlay's changes in it.
+
+    An object's keys replace the base's, and null takes one away; a list's items go before it.
+    """
+    merged = dict(base)
+    for key, value in changes.items():
+        held = merged.get(key)
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, dict) and isinstance(held, dict) and _is_table(held):
+            both = held | value
+            merged[key] = {name: entry for name, entry in both.items() if entry is not None}
+        elif isinstance(value, list) and isinstance(held, list):
+            merged[key] = [*value, *held]
+        else:
+            merged[key] = value
+    return merged
+
+
+def _names_taken_away(base: dict[str, Any], changes: dict[str, Any]) -> Iterator[str]:
+    """Yield the names of entries that are null in an overlay; `UsageError` for none held."""
+    for key, value in changes.items():
+        held = base.get(key)
+        if not isinstance(value, dict) or not isinstance(held, dict) or not _is_table(held):
+            continue
+        for name in (name for name, entry in value.items() if entry is None):
+            if name not in held:
+                raise UnknownNameError(f"entry of {key}", name, held)
+            yield name
+
+
+def _is_table(value: dict[str, Any]) -> bool:
+    return all(isinstance(entry, dict | str) for entry in value.values()) and "reason" not in value
+
+
+def _entries_of(policy: OwnModel, added: Mapping[str, Any]) -> list[OwnModel]:
+    """Return the entries of a merged policy that an overlay brought."""
+    found: list[object] = []
+    for key, value in added.items():
+        held = getattr(policy, key, None)
+        if isinstance(held, tuple) and isinstance(value, list):
+            found += held[: len(value)]
+        elif isinstance(held, dict) and isinstance(value, dict):
+            found += [held[name] for name in value if name in held]
+        elif isinstance(held, OwnModel):
+            found.append(held)
+    return [entry for entry in found if isinstance(entry, OwnModel)]
+
+
+def _document(data: bytes, subject: str) -> dict[str, Any]:
+    document = parse_own_json(data, f"policy file ({subject})")
+    if not isinstance(document, dict):
+        raise InvalidFileError(f"policy file ({subject})", [Problem("", "expected an object")])
+    return document
+
+
+def _policy_input(subject: str, data: bytes, *, is_overlay: bool) -> Input:
+    return Input(
+        kind="policy", name=subject, label=None, sha256=sha256_of(data), overlay=is_overlay
+    )

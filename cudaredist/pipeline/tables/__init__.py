@@ -1,0 +1,1 @@
+"""Update the tables of host compilers and GPUs."""

@@ -1,0 +1,306 @@
+"""update-nvcc-compat and update-gpus: the two tables, made from one file of each CUDA release.
+
+A release that fails keeps what the table has of it, and the others go on. Archives are read also
+where nothing may be written, because only then a run can say what it would write.
+"""
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from functools import partial
+from typing import Generic, Literal, TypeAlias, TypeVar
+
+from pydantic import ValidationError
+
+from cudaredist.errors import (
+    EXIT_FINDINGS,
+    CudaRedistError,
+    InvalidFileError,
+    worst_exit_code,
+)
+from cudaredist.jsontext import canonical_json
+from cudaredist.pipeline.features.plan import Subject
+from cudaredist.pipeline.features.process import FeatureRun
+from cudaredist.pipeline.manifests.upstream import error_report
+from cudaredist.pipeline.tables.files import HEADER, PTXAS, Families, Find, Finder, Kind
+from cudaredist.pipeline.tasks import Task, run_tasks
+from cudaredist.primitives import Version
+from cudaredist.reports import (
+    ManifestStatus,
+    ReleaseOutcome,
+    ReleaseStatus,
+    TableFinding,
+    TableReport,
+)
+from cudaredist.schema import (
+    BinarySource,
+    CompilerRange,
+    GpuPolicy,
+    Gpus,
+    HeaderSource,
+    NvccCompat,
+    NvccPolicy,
+    NvccRelease,
+    OwnModel,
+    read_own_file,
+    validation_problems,
+)
+from cudaredist.store import Store
+from cudaredist.tables.gpus import KnownGpus, known_of_table, make_table
+from cudaredist.tables.nvcc_compat import findings as bound_findings
+from cudaredist.tables.nvcc_compat import hold_back, make_compat, make_release, read_header
+
+_Content = TypeVar("_Content")
+_Made = TypeVar("_Made")
+_Model = TypeVar("_Model", bound=OwnModel)
+
+TableName: TypeAlias = Literal["nvcc_compat", "gpus"]
+NVCC_TABLE: TableName = "nvcc_compat"
+GPU_TABLE: TableName = "gpus"
+
+
+def read_nvcc_compat(store: Store) -> NvccCompat | None:
+    """Return the table of host compilers; None where there is none. Raises `InvalidFileError`."""
+    return _read(store.read_table(NVCC_TABLE), NvccCompat)
+
+
+def read_gpus(store: Store) -> Gpus | None:
+    """Return the table of capabilities; None where there is none. Raises `InvalidFileError`."""
+    return _read(store.read_table(GPU_TABLE), Gpus)
+
+
+def read_nvcc_policy(store: Store) -> NvccPolicy:
+    """Return what only documentation says of host compilers. Raises `InvalidFileError`."""
+    policy = _read(store.read_policy("nvcc"), NvccPolicy)
+    return policy or NvccPolicy(schema_version=1, lower_bounds={}, unseen_releases={})
+
+
+def read_gpu_policy(store: Store) -> GpuPolicy:
+    """Return what only policy says of capabilities. Raises `InvalidFileError`."""
+    policy = _read(store.read_policy("gpus"), GpuPolicy)
+    return policy or GpuPolicy(schema_version=1, overlay={})
+
+
+def update_nvcc_compat(
+    run: FeatureRun, store: Store, *, accept_changed: bool = False
+) -> TableReport:
+    """Bring the table of host compilers up to the releases of a run.
+
+    Bounds that go down, or changed for a release that the table has, are taken with
+    `accept_changed` only. Raises `UsageError` where nothing is held, and `InvalidFileError` for a
+    broken table or policy.
+    """
+    table, policy = read_nvcc_compat(store), read_nvcc_policy(store)
+    held = {} if table is None else dict(table.releases)
+    sources = {
+        label: release.source
+        for label, release in held.items()
+        if isinstance(release.source, HeaderSource)
+    }
+
+    def make(subject: Subject, find: Find[bytes]) -> NvccRelease:
+        source = HeaderSource(
+            channel=store.channel,
+            package=find.archive.package,
+            version=str(find.archive.version),
+            archive_sha256=str(find.archive.sha256),
+            path=find.file.path,
+            file_sha256=find.file.sha256,
+        )
+        found = read_header(find.file.content)
+        return make_release(_nvcc_version(subject), source, found, policy)
+
+    current = {label for label in sources if _follows(held[label], policy)}
+    work = _Work(run, store, HEADER, sources, current.__contains__, make)
+    work.do()
+    compat = make_compat(held | work.made, policy)
+    found = bound_findings(table, compat)
+    held_back: AbstractSet[str] = frozenset()
+    if not accept_changed:
+        compat, held_back = hold_back(table, work.made, policy)
+    for label in held_back & work.outcomes.keys():
+        outcome = work.outcomes[label]
+        work.outcomes[label] = outcome.model_copy(update={"status": "held-back"})
+    return work.report(
+        NVCC_TABLE,
+        compat if held or work.made else None,
+        [TableFinding(kind=f.kind, about=f.release, message=str(f)) for f in found],
+        is_finding=bool(held_back) or (bool(found) and not run.write),
+        held_back=sorted(held_back, key=Version.parse),
+    )
+
+
+def update_gpus(run: FeatureRun, store: Store) -> TableReport:
+    """Bring the table of capabilities up to the releases of a run, and to what policy says.
+
+    Raises `UsageError` where nothing is held, and `InvalidFileError` for a broken table or policy.
+    """
+    table, policy = read_gpus(store), read_gpu_policy(store)
+    known = {} if table is None else known_of_table(table)
+
+    def make(_: Subject, find: Find[Families]) -> KnownGpus:
+        source = BinarySource(
+            channel=store.channel,
+            package=find.archive.package,
+            archive_sha256=str(find.archive.sha256),
+            path=find.file.path,
+            file_sha256=find.file.sha256,
+        )
+        return KnownGpus(source=source, families=find.file.content)
+
+    sources = {} if table is None else table.sources
+    work = _Work(run, store, PTXAS, sources, sources.__contains__, make)
+    work.do()
+    known |= work.made
+    gpus, found = make_table(known, policy)
+    return work.report(
+        GPU_TABLE,
+        gpus if known else None,
+        [TableFinding(kind=f.kind, about=f.capability, message=f.message) for f in found],
+        # What else is odd is so in NVIDIA's files, and is seen where the table changes by it.
+        is_finding=not run.write and any(f.kind == "overlay-lacks" for f in found),
+    )
+
+
+class _Work(Generic[_Content, _Made]):
+    """One run over the releases held: what is made of each, and what became of it."""
+
+    def __init__(
+        self,
+        run: FeatureRun,
+        store: Store,
+        kind: Kind[_Content],
+        sources: Mapping[str, HeaderSource | BinarySource],
+        is_current: Callable[[str], bool],
+        make: Callable[[Subject, Find[_Content]], _Made],
+    ) -> None:
+        self._run, self._store, self._kind = run, store, kind
+        self._sources = sources
+        """Where the table has each release from."""
+        self._is_current = is_current
+        """Whether what the table has of a release can stand if its archive is the same."""
+        self._make = make
+        self._finder = Finder(run=run)
+        self.made: dict[str, _Made] = {}
+        """By label, what the table is to have; what it has already may be left out."""
+        self.outcomes: dict[str, ReleaseOutcome] = {}
+
+    def do(self) -> None:
+        """Work on every release; what fails becomes its outcome."""
+        subjects = self._run.read_manifests()
+        for unread in self._run.unread:
+            self.outcomes[unread.label] = ReleaseOutcome(
+                label=unread.label, status="failed", error=unread.error
+            )
+        self._finder.threads = max(1, self._run.jobs // max(1, len(subjects)))
+        tasks = [partial(self._release, subject) for subject in subjects]
+        run_tasks(tasks, self._run.jobs, self._run.stop)
+
+    def _release(self, subject: Subject) -> list[Task]:
+        label = str(subject.label)
+        try:
+            outcome = self._outcome(subject, label)
+        except CudaRedistError as error:
+            outcome = ReleaseOutcome(label=label, status="failed", error=error_report(error))
+            if self._run.fail_fast:
+                self._run.stop.set()
+        self.outcomes[label] = outcome
+        return []
+
+    def _outcome(self, subject: Subject, label: str) -> ReleaseOutcome:
+        source = self._sources.get(label)
+        if source is not None and (source.channel, self._store.channel) == ("redist", "wheels"):
+            return _outcome_of(label, "stands", source)
+        held = source.archive_sha256 if source is not None and self._is_current(label) else None
+        find = self._finder.find(subject, self._kind, held)
+        if find is None:
+            return _outcome_of(label, "known", source)
+        try:
+            self.made[label] = self._make(subject, find)
+        except ValidationError as error:
+            what = f"entry of the table, for CUDA {label}"
+            raise InvalidFileError(what, validation_problems(error)) from None
+        return ReleaseOutcome(
+            label=label,
+            status="read" if find.is_read else "known",
+            package=find.archive.package,
+            archive_sha256=find.archive.sha256,
+        )
+
+    def report(
+        self,
+        name: TableName,
+        model: OwnModel | None,
+        findings: Iterable[TableFinding],
+        *,
+        is_finding: bool,
+        held_back: Iterable[str] = (),
+    ) -> TableReport:
+        """Write the table where it differs, and say what became of everything."""
+        before = self._store.read_table(name)
+        status: ManifestStatus = "unchanged"
+        diff: tuple[str, ...] = ()
+        if model is not None:
+            data = canonical_json(model.model_dump(mode="json"))
+            read_own_file(data, type(model))
+            diff = tuple(_diff(before or b"", data, self._store.table_path(name).name))
+            if data != before:
+                status = "written" if self._run.write else "would-write"
+            if self._run.write:
+                self._store.write_table(name, data)
+        outcomes = [self.outcomes[label] for label in sorted(self.outcomes, key=Version.parse)]
+        codes = [outcome.error.exit_code for outcome in outcomes if outcome.error is not None]
+        if is_finding or status == "would-write":
+            codes.append(EXIT_FINDINGS)
+        return TableReport(
+            command="update-nvcc-compat" if name == NVCC_TABLE else "update-gpus",
+            table=self._store.table_path(name).name,
+            status=status,
+            releases=tuple(outcomes),
+            findings=tuple(findings),
+            held_back=tuple(held_back),
+            diff=diff,
+            archives_read=self._finder.archives_read,
+            fetched_bytes=self._finder.fetched,
+            exit_code=worst_exit_code(codes),
+        )
+
+
+def _read(data: bytes | None, model: type[_Model]) -> _Model | None:
+    return None if data is None else read_own_file(data, model)
+
+
+def _outcome_of(
+    label: str, status: ReleaseStatus, source: HeaderSource | BinarySource | None
+) -> ReleaseOutcome:
+    return ReleaseOutcome(
+        label=label,
+        status=status,
+        package=source.package if source else None,
+        archive_sha256=source.archive_sha256 if source else None,
+    )
+
+
+def _nvcc_version(subject: Subject) -> str | None:
+    """Return the version of nvcc that a manifest names; None where it names several, or none."""
+    versions = {str(a.version) for a in subject.manifest.archives if a.package == "cuda_nvcc"}
+    return versions.pop() if len(versions) == 1 else None
+
+
+def _follows(release: NvccRelease, policy: NvccPolicy) -> bool:
+    """Say whether the lower bounds of an entry are those that today's policy leads to."""
+    for compiler, answer in release.compilers.items():
+        if not isinstance(answer, CompilerRange):
+            continue
+        bound, stated = policy.lower_bounds.get(compiler), answer.documented_by
+        if stated is not None:
+            if bound is None or (bound.min, bound.reference) != (answer.min, stated.reference):
+                return False
+        elif bound is not None and (answer.min is None or answer.min < bound.min):
+            return False
+    return True
+
+
+def _diff(before: bytes, after: bytes, name: str) -> Iterator[str]:
+    old, new = (data.decode("utf-8", "replace").splitlines() for data in (before, after))
+    yield from difflib.unified_diff(old, new, f"a/{name}", f"b/{name}", lineterm="")

@@ -1,0 +1,1 @@
+"""Create, verify and remove toolkit roots."""

@@ -1,0 +1,167 @@
+"""A toolkit root made in its workshop, from content that was proved: files, links, the record."""
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from cudaredist.errors import UsageError, WriteError
+from cudaredist.jsontext import canonical_json
+from cudaredist.pipeline.toolkit.staging import remove_tree
+from cudaredist.pipeline.toolkit.unpack import Unpacked
+from cudaredist.primitives import sha256_of
+from cudaredist.schema import (
+    PackageSet,
+    SetArchive,
+    SetPackage,
+    ToolkitFile,
+    ToolkitLink,
+    ToolkitPackage,
+    ToolkitRecord,
+)
+from cudaredist.store import write_file
+from cudaredist.toolkit import (
+    OURS,
+    PKG_CONFIG_LIMIT,
+    RECORD_NAME,
+    VERSION_NAME,
+    Layout,
+    Plan,
+    relocatable,
+)
+
+_PROGRAM, _FILE = 0o755, 0o644
+_PIECE = 1 << 20
+
+
+def lay_out(
+    new: Path,
+    plan: Plan,
+    unpacked: Mapping[str, Unpacked],
+    *,
+    package_set: PackageSet,
+    set_sha256: str,
+    packages: Mapping[str, SetPackage],
+    layout: Layout,
+    with_static: bool,
+) -> ToolkitRecord:
+    """Make a root in a new folder, with its record. Raises `WriteError`."""
+    remove_tree(new)
+    try:
+        files = _Files(new, plan, unpacked, layout).put()
+    except OSError as error:
+        raise WriteError(error.filename or new, error) from error
+    version = _version_json(package_set, packages)
+    write_file(new / VERSION_NAME, version)
+    files[VERSION_NAME] = ToolkitFile(
+        sha256=sha256_of(version), size=len(version), executable=False, package=OURS
+    )
+    record = ToolkitRecord(
+        schema_version=1,
+        set_sha256=set_sha256,
+        channel=package_set.channel,
+        cuda=package_set.cuda.release,
+        platform=package_set.platform.redist_system,
+        layout=layout,
+        static=with_static,
+        packages={
+            attr: ToolkitPackage(
+                version=package.version or "",
+                archive_sha256=archive_of(package).sha256,
+            )
+            for attr, package in packages.items()
+        },
+        files=files,
+        links={
+            path: ToolkitLink(target=target, package=plan.link_owners[path])
+            for path, target in plan.links.items()
+        },
+    )
+    write_file(new / RECORD_NAME, canonical_json(record.model_dump(mode="json")))
+    return record
+
+
+def archive_of(package: SetPackage) -> SetArchive:
+    """Return a package's archive; `UsageError` where it has none."""
+    if package.archive is None:
+        raise UsageError(f"{package.attr} has no archive")
+    return package.archive
+
+
+class _Files:
+    """Puts the files and links of a plan into a folder."""
+
+    def __init__(
+        self, new: Path, plan: Plan, unpacked: Mapping[str, Unpacked], layout: Layout
+    ) -> None:
+        self._new = new
+        self._plan = plan
+        self._unpacked = unpacked
+        self._layout = layout
+        self._made: set[Path] = set()
+        self._modes: dict[tuple[str, int], bool] = {}
+
+    def put(self) -> dict[str, ToolkitFile]:
+        """Put everything there, and return what the record says of each file."""
+        self._new.mkdir(parents=True)
+        files = {path: self._file(path) for path in sorted(self._plan.files)}
+        for path, target in sorted(self._plan.links.items()):
+            self._place(path).symlink_to(target)
+        return files
+
+    def _file(self, path: str) -> ToolkitFile:
+        planned = self._plan.files[path]
+        content = self._unpacked[planned.package]
+        source = content.content(planned.origin)
+        sha256, size = content.hashes[planned.origin], content.sizes[planned.origin]
+        place = self._place(path)
+        if path.endswith(".pc") and size <= PKG_CONFIG_LIMIT:
+            package = planned.package if self._layout == "split" else None
+            text = relocatable(source.read_bytes(), path, package, self._plan.files)
+            with place.open("xb") as file:
+                file.write(text)
+            sha256, size = sha256_of(text), len(text)
+        elif self._modes.setdefault((planned.package, planned.origin), planned.executable) is (
+            planned.executable
+        ):
+            _link_or_copy(source, place)
+        else:
+            # Two names of one file have one mode.
+            _copy(source, place)
+        place.chmod(_PROGRAM if planned.executable else _FILE)
+        return ToolkitFile(
+            sha256=sha256, size=size, executable=planned.executable, package=planned.package
+        )
+
+    def _place(self, path: str) -> Path:
+        place = self._new / path
+        if place.parent not in self._made:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            self._made.add(place.parent)
+        return place
+
+
+def _link_or_copy(source: Path, place: Path) -> None:
+    """Give content its place without moving it, so that an interrupted run can be repeated."""
+    try:
+        # The one name in the workshop goes away later.
+        os.link(source, place)
+    except FileExistsError:
+        raise
+    except OSError:
+        _copy(source, place)
+
+
+def _copy(source: Path, place: Path) -> None:
+    """Copy content to a place where nothing is: some disks take `A` and `a` for one name."""
+    with source.open("rb") as content, place.open("xb") as file:
+        shutil.copyfileobj(content, file, _PIECE)
+
+
+def _version_json(package_set: PackageSet, packages: Mapping[str, SetPackage]) -> bytes:
+    versions = {
+        attr: {"name": package.description or attr, "version": package.version}
+        for attr, package in packages.items()
+    }
+    cuda = {"name": "CUDA SDK", "version": package_set.cuda.release}
+    return canonical_json({"cuda": cuda, **versions})

@@ -1,0 +1,395 @@
+"""materialize: a toolkit root from a package set; proved, built beside its place, and renamed."""
+
+import contextlib
+import logging
+import os
+import posixpath
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from cudaredist.errors import (
+    ContentError,
+    CudaRedistError,
+    IncompleteError,
+    IntegrityError,
+    NotAtSourceError,
+    SourceError,
+    StoppedError,
+    UsageError,
+    WriteError,
+)
+from cudaredist.pipeline.features.examine import Examination, Wanted, kept_bytes
+from cudaredist.pipeline.read_data import read_file_given
+from cudaredist.pipeline.tasks import Task, run_tasks
+from cudaredist.pipeline.toolkit.install import archive_of, lay_out
+from cudaredist.pipeline.toolkit.root import (
+    is_empty,
+    is_whole,
+    look_at,
+    read_record,
+    real_place,
+    toolkit_report,
+)
+from cudaredist.pipeline.toolkit.staging import Workshop
+from cudaredist.pipeline.toolkit.unpack import Unpacked, held_content, is_held, unpack
+from cudaredist.primitives import sha256_of
+from cudaredist.redists import REDISTS
+from cudaredist.reports import ToolkitReport
+from cudaredist.schema import (
+    ComponentPolicy,
+    ComponentSet,
+    PackageSet,
+    SetPackage,
+    ToolkitRecord,
+    read_own_file,
+)
+from cudaredist.source import ByteProgress, NoByteProgress, SourceChain
+from cudaredist.store import Store, read_file
+from cudaredist.toolkit import RECORD_NAME, Chosen, Layout, Plan, choose, make_plan, make_tree
+
+_log = logging.getLogger(__name__)
+
+_SHOWN = 3
+
+
+@dataclass(kw_only=True)
+class Materialization:
+    """One toolkit root to be laid out."""
+
+    package_set: PackageSet
+    set_sha256: str
+    packages: Mapping[str, SetPackage]
+    """What it is made of, by name."""
+    required: Sequence[ComponentSet]
+    """Named sets that were asked for, whose programs must be there."""
+    root: Path
+    layout: Layout
+    with_static: bool
+    sources: SourceChain | None
+    """Where archives are fetched; None where they are all at hand."""
+    stop: threading.Event
+    archives: Path | None = None
+    """A folder in which they are looked for first, laid out as at a source or by their names."""
+    at_hand: SourceChain | None = None
+    """The same folder as a source."""
+    max_download: int | None = None
+    jobs: int = 1
+    """Archives at the same time; each is unpacked by one thread, which bounds the memory."""
+    progress: ByteProgress = field(default_factory=NoByteProgress)
+    announce: Callable[[str], None] = lambda _: None
+    _fetched: int = 0
+    _mutex: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._place = real_place(self.root)
+        self._workshop = Workshop(self._place)
+
+    def run(self) -> ToolkitReport:
+        """Lay out the root; nothing is done where it is there as asked for.
+
+        Raises `UsageError` for a root that is not ours, and whatever keeps an archive from being
+        laid out; the root is what it was before then.
+        """
+        held = self._held()
+        if held is not None and self._is_wanted(held):
+            self._workshop.clear_if_idle()
+            return self._report(held, "unchanged")
+        self._refuse_foreign(held)
+        with self._workshop.locked():
+            # An interrupted run's root may be back, and the run that was waited for done.
+            held = self._held()
+            if held is not None and self._is_wanted(held):
+                self._workshop.clear()
+                return self._report(held, "unchanged")
+            self._refuse_foreign(held)
+            self._check_sizes()
+            try:
+                record = self._build(self._unpack())
+            except (ContentError, IntegrityError, WriteError, UsageError):
+                # Trying again would find the same; the disk may be full of it.
+                self._workshop.clear()
+                raise
+            self._refuse_foreign(held)
+            try:
+                self._workshop.put()
+            except WriteError:
+                self._workshop.clear()
+                raise
+        return self._report(record, "written")
+
+    # -- what there is
+
+    def _held(self) -> ToolkitRecord | None:
+        if not os.path.lexists(self._place):
+            return None
+        record = read_record(self._place)
+        if record is None and not is_empty(self._place):
+            raise UsageError(
+                f"{self.root} is there and no toolkit root of ours (it has no {RECORD_NAME})",
+                hint="name a folder that is not there yet, or an empty one",
+            )
+        return record
+
+    def _is_wanted(self, record: ToolkitRecord) -> bool:
+        packages = {name: package.archive_sha256 for name, package in record.packages.items()}
+        is_meant = (
+            record.set_sha256 == self.set_sha256
+            and record.layout == self.layout
+            and record.static == self.with_static
+            and packages == {name: archive_of(p).sha256 for name, p in self.packages.items()}
+        )
+        if is_meant and not is_whole(self._place, record):
+            _log.warning("%s is not what was laid out any more: it is made anew", self.root)
+            return False
+        return is_meant
+
+    def _refuse_foreign(self, record: ToolkitRecord | None) -> None:
+        """Raise `UsageError` where making a root anew would take away what is not ours."""
+        if record is None:
+            return
+        foreign = look_at(self._place).foreign_to(record)
+        if foreign:
+            more = f" and {len(foreign) - _SHOWN} more" if len(foreign) > _SHOWN else ""
+            raise UsageError(
+                f"{self.root} would be made anew, and holds what was not laid out there: "
+                f"{', '.join(foreign[:_SHOWN])}{more}",
+                hint="move that away first, or name another folder",
+            )
+
+    def _check_sizes(self) -> None:
+        """Say what is to be fetched and unpacked; raise where it is too much."""
+        archives = {archive_of(p).sha256: p for p in self.packages.values()}
+        waiting = {s: p for s, p in archives.items() if not is_held(self._workshop.archives / s)}
+        wanted = [self._wanted(package) for package in waiting.values()]
+        fetched = [item for item in wanted if not self._is_at_hand(item)]
+        # What an interrupted run brought of an archive is gone on from.
+        lacking = [max(0, (f.size or 0) - kept_bytes(self._kept_at(f))) for f in fetched]
+        known = sum(lacking)
+        unknown = sum(item.size is None for item in fetched)
+        unexamined = sum(not package.contents for package in archives.values())
+        unpacked = sum(_unpacked_size(package) for package in archives.values())
+        here = len(archives) - len(fetched)
+        sizes = [f"{known:,} bytes"] if known or not unknown else []
+        sizes += [f"{unknown} of unknown size"] if unknown else []
+        self.announce(
+            f"{len(archives)} archives"
+            + (f", {here} of them here" if here else "")
+            + f"; {' and '.join(sizes)} to fetch; {unpacked:,} bytes unpacked"
+            + (f", not counting {unexamined} that were never examined" if unexamined else "")
+        )
+        limit = self.max_download
+        if limit is not None and known > limit:
+            raise UsageError(
+                f"{known:,} bytes are to be fetched, more than --max-download {limit:,}",
+                hint="name fewer components, or --exclude some",
+            )
+        needed = sum(_unpacked_size(package) for package in waiting.values())
+        if self.sources is not None and self.sources.has_server:
+            # While they come, archives lie beside their content.
+            needed += sum(sorted(lacking)[-self.jobs :])
+        free = shutil.disk_usage(self._workshop.folder).free
+        if needed > free:
+            raise WriteError(
+                self.root, OSError(f"needs {needed:,} bytes more, and {free:,} are free there")
+            )
+        self.progress.expect(sum(item.size or 0 for item in wanted))
+
+    # -- archives
+
+    def _unpack(self) -> dict[str, Unpacked]:
+        """Bring every archive's content here, and return it by package."""
+        found: dict[str, Unpacked] = {}
+        errors: list[CudaRedistError] = []
+
+        def work(sha256: str, package: SetPackage) -> list[Task]:
+            try:
+                unpacked = self._content(self._wanted(package), self._workshop.archives / sha256)
+                with self._mutex:
+                    found[sha256] = unpacked
+            except CudaRedistError as error:
+                with self._mutex:
+                    errors.append(error)
+                self.stop.set()
+            return []
+
+        # Several packages may be one archive.
+        archives = {archive_of(package).sha256: package for package in self.packages.values()}
+        tasks = [partial(work, sha256, package) for sha256, package in archives.items()]
+        run_tasks(tasks, self.jobs, self.stop)
+        if errors:
+            # The first one stopped the others, which say only that.
+            raise next((e for e in errors if not isinstance(e, StoppedError)), errors[0])
+        return {attr: found[archive_of(p).sha256] for attr, p in self.packages.items()}
+
+    def _content(self, wanted: Wanted, folder: Path) -> Unpacked:
+        if self.stop.is_set():
+            raise StoppedError
+        held = held_content(folder)
+        if held is not None:
+            return held
+        number = self.progress.begin(wanted.name, wanted.size)
+        errors: list[SourceError | IntegrityError] = []
+        try:
+            for sources, fetched in self._sources():
+                keep_at = self._kept_at(wanted) if sources.has_server else None
+                examination = Examination(
+                    sources=sources,
+                    advance=partial(self.progress.advance, number),
+                    fetched=fetched,
+                    keep_at=keep_at,
+                )
+                try:
+                    unpacked = unpack(examination, wanted, folder)
+                except (SourceError, IntegrityError) as error:
+                    errors.append(error)
+                    continue
+                if keep_at is not None:
+                    with contextlib.suppress(OSError):
+                        keep_at.unlink()
+                return unpacked
+        finally:
+            self.progress.end(number)
+        raise _most_telling(errors)
+
+    def _kept_at(self, wanted: Wanted) -> Path:
+        """Return where an archive is kept while it comes, for a run that goes on with it."""
+        return self._workshop.fetched / f"{wanted.sha256}{wanted.suffix}"
+
+    def _sources(self) -> Iterator[tuple[SourceChain, Callable[[int], None]]]:
+        """Yield where archives come from, and who counts their bytes."""
+        if self.at_hand is not None:
+            yield self.at_hand, lambda _: None
+        if self.sources is not None:
+            yield self.sources, self._count
+
+    def _count(self, size: int) -> None:
+        with self._mutex:
+            self._fetched += size
+            limit = self.max_download
+        if limit is not None and self._fetched > limit:
+            self.stop.set()
+            raise IncompleteError(
+                f"more than --max-download {limit:,} bytes came",
+                hint="name fewer components; what is there already is kept for the next run",
+            )
+
+    def _wanted(self, package: SetPackage) -> Wanted:
+        """Return an archive with where it may lie, at a source or in a folder of archives."""
+        archive = archive_of(package)
+        path, name = archive.relative_path, posixpath.basename(archive.relative_path)
+        folders: Sequence[str] = ("",)
+        if self.package_set.channel == "redist":
+            known = REDISTS.get(package.redist or "")
+            folders = known.archive_folders if known else (f"compute/{package.redist}/redist",)
+        paths = [posixpath.normpath(posixpath.join(folder, path)) for folder in folders]
+        if self.archives is not None:
+            paths += [posixpath.normpath(path), name]
+        inside = [path for path in paths if not path.startswith(("../", "/"))]
+        return Wanted(name, tuple(dict.fromkeys(inside)), archive.sha256, archive.size)
+
+    def _is_at_hand(self, wanted: Wanted) -> bool:
+        """Say whether a folder of archives has one, as far as its name and its size tell."""
+        if self.archives is None:
+            return False
+        places = (self.archives / path for path in wanted.paths)
+        sizes = [os.path.getsize(place) for place in places if os.path.isfile(place)]  # noqa: PTH113, PTH202 - they raise nothing
+        return any(wanted.size in {None, size} for size in sizes)
+
+    # -- the root
+
+    def _build(self, unpacked: Mapping[str, Unpacked]) -> ToolkitRecord:
+        trees = {
+            attr: make_tree(
+                posixpath.basename(archive_of(package).relative_path),
+                unpacked[attr].members,
+                package,
+                is_split=self.layout == "split",
+            )
+            for attr, package in self.packages.items()
+        }
+        plan = make_plan(
+            trees,
+            {attr: found.hashes for attr, found in unpacked.items()},
+            layout=self.layout,
+            with_static=self.with_static,
+            is_linux=self.package_set.platform.redist_system.startswith("linux-"),
+        )
+        self._check_programs(plan)
+        return lay_out(
+            self._workshop.new,
+            plan,
+            unpacked,
+            package_set=self.package_set,
+            set_sha256=self.set_sha256,
+            packages=self.packages,
+            layout=self.layout,
+            with_static=self.with_static,
+        )
+
+    def _check_programs(self, plan: Plan) -> None:
+        names = {
+            posixpath.basename(path).removesuffix(".exe")
+            for path in plan.files
+            if "bin" in path.split("/")[:-1]
+        }
+        for component in self.required:
+            lacking = [name for name in component.programs if name not in names]
+            if lacking:
+                raise UsageError(
+                    f"the packages of CUDA {self.package_set.cuda.release} in the "
+                    f"{self.package_set.channel} channel have no {', '.join(lacking)}",
+                    hint="another release or channel may; name single packages to go without",
+                )
+
+    def _report(self, record: ToolkitRecord, status: str) -> ToolkitReport:
+        return toolkit_report(self.root, record, status, fetched_bytes=self._fetched)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSet:
+    """A package set and the hash of its document."""
+
+    value: PackageSet
+    sha256: str
+
+
+def read_package_set(path: Path) -> ReadSet:
+    """Return the package set in a file; `InvalidFileError` where it is none."""
+    data = read_file(path)
+    if data is None:
+        raise UsageError(f"{path}: no such file", hint="cudaredist build makes package sets")
+    return ReadSet(read_file_given(path, data, PackageSet), sha256_of(data))
+
+
+def read_component_policy(store: Store) -> ComponentPolicy:
+    """Return what the words for components mean. Raises `InvalidFileError`."""
+    return read_own_file(store.read_policy("components"), ComponentPolicy)
+
+
+def selected(
+    package_set: PackageSet,
+    components: Sequence[str],
+    exclude: Sequence[str],
+    policy: ComponentPolicy,
+) -> Chosen:
+    """Return the packages meant, and the named sets that were asked for. Raises `UsageError`."""
+    chosen = choose(package_set, components, exclude, policy.components)
+    for warning in chosen.warnings:
+        _log.warning("%s", warning)
+    return chosen
+
+
+def _unpacked_size(package: SetPackage) -> int:
+    return sum(part.bytes for part in package.contents.values())
+
+
+def _most_telling(errors: Sequence[SourceError | IntegrityError]) -> CudaRedistError:
+    """Return wrong bytes before silence, and absence last."""
+    if not errors:
+        return UsageError("no source given", hint="name a folder with --archives")
+    wrong = next((e for e in errors if isinstance(e, IntegrityError)), None)
+    return wrong or next((e for e in errors if not isinstance(e, NotAtSourceError)), errors[-1])

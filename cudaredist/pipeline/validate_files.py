@@ -1,0 +1,171 @@
+"""validate: judge whether a file is a good manifest, or a good file of ours."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from cudaredist.errors import (
+    EXIT_CONTENT,
+    EXIT_FINDINGS,
+    EXIT_INCOMPLETE,
+    EXIT_OK,
+    CudaRedistError,
+    InvalidFileError,
+    Problem,
+    ReadError,
+    worst_exit_code,
+)
+from cudaredist.jsontext import canonical_json
+from cudaredist.packagesets import (
+    NEED_FEATURES,
+    RUN_INVARIANTS,
+    Violation,
+    available_entries,
+    check_run,
+    check_set,
+)
+from cudaredist.pipeline.manifests.upstream import judge_manifest
+from cudaredist.pipeline.sets.file_invariants import (
+    FILE_INVARIANTS,
+    SetFiles,
+    check_files,
+    read_files,
+)
+from cudaredist.primitives import label_of_manifest_name
+from cudaredist.redists import REDISTS
+from cudaredist.reports import FileVerdict, ValidateReport
+from cudaredist.schema import (
+    FILE_KINDS,
+    PackageSet,
+    kind_of_document,
+    parse_own_json,
+    read_own_document,
+    schema_problems,
+    schema_version_of,
+)
+from cudaredist.store import Cache, first_of, problems_of, read_file
+
+
+def validate_files(paths: Sequence[Path], *, cache: Cache, strict: bool = False) -> ValidateReport:
+    """Judge files one by one, telling manifests and our own files apart by their content.
+
+    With `strict`, warnings about a manifest refuse it. A file of ours that is valid and not in
+    canonical form is a finding, and so is what a package set breaks of the invariants, by itself
+    and beside the other sets given. What the files of archives must be known for is looked up in
+    the cache.
+    """
+    judged = [_verdict(path, strict=strict) for path in paths]
+    verdicts = [verdict for verdict, _ in judged]
+    sets = {n: package_set for n, (_, package_set) in enumerate(judged) if package_set is not None}
+    channels = Counter(package_set.channel for package_set in sets.values())
+    beside = check_run(list(sets.values()))
+    for (position, package_set), found in zip(sets.items(), beside, strict=True):
+        files = read_files(package_set, cache)
+        violations = [*check_set(package_set), *check_files(files), *found]
+        unchecked = _unchecked(files, is_alone=channels[package_set.channel] == 1)
+        verdicts[position] = _set_verdict(verdicts[position], violations, unchecked)
+    return ValidateReport(
+        files=tuple(verdicts), exit_code=worst_exit_code(verdict.exit_code for verdict in verdicts)
+    )
+
+
+def _set_verdict(
+    verdict: FileVerdict, violations: Sequence[Violation], unchecked: Iterable[str]
+) -> FileVerdict:
+    names = ", ".join(dict.fromkeys(violation.invariant for violation in violations))
+    return verdict.model_copy(
+        update={
+            "summary": verdict.summary + (f", which breaks {names}" if names else ""),
+            "problems": first_of([str(violation) for violation in violations]),
+            "unchecked": tuple(unchecked),
+            "exit_code": EXIT_FINDINGS if violations else verdict.exit_code,
+        }
+    )
+
+
+def _unchecked(files: SetFiles, *, is_alone: bool) -> Iterator[str]:
+    """Yield which invariants were not checked, or not in full, and why."""
+    available = list(available_entries(files.package_set))
+    unexamined = sum(not entry.contents for entry in available)
+    if unexamined:
+        names = ", ".join(NEED_FEATURES)
+        yield f"{names} in part: {unexamined} of {len(available)} packages were not examined"
+    if files.unknown:
+        names, count = ", ".join(FILE_INVARIANTS), len(files.unknown)
+        yield f"{names}: the cache lacks the files of {count} of {len(available)} packages"
+    if is_alone:
+        yield f"{', '.join(RUN_INVARIANTS)}: no other set of its channel is given"
+
+
+def _verdict(path: Path, *, strict: bool) -> tuple[FileVerdict, PackageSet | None]:
+    """Return what is to be said of one file, and the package set if it is a valid one."""
+    try:
+        data = read_file(path)
+    except ReadError as error:
+        return _unread(path, error.message), None
+    if data is None:
+        return _unread(path, "no such file"), None
+    kind: str | None = None
+    try:
+        document = parse_own_json(data)
+        if schema_version_of(document) is not None:
+            own = kind_of_document(document)
+            if own is None:
+                known = ", ".join(FILE_KINDS)
+                problem = Problem("", f"has a schema_version, but is of no kind known ({known})")
+                raise InvalidFileError("data file", [problem])
+            kind = own.name
+            problems = schema_problems(document, own)
+            if problems:
+                raise InvalidFileError(f"{kind} file", problems)
+            model = read_own_document(document, data, own.model)
+            is_canonical = canonical_json(document) == data
+            package_set = model if isinstance(model, PackageSet) else None
+            return _own_verdict(path, kind, is_canonical=is_canonical), package_set
+        kind = "manifest"
+        return _manifest_verdict(path, data, strict=strict), None
+    except CudaRedistError as error:
+        invalid = FileVerdict(
+            file=str(path),
+            kind=kind,
+            valid=False,
+            summary=f"not a valid {kind or 'JSON'} file",
+            problems=problems_of(error),
+            exit_code=EXIT_CONTENT,
+        )
+        return invalid, None
+
+
+def _own_verdict(path: Path, kind: str, *, is_canonical: bool) -> FileVerdict:
+    return FileVerdict(
+        file=str(path),
+        kind=kind,
+        valid=True,
+        summary=f"valid {kind} file" + ("" if is_canonical else ", not in canonical form"),
+        exit_code=EXIT_OK if is_canonical else EXIT_FINDINGS,
+    )
+
+
+def _manifest_verdict(path: Path, data: bytes, *, strict: bool) -> FileVerdict:
+    redist = REDISTS.get(path.absolute().parent.name)
+    label = label_of_manifest_name(path.name)
+    manifest, warnings = judge_manifest(data, label, redist, strict=strict)
+    archives = list(manifest.archives)
+    return FileVerdict(
+        file=str(path),
+        kind="manifest",
+        valid=True,
+        summary=(
+            f"valid manifest, {manifest.shape}, label {manifest.label or 'unknown'}: "
+            f"{len(manifest.packages)} packages, {len(archives)} archives, "
+            f"{len(manifest.platforms)} platforms"
+        ),
+        warnings=first_of([str(warning) for warning in warnings]),
+        exit_code=EXIT_OK,
+    )
+
+
+def _unread(path: Path, reason: str) -> FileVerdict:
+    return FileVerdict(
+        file=str(path), kind=None, valid=False, summary=reason, exit_code=EXIT_INCOMPLETE
+    )

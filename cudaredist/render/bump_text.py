@@ -1,0 +1,266 @@
+"""What a bump says: to people, in a commit, in a changelog, and to the bots that take it from here.
+
+Foreign text reaches commits and workflow files here, so every line is one line of plain characters.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+
+from cudaredist.errors import EXIT_OK
+from cudaredist.render.common import annotations, columns, escape_markdown, flag, markdown_table
+from cudaredist.render.diff_text import diff_markdown, diff_text
+from cudaredist.reports import BumpedRelease, BumpReport
+
+_CONTROL = dict.fromkeys((*range(32), *range(127, 160)), "�")
+_SUBJECT_LIMIT = 72
+"""Characters of a commit's first line, as git's own tools show it."""
+_PACKAGES_IN_BODY = 40
+"""Packages under one title of a commit's body."""
+_NEW_CHANGELOG = """\
+# Changelog
+
+## [Unreleased]
+"""
+
+
+def _is_news(release: BumpedRelease) -> bool:
+    """Say whether a release is in the data now, or would be, and belongs in what is told."""
+    return release.status != "failed"
+
+
+def bump_text(report: BumpReport) -> Iterator[str]:
+    """Say what was brought in, what became of it, and what is different in it."""
+    if not report.releases:
+        yield "nothing is new" if report.exit_code == EXIT_OK else "nothing new was found"
+    else:
+        yield from columns(
+            [
+                (r.redist, f"{r.old or 'none'} -> {r.new}", r.status.replace("-", " "))
+                for r in report.releases
+            ]
+        )
+    for outcome in report.features:
+        yield (
+            f"features: {outcome.redist} {outcome.label}: "
+            f"{outcome.status.replace('-', ' ')}, {outcome.examined} of {outcome.archives} "
+            f"archives examined" + (f", {outcome.failed} failed" if outcome.failed else "")
+        )
+    for table in report.tables:
+        yield f"{table.table}: {table.status.replace('-', ' ')}"
+    if report.sets:
+        good = sum(entry.exit_code == EXIT_OK for entry in report.sets)
+        written = sum(entry.path is not None for entry in report.sets)
+        kept = f"{written} are in the output folder" if written else "none was kept"
+        yield f"package sets: {len(report.sets)} built, {good} in order, {kept}"
+    yield from (f"to be looked at: {trouble}" for trouble in bump_troubles(report))
+    for release in report.releases:
+        if release.diff is not None:
+            yield ""
+            yield from diff_text(release.diff)
+
+
+def bump_troubles(report: BumpReport) -> Iterator[str]:
+    """Yield what a maintainer has to look at, besides what failed."""
+    yield from report.findings
+    for entry in report.sets:
+        what = f"package set of CUDA {entry.cuda} for {entry.platform}"
+        yield from (f"{what}: {problem}" for problem in entry.problems)
+
+
+# -- the commit
+
+
+def _title(report: BumpReport) -> str:
+    """Return a commit's first line: one change, or all in few words; empty where nothing is new."""
+    news = [release for release in report.releases if _is_news(release)]
+    if len(news) <= 1:
+        return "".join(map(_change, news))
+    redists = dict.fromkeys(release.redist for release in news)
+    told = ", ".join(
+        f"{name} {' and '.join(r.new for r in news if r.redist == name)}" for name in redists
+    )
+    subject = f"cuda redistributables: {told}"
+    if len(subject) > _SUBJECT_LIMIT:
+        subject = f"cuda redistributables: {len(news)} new releases of {len(redists)} products"
+    return subject
+
+
+def _body(report: BumpReport) -> str:
+    """Return the rest of a commit's message: the changes, if several, and what is different."""
+    news = [release for release in report.releases if _is_news(release)]
+    parts = []
+    if len(news) > 1:
+        parts.append("\n".join(map(_change, news)))
+    parts += [_release_body(release) for release in news]
+    return "\n\n".join(filter(None, parts))
+
+
+def commit_message(report: BumpReport) -> str:
+    """Return a whole commit message, with a final newline; empty where nothing is new."""
+    subject = _title(report)
+    if not subject:
+        return ""
+    rest = _body(report)
+    return f"{subject}\n\n{rest}\n" if rest else f"{subject}\n"
+
+
+def _change(release: BumpedRelease) -> str:
+    if release.old is None:
+        return f"{release.redist}: init at {release.new}"
+    return f"{release.redist}: {release.old} -> {release.new}"
+
+
+def _release_body(release: BumpedRelease) -> str:
+    lines = [] if release.diff is None else list(diff_text(release.diff, shown=_PACKAGES_IN_BODY))
+    if release.status == "incomplete":
+        lines.append(f"{release.redist} {release.new} is incomplete: see the log of the run.")
+    return "\n".join(line.translate(_CONTROL) for line in lines)
+
+
+def nixpkgs_commits(report: BumpReport, root: PurePath) -> str:
+    """Return what update scripts of nixpkgs print: a JSON list with a commit for each release.
+
+    `root` is the data folder as the files are to be named from where the script runs.
+    """
+    commits = [
+        {
+            "attrPath": _attribute(release),
+            "oldVersion": release.old or "",
+            "newVersion": release.new,
+            "files": [str(root / file) for file in release.files],
+            "commitMessage": f"{_attribute(release)}: {_versions(release)}",
+            "commitBody": _release_body(release),
+        }
+        for release in report.releases
+        if _is_news(release)
+    ]
+    return json.dumps(commits, indent=2) + "\n"
+
+
+def _attribute(release: BumpedRelease) -> str:
+    """Return the attribute of nixpkgs that a release is found under: a set, or a package of one."""
+    if release.redist == "cuda":
+        return f"cudaPackages_{'_'.join(release.new.split('.')[:2])}"
+    return f"cudaPackages.{release.redist}"
+
+
+def _versions(release: BumpedRelease) -> str:
+    return f"init at {release.new}" if release.old is None else f"{release.old} -> {release.new}"
+
+
+# -- pull requests and workflows
+
+
+def bump_markdown(report: BumpReport) -> Iterator[str]:
+    """Return the same for a pull request or a step's summary."""
+    yield f"## {escape_markdown(_title(report) or 'Nothing is new')}"
+    if report.releases:
+        yield ""
+        yield from markdown_table(
+            [
+                ("redistributable", "held", "new", "state"),
+                *(
+                    (r.redist, r.old or "-", r.new, r.status.replace("-", " "))
+                    for r in report.releases
+                ),
+            ]
+        )
+    trouble = [*(error.message for error in report.errors), *bump_troubles(report)]
+    if trouble:
+        yield ""
+        yield "**To be looked at**"
+        yield ""
+        yield from (f"- {escape_markdown(_one_line(line))}" for line in trouble)
+    for release in report.releases:
+        if release.diff is not None:
+            yield ""
+            yield from (line.translate(_CONTROL) for line in diff_markdown(release.diff))
+
+
+def bump_annotations(report: BumpReport) -> Iterator[str]:
+    """Return GitHub's workflow commands, at most ten of a level."""
+    about = {"title": "cudaredist bump"}
+    return annotations(
+        [
+            *(("error", about, error.message) for error in report.errors),
+            *(("warning", about, trouble) for trouble in bump_troubles(report)),
+            *(("notice", {"title": r.redist}, _change(r)) for r in report.releases if _is_news(r)),
+        ]
+    )
+
+
+def bump_outputs(report: BumpReport) -> Iterator[str]:
+    """Return lines for `$GITHUB_OUTPUT`: what a step that makes a pull request needs."""
+    news = [release for release in report.releases if _is_news(release)]
+    text = "\n".join(bump_markdown(report))
+    # Nothing in the text can end it, because the end is made from the whole of it.
+    end = f"end-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+    yield f"exit_code={report.exit_code}"
+    yield f"changed={flag(bool(news))}"
+    yield f"title={_one_line(_title(report))}"
+    yield f"newer={json.dumps([f'{r.redist} {r.new}' for r in news])}"
+    yield f"body<<{end}"
+    yield text
+    yield end
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.splitlines()).translate(_CONTROL)
+
+
+# -- the changelog
+
+
+def with_entries(changelog: str | None, report: BumpReport) -> str:
+    """Return a changelog with a line for each release under `### Data` of what is unreleased.
+
+    A line that stands there already is not added again. What is missing is made: the file, the
+    section `[Unreleased]` before all others, the heading `### Data` at its end.
+    """
+    text = _NEW_CHANGELOG if changelog is None else changelog
+    newline = "\r\n" if "\r\n" in text else "\n"
+    lines = text.splitlines()
+    entries = [f"- {_change(release)}" for release in report.releases if _is_news(release)]
+    start, end = _section(lines, r"## \[?unreleased\b", r"## ")
+    if start is None:
+        at = next((n for n, line in enumerate(lines) if line.startswith("## ")), len(lines))
+        if at > 0 and lines[at - 1].strip():
+            lines.insert(at, "")
+            at += 1
+        lines[at:at] = ["## [Unreleased]", ""]
+        start, end = at, at + 2
+    own = lines[start:end]
+    missing = [entry for entry in entries if entry not in own]
+    if not missing:
+        return text
+    first, last = _section(own, r"### data\b", r"### ")
+    if first is None:
+        at = _end_of_text(own, len(own))
+        own[at:at] = ["", "### Data", "", *missing]
+    else:
+        at = _end_of_text(own, last)
+        # A heading without a line below it gets the blank line that stands below all headings.
+        own[at:at] = missing if at > first + 1 else ["", *missing]
+    lines[start:end] = own
+    return newline.join(lines[: _end_of_text(lines, len(lines))]) + newline
+
+
+def _section(lines: Sequence[str], heading: str, next_heading: str) -> tuple[int | None, int]:
+    """Return where a section begins, and where the next one does."""
+    start = next(
+        (n for n, line in enumerate(lines) if re.match(heading, line, re.IGNORECASE)), None
+    )
+    if start is None:
+        return None, len(lines)
+    after = range(start + 1, len(lines))
+    return start, next((n for n in after if re.match(next_heading, lines[n])), len(lines))
+
+
+def _end_of_text(lines: Sequence[str], end: int) -> int:
+    """Return where a line goes that is to follow the last one before `end` that is not blank."""
+    while end > 1 and not lines[end - 1].strip():
+        end -= 1
+    return end

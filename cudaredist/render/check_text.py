@@ -1,0 +1,157 @@
+"""Whether data is fresh and valid: as text, in Markdown, and for the workflows of GitHub."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+
+from cudaredist.errors import EXIT_FINDINGS, EXIT_OK
+from cudaredist.render.common import (
+    annotations,
+    columns,
+    escape_markdown,
+    flag,
+    markdown_table,
+)
+from cudaredist.reports import CheckReport, Finding, LineReport, ValidateReport
+from cudaredist.schema import FileKind
+
+_EXIT_MEANINGS = {
+    0: "nothing to report",
+    1: "findings",
+    3: "upstream unreachable, or the result is incomplete",
+    4: "integrity: bytes are not what was recorded",
+    5: "content not understood",
+}
+
+
+def check_text(report: CheckReport) -> Iterator[str]:
+    """Lay out the release lines as a table, then the findings, then the verdict."""
+    rows = list(_line_rows(report.lines))
+    if len(rows) > 1:
+        yield from columns(rows)
+    hidden = sum(line.status == "not-held" for line in report.lines)
+    if hidden:
+        yield f"({hidden} older release lines that are not held are in --json)"
+    for group in _grouped(report.findings):
+        yield ""
+        yield f"{_level(group[0])}: {_subject(group)}: {group[0].message}"
+        yield from (f"    {detail}" for detail in group[0].details)
+        if group[0].hint:
+            yield f"    hint: {group[0].hint}"
+    yield ""
+    yield _verdict(report)
+
+
+def check_markdown(report: CheckReport) -> Iterator[str]:
+    """Lay out the same for a pull request or a step summary."""
+    yield f"## cudaredist check: {_EXIT_MEANINGS[report.exit_code]}"
+    yield ""
+    rows = list(_line_rows(report.lines))
+    if len(rows) > 1:
+        yield from markdown_table(rows)
+        yield ""
+    for group in _grouped(report.findings):
+        about, message = escape_markdown(_subject(group)), escape_markdown(group[0].message)
+        yield f"- **{_level(group[0])}** {about}: {message}"
+        yield from (f"  - {escape_markdown(detail)}" for detail in group[0].details)
+        if group[0].hint:
+            yield f"  - hint: {escape_markdown(group[0].hint)}"
+    if report.findings:
+        yield ""
+    yield _verdict(report)
+
+
+def check_annotations(report: CheckReport, data_dir: str) -> Iterator[str]:
+    """Return GitHub's workflow commands, at most ten of a level."""
+
+    def said() -> Iterator[tuple[str, dict[str, str], str]]:
+        for group in _grouped(report.findings):
+            first = group[0]
+            level = {EXIT_OK: "notice", EXIT_FINDINGS: "warning"}.get(first.exit_code, "error")
+            properties = {"title": _subject(group)}
+            if first.path:
+                properties["file"] = f"{data_dir}/{first.path}"
+            yield level, properties, "\n".join([first.message, *first.details])
+
+    return annotations(said())
+
+
+def check_outputs(report: CheckReport) -> Iterator[str]:
+    """Return `name=value` lines for `$GITHUB_OUTPUT`: what later steps branch on."""
+    kinds = {finding.kind for finding in report.findings}
+    newer = [f"{line.redist} {line.missing[-1]}" for line in report.lines if line.is_behind]
+    yield f"exit_code={report.exit_code}"
+    yield f"stale={flag('stale' in kinds)}"
+    yield f"unreachable={flag('unreachable' in kinds)}"
+    yield f"findings={flag(any(f.exit_code and f.kind != 'unreachable' for f in report.findings))}"
+    yield f"integrity={flag(bool(kinds & {'changed-upstream', 'edited-locally'}))}"
+    yield f"newer={json.dumps(newer)}"
+
+
+def _line_rows(lines: Iterable[LineReport]) -> Iterator[tuple[str, ...]]:
+    yield ("redist", "line", "held", "upstream", "state", "missing")
+    for line in lines:
+        if line.status != "not-held":
+            missing = ", ".join(line.missing)
+            upstream = "not asked" if line.status == "unknown" else line.upstream or "-"
+            yield (line.redist, line.line, line.held or "-", upstream, line.status, missing)
+
+
+def _grouped(findings: Iterable[Finding]) -> list[list[Finding]]:
+    """Put findings together that say the same of several labels, in their order."""
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for finding in findings:
+        key = (finding.kind, finding.message, finding.hint, finding.details)
+        groups.setdefault(key, []).append(finding)
+    return list(groups.values())
+
+
+def _subject(group: Sequence[Finding]) -> str:
+    """Name what a group of findings is about: `cuda 12.9.1, 13.0.2; cudnn 9.14.0`."""
+    labels: dict[str, list[str]] = {}
+    for finding in group:
+        about = finding.path or finding.redist or "data"
+        if finding.label:
+            labels.setdefault(finding.redist or about, []).append(finding.label)
+        else:
+            labels.setdefault(about, [])
+    return "; ".join(f"{name} {', '.join(listed)}".rstrip() for name, listed in labels.items())
+
+
+def _level(finding: Finding) -> str:
+    if finding.exit_code == EXIT_OK:
+        return "note"
+    return f"{finding.kind}" if finding.exit_code == EXIT_FINDINGS else f"error ({finding.kind})"
+
+
+def _verdict(report: CheckReport) -> str:
+    notes = sum(finding.exit_code == EXIT_OK for finding in report.findings)
+    count = len(report.findings) - notes
+    asked = " (offline: upstream was not asked)" if report.offline else ""
+    return (
+        f"{count} finding{'' if count == 1 else 's'}, {notes} note{'' if notes == 1 else 's'}: "
+        f"exit {report.exit_code}, {_EXIT_MEANINGS[report.exit_code]}{asked}"
+    )
+
+
+def validate_text(report: ValidateReport) -> Iterator[str]:
+    """Say of each file whether it is valid, with every problem and warning found."""
+    for verdict in report.files:
+        yield f"{verdict.file}: {verdict.summary}"
+        yield from (f"    {problem}" for problem in verdict.problems)
+        yield from (f"    warning: {warning}" for warning in verdict.warnings)
+        yield from (f"    not checked: {names}" for names in verdict.unchecked)
+
+
+def kinds_text(kinds: Iterable[FileKind]) -> Iterator[str]:
+    """List the kinds of data files with what each holds."""
+    yield from columns([(kind.name, _summary(kind)) for kind in kinds])
+
+
+def kinds_json(kinds: Iterable[FileKind]) -> str:
+    """Return the same as one JSON document."""
+    listed = [{"name": kind.name, "summary": _summary(kind)} for kind in kinds]
+    return json.dumps({"schema_version": 1, "schemas": listed}, indent=2) + "\n"
+
+
+def _summary(kind: FileKind) -> str:
+    return (kind.model.__doc__ or "").splitlines()[0]

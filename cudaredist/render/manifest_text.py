@@ -1,0 +1,134 @@
+"""What came of manifests and of archives."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from cudaredist.render.common import columns
+from cudaredist.reports import (
+    ArchiveOutcome,
+    DownloadReport,
+    ErrorReport,
+    FeatureOutcome,
+    PeekedArchive,
+    PeekReport,
+    ProcessReport,
+)
+
+_FAILURES_SHOWN = 3
+"""Failures for one reason that are shown one by one."""
+
+
+def download_text(report: DownloadReport) -> Iterator[str]:
+    """Say what became of each manifest, and of redistributables that have none."""
+    rows = [
+        (o.redist, o.label, o.status.replace("-", " "), f"{o.size:,} bytes" if o.size else "")
+        for o in report.manifests
+    ]
+    if rows:
+        yield from columns(rows)
+    absent = [outcome.redist for outcome in report.redists if outcome.status == "absent"]
+    if absent:
+        yield f"not at this source: {', '.join(absent)}"
+    for outcome in report.redists:
+        for label in outcome.gone:
+            yield f"{outcome.redist} {label}: upstream no longer lists it"
+    if report.is_lock_changed and all(o.status == "unchanged" for o in report.manifests):
+        yield "only the lock's records change"
+    counts: dict[str, int] = {}
+    for status in [o.status for o in report.manifests] + [
+        o.status for o in report.redists if o.status == "failed"
+    ]:
+        counts[status] = counts.get(status, 0) + 1
+    answered = [o.source for o in report.manifests] + [o.source for o in report.redists]
+    sources = sorted({source for source in answered if source})
+    total = ", ".join(f"{n} {status.replace('-', ' ')}" for status, n in counts.items())
+    yield f"{total or 'nothing to do'}" + (f"; from {', '.join(sources)}" if sources else "")
+
+
+def download_errors(report: DownloadReport) -> Iterator[tuple[str, ErrorReport]]:
+    """Return what failed and why; items that failed for one reason are named together."""
+    groups: dict[tuple[str, str | None, tuple[str, ...]], list[tuple[str, ErrorReport]]] = {}
+    for what, error in [
+        *((o.redist, o.error) for o in report.redists if o.status == "failed"),
+        *((f"{o.redist} {o.label}", o.error) for o in report.manifests),
+    ]:
+        if error is not None:
+            groups.setdefault((error.reason, error.hint, error.changes), []).append((what, error))
+    for items in groups.values():
+        error = items[0][1]
+        where = error.message.removesuffix(f": {error.reason}")
+        if len(items) > 1 and where != error.message:
+            said = f"{error.reason}; the first at {where}"
+            error = error.model_copy(update={"message": said})
+        yield ", ".join(what for what, _ in items), error
+    yield from (("lock", error) for error in report.errors)
+
+
+def process_text(report: ProcessReport) -> Iterator[str]:
+    """Lay out the result of process-manifests: a line per manifest, then what there was."""
+    yield from columns(
+        [
+            (
+                outcome.redist,
+                outcome.label,
+                outcome.status.replace("-", " "),
+                f"{outcome.examined} of {outcome.archives} archives examined",
+                ", ".join(
+                    f"{count} {word}"
+                    for count, word in ((outcome.failed, "failed"), (outcome.skipped, "left out"))
+                    if count
+                ),
+            )
+            for outcome in report.manifests
+        ]
+    )
+    counts = Counter(archive.status for archive in report.archives)
+    total = ", ".join(
+        f"{counts[status]} {status.replace('-', ' ')}"
+        for status in ("examined", "known", "would-examine", "failed", "skipped")
+        if counts[status]
+    )
+    yield f"archives: {total or 'none'}; {report.fetched_bytes:,} bytes read"
+    reasons = Counter(archive.reason for archive in report.archives if archive.reason is not None)
+    if reasons:
+        yield "left out: " + ", ".join(f"{reasons[text]} {text}" for text in sorted(reasons))
+
+
+def process_errors(
+    outcomes: Iterable[FeatureOutcome | ArchiveOutcome | PeekedArchive],
+) -> Iterator[tuple[str, ErrorReport]]:
+    """Yield what failed and what it is about; many failures for one reason as one."""
+    groups: dict[str, list[tuple[str, ErrorReport]]] = {}
+    for outcome in outcomes:
+        error = outcome.error
+        if error is None:
+            continue
+        what = [outcome.redist, outcome.label]
+        if not isinstance(outcome, FeatureOutcome):
+            what += [outcome.package, outcome.platform, outcome.variant or ""]
+        groups.setdefault(error.reason, []).append((" ".join(filter(None, what)), error))
+    for reason, group in groups.items():
+        if len(group) <= _FAILURES_SHOWN:
+            yield from group
+            continue
+        first, error = group[0]
+        about = f"{first} and {len(group) - 1} more"
+        yield about, error.model_copy(update={"message": reason})
+
+
+def peek_text(report: PeekReport) -> Iterator[str]:
+    """Lay out the result of --peek: a line per zip archive."""
+    yield from columns(
+        [
+            (
+                archive.redist,
+                archive.label,
+                archive.package,
+                " ".join(filter(None, (archive.platform, archive.variant))),
+                "not known" if archive.outputs is None else " ".join(archive.outputs),
+                f"{archive.fetched:,} of {archive.size or 0:,} bytes",
+            )
+            for archive in report.archives
+        ]
+    )
+    yield f"unverified; {report.left_out} archives are no zip and were left out"

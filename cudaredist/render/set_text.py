@@ -1,0 +1,100 @@
+"""Package sets, and what is made of one: exports and toolkit roots."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from cudaredist.render.common import columns
+from cudaredist.reports import BuildReport, ExportReport, SetSummary, ToolkitReport
+
+_FOREIGN_SHOWN = 20
+
+
+def build_text(report: BuildReport) -> Iterator[str]:
+    """Yield a line for each package set, and what a maintainer should know of it below."""
+    for outcome in report.sets:
+        name = f"cuda {outcome.cuda:<8} {outcome.platform:<14} {outcome.status:<11}"
+        if outcome.error is not None:
+            yield f"{name} {outcome.error.message}"
+            if outcome.error.hint:
+                yield f"    hint: {outcome.error.hint}"
+            continue
+        counts = ", ".join(f"{count} {status}" for status, count in outcome.counts.items() if count)
+        yield f"{name} {counts}"
+        for entry in outcome.diagnostics:
+            if entry.level != "note":
+                yield f"    {entry.level}: {entry.subject}: {entry.text}"
+    counted = Counter(outcome.status for outcome in report.sets)
+    total = ", ".join(f"{count} {status}" for status, count in sorted(counted.items()))
+    index = f"; {report.index} index.json" if report.index == "would-write" else ""
+    yield f"package sets: {total or 'none'}{index}; in {report.output}"
+
+
+def set_text(summary: SetSummary) -> Iterator[str]:
+    """Yield what a package set holds, with sizes by output, and what it lacks and why."""
+    counts = ", ".join(f"{count} {status}" for status, count in summary.counts.items() if count)
+    yield (
+        f"{summary.attribute}: CUDA {summary.cuda} for {summary.platform} "
+        f"({summary.channel} channel), {counts}"
+    )
+    yield f"capabilities: {' '.join(summary.capabilities)}"
+    gcc, clang = summary.host_compiler.gcc, summary.host_compiler.clang
+    ranges = [
+        f"{name} {'any' if accepted.min is None else accepted.min} to "
+        f"{'any' if accepted.max is None else accepted.max}"
+        for name, accepted in (("GCC", gcc), ("Clang", clang))
+        if accepted is not None
+    ]
+    chosen = f"; GCC {gcc.selected} is taken" if gcc is not None and gcc.selected else ""
+    yield f"host compiler: {', '.join(ranges)}{chosen}"
+    yield ""
+    rows = [("package", "version", "outputs, MB unpacked")]
+    for package in summary.packages:
+        sizes = [f"{name} {_megabytes(size)}" for name, size in package.bytes.items()]
+        rows.append((package.name, package.version, ", ".join(sizes or package.outputs)))
+    yield from columns(rows)
+    if summary.totals:
+        yield ""
+        yield from columns(
+            [
+                ("output", "files", "MB"),
+                *((t.output, f"{t.files:,}", _megabytes(t.bytes)) for t in summary.totals),
+            ]
+        )
+    if summary.library_bytes:
+        share = 100 * summary.library_lib_bytes / summary.library_bytes
+        yield (
+            f"splitting: what runs needs {_megabytes(summary.library_lib_bytes)} MB (lib) of the "
+            f"libraries' {_megabytes(summary.library_bytes)} MB, {share:.0f} %"
+        )
+    yield ""
+    rows = [("lacks", "status", "why")]
+    yield from columns([*rows, *((m.name, m.status, m.reason) for m in summary.missing)])
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f}"
+
+
+def export_text(report: ExportReport) -> Iterator[str]:
+    """Yield a line for each file of an export."""
+    yield from columns([(file.path, file.status, f"{file.bytes:,} bytes") for file in report.files])
+
+
+def toolkit_text(report: ToolkitReport) -> Iterator[str]:
+    """Yield what became of a toolkit root, and what is wrong with it."""
+    yield from report.problems
+    if report.status != "written":
+        for path in report.foreign[:_FOREIGN_SHOWN]:
+            yield f"not ours: {path}"
+        more = len(report.foreign) - _FOREIGN_SHOWN
+        if more > 0:
+            yield f"not ours: and {more} more"
+    about = "what an interrupted run left"
+    if report.cuda is not None:
+        about = (
+            f"CUDA {report.cuda} for {report.platform}, {len(report.packages)} packages, "
+            f"{report.files:,} files, {report.bytes:,} bytes"
+        )
+    yield f"{report.root}: {report.status}; {about}"
+    if report.fetched_bytes:
+        yield f"{report.fetched_bytes:,} bytes fetched"

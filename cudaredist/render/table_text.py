@@ -1,0 +1,44 @@
+"""The tables of compilers and GPUs, and what is known of a fact in them."""
+
+from collections.abc import Iterator
+
+from cudaredist.render.common import columns
+from cudaredist.reports import ExplainReport, TableReport
+
+
+def table_text(report: TableReport) -> Iterator[str]:
+    """Show what changes in a table, then what became of each release."""
+    yield from report.diff
+    yield from columns(
+        [
+            (
+                outcome.label,
+                outcome.status.replace("-", " "),
+                outcome.package or "",
+                (outcome.archive_sha256 or "")[:12],
+            )
+            for outcome in report.releases
+        ]
+    )
+    count = report.archives_read
+    yield (
+        f"{report.table}: {report.status.replace('-', ' ')}; {count} "
+        f"archive{'' if count == 1 else 's'} read, {report.fetched_bytes:,} bytes"
+    )
+
+
+def explain_text(report: ExplainReport) -> Iterator[str]:
+    """Say what is known of each thing, a fact a line, and below it its source and the others'."""
+    for number, topic in enumerate(report.topics):
+        if number:
+            yield ""
+        yield topic.title
+        for fact in topic.facts:
+            yield f"  {fact.statement}"
+            because = f"; {fact.reason}" if fact.reason else ""
+            yield f"      {fact.basis}: {fact.source}{because}"
+            for claim in fact.otherwise:
+                reason = f" ({claim.reason})" if claim.reason else ""
+                value = "none" if claim.value is None else claim.value
+                shown = ", ".join(value) if isinstance(value, tuple) else value
+                yield f"      otherwise: {shown}{reason}: {claim.source}"

@@ -1,0 +1,190 @@
+"""Every kind of file of ours, and how such a file is read and judged."""
+
+import json
+from dataclasses import dataclass
+from importlib import resources
+from itertools import islice
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from cudaredist.errors import InvalidFileError, Problem, UnknownNameError
+from cudaredist.jsontext import join_path, parse_json
+from cudaredist.schema.base import OwnModel
+from cudaredist.schema.features import Features, Lock
+from cudaredist.schema.packageset import PackageSet, PackageSetIndex
+from cudaredist.schema.policy import (
+    ConstraintPolicy,
+    FixupPolicy,
+    LibraryPolicy,
+    LicensePolicy,
+    MetaPolicy,
+    NamePolicy,
+    OutputPolicy,
+    PlatformPolicy,
+    RequirementPolicy,
+    WithheldPolicy,
+)
+from cudaredist.schema.tables import GpuPolicy, Gpus, NvccCompat, NvccPolicy
+from cudaredist.schema.toolkit_record import ComponentPolicy, ToolkitRecord
+
+Model = TypeVar("Model", bound=OwnModel)
+
+OWN_FILE_LIMIT = 256 << 20
+"""The most bytes one of our own files may have."""
+
+_PROBLEMS_GATHERED = 1000
+_MESSAGE_LIMIT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class FileKind:
+    """One kind of file of ours."""
+
+    name: str
+    """The name that `schema` takes."""
+    model: type[OwnModel]
+    keys: frozenset[str]
+    """Outermost keys by which a file of this kind is recognised."""
+
+
+FILE_KINDS = {
+    kind.name: kind
+    for kind in (
+        FileKind("features", Features, frozenset({"manifest_sha256", "packages"})),
+        FileKind("gpus", Gpus, frozenset({"capabilities"})),
+        FileKind("lock", Lock, frozenset({"redists"})),
+        FileKind("nvcc-compat", NvccCompat, frozenset({"releases"})),
+        FileKind("package-set", PackageSet, frozenset({"cuda", "capabilities", "packages"})),
+        FileKind("package-set-index", PackageSetIndex, frozenset({"sets", "skipped"})),
+        FileKind("policy-components", ComponentPolicy, frozenset({"components"})),
+        FileKind("policy-constraints", ConstraintPolicy, frozenset({"constraints"})),
+        FileKind("policy-fixups", FixupPolicy, frozenset({"fixups"})),
+        FileKind("policy-gpus", GpuPolicy, frozenset({"overlay"})),
+        FileKind("policy-libraries", LibraryPolicy, frozenset({"external", "loaded"})),
+        FileKind("policy-licenses", LicensePolicy, frozenset({"manifests", "default"})),
+        FileKind("policy-meta", MetaPolicy, frozenset({"redists", "packages"})),
+        FileKind("policy-names", NamePolicy, frozenset({"renames"})),
+        FileKind("policy-nvcc", NvccPolicy, frozenset({"unseen_releases"})),
+        FileKind("policy-outputs", OutputPolicy, frozenset({"collapse"})),
+        FileKind("policy-platforms", PlatformPolicy, frozenset({"jetson_thresholds"})),
+        FileKind("policy-requirements", RequirementPolicy, frozenset({"requirements"})),
+        FileKind("policy-withheld", WithheldPolicy, frozenset({"withheld"})),
+        FileKind("toolkit-record", ToolkitRecord, frozenset({"set_sha256", "files"})),
+    )
+}
+"""Every kind of file of ours, by name."""
+
+
+def find_kind(name: str) -> FileKind:
+    """Return the kind of that name; `UnknownNameError`, which suggests the nearest, if none."""
+    try:
+        return FILE_KINDS[name]
+    except KeyError:
+        raise UnknownNameError("schema", name, FILE_KINDS) from None
+
+
+def kind_of_document(document: object) -> FileKind | None:
+    """Return which kind of ours a document is, by its outermost keys; None for none of them.
+
+    Where the keys of several are there, the kind with most of them is meant.
+
+    NVIDIA's manifests have no `schema_version`, so a file that has one is ours or unknown.
+    """
+    if not isinstance(document, dict) or schema_version_of(document) is None:
+        return None
+    fitting = [kind for kind in FILE_KINDS.values() if kind.keys <= document.keys()]
+    return max(fitting, key=lambda kind: len(kind.keys), default=None)
+
+
+def schema_version_of(document: object) -> object:
+    """Return a document's `schema_version`, None where it has none and so is not ours."""
+    return document.get("schema_version") if isinstance(document, dict) else None
+
+
+def made_schema(kind: FileKind) -> dict[str, object]:
+    """Make the JSON Schema of a kind from its model."""
+    schema = kind.model.model_json_schema()
+    waiting: list[object] = [schema]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            if "patternProperties" in node:
+                # pydantic leaves other keys open, which its own validation does not.
+                node.setdefault("additionalProperties", False)
+            waiting.extend(node.values())
+        elif isinstance(node, list):
+            waiting.extend(node)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def shipped_schema(name: str) -> str:
+    """Return the text of the schema that is shipped in the package, as `schema` prints it."""
+    kind = find_kind(name)
+    return (resources.files("cudaredist") / "schemas" / f"{kind.name}.json").read_text("utf-8")
+
+
+def read_own_file(data: bytes, model: type[Model]) -> Model:
+    """Read one of our files, checked against its model.
+
+    What a model takes, the JSON Schema made from it takes too. Raises `InvalidFileError` with every
+    problem found and the path to each.
+    """
+    return read_own_document(parse_own_json(data, _what(model)), data, model)
+
+
+def parse_own_json(data: bytes, what: str = "JSON file") -> object:
+    """Read JSON that may be one of our files; `InvalidFileError` where it is not even JSON."""
+    return parse_json(data, what=what, limit=OWN_FILE_LIMIT)
+
+
+def read_own_document(document: object, data: bytes, model: type[Model]) -> Model:
+    """Read one of our files that is parsed already; `data` is what it was parsed from.
+
+    Raises `InvalidFileError` as `read_own_file` does.
+    """
+    try:
+        return model.model_validate_json(data)
+    except ValidationError as error:
+        # The schema's words are the plainer ones; what it has none for, only the model knows.
+        problems = schema_problems(document, _kind_of_model(model)) or validation_problems(error)
+        raise InvalidFileError(_what(model), problems) from None
+
+
+def _kind_of_model(model: type[OwnModel]) -> FileKind:
+    return next(kind for kind in FILE_KINDS.values() if kind.model is model)
+
+
+def _what(model: type[OwnModel]) -> str:
+    return f"{_kind_of_model(model).name} file"
+
+
+def validation_problems(error: ValidationError) -> list[Problem]:
+    """Return what breaks a model's rules, each with the path to it."""
+    return [
+        Problem(".".join(map(str, item["loc"])), _cut(item["msg"]))
+        for item in error.errors(include_url=False, include_input=False)
+    ]
+
+
+def schema_problems(document: object, kind: FileKind) -> list[Problem]:
+    """Return what a document breaks of its kind's shipped schema, each with the path to it."""
+    # jsonschema costs half of a short command's time, and most commands read nothing to be checked.
+    from jsonschema import Draft202012Validator  # noqa: PLC0415
+
+    validator = Draft202012Validator(json.loads(shipped_schema(kind.name)))
+    problems = []
+    try:
+        found = list(islice(validator.iter_errors(document), _PROBLEMS_GATHERED))
+    except RecursionError:
+        return [Problem("", "nested deeper than any such file is")]
+    for error in found:
+        path = ""
+        for step in error.absolute_path:
+            path = f"{path}[{step}]" if isinstance(step, int) else join_path(path, str(step))
+        problems.append(Problem(path, _cut(error.message)))
+    return sorted(problems, key=lambda problem: (problem.path, problem.message))
+
+
+def _cut(message: str) -> str:
+    return message if len(message) <= _MESSAGE_LIMIT else f"{message[:_MESSAGE_LIMIT]}…"

@@ -1,0 +1,1 @@
+"""Tables derived from NVIDIA's files, and the answers they give."""

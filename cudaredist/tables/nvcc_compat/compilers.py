@@ -1,0 +1,221 @@
+"""Which versions of each host compiler a header accepts, by playing each of them.
+
+A compiler is known to a header by the macros it defines. Each is played in every version of a
+sensible span, and those that meet no `#error` are accepted. What the text of an `#error` says is
+not believed, because NVIDIA forgets to change it; where it disagrees, a note says so.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+from cudaredist.schema import CompilerRange, CompilerVerdict
+from cudaredist.tables.nvcc_compat.preprocessor import Complaint, Header, Outcome, refuse
+
+Compiler: TypeAlias = Literal[
+    "gcc", "clang", "msvc", "grace-clang", "horizon-clang", "icc", "icx", "nvhpc"
+]
+
+_EVERY = {
+    "__CUDACC__": 1,
+    "__CUDA_INCLUDE_COMPILER_INTERNAL_HEADERS__": 1,
+    "__cplusplus": 201703,
+}
+_LINUX = _EVERY | {"__linux__": 1, "__LP64__": 1, "__x86_64__": 1}
+_WINDOWS = _EVERY | {"_WIN32": 1, "_WIN64": 1}
+
+# Clang says on Linux that it is GCC 4, whatever its own version.
+_GCC_OF_CLANG = 4
+_MAJORS = range(1, 100)
+# Intel counted in hundreds up to 19.0, then 19.1, then in years.
+_ICC_VERSIONS = (*range(1000, 1901, 100), 1910, *range(2021, 2031))
+_ICX_YEARS = range(2021, 2036)
+
+VISUAL_STUDIO = MappingProxyType(
+    {1900: "2015", 1910: "2017", 1920: "2019", 1930: "2022", 1950: "2026"}
+)
+"""The first `_MSC_VER` of each Visual Studio; 2022 took two decades of numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """How one compiler is played."""
+
+    own: str
+    """The macro by which a header tells it from others."""
+    versions: tuple[int, ...]
+    macros: Callable[[int, int, int], Mapping[str, int]]
+    """From the version, and from versions of GCC and Clang that the header accepts."""
+    unit: Literal["major", "_MSC_VER", "version"] = "major"
+
+
+def _clang(version: int, **more: int) -> dict[str, int]:
+    # No later minor version decides anything; 3.9 is one of those that count as 3.3 or later.
+    named = {"__clang__": 1, "__clang_major__": version, "__clang_minor__": 9}
+    return _LINUX | {"__GNUC__": _GCC_OF_CLANG} | named | more
+
+
+COMPILERS: Mapping[Compiler, Played] = MappingProxyType(
+    {
+        "gcc": Played("__GNUC__", tuple(_MAJORS), lambda n, _gcc, _clang: _LINUX | {"__GNUC__": n}),
+        "clang": Played("__clang_major__", tuple(_MAJORS), lambda n, _gcc, _llvm: _clang(n)),
+        "msvc": Played(
+            "_MSC_VER",
+            tuple(range(1500, 2101)),
+            lambda n, _gcc, _clang: _WINDOWS | {"_MSC_VER": n},
+            unit="_MSC_VER",
+        ),
+        "grace-clang": Played(
+            "__GRCO_CLANG_COMPILER__",
+            tuple(_MAJORS),
+            lambda n, _gcc, _llvm: _clang(n, __GRCO_CLANG_COMPILER__=1),
+        ),
+        "horizon-clang": Played(
+            "__HORIZON__", tuple(_MAJORS), lambda n, _gcc, _llvm: _clang(n, __HORIZON__=1)
+        ),
+        "icc": Played(
+            "__ICC",
+            _ICC_VERSIONS,
+            lambda n, gcc, _clang: _LINUX | {"__GNUC__": gcc, "__ICC": n},
+            unit="version",
+        ),
+        "icx": Played(
+            "__INTEL_CLANG_COMPILER",
+            tuple(_ICX_YEARS),
+            lambda n, _gcc, llvm: _clang(llvm, __INTEL_CLANG_COMPILER=n * 10000),
+        ),
+        "nvhpc": Played(
+            "__PGIC__",
+            tuple(range(10, 60)),
+            lambda n, gcc, _clang: _LINUX | {"__GNUC__": gcc, "__PGIC__": n},
+        ),
+    }
+)
+"""Every compiler that is asked about, in the order in which they depend on each other."""
+
+_MUST_BE_RANGES = ("gcc", "clang", "msvc")
+
+
+def read_header(data: bytes) -> dict[str, CompilerRange | CompilerVerdict]:
+    """Return what a `crt/host_config.h` accepts, by compiler.
+
+    A range is of GCC's, Clang's and Visual C++'s always; others may be refused, or unchecked.
+    Stale text of an `#error` is the range's note. Raises `InvalidFileError`, with the line where
+    there is one, for a header that cannot be understood or that checks none of those three.
+    """
+    header = Header(data)
+    found: dict[str, CompilerRange | CompilerVerdict] = {}
+    gcc = clang = 0
+    for compiler, played in COMPILERS.items():
+        answer = _ask(header, compiler, played, gcc=gcc, clang=clang)
+        found[compiler] = answer
+        if compiler in _MUST_BE_RANGES and not isinstance(answer, CompilerRange):
+            refuse(None, f"{compiler} is {answer.status}: this is not the header that checks it")
+        if isinstance(answer, CompilerRange) and answer.max is not None:
+            gcc = answer.max if compiler == "gcc" else gcc
+            clang = answer.max if compiler == "clang" else clang
+    return found
+
+
+def _ask(
+    header: Header, compiler: str, played: Played, *, gcc: int, clang: int
+) -> CompilerRange | CompilerVerdict:
+    outcomes = {n: header.run(played.macros(n, gcc, clang)) for n in played.versions}
+    accepted = [version for version, outcome in outcomes.items() if not outcome.errors]
+    if not any(played.own in outcome.asked for outcome in outcomes.values()):
+        return CompilerVerdict(
+            status="unchecked",
+            note=f"the header does not look at {played.own}, so another compiler's check holds",
+        )
+    if not accepted:
+        return CompilerVerdict(status="refused")
+    if len(accepted) == len(outcomes):
+        return CompilerVerdict(status="unchecked")
+    _check_is_one_span(compiler, accepted, outcomes)
+    bottom, top = accepted[0], accepted[-1]
+    lowest = None if bottom == played.versions[0] else bottom
+    names_minor = compiler == "clang" and lowest is not None
+    return CompilerRange(
+        status="range",
+        min=lowest,
+        max=top,
+        min_basis=None if lowest is None else "derived",
+        max_basis="derived",
+        unit=played.unit,
+        header_min=_with_minor(header, played, bottom) if names_minor else None,
+        years=_years(bottom, top) if compiler == "msvc" else None,
+        note=_stale_text(compiler, bottom, top, _complaints(outcomes, bottom, top)),
+    )
+
+
+def _check_is_one_span(compiler: str, accepted: list[int], outcomes: Mapping[int, Outcome]) -> None:
+    versions = list(outcomes)
+    if accepted[-1] == versions[-1]:
+        refuse(None, f"{compiler} {versions[-1]} is accepted, which is no upper bound")
+    span = versions[versions.index(accepted[0]) : versions.index(accepted[-1]) + 1]
+    for version in span:
+        if outcomes[version].errors:
+            line = outcomes[version].errors[0].line
+            refuse(line, f"refuses {compiler} {version} between versions that are accepted")
+
+
+def _with_minor(header: Header, played: Played, major: int) -> str:
+    """Return the lowest version of Clang that is accepted, with its minor number."""
+    minors = (
+        minor
+        for minor in range(9)
+        if not header.run({**played.macros(major, 0, 0), "__clang_minor__": minor}).errors
+    )
+    return f"{major}.{next(minors, 9)}"
+
+
+def visual_studio(msc_ver: int) -> str | None:
+    """Return the year of the Visual Studio that a `_MSC_VER` belongs to; None for an older one."""
+    reached = [year for first, year in VISUAL_STUDIO.items() if first <= msc_ver]
+    return reached[-1] if reached else None
+
+
+def _years(bottom: int, top: int) -> dict[str, str]:
+    ends = {str(end): visual_studio(end) for end in (bottom, top)}
+    inner = {str(first): year for first, year in VISUAL_STUDIO.items() if bottom <= first <= top}
+    known = {**inner, **{end: year for end, year in ends.items() if year is not None}}
+    return dict(sorted(known.items()))
+
+
+def _complaints(outcomes: Mapping[int, Outcome], bottom: int, top: int) -> list[Complaint]:
+    """Return what the versions just outside meet; nothing where no version lies outside."""
+    versions = list(outcomes)
+    outside = (versions.index(bottom) - 1, versions.index(top) + 1)
+    return [error for at in outside if at >= 0 for error in outcomes[versions[at]].errors]
+
+
+_LESS_THAN = re.compile(r"\bless than (\d{1,9})\b").search
+_STATED: Mapping[str, Callable[[str], re.Match[str] | None]] = {
+    "gcc": re.compile(r"\blater than (\d{1,9}) are not supported").search,
+    "clang": _LESS_THAN,
+    "horizon-clang": _LESS_THAN,
+    "grace-clang": re.compile(r"\bmust be (\d{1,9})\.x(?: to (\d{1,9})\.x)?").search,
+    "msvc": re.compile(r"\bbetween (\d{4}) and (\d{4}) \(inclusive\)").search,
+}
+"""What the texts say, by compiler; others say it in too many ways to be compared."""
+
+
+def _stale_text(compiler: str, bottom: int, top: int, errors: Iterable[Complaint]) -> str | None:
+    search = _STATED.get(compiler)
+    for line, text in errors if search is not None else ():
+        match = search(text) if search is not None else None
+        if match is None:
+            continue
+        if compiler == "msvc":
+            is_stale = match.groups() != (visual_studio(bottom), visual_studio(top))
+        elif compiler == "grace-clang":
+            is_stale = (int(match[1]), int(match[2] or match[1])) != (bottom, top)
+        else:
+            is_stale = int(match[1]) != top + (compiler != "gcc")
+        if is_stale:
+            says = f'the text of #error says "{match[0]}"'
+            span = f"{bottom} to {top}" if bottom > _MAJORS[0] else f"up to {top}"
+            return f"line {line}: {says}, its #if accepts {span}"
+    return None

@@ -1,0 +1,272 @@
+"""A header's conditions, evaluated as a preprocessor would: which `#error` a compiler meets.
+
+Only what decides that is interpreted: conditions, and `#define` and `#undef` of macros without
+parameters. Includes, pragmas and warnings are passed over, and code between directives is not
+looked at. What is not understood is an `InvalidFileError` with its line, never a guess.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, NoReturn
+
+from cudaredist.errors import InvalidFileError, Problem, shown
+from cudaredist.tables.nvcc_compat.expressions import (
+    TOKEN_LIMIT,
+    ExpressionError,
+    Tokens,
+    is_name,
+    parse,
+    tokenize,
+)
+
+WHAT = "host compiler header"
+
+_SIZE_LIMIT = 1 << 20
+_NESTING_LIMIT = 200
+_PASSED_OVER = frozenset(
+    {"", "include", "include_next", "import", "pragma", "warning", "ident", "sccs", "line"}
+)
+_OPENING = frozenset({"if", "ifdef", "ifndef"})
+_is_decimal = re.compile(r"\s*(?:0|[1-9][0-9]*)\s*", re.ASCII).fullmatch
+_directive = re.compile(r"\s*#\s*([A-Za-z_]\w*|)(.*)", re.ASCII | re.DOTALL).fullmatch
+_definition = re.compile(r"\s*([A-Za-z_$][\w$]*)(\(?)(.*)", re.ASCII | re.DOTALL).fullmatch
+
+# A quote that is not closed reaches to the end of its line, as in every compiler.
+_find_comment = re.compile(r"""//|/\*|"(?:\\.|[^"\\])*(?:"|$)|'(?:\\.|[^'\\])*(?:'|$)""").search
+
+
+class Directive(NamedTuple):
+    """One directive, without comments and with its continuation lines."""
+
+    line: int
+    name: str
+    text: str
+
+
+class Complaint(NamedTuple):
+    """An `#error` that was reached."""
+
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a compiler meets in a header."""
+
+    errors: tuple[Complaint, ...]
+    asked: frozenset[str]
+    """Macros that conditions looked at, defined or not."""
+
+
+def refuse(line: int | None, message: str) -> NoReturn:
+    """Raise the error for a header that is not understood."""
+    raise InvalidFileError(WHAT, [Problem("" if line is None else f"line {line}", message)])
+
+
+class Header:
+    """A header, read once and evaluated for many compilers."""
+
+    def __init__(self, data: bytes) -> None:
+        """Read the directives; `InvalidFileError` where they do not fit into each other."""
+        if len(data) > _SIZE_LIMIT:
+            refuse(None, f"{len(data):,} bytes, more than {_SIZE_LIMIT:,}")
+        text = data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
+        self.directives = tuple(_directives(text))
+        _check_nesting(self.directives)
+
+    def run(self, macros: Mapping[str, int]) -> Outcome:
+        """Evaluate the header for a compiler that defines these macros."""
+        table = _Macros(macros)
+        errors: list[Complaint] = []
+        groups: list[_Group] = []
+        for directive in self.directives:
+            is_live = not groups or groups[-1].is_live
+            match directive.name:
+                case "if" | "ifdef" | "ifndef":
+                    holds = is_live and _holds(directive, table)
+                    groups.append(_Group(is_outer_live=is_live, is_live=holds, is_done=holds))
+                case "elif":
+                    group = groups[-1]
+                    group.is_live = (
+                        group.is_outer_live and not group.is_done and _holds(directive, table)
+                    )
+                    group.is_done |= group.is_live
+                case "else":
+                    group = groups[-1]
+                    group.is_live = group.is_outer_live and not group.is_done
+                case "endif":
+                    groups.pop()
+                case _ if is_live:
+                    _obey(directive, table, errors)
+                case _:
+                    pass
+        return Outcome(errors=tuple(errors), asked=frozenset(table.asked))
+
+
+@dataclass(slots=True)
+class _Group:
+    """An `#if` whose `#endif` was not met yet."""
+
+    is_outer_live: bool
+    is_live: bool
+    is_done: bool
+
+
+class _Macros:
+    """The macros at one place of a header; text for an object-like one, None for a function."""
+
+    def __init__(self, macros: Mapping[str, int]) -> None:
+        self._texts: dict[str, str | None] = {name: str(value) for name, value in macros.items()}
+        self.asked: set[str] = set()
+
+    def define(self, name: str, text: str | None) -> None:
+        self._texts[name] = text
+
+    def undefine(self, name: str) -> None:
+        self._texts.pop(name, None)
+
+    def is_defined(self, name: str) -> bool:
+        self.asked.add(name)
+        return name in self._texts
+
+    def number(self, name: str) -> str | None:
+        # What was not replaced and is no number is a plain name, as in C: a macro with parameters
+        # that is named without any, or one inside its own text.
+        text = self._texts.get(name)
+        return text.strip() if text is not None and _is_decimal(text) else None
+
+    def expanded(self, tokens: Tokens) -> Tokens:
+        """Replace macros by what they stand for, except by single numbers and behind `defined`.
+
+        Numbers stay names, so that one expression is parsed once for all versions of a compiler.
+        """
+        return tuple(self._expand(tokens, frozenset()))
+
+    def _expand(self, tokens: Tokens, inside: frozenset[str]) -> list[str]:
+        result: list[str] = []
+        is_operand = False
+        for token in tokens:
+            if is_operand or token == "defined":  # noqa: S105 - a word of the language
+                is_operand = token in {"defined", "("}
+            elif is_name(token):
+                self.asked.add(token)
+                text = self._texts.get(token)
+                if text is not None and token not in inside and not _is_decimal(text):
+                    result += self._expand(tokenize(text), inside | {token})
+                    continue
+            result.append(token)
+            if len(result) > TOKEN_LIMIT:
+                raise ExpressionError(f"more than {TOKEN_LIMIT} tokens once macros are replaced")
+        return result
+
+
+def _holds(directive: Directive, macros: _Macros) -> bool:
+    if directive.name in {"ifdef", "ifndef"}:
+        name = directive.text.strip()
+        if not is_name(name):
+            refuse(directive.line, f"#{directive.name} of {shown(name)}, which is no name")
+        return macros.is_defined(name) == (directive.name == "ifdef")
+    try:
+        tokens = macros.expanded(tokenize(directive.text))
+        return parse(tokens)(macros, True).value != 0  # noqa: FBT003 - the value matters
+    except ExpressionError as error:
+        refuse(directive.line, f"#{directive.name}: {error}")
+
+
+def _obey(directive: Directive, macros: _Macros, errors: list[Complaint]) -> None:
+    match directive.name:
+        case "error":
+            errors.append(Complaint(directive.line, " ".join(directive.text.split())))
+        case "define" | "undef":
+            match = _definition(directive.text)
+            if match is None:
+                refuse(directive.line, f"#{directive.name} without a name")
+            if directive.name == "undef":
+                macros.undefine(match[1])
+            else:
+                macros.define(match[1], None if match[2] else match[3])
+        case name if name not in _PASSED_OVER:
+            refuse(directive.line, f"unknown directive #{shown(name)}")
+        case _:
+            pass
+
+
+def _check_nesting(directives: Iterable[Directive]) -> None:
+    open_groups: list[Directive] = []
+    with_else: list[bool] = []
+    for directive in directives:
+        line, name, _ = directive
+        if name in _OPENING:
+            open_groups.append(directive)
+            with_else.append(False)
+            if len(open_groups) > _NESTING_LIMIT:
+                refuse(line, "nested deeper than any such header is")
+        elif name in {"elif", "else", "endif"}:
+            if not open_groups:
+                refuse(line, f"#{name} without #if")
+            if name != "endif" and with_else[-1]:
+                refuse(line, f"#{name} behind #else")
+            with_else[-1] |= name == "else"
+            if name == "endif":
+                open_groups.pop()
+                with_else.pop()
+        elif name in {"elifdef", "elifndef"}:
+            refuse(line, f"unknown directive #{name}")
+    if open_groups:
+        refuse(open_groups[-1].line, f"#{open_groups[-1].name} without #endif: the file is cut off")
+
+
+def _directives(text: str) -> Iterator[Directive]:
+    for line, code in _without_comments(_logical_lines(text)):
+        match = _directive(code)
+        if match:
+            yield Directive(line, match[1], match[2])
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Join lines that end in a backslash; each result has the number of its first line."""
+    parts: list[str] = []
+    first = 1
+    for number, line in enumerate(text.split("\n"), 1):
+        if not parts:
+            first = number
+        # Blanks behind the backslash do not count, as with gcc.
+        bare = line.rstrip(" \t")
+        if bare.endswith("\\"):
+            parts.append(bare[:-1])
+        else:
+            yield first, "".join([*parts, line])
+            parts = []
+    if parts:
+        yield first, "".join(parts)
+
+
+def _without_comments(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Replace each comment by a blank; one over several lines joins the lines around it."""
+    done: list[str] = []
+    first = opened = 0
+    in_comment = False
+    for number, line in lines:
+        place = 0
+        if not in_comment:
+            done, first = [], number
+        while True:
+            if in_comment:
+                end = line.find("*/", place)
+                if end < 0:
+                    break
+                in_comment, place = False, end + 2
+                done.append(" ")
+            match = _find_comment(line, place)
+            if match is None or match[0] == "//":
+                done.append(line[place : match.start() if match else None])
+                break
+            is_comment = match[0] == "/*"
+            done.append(line[place : match.start() if is_comment else match.end()])
+            in_comment, place, opened = is_comment, match.end(), number
+        if not in_comment:
+            yield first, "".join(done)
+    if in_comment:
+        refuse(opened, "a comment without its end: the file is cut off")
