@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 from pathlib import Path
 from statistics import median
 
@@ -24,6 +23,7 @@ from support.toolkits import MadeSet
 from verdict import hold
 
 from cudaredist.pipeline import Materialization, read_package_set
+from cudaredist.pipeline.archives import ArchiveService
 from cudaredist.source import Settings, open_sources
 
 LIMIT = 1.4
@@ -60,9 +60,8 @@ def lay_out(set_path: Path, archives: Path, root: Path) -> None:
         layout="merged",
         with_static=True,
         sources=None,
-        stop=threading.Event(),
         archives=archives,
-        at_hand=sources,
+        at_hand=ArchiveService(chains={(): sources}),
     ).run()
     assert report.status == "written"
     assert report.files > 1

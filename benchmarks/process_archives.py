@@ -26,7 +26,7 @@ from statistics import median
 
 from verdict import hold
 
-from cudaredist.pipeline.features.examine import Examination, Wanted
+from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
 from cudaredist.source import Settings, open_sources
 
 FILE_LIMIT, HTTP_LIMIT, PARALLEL_LIMIT, PEER_LIMIT = 1.20, 1.30, 1 / 1.6, 0.5
@@ -59,8 +59,8 @@ def sample(folder: Path) -> Path:
 def examine(base: str, archive: Path, sha256: str, threads: int = 1) -> None:
     """Look into one archive as a worker does."""
     sources = open_sources([base], Settings())
-    wanted = Wanted(archive.name, (archive.name,), sha256, archive.stat().st_size)
-    facts = Examination(sources=sources, threads=threads).facts(wanted)
+    request = ArchiveRequest(archive.name, (archive.name,), sha256, archive.stat().st_size)
+    facts = ArchiveService(chains={(): sources}, jobs=threads).examine(request).facts
     assert any(entry.binary is not None for entry in facts.members)
     sources.close()
 

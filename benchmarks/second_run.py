@@ -7,7 +7,6 @@ files, and the second is measured: it must take less than 0.1 s of CPU per manif
 
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
@@ -16,8 +15,11 @@ from verdict import hold
 from cudaredist.binaries import Binary
 from cudaredist.features import FACTS_SCHEMA, Entry, Facts, derive
 from cudaredist.manifests import read_manifest
-from cudaredist.pipeline import FeatureRun, Selection, in_store
-from cudaredist.pipeline.features.plan import remember_features
+from cudaredist.pipeline.archives import ArchiveService
+from cudaredist.pipeline.facts_cache import remember_features
+from cudaredist.pipeline.features.process import FeatureRun
+from cudaredist.pipeline.features.targets import read_local_manifests, targets_in_store
+from cudaredist.pipeline.selection import Selection
 from cudaredist.redists import REDISTS
 from cudaredist.reports import ProcessReport
 from cudaredist.source import Settings, open_sources
@@ -41,13 +43,12 @@ def known(version: int) -> Facts:
 
 def process(store: Store, cache: Cache) -> ProcessReport:
     """Run over everything held."""
-    targets = in_store(store, REDISTS.values(), ["/nowhere"])
+    targets = targets_in_store(store, REDISTS.values(), ["/nowhere"])
+    sources = open_sources(["/nowhere"], Settings())
     return FeatureRun(
-        chains={("/nowhere",): open_sources(["/nowhere"], Settings())},
-        targets=targets,
-        selection=Selection(versions=("all",)),
+        manifests=read_local_manifests(targets, Selection(versions=("all",))),
+        service=ArchiveService(chains={("/nowhere",): sources}, cache=cache),
         cache=cache,
-        stop=threading.Event(),
     ).run()
 
 

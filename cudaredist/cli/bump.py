@@ -173,7 +173,7 @@ def bump(
         cudaredist bump --check --json
     """
     from cudaredist import render
-    from cudaredist.pipeline import ALL, LATEST, Bump, Selection, in_store
+    from cudaredist.pipeline import ALL, LATEST, Bump, Selection, targets_in_store
     from cudaredist.source import Settings, open_sources
     from cudaredist.store import Cache, Store, data_folder, held_folder, writing
 
@@ -190,7 +190,7 @@ def bump(
     store = Store(root or held_folder(data_dir, writing=not check), channel.value)
     redists = _redists(store, redist, channel, console)
     bases = tuple(bases_of(context, channel.value, base_url))
-    targets = in_store(store, redists, bases)
+    targets = targets_in_store(store, redists, bases)
     with contextlib.ExitStack() as stack:
         chains = {
             one: stack.enter_context(contextlib.closing(open_sources(one, settings)))

@@ -165,7 +165,8 @@ def materialize(
     elif package_set is None:
         raise UsageError("name the package set to lay out", hint="cudaredist build makes them")
     else:
-        from cudaredist.source import Settings, SourceChain, open_sources
+        from cudaredist.pipeline import ArchiveService
+        from cudaredist.source import Settings, open_sources
         from cudaredist.store import Store, data_folder
 
         if archives is not None and not os.path.isdir(archives):  # noqa: PTH112 - raises nothing
@@ -187,11 +188,19 @@ def materialize(
             timeout=timeout, retries=retries, allow_http=allow_http, offline=offline
         )
         with contextlib.ExitStack() as stack:
+            progress = stack.enter_context(console.byte_progress("archives"))
 
-            def opened(locations: list[str]) -> SourceChain | None:
+            def opened(locations: list[str], limit: int | None) -> ArchiveService | None:
                 if not locations:
                     return None
-                return stack.enter_context(contextlib.closing(open_sources(locations, settings)))
+                chain = stack.enter_context(contextlib.closing(open_sources(locations, settings)))
+                return ArchiveService(
+                    chains={(): chain},
+                    stop=settings.stop,
+                    jobs=archive_jobs(jobs, parallel=True),
+                    progress=progress,
+                    max_fetched=limit,
+                )
 
             report = pipeline.Materialization(
                 package_set=found.value,
@@ -201,13 +210,9 @@ def materialize(
                 root=root,
                 layout=layout.value,
                 with_static=static,
-                sources=opened(bases),
-                stop=settings.stop,
+                sources=opened(bases, limit),
                 archives=archives,
-                at_hand=opened([] if archives is None else [str(archives)]),
-                max_download=limit,
-                jobs=archive_jobs(jobs, parallel=True),
-                progress=stack.enter_context(console.byte_progress("archives")),
+                at_hand=opened([] if archives is None else [str(archives)], None),
                 announce=console.note,
             ).run()
     if json:

@@ -216,7 +216,7 @@ def process_manifests(
         cudaredist process-manifests --legacy --version 12.9.1 URL ./manifests
     """
     from cudaredist import pipeline, render
-    from cudaredist.pipeline import FeatureRun, Filter, Selection, in_folder, in_store
+    from cudaredist.pipeline import FeatureRun, Filter, Selection
     from cudaredist.source import Settings, open_sources
     from cudaredist.store import Cache, Store, held_folder, writing
 
@@ -239,7 +239,7 @@ def process_manifests(
     if url is None:
         root = held_folder(data_dir, writing=write)
         store, bases = Store(root, channel.value), bases_of(context, channel.value, base_url)
-        targets = in_store(store, chosen_redists(redist, channel.value), bases)
+        targets = pipeline.targets_in_store(store, chosen_redists(redist, channel.value), bases)
     elif manifest_dir is None:
         raise UsageError("URL goes with MANIFEST_DIR", hint="say where the manifests are")
     elif any(map(functools.partial(is_typed, context), NOT_WITH_URL)):
@@ -248,7 +248,7 @@ def process_manifests(
         )
     else:
         root = held_folder(manifest_dir, writing=write)
-        targets = in_folder(url, root)
+        targets = pipeline.targets_in_folder(url, root)
     with contextlib.ExitStack() as stack:
         chains = {
             bases: stack.enter_context(contextlib.closing(open_sources(bases, settings)))
@@ -258,33 +258,39 @@ def process_manifests(
             stack.enter_context(writing(root))
             for target in targets:
                 target.features.sweep()
-        features = FeatureRun(
+        manifests = pipeline.read_local_manifests(targets, selection, strict=strict)
+        archive_filter = Filter(
+            packages=frozenset(package or ()),
+            platforms=frozenset(platform or ()),
+            variants=frozenset(variant or ()),
+        )
+        cache = Cache(cache_folder(cache_dir))
+        service = pipeline.ArchiveService(
             chains=chains,
-            targets=targets,
-            selection=selection,
-            filter=Filter(
-                packages=frozenset(package or ()),
-                platforms=frozenset(platform or ()),
-                variants=frozenset(variant or ()),
-            ),
-            cache=Cache(cache_folder(cache_dir)),
+            cache=cache,
             stop=settings.stop,
             jobs=archive_jobs(jobs, parallel=parallel),
+            progress=stack.enter_context(console.byte_progress("archives")),
+            keep_archives=keep_archives or not cleanup,
+        )
+        if peek:
+            peeked = pipeline.peek(manifests, archive_filter, service)
+            return _show_peek(console, peeked, json=json)
+        features = FeatureRun(
+            manifests=manifests,
+            service=service,
+            cache=cache,
+            filter=archive_filter,
             write=write,
             legacy=legacy,
-            keep_archives=keep_archives or not cleanup,
             fill_cache=fill_cache,
             allow_unverified=allow_unverified,
             max_download=None if max_download is None else parse_size(max_download),
-            strict=strict,
             fail_fast=not keep_going,
-            progress=stack.enter_context(console.byte_progress("archives")),
             announce=console.note,
         )
         if engine is EngineChoice.DASK and scheduler is not None and write:
             features.engine = pipeline.dask_engine(scheduler, settings)
-        if peek:
-            return _show_peek(console, pipeline.peek(features), json=json)
         report = features.run()
     if dry_run and report.exit_code == EXIT_FINDINGS:
         report = report.model_copy(update={"exit_code": EXIT_OK})

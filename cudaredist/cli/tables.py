@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cudaredist.console import Console
-    from cudaredist.pipeline import FeatureRun, Selection
+    from cudaredist.pipeline import Selection, TableRun
     from cudaredist.reports import TableReport
     from cudaredist.source import Settings
     from cudaredist.store import Store
@@ -123,7 +123,7 @@ def update_nvcc_compat(
     console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
     return _update(
         console,
-        lambda run, store: pipeline.update_nvcc_compat(run, store, accept_changed=accept_changed),
+        lambda run: pipeline.update_nvcc_compat(run, accept_changed=accept_changed),
         table="nvcc_compat",
         selection=_selection(version, min_version, max_version),
         settings=Settings(timeout=timeout, retries=retries, allow_http=allow_http, offline=offline),
@@ -211,7 +211,7 @@ def _selection(versions: list[str] | None, low: str | None, high: str | None) ->
 
 def _update(
     console: "Console",
-    update: "Callable[[FeatureRun, Store], TableReport]",
+    update: "Callable[[TableRun], TableReport]",
     *,
     table: str,
     selection: "Selection",
@@ -228,13 +228,13 @@ def _update(
     json: bool,
 ) -> int:
     from cudaredist import render
-    from cudaredist.pipeline import FeatureRun, in_store
+    from cudaredist.pipeline import ArchiveService, TableRun, read_local_manifests, targets_in_store
     from cudaredist.source import open_sources
     from cudaredist.store import Cache, Store, held_folder, writing
 
     root = held_folder(data_dir, writing=write)
     store = Store(root, channel.value)
-    targets = in_store(store, chosen_redists(["cuda"]), bases)
+    targets = targets_in_store(store, chosen_redists(["cuda"]), bases)
     with contextlib.ExitStack() as stack:
         chains = {
             target.bases: stack.enter_context(
@@ -245,19 +245,18 @@ def _update(
         if write:
             stack.enter_context(writing(root))
             store.sweep_table(table)
-        run = FeatureRun(
+        service = ArchiveService(
             chains=chains,
-            targets=targets,
-            selection=selection,
             cache=Cache(cache_folder(cache_dir)),
             stop=settings.stop,
             jobs=jobs,
-            write=write,
-            strict=strict,
-            fail_fast=fail_fast,
             progress=stack.enter_context(console.byte_progress("archives")),
         )
-        report = update(run, store)
+        manifests = read_local_manifests(targets, selection, strict=strict)
+        run = TableRun(
+            manifests=manifests, service=service, store=store, write=write, fail_fast=fail_fast
+        )
+        report = update(run)
     if dry_run and report.exit_code == EXIT_FINDINGS:
         report = report.model_copy(update={"exit_code": EXIT_OK})
     for finding in report.findings:

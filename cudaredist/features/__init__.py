@@ -9,6 +9,7 @@ bytes come from or where results go.
 from cudaredist.features.archive_tree import Tree, build_tree
 from cudaredist.features.derive import RULES, derive
 from cudaredist.features.entry import Entry
+from cudaredist.features.extracts import EXTRACT_PATHS, HEADER_LIMIT, Extract, ExtractKind
 from cudaredist.features.facts import (
     FACTS_SCHEMA,
     Facts,
@@ -22,9 +23,13 @@ from cudaredist.features.placement import Placed, place_all
 from cudaredist.features.wheel import as_redistributable
 
 __all__ = [
+    "EXTRACT_PATHS",
     "FACTS_SCHEMA",
+    "HEADER_LIMIT",
     "RULES",
     "Entry",
+    "Extract",
+    "ExtractKind",
     "Facts",
     "LateTables",
     "Placed",

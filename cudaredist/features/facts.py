@@ -15,9 +15,10 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from cudaredist.archives import ArchiveReader, Member
 from cudaredist.binaries import Binary, Range, examine
 from cudaredist.features.entry import STRICT, Entry
+from cudaredist.features.extracts import Extract, Extracts
 from cudaredist.features.wheel import Record
 
-FACTS_SCHEMA = 1
+FACTS_SCHEMA = 2
 """Raised whenever facts are read in another way, so that older ones in caches do not count."""
 
 
@@ -30,6 +31,8 @@ class Facts:
     members: tuple[Entry, ...]
     notes: tuple[str, ...] = ()
     """Where a wheel and its RECORD disagree."""
+    extracts: tuple[Extract, ...] = ()
+    """The files that tables are made from."""
 
 
 _adapter = TypeAdapter(Facts)
@@ -72,37 +75,46 @@ def gather(
     """
     entries: list[Entry] = []
     record = Record() if is_wheel else None
+    extracts = Extracts()
     late = LateTables() if late is None else late
     for position, (member, content) in enumerate(reader):
         passing = content if record is None else record.following(member.name, content)
         binary = None
         if member.kind == "file":
+            passing = extracts.following(position, member.name, readable(member.name), passing)
             missed: list[Range] = []
             binary = examine(passing, late.held(position), missed)
             late.add(position, missed)
-        if record is not None:
+        if passing is not content:
+            # Hashes and extracts need a file to its end.
             for _ in passing:
                 pass
         entries.append(_entry(member, binary))
     for position, member in reader.corrections.items():
+        if member.kind != "file":
+            extracts.drop(position)
         binary = entries[position].binary if member.kind == "file" else None
         entries[position] = _entry(member, binary)
-    notes = () if record is None else record.notes()
-    return Facts(schema=FACTS_SCHEMA, members=tuple(entries), notes=notes)
+    return Facts(
+        schema=FACTS_SCHEMA,
+        members=tuple(entries),
+        notes=() if record is None else record.notes(),
+        extracts=extracts.found(),
+    )
 
 
 def _entry(member: Member, binary: Binary | None) -> Entry:
     return Entry(
-        name=_readable(member.name),
+        name=readable(member.name),
         kind=member.kind,
         mode=member.mode,
         size=member.size,
-        target=None if member.target is None else _readable(member.target),
+        target=None if member.target is None else readable(member.target),
         binary=binary,
     )
 
 
-def _readable(name: str) -> str:
+def readable(name: str) -> str:
     """Return a name with bytes that are no UTF-8 as `%E9`."""
     return "".join(
         f"%{ord(letter) - _ESCAPED:02X}" if "\udc80" <= letter <= "\udcff" else letter

@@ -4,13 +4,20 @@ Nothing here prints or exits; an item that fails becomes an outcome
 with its error, and the others go on.
 """
 
+from cudaredist.pipeline.archives import ArchiveService
 from cudaredist.pipeline.bump_data import Bump
 from cudaredist.pipeline.check_data import check_data
 from cudaredist.pipeline.diff_releases import diff
 from cudaredist.pipeline.features.dask import dask_engine
 from cudaredist.pipeline.features.peek import peek
-from cudaredist.pipeline.features.plan import FeatureTarget, Filter, in_folder, in_store
 from cudaredist.pipeline.features.process import FeatureRun
+from cudaredist.pipeline.features.targets import (
+    FeatureTarget,
+    Filter,
+    read_local_manifests,
+    targets_in_folder,
+    targets_in_store,
+)
 from cudaredist.pipeline.find_providers import which
 from cudaredist.pipeline.manifests.download import (
     Destination,
@@ -24,6 +31,7 @@ from cudaredist.pipeline.sets.build_sets import build_one, build_sets, requests_
 from cudaredist.pipeline.sets.load import read_set_data
 from cudaredist.pipeline.sets.summarize import summarize
 from cudaredist.pipeline.tables.update import (
+    TableRun,
     read_gpu_policy,
     read_gpus,
     read_nvcc_compat,
@@ -43,6 +51,7 @@ from cudaredist.pipeline.validate_files import validate_files
 __all__ = [
     "ALL",
     "LATEST",
+    "ArchiveService",
     "Bump",
     "Destination",
     "FeatureRun",
@@ -51,19 +60,19 @@ __all__ = [
     "ManifestDownload",
     "Materialization",
     "Selection",
+    "TableRun",
     "build_one",
     "build_sets",
     "check_data",
     "dask_engine",
     "diff",
-    "in_folder",
-    "in_store",
     "into_folder",
     "into_store",
     "peek",
     "read_component_policy",
     "read_gpu_policy",
     "read_gpus",
+    "read_local_manifests",
     "read_nvcc_compat",
     "read_nvcc_policy",
     "read_package_set",
@@ -74,6 +83,8 @@ __all__ = [
     "selected",
     "set_bytes",
     "summarize",
+    "targets_in_folder",
+    "targets_in_store",
     "update_gpus",
     "update_nvcc_compat",
     "validate_files",

@@ -21,17 +21,24 @@ from cudaredist.errors import (
     worst_exit_code,
 )
 from cudaredist.packagesets import Request
+from cudaredist.pipeline.archives import ArchiveService
 from cudaredist.pipeline.bump_plan import CUDA, Step, plan_steps
 from cudaredist.pipeline.diff_releases import diff
-from cudaredist.pipeline.features.plan import FeatureTarget
 from cudaredist.pipeline.features.process import FeatureRun
+from cudaredist.pipeline.features.targets import FeatureTarget, read_local_manifests
 from cudaredist.pipeline.manifests.download import ManifestDownload, into_store
 from cudaredist.pipeline.manifests.list_versions import read_versions
 from cudaredist.pipeline.manifests.upstream import error_report
 from cudaredist.pipeline.selection import ALL, Selection
 from cudaredist.pipeline.sets.build_sets import build_sets, requests_for
 from cudaredist.pipeline.sets.load import read_set_data
-from cudaredist.pipeline.tables.update import update_gpus, update_nvcc_compat
+from cudaredist.pipeline.tables.update import (
+    GPU_TABLE,
+    NVCC_TABLE,
+    TableRun,
+    update_gpus,
+    update_nvcc_compat,
+)
 from cudaredist.pipeline.validate_files import validate_files
 from cudaredist.primitives import Version
 from cudaredist.redists import Redist
@@ -52,24 +59,15 @@ from cudaredist.source import (
     Progress,
     SourceChain,
 )
-from cudaredist.store import Cache, ManifestFolder, Store
+from cudaredist.store import Cache, Store
 
-_TABLES: Mapping[str, Callable[[FeatureRun, Store], TableReport]] = {
-    "nvcc_compat": update_nvcc_compat,
-    "gpus": update_gpus,
+_TABLES: Mapping[str, Callable[[TableRun], TableReport]] = {
+    NVCC_TABLE: update_nvcc_compat,
+    GPU_TABLE: update_gpus,
 }
 
 
-class _Chosen(ManifestFolder):
-    """A folder of manifests that shows some of its labels only."""
-
-    def __init__(self, path: Path, labels: Sequence[Version]) -> None:
-        super().__init__(path)
-        self._labels = tuple(sorted(labels))
-
-    def labels(self) -> tuple[Version, ...]:
-        """Return the labels chosen."""
-        return self._labels
+_ALL = Selection(versions=(ALL,))
 
 
 @dataclass(kw_only=True)
@@ -226,13 +224,19 @@ class Bump:
         for target in self.targets:
             labels = [step.label for step in held if step.redist.name == target.redist.name]
             if labels:
-                targets.append(_restricted(target, labels))
+                targets.append(replace(target, only=tuple(labels)))
                 target.features.sweep()
         if not targets:
             return
         with self.byte_progress("archives") as progress:
             try:
-                report = self._feature_run(targets, progress).run()
+                manifests = read_local_manifests(targets, _ALL, strict=self.strict)
+                report = FeatureRun(
+                    manifests=manifests,
+                    service=self._service(progress),
+                    cache=self.cache,
+                    announce=self.announce,
+                ).run()
             except CudaRedistError as error:
                 self._failed |= {(step.redist.name, step.label) for step in held}
                 self._fail(error)
@@ -260,10 +264,14 @@ class Bump:
         for name, update in _TABLES.items():
             is_there = self.store.table_path(name).exists()
             self.store.sweep_table(name)
-            meant = _restricted(target, labels) if is_there else target
+            meant = replace(target, only=tuple(labels)) if is_there else target
             with self.byte_progress("tables") as progress:
                 try:
-                    report = update(self._feature_run([meant], progress), self.store)
+                    manifests = read_local_manifests([meant], _ALL, strict=self.strict)
+                    service = self._service(progress)
+                    report = update(
+                        TableRun(manifests=manifests, service=service, store=self.store)
+                    )
                 except CudaRedistError as error:
                     self._fail(error)
                     continue
@@ -282,17 +290,13 @@ class Bump:
                     what = f"{report.table}: cuda {release.label}"
                     self._fail(_about(what, release.error))
 
-    def _feature_run(self, targets: Sequence[FeatureTarget], progress: ByteProgress) -> FeatureRun:
-        return FeatureRun(
+    def _service(self, progress: ByteProgress) -> ArchiveService:
+        return ArchiveService(
             chains=self.chains,
-            targets=targets,
-            selection=Selection(versions=(ALL,)),
             cache=self.cache,
             stop=self.stop,
             jobs=self.archive_jobs,
-            strict=self.strict,
             progress=progress,
-            announce=self.announce,
         )
 
     def _judged_sets(self, held: Sequence[Step]) -> tuple[BumpedSet, ...]:
@@ -372,10 +376,6 @@ class Bump:
             fetched_bytes=self._fetched,
             exit_code=worst_exit_code(self._codes),
         )
-
-
-def _restricted(target: FeatureTarget, labels: Sequence[Version]) -> FeatureTarget:
-    return replace(target, manifests=_Chosen(target.manifests.path, labels))
 
 
 def _would(step: Step) -> BumpedRelease:

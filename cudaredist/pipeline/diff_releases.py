@@ -15,7 +15,7 @@ from cudaredist.diffs import (
 from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError
 from cudaredist.features import as_redistributable, build_tree
 from cudaredist.manifests import Manifest, read_manifest
-from cudaredist.pipeline.features.plan import known_facts
+from cudaredist.pipeline.facts_cache import known_facts
 from cudaredist.pipeline.read_data import held_features, held_manifest, located, redists_held
 from cudaredist.pipeline.tables.update import read_gpus, read_nvcc_compat
 from cudaredist.primitives import label_of_manifest_name

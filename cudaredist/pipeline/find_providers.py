@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UnknownNameError, UsageError
 from cudaredist.features import as_redistributable, build_tree, place_all
 from cudaredist.manifests import Archive
-from cudaredist.pipeline.features.plan import known_facts
+from cudaredist.pipeline.facts_cache import known_facts
 from cudaredist.pipeline.read_data import held_features, held_manifest, redists_held
 from cudaredist.pipeline.selection import Selection
 from cudaredist.primitives import Version

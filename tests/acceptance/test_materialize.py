@@ -627,7 +627,7 @@ def test_an_archive_that_broke_off_is_gone_on_with(
 def test_a_folder_as_a_source_is_not_copied(
     made: MadeSet, materialize: Materialize, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cudaredist.pipeline.features.examine._Partial", None)
+    monkeypatch.setattr("cudaredist.pipeline.archives.PartialArchive", None)
     assert materialize().exit_code == 0
 
 

@@ -21,7 +21,7 @@ from support.server import FaultServer
 from typer.testing import Result
 
 from cudaredist.archives import open_archive
-from cudaredist.pipeline.features import examine
+from cudaredist.pipeline import archives as archive_service
 
 FOLDER = "/compute/cuda/redist/"
 CUDART: Mapping[str, Files] = {
@@ -176,7 +176,7 @@ def test_a_second_run_asks_for_nothing_and_unpacks_nothing(
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("an archive was opened")
 
-    monkeypatch.setattr(examine, "open_archive", refuse)
+    monkeypatch.setattr(archive_service, "open_archive", refuse)
     result = process()
     assert "unchanged  5 of 5" in result.stdout
     assert "archives: 5 known; 0 bytes read" in result.stdout
@@ -414,9 +414,9 @@ def test_a_file_by_older_rules_is_processed_whole(
 ) -> None:
     process()
     old = FEATURES.read_bytes()
-    for module in ("cudaredist.pipeline.features.plan", "cudaredist.checks"):
+    for module in ("cudaredist.pipeline.features.feature_file", "cudaredist.checks"):
         monkeypatch.setattr(f"{module}.RULES", 2)
-    monkeypatch.setattr("cudaredist.pipeline.features.plan.FEATURES_KIND", "features/1.2")
+    monkeypatch.setattr("cudaredist.pipeline.facts_cache.FEATURES_KIND", "features/1.2")
     monkeypatch.setattr("cudaredist.pipeline.features.process.FILES_KIND", "files/1.2")
     result = process("--package", "cuda_cccl", "--cache-dir", "other")
     assert result.exit_code == 3
@@ -984,7 +984,7 @@ def test_the_last_archives_get_threads_to_spare(
         threads.append(jobs)
         return open_archive(*args, jobs=jobs, **more)
 
-    monkeypatch.setattr(examine, "open_archive", opened)
+    monkeypatch.setattr(archive_service, "open_archive", opened)
     process("--jobs", 4, "--package", "cuda_cccl", "--platform", "linux-sbsa")
     assert threads == [4]
 

@@ -20,6 +20,7 @@ from support.server import FaultServer
 from support.wheels import put_wheel
 from typer.testing import Result
 
+from cudaredist.pipeline import archives
 from cudaredist.pipeline.tables import update as tables
 from cudaredist.primitives import sha256_of
 from cudaredist.tables.gpus import PtxasScan
@@ -99,6 +100,48 @@ def gpu_table(run: Run, server: FaultServer) -> Run:
     """Run update-gpus against the server."""
     options = ("--base-url", server.url, "--retries", 0, "--timeout", 5)
     return lambda *more: run("update-gpus", *options, *more)
+
+
+# -- after process-manifests
+
+
+def test_tables_after_process_manifests_request_nothing(
+    cuda: FaultServer,
+    nvcc_table: Run,
+    gpu_table: Run,
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nvcc_table()
+    gpu_table()
+    tables_alone = COMPAT.read_bytes(), GPUS.read_bytes()
+    shutil.rmtree(tmp_path / "cache")
+    COMPAT.unlink()
+    GPUS.unlink()
+    result = run("process-manifests", "--base-url", cuda.url, "--retries", 0)
+    assert result.exit_code == 0, result.output
+    cuda.requests.clear()
+    monkeypatch.setattr(archives, "open_archive", lambda *_, **__: pytest.fail("opened"))
+    for table in (nvcc_table, gpu_table):
+        result = table("--json")
+        assert result.exit_code == 0, result.output
+        assert report(result)["archives_read"] == 0
+        assert report(result)["fetched_bytes"] == 0
+    assert not cuda.requests
+    assert (COMPAT.read_bytes(), GPUS.read_bytes()) == tables_alone
+
+
+def test_process_manifests_after_a_table_reads_no_archive_twice(
+    cuda: FaultServer, nvcc_table: Run, run: Run
+) -> None:
+    nvcc_table()
+    read_for_table = archive_of(cuda, "12.9.1")
+    cuda.requests.clear()
+    result = run("process-manifests", "--base-url", cuda.url, "--retries", 0)
+    assert result.exit_code == 0, result.output
+    assert read_for_table not in cuda.requests
+    assert archive_of(cuda, "12.9.1", "linux-sbsa") in cuda.requests
 
 
 # -- what is written
@@ -440,7 +483,7 @@ def test_wrong_bytes_are_not_believed(cuda: FaultServer, nvcc_table: Run, tmp_pa
     assert result.exit_code == 4
     assert "12.9.1" not in read(COMPAT)["releases"]
     assert "13.4.0" in read(COMPAT)["releases"]
-    assert len([p for p in (tmp_path / "cache/host-config").rglob("*") if p.is_file()]) == 1
+    assert len([p for p in (tmp_path / "cache/facts").rglob("*") if p.is_file()]) == 1
 
 
 def test_an_archive_that_is_not_there(cuda: FaultServer, nvcc_table: Run) -> None:

@@ -19,7 +19,7 @@ if __name__ == "__main__":
 
 from cudaredist.binaries import Binary, CodeSection
 from cudaredist.features import derive, facts_from_bytes
-from cudaredist.pipeline.features.plan import FACTS_KIND
+from cudaredist.pipeline.facts_cache import FACTS_KIND
 from cudaredist.store import Cache
 from support.oracles import cuobjdump_oracle, elf_oracle, pe_oracle, readelf_oracle
 

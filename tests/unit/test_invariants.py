@@ -17,7 +17,7 @@ from cudaredist.packagesets import (
     check_run,
     check_set,
 )
-from cudaredist.pipeline.features.plan import FACTS_KIND
+from cudaredist.pipeline.facts_cache import FACTS_KIND
 from cudaredist.pipeline.sets.file_invariants import FILE_INVARIANTS, check_files, read_files
 from cudaredist.schema import PackageSet, SetPackage
 from cudaredist.store import Cache

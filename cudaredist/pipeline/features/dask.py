@@ -20,7 +20,8 @@ from cudaredist.errors import (
     UsageError,
 )
 from cudaredist.features import facts_from_bytes, facts_to_bytes
-from cudaredist.pipeline.features.examine import Examination, Wanted
+from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
+from cudaredist.pipeline.facts_cache import remember_facts
 from cudaredist.pipeline.features.process import Engine, FeatureRun, Job
 from cudaredist.pipeline.manifests.upstream import error_report
 from cudaredist.reports import ErrorReport
@@ -37,8 +38,7 @@ _PATIENCE = 10.0
 class Errand:
     """What a worker needs to know to look into one archive."""
 
-    wanted: Wanted
-    bases: tuple[str, ...]
+    request: ArchiveRequest
     timeout: float
     retries: int
     allow_http: bool
@@ -53,9 +53,10 @@ def run_errand(errand: Errand) -> bytes | str:
         stop=threading.Event(),
     )
     try:
-        sources = open_sources(errand.bases, settings)
+        sources = open_sources(errand.request.bases, settings)
         try:
-            return facts_to_bytes(Examination(sources=sources).facts(errand.wanted))
+            service = ArchiveService(chains={errand.request.bases: sources})
+            return facts_to_bytes(service.examine(errand.request).facts)
         finally:
             sources.close()
     except CudaRedistError as error:
@@ -95,8 +96,7 @@ def dask_engine(address: str, settings: Settings) -> Engine:
         try:
             for place, job in enumerate(jobs):
                 errand = Errand(
-                    wanted=job.wanted,
-                    bases=tuple(map(_absolute, job.bases)),
+                    request=job.request._replace(bases=tuple(map(_absolute, job.request.bases))),
                     timeout=settings.timeout,
                     retries=settings.retries,
                     allow_http=settings.allow_http,
@@ -107,11 +107,11 @@ def dask_engine(address: str, settings: Settings) -> Engine:
             for future in as_completed(list(waiting), loop=client.loop):
                 job = waiting.pop(future)
                 # What is in hand where, only the cluster knows: a line shows when it is done.
-                number = run.progress.begin(job.wanted.name, job.wanted.size)
+                number = run.service.progress.begin(job.request.name, job.request.size)
                 _settle(run, job, future)
-                run.progress.advance(number, job.wanted.size or 0)
-                run.progress.end(number)
-                if run.stop.is_set():
+                run.service.progress.advance(number, job.request.size or 0)
+                run.service.progress.end(number)
+                if run.service.stop.is_set():
                     break
             for job in waiting.values():
                 run.failed(job, StoppedError())
@@ -139,9 +139,9 @@ def _settle(run: FeatureRun, job: Job, future: "Future[bytes | str]") -> None:
         return
     failure = future.exception()
     if failure is not None:
-        run.failed(job, IncompleteError(f"{job.wanted.name}: {type(failure).__name__}: {failure}"))
+        run.failed(job, IncompleteError(f"{job.request.name}: {type(failure).__name__}: {failure}"))
         return
-    run.count_fetched(job.wanted.size or 0)
+    run.service.count_fetched(job.request.size or 0)
     answer = future.result()
     if isinstance(answer, str):
         run.failed(job, ErrorReport.model_validate_json(answer))
@@ -151,9 +151,10 @@ def _settle(run: FeatureRun, job: Job, future: "Future[bytes | str]") -> None:
         run.failed(
             job,
             IncompleteError(
-                f"{job.wanted.name}: a worker answered in another form",
+                f"{job.request.name}: a worker answered in another form",
                 hint="install the same cudaredist on every worker",
             ),
         )
     else:
+        remember_facts(run.cache, job.request.sha256, facts)
         run.succeeded(job, facts)

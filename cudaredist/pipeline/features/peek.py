@@ -5,7 +5,6 @@ be proved without the whole archive, so nothing of it is cached or written.
 """
 
 import io
-import posixpath
 import stat
 import zipfile
 from collections.abc import Callable
@@ -15,8 +14,8 @@ from cudaredist.archives import MemberKind
 from cudaredist.errors import CudaRedistError, InvalidArchiveError, worst_exit_code
 from cudaredist.features import FACTS_SCHEMA, Entry, Facts, derive
 from cudaredist.manifests import Archive
-from cudaredist.pipeline.features.plan import Subject
-from cudaredist.pipeline.features.process import FeatureRun
+from cudaredist.pipeline.archives import ArchiveService
+from cudaredist.pipeline.features.targets import Filter, LocalManifest, LocalManifests
 from cudaredist.pipeline.manifests.upstream import error_report
 from cudaredist.pipeline.tasks import Task, run_tasks
 from cudaredist.reports import PeekedArchive, PeekReport
@@ -28,39 +27,39 @@ _DIRECTORY_LIMIT = 64 << 20
 """The most bytes a directory may have: about half a million members."""
 
 
-def peek(run: FeatureRun) -> PeekReport:
-    """Return the outputs of every zip archive a run is about, in the manifests' order."""
+def peek(manifests: LocalManifests, filter_: Filter, service: ArchiveService) -> PeekReport:
+    """Return the outputs of every zip archive of some manifests, in the manifests' order."""
     found: list[tuple[int, PeekedArchive]] = []
     chosen, left_out = [], 0
-    for subject in run.read_manifests():
-        for archive in subject.manifest.archives:
-            if run.filter.excluding(archive) is not None:
+    for manifest in manifests.readable:
+        for archive in manifest.manifest.archives:
+            if filter_.excluding(archive) is not None:
                 continue
             if archive.relative_path.endswith((".zip", ".whl")):
-                chosen.append((subject, archive))
+                chosen.append((manifest, archive))
             else:
                 left_out += 1
 
-    def work(position: int, subject: Subject, archive: Archive) -> list[Task]:
-        found.append((position, _peeked(run, subject, archive)))
+    def work(position: int, manifest: LocalManifest, archive: Archive) -> list[Task]:
+        found.append((position, _peeked(service, manifest, archive)))
         return []
 
-    tasks = [partial(work, n, subject, archive) for n, (subject, archive) in enumerate(chosen)]
-    run_tasks(tasks, run.jobs, run.stop)
+    tasks = [partial(work, n, manifest, archive) for n, (manifest, archive) in enumerate(chosen)]
+    run_tasks(tasks, service.jobs, service.stop)
     found.sort(key=lambda pair: pair[0])
     archives = tuple(archive for _, archive in found)
-    errors = [*(o.error for o in run.unread), *(archive.error for archive in archives)]
+    errors = [*(o.error for o in manifests.broken), *(archive.error for archive in archives)]
     codes = [error.exit_code for error in errors if error is not None]
     return PeekReport(
-        manifests=run.unread,
+        manifests=manifests.broken,
         archives=archives,
         left_out=left_out,
         exit_code=worst_exit_code(codes),
     )
 
 
-def _peeked(run: FeatureRun, subject: Subject, archive: Archive) -> PeekedArchive:
-    name = posixpath.basename(archive.relative_path)
+def _peeked(service: ArchiveService, manifest: LocalManifest, archive: Archive) -> PeekedArchive:
+    request = manifest.request(archive)
     outputs: dict[OutputName, OutputSize] | None = None
     fetched, error = 0, None
 
@@ -71,17 +70,17 @@ def _peeked(run: FeatureRun, subject: Subject, archive: Archive) -> PeekedArchiv
             with zipfile.ZipFile(file) as directory:
                 members = tuple(map(_entry, directory.infolist()))
         except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as failure:
-            raise InvalidArchiveError(name, str(failure)) from failure
+            raise InvalidArchiveError(request.name, str(failure)) from failure
         finally:
             fetched += file.fetched
         outputs = derive(Facts(schema=FACTS_SCHEMA, members=members)).outputs
 
     try:
-        run.chains[subject.target.bases].reach(tuple(subject.paths(archive)), use)
+        service.chains[request.bases].reach(request.paths, use)
     except CudaRedistError as failure:
         error = error_report(failure)
     return PeekedArchive(
-        **subject.place(archive).model_dump(), fetched=fetched, outputs=outputs, error=error
+        **manifest.place(archive).model_dump(), fetched=fetched, outputs=outputs, error=error
     )
 
 

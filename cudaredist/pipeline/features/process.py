@@ -1,9 +1,9 @@
-"""process-manifests: every archive looked into, and what it provides written down."""
+"""process-manifests: inspect every archive, and write what each provides."""
 
 import functools
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
@@ -14,31 +14,29 @@ from cudaredist.errors import (
     CudaRedistError,
     IncompleteError,
     StoppedError,
-    UsageError,
     worst_exit_code,
 )
-from cudaredist.features import Facts, derive, facts_to_bytes, legacy_json
+from cudaredist.features import Facts, derive, legacy_json
 from cudaredist.manifests import Archive
-from cudaredist.pipeline.features.examine import Examination, Wanted
-from cudaredist.pipeline.features.plan import (
-    EXCLUDED,
-    FACTS_KIND,
+from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
+from cudaredist.pipeline.facts_cache import (
     FILES_KIND,
     Document,
-    FeatureTarget,
-    Filter,
-    Item,
-    Subject,
+    known_facts,
+    known_features,
+    remember_features,
+)
+from cudaredist.pipeline.features.feature_file import (
+    EXCLUDED,
+    ArchiveItem,
+    FeatureFile,
     checked_bytes,
     earlier_entries,
     features_in,
     identity,
-    known_facts,
-    recalled,
-    remember_features,
 )
-from cudaredist.pipeline.manifests.upstream import error_report, judge_manifest
-from cudaredist.pipeline.selection import Selection
+from cudaredist.pipeline.features.targets import Filter, LocalManifest, LocalManifests
+from cudaredist.pipeline.manifests.upstream import error_report
 from cudaredist.pipeline.tasks import Task, run_tasks
 from cudaredist.primitives import Version, sha256_of
 from cudaredist.reports import (
@@ -50,8 +48,7 @@ from cudaredist.reports import (
     ProcessReport,
 )
 from cudaredist.schema import Features
-from cudaredist.source import ByteProgress, NoByteProgress, SourceChain
-from cudaredist.store import Cache, first_of
+from cudaredist.store import Cache
 
 _NO_HASH = "the manifest states no hash"
 _BEYOND = "beyond --max-download"
@@ -68,22 +65,19 @@ Engine: TypeAlias = Callable[["FeatureRun", Sequence["Job"]], None]
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """One archive to be looked into, for all manifests that name it."""
+    """One archive to be inspected, for all manifests that name it."""
 
-    wanted: Wanted
-    bases: tuple[str, ...]
-    """The sources it comes from."""
-    users: list[tuple[Subject, Item]]
+    request: ArchiveRequest
+    users: list[tuple[FeatureFile, ArchiveItem]]
 
-    def add(self, subject: Subject, item: Item) -> None:
+    def add(self, file: FeatureFile, item: ArchiveItem) -> None:
         """Let one more manifest use it; all places that manifests name are tried."""
-        archive = item.archive
-        wanted = self.wanted
-        self.users.append((subject, item))
-        self.wanted = wanted._replace(
-            paths=tuple(dict.fromkeys([*wanted.paths, *subject.paths(archive)])),
+        archive, request = item.archive, self.request
+        self.users.append((file, item))
+        self.request = request._replace(
+            paths=tuple(dict.fromkeys([*request.paths, *file.source.paths(archive)])),
             # Where two manifests disagree, the hash alone decides.
-            size=wanted.size if wanted.size == archive.size else None,
+            size=request.size if request.size == archive.size else None,
         )
 
 
@@ -91,161 +85,108 @@ class Job:
 class FeatureRun:
     """One run of process-manifests."""
 
-    chains: Mapping[tuple[str, ...], SourceChain]
-    """The sources of every target, by its bases."""
-    targets: Sequence[FeatureTarget]
-    selection: Selection
+    manifests: LocalManifests
+    service: ArchiveService
     cache: Cache
-    stop: threading.Event
     filter: Filter = field(default_factory=Filter)
-    jobs: int = 1
     write: bool = True
     """Whether archives are read and files written; if not, outcomes say what would be."""
     legacy: bool = False
-    keep_archives: bool = False
     fill_cache: bool = False
     """Whether archives that feature files know are read too, where the cache does not know them."""
     allow_unverified: bool = False
     max_download: int | None = None
     """Bytes that may be fetched in all; the smallest archives go first then."""
-    strict: bool = False
     fail_fast: bool = False
     engine: Engine | None = None
-    progress: ByteProgress = field(default_factory=NoByteProgress)
     announce: Callable[[str], None] = lambda _: None
     """Told, before anything is fetched, how much there is to do."""
-    _subjects: list[Subject] = field(default_factory=list)
+    _files: list[FeatureFile] = field(default_factory=list)
     _outcomes: dict[tuple[str, Version], FeatureOutcome] = field(default_factory=dict)
-    _fetched: int = 0
-    _unfinished: int = 0
     _mutex: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self) -> ProcessReport:
-        """Look into every archive that is not known yet, and write a feature file per manifest.
+        """Inspect every archive that is not known yet, and write a feature file per manifest.
 
         What was finished stays finished, also where Ctrl-C or `fail_fast` ends the run. Raises
-        `UsageError` where nothing is held, and `UnknownNameError` for names no archive has.
+        `UnknownNameError` for names no archive has.
         """
         jobs = self._plan()
-        self._unfinished = len(jobs)
         try:
             if jobs and self.write:
                 self.cache.sweep()
-                self.progress.expect(sum(job.wanted.size or 0 for job in jobs))
+                self.service.pending = len(jobs)
+                self.service.progress.expect(sum(job.request.size or 0 for job in jobs))
                 (self.engine or run_locally)(self, jobs)
         finally:
-            for subject in self._subjects:
-                if subject.waiting:
-                    self._write(subject)
+            for file in self._files:
+                if file.waiting:
+                    self._write(file)
         return self._report()
 
     # -- what there is to do
 
-    def read_manifests(self) -> list[Subject]:
-        """Read the manifests chosen; what cannot be read becomes an outcome.
-
-        Raises `UsageError` where nothing is held, and `UnknownNameError` for names no archive has.
-        """
-        held = {target.redist.name: target.manifests.labels() for target in self.targets}
-        if not any(held.values()):
-            raise UsageError(
-                "no manifest is held",
-                hint="cudaredist download-manifests fetches the newest of each redistributable",
-            )
-        present = {str(label) for labels in held.values() for label in labels}
-        for text in self.selection.named:
-            if text not in present:
-                raise UsageError(
-                    f"no manifest {text} is held",
-                    hint=f"cudaredist download-manifests --version {text} fetches it",
-                )
-        for target in self.targets:
-            for label in self.selection.of(held[target.redist.name]):
-                try:
-                    self._subjects.append(self._subject(target, label))
-                except CudaRedistError as error:
-                    self._outcomes[target.redist.name, label] = FeatureOutcome(
-                        redist=target.redist.name,
-                        label=str(label),
-                        status="failed",
-                        archives=0,
-                        examined=0,
-                        error=error_report(error),
-                    )
-        if not self._outcomes:
-            # A manifest that cannot be read may be the one that has the name.
-            self.filter.check(
-                archive for subject in self._subjects for archive in subject.manifest.archives
-            )
-        return self._subjects
-
-    @property
-    def unread(self) -> tuple[FeatureOutcome, ...]:
-        """The manifests that could not be read, once `read_manifests` was done."""
-        return tuple(outcome for _, outcome in sorted(self._outcomes.items()))
-
-    def _subject(self, target: FeatureTarget, label: Version) -> Subject:
-        data = target.manifests.read(label)
-        if data is None:
-            raise IncompleteError(f"{target.manifests.place(label)}: gone meanwhile")
-        manifest, warnings = judge_manifest(data, label, target.redist, strict=self.strict)
-        return Subject(
-            target=target,
-            label=label,
-            manifest=manifest,
-            warnings=first_of([str(warning) for warning in warnings]),
-            manifest_sha256=sha256_of(data),
-        )
-
     def _plan(self) -> list[Job]:
         """Recall what is known, write what is known wholly, return what is not, largest first."""
+        readable, broken = self.manifests.readable, self.manifests.broken
+        if not broken:
+            # A manifest that cannot be read may be the one that has the name.
+            self.filter.check(a for manifest in readable for a in manifest.manifest.archives)
+        for outcome in broken:
+            self._outcomes[outcome.redist, Version.parse(outcome.label)] = outcome
         jobs: dict[str, Job] = {}
-        known: dict[str, int] = {}
-        for subject in self.read_manifests():
-            if self._is_done(subject):
-                subject.items = [
-                    Item(archive=archive, status="known") for archive in subject.manifest.archives
-                ]
-            else:
-                subject.items = [
-                    self._item(subject, archive, jobs) for archive in subject.manifest.archives
-                ]
-            for item in subject.items:
-                if item.status == "known":
-                    known[subject.key(item.archive)] = item.archive.size or 0
+        self._files = [self._file(manifest, jobs) for manifest in readable]
         chosen = self._within_budget(list(jobs.values()))
-        total = sum(job.wanted.size or 0 for job in chosen)
-        count = f"{len(chosen):,} archive{'' if len(chosen) == 1 else 's'}"
-        unknown = sum(job.wanted.size is None for job in chosen)
-        sizes = f"{_size(total)}, {unknown:,} of unknown size" if unknown else _size(total)
-        self.announce(f"{count} to read, {sizes}; {_size(sum(known.values()))} known already")
+        self._announce(chosen)
         for job in chosen:
-            for subject, _ in job.users:
-                subject.waiting += 1
-        for subject in self._subjects:
-            if not subject.waiting:
-                self._write(subject)
+            for file, _ in job.users:
+                file.waiting += 1
+        for file in self._files:
+            if not file.waiting:
+                self._write(file)
         return chosen
 
-    def _is_done(self, subject: Subject) -> bool:
+    def _file(self, manifest: LocalManifest, jobs: dict[str, Job]) -> FeatureFile:
+        file = FeatureFile(source=manifest)
+        archives = manifest.manifest.archives
+        if self._is_done(file):
+            file.items = [ArchiveItem(archive=archive, status="known") for archive in archives]
+        else:
+            file.items = [self._item(file, archive, jobs) for archive in archives]
+        return file
+
+    def _announce(self, chosen: Sequence[Job]) -> None:
+        known = {
+            file.source.key(item.archive): item.archive.size or 0
+            for file in self._files
+            for item in file.items
+            if item.status == "known"
+        }
+        total = _size(sum(job.request.size or 0 for job in chosen))
+        count = f"{len(chosen):,} archive{'' if len(chosen) == 1 else 's'}"
+        unknown = sum(job.request.size is None for job in chosen)
+        sizes = f"{total}, {unknown:,} of unknown size" if unknown else total
+        self.announce(f"{count} to read, {sizes}; {_size(sum(known.values()))} known already")
+
+    def _is_done(self, file: FeatureFile) -> bool:
         """Say whether the feature file that is there is, byte for byte, one that says it all."""
-        made = self.cache.get(FILES_KIND, subject.manifest_sha256)
+        made = self.cache.get(FILES_KIND, file.source.sha256)
         if made is None or self.legacy or self.fill_cache:
             return False
-        data = subject.read_file()
+        data = file.read()
         return data is not None and sha256_of(data).encode() == made
 
-    def _item(self, subject: Subject, archive: Archive, jobs: dict[str, Job]) -> Item:
+    def _item(self, file: FeatureFile, archive: Archive, jobs: dict[str, Job]) -> ArchiveItem:
         """Return what is known of an archive; where nothing is, it becomes a job."""
-        item = Item(archive=archive, status="known")
+        item = ArchiveItem(archive=archive, status="known")
         option = self.filter.excluding(archive)
         # What states no hash is in no cache.
         is_filling = self.fill_cache and archive.sha256 is not None
-        known = known_facts if is_filling else recalled
+        known = known_facts if is_filling else known_features
         if known(self.cache, archive.sha256) is not None:
             return item
         if not is_filling or option is not None:
-            found = self._in_file(subject, archive)
+            found = self._in_file(file, archive)
             if found is not None:
                 item.features = found
                 return item
@@ -254,38 +195,37 @@ class FeatureRun:
         elif archive.sha256 is None and not self.allow_unverified:
             item.status, item.reason = "skipped", _NO_HASH
         else:
-            key = subject.key(archive)
+            key = file.source.key(archive)
             if key not in jobs:
-                wanted = subject.wanted(archive)
-                jobs[key] = Job(wanted=wanted, bases=subject.target.bases, users=[])
-            jobs[key].add(subject, item)
+                jobs[key] = Job(request=file.source.request(archive), users=[])
+            jobs[key].add(file, item)
             item.status = "would-examine"
             item.reason = UNREACHED if self.write else _NOT_READ
         return item
 
-    def _in_file(self, subject: Subject, archive: Archive) -> Document | None:
+    def _in_file(self, file: FeatureFile, archive: Archive) -> Document | None:
         """Return what the feature file that is there knows of an archive."""
         if self.legacy:
             return None
-        if subject.earlier is None:
+        if file.earlier is None:
             try:
-                subject.earlier = earlier_entries(subject.read_file(), subject.name)
+                file.earlier = earlier_entries(file.read(), file.source.name)
             except CudaRedistError:
                 # Said when the file is to be written, if it matters then.
-                subject.earlier = {}
-        has_several = len(subject.versions_of(archive.package)) > 1
-        entry = Item(archive=archive, status="known").entry(None, has_several=has_several)
-        kept = subject.earlier.get(identity(archive.package, entry))
+                file.earlier = {}
+        has_several = len(file.source.versions_of(archive.package)) > 1
+        entry = ArchiveItem(archive=archive, status="known").entry(None, has_several=has_several)
+        kept = file.earlier.get(identity(archive.package, entry))
         if kept is None or kept["status"] != "examined":
             return None
         return features_in(kept)
 
     def _within_budget(self, jobs: list[Job]) -> list[Job]:
-        jobs.sort(key=lambda job: (job.wanted.size or 0, job.wanted.name))
+        jobs.sort(key=lambda job: (job.request.size or 0, job.request.name))
         chosen, left = [], self.max_download
         for job in jobs:
-            if left is not None and not self._is_kept(job.wanted):
-                size = job.wanted.size
+            if left is not None and self.service.kept_at(job.request) is None:
+                size = job.request.size
                 if size is None or size > left:
                     for _, item in job.users:
                         item.status = "skipped"
@@ -295,37 +235,11 @@ class FeatureRun:
             chosen.append(job)
         return chosen[::-1]
 
-    def _is_kept(self, wanted: Wanted) -> bool:
-        sha256 = wanted.sha256
-        return sha256 is not None and self.cache.archive_path(sha256, wanted.suffix).exists()
-
     # -- results, told by an engine from any thread
-
-    def examination(self, job: Job, advance: Callable[[int], None]) -> Examination:
-        """Return how this machine looks into an archive; the last ones get threads to spare."""
-        wanted = job.wanted
-        keep_at = None
-        if wanted.sha256 is not None and (self.keep_archives or self._is_kept(wanted)):
-            keep_at = self.cache.archive_path(wanted.sha256, wanted.suffix)
-        return Examination(
-            sources=self.chains[job.bases],
-            advance=advance,
-            fetched=self.count_fetched,
-            keep_at=keep_at,
-            threads=max(1, self.jobs // max(1, self._unfinished)),
-        )
-
-    def count_fetched(self, size: int) -> None:
-        """Count bytes that came from a source."""
-        with self._mutex:
-            self._fetched += size
 
     def succeeded(self, job: Job, facts: Facts) -> None:
         """Keep what was read; every manifest that needed nothing else is written."""
-        sha256 = job.wanted.sha256
-        if sha256 is not None:
-            self.cache.put(FACTS_KIND, sha256, facts_to_bytes(facts))
-        features = remember_features(self.cache, sha256, derive(facts))
+        features = remember_features(self.cache, job.request.sha256, derive(facts))
         for _, item in job.users:
             item.features = features
             item.status, item.reason = "examined", None
@@ -339,61 +253,60 @@ class FeatureRun:
             item.status, item.error = "failed", report
             item.reason = UNREACHED if is_stopped else f"{FAILED}{report.kind}"
         if self.fail_fast:
-            self.stop.set()
+            self.service.stop.set()
         self._finish(job)
 
     def _finish(self, job: Job) -> None:
         complete = []
         with self._mutex:
-            self._unfinished -= 1
-            for subject, _ in job.users:
-                subject.waiting -= 1
-                if not subject.waiting:
-                    complete.append(subject)
-        for subject in complete:
-            self._write(subject)
+            for file, _ in job.users:
+                file.waiting -= 1
+                if not file.waiting:
+                    complete.append(file)
+        for file in complete:
+            self._write(file)
 
     # -- feature files
 
-    def _write(self, subject: Subject) -> None:
+    def _write(self, file: FeatureFile) -> None:
         """Write a manifest's feature file; what stands in the way becomes the outcome."""
-        statuses = Counter(item.status for item in subject.items)
-        examined = len(subject.items)
+        statuses = Counter(item.status for item in file.items)
+        examined = len(file.items)
         error: ErrorReport | None = None
         status: ManifestStatus = "unchanged"
         try:
-            if not self._is_done(subject):
-                status, examined = self._written(subject, statuses)
+            if not self._is_done(file):
+                status, examined = self._written(file, statuses)
         except CudaRedistError as failure:
             status, error, examined = "failed", error_report(failure), 0
-        self._outcomes[subject.target.redist.name, subject.label] = FeatureOutcome(
-            redist=subject.target.redist.name,
-            label=str(subject.label),
+        self._outcomes[file.source.target.redist.name, file.source.label] = FeatureOutcome(
+            redist=file.source.target.redist.name,
+            label=str(file.source.label),
             status=status,
-            archives=len(subject.items),
+            archives=len(file.items),
             examined=examined,
             failed=statuses["failed"],
             skipped=statuses["skipped"],
-            warnings=subject.warnings,
+            warnings=file.source.warnings,
             error=error,
         )
-        for item in subject.items:
+        for item in file.items:
             # It stands in the cache, or in the file, and memory must not grow with the manifests.
             if item.archive.sha256 is not None:
                 item.features = None
-        subject.earlier = None
+        file.earlier = None
 
     def _written(
-        self, subject: Subject, statuses: Counter[ArchiveStatus]
+        self, file: FeatureFile, statuses: Counter[ArchiveStatus]
     ) -> tuple[ManifestStatus, int]:
         """Put a feature file where it differs; return that, and how many archives it describes."""
-        before = subject.read_file()
+        before = file.read()
 
         @functools.cache
         def earlier() -> dict[object, Document]:
-            return {} if self.legacy else earlier_entries(before, subject.name)
+            return {} if self.legacy else earlier_entries(before, file.source.name)
 
-        document = subject.document(self.cache, earlier)
+        document = file.document(self.cache, earlier)
         entries = [e for p in document["packages"].values() for e in p["archives"]]
         examined = sum(entry["status"] == "examined" for entry in entries)
         if not examined and before is None:
@@ -406,15 +319,15 @@ class FeatureRun:
         if self.legacy:
             data = legacy_json(Features.model_validate_json(data), before)
         if data != before and self.write:
-            subject.target.features.write(subject.label, data)
+            file.source.target.features.write(file.source.label, data)
         if is_whole and not self.legacy and (self.write or data == before):
-            self.cache.put(FILES_KIND, subject.manifest_sha256, made.encode())
+            self.cache.put(FILES_KIND, file.source.sha256, made.encode())
         if not self.write and (data != before or statuses["would-examine"]):
             return "would-write", examined
         return ("unchanged" if data == before else "written"), examined
 
     def _report(self) -> ProcessReport:
-        outcomes = self.unread
+        outcomes = tuple(outcome for _, outcome in sorted(self._outcomes.items()))
         archives = tuple(self._archive_outcomes())
         codes = [outcome.error.exit_code for outcome in outcomes if outcome.error is not None]
         codes += [archive.error.exit_code for archive in archives if archive.error is not None]
@@ -425,18 +338,18 @@ class FeatureRun:
         return ProcessReport(
             manifests=outcomes,
             archives=archives,
-            fetched_bytes=self._fetched,
+            fetched_bytes=self.service.fetched,
             exit_code=worst_exit_code(codes),
         )
 
     def _archive_outcomes(self) -> Iterator[ArchiveOutcome]:
-        for subject in self._subjects:
-            for item in subject.items:
+        for file in self._files:
+            for item in file.items:
                 status = item.status
                 if status == "would-examine" and self.write:
                     status = "failed"
                 yield ArchiveOutcome(
-                    **subject.place(item.archive).model_dump(),
+                    **file.source.place(item.archive).model_dump(),
                     sha256=item.archive.sha256,
                     status=status,
                     reason=item.reason if status in {"skipped", "failed"} else None,
@@ -445,23 +358,18 @@ class FeatureRun:
 
 
 def run_locally(run: FeatureRun, jobs: Sequence[Job]) -> None:
-    """Look into archives with threads of this process: the heavy work releases the interpreter."""
-    run_tasks([partial(_work, run, job) for job in jobs], run.jobs, run.stop)
+    """Inspect archives with threads of this process: the heavy work releases the interpreter."""
+    service = run.service
+    run_tasks([partial(_inspect, run, job) for job in jobs], service.jobs, service.stop)
 
 
-def _work(run: FeatureRun, job: Job) -> list[Task]:
-    number = run.progress.begin(job.wanted.name, job.wanted.size)
+def _inspect(run: FeatureRun, job: Job) -> list[Task]:
     try:
-        if run.stop.is_set():
-            raise StoppedError
-        examination = run.examination(job, partial(run.progress.advance, number))
-        facts = examination.facts(job.wanted)
+        facts = run.service.examine(job.request).facts
     except CudaRedistError as error:
         run.failed(job, error)
     else:
         run.succeeded(job, facts)
-    finally:
-        run.progress.end(number)
     return []
 
 

@@ -12,7 +12,7 @@ from cudaredist.packagesets import (
     available_entries,
     is_further_version,
 )
-from cudaredist.pipeline.features.plan import known_facts
+from cudaredist.pipeline.facts_cache import known_facts
 from cudaredist.schema import OutputContents, OutputName, PackageSet, SetPackage
 from cudaredist.store import Cache
 from cudaredist.toolkit import PackageTree, make_tree

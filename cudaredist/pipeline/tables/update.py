@@ -7,6 +7,7 @@ where nothing may be written, because only then a run can say what it would writ
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from functools import partial
 from typing import Generic, Literal, TypeAlias, TypeVar
 
@@ -18,11 +19,12 @@ from cudaredist.errors import (
     InvalidFileError,
     worst_exit_code,
 )
+from cudaredist.features import ExtractKind
 from cudaredist.jsontext import canonical_json
-from cudaredist.pipeline.features.plan import Subject
-from cudaredist.pipeline.features.process import FeatureRun
+from cudaredist.pipeline.archives import ArchiveService
+from cudaredist.pipeline.features.targets import LocalManifest, LocalManifests
 from cudaredist.pipeline.manifests.upstream import error_report
-from cudaredist.pipeline.tables.files import HEADER, PTXAS, Families, Find, Finder, Kind
+from cudaredist.pipeline.tables.table_file import TableFile, find_table_file
 from cudaredist.pipeline.tasks import Task, run_tasks
 from cudaredist.primitives import Version
 from cudaredist.reports import (
@@ -50,7 +52,6 @@ from cudaredist.tables.gpus import KnownGpus, known_of_table, make_table
 from cudaredist.tables.nvcc_compat import findings as bound_findings
 from cudaredist.tables.nvcc_compat import hold_back, make_compat, make_release, read_header
 
-_Content = TypeVar("_Content")
 _Made = TypeVar("_Made")
 _Model = TypeVar("_Model", bound=OwnModel)
 
@@ -81,15 +82,24 @@ def read_gpu_policy(store: Store) -> GpuPolicy:
     return policy or GpuPolicy(schema_version=1, overlay={})
 
 
-def update_nvcc_compat(
-    run: FeatureRun, store: Store, *, accept_changed: bool = False
-) -> TableReport:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRun:
+    """One run over the releases that a table is made from."""
+
+    manifests: LocalManifests
+    service: ArchiveService
+    store: Store
+    write: bool = True
+    fail_fast: bool = False
+
+
+def update_nvcc_compat(run: TableRun, *, accept_changed: bool = False) -> TableReport:
     """Bring the table of host compilers up to the releases of a run.
 
     Bounds that go down, or changed for a release that the table has, are taken with
-    `accept_changed` only. Raises `UsageError` where nothing is held, and `InvalidFileError` for a
-    broken table or policy.
+    `accept_changed` only. Raises `InvalidFileError` for a broken table or policy.
     """
+    store = run.store
     table, policy = read_nvcc_compat(store), read_nvcc_policy(store)
     held = {} if table is None else dict(table.releases)
     sources = {
@@ -98,20 +108,19 @@ def update_nvcc_compat(
         if isinstance(release.source, HeaderSource)
     }
 
-    def make(subject: Subject, find: Find[bytes]) -> NvccRelease:
+    def make(manifest: LocalManifest, file: TableFile) -> NvccRelease:
         source = HeaderSource(
             channel=store.channel,
-            package=find.archive.package,
-            version=str(find.archive.version),
-            archive_sha256=str(find.archive.sha256),
-            path=find.file.path,
-            file_sha256=find.file.sha256,
+            package=file.archive.package,
+            version=str(file.archive.version),
+            archive_sha256=str(file.archive.sha256),
+            path=file.path,
+            file_sha256=file.extract.sha256,
         )
-        found = read_header(find.file.content)
-        return make_release(_nvcc_version(subject), source, found, policy)
+        return make_release(_nvcc_version(manifest), source, read_header(file.header), policy)
 
     current = {label for label in sources if _follows(held[label], policy)}
-    work = _Work(run, store, HEADER, sources, current.__contains__, make)
+    work = _Work(run, "host-config", sources, current.__contains__, make)
     work.do()
     compat = make_compat(held | work.made, policy)
     found = bound_findings(table, compat)
@@ -130,26 +139,27 @@ def update_nvcc_compat(
     )
 
 
-def update_gpus(run: FeatureRun, store: Store) -> TableReport:
+def update_gpus(run: TableRun) -> TableReport:
     """Bring the table of capabilities up to the releases of a run, and to what policy says.
 
-    Raises `UsageError` where nothing is held, and `InvalidFileError` for a broken table or policy.
+    Raises `InvalidFileError` for a broken table or policy.
     """
+    store = run.store
     table, policy = read_gpus(store), read_gpu_policy(store)
     known = {} if table is None else known_of_table(table)
 
-    def make(_: Subject, find: Find[Families]) -> KnownGpus:
+    def make(_: LocalManifest, file: TableFile) -> KnownGpus:
         source = BinarySource(
             channel=store.channel,
-            package=find.archive.package,
-            archive_sha256=str(find.archive.sha256),
-            path=find.file.path,
-            file_sha256=find.file.sha256,
+            package=file.archive.package,
+            archive_sha256=str(file.archive.sha256),
+            path=file.path,
+            file_sha256=file.extract.sha256,
         )
-        return KnownGpus(source=source, families=find.file.content)
+        return KnownGpus(source=source, families=file.families)
 
     sources = {} if table is None else table.sources
-    work = _Work(run, store, PTXAS, sources, sources.__contains__, make)
+    work = _Work(run, "ptxas", sources, sources.__contains__, make)
     work.do()
     known |= work.made
     gpus, found = make_table(known, policy)
@@ -162,69 +172,67 @@ def update_gpus(run: FeatureRun, store: Store) -> TableReport:
     )
 
 
-class _Work(Generic[_Content, _Made]):
-    """One run over the releases held: what is made of each, and what became of it."""
+class _Work(Generic[_Made]):
+    """What a run makes of each release, and what became of it."""
 
     def __init__(
         self,
-        run: FeatureRun,
-        store: Store,
-        kind: Kind[_Content],
+        run: TableRun,
+        kind: ExtractKind,
         sources: Mapping[str, HeaderSource | BinarySource],
         is_current: Callable[[str], bool],
-        make: Callable[[Subject, Find[_Content]], _Made],
+        make: Callable[[LocalManifest, TableFile], _Made],
     ) -> None:
-        self._run, self._store, self._kind = run, store, kind
+        self._run, self._store, self._kind = run, run.store, kind
         self._sources = sources
         """Where the table has each release from."""
         self._is_current = is_current
         """Whether what the table has of a release can stand if its archive is the same."""
         self._make = make
-        self._finder = Finder(run=run)
         self.made: dict[str, _Made] = {}
         """By label, what the table is to have; what it has already may be left out."""
         self.outcomes: dict[str, ReleaseOutcome] = {}
 
     def do(self) -> None:
         """Work on every release; what fails becomes its outcome."""
-        subjects = self._run.read_manifests()
-        for unread in self._run.unread:
-            self.outcomes[unread.label] = ReleaseOutcome(
-                label=unread.label, status="failed", error=unread.error
+        manifests, service = self._run.manifests, self._run.service
+        for broken in manifests.broken:
+            self.outcomes[broken.label] = ReleaseOutcome(
+                label=broken.label, status="failed", error=broken.error
             )
-        self._finder.threads = max(1, self._run.jobs // max(1, len(subjects)))
-        tasks = [partial(self._release, subject) for subject in subjects]
-        run_tasks(tasks, self._run.jobs, self._run.stop)
+        service.pending = len(manifests.readable)
+        tasks = [partial(self._release, manifest) for manifest in manifests.readable]
+        run_tasks(tasks, service.jobs, service.stop)
 
-    def _release(self, subject: Subject) -> list[Task]:
-        label = str(subject.label)
+    def _release(self, manifest: LocalManifest) -> list[Task]:
+        label = str(manifest.label)
         try:
-            outcome = self._outcome(subject, label)
+            outcome = self._outcome(manifest, label)
         except CudaRedistError as error:
             outcome = ReleaseOutcome(label=label, status="failed", error=error_report(error))
             if self._run.fail_fast:
-                self._run.stop.set()
+                self._run.service.stop.set()
         self.outcomes[label] = outcome
         return []
 
-    def _outcome(self, subject: Subject, label: str) -> ReleaseOutcome:
+    def _outcome(self, manifest: LocalManifest, label: str) -> ReleaseOutcome:
         source = self._sources.get(label)
         if source is not None and (source.channel, self._store.channel) == ("redist", "wheels"):
             return _outcome_of(label, "stands", source)
         held = source.archive_sha256 if source is not None and self._is_current(label) else None
-        find = self._finder.find(subject, self._kind, held)
-        if find is None:
+        file = find_table_file(self._run.service, manifest, self._kind, held)
+        if file is None:
             return _outcome_of(label, "known", source)
         try:
-            self.made[label] = self._make(subject, find)
+            self.made[label] = self._make(manifest, file)
         except ValidationError as error:
             what = f"entry of the table, for CUDA {label}"
             raise InvalidFileError(what, validation_problems(error)) from None
         return ReleaseOutcome(
             label=label,
-            status="read" if find.is_read else "known",
-            package=find.archive.package,
-            archive_sha256=find.archive.sha256,
+            status="read" if file.is_read else "known",
+            package=file.archive.package,
+            archive_sha256=file.archive.sha256,
         )
 
     def report(
@@ -260,8 +268,8 @@ class _Work(Generic[_Content, _Made]):
             findings=tuple(findings),
             held_back=tuple(held_back),
             diff=diff,
-            archives_read=self._finder.archives_read,
-            fetched_bytes=self._finder.fetched,
+            archives_read=self._run.service.opened,
+            fetched_bytes=self._run.service.fetched,
             exit_code=worst_exit_code(codes),
         )
 
@@ -281,9 +289,9 @@ def _outcome_of(
     )
 
 
-def _nvcc_version(subject: Subject) -> str | None:
-    """Return the version of nvcc that a manifest names; None where it names several, or none."""
-    versions = {str(a.version) for a in subject.manifest.archives if a.package == "cuda_nvcc"}
+def _nvcc_version(manifest: LocalManifest) -> str | None:
+    """Return the version of nvcc that a manifest names; None if it names several, or none."""
+    versions = {str(a.version) for a in manifest.manifest.archives if a.package == "cuda_nvcc"}
     return versions.pop() if len(versions) == 1 else None
 
 

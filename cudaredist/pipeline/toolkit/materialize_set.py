@@ -6,7 +6,7 @@ import os
 import posixpath
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,6 @@ from pathlib import Path
 from cudaredist.errors import (
     ContentError,
     CudaRedistError,
-    IncompleteError,
     IntegrityError,
     NotAtSourceError,
     SourceError,
@@ -22,7 +21,8 @@ from cudaredist.errors import (
     UsageError,
     WriteError,
 )
-from cudaredist.pipeline.features.examine import Examination, Wanted, kept_bytes
+from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
+from cudaredist.pipeline.kept_archive import kept_bytes
 from cudaredist.pipeline.read_data import read_file_given
 from cudaredist.pipeline.tasks import Task, run_tasks
 from cudaredist.pipeline.toolkit.install import archive_of, lay_out
@@ -47,7 +47,6 @@ from cudaredist.schema import (
     ToolkitRecord,
     read_own_file,
 )
-from cudaredist.source import ByteProgress, NoByteProgress, SourceChain
 from cudaredist.store import Store, read_file
 from cudaredist.toolkit import RECORD_NAME, Chosen, Layout, Plan, choose, make_plan, make_tree
 
@@ -69,22 +68,19 @@ class Materialization:
     root: Path
     layout: Layout
     with_static: bool
-    sources: SourceChain | None
-    """Where archives are fetched; None where they are all at hand."""
-    stop: threading.Event
+    sources: ArchiveService | None
+    """Fetches archives; None if they are all at hand."""
     archives: Path | None = None
     """A folder in which they are looked for first, laid out as at a source or by their names."""
-    at_hand: SourceChain | None = None
-    """The same folder as a source."""
-    max_download: int | None = None
-    jobs: int = 1
-    """Archives at the same time; each is unpacked by one thread, which bounds the memory."""
-    progress: ByteProgress = field(default_factory=NoByteProgress)
+    at_hand: ArchiveService | None = None
+    """Reads the archives in that folder."""
     announce: Callable[[str], None] = lambda _: None
-    _fetched: int = 0
     _mutex: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
+        self._services = [service for service in (self.at_hand, self.sources) if service]
+        if not self._services:
+            raise UsageError("no source given", hint="name a folder with --archives")
         self._place = real_place(self.root)
         self._workshop = Workshop(self._place)
 
@@ -164,8 +160,8 @@ class Materialization:
         """Say what is to be fetched and unpacked; raise where it is too much."""
         archives = {archive_of(p).sha256: p for p in self.packages.values()}
         waiting = {s: p for s, p in archives.items() if not is_held(self._workshop.archives / s)}
-        wanted = [self._wanted(package) for package in waiting.values()]
-        fetched = [item for item in wanted if not self._is_at_hand(item)]
+        requests = [self._request(package) for package in waiting.values()]
+        fetched = [item for item in requests if not self._is_at_hand(item)]
         # What an interrupted run brought of an archive is gone on from.
         lacking = [max(0, (f.size or 0) - kept_bytes(self._kept_at(f))) for f in fetched]
         known = sum(lacking)
@@ -181,22 +177,22 @@ class Materialization:
             + f"; {' and '.join(sizes)} to fetch; {unpacked:,} bytes unpacked"
             + (f", not counting {unexamined} that were never examined" if unexamined else "")
         )
-        limit = self.max_download
+        limit = None if self.sources is None else self.sources.max_fetched
         if limit is not None and known > limit:
             raise UsageError(
                 f"{known:,} bytes are to be fetched, more than --max-download {limit:,}",
                 hint="name fewer components, or --exclude some",
             )
         needed = sum(_unpacked_size(package) for package in waiting.values())
-        if self.sources is not None and self.sources.has_server:
+        if self.sources is not None and self.sources.chains[()].has_server:
             # While they come, archives lie beside their content.
-            needed += sum(sorted(lacking)[-self.jobs :])
+            needed += sum(sorted(lacking)[-self.sources.jobs :])
         free = shutil.disk_usage(self._workshop.folder).free
         if needed > free:
             raise WriteError(
                 self.root, OSError(f"needs {needed:,} bytes more, and {free:,} are free there")
             )
-        self.progress.expect(sum(item.size or 0 for item in wanted))
+        self._services[0].progress.expect(sum(item.size or 0 for item in requests))
 
     # -- archives
 
@@ -207,77 +203,55 @@ class Materialization:
 
         def work(sha256: str, package: SetPackage) -> list[Task]:
             try:
-                unpacked = self._content(self._wanted(package), self._workshop.archives / sha256)
+                unpacked = self._content(self._request(package), self._workshop.archives / sha256)
                 with self._mutex:
                     found[sha256] = unpacked
             except CudaRedistError as error:
                 with self._mutex:
                     errors.append(error)
-                self.stop.set()
+                self._stop.set()
             return []
 
         # Several packages may be one archive.
         archives = {archive_of(package).sha256: package for package in self.packages.values()}
+        for service in self._services:
+            service.pending = len(archives)
         tasks = [partial(work, sha256, package) for sha256, package in archives.items()]
-        run_tasks(tasks, self.jobs, self.stop)
+        run_tasks(tasks, self._services[0].jobs, self._stop)
         if errors:
             # The first one stopped the others, which say only that.
             raise next((e for e in errors if not isinstance(e, StoppedError)), errors[0])
         return {attr: found[archive_of(p).sha256] for attr, p in self.packages.items()}
 
-    def _content(self, wanted: Wanted, folder: Path) -> Unpacked:
-        if self.stop.is_set():
+    def _content(self, request: ArchiveRequest, folder: Path) -> Unpacked:
+        if self._stop.is_set():
             raise StoppedError
         held = held_content(folder)
         if held is not None:
             return held
-        number = self.progress.begin(wanted.name, wanted.size)
         errors: list[SourceError | IntegrityError] = []
-        try:
-            for sources, fetched in self._sources():
-                keep_at = self._kept_at(wanted) if sources.has_server else None
-                examination = Examination(
-                    sources=sources,
-                    advance=partial(self.progress.advance, number),
-                    fetched=fetched,
-                    keep_at=keep_at,
-                )
-                try:
-                    unpacked = unpack(examination, wanted, folder)
-                except (SourceError, IntegrityError) as error:
-                    errors.append(error)
-                    continue
-                if keep_at is not None:
-                    with contextlib.suppress(OSError):
-                        keep_at.unlink()
-                return unpacked
-        finally:
-            self.progress.end(number)
+        for service in self._services:
+            keep_at = self._kept_at(request) if service.chains[()].has_server else None
+            try:
+                unpacked = unpack(service, request, folder, keep_at=keep_at)
+            except (SourceError, IntegrityError) as error:
+                errors.append(error)
+                continue
+            if keep_at is not None:
+                with contextlib.suppress(OSError):
+                    keep_at.unlink()
+            return unpacked
         raise _most_telling(errors)
 
-    def _kept_at(self, wanted: Wanted) -> Path:
+    @property
+    def _stop(self) -> threading.Event:
+        return self._services[0].stop
+
+    def _kept_at(self, request: ArchiveRequest) -> Path:
         """Return where an archive is kept while it comes, for a run that goes on with it."""
-        return self._workshop.fetched / f"{wanted.sha256}{wanted.suffix}"
+        return self._workshop.fetched / f"{request.sha256}{request.suffix}"
 
-    def _sources(self) -> Iterator[tuple[SourceChain, Callable[[int], None]]]:
-        """Yield where archives come from, and who counts their bytes."""
-        if self.at_hand is not None:
-            yield self.at_hand, lambda _: None
-        if self.sources is not None:
-            yield self.sources, self._count
-
-    def _count(self, size: int) -> None:
-        with self._mutex:
-            self._fetched += size
-            limit = self.max_download
-        if limit is not None and self._fetched > limit:
-            self.stop.set()
-            raise IncompleteError(
-                f"more than --max-download {limit:,} bytes came",
-                hint="name fewer components; what is there already is kept for the next run",
-            )
-
-    def _wanted(self, package: SetPackage) -> Wanted:
+    def _request(self, package: SetPackage) -> ArchiveRequest:
         """Return an archive with where it may lie, at a source or in a folder of archives."""
         archive = archive_of(package)
         path, name = archive.relative_path, posixpath.basename(archive.relative_path)
@@ -289,15 +263,15 @@ class Materialization:
         if self.archives is not None:
             paths += [posixpath.normpath(path), name]
         inside = [path for path in paths if not path.startswith(("../", "/"))]
-        return Wanted(name, tuple(dict.fromkeys(inside)), archive.sha256, archive.size)
+        return ArchiveRequest(name, tuple(dict.fromkeys(inside)), archive.sha256, archive.size)
 
-    def _is_at_hand(self, wanted: Wanted) -> bool:
+    def _is_at_hand(self, request: ArchiveRequest) -> bool:
         """Say whether a folder of archives has one, as far as its name and its size tell."""
         if self.archives is None:
             return False
-        places = (self.archives / path for path in wanted.paths)
+        places = (self.archives / path for path in request.paths)
         sizes = [os.path.getsize(place) for place in places if os.path.isfile(place)]  # noqa: PTH113, PTH202 - they raise nothing
-        return any(wanted.size in {None, size} for size in sizes)
+        return any(request.size in {None, size} for size in sizes)
 
     # -- the root
 
@@ -346,7 +320,8 @@ class Materialization:
                 )
 
     def _report(self, record: ToolkitRecord, status: str) -> ToolkitReport:
-        return toolkit_report(self.root, record, status, fetched_bytes=self._fetched)
+        fetched = 0 if self.sources is None else self.sources.fetched
+        return toolkit_report(self.root, record, status, fetched_bytes=fetched)
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,7 +364,5 @@ def _unpacked_size(package: SetPackage) -> int:
 
 def _most_telling(errors: Sequence[SourceError | IntegrityError]) -> CudaRedistError:
     """Return wrong bytes before silence, and absence last."""
-    if not errors:
-        return UsageError("no source given", hint="name a folder with --archives")
     wrong = next((e for e in errors if isinstance(e, IntegrityError)), None)
     return wrong or next((e for e in errors if not isinstance(e, NotAtSourceError)), errors[-1])

@@ -12,7 +12,7 @@ from pathlib import Path
 from cudaredist.archives import ArchiveReader, Member
 from cudaredist.errors import InvalidArchiveError, WriteError
 from cudaredist.features import Entry, Facts, facts_from_bytes, facts_to_bytes, gather
-from cudaredist.pipeline.features.examine import Examination, Wanted
+from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
 from cudaredist.pipeline.toolkit.staging import TEMPORARY, remove_tree
 from cudaredist.store import read_file, write_file
 from cudaredist.toolkit import with_origins
@@ -38,22 +38,24 @@ class Unpacked:
         return self.folder / str(origin)
 
 
-def unpack(examination: Examination, wanted: Wanted, folder: Path) -> Unpacked:
+def unpack(
+    service: ArchiveService, request: ArchiveRequest, folder: Path, *, keep_at: Path | None
+) -> Unpacked:
     """Bring an archive's content into a folder, which gets its name when all of it is proved.
 
     Until hash and size of the archive are found right it has another. Raises what
-    `Examination.read` raises, and `WriteError`; nothing is left behind then.
+    `ArchiveService.read` raises, and `WriteError`; nothing is left behind then.
     """
     temporary = folder.with_name(f"{folder.name}{TEMPORARY}")
-    is_wheel = wanted.name.endswith(".whl")
+    is_wheel = request.name.endswith(".whl")
 
     def use(reader: ArchiveReader) -> tuple[Facts, _Writing]:
         _renew(temporary)
-        writing = _Writing(reader, temporary, wanted.name)
+        writing = _Writing(reader, temporary, request.name)
         return gather(writing, is_wheel=is_wheel), writing
 
     try:
-        facts, writing = examination.read(wanted, use)
+        facts, writing = service.read(request, use, keep_at=keep_at)
         index = {
             "facts": facts_to_bytes(facts).decode(),
             "files": {str(position): found for position, found in writing.found.items()},

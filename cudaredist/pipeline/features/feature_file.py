@@ -1,0 +1,191 @@
+"""A feature file as a run fills it: one item for each archive of its manifest."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pydantic import ValidationError
+
+from cudaredist.errors import IncompleteError, InvalidFileError, Problem
+from cudaredist.features import RULES
+from cudaredist.jsontext import canonical_json
+from cudaredist.manifests import Archive
+from cudaredist.pipeline.facts_cache import Document, known_features
+from cudaredist.pipeline.features.targets import LocalManifest
+from cudaredist.primitives import Version
+from cudaredist.reports import ArchiveStatus, ErrorReport
+from cudaredist.schema import ArchiveFeatures, Features, read_own_file, validation_problems
+from cudaredist.store import Cache
+
+_ON_PLATFORM = " archives do not hold"
+"""How a note ends that is about the platform, and not the archive alone."""
+
+_MACHINES = {
+    "linux-x86_64": "x86_64",
+    "linux-sbsa": "aarch64",
+    "linux-aarch64": "aarch64",
+    "linux-ppc64le": "ppc64le",
+    "windows-x86_64": "x86_64",
+    "windows-arm64": "aarch64",
+}
+_PROBLEMS_SHOWN = 5
+
+EXCLUDED = "excluded by "
+"""How the reason begins that stands for a choice of the run, which says nothing of the archive."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ArchiveItem:
+    """One archive of one manifest in a run, and what became of it so far."""
+
+    archive: Archive
+    status: ArchiveStatus
+    reason: str | None = None
+    """Why it is not examined: the words that the feature file has for it."""
+    error: ErrorReport | None = None
+    features: Document | None = None
+    """What is known, where that stands in no cache."""
+
+    def entry(self, features: Document | None, *, has_several: bool) -> Document:
+        """Return what the feature file says of it; `features` is None where nothing is known."""
+        archive = self.archive
+        entry: Document = {
+            "platform": archive.platform,
+            "variant": archive.variant,
+            "sha256": archive.sha256,
+        }
+        if has_several:
+            entry["version"] = str(archive.version)
+        if features is None:
+            return entry | {"status": "not-examined", "reason": self.reason}
+        entry |= features | {"status": "examined"}
+        note = _machine_note(archive.platform, features["machine"])
+        if note:
+            entry["notes"] = [*features["notes"], note]
+        if archive.sha256 is None:
+            entry["verified"] = False
+        return entry
+
+
+@dataclass(slots=True, kw_only=True)
+class FeatureFile:
+    """The feature file of one manifest, and what is found of its archives as the run goes on."""
+
+    source: LocalManifest
+    items: list[ArchiveItem] = field(default_factory=list)
+    waiting: int = 0
+    """Archives that an engine has in hand or still to do."""
+    earlier: dict[object, Document] | None = None
+    """The entries of the feature file that is there, once they were asked for."""
+
+    def read(self) -> bytes | None:
+        """Return the bytes of the feature file that is there."""
+        return self.source.target.features.read(self.source.label)
+
+    def document(self, cache: Cache, earlier: Callable[[], Mapping[object, Document]]) -> Document:
+        """Return the feature file as far as it is known.
+
+        `earlier` gives the entries of the file that is there: an archive that this run says nothing
+        of keeps its own. It is asked only where one is lacking, so that a broken file is simply
+        made anew where everything is known.
+        """
+        entries: dict[str, list[Document]] = {}
+        several = {p.name: len(p.versions) > 1 for p in self.source.manifest.packages}
+        for item in self.items:
+            package = item.archive.package
+            has_several = several[package]
+            features = item.features or known_features(cache, item.archive.sha256)
+            entry = item.entry(features, has_several=has_several)
+            if features is None:
+                kept = earlier().get(identity(package, entry))
+                is_choice = item.status == "skipped" and (item.reason or "").startswith(EXCLUDED)
+                if kept and (kept["status"] == "examined" or is_choice):
+                    entry = kept
+            entries.setdefault(package, []).append(entry)
+        return {
+            "schema_version": 1,
+            "redist": self.source.target.redist.name,
+            "label": str(self.source.label),
+            "manifest_sha256": self.source.sha256,
+            "rules": RULES,
+            "packages": {
+                package.name: {
+                    "version": None if several[package.name] else str(package.versions[0]),
+                    "archives": sorted(entries.get(package.name, []), key=_order),
+                }
+                for package in self.source.manifest.packages
+            },
+        }
+
+
+def _order(entry: Document) -> tuple[str, str, tuple[Version, ...]]:
+    version = (Version.parse(entry["version"]),) if "version" in entry else ()
+    return entry["platform"], entry["variant"] or "", version
+
+
+def identity(package: str, entry: Document) -> object:
+    """Return what makes an entry of a feature file the same archive's in another one."""
+    return (
+        package,
+        entry["platform"],
+        entry["variant"],
+        entry["sha256"],
+        entry.get("version"),
+    )
+
+
+def entries_of(document: Document) -> dict[object, Document]:
+    """Return the entries of a feature file by their identity."""
+    return {
+        identity(package, entry): entry
+        for package, features in document["packages"].items()
+        for entry in features["archives"]
+    }
+
+
+def _machine_note(platform: str, machine: str | None) -> str | None:
+    expected = _MACHINES.get(platform)
+    if machine is None or expected is None or machine == expected:
+        return None
+    return f"binaries for {machine}, which {platform}{_ON_PLATFORM}"
+
+
+def earlier_entries(data: bytes | None, name: str) -> dict[object, Document]:
+    """Return the entries of the feature file that is there, to be built upon.
+
+    Raises `InvalidFileError` where it is broken or made by newer rules, and `IncompleteError` where
+    it was made by older ones: what they say of an archive cannot stand beside what today's say.
+    """
+    if data is None:
+        return {}
+    try:
+        features = Features.model_validate_json(data)
+    except ValidationError as error:
+        problems = validation_problems(error)[:_PROBLEMS_SHOWN]
+        raise InvalidFileError(f"feature file, that of {name}", problems) from None
+    if features.rules > RULES:
+        raise InvalidFileError(
+            f"feature file, that of {name}",
+            [Problem("rules", f"made by newer rules ({features.rules}, not {RULES})")],
+        )
+    if features.rules < RULES:
+        raise IncompleteError(
+            f"{name}: its feature file was made by older rules, and the cache lacks some archives",
+            hint="process the whole manifest, without --package, --platform and --variant",
+        )
+    return entries_of(json.loads(data))
+
+
+def features_in(entry: Document) -> Document:
+    """Return the features in an entry of a feature file, without what is about its place."""
+    return {
+        **{name: entry[name] for name in ArchiveFeatures.model_fields},
+        "notes": [note for note in entry["notes"] if not note.endswith(_ON_PLATFORM)],
+    }
+
+
+def checked_bytes(document: Document) -> bytes:
+    """Return a feature file's bytes; raises `InvalidFileError` where they break its schema."""
+    data = canonical_json(document)
+    read_own_file(data, Features)
+    return data

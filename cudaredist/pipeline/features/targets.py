@@ -1,0 +1,228 @@
+"""What a run is about: the manifests of a data folder, and the archives selected from them."""
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cudaredist.errors import CudaRedistError, IncompleteError, UnknownNameError, UsageError
+from cudaredist.manifests import Archive, Manifest
+from cudaredist.pipeline.archives import ArchiveRequest
+from cudaredist.pipeline.manifests.upstream import error_report, judge_manifest
+from cudaredist.pipeline.selection import Selection, redist_at
+from cudaredist.primitives import Version, sha256_of
+from cudaredist.redists import NVIDIA_BASE, Redist
+from cudaredist.reports import ArchivePlace, FeatureOutcome
+from cudaredist.store import FeatureFolder, ManifestFolder, Store, first_of
+
+_USUAL_END = re.compile(r"(.*[^:/])/(compute/[^/]+/redist)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureTarget:
+    """One redistributable of a run: where its manifests are, and where its features go."""
+
+    redist: Redist
+    manifests: ManifestFolder
+    features: FeatureFolder
+    folders: tuple[str, ...]
+    """Folders under a source's root that archives' paths are relative to."""
+    bases: tuple[str, ...]
+    """The sources its archives come from, in order."""
+    only: tuple[Version, ...] | None = None
+    """The labels to work on; None: all in the folder."""
+
+    def labels(self) -> tuple[Version, ...]:
+        """Return the labels of its manifests, in ascending order."""
+        return self.manifests.labels() if self.only is None else tuple(sorted(self.only))
+
+
+def targets_in_store(
+    store: Store, redists: Iterable[Redist], bases: Iterable[str]
+) -> tuple[FeatureTarget, ...]:
+    """Return the redistributables of a data folder, with the sources of their archives.
+
+    Where NVIDIA's own server is one of them, what NVIDIA has elsewhere is looked for there as well.
+    """
+    common = tuple(bases)
+    return tuple(
+        FeatureTarget(
+            redist=redist,
+            manifests=store.manifests(redist.name),
+            features=store.features(redist.name),
+            folders=redist.archive_folders,
+            bases=(*common, redist.archive_base)
+            if redist.archive_base is not None and NVIDIA_BASE in common
+            else common,
+        )
+        for redist in redists
+    )
+
+
+def targets_in_folder(url: str, folder: Path) -> tuple[FeatureTarget, ...]:
+    """Return a plain folder of manifests whose archives lie under one address.
+
+    Where the address has the usual end, its root is what comes before: some paths lead there.
+    """
+    redist = redist_at(url)
+    usual = _USUAL_END.fullmatch(url.rstrip("/"))
+    base, below = (usual[1], usual[2]) if usual else (url, "")
+    return (
+        FeatureTarget(
+            redist=redist,
+            manifests=ManifestFolder(folder),
+            features=FeatureFolder(folder),
+            folders=(below,),
+            bases=(base,),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which archives of the manifests are meant; nothing given means all."""
+
+    packages: frozenset[str] = frozenset()
+    platforms: frozenset[str] = frozenset()
+    variants: frozenset[str] = frozenset()
+
+    def excluding(self, archive: Archive) -> str | None:
+        """Return the option that leaves an archive out; None where it is meant."""
+        if self.packages and archive.package not in self.packages:
+            return "--package"
+        if self.platforms and archive.platform not in self.platforms:
+            return "--platform"
+        if self.variants and archive.variant not in self.variants:
+            return "--variant"
+        return None
+
+    def check(self, archives: Iterable[Archive]) -> None:
+        """Raise `UnknownNameError` for a name that no archive of the run has."""
+        known = list(archives)
+        for what, given, present in (
+            ("package", self.packages, {archive.package for archive in known}),
+            ("platform", self.platforms, {archive.platform for archive in known}),
+            ("variant", self.variants, {archive.variant for archive in known} - {None}),
+        ):
+            for name in sorted(given - present):
+                raise UnknownNameError(what, name, (text for text in present if text))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalManifest:
+    """One manifest of a data folder."""
+
+    target: FeatureTarget
+    label: Version
+    manifest: Manifest
+    sha256: str
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The redistributable and its label, for messages."""
+        return f"{self.target.redist.name} {self.label}"
+
+    def versions_of(self, package: str) -> tuple[Version, ...]:
+        """Return the versions that the manifest lists of a package."""
+        return next(p.versions for p in self.manifest.packages if p.name == package)
+
+    def key(self, archive: Archive) -> str:
+        """Return an archive's identity: its hash, or where none is stated its place."""
+        return archive.sha256 or f"{self.target.redist.name}/{archive.relative_path}"
+
+    def place(self, archive: Archive) -> ArchivePlace:
+        """Return where an archive stands, for reports."""
+        return ArchivePlace(
+            redist=self.target.redist.name,
+            label=str(self.label),
+            package=archive.package,
+            version=str(archive.version),
+            platform=archive.platform,
+            variant=archive.variant,
+            size=archive.size,
+        )
+
+    def request(self, archive: Archive) -> ArchiveRequest:
+        """Return how to read an archive."""
+        return ArchiveRequest(
+            name=posixpath.basename(archive.relative_path),
+            paths=tuple(self.paths(archive)),
+            sha256=archive.sha256,
+            size=archive.size,
+            bases=self.target.bases,
+        )
+
+    def paths(self, archive: Archive) -> Iterator[str]:
+        """Yield where an archive may lie under a source's root; nothing where that leaves it."""
+        for folder in self.target.folders:
+            path = posixpath.normpath(posixpath.join(folder, archive.relative_path))
+            if not path.startswith("../"):
+                yield path
+
+
+@dataclass(frozen=True, slots=True)
+class LocalManifests:
+    """The manifests that a run is about, and those that could not be read."""
+
+    readable: tuple[LocalManifest, ...]
+    broken: tuple[FeatureOutcome, ...]
+
+
+def read_local_manifests(
+    targets: Sequence[FeatureTarget], selection: Selection, *, strict: bool = False
+) -> LocalManifests:
+    """Read the selected manifests; what cannot be read becomes an outcome.
+
+    Raises `UsageError` if there are none.
+    """
+    labels = {target.redist.name: target.labels() for target in targets}
+    _require(labels, selection)
+    readable: list[LocalManifest] = []
+    broken: list[FeatureOutcome] = []
+    for target in targets:
+        for label in selection.of(labels[target.redist.name]):
+            try:
+                readable.append(_read(target, label, strict=strict))
+            except CudaRedistError as error:
+                broken.append(
+                    FeatureOutcome(
+                        redist=target.redist.name,
+                        label=str(label),
+                        status="failed",
+                        archives=0,
+                        examined=0,
+                        error=error_report(error),
+                    )
+                )
+    return LocalManifests(tuple(readable), tuple(broken))
+
+
+def _require(labels: Mapping[str, Sequence[Version]], selection: Selection) -> None:
+    if not any(labels.values()):
+        raise UsageError(
+            "no manifest is held",
+            hint="cudaredist download-manifests fetches the newest of each redistributable",
+        )
+    present = {str(label) for of_redist in labels.values() for label in of_redist}
+    for text in selection.named:
+        if text not in present:
+            raise UsageError(
+                f"no manifest {text} is held",
+                hint=f"cudaredist download-manifests --version {text} fetches it",
+            )
+
+
+def _read(target: FeatureTarget, label: Version, *, strict: bool) -> LocalManifest:
+    data = target.manifests.read(label)
+    if data is None:
+        raise IncompleteError(f"{target.manifests.place(label)}: gone meanwhile")
+    manifest, warnings = judge_manifest(data, label, target.redist, strict=strict)
+    return LocalManifest(
+        target=target,
+        label=label,
+        manifest=manifest,
+        sha256=sha256_of(data),
+        warnings=first_of([str(warning) for warning in warnings]),
+    )

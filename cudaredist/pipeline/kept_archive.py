@@ -1,0 +1,123 @@
+"""An archive that is kept: written beside its final name, resumed, renamed once verified."""
+
+import contextlib
+import logging
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO, Self, TypeAlias
+
+from cudaredist.errors import WriteError
+from cudaredist.source import FolderSource
+
+_log = logging.getLogger(__name__)
+
+ByteStream: TypeAlias = Callable[[int], Iterator[bytes]]
+"""What yields a file's bytes from a byte on."""
+
+_CHUNK = 1 << 18
+
+
+class PartialArchive:
+    """An archive that is being kept: written beside its final name, renamed once proved."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._part = _part_of(path)
+        self.is_done = False
+        """Whether another run finished it while this one waited for its turn."""
+
+    def __enter__(self) -> Self:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            while True:
+                self._file: BinaryIO = self._part.open("a+b")
+                _lock(self._file)
+                if self._is_still_there():
+                    return self
+                # Its name was taken away meanwhile: another run has renamed it.
+                self._file.close()
+        except OSError as error:
+            raise WriteError(self._part, error) from error
+
+    def _is_still_there(self) -> bool:
+        self.is_done = self._path.exists()
+        if self.is_done:
+            return True
+        try:
+            return self._part.stat().st_ino == os.fstat(self._file.fileno()).st_ino
+        except FileNotFoundError:
+            return False
+
+    def __exit__(self, *_: object) -> None:
+        # What is in the buffer may not fit on the disk; what is there is enough to go on from.
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+    @property
+    def size(self) -> int:
+        """Bytes that are there so far."""
+        return os.fstat(self._file.fileno()).st_size
+
+    def through(self, stream: ByteStream, size: int | None) -> ByteStream:
+        """Return what yields the part that is there already, then the rest, writing that down."""
+
+        def chunks(_: int) -> Iterator[bytes]:
+            start = 0
+            self._file.seek(0)
+            while chunk := self._file.read(_CHUNK):
+                start += len(chunk)
+                yield chunk
+            if start == size:
+                return
+            for chunk in stream(start):
+                try:
+                    self._file.write(chunk)
+                    self._file.flush()
+                except OSError as error:
+                    raise WriteError(self._part, error) from error
+                yield chunk
+
+        return chunks
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self._file.truncate(0)
+
+    def complete(self) -> None:
+        """Give the archive its final name; raises `WriteError`."""
+        try:
+            os.fsync(self._file.fileno())
+            if os.name == "nt":
+                # Windows renames no open file; elsewhere closing it would let another run in.
+                self._file.close()
+            self._part.replace(self._path)
+        except OSError as error:
+            raise WriteError(self._path, error) from error
+
+
+def kept_bytes(keep_at: Path) -> int:
+    """Return how much of an archive is kept, or was brought by a run that did not end well."""
+    for path in (keep_at, _part_of(keep_at)):
+        with contextlib.suppress(OSError):
+            return path.stat().st_size
+    return 0
+
+
+def _part_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.part")
+
+
+def _lock(file: BinaryIO) -> None:
+    """Wait until no other run writes the same archive."""
+    try:
+        import fcntl  # noqa: PLC0415 - not on Windows
+
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+    except (ImportError, OSError) as error:
+        _log.warning("going on without a lock on %s: %s", file.name, error)
+
+
+def stream_of(path: Path) -> ByteStream:
+    """Return what streams a file that is here."""
+    return lambda start: FolderSource(path.parent).stream(path.name, start)

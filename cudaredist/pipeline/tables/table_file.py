@@ -1,0 +1,110 @@
+"""Find the one file of a release that a table is made from, among the facts of its archives."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from cudaredist.errors import (
+    ContentError,
+    IncompleteError,
+    InvalidFileError,
+    Problem,
+    TooLargeError,
+)
+from cudaredist.features import EXTRACT_PATHS, HEADER_LIMIT, Extract, ExtractKind
+from cudaredist.manifests import Archive
+from cudaredist.pipeline.archives import ArchiveService
+from cudaredist.pipeline.features.targets import LocalManifest
+from cudaredist.tables.gpus import Capability
+
+_PACKAGES: Mapping[ExtractKind, tuple[str, ...]] = {
+    "host-config": ("cuda_crt", "cuda_nvcc"),
+    "ptxas": ("cuda_nvcc",),
+}
+"""In whose archives the file may be."""
+_WHEEL_TOP = re.compile(r"(?:nvidia/)?[^/]+/")
+_ANY_TOP = re.compile(r"[^/]+/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFile:
+    """The file of one release, with the archive that has it."""
+
+    archive: Archive
+    extract: Extract
+    is_read: bool
+    """Whether the archive was read for it just now."""
+
+    @property
+    def path(self) -> str:
+        """The path below the archive's top directory."""
+        top = _WHEEL_TOP if self.archive.relative_path.endswith(".whl") else _ANY_TOP
+        path = self.extract.name.removeprefix("./")
+        match = top.match(path)
+        is_below = match is not None and path not in EXTRACT_PATHS[self.extract.kind]
+        path = path[match.end() :] if match and is_below else path
+        return path.encode("ascii", "backslashreplace").decode("ascii")
+
+    @property
+    def header(self) -> bytes:
+        """The bytes of `host_config.h`."""
+        return self.extract.content.encode("latin-1")
+
+    @property
+    def families(self) -> dict[Capability, str]:
+        """The capabilities that `ptxas` knows, with the name of each one's architecture."""
+        families = json.loads(self.extract.content)
+        return {Capability.parse(name): family for name, family in families.items()}
+
+
+def find_table_file(
+    service: ArchiveService, manifest: LocalManifest, kind: ExtractKind, table_sha256: str | None
+) -> TableFile | None:
+    """Return a release's file; None if the table has it from an archive that is still named.
+
+    `table_sha256` is the hash of that archive. Other archives are examined, the smallest first,
+    unless the cache has their facts. Raises `CudaRedistError` if no archive has the file, or one
+    that may have it cannot be read.
+    """
+    candidates = _candidates(manifest, kind)
+    candidates.sort(key=lambda archive: archive.sha256 != table_sha256)
+    if candidates[0].sha256 == table_sha256 and service.known(table_sha256) is None:
+        return None
+    for archive in candidates:
+        facts, is_read = service.examine(manifest.request(archive))
+        extract = next((extract for extract in facts.extracts if extract.kind == kind), None)
+        if extract is not None:
+            if extract.problem is not None:
+                _refuse(extract)
+            return TableFile(archive=archive, extract=extract, is_read=is_read)
+    names, packages = " or ".join(EXTRACT_PATHS[kind]), " and ".join(_PACKAGES[kind])
+    raise ContentError(f"none of the {len(candidates)} archives of {packages} has {names}")
+
+
+def _refuse(extract: Extract) -> NoReturn:
+    if extract.kind == "host-config":
+        raise TooLargeError(EXTRACT_PATHS[extract.kind][0], HEADER_LIMIT)
+    raise InvalidFileError(extract.kind, [Problem("", extract.problem or "")])
+
+
+def _candidates(manifest: LocalManifest, kind: ExtractKind) -> list[Archive]:
+    """Return the archives that may have the file, the smallest first.
+
+    Raises `IncompleteError` if the manifest names none whose bytes can be verified.
+    """
+    packages = _PACKAGES[kind]
+    named: Sequence[Archive] = [a for a in manifest.manifest.archives if a.package in packages]
+    verified = {archive.sha256: archive for archive in named if archive.sha256 is not None}
+    if not verified:
+        what = "states no hash of any" if named else "names no"
+        raise IncompleteError(f"the manifest {what} archive of {' or '.join(packages)}")
+    unknown = float("inf")
+    return sorted(
+        verified.values(),
+        key=lambda archive: (
+            unknown if archive.size is None else archive.size,
+            archive.relative_path,
+        ),
+    )

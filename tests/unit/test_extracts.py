@@ -1,0 +1,84 @@
+"""The files that tables are made from, kept while an archive passes."""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from support.headers import host_config
+from support.ptxas import PROFILES_12_9, ptxas
+
+from cudaredist.archives import Member
+from cudaredist.features import (
+    HEADER_LIMIT,
+    Extract,
+    facts_from_bytes,
+    facts_to_bytes,
+    gather,
+)
+from cudaredist.primitives import sha256_of
+
+HEADER = "include/crt/host_config.h"
+
+
+class Members:
+    """The members of an archive, in pieces of a thousand bytes."""
+
+    def __init__(self, files: Mapping[str, bytes], corrections: Mapping[int, Member]) -> None:
+        self._files = files
+        self.corrections = corrections
+
+    def __iter__(self) -> Iterator[tuple[Member, Iterator[bytes]]]:
+        for name, content in self._files.items():
+            member = Member(name=name, kind="file", mode=0o644, size=len(content), target=None)
+            yield member, (content[at : at + 1000] for at in range(0, len(content), 1000))
+
+
+def extracts_of(
+    files: Mapping[str, bytes],
+    corrections: Mapping[int, Member] = MappingProxyType({}),
+    *,
+    is_wheel: bool = False,
+) -> tuple[Extract, ...]:
+    facts = gather(Members(files, corrections), is_wheel=is_wheel)
+    assert facts_from_bytes(facts_to_bytes(facts)) == facts
+    return facts.extracts
+
+
+def test_header_and_ptxas_are_kept_with_their_hashes() -> None:
+    header, program = host_config(gcc=14) + b"\xe9", ptxas(PROFILES_12_9)
+    kept = extracts_of({f"top/{HEADER}": header, "top/bin/ptxas": program, "top/bin/nvcc": b"x"})
+    by_kind = {extract.kind: extract for extract in kept}
+    assert by_kind["host-config"].content.encode("latin-1") == header
+    assert by_kind["host-config"].sha256 == sha256_of(header)
+    assert '"9.0a": "Hopper"' in by_kind["ptxas"].content
+    assert by_kind["ptxas"].sha256 == sha256_of(program)
+    assert len(kept) == 2
+
+
+def test_extracts_of_a_wheel_leave_its_record_intact() -> None:
+    header = host_config(gcc=14)
+    files = {f"nvidia/cu13/{HEADER}": header, "x.dist-info/RECORD": b""}
+    facts = gather(Members(files, {}), is_wheel=True)
+    assert facts.extracts[0].sha256 == sha256_of(header)
+    assert facts.notes == (f"not in RECORD: nvidia/cu13/{HEADER}",)
+
+
+def test_header_too_large_has_a_problem_and_no_content() -> None:
+    (kept,) = extracts_of({f"top/{HEADER}": bytes(HEADER_LIMIT + 1)})
+    assert kept.content == ""
+    assert kept.problem == "larger than 4,194,304 bytes"
+
+
+def test_ptxas_that_is_no_program_has_a_problem() -> None:
+    (kept,) = extracts_of({"top/bin/ptxas.exe": b"not a program"})
+    assert kept.problem == "neither a program for Linux nor for Windows"
+
+
+def test_thousands_of_headers_keep_the_three_nearest_to_the_top() -> None:
+    files = {f"top/{'a/' * (n % 60)}{n}/{HEADER}": b"%d" % n for n in range(1000)}
+    kept = extracts_of(files)
+    assert [extract.content for extract in kept] == ["0", "60", "120"]
+
+
+def test_member_corrected_to_a_link_is_no_extract() -> None:
+    link = Member(name=f"top/{HEADER}", kind="symlink", mode=0o777, size=0, target="elsewhere")
+    assert not extracts_of({f"top/{HEADER}": b"elsewhere"}, {0: link})
