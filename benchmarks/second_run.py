@@ -21,7 +21,7 @@ from cudaredist.pipeline.features.process import FeatureRun
 from cudaredist.pipeline.features.targets import read_local_manifests, targets_in_store
 from cudaredist.pipeline.selection import Selection
 from cudaredist.redists import REDISTS
-from cudaredist.reports import ProcessReport
+from cudaredist.reports.archive_reports import ProcessReport
 from cudaredist.source import Settings, open_sources
 from cudaredist.store import Cache, Store
 

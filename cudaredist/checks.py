@@ -24,7 +24,7 @@ from cudaredist.jsontext import canonical_json
 from cudaredist.manifests import Manifest, read_manifest
 from cudaredist.primitives import Version, sha256_of
 from cudaredist.redists import REDISTS, Redist
-from cudaredist.reports import Finding, FindingKind, LineReport, LineStatus
+from cudaredist.reports.manifest_reports import Finding, FindingKind, LineReport, LineStatus
 from cudaredist.schema import (
     FILE_KINDS,
     Features,

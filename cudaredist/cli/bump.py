@@ -47,7 +47,7 @@ from cudaredist.errors import UsageError, WriteError
 if TYPE_CHECKING:
     from cudaredist.console import Console
     from cudaredist.redists import Redist
-    from cudaredist.reports import BumpReport
+    from cudaredist.reports.set_reports import BumpReport
     from cudaredist.store import Store
 
 _LISTINGS = 16

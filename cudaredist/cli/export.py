@@ -22,7 +22,7 @@ from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError
 
 if TYPE_CHECKING:
     from cudaredist.exporters import Exporter
-    from cudaredist.reports import ExportReport
+    from cudaredist.reports.set_reports import ExportReport
     from cudaredist.schema import PackageSet
 
 
@@ -161,7 +161,7 @@ def _write(
     exporter: "Exporter", files: Mapping[str, bytes], output: Path, *, may_write: bool
 ) -> "ExportReport":
     from cudaredist.primitives import sha256_of
-    from cudaredist.reports import ExportedFile, ExportReport
+    from cudaredist.reports.set_reports import ExportedFile, ExportReport
     from cudaredist.store import read_file, write_file
 
     written = []

@@ -56,7 +56,7 @@ from cudaredist.console import Console
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError
 
 if TYPE_CHECKING:
-    from cudaredist.reports import PeekReport
+    from cudaredist.reports.archive_reports import PeekReport
 
 
 @exits

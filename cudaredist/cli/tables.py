@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from cudaredist.console import Console
     from cudaredist.pipeline import Selection, TableRun
-    from cudaredist.reports import TableReport
+    from cudaredist.reports.archive_reports import TableReport
     from cudaredist.source import Settings
     from cudaredist.store import Store
 
@@ -308,7 +308,7 @@ def explain(
         cudaredist explain set build/linux-x86_64/cuda-13.0.2.json
     """
     from cudaredist import pipeline, render
-    from cudaredist.reports import ExplainReport
+    from cudaredist.reports.answer_reports import ExplainReport
     from cudaredist.store import Store, data_folder
     from cudaredist.tables import answers
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from cudaredist.diffs.comparable import Comparable
-from cudaredist.reports import Move
+from cudaredist.reports.answer_reports import Move
 
 _Found: TypeAlias = dict[tuple[str, str], list[tuple[str, str]]]
 """By package before and package after: the paths of each file that moved between them."""

@@ -28,7 +28,6 @@ from cudaredist.pipeline.features.process import FeatureRun
 from cudaredist.pipeline.features.targets import FeatureTarget, read_local_manifests
 from cudaredist.pipeline.manifests.download import ManifestDownload, into_store
 from cudaredist.pipeline.manifests.list_versions import read_versions
-from cudaredist.pipeline.manifests.upstream import error_report
 from cudaredist.pipeline.selection import ALL, Selection
 from cudaredist.pipeline.sets.build_sets import build_sets, requests_for
 from cudaredist.pipeline.sets.load import read_set_data
@@ -42,16 +41,10 @@ from cudaredist.pipeline.tables.update import (
 from cudaredist.pipeline.validate_files import validate_files
 from cudaredist.primitives import Version
 from cudaredist.redists import Redist
-from cudaredist.reports import (
-    BumpedRelease,
-    BumpedSet,
-    BumpReport,
-    DiffReport,
-    ErrorReport,
-    FeatureOutcome,
-    SetOutcome,
-    TableReport,
-)
+from cudaredist.reports.answer_reports import DiffReport
+from cudaredist.reports.archive_reports import FeatureOutcome, TableReport
+from cudaredist.reports.report import ErrorReport
+from cudaredist.reports.set_reports import BumpedRelease, BumpedSet, BumpReport, SetOutcome
 from cudaredist.source import (
     ByteProgress,
     NoByteProgress,
@@ -207,12 +200,12 @@ class Bump:
                         for warning in outcome.warnings
                     )
                     if outcome.error is not None:
-                        self._fail(_about(f"{redist.name} {outcome.label}", outcome.error))
+                        self._fail(outcome.error.about(f"{redist.name} {outcome.label}"))
                     elif outcome.label in of_redist:
                         held.append(of_redist[outcome.label])
                 for listing in report.redists:
                     if listing.error is not None:
-                        self._fail(_about(redist.name, listing.error))
+                        self._fail(listing.error.about(redist.name))
                 for error in report.errors:
                     self._fail(error)
         self._failed |= {(s.redist.name, s.label) for s in waiting if s not in held}
@@ -248,12 +241,12 @@ class Bump:
             if outcome.error is not None or outcome.failed:
                 self._failed.add((outcome.redist, Version.parse(outcome.label)))
             if outcome.error is not None:
-                self._fail(_about(f"{outcome.redist} {outcome.label}", outcome.error))
+                self._fail(outcome.error.about(f"{outcome.redist} {outcome.label}"))
         for archive in report.archives:
             if archive.error is not None:
                 place = [archive.redist, archive.label, archive.package, archive.platform]
                 what = " ".join([*place, *filter(None, [archive.variant])])
-                self._fail(_about(what, archive.error))
+                self._fail(archive.error.about(what))
 
     def _update_tables(self, held: Sequence[Step]) -> None:
         """Add the CUDA releases brought in to both tables; a missing table gets all held."""
@@ -288,7 +281,7 @@ class Bump:
                 if release.error is not None:
                     self._failed.add((CUDA, Version.parse(release.label)))
                     what = f"{report.table}: cuda {release.label}"
-                    self._fail(_about(what, release.error))
+                    self._fail(release.error.about(what))
 
     def _service(self, progress: ByteProgress) -> ArchiveService:
         return ArchiveService(
@@ -359,7 +352,7 @@ class Bump:
             return None
 
     def _fail(self, failure: CudaRedistError | ErrorReport) -> None:
-        report = error_report(failure) if isinstance(failure, CudaRedistError) else failure
+        report = ErrorReport.of(failure) if isinstance(failure, CudaRedistError) else failure
         self._errors.append(report)
         self._codes.append(_never_usage(report.exit_code))
 
@@ -414,13 +407,6 @@ def _bumped_set(
         ),
         exit_code=code,
     )
-
-
-def _about(what: str, error: ErrorReport) -> ErrorReport:
-    """Return an error whose message says what it is about."""
-    if error.message.startswith(what):
-        return error
-    return error.model_copy(update={"message": f"{what}: {error.message}"})
 
 
 def _never_usage(code: int) -> int:

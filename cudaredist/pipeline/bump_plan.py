@@ -9,7 +9,7 @@ from cudaredist.pipeline.read_data import held_features
 from cudaredist.pipeline.tables.update import read_gpus, read_nvcc_compat
 from cudaredist.primitives import Version, parse_label
 from cudaredist.redists import Redist
-from cudaredist.reports import VersionsReport
+from cudaredist.reports.manifest_reports import VersionsReport
 from cudaredist.schema import Lock, UnexaminedArchive
 from cudaredist.store import Store
 

@@ -19,7 +19,7 @@ from cudaredist.pipeline.manifests.upstream import described_changes, fetch_mani
 from cudaredist.pipeline.tasks import Task, run_tasks
 from cudaredist.primitives import Version
 from cudaredist.redists import REDISTS, Redist
-from cudaredist.reports import CheckReport, Finding, FindingKind, LineReport
+from cudaredist.reports.manifest_reports import CheckReport, Finding, FindingKind, LineReport
 from cudaredist.schema import LockEntry
 from cudaredist.source import Listing, NoProgress, Progress, SourceChain
 from cudaredist.store import Cache, Store

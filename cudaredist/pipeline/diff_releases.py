@@ -19,7 +19,7 @@ from cudaredist.pipeline.facts_cache import known_facts
 from cudaredist.pipeline.read_data import held_features, held_manifest, located, redists_held
 from cudaredist.pipeline.tables.update import read_gpus, read_nvcc_compat
 from cudaredist.primitives import label_of_manifest_name
-from cudaredist.reports import DiffReport
+from cudaredist.reports.answer_reports import DiffReport
 from cudaredist.schema import (
     Features,
     NamePolicy,

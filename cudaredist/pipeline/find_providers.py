@@ -11,7 +11,7 @@ from cudaredist.pipeline.facts_cache import known_facts
 from cudaredist.pipeline.read_data import held_features, held_manifest, redists_held
 from cudaredist.pipeline.selection import Selection
 from cudaredist.primitives import Version
-from cudaredist.reports import WhichHit, WhichReport
+from cudaredist.reports.answer_reports import WhichHit, WhichReport
 from cudaredist.schema import ExaminedArchive, OutputName
 from cudaredist.store import Cache, Store
 

@@ -33,7 +33,7 @@ from cudaredist.pipeline.sets.file_invariants import (
 )
 from cudaredist.primitives import label_of_manifest_name
 from cudaredist.redists import REDISTS
-from cudaredist.reports import FileVerdict, ValidateReport
+from cudaredist.reports.manifest_reports import FileVerdict, ValidateReport
 from cudaredist.schema import (
     FILE_KINDS,
     PackageSet,

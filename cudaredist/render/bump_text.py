@@ -12,7 +12,7 @@ from pathlib import PurePath
 from cudaredist.errors import EXIT_OK
 from cudaredist.render.common import annotations, columns, escape_markdown, flag, markdown_table
 from cudaredist.render.diff_text import diff_markdown, diff_text
-from cudaredist.reports import BumpedRelease, BumpReport
+from cudaredist.reports.set_reports import BumpedRelease, BumpReport
 
 _CONTROL = dict.fromkeys((*range(32), *range(127, 160)), "�")
 _SUBJECT_LIMIT = 72

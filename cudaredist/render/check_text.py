@@ -11,7 +11,7 @@ from cudaredist.render.common import (
     flag,
     markdown_table,
 )
-from cudaredist.reports import CheckReport, Finding, LineReport, ValidateReport
+from cudaredist.reports.manifest_reports import CheckReport, Finding, LineReport, ValidateReport
 from cudaredist.schema import FileKind
 
 _EXIT_MEANINGS = {

@@ -10,12 +10,7 @@ from dataclasses import dataclass, field
 
 from cudaredist.diffs import is_alarming, natural_order
 from cudaredist.render.common import escape_markdown
-from cudaredist.reports import (
-    Delta,
-    DiffReport,
-    Move,
-    PackageDelta,
-)
+from cudaredist.reports.answer_reports import Delta, DiffReport, Move, PackageDelta
 
 _LOSSES = frozenset({"status", "glibc", "license"})
 """Fields whose change may break who relies on them."""

@@ -4,15 +4,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from cudaredist.render.common import columns
-from cudaredist.reports import (
+from cudaredist.reports.archive_reports import (
     ArchiveOutcome,
-    DownloadReport,
-    ErrorReport,
     FeatureOutcome,
     PeekedArchive,
     PeekReport,
     ProcessReport,
 )
+from cudaredist.reports.manifest_reports import DownloadReport
+from cudaredist.reports.report import ErrorReport
 
 _FAILURES_SHOWN = 3
 """Failures for one reason that are shown one by one."""

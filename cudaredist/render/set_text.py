@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from cudaredist.render.common import columns
-from cudaredist.reports import BuildReport, ExportReport, SetSummary, ToolkitReport
+from cudaredist.reports.archive_reports import ToolkitReport
+from cudaredist.reports.set_reports import BuildReport, ExportReport, SetSummary
 
 _FOREIGN_SHOWN = 20
 

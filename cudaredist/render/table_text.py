@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from cudaredist.render.common import columns
-from cudaredist.reports import ExplainReport, TableReport
+from cudaredist.reports.answer_reports import ExplainReport
+from cudaredist.reports.archive_reports import TableReport
 
 
 def table_text(report: TableReport) -> Iterator[str]:

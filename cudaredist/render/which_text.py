@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from cudaredist.redists import NVIDIA_BASE
 from cudaredist.render.common import columns
-from cudaredist.reports import VersionsReport, WhichReport
+from cudaredist.reports.answer_reports import WhichReport
+from cudaredist.reports.manifest_reports import VersionsReport
 
 
 def which_text(report: WhichReport) -> Iterator[str]:

@@ -22,7 +22,8 @@ from typer.testing import CliRunner, Result
 from cudaredist.cli import app
 from cudaredist.pipeline import Bump
 from cudaredist.render import commit_message, with_entries
-from cudaredist.reports import BumpedRelease, BumpReport, DiffReport, PackageDelta
+from cudaredist.reports.answer_reports import DiffReport, PackageDelta
+from cudaredist.reports.set_reports import BumpedRelease, BumpReport
 
 DATA = Path("data")
 

@@ -18,7 +18,7 @@ from cudaredist.diffs import (
 )
 from cudaredist.manifests import read_manifest
 from cudaredist.render import diff_markdown, diff_text
-from cudaredist.reports import Delta, DiffReport, Move, PackageDelta
+from cudaredist.reports.answer_reports import Delta, DiffReport, Move, PackageDelta
 from cudaredist.schema import Features, NamePolicy
 
 NAMES = st.sampled_from(["cuda_cccl", "cccl", "cuda_nvcc", "cuda_crt", "libnvvm", "x"])

@@ -23,8 +23,7 @@ from cudaredist.features import facts_from_bytes, facts_to_bytes
 from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
 from cudaredist.pipeline.facts_cache import remember_facts
 from cudaredist.pipeline.features.process import Engine, FeatureRun, Job
-from cudaredist.pipeline.manifests.upstream import error_report
-from cudaredist.reports import ErrorReport
+from cudaredist.reports.report import ErrorReport
 from cudaredist.source import Settings, open_sources
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def run_errand(errand: Errand) -> bytes | str:
         finally:
             sources.close()
     except CudaRedistError as error:
-        return error_report(error).model_dump_json()
+        return ErrorReport.of(error).model_dump_json()
 
 
 def dask_engine(address: str, settings: Settings) -> Engine:

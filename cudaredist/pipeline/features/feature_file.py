@@ -13,7 +13,8 @@ from cudaredist.manifests import Archive
 from cudaredist.pipeline.facts_cache import Document, known_features
 from cudaredist.pipeline.features.targets import LocalManifest
 from cudaredist.primitives import Version
-from cudaredist.reports import ArchiveStatus, ErrorReport
+from cudaredist.reports.archive_reports import ArchiveStatus
+from cudaredist.reports.report import ErrorReport
 from cudaredist.schema import ArchiveFeatures, Features, read_own_file, validation_problems
 from cudaredist.store import Cache
 

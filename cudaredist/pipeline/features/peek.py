@@ -16,9 +16,9 @@ from cudaredist.features import FACTS_SCHEMA, Entry, Facts, derive
 from cudaredist.manifests import Archive
 from cudaredist.pipeline.archives import ArchiveService
 from cudaredist.pipeline.features.targets import Filter, LocalManifest, LocalManifests
-from cudaredist.pipeline.manifests.upstream import error_report
 from cudaredist.pipeline.tasks import Task, run_tasks
-from cudaredist.reports import PeekedArchive, PeekReport
+from cudaredist.reports.archive_reports import PeekedArchive, PeekReport
+from cudaredist.reports.report import ErrorReport
 from cudaredist.schema import OutputName, OutputSize
 from cudaredist.source import Part
 
@@ -78,7 +78,7 @@ def _peeked(service: ArchiveService, manifest: LocalManifest, archive: Archive) 
     try:
         service.chains[request.bases].reach(request.paths, use)
     except CudaRedistError as failure:
-        error = error_report(failure)
+        error = ErrorReport.of(failure)
     return PeekedArchive(
         **manifest.place(archive).model_dump(), fetched=fetched, outputs=outputs, error=error
     )

@@ -36,17 +36,15 @@ from cudaredist.pipeline.features.feature_file import (
     identity,
 )
 from cudaredist.pipeline.features.targets import Filter, LocalManifest, LocalManifests
-from cudaredist.pipeline.manifests.upstream import error_report
 from cudaredist.pipeline.tasks import Task, run_tasks
 from cudaredist.primitives import Version, sha256_of
-from cudaredist.reports import (
+from cudaredist.reports.archive_reports import (
     ArchiveOutcome,
     ArchiveStatus,
-    ErrorReport,
     FeatureOutcome,
-    ManifestStatus,
     ProcessReport,
 )
+from cudaredist.reports.report import ErrorReport, ManifestStatus
 from cudaredist.schema import Features
 from cudaredist.store import Cache
 
@@ -247,7 +245,7 @@ class FeatureRun:
 
     def failed(self, job: Job, error: CudaRedistError | ErrorReport) -> None:
         """Note why an archive could not be examined; the others go on unless asked otherwise."""
-        report = error_report(error) if isinstance(error, CudaRedistError) else error
+        report = ErrorReport.of(error) if isinstance(error, CudaRedistError) else error
         is_stopped = report.kind == StoppedError.kind
         for _, item in job.users:
             item.status, item.error = "failed", report
@@ -278,7 +276,7 @@ class FeatureRun:
             if not self._is_done(file):
                 status, examined = self._written(file, statuses)
         except CudaRedistError as failure:
-            status, error, examined = "failed", error_report(failure), 0
+            status, error, examined = "failed", ErrorReport.of(failure), 0
         self._outcomes[file.source.target.redist.name, file.source.label] = FeatureOutcome(
             redist=file.source.target.redist.name,
             label=str(file.source.label),

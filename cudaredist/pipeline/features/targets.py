@@ -9,11 +9,12 @@ from pathlib import Path
 from cudaredist.errors import CudaRedistError, IncompleteError, UnknownNameError, UsageError
 from cudaredist.manifests import Archive, Manifest
 from cudaredist.pipeline.archives import ArchiveRequest
-from cudaredist.pipeline.manifests.upstream import error_report, judge_manifest
+from cudaredist.pipeline.manifests.upstream import judge_manifest
 from cudaredist.pipeline.selection import Selection, redist_at
 from cudaredist.primitives import Version, sha256_of
 from cudaredist.redists import NVIDIA_BASE, Redist
-from cudaredist.reports import ArchivePlace, FeatureOutcome
+from cudaredist.reports.archive_reports import ArchivePlace, FeatureOutcome
+from cudaredist.reports.report import ErrorReport
 from cudaredist.store import FeatureFolder, ManifestFolder, Store, first_of
 
 _USUAL_END = re.compile(r"(.*[^:/])/(compute/[^/]+/redist)")
@@ -193,7 +194,7 @@ def read_local_manifests(
                         status="failed",
                         archives=0,
                         examined=0,
-                        error=error_report(error),
+                        error=ErrorReport.of(error),
                     )
                 )
     return LocalManifests(tuple(readable), tuple(broken))

@@ -21,20 +21,14 @@ from cudaredist.errors import (
 from cudaredist.pipeline.manifests.upstream import (
     UpstreamManifest,
     described_changes,
-    error_report,
     fetch_manifest,
 )
 from cudaredist.pipeline.selection import Selection, redist_at
 from cudaredist.pipeline.tasks import Task, run_tasks
 from cudaredist.primitives import Version, sha256_of
 from cudaredist.redists import Redist
-from cudaredist.reports import (
-    DownloadReport,
-    ErrorReport,
-    ManifestOutcome,
-    ManifestStatus,
-    RedistOutcome,
-)
+from cudaredist.reports.manifest_reports import DownloadReport, ManifestOutcome, RedistOutcome
+from cudaredist.reports.report import ErrorReport, ManifestStatus
 from cudaredist.schema import LockEntry
 from cudaredist.source import Listing, NoProgress, Progress, SourceChain
 from cudaredist.store import Cache, ManifestFolder, Store
@@ -142,7 +136,7 @@ class ManifestDownload:
                 self.save_lock()
             except WriteError as error:
                 # What was fetched is in place and in the report; the next run records it.
-                self._errors[error.message] = error_report(error)
+                self._errors[error.message] = ErrorReport.of(error)
             else:
                 self._errors.clear()
 
@@ -171,11 +165,11 @@ class ManifestDownload:
                 redist=name,
                 status="failed" if is_failure else "absent",
                 source=None,
-                error=error_report(_with_redist_hint(error, target.redist)),
+                error=ErrorReport.of(_with_redist_hint(error, target.redist)),
             )
         except CudaRedistError as error:
             outcome = RedistOutcome(
-                redist=name, status="failed", source=None, error=error_report(error)
+                redist=name, status="failed", source=None, error=ErrorReport.of(error)
             )
         else:
             chosen = self.selection.of(tuple(listing.folders))
@@ -220,7 +214,7 @@ class ManifestDownload:
                 label=str(label),
                 status="failed",
                 source=None,
-                error=error_report(error),
+                error=ErrorReport.of(error),
             )
         self._manifests.append(outcome)
         self.progress.done(f"{name} {label}", outcome.size or 0)

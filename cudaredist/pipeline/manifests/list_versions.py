@@ -12,11 +12,11 @@ from cudaredist.errors import (
     StoppedError,
     worst_exit_code,
 )
-from cudaredist.pipeline.manifests.upstream import error_report
 from cudaredist.pipeline.tasks import Task, run_tasks
 from cudaredist.primitives import Version
 from cudaredist.redists import Redist
-from cudaredist.reports import ErrorReport, LineReport, VersionsReport
+from cudaredist.reports.manifest_reports import LineReport, VersionsReport
+from cudaredist.reports.report import ErrorReport
 from cudaredist.source import NoProgress, Progress, SourceChain
 from cudaredist.store import Store
 
@@ -56,10 +56,10 @@ def read_versions(
             with mutex:
                 absent.append(redist.name)
                 if are_asked_for or (is_held and not redist.handwritten):
-                    errors.append(error_report(error))
+                    errors.append(ErrorReport.of(error))
         except CudaRedistError as error:
             with mutex:
-                errors.append(error_report(error))
+                errors.append(ErrorReport.of(error))
         shown.done(redist.name, 0)
         return []
 

@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 
 from cudaredist.diffs import manifest_changes
-from cudaredist.errors import CudaRedistError, InvalidFileError, Problem, shown
+from cudaredist.errors import InvalidFileError, Problem, shown
 from cudaredist.manifests import MANIFEST_LIMIT, Manifest, read_manifest
 from cudaredist.primitives import Version, manifest_name, sha256_of
 from cudaredist.redists import REDISTS, Redist
-from cudaredist.reports import ErrorReport
 from cudaredist.source import Listing, SourceChain
 from cudaredist.store import Cache, first_of
 
@@ -99,15 +98,3 @@ def described_changes(held: bytes | None, served: bytes) -> tuple[str, ...]:
     except InvalidFileError as error:
         return (f"the held file is {error.message}",)
     return changes or ("both say the same; only the bytes differ, as by formatting",)
-
-
-def error_report(error: CudaRedistError) -> ErrorReport:
-    """Return an error as data."""
-    return ErrorReport(
-        kind=error.kind,
-        message=error.message,
-        reason=getattr(error, "reason", error.message),
-        hint=error.hint,
-        changes=getattr(error, "changes", ()),
-        exit_code=error.exit_code,
-    )

@@ -26,11 +26,11 @@ from cudaredist.packagesets import (
     newest_patches,
     resolve_platform,
 )
-from cudaredist.pipeline.manifests.upstream import error_report
 from cudaredist.pipeline.read_data import read_file_given
 from cudaredist.pipeline.selection import ALL
 from cudaredist.primitives import parse_label, sha256_of
-from cudaredist.reports import BuildReport, ManifestStatus, SetOutcome
+from cudaredist.reports.report import ErrorReport, ManifestStatus
+from cudaredist.reports.set_reports import BuildReport, SetOutcome
 from cudaredist.schema import (
     IndexedSet,
     PackageSet,
@@ -210,7 +210,7 @@ def _failure(about: Mapping[str, str], error: CudaRedistError) -> SetOutcome:
         path=None,
         bytes=0,
         counts={},
-        error=error_report(error),
+        error=ErrorReport.of(error),
         exit_code=error.exit_code,
     )
 

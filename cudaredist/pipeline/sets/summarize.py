@@ -3,7 +3,12 @@
 from collections import Counter
 
 from cudaredist.pipeline.sets.build_sets import count_statuses
-from cudaredist.reports import MissingPackage, OutputTotal, SetSummary, SummarizedPackage
+from cudaredist.reports.set_reports import (
+    MissingPackage,
+    OutputTotal,
+    SetSummary,
+    SummarizedPackage,
+)
 from cudaredist.schema import OutputName, PackageSet
 
 _ORDER: tuple[OutputName, ...] = (

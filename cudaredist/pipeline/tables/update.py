@@ -23,17 +23,16 @@ from cudaredist.features import ExtractKind
 from cudaredist.jsontext import canonical_json
 from cudaredist.pipeline.archives import ArchiveService
 from cudaredist.pipeline.features.targets import LocalManifest, LocalManifests
-from cudaredist.pipeline.manifests.upstream import error_report
 from cudaredist.pipeline.tables.table_file import TableFile, find_table_file
 from cudaredist.pipeline.tasks import Task, run_tasks
 from cudaredist.primitives import Version
-from cudaredist.reports import (
-    ManifestStatus,
+from cudaredist.reports.archive_reports import (
     ReleaseOutcome,
     ReleaseStatus,
     TableFinding,
     TableReport,
 )
+from cudaredist.reports.report import ErrorReport, ManifestStatus
 from cudaredist.schema import (
     BinarySource,
     CompilerRange,
@@ -209,7 +208,7 @@ class _Work(Generic[_Made]):
         try:
             outcome = self._outcome(manifest, label)
         except CudaRedistError as error:
-            outcome = ReleaseOutcome(label=label, status="failed", error=error_report(error))
+            outcome = ReleaseOutcome(label=label, status="failed", error=ErrorReport.of(error))
             if self._run.fail_fast:
                 self._run.service.stop.set()
         self.outcomes[label] = outcome

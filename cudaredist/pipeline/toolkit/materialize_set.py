@@ -38,7 +38,7 @@ from cudaredist.pipeline.toolkit.staging import Workshop
 from cudaredist.pipeline.toolkit.unpack import Unpacked, held_content, is_held, unpack
 from cudaredist.primitives import sha256_of
 from cudaredist.redists import REDISTS
-from cudaredist.reports import ToolkitReport
+from cudaredist.reports.archive_reports import ToolkitReport
 from cudaredist.schema import (
     ComponentPolicy,
     ComponentSet,

@@ -18,7 +18,7 @@ from cudaredist.errors import (
 from cudaredist.pipeline.read_data import read_file_given
 from cudaredist.pipeline.toolkit.staging import Workshop
 from cudaredist.pipeline.toolkit.unpack import hash_of
-from cudaredist.reports import ToolkitReport
+from cudaredist.reports.archive_reports import ToolkitReport
 from cudaredist.schema import ToolkitFile, ToolkitRecord
 from cudaredist.store import read_file
 from cudaredist.toolkit import RECORD_NAME

@@ -1,0 +1,4 @@
+"""What commands answer with: values that every output format is made from.
+
+`--json` prints them as they are, `schema_version` first.
+"""

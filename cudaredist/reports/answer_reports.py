@@ -1,0 +1,96 @@
+"""Reports of the commands that answer questions: diff, which, explain."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from cudaredist.schema import OutputName, OwnModel
+from cudaredist.tables.answers import Topic
+
+
+class Delta(OwnModel):
+    """One change: of one value to another, or names that came and went."""
+
+    field: str
+    places: tuple[str, ...] = Field(description="Platforms and variants; empty: the whole package")
+    old: str | None = None
+    new: str | None = None
+    added: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+
+
+class PackageDelta(OwnModel):
+    """What changed about one package."""
+
+    name: str
+    status: Literal["added", "gone", "changed"]
+    origin: str | None = Field(
+        default=None, description="Package of the other side that it was, or was part of"
+    )
+    parts: tuple[str, ...] = Field(
+        default=(), description="Packages of one side only that are parts of this one"
+    )
+    deltas: tuple[Delta, ...] = ()
+
+
+class Move(OwnModel):
+    """Files that lie in another package than before, by their paths below the package's root."""
+
+    old: str = Field(description="Package that had them")
+    new: str = Field(description="Package that has them")
+    equal: tuple[str, ...] = Field(description="Files whose path is the same")
+    gone: tuple[str, ...] = Field(default=(), description="Old paths of those told by name")
+    added: tuple[str, ...] = Field(default=(), description="New paths of those")
+
+
+class DiffReport(OwnModel):
+    """The result of diff."""
+
+    schema_version: Literal[1] = 1
+    command: Literal["diff"] = "diff"
+    old: str
+    new: str
+    packages: tuple[PackageDelta, ...]
+    platforms: Delta | None = Field(
+        description="Platforms and variants that one side alone has, of any package"
+    )
+    moves: tuple[Move, ...] = Field(
+        default=(), description="Sorted by both packages; known where the cache knows the archives"
+    )
+    tables: tuple[Delta, ...] = Field(description="What the tables say of the CUDA release")
+    equal: int = Field(description="Packages without a change")
+    exit_code: int = 0
+
+
+class WhichHit(OwnModel):
+    """One file of one archive."""
+
+    redist: str
+    label: str
+    package: str
+    version: str
+    platform: str
+    variant: str | None
+    path: str
+    output: OutputName
+
+
+class WhichReport(OwnModel):
+    """The result of which."""
+
+    schema_version: Literal[1] = 1
+    command: Literal["which"] = "which"
+    name: str
+    hits: tuple[WhichHit, ...]
+    unknown: int = Field(description="Archives of which only libraries and programs are known")
+    exit_code: int
+
+
+class ExplainReport(OwnModel):
+    """The result of explain."""
+
+    schema_version: Literal[1] = 1
+    command: Literal["explain"] = "explain"
+    kind: Literal["nvcc", "gpu", "cuda"]
+    asked: str
+    topics: tuple[Topic, ...]

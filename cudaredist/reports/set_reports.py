@@ -1,0 +1,151 @@
+"""Reports of the commands about package sets: build, export, explain set, bump."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from cudaredist.reports.answer_reports import (
+    DiffReport,
+)
+from cudaredist.reports.archive_reports import (
+    FeatureOutcome,
+    TableReport,
+)
+from cudaredist.reports.report import ErrorReport, ManifestStatus
+from cudaredist.schema import Diagnostic, HostCompiler, OutputName, OwnModel, Status
+
+
+class SetOutcome(OwnModel):
+    """What became of one package set."""
+
+    cuda: str
+    platform: str
+    status: ManifestStatus
+    path: str | None = Field(description="Below the output folder; null: none was made")
+    bytes: int
+    counts: dict[Status, int] = Field(description="Packages by status, other names not counted")
+    diagnostics: tuple[Diagnostic, ...] = ()
+    error: ErrorReport | None = None
+    exit_code: int
+
+
+class BuildReport(OwnModel):
+    """The result of build."""
+
+    schema_version: Literal[1] = 1
+    command: Literal["build"] = "build"
+    output: str
+    sets: tuple[SetOutcome, ...]
+    index: ManifestStatus | None = Field(default=None, description="Null: one file has no index")
+    exit_code: int
+
+
+class SummarizedPackage(OwnModel):
+    """One available package of a set."""
+
+    name: str
+    version: str
+    redist: str
+    outputs: tuple[OutputName, ...]
+    bytes: dict[OutputName, int] = Field(description="Unpacked; empty: not examined")
+
+
+class OutputTotal(OwnModel):
+    """One output of all packages of a set together."""
+
+    output: OutputName
+    files: int
+    bytes: int
+
+
+class MissingPackage(OwnModel):
+    """A package that a set does not have."""
+
+    name: str
+    status: Status
+    reason: str
+
+
+class SetSummary(OwnModel):
+    """The result of explain set."""
+
+    schema_version: Literal[1] = 1
+    command: Literal["explain"] = "explain"
+    kind: Literal["set"] = "set"
+    asked: str
+    attribute: str
+    cuda: str
+    platform: str
+    channel: str
+    counts: dict[Status, int]
+    capabilities: tuple[str, ...]
+    host_compiler: HostCompiler
+    packages: tuple[SummarizedPackage, ...]
+    totals: tuple[OutputTotal, ...]
+    library_bytes: int = Field(description="All outputs of packages with an output lib")
+    library_lib_bytes: int = Field(description="Their outputs lib alone")
+    missing: tuple[MissingPackage, ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+
+class BumpedRelease(OwnModel):
+    """One release that a bump brings, or would bring, into a data folder."""
+
+    redist: str
+    old: str | None = Field(
+        description="Newest label held before, of its line if any; null: none before it"
+    )
+    new: str
+    status: Literal["bumped", "would-bump", "incomplete", "failed"] = Field(
+        description="incomplete: its manifest is held, and something of it failed"
+    )
+    files: tuple[str, ...] = Field(default=(), description="Its files, below the data folder")
+    diff: DiffReport | None = Field(default=None, description="Null: there is none before it")
+
+
+class BumpedSet(OwnModel):
+    """One package set, built anew from the data and judged."""
+
+    cuda: str
+    platform: str
+    counts: dict[Status, int]
+    path: str | None = Field(description="Where it was written; null: it was not")
+    problems: tuple[str, ...] = Field(description="Invariants that it breaks, and what failed")
+    warnings: tuple[str, ...] = ()
+    exit_code: int
+
+
+class BumpReport(OwnModel):
+    """The result of bump."""
+
+    schema_version: Literal[1] = 1
+    command: Literal["bump"] = "bump"
+    releases: tuple[BumpedRelease, ...]
+    errors: tuple[ErrorReport, ...] = Field(description="Everything that failed, of all stages")
+    findings: tuple[str, ...] = Field(
+        default=(), description="What a maintainer has to look at, besides the package sets"
+    )
+    features: tuple[FeatureOutcome, ...] = ()
+    tables: tuple[TableReport, ...] = ()
+    sets: tuple[BumpedSet, ...] = ()
+    fetched_bytes: int = Field(default=0, description="Bytes of archives, read from a source")
+    exit_code: int
+
+
+class ExportedFile(OwnModel):
+    """One file of an export."""
+
+    path: str
+    status: ManifestStatus
+    bytes: int
+    sha256: str
+
+
+class ExportReport(OwnModel):
+    """The result of export."""
+
+    schema_version: Literal[1] = 1
+    command: Literal["export"] = "export"
+    format: str
+    files: tuple[ExportedFile, ...]
+    exit_code: int
