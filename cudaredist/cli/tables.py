@@ -310,7 +310,8 @@ def explain(
     from cudaredist import pipeline, render
     from cudaredist.reports.answer_reports import ExplainReport
     from cudaredist.store import Store, data_folder
-    from cudaredist.tables import answers
+    from cudaredist.tables.explain_gpu import explain_cuda, explain_gpu
+    from cudaredist.tables.explain_nvcc import explain_nvcc
 
     console = make_console()
     if subject is Subject.SET:
@@ -323,19 +324,19 @@ def explain(
     store = Store(data_folder(data_dir, writing=False))
     match subject:
         case Subject.NVCC:
-            answer = answers.explain_nvcc(
+            answer = explain_nvcc(
                 name,
                 pipeline.read_nvcc_compat(store) or _lacking(store, "nvcc_compat"),
                 pipeline.read_nvcc_policy(store),
             )
         case Subject.GPU:
-            answer = answers.explain_gpu(
+            answer = explain_gpu(
                 name,
                 pipeline.read_gpus(store) or _lacking(store, "gpus"),
                 pipeline.read_gpu_policy(store),
             )
         case _:
-            answer = answers.explain_cuda(
+            answer = explain_cuda(
                 name,
                 pipeline.read_nvcc_compat(store) or _lacking(store, "nvcc_compat"),
                 pipeline.read_gpus(store) or _lacking(store, "gpus"),

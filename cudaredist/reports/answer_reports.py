@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from cudaredist.schema import OutputName, OwnModel
-from cudaredist.tables.answers import Topic
+from cudaredist.tables.explanation import Topic
 
 
 class Delta(OwnModel):

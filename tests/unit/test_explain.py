@@ -20,13 +20,9 @@ from cudaredist.schema import (
     PolicyFact,
     UnseenRelease,
 )
-from cudaredist.tables.answers import (
-    Explanation,
-    Fact,
-    explain_cuda,
-    explain_gpu,
-    explain_nvcc,
-)
+from cudaredist.tables.explain_gpu import explain_cuda, explain_gpu
+from cudaredist.tables.explain_nvcc import explain_nvcc
+from cudaredist.tables.explanation import Explanation, Fact
 from cudaredist.tables.gpus import KnownGpus, make_table, read_ptxas
 from cudaredist.tables.nvcc_compat import make_compat, make_release, read_header
 

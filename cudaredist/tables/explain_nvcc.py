@@ -1,0 +1,168 @@
+"""Explain which host compilers an nvcc accepts."""
+
+from collections.abc import Iterable, Iterator
+
+from cudaredist.primitives import parse_label
+from cudaredist.schema import (
+    CompilerRange,
+    CompilerVerdict,
+    HeaderSource,
+    NvccCompat,
+    NvccPolicy,
+    NvccRelease,
+    PolicySource,
+)
+from cudaredist.tables.explanation import Claim, Explanation, Fact, FactValue, Topic, list_fact
+from cudaredist.tables.nvcc_compat import newest_of, visual_studio
+
+_COMPILER_NAMES = {
+    "gcc": "GCC",
+    "clang": "Clang",
+    "msvc": "Visual C++",
+    "grace-clang": "Grace Clang",
+    "horizon-clang": "Horizon OS Clang",
+    "icc": "Intel ICC",
+    "icx": "Intel ICX",
+    "nvhpc": "NVIDIA HPC",
+}
+
+
+def explain_nvcc(asked: str, compat: NvccCompat, policy: NvccPolicy) -> Explanation:
+    """Say which host compilers the nvcc of a CUDA release or minor accepts.
+
+    Raises `UnknownNameError`, which suggests the nearest, for a release that is not in the table.
+    """
+    return Explanation(kind="nvcc", asked=asked, topics=(nvcc_topic(asked, compat, policy),))
+
+
+# -- compilers
+
+
+def nvcc_topic(asked: str, compat: NvccCompat, policy: NvccPolicy) -> Topic:
+    """Return what is known of the nvcc of a CUDA release or minor."""
+    label = newest_of(asked, compat)
+    facts = list(_release_facts(label, compat))
+    for compiler, answer in compat.releases[label].compilers.items():
+        if isinstance(answer, CompilerRange):
+            facts += _range_facts(label, compiler, answer, compat, policy)
+        else:
+            facts.append(_verdict_fact(label, compiler, answer, compat))
+    return Topic(title=f"nvcc of CUDA {label}", facts=tuple(facts))
+
+
+def _release_facts(label: str, compat: NvccCompat) -> Iterator[Fact]:
+    release = compat.releases[label]
+    if release.nvcc is not None:
+        yield _read_fact(release, "nvcc", f"nvcc {release.nvcc}", release.nvcc)
+    others = tuple(_siblings(label, compat))
+    if others:
+        words = "also read of this minor"
+        yield list_fact("releases", words, others, "computed", "nvcc_compat.json")
+
+
+def _range_facts(
+    label: str, compiler: str, answer: CompilerRange, compat: NvccCompat, policy: NvccPolicy
+) -> Iterator[Fact]:
+    release = compat.releases[label]
+    name = _COMPILER_NAMES.get(compiler, compiler)
+    stated = answer.documented_by or release.source
+    documented = policy.unseen_releases.get(parse_label(label).line)
+    for end, value, basis in (
+        ("min", answer.min, answer.min_basis),
+        ("max", answer.max, answer.max_basis),
+    ):
+        others = list(_other_answers(label, compiler, end, value, compat))
+        reason = None
+        if end == "min" and basis == "documented" and compiler in policy.lower_bounds:
+            reason = policy.lower_bounds[compiler].reason
+        if end == "min" and isinstance(release.source, HeaderSource) and basis == "documented":
+            own = answer.header_min
+            words = "the header has no lower bound" if own is None else "the header's own bound"
+            others.append(Claim(value=own, source=_where(release.source), reason=words))
+        if end == "max" and isinstance(release.source, HeaderSource) and documented is not None:
+            told = documented.compilers.get(compiler)
+            if told is not None and told.max != value:
+                others.append(Claim(value=told.max, source=documented.reference, reason=told.note))
+        if end == "max" and answer.note is not None:
+            told_by = release.source if basis == "derived" else stated
+            others.append(Claim(value=answer.note, source=_where(told_by), reason="a note"))
+        yield _read_fact(
+            release,
+            f"{compiler}.{end}",
+            _bound_in_words(name, end, value, answer),
+            value,
+            source=stated if basis == "documented" else release.source,
+            reason=reason,
+            otherwise=others,
+        )
+
+
+def _bound_in_words(name: str, end: str, value: int | None, answer: CompilerRange) -> str:
+    if value is None:
+        return f"{name}: no {'oldest' if end == 'min' else 'newest'} version"
+    unit = f"{answer.unit} " if answer.unit == "_MSC_VER" else ""
+    year = visual_studio(value) if answer.unit == "_MSC_VER" else None
+    suffix = f" (Visual Studio {year})" if year else ""
+    return f"{name}: {unit}{value}{suffix} is the {'oldest' if end == 'min' else 'newest'} accepted"
+
+
+def _verdict_fact(label: str, compiler: str, answer: CompilerVerdict, compat: NvccCompat) -> Fact:
+    words = {"refused": "every version is refused", "unchecked": "no version is looked at"}
+    name = _COMPILER_NAMES.get(compiler, compiler)
+    return _read_fact(
+        compat.releases[label],
+        compiler,
+        f"{name}: {words[answer.status]}",
+        answer.status,
+        reason=answer.note,
+        otherwise=_other_answers(label, compiler, "status", answer.status, compat),
+    )
+
+
+def _read_fact(
+    release: NvccRelease,
+    name: str,
+    statement: str,
+    value: FactValue,
+    *,
+    source: HeaderSource | PolicySource | None = None,
+    reason: str | None = None,
+    otherwise: Iterable[Claim] = (),
+) -> Fact:
+    source = source or release.source
+    is_header = isinstance(source, HeaderSource)
+    return Fact(
+        name=name,
+        statement=statement,
+        value=value,
+        basis="derived" if is_header else "documented",
+        source=_where(source),
+        file_sha256=source.file_sha256 if isinstance(source, HeaderSource) else None,
+        reason=reason,
+        otherwise=tuple(otherwise),
+    )
+
+
+def _siblings(label: str, compat: NvccCompat) -> Iterator[str]:
+    line = parse_label(label).line
+    for other in sorted(map(parse_label, compat.releases)):
+        if other.line == line and str(other) != label:
+            yield str(other)
+
+
+def _other_answers(
+    label: str, compiler: str, field: str, value: FactValue, compat: NvccCompat
+) -> Iterator[Claim]:
+    """Yield what other releases of the same minor say, where it is something else."""
+    for other in _siblings(label, compat):
+        release = compat.releases[other]
+        answer = release.compilers.get(compiler)
+        told = getattr(answer, field, getattr(answer, "status", None))
+        if answer is not None and told != value:
+            yield Claim(value=told, source=_where(release.source), reason=f"CUDA {other}")
+
+
+def _where(source: HeaderSource | PolicySource) -> str:
+    if isinstance(source, HeaderSource):
+        return f"{source.path} of {source.package} {source.version} ({source.channel})"
+    return f"{source.reference} ({source.policy})"

@@ -1,0 +1,73 @@
+"""An answer about a compiler, a GPU or a CUDA release: facts, each with its source.
+
+If documentation or policy differs from the files that NVIDIA ships, both are stated.
+"""
+
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+from pydantic import Field
+
+from cudaredist.schema import (
+    OwnModel,
+)
+
+FactValue: TypeAlias = str | int | bool | tuple[str, ...] | None
+FactBasis: TypeAlias = Literal["derived", "documented", "policy", "computed"]
+
+
+class Claim(OwnModel):
+    """What another source says of the same thing."""
+
+    value: FactValue
+    source: str
+    reason: str | None = None
+
+
+class Fact(OwnModel):
+    """One thing that is known."""
+
+    name: str = Field(description="Such as gcc.max or last_cuda")
+    statement: str = Field(description="The fact in words")
+    value: FactValue
+    basis: FactBasis
+    source: str
+    file_sha256: str | None = Field(default=None, description="Of the file it was read from")
+    reason: str | None = None
+    otherwise: tuple[Claim, ...] = ()
+
+
+class Topic(OwnModel):
+    """What is known of one thing."""
+
+    title: str
+    facts: tuple[Fact, ...]
+
+
+class Explanation(OwnModel):
+    """The answer to one question."""
+
+    kind: Literal["nvcc", "gpu", "cuda"]
+    asked: str
+    topics: tuple[Topic, ...]
+
+
+def list_fact(
+    name: str,
+    words: str,
+    value: tuple[str, ...],
+    basis: FactBasis,
+    source: str,
+    file_sha256: str | None = None,
+    otherwise: Iterable[Claim] = (),
+) -> Fact:
+    """Return a fact whose value is a list of names."""
+    return Fact(
+        name=name,
+        statement=f"{words}: {', '.join(value) or 'none'}",
+        value=value,
+        basis=basis,
+        source=source,
+        file_sha256=file_sha256,
+        otherwise=tuple(otherwise),
+    )
