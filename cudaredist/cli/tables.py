@@ -351,7 +351,7 @@ def explain(
 
 
 def _lacking(store: "Store", table: str) -> NoReturn:
-    from cudaredist.checks import TABLE_COMMANDS
+    from cudaredist.pipeline.file_findings import TABLE_COMMANDS
 
     raise IncompleteError(
         f"{store.table_path(table)}: no such table",

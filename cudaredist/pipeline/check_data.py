@@ -2,11 +2,10 @@
 
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from cudaredist import checks
 from cudaredist.errors import (
     EXIT_CONTENT,
     CudaRedistError,
@@ -15,6 +14,22 @@ from cudaredist.errors import (
     worst_exit_code,
 )
 from cudaredist.manifests import Manifest, read_manifest
+from cudaredist.pipeline.file_findings import (
+    feature_findings,
+    lock_findings,
+    table_findings,
+    unknown_redist_findings,
+)
+from cudaredist.pipeline.findings import finding as make_finding
+from cudaredist.pipeline.manifests.inventory import (
+    Inventory,
+    absent_finding,
+    freshness_findings,
+    gone_findings,
+    lost_platform_notes,
+    read_inventory,
+)
+from cudaredist.pipeline.manifests.release_lines import line_reports
 from cudaredist.pipeline.manifests.upstream import described_changes, fetch_manifest
 from cudaredist.pipeline.tasks import Task, run_tasks
 from cudaredist.primitives import Version
@@ -53,7 +68,7 @@ def check_data(
     change in place is seen. Of a newer release only the newest manifest is fetched, to compare
     platforms. Writes nothing but the cache.
     """
-    findings = list(checks.lock_findings(store))
+    findings = list(lock_findings(store))
     locked: Mapping[str, Mapping[str, LockEntry]] = {}
     has_lock = not any(finding.kind in {"invalid", "unreadable"} for finding in findings)
     if has_lock:
@@ -61,10 +76,10 @@ def check_data(
     names = sorted({*store.redists(), *store.feature_redists(), *locked})
     if asked:
         names = [redist.name for redist in asked]
-    findings += checks.unknown_redist_findings(names)
+    findings += unknown_redist_findings(names)
     redists = [REDISTS[name] for name in names if name in REDISTS]
     held = {
-        redist.name: checks.read_held(
+        redist.name: read_inventory(
             store, redist.name, locked.get(redist.name, {}) if has_lock else None
         )
         for redist in redists
@@ -76,44 +91,49 @@ def check_data(
         run_tasks(
             [partial(asking.ask, r, held[r.name], upstream[r.name]) for r in redists], jobs, stop
         )
-
     lines: list[LineReport] = []
-    answered: dict[str, str] = {}
     for name in sorted(held):
-        own, theirs = held[name], upstream[name]
-        listed = None
-        if theirs.listing is not None:
-            listed = tuple(theirs.listing.folders)
-            answered[name] = theirs.listing.source
-            if theirs.listing.is_complete:
-                findings += checks.gone_findings(own, listed)
-        here = checks.line_reports(name, own.labels, listed)
-        lines += here
-        findings += own.findings
-        findings += theirs.findings
-        findings += checks.freshness_findings(here, own, theirs.newer)
-        findings += checks.lost_platform_notes(own)
-    findings += checks.feature_findings(store, held, names)
-    if "cuda" in held:
-        findings += checks.table_findings(store, held["cuda"].labels)
-    if not any(own.labels for own in held.values()):
-        findings.append(
-            checks.finding(
-                "nothing-held",
-                "no manifest is held",
-                hint="cudaredist download-manifests fetches the newest of each redistributable",
-            )
-        )
+        of_redist, found = _compared(held[name], upstream[name])
+        lines += of_redist
+        findings += found
+    findings += feature_findings(store, held, names)
+    findings += _table_findings(store, held)
     if store.channel != "redist":
         findings = [_in_channel(finding, store.channel) for finding in findings]
     findings.sort(key=_order)
+    answered = {n: theirs.listing.source for n, theirs in upstream.items() if theirs.listing}
     return CheckReport(
         offline=sources is None,
-        sources=answered,
+        sources=dict(sorted(answered.items())),
         lines=tuple(lines),
         findings=tuple(findings),
         exit_code=worst_exit_code(finding.exit_code for finding in findings),
     )
+
+
+def _compared(own: Inventory, theirs: _Upstream) -> tuple[tuple[LineReport, ...], list[Finding]]:
+    """Compare the local manifests of a redistributable with upstream's."""
+    findings = [*own.findings, *theirs.findings]
+    listed = None
+    if theirs.listing is not None:
+        listed = tuple(theirs.listing.folders)
+        if theirs.listing.is_complete:
+            findings += gone_findings(own, listed)
+    lines = line_reports(own.redist, own.labels, listed)
+    findings += freshness_findings(lines, own, theirs.newer)
+    findings += lost_platform_notes(own)
+    return lines, findings
+
+
+def _table_findings(store: Store, held: Mapping[str, Inventory]) -> Iterator[Finding]:
+    if "cuda" in held:
+        yield from table_findings(store, held["cuda"].labels)
+    if not any(own.labels for own in held.values()):
+        yield make_finding(
+            "nothing-held",
+            "no manifest is held",
+            hint="cudaredist download-manifests fetches the newest of each redistributable",
+        )
 
 
 def _in_channel(finding: Finding, channel: str) -> Finding:
@@ -136,7 +156,7 @@ def _order(finding: Finding) -> tuple[bool, str, tuple[Version, ...], str, str]:
 def _failure(redist: str, label: Version | None, error: CudaRedistError) -> Finding:
     """Turn an error into a finding: bytes not understood are never called unreachable."""
     kind: FindingKind = "invalid" if error.exit_code == EXIT_CONTENT else "unreachable"
-    return checks.finding(
+    return make_finding(
         kind,
         error.message,
         redist=redist,
@@ -156,7 +176,7 @@ class _Asking:
     stop: threading.Event
     progress: Progress
 
-    def ask(self, redist: Redist, held: checks.Held, answer: _Upstream) -> list[Task]:
+    def ask(self, redist: Redist, held: Inventory, answer: _Upstream) -> list[Task]:
         """Ask for the listing; return the questions about single manifests that follow."""
         tasks: list[Task] = []
         try:
@@ -164,7 +184,7 @@ class _Asking:
                 raise StoppedError
             listing = self.sources.listing(redist.manifest_folders, held.labels)
         except NotAtSourceError as error:
-            answer.findings.append(checks.absent_finding(redist, error))
+            answer.findings.append(absent_finding(redist, error))
         except CudaRedistError as error:
             answer.findings.append(_failure(redist.name, None, error))
         else:
@@ -172,7 +192,7 @@ class _Asking:
             listed = tuple(listing.folders)
             newest = {
                 Version.parse(line.missing[-1])
-                for line in checks.line_reports(redist.name, held.labels, listed)
+                for line in line_reports(redist.name, held.labels, listed)
                 if line.is_behind and held.labels
             }
             tasks += (
@@ -188,7 +208,7 @@ class _Asking:
         redist: Redist,
         label: Version,
         listing: Listing,
-        held: checks.Held,
+        held: Inventory,
         answer: _Upstream,
     ) -> list[Task]:
         """Fetch one manifest; note that it changed in place, or keep it where it is new."""
@@ -205,7 +225,7 @@ class _Asking:
                 answer.newer[label] = read_manifest(upstream.data, label=label)
             elif upstream.sha256 != recorded:
                 answer.findings.append(
-                    checks.finding(
+                    make_finding(
                         "changed-upstream",
                         "changed in place upstream",
                         redist=redist.name,

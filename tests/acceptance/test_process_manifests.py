@@ -414,7 +414,10 @@ def test_a_file_by_older_rules_is_processed_whole(
 ) -> None:
     process()
     old = FEATURES.read_bytes()
-    for module in ("cudaredist.pipeline.features.feature_file", "cudaredist.checks"):
+    for module in (
+        "cudaredist.pipeline.features.feature_file",
+        "cudaredist.pipeline.file_findings",
+    ):
         monkeypatch.setattr(f"{module}.RULES", 2)
     monkeypatch.setattr("cudaredist.pipeline.facts_cache.FEATURES_KIND", "features/1.2")
     monkeypatch.setattr("cudaredist.pipeline.features.process.FILES_KIND", "files/1.2")

@@ -4,7 +4,6 @@ import threading
 from collections.abc import Sequence
 from functools import partial
 
-from cudaredist import checks
 from cudaredist.errors import (
     EXIT_OK,
     CudaRedistError,
@@ -12,6 +11,7 @@ from cudaredist.errors import (
     StoppedError,
     worst_exit_code,
 )
+from cudaredist.pipeline.manifests.release_lines import line_reports
 from cudaredist.pipeline.tasks import Task, run_tasks
 from cudaredist.primitives import Version
 from cudaredist.redists import Redist
@@ -71,7 +71,7 @@ def read_versions(
         held = store.manifests(redist.name).labels()
         there = listed.get(redist.name)
         if held or there:
-            lines += checks.line_reports(redist.name, held, there)
+            lines += line_reports(redist.name, held, there)
         known = held if sources is None else there
         if known:
             releases[redist.name] = tuple(map(str, known))

@@ -1,0 +1,91 @@
+"""Findings of `check`, and what is wrong with a single file of ours.
+
+A finding carries the exit code that it alone would cause; 0 is a note, which a maintainer should
+know and which fails no build.
+"""
+
+from collections.abc import Generator, Sequence
+from pathlib import Path
+
+from cudaredist.errors import (
+    EXIT_CONTENT,
+    EXIT_FINDINGS,
+    EXIT_INCOMPLETE,
+    EXIT_INTEGRITY,
+    EXIT_OK,
+    CudaRedistError,
+    ReadError,
+)
+from cudaredist.jsontext import canonical_json
+from cudaredist.primitives import Version
+from cudaredist.reports.manifest_reports import Finding, FindingKind
+from cudaredist.schema import (
+    FileKind,
+    OwnModel,
+    parse_own_json,
+    read_own_document,
+)
+from cudaredist.store import Store, problems_of, read_file
+
+_EXIT_CODES: dict[FindingKind, int] = {
+    "gone": EXIT_OK,
+    "platform-lost": EXIT_OK,
+    "changed-upstream": EXIT_INTEGRITY,
+    "edited-locally": EXIT_INTEGRITY,
+    "invalid": EXIT_CONTENT,
+    "unreachable": EXIT_INCOMPLETE,
+    "unreadable": EXIT_INCOMPLETE,
+}
+
+
+def finding(
+    kind: FindingKind,
+    message: str,
+    *,
+    redist: str | None = None,
+    label: Version | None = None,
+    path: str | None = None,
+    hint: str | None = None,
+    details: Sequence[str] = (),
+    exit_code: int | None = None,
+) -> Finding:
+    """Make a finding; its kind decides the exit code unless one is given."""
+    return Finding(
+        kind=kind,
+        exit_code=_EXIT_CODES.get(kind, EXIT_FINDINGS) if exit_code is None else exit_code,
+        redist=redist,
+        label=None if label is None else str(label),
+        path=path,
+        message=message,
+        hint=hint,
+        details=tuple(details),
+    )
+
+
+def own_file_findings(
+    store: Store, path: Path, kind: FileKind
+) -> Generator[Finding, None, OwnModel | None]:
+    """Yield what is wrong with a file, and return its model unless it is broken."""
+    try:
+        data = read_file(path) or b""
+        document = parse_own_json(data)
+        model = read_own_document(document, data, kind.model)
+    except ReadError as error:
+        yield finding("unreadable", error.message, path=store.relative(path))
+        return None
+    except CudaRedistError as error:
+        yield finding(
+            "invalid",
+            f"not a valid {kind.name} file",
+            path=store.relative(path),
+            details=problems_of(error),
+        )
+        return None
+    if canonical_json(document) != data:
+        yield finding(
+            "not-canonical",
+            "not in canonical form (sorted keys, two spaces, final newline)",
+            path=store.relative(path),
+            hint="the command that writes it restores the form",
+        )
+    return model
