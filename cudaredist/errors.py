@@ -306,3 +306,11 @@ class InvalidFileError(ContentError):
 def shown(text: str, limit: int = 60) -> str:
     """Quote foreign text for a message: one line, ASCII, cut at `limit` characters."""
     return ascii(text) if len(text) <= limit else f"{text[:limit]!a}… ({len(text)} characters)"
+
+
+def error_kinds() -> frozenset[tuple[str, int]]:
+    """Return the kind and the exit code of every error."""
+    classes = CudaRedistError.__subclasses__()
+    for error in classes:
+        classes += error.__subclasses__()
+    return frozenset((error.kind, error.exit_code) for error in classes)

@@ -169,7 +169,7 @@ def process_manifests(
         typer.Option(
             metavar="ADDRESS",
             envvar="CUDAREDIST_SCHEDULER",
-            help="Dask's scheduler, such as tcp://host:8786.",
+            help="Address of the Dask scheduler, for example tls://host:8786.",
             rich_help_panel=NETWORK,
         ),
     ] = None,
@@ -290,7 +290,7 @@ def process_manifests(
             announce=console.note,
         )
         if engine is EngineChoice.DASK and scheduler is not None and write:
-            features.engine = pipeline.dask_engine(scheduler, settings)
+            features.engine = stack.enter_context(pipeline.dask_engine(scheduler, settings))
         report = features.run()
     if dry_run and report.exit_code == EXIT_FINDINGS:
         report = report.model_copy(update={"exit_code": EXIT_OK})

@@ -18,6 +18,7 @@ from cudaredist.source.protocol import (
     Progress,
     Settings,
     Source,
+    without_credentials,
 )
 
 __all__ = [
@@ -34,4 +35,5 @@ __all__ = [
     "Source",
     "SourceChain",
     "open_sources",
+    "without_credentials",
 ]

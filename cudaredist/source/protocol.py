@@ -171,3 +171,8 @@ class NoProgress:
 def redacted(location: str) -> str:
     """Return an address, however malformed, without user name and password."""
     return re.sub(r"^(\s*[A-Za-z][A-Za-z0-9+.-]*:/*).*@", r"\1", location, flags=re.DOTALL)
+
+
+def without_credentials(location: str) -> str:
+    """Return an address that was found usable, without user name and password."""
+    return re.sub(r"^\s*([A-Za-z][A-Za-z0-9+.-]*://)[^/?#]*@", r"\1", location)

@@ -149,6 +149,7 @@ def test_every_error_has_a_code_of_the_table_and_stands_in_the_tree() -> None:
     for kind in found[1:]:
         assert kind.exit_code in {2, 3, 4, 5}
         assert kind.__name__ in str(errors.__doc__)
+    assert errors.error_kinds() == {(kind.kind, kind.exit_code) for kind in found[1:]}
 
 
 @pytest.mark.parametrize(

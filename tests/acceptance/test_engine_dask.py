@@ -1,4 +1,4 @@
-"""process-manifests on a Dask cluster that lives in this process; tests/slow kills real ones."""
+"""process-manifests on a Dask cluster; tests/slow kills clusters and attacks from them."""
 
 import sys
 from collections.abc import Iterator
@@ -6,27 +6,37 @@ from pathlib import Path
 
 import pytest
 from conftest import Run
-from distributed import LocalCluster
+from support.clusters import Cluster
 from support.releases import Packages, publish, release
 from support.server import FaultServer
+
+from cudaredist.errors import SourceError
+from cudaredist.features import Facts, facts_to_bytes
+from cudaredist.features.facts import FACTS_SCHEMA
+from cudaredist.pipeline.archives import ArchiveRequest
+from cudaredist.pipeline.features.dask import ArchiveTask, read_answer, run_task
+from cudaredist.primitives import sha256_of
+from cudaredist.reports.report import ErrorReport
 
 PACKAGES: Packages = {
     f"package_{n}": {"linux-x86_64": {f"include/{n}.h": b"//", "LICENSE": b"x"}} for n in range(3)
 }
 FEATURES = Path("data/features/cuda/feature_12.9.1.json")
+FACTS = Facts(schema=FACTS_SCHEMA, members=())
+REPORT = ErrorReport.of(SourceError("x", "does not answer"))
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    """Where a scheduler with two workers is."""
-    with LocalCluster(  # type: ignore[no-untyped-call]
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
-    ) as cluster:
-        yield cluster.scheduler_address
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a scheduler with two workers."""
+    with Cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        cluster.add_worker()
+        cluster.add_worker()
+        yield cluster.address
 
 
 @pytest.fixture
-def process(run: Run, server: FaultServer, address: str) -> Run:
+def process(run: Run, server: FaultServer) -> Run:
     """Run process-manifests on one release, whose archives a server has."""
     publish(server, release("12.9.1", PACKAGES))
     return lambda *options: run(
@@ -34,7 +44,7 @@ def process(run: Run, server: FaultServer, address: str) -> Run:
     )
 
 
-def test_the_same_as_without_it(process: Run, address: str) -> None:
+def test_dask_engine_writes_the_same_file_as_the_local_engine(process: Run, address: str) -> None:
     assert process("--cache-dir", "local").exit_code == 0
     expected = FEATURES.read_bytes()
     FEATURES.unlink()
@@ -44,7 +54,7 @@ def test_the_same_as_without_it(process: Run, address: str) -> None:
     assert '"fetched_bytes": 0' not in result.stdout
 
 
-def test_an_archive_that_is_missing_costs_no_other(
+def test_dask_engine_with_a_missing_archive_examines_the_others(
     process: Run, server: FaultServer, address: str
 ) -> None:
     del server.files[next(path for path in server.files if "package_1/" in path)]
@@ -54,19 +64,82 @@ def test_an_archive_that_is_missing_costs_no_other(
     assert "package_1" in result.stderr
 
 
-def test_an_answer_in_another_form(
-    process: Run, address: str, monkeypatch: pytest.MonkeyPatch
+def test_worker_answer_with_facts_or_an_error_is_read() -> None:
+    assert read_answer(facts_to_bytes(FACTS)) == FACTS
+    assert read_answer(REPORT.model_dump_json().encode()) == REPORT
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"other",
+        b"\x80\x05N.",
+        "text",
+        None,
+        {"schema": FACTS_SCHEMA, "members": []},
+        facts_to_bytes(Facts(schema=FACTS_SCHEMA + 1, members=())),
+        REPORT.model_copy(update={"kind": "all is well"}).model_dump_json().encode(),
+        REPORT.model_copy(update={"exit_code": 0}).model_dump_json().encode(),
+    ],
+)
+def test_worker_answer_in_another_form_is_not_read(answer: object) -> None:
+    assert read_answer(answer) is None
+
+
+def task(server: FaultServer) -> ArchiveTask:
+    """Return the task for the first archive of a release that the server has."""
+    files = release("12.9.1", PACKAGES)
+    for path, data in files.items():
+        server.files[f"/{path}"] = data
+    path = next(path for path in files if path.endswith(".tar.xz"))
+    data = files[path]
+    request = ArchiveRequest(Path(path).name, (path,), sha256_of(data), len(data), (server.url,))
+    return ArchiveTask(request=request, timeout=10, retries=0, allow_http=False)
+
+
+def test_worker_task_returns_the_facts_of_an_archive(server: FaultServer) -> None:
+    answer = read_answer(run_task(task(server)))
+    assert isinstance(answer, Facts)
+    assert len(answer.members) == 2
+
+
+def test_worker_task_with_own_credentials_uses_them_at_their_address_only(
+    server: FaultServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cudaredist.pipeline.features.dask.facts_to_bytes", lambda _: b"other")
-    result = process("--engine", "dask", "--scheduler", address)
-    assert result.exit_code == 3
-    assert "the same cudaredist on every worker" in result.stderr
+    other, own = "http://a:b@127.0.0.1:1", server.url.replace("://", "://me:secret@")
+    monkeypatch.setenv("CUDAREDIST_BASE_URL", other)
+    run_task(task(server))
+    assert "Authorization" not in server.headers[-1][1]
+    monkeypatch.setenv("CUDAREDIST_BASE_URL", f"{other} {own}/")
+    run_task(task(server))
+    assert server.headers[-1][1]["Authorization"] == "Basic bWU6c2VjcmV0"
 
 
-def test_without_dask_it_says_what_to_install(
-    process: Run, address: str, monkeypatch: pytest.MonkeyPatch
+def test_worker_task_that_fails_returns_a_report(server: FaultServer) -> None:
+    archive = task(server)
+    server.files.clear()
+    answer = read_answer(run_task(archive))
+    assert isinstance(answer, ErrorReport)
+    assert answer.kind == "not-found"
+
+
+def test_worker_task_with_a_bug_returns_a_report(
+    server: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("cudaredist.pipeline.features.dask.facts_to_bytes", fail)
+    answer = read_answer(run_task(task(server)))
+    assert isinstance(answer, ErrorReport)
+    assert "package_0-linux-x86_64-12.9.1.5-archive.tar.xz: ZeroDivisionError" in answer.message
+
+
+def test_dask_engine_without_dask_names_the_package_to_install(
+    process: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    result = process("--engine", "dask", "--scheduler", address)
+    result = process("--engine", "dask", "--scheduler", "tcp://127.0.0.1:1")
     assert result.exit_code == 2
     assert "cudaredist[dask]" in result.stderr

@@ -26,7 +26,7 @@ from cudaredist.source import Settings, SourceChain, open_sources
 from cudaredist.source.folder import FolderSource
 from cudaredist.source.http import HttpSource
 from cudaredist.source.http_response import _retry_after
-from cudaredist.source.protocol import redacted
+from cudaredist.source.protocol import redacted, without_credentials
 
 Connect = Callable[..., HttpSource]
 
@@ -144,6 +144,22 @@ def test_retry_after_a_date_in_the_future() -> None:
 )
 def test_redacted(location: str, shown: str) -> None:
     assert redacted(location) == shown
+
+
+@pytest.mark.parametrize(
+    ("location", "shared"),
+    [
+        ("https://u:p@host/x", "https://host/x"),
+        (" HTTPS://u@host:8080/x/", "HTTPS://host:8080/x/"),
+        ("https://u:p@q@host/me@home", "https://host/me@home"),
+        ("https://host/me@home", "https://host/me@home"),
+        ("file:///srv/me@home", "file:///srv/me@home"),
+        ("/srv/me@home", "/srv/me@home"),
+        ("wheels:", "wheels:"),
+    ],
+)
+def test_location_without_credentials_keeps_everything_else(location: str, shared: str) -> None:
+    assert without_credentials(location) == shared
 
 
 # -- listings

@@ -1,16 +1,19 @@
-"""The same work on a Dask cluster: workers look into archives and send back facts, nothing else.
+"""Process archives on a Dask cluster.
 
-A worker gets where archives may lie and which one it is to read; it shares no folder, no cache and
-no state with others. A worker that dies costs the archives it had in hand, which the scheduler
-gives to another one.
+A worker receives the locations of one archive, reads it from the source and returns bytes: the
+archive's facts, or an error report. Workers share no folder, cache or state. If a worker dies, the
+scheduler gives its archives to another one.
 """
 
 import contextlib
+import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
 
 from cudaredist.errors import (
     CudaRedistError,
@@ -18,94 +21,115 @@ from cudaredist.errors import (
     SourceError,
     StoppedError,
     UsageError,
+    error_kinds,
 )
-from cudaredist.features import facts_from_bytes, facts_to_bytes
+from cudaredist.features import Facts, facts_from_bytes, facts_to_bytes
 from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
 from cudaredist.pipeline.facts_cache import remember_facts
 from cudaredist.pipeline.features.process import Engine, FeatureRun, Job
 from cudaredist.reports.report import ErrorReport
-from cudaredist.source import Settings, open_sources
+from cudaredist.source import Settings, open_sources, without_credentials
 
 if TYPE_CHECKING:
     from distributed import Future
 
 _PATIENCE = 10.0
-"""Seconds that a scheduler, and a first worker, are waited for."""
+"""Seconds to wait for the scheduler, and then for its first worker."""
+_SAME_VERSION = "install the same cudaredist on the scheduler and on every worker"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Errand:
-    """What a worker needs to know to look into one archive."""
+class ArchiveTask:
+    """One archive to examine on a worker."""
 
     request: ArchiveRequest
+    """Its bases have no credentials."""
     timeout: float
     retries: int
     allow_http: bool
 
 
-def run_errand(errand: Errand) -> bytes | str:
-    """Look into an archive, on a worker; return its facts as bytes, or an error report as JSON."""
-    settings = Settings(
-        timeout=errand.timeout,
-        retries=errand.retries,
-        allow_http=errand.allow_http,
-        stop=threading.Event(),
-    )
-    try:
-        sources = open_sources(errand.request.bases, settings)
-        try:
-            service = ArchiveService(chains={errand.request.bases: sources})
-            return facts_to_bytes(service.examine(errand.request).facts)
-        finally:
-            sources.close()
-    except CudaRedistError as error:
-        return ErrorReport.of(error).model_dump_json()
+def run_task(task: ArchiveTask) -> bytes:
+    """Examine an archive on a worker; return its facts or an error report as JSON.
 
-
-def dask_engine(address: str, settings: Settings) -> Engine:
-    """Return an engine that gives all archives to the cluster at a scheduler's address.
-
-    Raises `UsageError` where Dask is not installed, and `SourceError` where no scheduler answers or
-    it has no worker.
+    Never raises, because an exception would reach the client as a pickle.
     """
     try:
-        from distributed import Client, as_completed  # noqa: PLC0415 - an extra
+        settings = Settings(
+            timeout=task.timeout,
+            retries=task.retries,
+            allow_http=task.allow_http,
+            stop=threading.Event(),
+        )
+        bases = task.request.bases
+        with contextlib.closing(open_sources(map(_own_base, bases), settings)) as sources:
+            service = ArchiveService(chains={bases: sources})
+            return facts_to_bytes(service.examine(task.request).facts)
+    except CudaRedistError as error:
+        return _report_to_bytes(error)
+    except Exception as error:  # noqa: BLE001 - see above
+        message = f"{task.request.name}: {type(error).__name__}: {error}"
+        return _report_to_bytes(IncompleteError(message))
+
+
+def _report_to_bytes(error: CudaRedistError) -> bytes:
+    return ErrorReport.of(error).model_dump_json().encode()
+
+
+def _own_base(base: str) -> str:
+    """Return a source with this worker's own credentials for it, if it has any."""
+    for own in os.environ.get("CUDAREDIST_BASE_URL", "").split():
+        if without_credentials(own).rstrip("/") == base.rstrip("/"):
+            return own
+    return base
+
+
+@contextlib.contextmanager
+def dask_engine(address: str, settings: Settings) -> Iterator[Engine]:
+    """Connect to a scheduler and yield an engine that gives all archives to its workers.
+
+    Raises `UsageError` if Dask is not installed, and `SourceError` if no scheduler answers or it
+    has no worker.
+    """
+    try:
+        from distributed import as_completed  # noqa: PLC0415 - an extra
+
+        from cudaredist.pipeline.features.dask_client import BytesClient  # noqa: PLC0415
     except ImportError:
         raise UsageError(
             "--engine dask needs Dask", hint="pip install 'cudaredist[dask]', here and there"
         ) from None
     try:
-        client = Client(address, timeout=_PATIENCE, set_as_default=False)
-    except (OSError, ValueError) as error:
+        client = BytesClient(address, _PATIENCE)
+    except (OSError, ValueError, ImportError) as error:
         raise SourceError(
             address,
-            f"no Dask scheduler answers: {error}",
-            hint="start one with dask scheduler, and workers with dask worker",
+            f"cannot connect to a Dask scheduler: {error}",
+            hint="start one with dask scheduler, and workers with dask worker; "
+            "tls:// requires distributed.comm.tls in Dask's configuration",
         ) from error
-    try:
-        client.wait_for_workers(1, timeout=_PATIENCE)
-    except TimeoutError:
-        client.close()
-        raise SourceError(
-            address, "the scheduler has no worker", hint="start some with dask worker"
-        ) from None
 
     def engine(run: FeatureRun, jobs: Sequence[Job]) -> None:
-        waiting: dict[Future[bytes | str], Job] = {}
+        if any(without_credentials(base) != base for job in jobs for base in job.request.bases):
+            run.announce(
+                "credentials in base URLs are not sent to workers, which use those in their own "
+                "CUDAREDIST_BASE_URL"
+            )
+        waiting: dict[Future[bytes], Job] = {}
         try:
             for place, job in enumerate(jobs):
-                errand = Errand(
-                    request=job.request._replace(bases=tuple(map(_absolute, job.request.bases))),
+                task = ArchiveTask(
+                    request=job.request._replace(bases=tuple(map(_shared_base, job.request.bases))),
                     timeout=settings.timeout,
                     retries=settings.retries,
                     allow_http=settings.allow_http,
                 )
                 # The jobs come largest first, and so they stay.
-                future = client.submit(run_errand, errand, priority=-place, pure=False)
+                future = client.submit(run_task, task, priority=-place, pure=False)
                 waiting[future] = job
             for future in as_completed(list(waiting), loop=client.loop):
                 job = waiting.pop(future)
-                # What is in hand where, only the cluster knows: a line shows when it is done.
+                # Only the cluster knows its archives in progress: a line shows when one is done.
                 number = run.service.progress.begin(job.request.name, job.request.size)
                 _settle(run, job, future)
                 run.service.progress.advance(number, job.request.size or 0)
@@ -116,44 +140,61 @@ def dask_engine(address: str, settings: Settings) -> Engine:
                 run.failed(job, StoppedError())
         finally:
             with contextlib.suppress(Exception):
-                # Of a scheduler that has died nothing more is wanted.
+                # A dead scheduler cannot cancel anything.
                 client.cancel(list(waiting))
-            client.close(timeout=1)
 
-    return engine
+    try:
+        try:
+            client.wait_for_workers(1, timeout=_PATIENCE)
+        except TimeoutError:
+            raise SourceError(
+                address, "the scheduler has no worker", hint="start some with dask worker"
+            ) from None
+        yield engine
+    finally:
+        client.close(timeout=1)
 
 
-def _absolute(base: str) -> str:
-    """Return a folder's whole path: a worker may have been started elsewhere."""
-    return base if ":" in base else str(Path(base).absolute())
+def _shared_base(base: str) -> str:
+    """Return a source as workers receive it: a whole path, or a URL without credentials."""
+    return without_credentials(base) if ":" in base else str(Path(base).absolute())
 
 
-def _settle(run: FeatureRun, job: Job, future: "Future[bytes | str]") -> None:
-    """Tell the run what a worker found; an archive that kills workers is a failure like others."""
+def _settle(run: FeatureRun, job: Job, future: "Future[bytes]") -> None:
+    """Report a worker's answer to the run; a task that failed is a failed archive."""
+    name = job.request.name
     if future.cancelled():
         run.failed(
             job,
             SourceError("the Dask scheduler", "went away", hint="run the same command again"),
         )
         return
-    failure = future.exception()
-    if failure is not None:
-        run.failed(job, IncompleteError(f"{job.request.name}: {type(failure).__name__}: {failure}"))
+    try:
+        answer = read_answer(future.result())
+    except Exception as error:  # noqa: BLE001 - whatever Dask raises
+        hint = f"read the logs of the workers; {_SAME_VERSION}"
+        run.failed(job, IncompleteError(f"{name}: {error}", hint=hint))
         return
-    run.service.count_fetched(job.request.size or 0)
-    answer = future.result()
-    if isinstance(answer, str):
-        run.failed(job, ErrorReport.model_validate_json(answer))
-        return
-    facts = facts_from_bytes(answer)
-    if facts is None:
-        run.failed(
-            job,
-            IncompleteError(
-                f"{job.request.name}: a worker answered in another form",
-                hint="install the same cudaredist on every worker",
-            ),
-        )
+    if isinstance(answer, Facts):
+        run.service.count_fetched(job.request.size or 0)
+        remember_facts(run.cache, job.request.sha256, answer)
+        run.succeeded(job, answer)
+    elif answer is not None:
+        run.failed(job, answer)
     else:
-        remember_facts(run.cache, job.request.sha256, facts)
-        run.succeeded(job, facts)
+        message = f"{name}: a worker answered in another form"
+        run.failed(job, IncompleteError(message, hint=_SAME_VERSION))
+
+
+def read_answer(answer: object) -> Facts | ErrorReport | None:
+    """Read what a worker returned; None if it is neither facts nor an error of ours."""
+    if not isinstance(answer, bytes):
+        return None
+    facts = facts_from_bytes(answer)
+    if facts is not None:
+        return facts
+    try:
+        report = ErrorReport.model_validate_json(answer)
+    except ValidationError:
+        return None
+    return report if (report.kind, report.exit_code) in error_kinds() else None

@@ -1,0 +1,79 @@
+"""A Dask client that accepts bytes and executes nothing that the cluster sends.
+
+A client of distributed unpickles results, their types, exceptions, warnings and every part of a
+message that is marked as pickled. Its options limit only the results, so an audit hook refuses
+all pickles that name a class or a function, and the client ignores the rest.
+"""
+
+import functools
+import pickle
+import sys
+
+from distributed import Client
+
+_FORMATS = ["msgpack"]
+"""The formats of results: bytes, text and numbers, but no objects."""
+
+
+def _refuse(event: str, _: tuple[object, ...]) -> None:
+    if event == "pickle.find_class":
+        raise pickle.UnpicklingError("refused: the Dask cluster sent a pickle")
+
+
+@functools.cache
+def refuse_pickles() -> None:
+    """Refuse all pickles that name a class or a function, until this process ends.
+
+    Without a name, a pickle contains only plain values and cannot execute anything.
+    """
+    sys.addaudithook(_refuse)
+
+
+class BytesClient(Client):
+    """A client whose tasks return bytes."""
+
+    def __init__(self, address: str, timeout: float) -> None:
+        refuse_pickles()
+        super().__init__(
+            address,
+            timeout=timeout,
+            set_as_default=False,
+            serializers=_FORMATS,
+            deserializers=_FORMATS,
+            direct_to_workers=False,
+        )
+
+    async def _ensure_connected(self, *arguments: object, **options: object) -> None:
+        """Connect, and leave what workers send in the stream of reports serialized.
+
+        Incomplete TLS settings become an OSError: after other errors, Dask leaves the client open.
+        """
+        try:
+            await super()._ensure_connected(*arguments, **options)
+        except (TypeError, RuntimeError, pickle.UnpicklingError) as error:
+            raise OSError(str(error)) from error
+        if self.scheduler_comm is not None:
+            self.scheduler_comm.comm.deserialize = False
+
+    async def _handle_report(self) -> None:
+        """Read reports. A pickle ends the connection, and with it the tasks in progress."""
+        while True:
+            try:
+                await super()._handle_report()
+            except pickle.UnpicklingError:
+                if self.scheduler_comm is not None:
+                    self.scheduler_comm.comm.abort()
+            else:
+                break
+
+    async def _handle_event(self, *_: object, **__: object) -> None:
+        """Ignore events: workers could print to this terminal, or warn with a pickle."""
+
+    def _handle_key_in_memory(self, key: object = None, *_: object, **__: object) -> None:
+        """Note a finished task, without the type of its result: that is a pickle."""
+        super()._handle_key_in_memory(key=key)
+
+    def _handle_task_erred(self, key: object = None, *_: object, **__: object) -> None:
+        """Note a failed task, without its exception and traceback: these are pickles."""
+        failure = RuntimeError("the task failed on the Dask cluster")
+        super()._handle_task_erred(key=key, exception=failure)
