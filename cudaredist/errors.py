@@ -195,7 +195,8 @@ class ManifestChangedError(IntegrityError):
     def __init__(self, name: str, changes: tuple[str, ...]) -> None:
         super().__init__(
             f"{name} changed in place upstream; the held file was kept",
-            hint="look at the changes, then take them with --accept-changed",
+            hint="look at the changes, then take them with --accept-changed; "
+            "the held file may be one that was damaged in transit",
         )
         self.changes = changes
 
@@ -314,3 +315,10 @@ def error_kinds() -> frozenset[tuple[str, int]]:
     for error in classes:
         classes += error.__subclasses__()
     return frozenset((error.kind, error.exit_code) for error in classes)
+
+
+def printable(text: str) -> str:
+    """Escape unprintable characters in foreign text; unlike `shown`, add no quotes."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

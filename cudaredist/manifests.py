@@ -19,13 +19,16 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from cudaredist.errors import InvalidFileError, Problem, shown
 from cudaredist.jsontext import join_path, kind_of, parse_json
 from cudaredist.primitives import (
+    ARCHIVE_ENDS,
     KNOWN_PLATFORMS,
     Sha256,
     Version,
+    differs_little,
     is_pool_path,
     is_safe_relative_path,
     parse_label,
     path_problem,
+    usual_stem,
 )
 
 MANIFEST_LIMIT = 8 << 20
@@ -37,6 +40,7 @@ _Object: TypeAlias = dict[str, object]
 _ARCHIVE_KEYS = frozenset({"sha256", "md5", "size", "relative_path"})
 _archive_fields = itemgetter("sha256", "md5", "size", "relative_path")
 _PACKAGE_TEXTS = frozenset({"name", "license", "license_path", "version"})
+_PACKAGE_KEYS = _PACKAGE_TEXTS | {"cuda_variant"}
 _RELEASE_KEYS = frozenset({"release_date", "release_label", "release_product"})
 
 _HEX_DIGITS = b"0123456789abcdef"
@@ -134,6 +138,13 @@ def read_manifest(data: bytes, *, label: Version | None = None) -> Manifest:
 # -- the four shapes
 
 
+def _contradicts(place: str, usual: str) -> str:
+    wide = 200
+    return (
+        f"{shown(place, wide)} contradicts the rest of the manifest, expected {shown(usual, wide)}"
+    )
+
+
 def _is_real_date(text: str) -> bool:
     if not _is_date(text):
         return False
@@ -157,6 +168,7 @@ def _usual_archive(
         sha256, md5, size, place = _archive_fields(value)
     except KeyError:
         return None
+    end = ARCHIVE_ENDS[platform[:8] == "windows-"]
     if (
         type(sha256) is type(md5) is type(size) is type(place) is str
         and len(sha256) == _SHA256_DIGITS
@@ -167,8 +179,8 @@ def _usual_archive(
         and size.isdigit()
         and size[0] != "0"
         and len(size) <= _SIZE_DIGITS
-        and is_safe_relative_path(place)
-        and (place[-4:] == ".zip") is (platform[:8] == "windows-")
+        # Made of names that are checked, so that it is a safe path.
+        and place == usual_stem(package, version, platform, variant) + end
     ):
         return Archive(package, version, platform, variant, place, sha256, md5, int(size))
     return None
@@ -195,11 +207,21 @@ class _Reader:
         self.unknown.append((path, value))
         self.warn(path, "unknown key, kept")
 
+    def keep_key(self, path: str, key: str, value: object, missing: frozenset[str]) -> None:
+        """Keep an unknown key, unless it differs little from one that is missing."""
+        meant = next((name for name in sorted(missing) if differs_little(key, name)), None)
+        if meant is None:
+            self.keep(join_path(path, key), value)
+        else:
+            self.problem(join_path(path, key), f"unknown key, and {meant} is missing")
+
     def manifest(self, document: _Object, label: Version | None) -> Manifest:
         packages = []
         for key, value in document.items():
-            if key.startswith("release_"):
+            if key in _RELEASE_KEYS:
                 self.release_key(key, value)
+            elif key.startswith("release_"):
+                self.keep_key("", key, value, _RELEASE_KEYS - document.keys())
             elif isinstance(value, dict):
                 package = self.package(key, value)
                 if package is not None:
@@ -207,7 +229,7 @@ class _Reader:
             elif value is None:
                 self.problem(join_path("", key), "expected a package (an object), got null")
             else:
-                self.keep(join_path("", key), value)
+                self.keep_key("", key, value, _RELEASE_KEYS - document.keys())
         if not packages and not self.problems:
             self.problem("", "names no package")
         day, product = document.get("release_date"), document.get("release_product")
@@ -230,9 +252,7 @@ class _Reader:
 
     def release_key(self, key: str, value: object) -> None:
         path = join_path("", key)
-        if key not in _RELEASE_KEYS:
-            self.keep(path, value)
-        elif type(value) is not str:
+        if type(value) is not str:
             self.problem(path, f"expected a string, got {kind_of(value)}")
         elif key == "release_date" and not _is_real_date(value):
             self.problem(path, f"expected YYYY-MM-DD, got {shown(value)}")
@@ -294,6 +314,7 @@ class _Reader:
                 self.platform_name(at, platform)
                 relative_path = self.path(below, platform, place)
                 if version is not None and relative_path is not None:
+                    self.compare_path(at, relative_path, usual_stem(name, version, platform, None))
                     archives.append(
                         Archive(name, version, platform, None, relative_path, None, None, None)
                     )
@@ -317,29 +338,48 @@ class _Reader:
                 else:
                     has_platform |= self.platform(name, version, path, key, item, archives)
                     has_variants = True
-            elif key.endswith("_variant"):
+            elif key.endswith("_variant") and not differs_little(key, "cuda_variant"):
                 variants += self.declared_variants(f"{path}.{key}", key, item)
             elif _is_platform_like(key):
                 self.problem(join_path(path, key), f"expected an object, got {kind_of(item)}")
                 has_platform = True
             else:
-                self.keep(join_path(path, key), item)
+                self.keep_key(path, key, item, _PACKAGE_KEYS - value.keys())
         if not has_platform:
             self.problem(path, "names no platform")
         if is_flat:
             self.shapes.add("flat")
         if variants or has_variants:
             self.compare_variants(path, variants, archives)
-        license_path = value.get("license_path")
         return Package(
             name,
             self.text(path, "name", value.get("name")),
             self.text(path, "license", value.get("license")),
-            None if license_path is None else self.path(path, "license_path", license_path),
+            self.license_path(path, name, value.get("license_path")),
             () if version is None else (version,),
             tuple(variants),
             tuple(archives),
         )
+
+    def license_path(self, path: str, package: str, value: object) -> str | None:
+        place = None if value is None else self.path(path, "license_path", value)
+        usual = f"{package}/LICENSE.txt"
+        if place is not None and differs_little(place, usual, most=2):
+            self.problem(join_path(path, "license_path"), _contradicts(place, usual))
+        return place
+
+    def compare_path(self, path: str, place: str, stem: str) -> None:
+        """Refuse a path that differs little from what package, platform and version make it.
+
+        A package's or platform's name stands in it twice. Other paths are not compared: NVIDIA has
+        left its form before, as with `nvidia-imex` for imex, and may do so again.
+        """
+        usual = [stem + end for end in ARCHIVE_ENDS]
+        if place not in usual:
+            for other in usual:
+                if differs_little(place, other, most=2):
+                    self.problem(path, _contradicts(place, other))
+                    return
 
     def compare_variants(self, path: str, declared: list[str], archives: list[Archive]) -> None:
         """Warn where declared and used variants differ; a platform may lack some, a package not."""
@@ -406,7 +446,7 @@ class _Reader:
             if _is_known_variant(key):
                 self.problem(join_path(path, key), f"expected an archive, got {kind_of(item)}")
             else:
-                self.keep(join_path(path, key), item)
+                self.keep_key(path, key, item, _ARCHIVE_KEYS - value.keys())
 
     def platform_name(self, path: str, name: str) -> None:
         if name in KNOWN_PLATFORMS:
@@ -433,6 +473,8 @@ class _Reader:
         size = self.size(f"{path}.size", value["size"]) if "size" in value else None
         if version is None or place is None or sha256 is None:
             return
+        stem = usual_stem(package, version, platform, variant)
+        self.compare_path(f"{path}.relative_path", place, stem)
         # A wheel is made for any platform.
         is_wheel = place.endswith(".whl")
         if not is_wheel and place.endswith(".zip") is not platform.startswith("windows-"):
@@ -462,6 +504,9 @@ class _Reader:
         known = self.versions.get(text)
         if known is not None:
             return known
+        if "-" in text:
+            self.problem(join_path(path, key), f"expected numbers with dots, got {shown(text)}")
+            return None
         try:
             return self.versions.setdefault(text, Version.parse(text))
         except ValueError as error:

@@ -6,6 +6,7 @@ byte for byte. Nothing here reads or writes anything.
 
 import hashlib
 import re
+from operator import ne
 from typing import NamedTuple, Self, TypeAlias
 
 Sha256: TypeAlias = str
@@ -36,6 +37,12 @@ _MANIFEST_NAME = re.compile(r"redistrib_(?P<label>.{1,120})\.json")
 
 _PART = r"[A-Za-z0-9_+~@=,-][A-Za-z0-9_.+~@=,-]*+"
 _PATH_LIMIT = 1024
+
+ARCHIVE_ENDS = ("-archive.tar.xz", "-archive.zip", "-archive.tar.gz", "-archive.tar.zst", ".tar.gz")
+"""Usual ends of archive paths, the one for Linux first and the one for Windows second.
+
+The last one is that of early manifests.
+"""
 
 # Plain characters, and no part that is empty or begins with a dot.
 _is_safe_path = re.compile(rf"{_PART}(?:/{_PART})*+").fullmatch
@@ -153,3 +160,17 @@ def path_problem(text: str) -> str | None:  # noqa: PLR0911 - a table of cases r
     if unsafe:
         return f"has the character {unsafe.group()!a}, which no such path may have"
     return "has an empty or hidden part, expected names with single slashes between them"
+
+
+def usual_stem(package: str, version: Version, platform: str, variant: str | None) -> str:
+    """Return the path of an archive in NVIDIA's usual form, without its end."""
+    tag = "" if variant is None else f"_{variant}"
+    return f"{package}/{platform}/{package}-{platform}-{version.text}{tag}"
+
+
+def differs_little(text: str, usual: str, most: int = 1) -> bool:
+    """Return whether a text differs from the usual one in 1 to `most` characters.
+
+    Damage in transit leaves such texts; a new habit of NVIDIA's changes more.
+    """
+    return len(text) == len(usual) and 0 < sum(map(ne, text, usual)) <= most

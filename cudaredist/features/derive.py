@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from cudaredist.binaries import architecture_key
+from cudaredist.errors import printable
 from cudaredist.features.archive_tree import Tree, build_tree
 from cudaredist.features.entry import Entry
 from cudaredist.features.facts import Facts
@@ -47,6 +48,8 @@ def derive(facts: Facts) -> ArchiveFeatures:
         notes.append(f"lib has folders of {len(versions)} versions; {_VERSIONS} were looked at")
         versions = versions[-_VERSIONS:]
     more = len(notes) - _NOTES
+    # Notes quote names in the archive, and no data file may contain control characters.
+    notes = [printable(note) for note in notes[:_NOTES]]
     return ArchiveFeatures(
         machine=machine,
         outputs=_sizes(placed),
@@ -56,7 +59,7 @@ def derive(facts: Facts) -> ArchiveFeatures:
         cuda_versions_in_lib=versions,
         unnested=_unnested(tree.files, versions),
         python=_python(tree.files),
-        notes=(*notes[:_NOTES], f"and {more} more") if more > 0 else tuple(notes),
+        notes=(*notes, f"and {more} more") if more > 0 else tuple(notes),
     )
 
 

@@ -13,10 +13,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from cudaredist.errors import printable
 from cudaredist.features.entry import Entry
 
 _RECORD_LIMIT = 16 << 20
 _NOTES = 20
+_NOTE_LIMIT = 1024
+"""The most characters of one note: a RECORD may state names of any length."""
 _is_record = re.compile(r"[^/]+\.dist-info/RECORD").fullmatch
 _is_signature = re.compile(r"[^/]+\.dist-info/RECORD\.(?:jws|p7s)").fullmatch
 _is_marker = re.compile(r"[^/]+\.dist-info/WHEEL").fullmatch
@@ -73,7 +76,12 @@ class Record:
             ),
         ]
         more = len(found) - _NOTES
-        return (*sorted(found)[:_NOTES], *([f"and {more} more in RECORD"] if more > 0 else []))
+        noted = (printable(_cut(note)) for note in sorted(found)[:_NOTES])
+        return (*noted, *([f"and {more} more in RECORD"] if more > 0 else []))
+
+
+def _cut(note: str) -> str:
+    return note if len(note) <= _NOTE_LIMIT else f"{note[:_NOTE_LIMIT]}…"
 
 
 def as_redistributable(members: Sequence[Entry]) -> tuple[Sequence[Entry], tuple[str, ...]]:

@@ -42,7 +42,7 @@ from cudaredist.source.http_response import (
     status_error,
     strong_etag,
 )
-from cudaredist.source.index import INDEX_LIMIT, parse_index
+from cudaredist.source.index import INDEX_LIMIT, is_whole, parse_index
 from cudaredist.source.protocol import Delivery, Part, Settings, redacted
 
 _log = logging.getLogger(__name__)
@@ -119,16 +119,16 @@ class HttpSource:
         Some servers list a folder at its own address, some only serve a page put there.
         """
         failure: CudaRedistError | None = None
-        for page in ("", "index.html"):
-            path = f"{folder}/{page}" if folder else page
+        for name in ("", "index.html"):
+            path = f"{folder}/{name}" if folder else name
             try:
-                delivery = self.read(path, INDEX_LIMIT)
+                page = self._retrying()(self._listing, path)
             except TransientError:
                 raise
             except SourceError as error:
                 failure = failure or error
             else:
-                labels = parse_index(delivery.data or b"", self.place_of(path))
+                labels = parse_index(page, self.place_of(path))
                 if labels:
                     return labels
                 failure = EmptyIndexError(self.place_of(path))
@@ -290,6 +290,17 @@ class HttpSource:
                 if isinstance(error, httpx.TimeoutException) or time.monotonic() >= deadline:
                     raise self._too_slow(shown) from error
                 raise client_error(shown, error) from error
+
+    def _listing(self, path: str) -> bytes:
+        """Ask once for a listing; one that was cut must not make releases look gone."""
+        page = self._attempt(path, INDEX_LIMIT, None).data or b""
+        if not is_whole(page):
+            raise TransientError(
+                self.place_of(path),
+                "the listing has no end (</html>), so it may lack manifests",
+                hint="try again later, or use another --base-url",
+            )
+        return page
 
     def _asked(self, shown: str, limit: int, deadline: float, etag: str | None) -> Delivery:
         """Send the request, read the answer."""

@@ -22,6 +22,9 @@ _HREF = re.compile(
 
 
 _COMMENT_END = re.compile("--!?>")
+_is_document = re.compile(r"<(?:html|body)\b").search
+_ends_document = re.compile(r"</(?:html|body)\s{0,8}>").search
+_ends_list = re.compile(r"</(?:pre|ul|ol|table)\s{0,8}>").search
 
 
 def parse_index(page: bytes, address: str = "") -> tuple[Version, ...]:
@@ -40,6 +43,17 @@ def parse_index(page: bytes, address: str = "") -> tuple[Version, ...]:
         if label is not None:
             labels.add(label)
     return tuple(sorted(labels))
+
+
+def is_whole(page: bytes) -> bool:
+    """Return whether a listing shows its end after the last manifest.
+
+    nginx, Apache, Caddy and Python end a listing with `</html>`, and Go, which opens no document,
+    with `</pre>`. A page that was cut in transit lacks the end, even if its length matches.
+    """
+    text = _without_comments(page.decode("utf-8", "replace")).lower()
+    ends = _ends_document if _is_document(text) else _ends_list
+    return ends(text, text.rfind("redistrib_") + 1) is not None
 
 
 def _label_in_folder(target: str, address: str, folder: list[str]) -> Version | None:

@@ -373,6 +373,14 @@ def test_one_product_out_of_reach_does_not_keep_the_others(
     assert statuses(bump("--json")) == {"nccl": "bumped"}
 
 
+def test_truncated_listing_of_matching_length_is_a_failure(newer: FaultServer, bump: Run) -> None:
+    folder = "/compute/cudnn/redist/"
+    newer.misbehave(folder, faults.truncated_with_matching_length)
+    result = bump("--retries", 0, "--redist", "cudnn")
+    assert result.exit_code == 3
+    assert "the listing has no end" in result.stderr
+
+
 def test_a_held_product_that_the_source_lacks(two_newer: FaultServer, bump: Run) -> None:
     del two_newer.files["/compute/nccl/redist/"]
     result = bump("--json")

@@ -417,3 +417,12 @@ def test_what_no_source_has(upstream: FaultServer, run: Run) -> None:
     assert "not at this source: cublasmp" in result.stdout
     asked = run("versions", "--base-url", upstream.url, "--redist", "nccl", "--format", "newest")
     assert (asked.exit_code, asked.stdout) == (3, "")
+
+
+def test_versions_of_a_truncated_listing_of_matching_length_are_not_known(
+    upstream: FaultServer, run: Run
+) -> None:
+    upstream.misbehave("/compute/cuda/redist/", faults.truncated_with_matching_length)
+    result = run("versions", "--base-url", upstream.url, "--retries", 0, "--redist", "cuda")
+    assert result.exit_code == 3
+    assert "the listing has no end" in result.stderr

@@ -1,5 +1,6 @@
 """download-manifests as a user sees it: folders, servers, faults, and what is left on disk."""
 
+import hashlib
 import json
 import time
 from collections.abc import Callable
@@ -148,7 +149,7 @@ def test_handwritten_manifests_come_from_a_folder(run: Run, tmp_path: Path) -> N
 def test_older_folder_of_a_redist_is_read_too(run: Run, server: FaultServer) -> None:
     new, old = manifest("3.1.7", "nvshmem"), manifest("2.9.0", "nvshmem")
     server.add_manifests("nvshmem", {"3.1.7": new})
-    server.files["/compute/redist/nvshmem/"] = b"<a href='redistrib_2.9.0.json'>x</a>"
+    server.files["/compute/redist/nvshmem/"] = b"<ul><a href='redistrib_2.9.0.json'>x</a></ul>"
     server.files["/compute/redist/nvshmem/redistrib_2.9.0.json"] = old
     result = run(
         "download-manifests", "--base-url", server.url, "--redist", "nvshmem", "--version", "all"
@@ -432,6 +433,65 @@ def test_ends_in_the_right_error(
         "data/manifests/lock.json",
         "data/manifests/nvpl/redistrib_24.7.json",
     }, "the other redist is kept, and nothing is half written"
+
+
+def test_manifest_damaged_in_its_path_is_not_stored(run: Run, cuda: FaultServer) -> None:
+    damaged = manifest("12.9.1").replace(b"linux-sbsa-12", b"linux-sbsc-12")
+    cuda.misbehave(FOLDER + "redistrib_12.9.1.json", faults.body(damaged), times=1)
+    result = run("download-manifests", "--base-url", cuda.url, "--redist", "cuda")
+    assert result.exit_code == 5
+    assert "contradicts the rest of the manifest" in result.stderr
+    assert not held().exists()
+    assert run("download-manifests", "--base-url", cuda.url, "--redist", "cuda").exit_code == 0
+
+
+def test_accept_changed_replaces_a_damaged_manifest_of_the_same_etag(
+    run: Run, cuda: FaultServer
+) -> None:
+    good = manifest("12.9.1")
+    damaged = good.replace(good.partition(b'"sha256": "')[2][:64], b"1" * 64)
+    etag = f'"{hashlib.sha256(good).hexdigest()[:16]}"'
+    cuda.misbehave(FOLDER + held().name, faults.body(damaged, ETag=etag), times=1)
+    command = ("download-manifests", "--base-url", cuda.url, "--redist", "cuda")
+    assert run(*command).exit_code == 0
+    assert held().read_bytes() == damaged
+    assert run(*command, "--accept-changed").exit_code == 0
+    assert held().read_bytes() == good
+    assert run("check", "--base-url", cuda.url, "--json").exit_code != 4
+
+
+def test_truncated_listing_of_matching_length_is_fetched_again(run: Run, cuda: FaultServer) -> None:
+    run("download-manifests", "--base-url", cuda.url, "--version", "all")
+    cuda.misbehave(FOLDER, faults.truncated_with_matching_length, times=1)
+    result = run("download-manifests", "--base-url", cuda.url, "--version", "all")
+    assert result.exit_code == 0, result.stderr
+    assert not any("gone" in entry for entry in lock()["cuda"].values())
+
+
+def test_truncated_listing_of_matching_length_marks_nothing_as_gone(
+    run: Run, cuda: FaultServer
+) -> None:
+    run("download-manifests", "--base-url", cuda.url, "--version", "all")
+    before = lock()
+    cuda.misbehave(FOLDER, faults.truncated_with_matching_length)
+    result = run("download-manifests", "--base-url", cuda.url, "--retries", "1")
+    assert result.exit_code == 3
+    assert "the listing has no end" in result.stderr
+    assert lock() == before
+    assert cuda.requests[FOLDER] == 1 + 2
+
+
+def test_next_source_is_asked_where_a_listing_is_truncated(run: Run, cuda: FaultServer) -> None:
+    with FaultServer() as broken:
+        broken.add_manifests("cuda", {"12.9.1": manifest("12.9.1")})
+        broken.misbehave(FOLDER, faults.truncated_with_matching_length)
+        result = run(
+            *("download-manifests", "--redist", "cuda", "--retries", "0", "--json"),
+            *("--base-url", broken.url, "--base-url", cuda.url),
+        )
+    assert result.exit_code == 0
+    (outcome,) = report(result)["manifests"]
+    assert outcome["source"] == f"{cuda.url}/"
 
 
 def test_an_answer_cut_by_our_own_time_limit_is_not_taken_for_whole(

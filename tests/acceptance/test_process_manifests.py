@@ -22,6 +22,7 @@ from typer.testing import Result
 
 from cudaredist.archives import open_archive
 from cudaredist.pipeline import archives as archive_service
+from cudaredist.store import Cache
 
 FOLDER = "/compute/cuda/redist/"
 CUDART: Mapping[str, Files] = {
@@ -1065,6 +1066,39 @@ def test_fail_fast_stops_and_keeps_what_was_finished(cuda: FaultServer, process:
     statuses = [a["status"] for a in report(result)["archives"]]
     assert statuses == ["failed"] * 5
     assert not FEATURES.exists()
+
+
+def test_archive_whose_features_no_file_may_hold_fails_alone(
+    cuda: FaultServer, process: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(facts_cache, "_ENTRY_LIMIT", 400)  # only the archive with a library has more
+        result = process("--json")
+    assert result.exit_code == 5
+    failed = [a for a in report(result)["archives"] if a["status"] == "failed"]
+    assert [(a["package"], a["platform"]) for a in failed] == [("cuda_cudart", "linux-x86_64")]
+    assert "not a valid feature entry" in failed[0]["error"]["message"]
+    assert entry("cuda_cudart", "linux-x86_64")["reason"] == "failed: invalid"
+    assert entry("cuda_cudart", "linux-sbsa")["status"] == "examined"
+    assert entry("cuda_cccl", "linux-x86_64")["status"] == "examined"
+
+    assert process().exit_code == 0
+    assert entry("cuda_cudart", "linux-x86_64")["status"] == "examined"
+
+
+def test_cached_features_with_a_control_character_count_as_missing(
+    cuda: FaultServer, process: Run, tmp_path: Path
+) -> None:
+    assert process().exit_code == 0
+    made = FEATURES.read_bytes()
+    cache = Cache(tmp_path / "cache")
+    sha256 = entry("cuda_cudart", "linux-x86_64")["sha256"]
+    kept = json.loads(cache.get(facts_cache.FEATURES_KIND, sha256) or b"")
+    bad = json.dumps(kept | {"notes": ["only in RECORD: a\x01"]}).encode()
+    cache.put(facts_cache.FEATURES_KIND, sha256, bad)
+    FEATURES.unlink()
+    assert process().exit_code == 0
+    assert FEATURES.read_bytes() == made
 
 
 def test_nothing_at_all_to_be_had_writes_no_file(cuda: FaultServer, process: Run) -> None:

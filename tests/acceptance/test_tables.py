@@ -499,13 +499,13 @@ def test_a_manifest_that_is_none(cuda: FaultServer, nvcc_table: Run) -> None:
     assert "13.4.0" in read(COMPAT)["releases"]
 
 
-def test_a_version_that_the_table_cannot_hold(server: FaultServer, nvcc_table: Run) -> None:
+def test_version_with_a_suffix_is_refused(server: FaultServer, nvcc_table: Run) -> None:
     publish(server, release("12.9.1", {"cuda_nvcc": nvcc()}))
     manifest = Path("data/manifests/cuda/redistrib_12.9.1.json")
     manifest.write_bytes(manifest.read_bytes().replace(b'"12.9.1.5"', b'"12.9.1-cuda12"'))
     result = nvcc_table()
     assert result.exit_code == 5
-    assert "entry of the table, for CUDA 12.9.1: version" in result.stderr
+    assert "cuda_nvcc.version: expected numbers with dots" in result.stderr
 
 
 def test_what_a_zips_directory_calls_a_link_is_no_header(

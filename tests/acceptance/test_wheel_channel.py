@@ -227,6 +227,17 @@ def test_a_wheel_whose_record_disagrees_is_noted(index: Path, wheels: Run) -> No
 
 
 @pytest.mark.slow
+def test_record_with_a_control_character_spoils_no_other_archive(index: Path, wheels: Run) -> None:
+    path = next(index.glob("nvidia_cuda_nvcc_cu12-*"))
+    record = {"nvidia/cuda_nvcc/a\x01": "sha256=AAAA"}
+    path.write_bytes(wheel("nvidia-cuda-nvcc-cu12", "12.9.86", NVCC, record=record))
+    wheels("download-manifests")
+    assert wheels("process-manifests").exit_code == 0
+    (archive,) = json.loads(FEATURES.read_bytes())["packages"]["cuda_nvcc"]["archives"]
+    assert r"only in RECORD: nvidia/cuda_nvcc/a\x01" in archive["notes"]
+
+
+@pytest.mark.slow
 def test_what_the_index_lacks(index: Path, run: Run) -> None:
     put_wheel(index, "nvidia-nccl-cu12", "2.28.0rc1", tag=X86)
     (index / "nvidia-cudss-cu12-0.7.0.tar.gz").write_bytes(b"a source distribution")

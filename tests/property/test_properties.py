@@ -12,7 +12,7 @@ from cudaredist.jsontext import canonical_json, parse_json
 from cudaredist.manifests import read_manifest
 from cudaredist.primitives import Version, is_safe_relative_path
 from cudaredist.schema import FILE_KINDS, read_own_file
-from cudaredist.source.index import parse_index
+from cudaredist.source.index import is_whole, parse_index
 
 versions = st.builds(
     lambda numbers, suffix: ".".join(numbers) + suffix,
@@ -82,6 +82,7 @@ def test_any_text_is_a_version_or_a_value_error(text: str) -> None:
 @given(st.binary(), st.text(max_size=40))
 def test_index_parser_never_raises_on_bytes(page: bytes, address: str) -> None:
     parse_index(page, address)
+    is_whole(page)
 
 
 @given(st.text(alphabet="<>ahref='\" \n/.:?#%&;[]redistb_0123json-!"), st.text(max_size=20))

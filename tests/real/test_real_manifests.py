@@ -1,6 +1,7 @@
 """NVIDIA's real manifests, read and compared with an independent reading of the JSON."""
 
 import json
+import random
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ import pytest
 from conftest import REAL_MANIFESTS, Run
 from support.server import FaultServer
 
+from cudaredist.errors import InvalidFileError
 from cudaredist.manifests import read_manifest
 from cudaredist.primitives import label_of_manifest_name
 from cudaredist.redists import REDISTS
@@ -87,6 +89,24 @@ def test_reads_the_same_as_an_independent_reading(path: Path) -> None:
     redist = REDISTS[path.parent.name if "handwritten" in path.parts else path.parts[-3]]
     product = manifest.release_product
     assert product is None or redist.accepts_product(product)
+
+
+def test_most_flipped_bits_are_refused() -> None:
+    if not FILES:
+        pytest.skip(f"nothing at {REAL_MANIFESTS}")
+    chance = random.Random(7)
+    refused = flips = 0
+    for path in FILES:
+        data = path.read_bytes()
+        for bit in chance.sample(range(len(data) * 8), 20):
+            damaged = bytearray(data)
+            damaged[bit // 8] ^= 1 << bit % 8
+            flips += 1
+            try:
+                read_manifest(bytes(damaged), label=label_of_manifest_name(path.name))
+            except InvalidFileError:
+                refused += 1
+    assert refused / flips > 0.85
 
 
 def test_reading_costs_at_most_five_times_the_json_alone() -> None:

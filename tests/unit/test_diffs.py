@@ -43,7 +43,7 @@ def test_formatting_is_no_change() -> None:
         pytest.param(edited(release_date="2026-01-01"), "release_date: 2025-06-04 -> 2026-01-01"),
         pytest.param(edited(release_product="x"), "release_product: cuda -> x"),
         pytest.param(
-            edited(cuda_cudart__version="12.9.2"), "cuda_cudart: version 12.9.1 -> 12.9.2"
+            edited(cuda_cudart__version="12.9.10"), "cuda_cudart: version 12.9.1 -> 12.9.10"
         ),
         pytest.param(
             edited(cuda_cudart__license="MIT"), "cuda_cudart: license 'CUDA Toolkit' -> 'MIT'"

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from cudaredist.source.index import parse_index
+from cudaredist.source.index import is_whole, parse_index
 
 PAGE = "https://host.example/compute/cuda/redist/"
 
@@ -87,4 +87,87 @@ def test_takes_linear_time(piece: str) -> None:
     page = (piece * ((2 << 20) // len(piece))).encode()
     started = time.process_time()
     parse_index(page, PAGE)
+    assert time.process_time() - started < 10
+
+
+NGINX = """<html>\r
+<head><title>Index of /redist/</title></head>\r
+<body>\r
+<h1>Index of /redist/</h1><hr><pre><a href="../">../</a>\r
+<a href="redistrib_9.1.0.json">redistrib_9.1.0.json</a>     01-Jan-2025 00:00     100\r
+<a href="redistrib_9.2.0.json">redistrib_9.2.0.json</a>     01-Jan-2025 00:00     100\r
+</pre><hr></body>\r
+</html>\r
+"""
+APACHE = """<!DOCTYPE HTML PUBLIC "-//W3C//DTD HTML 3.2 Final//EN">
+<html>
+ <head><title>Index of /redist</title></head>
+ <body>
+<h1>Index of /redist</h1>
+  <table>
+   <tr><th><a href="?C=N;O=D">Name</a></th><th><a href="?C=S;O=A">Size</a></th></tr>
+<tr><td><a href="redistrib_9.1.0.json">redistrib_9.1.0.json</a></td><td>100</td></tr>
+<tr><td><a href="redistrib_9.2.0.json">redistrib_9.2.0.json</a></td><td>100</td></tr>
+</table>
+<address>Apache Server</address>
+</body></html>
+"""
+PYTHON = """<!DOCTYPE HTML>
+<html lang="en">
+<body>
+<h1>Directory listing for /redist/</h1>
+<hr>
+<ul>
+<li><a href="redistrib_9.1.0.json">redistrib_9.1.0.json</a></li>
+<li><a href="redistrib_9.2.0.json">redistrib_9.2.0.json</a></li>
+</ul>
+<hr>
+</body>
+</html>
+"""
+GO = """<!doctype html>
+<meta name="viewport" content="width=device-width">
+<pre>
+<a href="redistrib_9.1.0.json">redistrib_9.1.0.json</a>
+<a href="redistrib_9.2.0.json">redistrib_9.2.0.json</a>
+</pre>
+"""
+PAGES = [pytest.param(NGINX, id="nginx"), pytest.param(APACHE, id="Apache")]
+PAGES += [pytest.param(PYTHON, id="Python"), pytest.param(GO, id="Go")]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_listing_that_lacks_a_manifest_is_not_whole_wherever_it_was_cut(page: str) -> None:
+    whole = parse_index(page.encode(), PAGE)
+    assert is_whole(page.encode())
+    for size in range(len(page)):
+        part = page[:size].encode()
+        assert not is_whole(part) or parse_index(part, PAGE) == whole
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        pytest.param("<HTML><A HREF='redistrib_1.2.json'></HTML>", True, id="upper case"),
+        pytest.param("<html><a href='redistrib_1.2.json'></html>\n\n \n", True, id="blanks"),
+        pytest.param("<html></html><!-- served by x -->", True, id="comment at the end"),
+        pytest.param("<html><body><a href='redistrib_1.2.json'></body>", True, id="no html end"),
+        pytest.param("<html><pre><a href='redistrib_1.2.json'></pre>", False, id="list end only"),
+        pytest.param("<html><!-- </html> --><a href='x'>", False, id="end in a comment"),
+        pytest.param("<ul><li><a href='redistrib_1.2.json'></ul>", True, id="list alone"),
+        pytest.param("<ul></ul><ul><a href='redistrib_1.2.json'>", False, id="second list"),
+        pytest.param("<a href='redistrib_1.2.json'>x</a>", False, id="links alone"),
+        pytest.param("go away", False, id="text"),
+        pytest.param("", False, id="empty"),
+    ],
+)
+def test_end_of_a_listing_is_recognized(page: str, *, expected: bool) -> None:
+    assert is_whole(page.encode()) is expected
+
+
+@pytest.mark.parametrize("piece", ["<!--", "<html", "</html", "<ul", "redistrib_", "</"])
+def test_end_of_a_listing_takes_linear_time(piece: str) -> None:
+    page = (piece * ((2 << 20) // len(piece))).encode()
+    started = time.process_time()
+    is_whole(page)
     assert time.process_time() - started < 10

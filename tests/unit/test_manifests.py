@@ -3,6 +3,7 @@
 import json
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.golden import Golden
@@ -162,3 +163,31 @@ def test_a_manifest_cannot_be_changed() -> None:
         manifest.label = None  # type: ignore[misc]
     with pytest.raises(AttributeError):
         manifest.packages[0].archives[0].size = 1  # type: ignore[misc]
+
+
+FREE = {"sha256", "md5", "size", "name", "license", "release_date", "release_label"}
+FREE |= {"release_product", "cuda_variant"}
+"""Keys whose values nothing else in a manifest repeats, or whose contradictions only warn."""
+
+
+@pytest.mark.parametrize("name", ["flat", "nested"])
+def test_flipped_bit_is_refused_unless_nothing_repeats_the_value(name: str) -> None:
+    data = (FIXTURES / "manifests" / f"{name}.json").read_bytes()
+    before = json.loads(data)
+    for bit in range(len(data) * 8):
+        damaged = bytearray(data)
+        damaged[bit // 8] ^= 1 << bit % 8
+        try:
+            read_manifest(bytes(damaged))
+        except InvalidFileError:
+            continue
+        assert changed_keys(before, json.loads(damaged)) <= FREE, bytes(damaged)
+
+
+def changed_keys(before: Any, after: Any, key: str = "") -> set[str]:
+    """Return the keys whose values differ, or the key of an object whose own keys do."""
+    if before == after:
+        return set()
+    if not isinstance(before, dict) or before.keys() != after.keys():
+        return {key}
+    return {k for name in before for k in changed_keys(before[name], after[name], name)}

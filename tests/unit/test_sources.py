@@ -1,9 +1,11 @@
 """Folders and servers as sources, at their edges."""
 
+import functools
 import os
 import ssl
 import threading
 from collections.abc import Callable, Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +170,7 @@ def test_location_without_credentials_keeps_everything_else(location: str, share
 def test_index_html_is_read_where_the_folder_is_not_listed(
     server: FaultServer, connect: Connect
 ) -> None:
-    server.files["/x/index.html"] = b"<a href='redistrib_1.2.json'>"
+    server.files["/x/index.html"] = b"<pre><a href='redistrib_1.2.json'></pre>"
     source = connect(server.url)
     assert [str(label) for label in source.labels("x")] == ["1.2"]
 
@@ -176,9 +178,19 @@ def test_index_html_is_read_where_the_folder_is_not_listed(
 def test_index_html_is_read_where_listing_is_forbidden(
     server: FaultServer, connect: Connect
 ) -> None:
-    server.files["/x/index.html"] = b"<a href='redistrib_1.2.json'>"
+    server.files["/x/index.html"] = b"<pre><a href='redistrib_1.2.json'></pre>"
     server.misbehave("/x/", faults.status(403))
     assert len(connect(server.url).labels("x")) == 1
+
+
+def test_listing_of_pythons_own_server_is_whole(tmp_path: Path, connect: Connect) -> None:
+    (tmp_path / "redistrib_9.1.0.json").touch()
+    handler = functools.partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as own:
+        threading.Thread(target=own.serve_forever, args=(0.02,), daemon=True).start()
+        labels = connect(f"http://127.0.0.1:{own.server_port}").labels("")
+        own.shutdown()
+    assert [str(label) for label in labels] == ["9.1.0"]
 
 
 def test_long_waits_are_not_begun(server: FaultServer, connect: Connect) -> None:

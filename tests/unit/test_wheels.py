@@ -4,11 +4,11 @@ import json
 
 import pytest
 from packaging.specifiers import SpecifierSet
-from support import binaries
+from support import archives, binaries
 from support.wheels import wheel
 
 from cudaredist.archives import open_archive
-from cudaredist.features import Facts, derive, gather
+from cudaredist.features import Facts, derive, facts_from_bytes, facts_to_bytes, gather
 from cudaredist.features.facts import FACTS_SCHEMA
 from cudaredist.manifests import read_manifest
 from cudaredist.redists import REDISTS
@@ -215,6 +215,45 @@ def test_modules_of_python_are_kept() -> None:
 def test_a_record_that_disagrees_is_noted(record: dict[str, str], note: str, chunk: int) -> None:
     data = wheel("nvidia-x", "1", {"nvidia/x/a.h": b"//"}, record=record)
     assert derive(facts_of(data, chunk)).notes == (note,)
+
+
+@pytest.mark.parametrize(
+    ("name", "note"),
+    [
+        ("nvidia/x/a\x01.h", r"only in RECORD: nvidia/x/a\x01.h"),
+        ("nvidia/x/a\n\x1b[2J.h", r"only in RECORD: nvidia/x/a\n\x1b[2J.h"),
+        ("nvidia/x/a\u202e.h", r"only in RECORD: nvidia/x/a\u202e.h"),
+        ("nvidia/x/é.h", "only in RECORD: nvidia/x/é.h"),
+        ("n" * 5000, f"only in RECORD: {'n' * 1008}…"),
+    ],
+)
+def test_record_name_that_cannot_be_printed_is_escaped(name: str, note: str) -> None:
+    data = wheel("nvidia-x", "1", {"nvidia/x/a.h": b"//"}, record={name: "sha256=AAAA"})
+    facts = facts_of(data)
+    assert facts.notes == derive(facts).notes == (note,)
+
+
+def test_member_name_that_is_not_utf8_is_escaped_in_notes() -> None:
+    entries = [
+        archives.ZipEntry(b"x-1.dist-info/WHEEL", b"x"),
+        archives.ZipEntry(b"x-1.dist-info/RECORD", b"x-1.dist-info/RECORD,,\n"),
+        archives.ZipEntry(b"nvidia/x/\xff.h", b"//", flags=0x800),
+    ]
+    facts = facts_of(archives.raw_zip(*entries))
+    assert r"not in RECORD: nvidia/x/\udcff.h" in facts.notes
+    assert facts_from_bytes(facts_to_bytes(facts)) == facts
+
+
+def test_added_link_whose_name_cannot_be_printed_is_escaped() -> None:
+    data = wheel("nvidia-x", "1", {"nvidia/x/lib/lib\x01a.so.1": LIBRARY})
+    notes = derive(facts_of(data)).notes
+    assert r"link added, as wheels have none: lib/lib\x01a.so" in notes
+    assert all(note.isprintable() for note in notes)
+
+
+def test_notes_in_facts_of_older_caches_are_escaped() -> None:
+    facts = Facts(schema=FACTS_SCHEMA, members=(), notes=("only in RECORD: a\x01",))
+    assert derive(facts).notes == (r"only in RECORD: a\x01",)
 
 
 def test_many_differences_are_cut() -> None:

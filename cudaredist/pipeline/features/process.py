@@ -13,6 +13,7 @@ from cudaredist.errors import (
     EXIT_INCOMPLETE,
     CudaRedistError,
     IncompleteError,
+    InvalidFileError,
     StoppedError,
     worst_exit_code,
 )
@@ -237,7 +238,11 @@ class FeatureRun:
 
     def succeeded(self, job: Job, facts: Facts) -> None:
         """Keep what was read; every manifest that needed nothing else is written."""
-        features = remember_features(self.cache, job.request.sha256, derive(facts))
+        try:
+            features = remember_features(self.cache, job.request.sha256, derive(facts))
+        except InvalidFileError as error:
+            self.failed(job, error)
+            return
         for _, item in job.users:
             item.features = features
             item.status, item.reason = "examined", None

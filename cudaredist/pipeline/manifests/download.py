@@ -226,7 +226,14 @@ class ManifestDownload:
         held = target.folder.read(label)
         entry = target.locked.get(text) if target.locked is not None else None
         upstream = fetch_manifest(
-            self.sources, self.cache, label, listing, held, redist=target.redist, strict=self.strict
+            self.sources,
+            self.cache,
+            label,
+            listing,
+            held,
+            redist=target.redist,
+            strict=self.strict,
+            whole=self.accept_changed,
         )
         recorded = entry.sha256 if entry else sha256_of(held) if held is not None else None
         if recorded is not None and not self.accept_changed:

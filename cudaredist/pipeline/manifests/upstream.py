@@ -31,10 +31,12 @@ def fetch_manifest(
     *,
     redist: Redist | None = None,
     strict: bool = False,
+    whole: bool = False,
 ) -> UpstreamManifest:
     """Fetch one listed manifest and prove that it is one, unless its bytes are those held.
 
-    Asks only whether it changed where the server gave an ETag for the bytes held. Raises
+    Asks only whether it changed where the server gave an ETag for the bytes held, unless `whole`:
+    bytes that were damaged in transit came with the ETag of the good ones. Raises
     `SourceError`, and `InvalidFileError` for bytes that are no manifest (with `strict` also for
     those that have warnings), after every source was tried.
     """
@@ -45,7 +47,8 @@ def fetch_manifest(
 
     def etag(place: str) -> str | None:
         # Under `strict` bytes that are held are judged too, so they must come.
-        return cache.etag(place, held_sha256) if held_sha256 and not strict else None
+        is_needed = strict or whole
+        return cache.etag(place, held_sha256) if held_sha256 and not is_needed else None
 
     def inspect(data: bytes) -> None:
         if data == held and not strict:
