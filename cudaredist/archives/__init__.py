@@ -1,7 +1,8 @@
 """Archives as one forward stream of members, with bounded memory, from bytes as they arrive.
 
 `open_archive` chooses by the file's name: `tar` reads what `compression` unpacks, `zip` reads on
-its own. `decoding` has the decompressors with their caps, `blocks` runs them on several threads.
+its own. `decoding` has the decompressors with their caps, `blocks` cuts xz so that several threads
+can unpack it, `memory` bounds what all archives use together.
 `interface` says what every reader offers, `names` bounds their names, `stream` is the view that
 all of them have of their bytes. Nothing is ever written to disk or
 executed.
@@ -49,5 +50,6 @@ def open_archive(
         if lower.endswith(suffix):
             if kind is None:
                 return TarReader(packed, limits)
-            return TarReader(Stream(name, unpack(kind, packed, budget, limits, jobs)), limits)
+            unpacked = budget.spent(unpack(kind, packed, limits, jobs))
+            return TarReader(Stream(name, unpacked), limits)
     raise InvalidArchiveError(name, f"no known kind of archive, which are {', '.join(SUFFIXES)}")

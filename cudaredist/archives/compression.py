@@ -5,17 +5,16 @@ Every format may be several streams one behind another; what follows the last on
 
 from collections.abc import Iterator
 
-from cudaredist.archives.decompress import INPUT, Budget, decoded, starter_of
+from cudaredist.archives.decompress import INPUT, decoded_gzip, decoded_zstd
 from cudaredist.archives.members import Limits
 from cudaredist.archives.stream import Stream
-from cudaredist.archives.xz_blocks import decoded_blocks, has_sized_blocks
+from cudaredist.archives.xz_blocks import decoded_blocks
 
 _XZ_PADDING = 4
 
 
-def unpack(kind: str, packed: Stream, budget: Budget, limits: Limits, jobs: int) -> Iterator[bytes]:
+def unpack(kind: str, packed: Stream, limits: Limits, jobs: int) -> Iterator[bytes]:
     """Yield what a whole `xz`, `gzip` or `zstd` file unpacks to, to its very end."""
-    start = starter_of(kind, limits)
     if not packed.ahead(1):
         packed.refuse("is empty")
     streams = 0
@@ -23,15 +22,16 @@ def unpack(kind: str, packed: Stream, budget: Budget, limits: Limits, jobs: int)
         streams += 1
         if streams > limits.members:
             packed.refuse(f"has more than {limits.members:,} {kind} streams")
-        if kind == "xz" and jobs > 1 and has_sized_blocks(packed):
-            yield from decoded_blocks(packed, budget, limits, jobs)
-        else:
-            yield from decoded(kind, packed, start(), budget)
         if kind == "xz":
+            yield from decoded_blocks(packed, limits, jobs)
             if _pass_padding(packed) % _XZ_PADDING:
                 packed.refuse("has something behind its end")
-        elif kind == "gzip" and _pass_padding(packed) and packed.ahead(1):
-            packed.refuse("has something behind its end")
+        elif kind == "gzip":
+            yield from decoded_gzip(packed)
+            if _pass_padding(packed) and packed.ahead(1):
+                packed.refuse("has something behind its end")
+        else:
+            yield from decoded_zstd(packed, limits)
 
 
 def _pass_padding(packed: Stream) -> int:

@@ -7,10 +7,11 @@ would cost a tenth of the whole pass.
 import lzma
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from cudaredist.archives.members import Limits
+from cudaredist.archives.memory import SHARED
 from cudaredist.archives.stream import Stream
 from cudaredist.errors import InvalidArchiveError
 
@@ -24,10 +25,14 @@ OUTPUT = 256 << 10
 INPUT = 64 << 10
 """The most packed bytes taken at once: what a stream's end leaves over is copied each time."""
 
-DECODING_ERRORS = (lzma.LZMAError, zlib.error, zstd.ZstdError, EOFError, MemoryError)
+_DECODING_ERRORS = (lzma.LZMAError, zlib.error, zstd.ZstdError, EOFError, MemoryError)
 
 _GZIP = 31
 """zlib's number for: a gzip header, any window."""
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_ZSTD_HEADER = 18
+"""Bytes that the header of a zstd frame has at most."""
+_IS_SINGLE_SEGMENT = 0x20
 
 
 class Budget:
@@ -47,6 +52,12 @@ class Budget:
         """Pass packed chunks on, and count them."""
         for chunk in chunks:
             self._arrived += len(chunk)
+            yield chunk
+
+    def spent(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        """Pass unpacked chunks on, and count them."""
+        for chunk in chunks:
+            self.spend(len(chunk))
             yield chunk
 
     def spend(self, count: int) -> None:
@@ -103,20 +114,48 @@ class _GzipDecompressor:
         return output
 
 
-def starter_of(kind: str, limits: Limits) -> Callable[[], Decompressor]:
-    """Return what makes a decompressor for one stream of an `xz`, `gzip` or `zstd` file."""
-    if kind == "xz":
-        return lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=limits.dictionary)
-    if kind == "gzip":
-        return _GzipDecompressor
-    window: dict[int, int] = {
-        zstd.DecompressionParameter.window_log_max: limits.dictionary.bit_length() - 1
+def check_dictionary(packed: Stream, size: int, limits: Limits) -> None:
+    """Refuse an archive whose decompressor would need too large a dictionary."""
+    if size > limits.dictionary:
+        packed.refuse(
+            f"requires a dictionary of {size:,} bytes; the limit is {limits.dictionary:,}"
+        )
+
+
+def decoded_gzip(packed: Stream) -> Iterator[bytes]:
+    """Yield what one gzip stream unpacks to; its dictionary has 32 KiB."""
+    return decoded("gzip", packed, _GzipDecompressor())
+
+
+def decoded_zstd(packed: Stream, limits: Limits) -> Iterator[bytes]:
+    """Yield what one zstd frame unpacks to; what it calls its window is a dictionary."""
+    size = _window(packed.ahead(_ZSTD_HEADER))
+    check_dictionary(packed, size, limits)
+    options: dict[int, int] = {
+        zstd.DecompressionParameter.window_log_max: (limits.dictionary - 1).bit_length()
     }
-    return lambda: zstd.ZstdDecompressor(options=window)
+    with SHARED.dictionary(size):
+        yield from decoded("zstd", packed, zstd.ZstdDecompressor(options=options))
 
 
-def decoded(kind: str, packed: Stream, decoder: Decompressor, budget: Budget) -> Iterator[bytes]:
-    """Yield what one stream unpacks to; what stands behind its end is left."""
+def _window(header: bytes) -> int:
+    """Return the window that a zstd frame states; 0 if it is damaged, or to be skipped."""
+    header = header.ljust(_ZSTD_HEADER, b"\0")
+    if header[:4] != _ZSTD_MAGIC:
+        return 0
+    flags, window = header[4], header[5]
+    if flags & _IS_SINGLE_SEGMENT:
+        # The window is all of the content.
+        start = 5 + (0, 1, 2, 4)[flags & 3]
+        length = (1, 2, 4, 8)[flags >> 6]
+        size = int.from_bytes(header[start : start + length], "little")
+        return size + 256 if length == 2 else size  # noqa: PLR2004 - two bytes begin at 256
+    base = 1 << (window >> 3) + 10
+    return base + (base >> 3) * (window & 7)
+
+
+def decoded(kind: str, packed: Stream, decoder: Decompressor) -> Iterator[bytes]:
+    """Yield what one stream unpacks to, and leave the bytes after its end."""
     while not decoder.eof:
         data = b""
         if decoder.needs_input:
@@ -125,9 +164,8 @@ def decoded(kind: str, packed: Stream, decoder: Decompressor, budget: Budget) ->
                 packed.refuse(f"ends in the middle of its {kind} stream")
         try:
             output = decoder.decompress(data, OUTPUT)
-        except DECODING_ERRORS as error:
+        except _DECODING_ERRORS as error:
             packed.refuse(f"is no valid {kind}: {error}")
         if output:
-            budget.spend(len(output))
             yield output
     packed.give_back(len(decoder.unused_data))

@@ -23,8 +23,8 @@ class Limits:
     """Bytes of a member's name or link target."""
     names: int = 128 << 20
     """Bytes of all names and link targets together, which a reader's caller usually keeps."""
-    dictionary: int = 256 << 20
-    """Bytes of memory that decompressing xz may ask for; `xz -9` needs 65 MiB."""
+    dictionary: int = 512 << 20
+    """Bytes of the dictionary that xz or zstd may require; see `memory` for what is shared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,4 +56,10 @@ class ArchiveReader(Protocol):
         """Return, after iterating, members that the archive's end described better, by position.
 
         A zip's directory, with modes and links, stands behind all content.
+        """
+
+    def close(self) -> None:
+        """End the pass, and give back its threads and shared memory.
+
+        Until then, an archive that was not read to its end may keep others waiting.
         """

@@ -1,6 +1,6 @@
 """A forward-only view of chunks: read, look a little ahead, give back what was too much."""
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import NoReturn
 
 from cudaredist.errors import InvalidArchiveError
@@ -84,6 +84,11 @@ class Stream:
             count -= ready
             if count and not self._advance():
                 self.refuse("ends in the middle")
+
+    def close(self) -> None:
+        """Close the iterator of the chunks, if it is a generator; nothing more can be read."""
+        if isinstance(self._chunks, Generator):
+            self._chunks.close()
 
     def _advance(self) -> bool:
         """Go to the next chunk that holds something; False at the end."""

@@ -7,7 +7,7 @@ has its checksum, and the end is two blocks of NULs with nothing but NULs behind
 """
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -83,7 +83,12 @@ class TarReader:
         """Return nothing: a tar describes each member in front of its content."""
         return MappingProxyType({})
 
-    def _read(self) -> Iterator[tuple[Member, Iterator[bytes]]]:
+    def close(self) -> None:
+        """End the pass, and give back its threads and shared memory."""
+        self._members.close()
+        self._stream.close()
+
+    def _read(self) -> Generator[tuple[Member, Iterator[bytes]], None, None]:
         stream = self._stream
         while (header := self._header()) is not None:
             self._index += 1

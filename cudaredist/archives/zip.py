@@ -11,7 +11,7 @@ import struct
 import zlib
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 from hashlib import blake2b
 from types import MappingProxyType
@@ -129,7 +129,11 @@ class ZipReader:
         """Return the members whose mode, kind or size only the directory stated, by position."""
         return MappingProxyType(self._corrections)
 
-    def _read(self) -> Iterator[tuple[Member, Iterator[bytes]]]:
+    def close(self) -> None:
+        """End the pass."""
+        self._members.close()
+
+    def _read(self) -> Generator[tuple[Member, Iterator[bytes]], None, None]:
         stream = self._stream
         if stream.ahead(_SIGNATURE_SIZE) not in {_LOCAL, _END, _END64}:
             stream.refuse("is no zip" if stream.ahead(1) else "is empty")

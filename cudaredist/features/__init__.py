@@ -1,7 +1,8 @@
 """From an archive's bytes to what it provides: facts are gathered once, features follow by rule.
 
 `facts` is what was read, `wheel` makes the members of a wheel those of an archive of NVIDIA's,
-`tree` is the files and links that members make, `placement` which output each file belongs to,
+`tree` is the files and links that members make, `links` resolves the latter, `placement` which
+output each file belongs to,
 `derive` all features of an archive, `legacy` the peer's form of them. Nothing here knows where
 bytes come from or where results go.
 """

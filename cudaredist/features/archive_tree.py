@@ -7,11 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from cudaredist.errors import shown
 from cudaredist.features.entry import Entry
+from cudaredist.features.links import NAME_LIMIT, Links
 
-_NAME_LIMIT = 1024
 _DEPTH_LIMIT = 64
-_LINK_LIMIT = 40
-"""Links that may stand in one way; Linux gives up at the same number."""
 _SET_ID = 0o6000
 _IS_ABSOLUTE = re.compile(r"/|[A-Za-z]:")
 
@@ -62,6 +60,7 @@ def build_tree(members: Sequence[Entry]) -> Tree:
     }
     known = {name.removeprefix(top) for name, is_one in folders.items() if is_one}
     known |= {path for path, entry in placed.items() if entry.kind == "directory"}
+    links = Links(placed, top)
     for path, entry in placed.items():
         match entry.kind:
             case "file":
@@ -69,7 +68,7 @@ def build_tree(members: Sequence[Entry]) -> Tree:
                 if entry.mode & _SET_ID:
                     tree.refuse(f"set-id bit: {path}")
             case "symlink" | "hardlink":
-                _follow(path, entry, placed, known, top, tree)
+                _follow(path, entry, placed, known, links, tree)
             case "other":
                 tree.refuse(f"neither file, folder nor link: {path}")
             case "directory":
@@ -94,12 +93,14 @@ def _named(members: Sequence[Entry], tree: Tree) -> dict[str, Entry]:
 
 def _normal(name: str) -> str | None:
     """Return a member's name without `./` and `//`; None where it is not safe."""
-    if len(name) > _NAME_LIMIT or not name.isprintable() or "\\" in name:
+    if len(name) > NAME_LIMIT or not name.isprintable() or "\\" in name:
         return None
     parts = [part for part in name.split("/") if part not in {"", "."}]
     if _IS_ABSOLUTE.match(name) or ".." in parts or len(parts) > _DEPTH_LIMIT:
         return None
-    return "/".join(parts)
+    path = "/".join(parts)
+    # The same string, not an equal one: there may be a million of them.
+    return name if path == name else path
 
 
 def _top(named: Mapping[str, Entry], tree: Tree) -> str:
@@ -134,10 +135,10 @@ def _is_inside(name: str, named: Mapping[str, Entry], folders: dict[str, bool], 
 
 
 def _follow(
-    path: str, entry: Entry, placed: Mapping[str, Entry], known: set[str], top: str, tree: Tree
+    path: str, entry: Entry, placed: Mapping[str, Entry], known: set[str], links: Links, tree: Tree
 ) -> None:
-    """Find what a link leads to in the end, and enter it."""
-    end = _end_of(path, placed, top)
+    """Resolve a link and add it to the tree."""
+    end = links.end_of(path)
     if end is None:
         tree.refuse(f"leads outside the archive or in a circle: {path}")
     elif end in known and entry.kind == "symlink":
@@ -148,37 +149,6 @@ def _follow(
         tree.files[path] = replace(placed[end], name=entry.name)
     else:
         tree.links[path] = end
-
-
-def _end_of(path: str, placed: Mapping[str, Entry], top: str) -> str | None:
-    """Return the path that a link leads to in the end; None where it leaves the archive."""
-    waiting = path.split("/")[::-1]
-    here: list[str] = []
-    budget = _LINK_LIMIT
-    while waiting:
-        part = waiting.pop()
-        if part in {"", "."}:
-            continue
-        if part == "..":
-            if not here:
-                return None
-            here.pop()
-            continue
-        here.append(part)
-        entry = placed.get("/".join(here))
-        if entry is None or entry.target is None:
-            continue
-        budget -= 1
-        target = entry.target
-        if not budget or target.startswith("/") or len(target) > _NAME_LIMIT:
-            return None
-        if entry.kind == "hardlink":
-            # The name of another member, its top directory included.
-            target, here = target.removeprefix("./").removeprefix(top), []
-        else:
-            here = here[:-1]
-        waiting.extend(target.split("/")[::-1])
-    return "/".join(here)
 
 
 def _bring_up(tree: Tree) -> None:

@@ -6,7 +6,7 @@ the tree and give it a field in `schema.ArchiveFeatures` and a line in `derive`;
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from cudaredist.binaries import architecture_key
 from cudaredist.errors import printable
@@ -75,9 +75,11 @@ def _sizes(placed: Mapping[str, Placed]) -> dict[OutputName, OutputSize]:
 
 
 def _unnested(
-    files: Mapping[str, Entry], versions: Iterable[str]
+    files: Mapping[str, Entry], versions: Sequence[str]
 ) -> dict[str, dict[OutputName, OutputSize]]:
     """Return, for each `lib/<version>`, the outputs once it replaced all of `lib`."""
+    if not versions:
+        return {}
     outside = {path: entry for path, entry in files.items() if not path.startswith("lib/")}
     nested: dict[str, dict[str, Entry]] = defaultdict(dict)
     for path, entry in files.items():
@@ -113,7 +115,8 @@ def _libraries(tree: Tree, placed: Mapping[str, Placed]) -> Iterable[Library]:
     links = defaultdict(list)
     for link, end in tree.links.items():
         links[end].append(link)
-    for path, (entry, output) in sorted(placed.items()):
+    for path in sorted(placed):
+        entry, output = placed[path]
         binary = entry.binary
         if binary is None or not binary.is_shared:
             continue
@@ -132,7 +135,8 @@ def _libraries(tree: Tree, placed: Mapping[str, Placed]) -> Iterable[Library]:
 
 
 def _programs(placed: Mapping[str, Placed]) -> Iterable[Program]:
-    for path, (entry, output) in sorted(placed.items()):
+    for path in sorted(placed):
+        entry, output = placed[path]
         binary = entry.binary
         is_program = binary is not None and binary.kind in {"elf", "pe"} and not binary.is_shared
         if binary is None or not is_program or not (binary.needed or binary.unread):
@@ -184,6 +188,7 @@ def _python(files: Mapping[str, Entry]) -> tuple[str, ...]:
 
 
 def _binary_notes(files: Mapping[str, Entry]) -> Iterable[str]:
-    for path, entry in sorted(files.items()):
+    for path in sorted(files):
+        entry = files[path]
         for note in entry.binary.notes if entry.binary is not None else ():
             yield f"{path}: {note}"

@@ -53,11 +53,12 @@ class LateTables:
 
     def held(self, position: int) -> list[Range]:
         """Return what is to be held of a file."""
-        return sorted(self._held[position])
+        return sorted(self._held.get(position, ()))
 
     def add(self, position: int, missed: Iterable[Range]) -> None:
         """Remember what was missed of a file."""
-        self._held[position].update(missed)
+        for table in missed:
+            self._held[position].add(table)
 
     def __len__(self) -> int:
         """Return how many tables are known."""
@@ -116,6 +117,8 @@ def _entry(member: Member, binary: Binary | None) -> Entry:
 
 def readable(name: str) -> str:
     """Return a name with bytes that are no UTF-8 as `%E9`."""
+    if name.isascii():
+        return name
     return "".join(
         f"%{ord(letter) - _ESCAPED:02X}" if "\udc80" <= letter <= "\udcff" else letter
         for letter in name

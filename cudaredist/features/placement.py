@@ -101,18 +101,22 @@ def place_all(files: Mapping[str, Entry]) -> dict[str, Placed]:
     or import library: a folder of that name alone is not enough. Each of the others needs a file
     that goes there.
     """
-    kinds = {path: library_kind(path, entry) for path, entry in files.items()}
-    rules = {path: rules_for(path, kinds[path]) for path in files}
+    rules: dict[str, tuple[Rule, ...]] = {}
+    combinations: dict[tuple[Rule, ...], tuple[Rule, ...]] = {}
     declared: set[OutputName] = {"out"}
-    for path, matched in rules.items():
+    for path, entry in files.items():
+        kind = library_kind(path, entry)
+        matched = tuple(rules_for(path, kind))
+        # There may be a million files, and there are few combinations of rules.
+        rules[path] = combinations.setdefault(matched, matched)
         first = matched[0].outputs[0] if matched else "out"
         if first == "bin" and path.startswith("bin/"):
-            counts = _is_program(path, files[path])
+            counts = _is_program(path, entry)
         else:
-            counts = first == "lib" and kinds[path] in {"shared", "import"}
+            counts = first == "lib" and kind in {"shared", "import"}
         if counts:
             declared.add(first)
-    for matched in rules.values():
+    for matched in combinations:
         for rule in matched:
             wanted = rule.outputs[0]
             if wanted not in {"bin", "lib"}:

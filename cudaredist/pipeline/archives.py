@@ -281,7 +281,8 @@ class _Reading:
                 reader = open_archive(
                     request.name, passing, size=request.size, jobs=service.threads
                 )
-                result = use(reader)
+                with contextlib.closing(reader):
+                    result = use(reader)
             except InvalidArchiveError as error:
                 # Wrong bytes are not understood either; which it is, only the hash can tell.
                 if request.sha256 is not None:

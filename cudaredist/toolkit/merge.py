@@ -143,9 +143,11 @@ def _check(plan: Plan) -> None:
         if path in {RECORD_NAME, VERSION_NAME}:
             raise ConflictError(path, OURS, owner)
     owners |= dict.fromkeys((RECORD_NAME, VERSION_NAME), OURS)
+    folders: set[str] = set()
     for path, owner in owners.items():
         folder = posixpath.dirname(path)
-        while folder:
+        while folder and folder not in folders:
             if folder in owners:
                 raise ConflictError(folder, owners[folder], owner)
+            folders.add(folder)
             folder = posixpath.dirname(folder)

@@ -76,8 +76,12 @@ def make_tree(
         # What is there itself goes before a link to it.
         if link not in tree.files and link not in folders and (end in tree.files or end in folders)
     }
+    first_below: dict[str, str] = {}
+    for path in sorted(outputs):
+        _enter(first_below, path)
     for link, end in links.items():
-        outputs[link] = outputs.get(end) or _output_below(end, outputs)
+        outputs[link] = outputs.get(end) or outputs.get(first_below.get(end, ""), "out")
+        _enter(first_below, link)
     return PackageTree(tree.files, links, outputs)
 
 
@@ -162,7 +166,10 @@ def _folders(tree: _Tree) -> set[str]:
     """Return every folder that something lies in."""
     found: set[str] = set()
     for path in (*tree.files, *tree.links):
-        found.update(_above(posixpath.dirname(path)))
+        for folder in _above(posixpath.dirname(path)):
+            if folder in found:
+                break
+            found.add(folder)
     return found
 
 
@@ -178,6 +185,10 @@ def _is_below(path: str, pattern: str) -> bool:
     )
 
 
-def _output_below(folder: str, outputs: dict[str, OutputName]) -> OutputName:
-    below = sorted(path for path in outputs if path.startswith(f"{folder}/"))
-    return outputs[below[0]] if below else "out"
+def _enter(first_below: dict[str, str], path: str) -> None:
+    """Enter a path for the folders above it of which it is the first path in order."""
+    for folder in _above(posixpath.dirname(path)):
+        if first_below.setdefault(folder, path) < path:
+            # So it is for all folders above this one.
+            return
+        first_below[folder] = path

@@ -2,10 +2,12 @@
 
 import contextlib
 import io
+import lzma
 import stat
 import tarfile
 import zipfile
 from itertools import pairwise
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,6 +16,7 @@ from support import archives
 from support.archives import COMPRESSIONS, ZipEntry, descriptor, raw_zip, read_all
 
 from cudaredist.archives import Limits, Member
+from cudaredist.archives.compression import unpack
 from cudaredist.archives.stream import Stream
 from cudaredist.errors import InvalidArchiveError
 
@@ -133,6 +136,89 @@ def test_sizes_behind_contents_in_any_pieces(
     assert [content for _, content in found] == bodies
 
 
+# -- xz
+
+FILTERS = (
+    archives.LZMA2,
+    ({"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 3 << 20},),
+    ({"id": lzma.FILTER_DELTA, "dist": 4}, *archives.LZMA2),
+    ({"id": lzma.FILTER_X86}, *archives.LZMA2),
+)
+SIZES = (0, archives.PACKED_SIZE, archives.UNPACKED_SIZE, archives.BOTH_SIZES)
+incompressible = st.integers(0, 1 << 30).map(lambda seed: Random(seed).randbytes(70_000))
+xz_blocks = st.builds(
+    archives.XzBlock,
+    contents | incompressible,
+    st.sampled_from(SIZES),
+    st.sampled_from([0] * 9 + [-1, 1, 1 << 20, 1 << 40]),
+    st.sampled_from(FILTERS),
+)
+xz_streams = st.builds(
+    lambda blocks, check: archives.xz_stream(blocks, check=check),
+    st.lists(xz_blocks, max_size=5),
+    st.sampled_from([lzma.CHECK_NONE, lzma.CHECK_CRC32, lzma.CHECK_CRC64, lzma.CHECK_SHA256]),
+)
+xz_padding = st.sampled_from([0, 0, 4, 8, 400, 1, 6])
+xz_files = st.lists(st.tuples(xz_streams, xz_padding), min_size=1, max_size=3).map(
+    lambda pairs: b"".join(stream + bytes(padding) for stream, padding in pairs)
+)
+edits = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3), st.binary(max_size=6)), max_size=3)
+
+
+def edited(data: bytes, changes: list[tuple[float, int, bytes]]) -> bytes:
+    damaged = bytearray(data)
+    for place, dropped, inserted in changes:
+        at = int(place * len(damaged))
+        damaged[at : at + dropped] = inserted
+    return bytes(damaged)
+
+
+def unpacked(data: bytes, chunk: int, jobs: int) -> bytes | str:
+    """Return the content of an xz file, or why it is refused."""
+    packed = Stream("a.tar.xz", archives.in_chunks(data, chunk))
+    try:
+        return b"".join(unpack("xz", packed, Limits(), jobs))
+    except InvalidArchiveError as error:
+        return error.reason
+
+
+def liblzma_reads(data: bytes) -> bytes | None:
+    """Return the content of an xz file as liblzma reads it from the first byte to the last."""
+    output = b""
+    while data:
+        decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ)
+        try:
+            output += decoder.decompress(data)
+        except lzma.LZMAError:
+            return None
+        rest = decoder.unused_data.lstrip(b"\0")
+        if not decoder.eof or (len(decoder.unused_data) - len(rest)) % 4:
+            return None
+        data = rest
+    return output
+
+
+@settings(max_examples=100, deadline=None)
+@given(xz_files, chunk_sizes, chunk_sizes)
+def test_xz_of_any_blocks_is_the_same_for_any_jobs(data: bytes, one: int, other: int) -> None:
+    found = unpacked(data, one, 1)
+    assert found == unpacked(data, other, 4)
+    assert liblzma_reads(data) == (found if isinstance(found, bytes) else None)
+
+
+@settings(max_examples=100, deadline=None)
+@given(xz_files, edits, chunk_sizes)
+def test_damaged_xz_is_refused_for_any_jobs(
+    data: bytes, changes: list[tuple[float, int, bytes]], chunk: int
+) -> None:
+    damaged = edited(data, changes)
+    expected = liblzma_reads(damaged)
+    if damaged:
+        for jobs in (1, 4):
+            found = unpacked(damaged, chunk, jobs)
+            assert (found if isinstance(found, bytes) else None) == expected
+
+
 # -- damage
 
 SAMPLES = {
@@ -165,19 +251,15 @@ def outcome(name: str, data: bytes, chunk: int, jobs: int = 1) -> Read | str:
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.data_too_large])
 @given(
     st.sampled_from(sorted(SAMPLES)),
-    st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3), st.binary(max_size=6)), max_size=5),
+    edits,
     chunk_sizes,
     chunk_sizes,
 )
 def test_damaged_archives_are_read_or_refused(
-    name: str, edits: list[tuple[float, int, bytes]], one: int, other: int
+    name: str, changes: list[tuple[float, int, bytes]], one: int, other: int
 ) -> None:
-    data = bytearray(SAMPLES[name])
-    for place, dropped, inserted in edits:
-        at = int(place * len(data))
-        data[at : at + dropped] = inserted
-    first = outcome(name, bytes(data), one)
-    assert first == outcome(name, bytes(data), other, jobs=2)
+    data = edited(SAMPLES[name], changes)
+    assert outcome(name, data, one) == outcome(name, data, other, jobs=2)
 
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))

@@ -5,6 +5,7 @@ Tars are made by the standard library or header by header; zips by the standard 
 """
 
 import gzip
+import hashlib
 import io
 import lzma
 import struct
@@ -12,7 +13,7 @@ import sys
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -184,10 +185,10 @@ COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def xz_asking_for(dictionary: int) -> bytes:
+def xz_asking_for(dictionary: int, content: bytes = bytes(1000)) -> bytes:
     """Return an xz whose block header asks for a dictionary of so many bytes."""
     filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 1 << 16}]
-    made = bytearray(lzma.compress(bytes(1000), filters=filters))
+    made = bytearray(lzma.compress(content, filters=filters))
     # Block header: size, flags, then the filter's number, the length of its properties, and them.
     at = 12 + 2 + 2
     bits = dictionary.bit_length() - 1
@@ -197,28 +198,32 @@ def xz_asking_for(dictionary: int) -> bytes:
     return bytes(made)
 
 
-def xz_blocks(data: bytes, size: int, *, check: int = lzma.CHECK_CRC64, lie: int = 0) -> bytes:
-    """Compress as `xz -T` does: one stream of blocks of `size`, whose headers state their sizes.
+BOTH_SIZES, PACKED_SIZE, UNPACKED_SIZE = 0xC0, 0x40, 0x80
+"""Sizes that the header of an xz block may state."""
+LZMA2 = ({"id": lzma.FILTER_LZMA2, "preset": 0},)
 
-    `lie` is added to each unpacked size.
-    """
-    blocks, records = [], []
-    for start in range(0, len(data), size):
-        plain = data[start : start + size]
-        alone = lzma.compress(plain, check=check, preset=0)
-        header_size = (alone[12] + 1) * 4
-        index_size = (int.from_bytes(alone[-8:-4], "little") + 1) * 4
-        body = alone[12 + header_size : -12 - index_size]
-        check_size = {lzma.CHECK_NONE: 0, lzma.CHECK_CRC32: 4, lzma.CHECK_CRC64: 8}.get(check, 32)
-        unpadded = _unpadded_size(alone[-12 - index_size :])
-        packed = unpadded - header_size - check_size
-        filters = alone[14 : 12 + header_size - 4].rstrip(b"\0")[:3]
-        fields = b"\xc0" + _varint(packed) + _varint(len(plain) + lie) + filters
-        fields += bytes(-(1 + len(fields)) % 4)
-        header = bytes([(1 + len(fields) + 4) // 4 - 1]) + fields
-        header += struct.pack("<I", zlib.crc32(header))
-        blocks.append(header + body)
-        records.append((len(header) + packed + check_size, len(plain)))
+
+@dataclass(frozen=True)
+class XzBlock:
+    """One block of an xz stream; `lie` is added to its stated unpacked size."""
+
+    content: bytes
+    sizes: int = BOTH_SIZES
+    lie: int = 0
+    filters: tuple[dict[str, int], ...] = LZMA2
+
+
+def xz_blocks(data: bytes, size: int, *, check: int = lzma.CHECK_CRC64, lie: int = 0) -> bytes:
+    """Compress as `xz -T` does: one stream of blocks of `size`, whose headers state their sizes."""
+    return xz_stream([XzBlock(part, lie=lie) for part in in_chunks(data, size)], check=check)
+
+
+def xz_stream(blocks: Sequence[XzBlock], *, check: int = lzma.CHECK_CRC64) -> bytes:
+    """Make one xz stream of blocks."""
+    # Bombs repeat one block.
+    once = {id(block): block for block in blocks}
+    packed = {key: _xz_block(block, check) for key, block in once.items()}
+    records = [packed[id(block)][1] for block in blocks]
     index = b"\0" + _varint(len(records))
     index += b"".join(_varint(unpadded) + _varint(plain) for unpadded, plain in records)
     index += bytes(-len(index) % 4)
@@ -228,11 +233,35 @@ def xz_blocks(data: bytes, size: int, *, check: int = lzma.CHECK_CRC64, lie: int
     return b"".join(
         [
             b"\xfd7zXZ\0" + flags + struct.pack("<I", zlib.crc32(flags)),
-            *blocks,
+            *(packed[id(block)][0] for block in blocks),
             index,
             struct.pack("<I", zlib.crc32(backward)) + backward + b"YZ",
         ]
     )
+
+
+def _xz_block(block: XzBlock, check: int) -> tuple[bytes, tuple[int, int]]:
+    """Make a block with another header, and the sizes in its record."""
+    # The library makes no block of nothing: its header comes from another one.
+    alone = lzma.compress(block.content or b"x", check=check, filters=list(block.filters))
+    header_size = (alone[12] + 1) * 4
+    index_size = (int.from_bytes(alone[-8:-4], "little") + 1) * 4
+    body = alone[12 + header_size : -12 - index_size]
+    check_size = {lzma.CHECK_NONE: 0, lzma.CHECK_CRC32: 4, lzma.CHECK_CRC64: 8}.get(check, 32)
+    packed = _unpadded_size(alone[-12 - index_size :]) - header_size - check_size
+    if not block.content:
+        empty_sum = hashlib.sha256().digest() if check == lzma.CHECK_SHA256 else bytes(check_size)
+        body, packed = bytes(4) + empty_sum, 1
+    fields = bytes([alone[13] | block.sizes])
+    fields += _varint(packed) if block.sizes & PACKED_SIZE else b""
+    fields += (
+        _varint(max(0, len(block.content) + block.lie)) if block.sizes & UNPACKED_SIZE else b""
+    )
+    fields += alone[14 : 12 + header_size - 4]
+    fields += bytes(-(1 + len(fields)) % 4)
+    header = bytes([(1 + len(fields) + 4) // 4 - 1]) + fields
+    header += struct.pack("<I", zlib.crc32(header))
+    return header + body, (len(header) + packed + check_size, len(block.content))
 
 
 def _unpadded_size(index: bytes) -> int:

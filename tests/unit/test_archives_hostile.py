@@ -4,7 +4,6 @@ Names and links that lead out of the tree are no reader's business: members come
 the caller, which never writes any of them to a disk, notes what is odd.
 """
 
-import lzma
 import subprocess
 import sys
 import tarfile
@@ -28,6 +27,7 @@ from support.archives import (
 )
 
 from cudaredist.archives import Limits, Member
+from cudaredist.archives.memory import SHARED_MEMORY
 from cudaredist.errors import InvalidArchiveError
 
 TESTS = Path(__file__).parent.parent
@@ -202,23 +202,41 @@ def test_xz_cut_behind_the_end_of_the_tar() -> None:
         read_all("a.tar.xz", archives.xz(archives.plain_tar())[:-1])
 
 
+ZSTD = b"\x28\xb5\x2f\xfd"
+
+
 @pytest.mark.parametrize(
-    ("name", "data"),
+    ("name", "data", "required"),
     [
-        ("a.tar.xz", archives.xz_asking_for(3 << 29)),
-        ("a.tar.zst", b"\x28\xb5\x2f\xfd\x00\xa8" + bytes(20)),
+        ("a.tar.xz", archives.xz_asking_for(3 << 29), 3 << 29),
+        ("a.tar.xz", archives.xz_asking_for(3 << 28), 3 << 28),
+        ("a.tar.zst", ZSTD + b"\x00\xa8" + bytes(20), 1 << 31),
+        ("a.tar.zst", ZSTD + b"\x00\x99" + bytes(20), (1 << 29) + (1 << 26)),
+        ("a.tar.zst", ZSTD + b"\xa0" + (3 << 29).to_bytes(4, "little") + bytes(20), 3 << 29),
     ],
-    ids=["xz", "zstd"],
 )
-def test_large_dictionaries_are_refused(name: str, data: bytes) -> None:
-    with pytest.raises(InvalidArchiveError, match=r"Memory usage limit|too much memory"):
-        read_all(name, data)
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_dictionary_beyond_the_limit_is_refused_with_both_numbers(
+    name: str, data: bytes, required: int, jobs: int
+) -> None:
+    reason = rf"requires a dictionary of {required:,} bytes; the limit is 536,870,912$"
+    with pytest.raises(InvalidArchiveError, match=reason):
+        read_all(name, data, jobs=jobs)
 
 
-def test_large_dictionaries_within_the_limit() -> None:
-    filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 64 * MIB}]
-    data = lzma.compress(tar_of(tar_member()), filters=filters)
-    assert read_all("a.tar.xz", data)
+@pytest.mark.parametrize("size", [64, 192, 512])
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_dictionary_within_the_limit_is_accepted(size: int, jobs: int) -> None:
+    data = archives.xz_asking_for(size * MIB, tar_of(tar_member()))
+    assert read_all("a.tar.xz", data, jobs=jobs)
+
+
+@pytest.mark.parametrize("window", [b"\x00\x88", b"\x00\x98"], ids=["128 MiB", "512 MiB"])
+def test_zstd_window_within_the_limit_is_accepted(window: bytes) -> None:
+    tar = tar_of(tar_member())
+    # One stored block, which is the last.
+    data = ZSTD + window + (len(tar) << 3 | 1).to_bytes(3, "little") + tar
+    assert read_all("a.tar.zst", data)
 
 
 def test_members_and_names_are_bounded() -> None:
@@ -441,6 +459,37 @@ def test_many_members(name: str, data: str, seconds_allowed: float) -> None:
     said, seconds = measured(name, data)
     assert int(said) in {100_000, 300_000}
     assert seconds < seconds_allowed
+
+
+_BOMB = """
+    import re, sys
+    from pathlib import Path
+    sys.path.insert(0, {tests!r})
+    from support.archives import *
+    from cudaredist.errors import InvalidArchiveError
+    zeros = XzBlock(bytes(24 << 20))
+    data = xz_stream([XzBlock(tar_header(size=5 << 30)), *[zeros] * 213])
+    try:
+        read_quickly("a.tar.xz", in_chunks(data, 1 << 16), size=len(data), jobs={jobs})
+    except InvalidArchiveError as error:
+        print(error.reason)
+    status = Path("/proc/self/status").read_text()
+    print(int(re.search(r"VmHWM:\\s*(\\d+)", status)[1]) >> 10)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+@pytest.mark.parametrize("jobs", [1, 2, 64])
+def test_bomb_takes_no_more_than_the_shared_memory_for_any_jobs(jobs: int) -> None:
+    program = textwrap.dedent(_BOMB).format(tests=str(TESTS), jobs=jobs)
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
+    )
+    reason, mebibytes = ran.stdout.splitlines()
+    assert "400 times" in reason
+    # The interpreter, the bomb and the block that was packed take less than 128 MiB.
+    assert int(mebibytes) < (SHARED_MEMORY >> 20) + 128
 
 
 @pytest.mark.slow

@@ -31,6 +31,9 @@ class Members:
             member = Member(name=name, kind="file", mode=0o644, size=len(content), target=None)
             yield member, (content[at : at + 1000] for at in range(0, len(content), 1000))
 
+    def close(self) -> None:
+        """Nothing is open."""
+
 
 def extracts_of(
     files: Mapping[str, bytes],

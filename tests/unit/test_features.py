@@ -1,14 +1,18 @@
 """What follows from facts: trees, placement, features, and the errors of earlier tools."""
 
 import time
+import tracemalloc
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import archives
+from support.counting import calls
 
 from cudaredist.archives import open_archive
 from cudaredist.binaries import Binary
@@ -65,6 +69,42 @@ def test_unsafe_names_are_left_out_with_a_note(name: str, note: str) -> None:
     assert set(tree.files) == {"LICENSE"}
     assert len(tree.notes) == 1
     assert tree.notes[0].startswith(note)
+
+
+DETOUR = "x/../" * 150
+
+
+def chains(length: int) -> list[Entry]:
+    """Return 400 links, each of which leads through the one before, in chains of one length."""
+    targets = ["../file" if n % length == 0 else f"link{n - 1}" for n in range(400)]
+    links = [link(f"d/link{n}", DETOUR + target) for n, target in enumerate(targets)]
+    return [file("file"), *links]
+
+
+def test_links_through_each_other_take_no_more_work_than_direct_ones() -> None:
+    direct = calls(partial(build_tree, chains(1)))
+    for members in (chains(39), chains(400), chains(400)[::-1]):
+        assert calls(partial(build_tree, members)) < 1.5 * direct
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_links_in_one_path_are_counted(order: int) -> None:
+    tree = build_tree(chains(400)[::order])
+    assert tree.links == dict.fromkeys([f"d/link{n}" for n in range(39)], "file")
+    assert len(tree.unsafe) == 361
+    # Each of these follows all links of the one before twice.
+    doubling = [link(f"link{n}", f"link{n - 1}/../link{n - 1}") for n in range(1, 9)]
+    tree = build_tree([file("d/file"), link("link0", "d"), *doubling][::order])
+    assert set(tree.links) == {f"link{n}" for n in range(5)}
+    assert len(tree.unsafe) == 4
+
+
+def test_many_links_in_a_circle_take_linear_work() -> None:
+    def work(count: int) -> int:
+        links = [link(f"link{n}", f"link{(n + 1) % count}") for n in range(count)]
+        return calls(lambda: build_tree(links))
+
+    assert work(4000) < 11 * work(400)
 
 
 @pytest.mark.parametrize(
@@ -530,3 +570,18 @@ def test_facts_survive_being_written() -> None:
 )
 def test_broken_facts_are_none(data: bytes) -> None:
     assert facts_from_bytes(data) is None
+
+
+def test_memory_for_many_members_is_bounded() -> None:
+    count = 20_000
+    headers = (archives.tar_header(f"top/share/file{n}") for n in range(count))
+    tracemalloc.start()
+    try:
+        facts = gather(open_archive("x.tar", chain(headers, [archives.END_OF_TAR])))
+        gathered = tracemalloc.get_traced_memory()[1]
+        derive(facts)
+        derived = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert gathered / count < 300
+    assert derived / count < 600

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from support import binaries
+from support.counting import calls
 from support.toolkits import MadeSet
 
 from cudaredist.archives import MemberKind
@@ -676,3 +677,31 @@ def test_read_only_folders_are_taken_away_and_links_are_not_followed(tmp_path: P
     remove_tree(tmp_path / "link")
     assert os.listdir(tmp_path) == ["other"]  # noqa: PTH208
     assert (tmp_path / "other/file").exists()
+
+
+def test_links_to_folders_take_linear_work() -> None:
+    def work(count: int) -> int:
+        entries = [
+            *(entry(f"share/folder{n}/file") for n in range(count)),
+            *(entry(f"share/link{n}", f"folder{n}") for n in range(count)),
+            *(entry(f"share/through{n}", f"link{n}") for n in range(count)),
+        ]
+
+        def create() -> None:
+            tree = tree_of(entries)
+            assert len(tree.links) == 2 * count
+            hashes = {"x": dict.fromkeys(range(len(entries)), "hash")}
+            make_plan({"x": tree}, hashes, layout="split", with_static=True, is_linux=True)
+
+        return calls(create)
+
+    assert work(1000) < 11 * work(100)
+
+
+def test_link_to_a_folder_has_the_output_of_the_first_path_below() -> None:
+    entries = members(
+        "include/z.h", "lib/libx.so", links={"a": "include", "m/l": "../lib/libx.so", "n": "m"}
+    )
+    tree = tree_of(entries, outputs=("out", "dev", "lib", "include"))
+    assert tree.outputs["a"] == "include"
+    assert tree.outputs["n"] == "lib"

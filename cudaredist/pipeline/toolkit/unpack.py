@@ -150,6 +150,9 @@ class _Writing:
     def corrections(self) -> Mapping[int, Member]:
         return self._reader.corrections
 
+    def close(self) -> None:
+        self._reader.close()
+
     def __iter__(self) -> Iterator[tuple[Member, Iterator[bytes]]]:
         for position, (member, content) in enumerate(self._reader):
             if member.kind != "file":

@@ -1,0 +1,84 @@
+"""Resolve the links of an archive, each of them once."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from cudaredist.features.entry import Entry
+
+NAME_LIMIT = 1024
+_LINK_LIMIT = 40
+"""Links that may be followed for one path; Linux gives up at the same number."""
+
+
+class _End(NamedTuple):
+    path: str
+    links: int
+    """Links that are followed to get there."""
+
+
+class _Walk:
+    """A link that is being resolved: the path so far, and the parts still to follow."""
+
+    def __init__(self, link: str, folder: str, target: str) -> None:
+        self.link = link
+        self.here = folder
+        self.parts = target.split("/")[::-1]
+        self.links = 1
+
+
+class Links:
+    """The ends of links; what is known of one serves all that lead through it."""
+
+    def __init__(self, placed: Mapping[str, Entry], top: str) -> None:
+        self._placed = placed
+        self._top = top
+        self._ends: dict[str, _End | None] = {}
+        """None for links without an end, and for those that are being resolved."""
+
+    def end_of(self, path: str) -> str | None:
+        """Return the path that a link leads to in the end; None if it leaves the archive."""
+        # Links may lead through thousands of others: no recursion.
+        walks = [] if path in self._ends else self._begin(path)
+        while walks:
+            through = self._go_on(walks[-1])
+            if through is None:
+                walks.pop()
+            else:
+                walks += self._begin(through)
+        end = self._ends[path]
+        return end and end.path
+
+    def _begin(self, link: str) -> list[_Walk]:
+        """Return the walk to the end of a link, or nothing if it cannot have one."""
+        entry = self._placed[link]
+        target = entry.target
+        self._ends[link] = None
+        if target is None or target.startswith("/") or len(target) > NAME_LIMIT:
+            return []
+        if entry.kind == "hardlink":
+            # The name of another member, its top directory included.
+            return [_Walk(link, "", target.removeprefix("./").removeprefix(self._top))]
+        return [_Walk(link, link.rpartition("/")[0], target)]
+
+    def _go_on(self, walk: _Walk) -> str | None:
+        """Walk on to the end; return a link that has to be resolved before, if there is one."""
+        while walk.parts:
+            part = walk.parts[-1]
+            step = f"{walk.here}/{part}" if walk.here else part
+            if part in {"", "."}:
+                step = walk.here
+            elif part == "..":
+                if not walk.here:
+                    return None
+                step = walk.here.rpartition("/")[0]
+            elif (entry := self._placed.get(step)) is not None and entry.target is not None:
+                if step not in self._ends:
+                    return step
+                end = self._ends[step]
+                if end is None or walk.links + end.links >= _LINK_LIMIT:
+                    return None
+                step, walk.links = end.path, walk.links + end.links
+            walk.here = step
+            walk.parts.pop()
+        self._ends[walk.link] = _End(walk.here, walk.links)
+        return None
