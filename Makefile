@@ -38,13 +38,13 @@ coverage: setup  ## run the fast tests with fixed examples and measure what they
 		--cov --cov-report=term-missing:skip-covered
 
 test-slow: setup  ## run the tests that kill, cut off and fill disks
-	$(CLEAN) $(BIN)/python -m pytest -n 2 --dist loadfile -m slow --timeout 900
+	$(CLEAN) $(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
 test-real: setup  ## run the tests on NVIDIA's real manifests, where they are beside the checkout
 	$(CLEAN) $(BIN)/python -m pytest -m "real and not network"
 
 test-network: setup  ## run the tests that need a package index
-	$(CLEAN) $(BIN)/python -m pytest -n 2 --dist loadfile -m network --timeout 900
+	$(CLEAN) $(BIN)/python -m pytest -n 2 --dist loadfile -m network
 
 lint: setup  ## ruff
 	$(BIN)/ruff check .

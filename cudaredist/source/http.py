@@ -170,11 +170,19 @@ class HttpSource:
                 raise SourceError(shown, "is served only as a whole, or changed meanwhile")
             if response.status_code != _PARTIAL:
                 raise status_error(shown, response)
-            first, total = content_range(shown, response)
-            if total is None or (start is not None and first != start):
+            first, last, total = content_range(shown, response)
+            if total is None:
+                raise SourceError(shown, "answered with a part of a file of unknown size")
+            begin = max(0, total - length) if start is None else start
+            if (first, last) != (begin, min(begin + length, total) - 1):
                 raise SourceError(shown, "answered with another part than asked for")
+            current = strong_etag(response.headers.get("ETag"))
+            if etag is not None and current != etag:
+                raise SourceError(shown, "changed meanwhile")
             data = self._body(response, shown, length, deadline)
-            return Part(data, first, total, strong_etag(response.headers.get("ETag")))
+            if len(data) != last - first + 1:
+                raise TransientError(shown, "ended in the middle", hint="try again")
+            return Part(data, first, total, current)
 
     def stream(self, path: str, start: int = 0, size: int | None = None) -> Iterator[bytes]:
         """Yield a file's bytes from `start` on, taking up a broken connection where it broke.

@@ -70,7 +70,7 @@ class Download:
                 raise status_error(self.place, response)
             raise CannotResumeError(self.place, "is no longer as long as it was")
         if response.status_code == _PARTIAL:
-            first, total = content_range(self.place, response)
+            first, _, total = content_range(self.place, response)
             if first != self.received:
                 raise CannotResumeError(self.place, "answered with another part than asked for")
         elif self.received:
@@ -111,12 +111,15 @@ class Download:
             raise TransientError(self.place, "ended in the middle", hint="try again")
 
 
-def content_range(shown: str, response: httpx.Response) -> tuple[int, int | None]:
-    """Return where a part begins and how long the whole file is, where the server says so."""
+def content_range(shown: str, response: httpx.Response) -> tuple[int, int, int | None]:
+    """Return a part's first and last byte, and the file's size if the server states it."""
     match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", "").strip())
-    if match is None:
-        raise CannotResumeError(shown, "answered with a part without saying which")
-    return int(match[1]), None if match[3] == "*" else int(match[3])
+    if match is not None:
+        first, last = int(match[1]), int(match[2])
+        total = None if match[3] == "*" else int(match[3])
+        if first <= last and (total is None or last < total):
+            return first, last, total
+    raise CannotResumeError(shown, "answered with a part without saying which")
 
 
 def backoff(attempt: int) -> float:

@@ -37,7 +37,7 @@ def archive_of(server: FaultServer, part: str) -> str:
 def bump(run: Run, server: FaultServer) -> Run:
     """Run bump against the server."""
     return lambda *more: run(
-        *("bump", "--base-url", server.url, "--retries", 0, "--timeout", 5, "-q", "-j", 2), *more
+        *("bump", "--base-url", server.url, "--retries", 0, "-q", "-j", 2), *more
     )
 
 

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -77,14 +76,14 @@ def test_typo_in_a_command(run: Run) -> None:
 
 def test_version_of_the_process_and_of_the_parser_agree(run: Run, start: Start) -> None:
     process = start("--version")
-    stdout, _ = process.communicate(timeout=20)
+    stdout, _ = process.communicate()
     assert stdout == run("--version").stdout
     assert re.fullmatch(r"cudaredist \d+\.\d+\.\d+\n", stdout)
 
 
 def test_a_process_prints_json_and_nothing_else_on_stdout(start: Start) -> None:
     process = start("download-manifests", "--base-url", SAMPLE, "--json", "-vv")
-    stdout, stderr = process.communicate(timeout=30)
+    stdout, stderr = process.communicate()
     assert json.loads(stdout)["exit_code"] == process.returncode == 0
     assert "\x1b" not in stdout + stderr
 
@@ -247,8 +246,7 @@ def on_a_terminal(arguments: list[str], folder: Path, **environment: str) -> str
     )
     os.close(slave)
     written = b""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
+    while True:
         ready, _, _ = select.select([master], [], [], 0.2)
         if ready:
             try:
@@ -257,7 +255,7 @@ def on_a_terminal(arguments: list[str], folder: Path, **environment: str) -> str
                 break
         elif process.poll() is not None:
             break
-    assert process.wait(10) is not None
+    process.wait()
     os.close(master)
     return written.decode("utf-8", "replace")
 

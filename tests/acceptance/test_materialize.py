@@ -1203,7 +1203,7 @@ def test_a_server_that_fails(
     server.add_folder(Path("source"))
     path = next(path for path in server.files if "libcublas" in path)
     server.misbehave(path, behaviour, times)
-    result = materialize("--retries", 1, "--timeout", 2, base=server.url)
+    result = materialize("--retries", 1, base=server.url)
     assert result.exit_code == code, result.output
     assert Path("root").exists() is (code == 0)
     if code == 4:

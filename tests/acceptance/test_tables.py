@@ -91,14 +91,14 @@ def cuda(server: FaultServer, run: Run) -> FaultServer:
 @pytest.fixture
 def nvcc_table(run: Run, server: FaultServer) -> Run:
     """Run update-nvcc-compat against the server."""
-    options = ("--base-url", server.url, "--retries", 0, "--timeout", 5)
+    options = ("--base-url", server.url, "--retries", 0)
     return lambda *more: run("update-nvcc-compat", *options, *more)
 
 
 @pytest.fixture
 def gpu_table(run: Run, server: FaultServer) -> Run:
     """Run update-gpus against the server."""
-    options = ("--base-url", server.url, "--retries", 0, "--timeout", 5)
+    options = ("--base-url", server.url, "--retries", 0)
     return lambda *more: run("update-gpus", *options, *more)
 
 

@@ -17,7 +17,7 @@ import pytest
 from conftest import SHARED
 from support.mirrors import Comparison
 
-pytestmark = [pytest.mark.network, pytest.mark.real, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.network, pytest.mark.real]
 
 COMPONENTS = "cuda_cudart,libnvfatbin,cuda_nvtx,libnvjitlink,cuda_cuobjdump"
 MAKE_MIRROR = SHARED / "tools" / "wheel_mirror.py"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from conftest import REPOSITORY
 
-pytestmark = [pytest.mark.network, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.network
 
 DATA = REPOSITORY / "data"
 LABELS = ("11.8.0", "12.2.2", "13.0.2")

@@ -13,7 +13,7 @@ from conftest import REPOSITORY
 
 from cudaredist.binaries import Binary, examine
 
-pytestmark = [pytest.mark.network, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.network
 
 DATA = REPOSITORY / "data"
 SOURCE = REPOSITORY / "tests" / "saxpy"

@@ -14,7 +14,7 @@ from conftest import SHARED
 
 from cudaredist.wheels import COMPONENTS
 
-pytestmark = [pytest.mark.network, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.network
 
 LABEL = os.environ.get("WHEEL_TEST_LABEL", "13.0.2")
 """By hand other releases are tried: 11.8.0, 12.9.1, 13.4.3."""

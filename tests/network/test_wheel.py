@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY, SAMPLE
 
-pytestmark = [pytest.mark.network, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.network
 
 
 @pytest.fixture(scope="module")

@@ -114,7 +114,6 @@ def test_zips_in_any_pieces(entries: list[tuple[str, bytes, int]], method: int, 
     assert read_all("a.zip", data, chunk=chunk) == zipfile_reads(data)
 
 
-@settings(deadline=None)
 @given(
     st.lists(long_contents, max_size=4),
     st.booleans(),
@@ -248,7 +247,11 @@ def outcome(name: str, data: bytes, chunk: int, jobs: int = 1) -> Read | str:
         return "refused"
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.data_too_large])
+@settings(
+    max_examples=300,
+    deadline=None,
+    suppress_health_check=[HealthCheck.data_too_large, HealthCheck.too_slow],
+)
 @given(
     st.sampled_from(sorted(SAMPLES)),
     edits,
@@ -263,7 +266,6 @@ def test_damaged_archives_are_read_or_refused(
 
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))
-@settings(deadline=None)
 @given(place=st.floats(0, 1, exclude_max=True), chunk=chunk_sizes)
 def test_cut_archives_are_refused(name: str, place: float, chunk: int) -> None:
     data = SAMPLES[name]

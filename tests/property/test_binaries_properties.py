@@ -75,7 +75,9 @@ def _block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(range_buffer, "BLOCK_LEAST", request.param)
 
 
-FIXTURE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+FIXTURE = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 
 
 @pytest.mark.usefixtures("_block")

@@ -19,7 +19,7 @@ from cudaredist.manifests import read_manifest
 from cudaredist.primitives import sha256_of
 from cudaredist.schema import kind_of_document, read_own_document
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.slow
 
 KILLS = 45
 TOLD = ("message", "CHANGELOG.md")
@@ -139,7 +139,10 @@ def test_kill_9_at_random_moments_loses_neither_data_nor_message(
     place = next(places)
     reached = set()
     for _ in range(KILLS):
-        place.call(seconds=moments.uniform(0, 1.1) * duration)
+        seconds = moments.uniform(0, 1.1) * duration
+        if place.call(seconds=seconds) == 0:
+            # The machine has become faster.
+            duration = min(duration, seconds)
         assert_whole(place.data, published)
         reached.add((len(snapshot(place.data)), (place.root / "message").exists()))
         # Now and then a run is killed that was to go on from one that was killed.

@@ -16,7 +16,10 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    import subprocess
 
 Behaviour = Callable[["Handler", bytes], None]
 
@@ -163,6 +166,11 @@ class FaultServer:
         if times is not None:
             self.times[path] = self.requests[path] + times
 
+    def wait_for_requests(self, count: int, process: "subprocess.Popen[str]") -> None:
+        """Wait until so many requests came altogether, or the client's process ended."""
+        while len(self.headers) < count and process.poll() is None:
+            time.sleep(0.005)
+
     def count(self, ending: str) -> int:
         """Return how often paths with this ending were asked for."""
         return sum(n for path, n in self.requests.items() if path.endswith(ending))
@@ -292,9 +300,8 @@ def chunk_extension_for_ever(handler: Handler, data: bytes) -> None:
 
 
 def silent(handler: Handler, _: bytes) -> None:
-    """Take the request and say nothing for a long time."""
+    """Accept the request and send nothing until the client goes away."""
     with contextlib.suppress(OSError):
-        handler.connection.settimeout(30)
         handler.connection.recv(1)
     handler.close_connection = True
 

@@ -8,11 +8,10 @@ import subprocess
 import sys
 import tarfile
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
-from support import archives
+from support import archives, cost
 from support.archives import (
     MIB,
     ZipEntry,
@@ -25,6 +24,7 @@ from support.archives import (
     tar_member,
     tar_of,
 )
+from support.cost import bounded_cost
 
 from cudaredist.archives import Limits, Member
 from cudaredist.archives.memory import SHARED_MEMORY
@@ -182,10 +182,8 @@ NEGATIVE = b"\xff" * 12
 )
 def test_tars_that_break_a_rule(tar: bytes, reason: str) -> None:
     for name, data in (("a.tar", tar), ("a.tar.xz", archives.xz(tar))):
-        began = time.perf_counter()
-        with pytest.raises(InvalidArchiveError, match=reason):
+        with bounded_cost(), pytest.raises(InvalidArchiveError, match=reason):
             read_all(name, data)
-        assert time.perf_counter() - began < 20
 
 
 def test_flipped_bytes_of_xz_are_noticed() -> None:
@@ -387,20 +385,20 @@ _MEASURED = """
     data = {data}
     here = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (here + (60 << 20),) * 2)
-    began = time.perf_counter()
+    began = time.process_time()
     try:
         print(read_quickly({name!r}, in_chunks(data, 1 << 16), size=len(data)))
     except InvalidArchiveError as error:
         print(error.reason)
-    print(time.perf_counter() - began)
+    print(time.process_time() - began)
 """
 
 
 def measured(name: str, data: str) -> tuple[str, float]:
-    """Read an archive in a process with 60 MiB left: what it said, and its seconds."""
+    """Read an archive in a process with 60 MiB left: what it said, and its processor time."""
     program = textwrap.dedent(_MEASURED).format(tests=str(TESTS), data=data, name=name)
     ran = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=100
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     said, seconds = ran.stdout.splitlines()
     return said, float(seconds)
@@ -442,23 +440,23 @@ def measured(name: str, data: str) -> tuple[str, float]:
 def test_bombs_stop_within_seconds_and_little_memory(name: str, data: str, reason: str) -> None:
     said, seconds = measured(name, data)
     assert reason in said
-    assert seconds < 30
+    assert seconds < cost.SECONDS
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "data", "seconds_allowed"),
+    ("name", "data"),
     [
-        ("a.tar", "tar_header() * 300_000 + END_OF_TAR", 15),
+        ("a.tar", "tar_header() * 300_000 + END_OF_TAR"),
         ("a.zip", "raw_zip(*[ZipEntry(content=b'')] * 100_000, zip64=True, "
-                  "end={'here': 65535, 'total': 65535})", 15),
+                  "end={'here': 65535, 'total': 65535})"),
     ],
     ids=["300,000 in a tar", "100,000 in a zip"],
 )  # fmt: skip
-def test_many_members(name: str, data: str, seconds_allowed: float) -> None:
+def test_many_members(name: str, data: str) -> None:
     said, seconds = measured(name, data)
     assert int(said) in {100_000, 300_000}
-    assert seconds < seconds_allowed
+    assert seconds < cost.SECONDS
 
 
 _BOMB = """
@@ -496,4 +494,4 @@ def test_bomb_takes_no_more_than_the_shared_memory_for_any_jobs(jobs: int) -> No
 def test_many_empty_streams() -> None:
     said, seconds = measured("a.tar.gz", "gz(b'') * 200_000")
     assert "ends in the middle" in said
-    assert seconds < 20
+    assert seconds < cost.SECONDS

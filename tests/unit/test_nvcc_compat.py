@@ -224,7 +224,6 @@ def errors_by_gcc(header: Path, versions: dict[int, dict[str, int]]) -> dict[int
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
         env={"PATH": "/usr/bin:/bin:/usr/local/bin", "LC_ALL": "C"},
     )
     found: dict[int, list[int]] = {version: [] for version in versions}

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 import trustme
+from support import network_faults as bad
 from support import server as faults
 from support.server import FaultServer
 
@@ -214,6 +215,47 @@ def test_a_stopped_run_reads_no_further(server: FaultServer, connect: Connect) -
 def test_absurd_validators_are_not_kept(server: FaultServer, connect: Connect) -> None:
     server.misbehave("/x", faults.body(b"1", ETag='"' + "x" * 5000 + '"'))
     assert connect(server.url).read("x", 9).etag is None
+
+
+# -- parts
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "says"),
+    [
+        (bad.part("bytes {first}-{beyond}/{total}"), "without saying which"),
+        (bad.part("bytes {first}-{last}/1"), "without saying which"),
+        (bad.part("bytes {last}-{first}/{total}"), "without saying which"),
+        (bad.part("bytes {first}-{last}/*"), "of unknown size"),
+        (bad.shifted(-2), "another part than asked for"),
+        (bad.shifted(2), "another part than asked for"),
+        (bad.half_a_part, "ended in the middle"),
+    ],
+)
+@pytest.mark.parametrize("start", [None, 40])
+def test_part_that_contradicts_its_range_is_refused(
+    server: FaultServer,
+    connect: Connect,
+    behaviour: faults.Behaviour,
+    says: str,
+    start: int | None,
+) -> None:
+    server.files["/x"] = bytes(range(100))
+    server.misbehave("/x", behaviour)
+    with pytest.raises(SourceError, match=says):
+        connect(server.url, retries=0).part("x", start, 10)
+
+
+def test_part_with_another_etag_than_the_first_part_is_refused(
+    server: FaultServer, connect: Connect
+) -> None:
+    server.files["/x"] = bytes(range(100))
+    source = connect(server.url, retries=0)
+    first = source.part("x", None, 10)
+    assert (first.data, first.start, first.total) == (bytes(range(90, 100)), 90, 100)
+    server.misbehave("/x", bad.new_etag)
+    with pytest.raises(SourceError, match="changed meanwhile"):
+        source.part("x", 40, 10, first.etag)
 
 
 # -- TLS
