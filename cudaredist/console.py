@@ -149,7 +149,7 @@ class TerminalProgress(_Shown):
             total=self._total,
             completed=self._finished,
             item=item,
-            size=f"{self._bytes / 1e6:.1f} MB",
+            size=f"{self._bytes / 1e6:.1f} MB" if self._bytes else "",
         )
 
 

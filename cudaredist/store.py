@@ -15,7 +15,7 @@ import secrets
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import BinaryIO
@@ -28,6 +28,14 @@ from cudaredist.primitives import (
     label_of_manifest_name,
     manifest_name,
     parse_label,
+)
+from cudaredist.private import (
+    discard,
+    make_private_folders,
+    open_file,
+    open_private,
+    private_size,
+    refuse_shared_folder,
 )
 from cudaredist.schema import OWN_FILE_LIMIT, Channel, Lock, LockEntry, read_own_file
 
@@ -45,11 +53,8 @@ def write_file(path: Path, data: bytes, *, durable: bool = True) -> bool:
     The folder is made where it is missing. Raises `WriteError`. With `durable` the bytes are on the
     disk before the name is, which is what makes a power failure harmless; caches do without.
     """
-    try:
-        if path.read_bytes() == data:
-            return False
-    except OSError:
-        pass
+    if _has_bytes(path, data):
+        return False
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}{_TEMPORARY}")
     try:
         try:
@@ -67,6 +72,15 @@ def write_file(path: Path, data: bytes, *, durable: bool = True) -> bool:
     return True
 
 
+def write_output(path: Path, data: bytes) -> bool:
+    """Write a file that a user named, as `write_file` does.
+
+    Temporary files that killed runs left next to it are removed first.
+    """
+    sweep(path.parent, f".{path.name}.")
+    return write_file(path, data)
+
+
 def sweep(folder: Path, beginning: str) -> None:
     """Remove files that a killed run left under temporary names with this beginning."""
     with contextlib.suppress(ReadError):
@@ -74,6 +88,15 @@ def sweep(folder: Path, beginning: str) -> None:
             if name.startswith(beginning) and name.endswith(_TEMPORARY):
                 with contextlib.suppress(OSError):
                     (folder / name).unlink()
+
+
+def _has_bytes(path: Path, data: bytes) -> bool:
+    """Say whether a path is a regular file with these bytes; a link to one is not."""
+    try:
+        with open_file(path) as file:
+            return os.fstat(file.fileno()).st_size == len(data) and file.read() == data
+    except OSError:
+        return False
 
 
 def _created(path: Path) -> BinaryIO:
@@ -210,11 +233,18 @@ class Store:
             return Lock(schema_version=1, redists={})
         return read_own_file(data, Lock)
 
-    def write_lock(self, entries: dict[str, dict[str, LockEntry]]) -> bool:
-        """Put the record of fetched manifests; return whether that changed anything."""
-        lock = Lock(
-            schema_version=1, redists={name: labels for name, labels in entries.items() if labels}
-        )
+    def update_lock(self, entries: Mapping[str, Mapping[str, LockEntry]]) -> bool:
+        """Add to the record of fetched manifests; return whether that changed anything.
+
+        Raises `InvalidFileError` where the file is broken.
+        """
+        recorded = self.lock().redists
+        changed = {
+            name: {**recorded.get(name, {}), **labels} for name, labels in entries.items() if labels
+        }
+        if not changed:
+            return False
+        lock = Lock(schema_version=1, redists={**recorded, **changed})
         return write_file(self.lock_path, canonical_json(lock.model_dump(mode="json")))
 
     def untold(self) -> frozenset[tuple[str, Version]]:
@@ -310,6 +340,8 @@ class Cache:
     """What makes later runs cheaper and can be deleted at any time."""
 
     def __init__(self, root: Path) -> None:
+        """Raise `UsageError` for a folder of another user, or that others can write to."""
+        refuse_shared_folder(root)
         self._root = root
         self._warned = threading.Event()
 
@@ -329,7 +361,8 @@ class Cache:
         None where there is nothing, or not exactly what was put there.
         """
         try:
-            digest, _, data = self._entry_path(kind, sha256).read_bytes().partition(b"\n")
+            with open_private(self._entry_path(kind, sha256)) as file:
+                digest, _, data = file.read().partition(b"\n")
         except OSError:
             return None
         return data if digest == _digest(data) else None
@@ -338,8 +371,11 @@ class Cache:
         """Keep something about the bytes with that hash; failing to is a warning, once."""
         try:
             path = self._entry_path(kind, sha256)
+            make_private_folders(self._root, path.parent)
+            if private_size(path) is None:
+                discard(path)
             write_file(path, b"%b\n%b" % (_digest(data), data), durable=False)
-        except WriteError as error:
+        except (WriteError, UsageError) as error:
             if not self._warned.is_set():
                 self._warned.set()
                 _log.warning("going on without a cache: %s", error)
@@ -357,6 +393,12 @@ class Cache:
         """Return where the archive with that hash lies or would lie, as whole as published."""
         return self._root / "archives" / sha256[:2] / f"{sha256}{suffix}"
 
+    def new_archive_path(self, sha256: Sha256, suffix: str) -> Path:
+        """Return the same path, in a folder that exists. Raises `WriteError` and `UsageError`."""
+        path = self.archive_path(sha256, suffix)
+        make_private_folders(self._root, path.parent)
+        return path
+
     def _entry_path(self, kind: str, key: str) -> Path:
         return self._root / kind / key[:2] / key
 
@@ -369,33 +411,6 @@ def _digest(data: bytes) -> bytes:
 def _key_of(place: str) -> str:
     # Addresses have characters that file names may not have; their hash has none.
     return hashlib.sha256(place.encode()).hexdigest()
-
-
-@contextlib.contextmanager
-def writing(root: Path) -> Iterator[None]:
-    """Keep other runs from writing to the same folder meanwhile; the folder is made if missing.
-
-    The folder itself is locked, which leaves no file behind. Where that cannot be done (Windows,
-    some network file systems) the run goes on without. Raises `WriteError`.
-    """
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise WriteError(root, error) from error
-    with contextlib.ExitStack() as stack:
-        try:
-            import fcntl  # noqa: PLC0415 - not on Windows
-
-            handle = os.open(root, os.O_RDONLY)
-            stack.callback(os.close, handle)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                _log.warning("waiting for another run that writes to %s", root)
-                fcntl.flock(handle, fcntl.LOCK_EX)
-        except (ImportError, OSError) as error:
-            _log.warning("going on without a lock on %s: %s", root, error)
-        yield
 
 
 def shipped_data() -> Path:

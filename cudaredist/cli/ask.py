@@ -207,7 +207,9 @@ def versions(
         raise UsageError(
             f"--format {format.value} is about one redistributable", hint="name one --redist"
         )
-    settings = Settings(timeout=timeout, retries=retries, allow_http=allow_http)
+    settings = Settings(
+        timeout=timeout, retries=retries, allow_http=allow_http, staging=cache_folder(None)
+    )
     sources = (
         None if offline else open_sources(bases_of(context, store.channel, base_url), settings)
     )

@@ -263,9 +263,8 @@ def build(
     if place.suffix == ".json" and len(requests) != 1:
         raise UsageError(f"{place} holds one set, and {len(requests)} are meant")
     with console.progress("building") as progress:
-        report = pipeline.build_sets(
-            requests, data, place, may_write=writes, strict=strict, progress=progress
-        )
+        made = pipeline.make_sets(requests, data, strict=strict, progress=progress)
+        report = pipeline.write_sets(made, data, place, may_write=writes)
     if json:
         console.result(render.report_json(report))
     else:

@@ -173,9 +173,10 @@ def bump(
         cudaredist bump --check --json
     """
     from cudaredist import render
+    from cudaredist.locks import writing
     from cudaredist.pipeline import ALL, LATEST, Bump, Selection, targets_in_store
     from cudaredist.source import Settings, open_sources
-    from cudaredist.store import Cache, Store, data_folder, held_folder, writing
+    from cudaredist.store import Cache, Store, data_folder, held_folder
 
     console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
     if print_commit_message and (json or format is not BumpFormat.TEXT):
@@ -185,7 +186,13 @@ def bump(
     if {LATEST, ALL} & set(version or ()):
         raise UsageError("--version wants a label here, such as 13.0.2")
     Selection.parse(version or (), None, None)
-    settings = Settings(timeout=timeout, retries=retries, allow_http=allow_http, offline=offline)
+    settings = Settings(
+        timeout=timeout,
+        retries=retries,
+        allow_http=allow_http,
+        offline=offline,
+        staging=cache_folder(cache_dir),
+    )
     root = data_folder(data_dir, writing=not check) if redist else None
     store = Store(root or held_folder(data_dir, writing=not check), channel.value)
     redists = _redists(store, redist, channel, console)
@@ -196,8 +203,7 @@ def bump(
             one: stack.enter_context(contextlib.closing(open_sources(one, settings)))
             for one in {bases, *(target.bases for target in targets)}
         }
-        if not check:
-            stack.enter_context(writing(store.root))
+        begin = stack.enter_context(writing(store.root)) if not check else lambda: None
         run = Bump(
             store=store,
             redists=redists,
@@ -213,6 +219,7 @@ def bump(
             allow_missing_features=allow_missing_features,
             strict=strict,
             write=not check,
+            begin=begin,
             jobs=_LISTINGS if parallel else 1,
             archive_jobs=archive_jobs(jobs, parallel=parallel),
             progress=console.progress,
@@ -261,20 +268,20 @@ def _redists(
 
 def _write_files(report: "BumpReport", message: Path | None, changelog: Path | None) -> None:
     from cudaredist import render
-    from cudaredist.store import read_file, write_file
+    from cudaredist.store import read_file, write_output
 
     text = render.commit_message(report)
     if not text:
         return
     if message is not None:
-        write_file(message, text.encode())
+        write_output(message, text.encode())
     if changelog is not None:
         data = read_file(changelog)
         try:
             held = None if data is None else data.decode()
         except UnicodeDecodeError as error:
             raise WriteError(changelog, OSError("it is no UTF-8 text")) from error
-        write_file(changelog, render.with_entries(held, report).encode())
+        write_output(changelog, render.with_entries(held, report).encode())
 
 
 def _show(

@@ -162,7 +162,7 @@ def _write(
 ) -> "ExportReport":
     from cudaredist.primitives import sha256_of
     from cudaredist.reports.set_reports import ExportedFile, ExportReport
-    from cudaredist.store import read_file, write_file
+    from cudaredist.store import read_file, write_output
 
     written = []
     for name, content in files.items():
@@ -170,7 +170,7 @@ def _write(
         path = output if is_named else output / name
         is_same = read_file(path) == content
         if may_write and not is_same:
-            write_file(path, content)
+            write_output(path, content)
         written.append(
             ExportedFile(
                 path=str(path),

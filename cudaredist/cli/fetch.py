@@ -116,15 +116,22 @@ def download_manifests(
         cudaredist download-manifests --version 12.9.1 URL ./manifests
     """
     from cudaredist import render
+    from cudaredist.locks import writing
     from cudaredist.pipeline import ManifestDownload, Selection, into_folder, into_store
     from cudaredist.source import Settings, open_sources
-    from cudaredist.store import Cache, Store, data_folder, writing
+    from cudaredist.store import Cache, Store, data_folder
 
     console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
     selection = Selection.parse(version or (), min_version, max_version)
     jobs = jobs if parallel else 1
     write = may_write(check=check, dry_run=dry_run)
-    settings = Settings(timeout=timeout, retries=retries, allow_http=allow_http, offline=offline)
+    settings = Settings(
+        timeout=timeout,
+        retries=retries,
+        allow_http=allow_http,
+        offline=offline,
+        staging=cache_folder(cache_dir),
+    )
     cache = Cache(cache_folder(cache_dir))
     if url is None:
         root = data_folder(data_dir, writing=True)
@@ -138,8 +145,8 @@ def download_manifests(
         root = manifest_dir
     sources = open_sources([url] if url else bases_of(context, channel.value, base_url), settings)
     with contextlib.ExitStack() as stack:
-        if write:
-            stack.enter_context(writing(root))
+        stack.enter_context(contextlib.closing(sources))
+        begin = stack.enter_context(writing(root)) if write else lambda: None
         if url is None:
             to = into_store(
                 Store(root, channel.value),
@@ -162,9 +169,9 @@ def download_manifests(
             strict=strict,
             fail_fast=not keep_going,
             progress=stack.enter_context(console.progress("manifests")),
+            begin=begin,
             save_lock=to.save_lock,
         ).run()
-    sources.close()
     if dry_run and report.exit_code == EXIT_FINDINGS:
         report = report.model_copy(update={"exit_code": EXIT_OK})
     for outcome in report.manifests:

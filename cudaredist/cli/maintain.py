@@ -83,7 +83,9 @@ def check(
 
     console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
     store = read_store(console, data_dir, channel, base_url)
-    settings = Settings(timeout=timeout, retries=retries, allow_http=allow_http)
+    settings = Settings(
+        timeout=timeout, retries=retries, allow_http=allow_http, staging=cache_folder(cache_dir)
+    )
     bases = bases_of(context, store.channel, base_url)
     sources = None if offline else open_sources(bases, settings)
     with console.progress("checking") as progress:

@@ -27,7 +27,14 @@ from cudaredist.cli.options import (
     TimeoutOption,
     VerboseOption,
 )
-from cudaredist.cli.running import archive_jobs, bases_of, exits, make_console, parse_size
+from cudaredist.cli.running import (
+    archive_jobs,
+    bases_of,
+    cache_folder,
+    exits,
+    make_console,
+    parse_size,
+)
 from cudaredist.errors import UsageError
 
 
@@ -185,7 +192,11 @@ def materialize(
                 hint="name the folder that holds them with --archives",
             )
         settings = Settings(
-            timeout=timeout, retries=retries, allow_http=allow_http, offline=offline
+            timeout=timeout,
+            retries=retries,
+            allow_http=allow_http,
+            offline=offline,
+            staging=cache_folder(None),
         )
         with contextlib.ExitStack() as stack:
             progress = stack.enter_context(console.byte_progress("archives"))

@@ -216,16 +216,23 @@ def process_manifests(
         cudaredist process-manifests --legacy --version 12.9.1 URL ./manifests
     """
     from cudaredist import pipeline, render
+    from cudaredist.locks import writing
     from cudaredist.pipeline import FeatureRun, Filter, Selection
     from cudaredist.source import Settings, open_sources
-    from cudaredist.store import Cache, Store, held_folder, writing
+    from cudaredist.store import Cache, Store, held_folder
 
     console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
     has_bounds = min_version is not None or max_version is not None
     versions = version or ([] if has_bounds else ["all"])
     selection = Selection.parse(versions, min_version, max_version)
     write = may_write(check=check, dry_run=dry_run) and not peek
-    settings = Settings(timeout=timeout, retries=retries, allow_http=allow_http, offline=offline)
+    settings = Settings(
+        timeout=timeout,
+        retries=retries,
+        allow_http=allow_http,
+        offline=offline,
+        staging=cache_folder(cache_dir),
+    )
     for is_wrong, why in (
         (engine is EngineChoice.DASK and not scheduler, "--engine dask needs --scheduler"),
         (

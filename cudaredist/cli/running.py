@@ -74,9 +74,10 @@ def exits(command: Callable[_Parameters, int]) -> Callable[_Parameters, None]:
 
 
 def cache_folder(given: Path | None) -> Path:
-    """Return the cache folder given, or the user's own."""
-    if given is not None:
-        return given
+    """Return the cache folder given, or of the environment, or the user's own."""
+    folder = given or os.environ.get("CUDAREDIST_CACHE_DIR")
+    if folder:
+        return Path(folder)
     import platformdirs
 
     return platformdirs.user_cache_path("cudaredist", appauthor=False)

@@ -126,7 +126,13 @@ def update_nvcc_compat(
         lambda run: pipeline.update_nvcc_compat(run, accept_changed=accept_changed),
         table="nvcc_compat",
         selection=_selection(version, min_version, max_version),
-        settings=Settings(timeout=timeout, retries=retries, allow_http=allow_http, offline=offline),
+        settings=Settings(
+            timeout=timeout,
+            retries=retries,
+            allow_http=allow_http,
+            offline=offline,
+            staging=cache_folder(cache_dir),
+        ),
         bases=bases_of(context, channel.value, base_url),
         channel=channel,
         data_dir=data_dir,
@@ -189,7 +195,13 @@ def update_gpus(
         pipeline.update_gpus,
         table="gpus",
         selection=_selection(version, min_version, max_version),
-        settings=Settings(timeout=timeout, retries=retries, allow_http=allow_http, offline=offline),
+        settings=Settings(
+            timeout=timeout,
+            retries=retries,
+            allow_http=allow_http,
+            offline=offline,
+            staging=cache_folder(cache_dir),
+        ),
         bases=bases_of(context, channel.value, base_url),
         channel=channel,
         data_dir=data_dir,
@@ -228,9 +240,10 @@ def _update(
     json: bool,
 ) -> int:
     from cudaredist import render
+    from cudaredist.locks import writing
     from cudaredist.pipeline import ArchiveService, TableRun, read_local_manifests, targets_in_store
     from cudaredist.source import open_sources
-    from cudaredist.store import Cache, Store, held_folder, writing
+    from cudaredist.store import Cache, Store, held_folder
 
     root = held_folder(data_dir, writing=write)
     store = Store(root, channel.value)

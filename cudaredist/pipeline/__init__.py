@@ -27,7 +27,13 @@ from cudaredist.pipeline.manifests.download import (
 )
 from cudaredist.pipeline.manifests.list_versions import read_versions
 from cudaredist.pipeline.selection import ALL, LATEST, Selection
-from cudaredist.pipeline.sets.build_sets import build_one, build_sets, requests_for, set_bytes
+from cudaredist.pipeline.sets.build_sets import (
+    build_one,
+    make_sets,
+    requests_for,
+    set_bytes,
+    write_sets,
+)
 from cudaredist.pipeline.sets.load import read_set_data
 from cudaredist.pipeline.sets.summarize import summarize
 from cudaredist.pipeline.tables.update import (
@@ -62,12 +68,12 @@ __all__ = [
     "Selection",
     "TableRun",
     "build_one",
-    "build_sets",
     "check_data",
     "dask_engine",
     "diff",
     "into_folder",
     "into_store",
+    "make_sets",
     "peek",
     "read_component_policy",
     "read_gpu_policy",
@@ -90,4 +96,5 @@ __all__ = [
     "validate_files",
     "verify_root",
     "which",
+    "write_sets",
 ]

@@ -26,6 +26,7 @@ from cudaredist.errors import (
 from cudaredist.features import Facts, LateTables, gather
 from cudaredist.pipeline.facts_cache import known_facts, remember_facts
 from cudaredist.pipeline.kept_archive import ByteStream, PartialArchive, stream_of
+from cudaredist.private import private_size
 from cudaredist.source import ByteProgress, NoByteProgress, SourceChain
 from cudaredist.store import Cache
 
@@ -133,8 +134,10 @@ class ArchiveService:
 
     def kept_at(self, request: ArchiveRequest) -> Path | None:
         """Return the path of an archive in the cache; None if it is not there."""
-        path = self._cache_path(request)
-        return path if path is not None and path.exists() else None
+        if self.cache is None or request.sha256 is None:
+            return None
+        path = self.cache.archive_path(request.sha256, request.suffix)
+        return path if private_size(path) is not None else None
 
     def count_fetched(self, size: int) -> None:
         """Count bytes that a source sent; raises `IncompleteError` if they are too many."""
@@ -169,7 +172,9 @@ class ArchiveService:
     def _gathered(self, request: ArchiveRequest) -> Facts:
         is_wheel = request.name.endswith(".whl")
         late = LateTables()
-        keep_at = self._cache_path(request) if self.keep_archives else self.kept_at(request)
+        keep_at = self.kept_at(request)
+        if keep_at is None and self.keep_archives and self.cache is not None and request.sha256:
+            keep_at = self.cache.new_archive_path(request.sha256, request.suffix)
 
         def use(reader: ArchiveReader) -> Facts:
             return gather(reader, is_wheel=is_wheel, late=late)
@@ -181,11 +186,6 @@ class ArchiveService:
                 known, passes = len(late), passes + 1
                 facts = reading.read(use)
         return facts
-
-    def _cache_path(self, request: ArchiveRequest) -> Path | None:
-        if self.cache is None or request.sha256 is None:
-            return None
-        return self.cache.archive_path(request.sha256, request.suffix)
 
 
 class _Reading:
@@ -219,7 +219,7 @@ class _Reading:
     def _from_kept(self, use: Callable[[ArchiveReader], _Result]) -> _Result | None:
         """Use the archive that is kept; return None if there is none, or other bytes are."""
         path = self._keep_at
-        if path is None or not path.exists():
+        if path is None or private_size(path) is None:
             return None
         try:
             return self._once(str(path), stream_of(path), use)

@@ -5,7 +5,6 @@ and a second run goes on where the first one ended. A stage that fails does not 
 from what they can do.
 """
 
-import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -15,6 +14,7 @@ from pathlib import Path
 from cudaredist.errors import (
     EXIT_FINDINGS,
     EXIT_INCOMPLETE,
+    EXIT_OK,
     EXIT_USAGE,
     CudaRedistError,
     IncompleteError,
@@ -29,7 +29,7 @@ from cudaredist.pipeline.features.targets import FeatureTarget, read_local_manif
 from cudaredist.pipeline.manifests.download import ManifestDownload, into_store
 from cudaredist.pipeline.manifests.list_versions import read_versions
 from cudaredist.pipeline.selection import ALL, Selection
-from cudaredist.pipeline.sets.build_sets import build_sets, requests_for
+from cudaredist.pipeline.sets.build_sets import count_statuses, make_sets, requests_for, write_sets
 from cudaredist.pipeline.sets.load import read_set_data
 from cudaredist.pipeline.tables.update import (
     GPU_TABLE,
@@ -38,13 +38,14 @@ from cudaredist.pipeline.tables.update import (
     update_gpus,
     update_nvcc_compat,
 )
-from cudaredist.pipeline.validate_files import validate_files
+from cudaredist.pipeline.validate_files import SetVerdict, validate_sets
 from cudaredist.primitives import Version
 from cudaredist.redists import Redist
 from cudaredist.reports.answer_reports import DiffReport
 from cudaredist.reports.archive_reports import FeatureOutcome, TableReport
 from cudaredist.reports.report import ErrorReport
 from cudaredist.reports.set_reports import BumpedRelease, BumpedSet, BumpReport, SetOutcome
+from cudaredist.schema import PackageSet
 from cudaredist.source import (
     ByteProgress,
     NoByteProgress,
@@ -84,10 +85,12 @@ class Bump:
     with_archives: bool = True
     """Whether archives are looked into, and package sets made of that."""
     output: Path | None = None
-    """Where package sets are written; None: they are made and judged, and not kept."""
+    """Where package sets are written; None: they are made and validated, and not kept."""
     allow_missing_features: bool = False
     strict: bool = False
     write: bool = True
+    begin: Callable[[], object] = lambda: None
+    """Called before the first write, to make and lock the folder."""
     jobs: int = 16
     archive_jobs: int = 1
     progress: Callable[[str], AbstractContextManager[Progress]] = lambda _: nullcontext(
@@ -115,6 +118,8 @@ class Bump:
         if not self.write:
             self._codes += [EXIT_FINDINGS] if steps else []
             return self._report(tuple(_would(step) for step in steps), ())
+        if steps:
+            self.begin()
         self.store.sweep()
         # Every file of a release may be there before its message is, and the data does not say.
         begun = {(step.redist.name, step.label) for step in steps}
@@ -293,7 +298,7 @@ class Bump:
         )
 
     def _judged_sets(self, held: Sequence[Step]) -> tuple[BumpedSet, ...]:
-        """Build the package sets that changed, and judge them as validate does.
+        """Build the package sets that changed, and check their invariants as validate does.
 
         Those of the CUDA releases brought in, where nothing else was; else, and where they are
         written, those of the newest patch of every minor, because each of them may have changed.
@@ -301,24 +306,25 @@ class Bump:
         is_cuda_alone = all(step.redist.name == CUDA for step in held) and self.output is None
         labels = [str(step.label) for step in held] if is_cuda_alone else []
         template = Request(cuda="", allow_missing_features=self.allow_missing_features)
-        with tempfile.TemporaryDirectory() as folder, self.progress("building") as progress:
-            place = self.output or Path(folder)
+        with self.progress("building") as progress:
             try:
                 data = read_set_data(self.store)
                 requests = requests_for(template, data, labels)
-                built = build_sets(requests, data, place, progress=progress)
-                paths = [Path(o.path) for o in built.sets if o.path is not None]
-                judged = validate_files(paths, cache=self.cache)
+                attempts = list(make_sets(requests, data, progress=progress))
+                written: Sequence[SetOutcome | None] = [None] * len(attempts)
+                if self.output is not None:
+                    written = write_sets(attempts, data, self.output).sets
             except CudaRedistError as error:
                 self._fail(error)
                 return ()
-        verdicts = {verdict.file: verdict for verdict in judged.files}
+        made = [result for _, result in attempts if isinstance(result, PackageSet)]
+        verdicts = iter(validate_sets(made, cache=self.cache))
         sets = []
-        for outcome in built.sets:
-            verdict = None if outcome.path is None else verdicts[outcome.path]
-            problems = () if verdict is None else verdict.problems
-            code = outcome.exit_code if verdict is None else verdict.exit_code
-            sets.append(_bumped_set(outcome, problems, code, is_kept=self.output is not None))
+        for (request, result), outcome in zip(attempts, written, strict=True):
+            if isinstance(result, PackageSet):
+                sets.append(_bumped_set(result, next(verdicts), outcome))
+            else:
+                sets.append(_failed_set(request, ErrorReport.of(result)))
         self._codes += [_never_usage(entry.exit_code) for entry in sets]
         return tuple(sets)
 
@@ -391,21 +397,35 @@ def _text(label: Version | None) -> str | None:
 
 
 def _bumped_set(
-    outcome: SetOutcome, problems: Sequence[str], code: int, *, is_kept: bool
+    package_set: PackageSet, verdict: SetVerdict, written: SetOutcome | None
 ) -> BumpedSet:
-    failure = () if outcome.error is None else (outcome.error.message,)
+    """Report a set that was made; `written` is None if it was not to be written."""
+    error = written.error if written else None
+    failure = (error.message,) if error else ()
+    code = EXIT_FINDINGS if verdict.violations else EXIT_OK
     return BumpedSet(
-        cuda=outcome.cuda,
-        platform=outcome.platform,
-        counts=outcome.counts,
-        path=outcome.path if is_kept else None,
-        problems=(*failure, *problems),
+        cuda=package_set.cuda.release,
+        platform=package_set.platform.redist_system,
+        counts=count_statuses(package_set),
+        path=written.path if written else None,
+        problems=(*failure, *verdict.problems),
         warnings=tuple(
             f"{entry.subject}: {entry.text}"
-            for entry in outcome.diagnostics
+            for entry in package_set.diagnostics
             if entry.level != "note"
         ),
-        exit_code=code,
+        exit_code=error.exit_code if error else code,
+    )
+
+
+def _failed_set(request: Request, error: ErrorReport) -> BumpedSet:
+    return BumpedSet(
+        cuda=request.cuda,
+        platform=request.platform or "",
+        counts={},
+        path=None,
+        problems=(error.message,),
+        exit_code=error.exit_code,
     )
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Self, TypeAlias
 
-from cudaredist.errors import WriteError
-from cudaredist.source import FolderSource
+from cudaredist.errors import SourceError, WriteError
+from cudaredist.private import ForeignFileError, discard, open_private, private_size
 
 _log = logging.getLogger(__name__)
 
@@ -16,6 +16,7 @@ ByteStream: TypeAlias = Callable[[int], Iterator[bytes]]
 """What yields a file's bytes from a byte on."""
 
 _CHUNK = 1 << 18
+_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND
 
 
 class PartialArchive:
@@ -31,7 +32,7 @@ class PartialArchive:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             while True:
-                self._file: BinaryIO = self._part.open("a+b")
+                self._file = self._opened()
                 _lock(self._file)
                 if self._is_still_there():
                     return self
@@ -40,12 +41,18 @@ class PartialArchive:
         except OSError as error:
             raise WriteError(self._part, error) from error
 
+    def _opened(self) -> BinaryIO:
+        with contextlib.suppress(ForeignFileError):
+            return open_private(self._part, _APPEND)
+        discard(self._part)
+        return open_private(self._part, _APPEND)
+
     def _is_still_there(self) -> bool:
-        self.is_done = self._path.exists()
+        self.is_done = private_size(self._path) is not None
         if self.is_done:
             return True
         try:
-            return self._part.stat().st_ino == os.fstat(self._file.fileno()).st_ino
+            return self._part.lstat().st_ino == os.fstat(self._file.fileno()).st_ino
         except FileNotFoundError:
             return False
 
@@ -99,8 +106,9 @@ class PartialArchive:
 def kept_bytes(keep_at: Path) -> int:
     """Return how much of an archive is kept, or was brought by a run that did not end well."""
     for path in (keep_at, _part_of(keep_at)):
-        with contextlib.suppress(OSError):
-            return path.stat().st_size
+        size = private_size(path)
+        if size is not None:
+            return size
     return 0
 
 
@@ -119,5 +127,15 @@ def _lock(file: BinaryIO) -> None:
 
 
 def stream_of(path: Path) -> ByteStream:
-    """Return what streams a file that is here."""
-    return lambda start: FolderSource(path.parent).stream(path.name, start)
+    """Return what streams a file of this user."""
+
+    def chunks(start: int) -> Iterator[bytes]:
+        try:
+            with open_private(path) as file:
+                file.seek(start)
+                while chunk := file.read(_CHUNK):
+                    yield chunk
+        except OSError as error:
+            raise SourceError(str(path), error.strerror or str(error)) from error
+
+    return chunks

@@ -1,7 +1,8 @@
 """validate: judge whether a file is a good manifest, or a good file of ours."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from cudaredist.errors import (
@@ -46,39 +47,59 @@ from cudaredist.schema import (
 from cudaredist.store import Cache, first_of, problems_of, read_file
 
 
+@dataclass(frozen=True, slots=True)
+class SetVerdict:
+    """The invariants that a package set breaks, and those that were not checked."""
+
+    violations: tuple[Violation, ...]
+    unchecked: tuple[str, ...]
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Return the violations as text, cut to a hundred."""
+        return first_of([str(violation) for violation in self.violations])
+
+
 def validate_files(paths: Sequence[Path], *, cache: Cache, strict: bool = False) -> ValidateReport:
     """Judge files one by one, telling manifests and our own files apart by their content.
 
     With `strict`, warnings about a manifest refuse it. A file of ours that is valid and not in
-    canonical form is a finding, and so is what a package set breaks of the invariants, by itself
-    and beside the other sets given. What the files of archives must be known for is looked up in
-    the cache.
+    canonical form is a finding, and so is a package set that breaks an invariant.
     """
     judged = [_verdict(path, strict=strict) for path in paths]
     verdicts = [verdict for verdict, _ in judged]
     sets = {n: package_set for n, (_, package_set) in enumerate(judged) if package_set is not None}
-    channels = Counter(package_set.channel for package_set in sets.values())
-    beside = check_run(list(sets.values()))
-    for (position, package_set), found in zip(sets.items(), beside, strict=True):
-        files = read_files(package_set, cache)
-        violations = [*check_set(package_set), *check_files(files), *found]
-        unchecked = _unchecked(files, is_alone=channels[package_set.channel] == 1)
-        verdicts[position] = _set_verdict(verdicts[position], violations, unchecked)
+    of_sets = validate_sets(list(sets.values()), cache=cache)
+    for position, of_set in zip(sets, of_sets, strict=True):
+        verdicts[position] = _with_violations(verdicts[position], of_set)
     return ValidateReport(
         files=tuple(verdicts), exit_code=worst_exit_code(verdict.exit_code for verdict in verdicts)
     )
 
 
-def _set_verdict(
-    verdict: FileVerdict, violations: Sequence[Violation], unchecked: Iterable[str]
-) -> FileVerdict:
-    names = ", ".join(dict.fromkeys(violation.invariant for violation in violations))
+def validate_sets(sets: Sequence[PackageSet], *, cache: Cache) -> list[SetVerdict]:
+    """Check package sets against the invariants, each by itself and next to the others.
+
+    The files of archives are looked up in the cache.
+    """
+    channels = Counter(package_set.channel for package_set in sets)
+    verdicts = []
+    for package_set, of_run in zip(sets, check_run(sets), strict=True):
+        files = read_files(package_set, cache)
+        violations = (*check_set(package_set), *check_files(files), *of_run)
+        unchecked = _unchecked(files, is_alone=channels[package_set.channel] == 1)
+        verdicts.append(SetVerdict(violations, tuple(unchecked)))
+    return verdicts
+
+
+def _with_violations(verdict: FileVerdict, of_set: SetVerdict) -> FileVerdict:
+    names = ", ".join(dict.fromkeys(violation.invariant for violation in of_set.violations))
     return verdict.model_copy(
         update={
             "summary": verdict.summary + (f", which breaks {names}" if names else ""),
-            "problems": first_of([str(violation) for violation in violations]),
-            "unchecked": tuple(unchecked),
-            "exit_code": EXIT_FINDINGS if violations else verdict.exit_code,
+            "problems": of_set.problems,
+            "unchecked": of_set.unchecked,
+            "exit_code": EXIT_FINDINGS if of_set.violations else verdict.exit_code,
         }
     )
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -27,6 +27,7 @@ from cudaredist.errors import (
 )
 from cudaredist.primitives import sha256_of
 from cudaredist.source.protocol import Settings, redacted
+from cudaredist.source.staging import Staging
 from cudaredist.wheels import Wheel
 
 INDEX = "the package index"
@@ -71,12 +72,23 @@ class Pip:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._staging = Staging(settings.staging)
         self._turn = threading.BoundedSemaphore(AT_ONCE)
         # The pip that was installed with us, since another one may state other facts of a wheel.
         if importlib.util.find_spec("pip") is None:
             raise SourceError("pip", "not found", hint="the wheel channel needs pip: install it")
         self._command = (sys.executable, "-m", "pip")
         self._is_lazy = True
+
+    @contextlib.contextmanager
+    def temporary(self) -> Iterator[Path]:
+        """Give a folder for what is needed for a moment."""
+        with tempfile.TemporaryDirectory(dir=self._staging.folder()) as folder:
+            yield Path(folder)
+
+    def close(self) -> None:
+        """Remove temporary files, also those of pip processes that were ended."""
+        self._staging.close()
 
     def versions(self, project: str, tags: Iterable[str] = ()) -> Listed:
         """Return the versions of a project that have wheels with any of the tags, maybe none."""
@@ -98,12 +110,12 @@ class Pip:
 
         Raises `NotAtSourceError` where one has no wheel with any of the tags.
         """
-        with tempfile.TemporaryDirectory(prefix="cudaredist-") as folder:
-            report = Path(folder) / "report.json"
+        with self.temporary() as folder:
+            report = folder / "report.json"
             self._run(
                 ", ".join(requirements),
                 *("install", "--dry-run", "--ignore-installed", "--no-deps", _LAZILY),
-                *("--only-binary=:all:", "--target", folder, "--report", str(report)),
+                *("--only-binary=:all:", "--target", str(folder), "--report", str(report)),
                 *_platform_options(tags),
                 *requirements,
             )
@@ -123,8 +135,8 @@ class Pip:
         sha256 = str((hashes or {}).get("sha256", ""))
         if not _is_sha256(sha256):
             # An index that states no hash: the file itself is all there is.
-            with tempfile.TemporaryDirectory(prefix="cudaredist-") as folder:
-                sha256 = sha256_of(self.download(project, version, tags, Path(folder)).read_bytes())
+            with self.temporary() as folder:
+                sha256 = sha256_of(self.download(project, version, tags, folder).read_bytes())
         license_text = metadata.get("license_expression") or metadata.get("license") or "unknown"
         requires = metadata.get("requires_dist")
         return Wheel(
@@ -192,7 +204,7 @@ class Pip:
     def _called(self, call: Sequence[str]) -> tuple[int, str, str]:
         """Run a command when its turn comes; return its exit code and what it said."""
         environment = {k: v for k, v in os.environ.items() if k not in {"PIP_TARGET", "PIP_USER"}}
-        environment |= _PLAIN
+        environment |= _PLAIN | {"TMPDIR": str(self._staging.folder())}
         with self._turn:
             process = subprocess.Popen(  # noqa: S603 - the user's own pip
                 call,

@@ -4,6 +4,7 @@ import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from cudaredist.primitives import Version
@@ -28,6 +29,9 @@ class Settings:
 
     offline: bool = False
     """Whether sources that need the network are refused."""
+
+    staging: Path | None = None
+    """The cache folder, for the temporary files of other programs; None: the system's folder."""
 
     stop: threading.Event = field(default_factory=threading.Event)
     """Set to end waiting and reading soon, in every thread."""

@@ -1,11 +1,9 @@
 """The wheel channel as a source: listings, manifests and archives like any other, through pip."""
 
 import logging
-import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
@@ -52,7 +50,8 @@ class WheelSource:
         return f"{INDEX}: {path}"
 
     def close(self) -> None:
-        """Do nothing: no process stays behind."""
+        """Remove temporary files."""
+        self._pip.close()
 
     def labels(self, folder: str) -> tuple[Version, ...]:
         """Return the labels of a redistributable: its wheels' versions, cut to three numbers."""
@@ -83,7 +82,7 @@ class WheelSource:
         return Delivery(self.name, data)
 
     def stream(self, path: str, start: int = 0, size: int | None = None) -> Iterator[bytes]:  # noqa: ARG002 - judged by its hash
-        """Yield a wheel's bytes; pip brings it to a temporary folder first."""
+        """Yield a wheel's bytes; pip brings it to the staging folder first."""
         *_, project, file_name = path.split("/")
         try:
             _, version, _, _ = parse_wheel_filename(file_name)
@@ -91,8 +90,8 @@ class WheelSource:
             raise NotAtSourceError(INDEX, f"{file_name} is no wheel") from error
         platform = platform_of(file_name)
         tags = PLATFORMS[platform].tags if platform in PLATFORMS else ()
-        with tempfile.TemporaryDirectory(prefix="cudaredist-") as folder:
-            found = self._pip.download(project, str(version), tags, Path(folder))
+        with self._pip.temporary() as folder:
+            found = self._pip.download(project, str(version), tags, folder)
             try:
                 with found.open("rb") as file:
                     file.seek(start)

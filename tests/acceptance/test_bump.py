@@ -4,6 +4,8 @@ import json
 import os
 import re
 import shutil
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +22,12 @@ from support.wheels import put_wheel
 from typer.testing import CliRunner, Result
 
 from cudaredist.cli import app
+from cudaredist.packagesets import Broken, Invariant, Violation, check_run
 from cudaredist.pipeline import Bump
 from cudaredist.render import commit_message, with_entries
 from cudaredist.reports.answer_reports import DiffReport, PackageDelta
 from cudaredist.reports.set_reports import BumpedRelease, BumpReport
+from cudaredist.schema import PackageSet
 
 DATA = Path("data")
 
@@ -244,6 +248,48 @@ def test_package_sets_are_judged_and_written_where_asked(
     again = bump("--output", "sets")
     assert "nothing is new" in again.stdout
     assert Path("sets/index.json").exists()
+
+
+def test_bump_without_output_puts_no_package_set_on_disk(
+    newer: FaultServer, bump: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    documents: list[Path] = []
+
+    def check(sets: Sequence[PackageSet]) -> list[list[Violation]]:
+        documents.extend(tmp_path.rglob("cuda-*.json"))
+        return check_run(sets)
+
+    monkeypatch.setattr("cudaredist.pipeline.validate_files.check_run", check)
+    result = bump("--json")
+    assert result.exit_code == 0
+    assert [entry["path"] for entry in report(result)["sets"]] == [None, None]
+    assert not documents
+
+
+def test_bump_reports_broken_invariants_as_validate_does(
+    newer: FaultServer, bump: Run, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken: Invariant[PackageSet, Broken] = Invariant(
+        "Never holds.", lambda package_set: [("x", package_set.cuda.release)]
+    )
+    monkeypatch.setattr("cudaredist.packagesets.invariants.SET_INVARIANTS", {"I99": broken})
+    result = bump("--output", "sets", "--json")
+    assert result.exit_code == 1
+    sets = report(result)["sets"]
+    problems = [entry["problems"] for entry in sets]
+    assert problems == [["I99 x: 12.9.1"]] * 2
+    validated = report(run("validate", "--json", *(entry["path"] for entry in sets)))
+    assert [entry["problems"] for entry in validated["files"]] == problems
+
+
+def test_bump_removes_temporary_files_of_killed_runs_next_to_its_message(
+    newer: FaultServer, bump: Run
+) -> None:
+    Path(".message.0123456789ab.tmp").touch()
+    assert bump("--write-commit-message", "message").exit_code == 0
+    assert not list(Path().glob(".message*"))
 
 
 def test_other_channels_folders_are_not_mixed_up(held: FaultServer, bump: Run) -> None:

@@ -1,7 +1,10 @@
 """download-manifests as a user sees it: folders, servers, faults, and what is left on disk."""
 
+import contextlib
 import hashlib
 import json
+import signal
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +19,7 @@ from support.server import FaultServer
 from typer.testing import Result
 
 from cudaredist.errors import WriteError
+from cudaredist.locks import writing
 from cudaredist.store import Store
 
 Start = Callable[..., Popen[str]]
@@ -769,7 +773,7 @@ def test_a_lock_that_cannot_be_written_does_not_hide_the_report(
     def refuse(self: Store, entries: object) -> bool:
         raise WriteError(self.lock_path, PermissionError(13, "Permission denied"))
 
-    monkeypatch.setattr(Store, "write_lock", refuse)
+    monkeypatch.setattr(Store, "update_lock", refuse)
     result = run("download-manifests", "--base-url", cuda.url, "--json")
     assert result.exit_code == 3
     assert report(result)["manifests"][0]["status"] == "written"
@@ -860,3 +864,107 @@ def test_two_runs_at_once_both_finish(cuda: FaultServer, start: Start, tmp_path:
     assert [process.wait() for process in runs] == [0, 0]
     recorded = json.loads((tmp_path / "data/manifests/lock.json").read_bytes())["redists"]["cuda"]
     assert sorted(recorded) == ["12.9.0", "12.9.1"]
+
+
+UNREACHABLE = ["--base-url", "http://127.0.0.1:9"]
+
+
+def _unlisted(server: FaultServer) -> list[str]:
+    return ["--base-url", server.url, "--redist", "cuda", "--version", "1.2.3"]
+
+
+def _without_manifests(server: FaultServer) -> list[str]:
+    for path in [path for path in server.files if path.endswith(".json")]:
+        server.misbehave(path, faults.status(404))
+    return ["--base-url", server.url]
+
+
+def _with_broken_manifests(server: FaultServer) -> list[str]:
+    for path in [path for path in server.files if path.endswith(".json")]:
+        server.misbehave(path, faults.body(b"{"))
+    return ["--base-url", server.url]
+
+
+def _without_listing(server: FaultServer) -> list[str]:
+    server.files.clear()
+    return ["--base-url", server.url, "--redist", "cuda"]
+
+
+def _unreachable(_: FaultServer) -> list[str]:
+    return UNREACHABLE
+
+
+BRINGS_NOTHING = pytest.mark.parametrize(
+    "prepare",
+    [_unreachable, _unlisted, _without_manifests, _with_broken_manifests, _without_listing],
+)
+
+
+@BRINGS_NOTHING
+@pytest.mark.parametrize("command", ["download-manifests", "bump"])
+def test_run_that_brings_nothing_creates_nothing(
+    run: Run, cuda: FaultServer, prepare: Callable[[FaultServer], list[str]], command: str
+) -> None:
+    options = [*prepare(cuda), "--retries", "0"]
+    if command == "bump" and "--redist" not in options:
+        options += ["--redist", "cuda"]
+    assert run(command, *options).exit_code in {3, 5}
+    assert not list(Path().iterdir())
+
+
+@BRINGS_NOTHING
+def test_run_that_brings_nothing_leaves_a_data_folder_as_it_was(
+    run: Run, cuda: FaultServer, prepare: Callable[[FaultServer], list[str]]
+) -> None:
+    Path("data/policy").mkdir(parents=True)
+    options = [*prepare(cuda), "--retries", "0", "--data-dir", "data"]
+    assert run("download-manifests", *options).exit_code in {3, 5}
+    assert [str(path) for path in Path().rglob("*")] == ["data", "data/policy"]
+
+
+def test_positional_form_that_brings_nothing_creates_nothing(run: Run, cuda: FaultServer) -> None:
+    _without_manifests(cuda)
+    url = f"{cuda.url}/compute/cuda/redist"
+    assert run("download-manifests", "--retries", "0", url, "new/folder").exit_code == 3
+    assert not list(Path().iterdir())
+
+
+def test_shipped_data_is_read_after_a_run_that_brought_nothing(run: Run) -> None:
+    before = run("versions", "--json").stdout
+    assert run("download-manifests", *UNREACHABLE, "--retries", "0").exit_code == 3
+    assert run("versions", "--json").stdout == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_run_that_is_ended_before_the_first_manifest_creates_nothing(
+    cuda: FaultServer, start: Start, tmp_path: Path, number: signal.Signals
+) -> None:
+    for path in [path for path in cuda.files if path.endswith(".json")]:
+        cuda.misbehave(path, faults.silent)
+    process = start("download-manifests", "--base-url", cuda.url, "--redist", "cuda")
+    deadline = time.monotonic() + 90
+    while not cuda.count(".json"):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == (130 if number == signal.SIGINT else -9)
+    assert not (tmp_path / "data").exists()
+
+
+def test_run_that_waited_for_one_that_brought_nothing_makes_the_folder_anew(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    root = tmp_path / "data"
+    with contextlib.ExitStack() as first, contextlib.ExitStack() as second:
+        begin = first.enter_context(writing(root))
+        waiting = threading.Thread(target=second.enter_context(writing(root)))
+        begin()
+        waiting.start()
+        while "waiting for another run" not in caplog.text:
+            assert waiting.is_alive()
+            time.sleep(0.01)
+        first.close()
+        waiting.join(60)
+        (root / "file").touch()
+    assert (root / "file").exists()

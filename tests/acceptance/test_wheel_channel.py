@@ -5,8 +5,10 @@ import importlib.util
 import json
 import os
 import shutil
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from subprocess import Popen
 from typing import Any
 
 import pytest
@@ -18,6 +20,8 @@ from support.wheels import put_wheel, wheel
 from typer.testing import Result
 
 from cudaredist.source.pip import Pip
+
+Start = Callable[..., Popen[str]]
 
 X86, ARM = "manylinux2014_x86_64", "manylinux2014_aarch64"
 LIBRARY = {
@@ -442,3 +446,64 @@ def test_peeking_is_refused(index: Path, wheels: Run) -> None:
     result = wheels("process-manifests", "--peek")
     assert result.exit_code == 3
     assert "whole wheels only" in result.stderr
+
+
+# -- temporary files
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The system's folder for temporary files, empty."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setenv("TMPDIR", str(folder))
+    return folder
+
+
+def test_wheel_channel_puts_temporary_files_into_the_cache(
+    index: Path,
+    wheels: Run,
+    temporary: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    staged = []
+    download = Pip.download
+
+    def spy(self: Pip, *arguments: Any) -> Path:
+        path = download(self, *arguments)
+        staged.append(path)
+        assert not list(temporary.iterdir())
+        return path
+
+    monkeypatch.setattr(Pip, "download", spy)
+    assert wheels("download-manifests").exit_code == 0
+    assert wheels("process-manifests").exit_code == 0
+    assert staged
+    assert all(tmp_path / "cache/staging" in path.parents for path in staged)
+    assert not list((tmp_path / "cache/staging").iterdir())
+    assert not list(temporary.iterdir())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs locks on folders")
+def test_staging_of_a_killed_run_is_removed_by_the_next(
+    index: Path, served: FaultServer, wheels: Run, start: Start, temporary: Path, tmp_path: Path
+) -> None:
+    served.misbehave("/simple/cuda-toolkit/", faults.silent)
+    process = start(
+        *("download-manifests", "--channel", "wheels", "--redist", "cuda"),
+        *("--retries", "0", "--timeout", "2"),
+    )
+    deadline = time.monotonic() + 90
+    while not served.count("/simple/cuda-toolkit/"):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.kill()
+    process.communicate()
+    staging = tmp_path / "cache/staging"
+    (left,) = staging.iterdir()
+    serve(served, index)
+    assert wheels("download-manifests").exit_code == 0
+    assert not left.exists()
+    assert not list(temporary.iterdir())

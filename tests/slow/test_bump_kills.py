@@ -57,6 +57,8 @@ class Place:
     root: Path
     server: FaultServer
     killer: Killer
+    temporary: Path
+    """The folder that the system would give for temporary files."""
 
     @property
     def data(self) -> Path:
@@ -67,6 +69,12 @@ class Place:
         told = ("--write-commit-message", self.root / TOLD[0], "--changelog", self.root / TOLD[1])
         base = ("--base-url", self.server.url, "--retries", 0)
         return self.killer.run("bump", *base, *places, *told, *more, step=step, seconds=seconds)
+
+    def assert_clean(self) -> None:
+        """Assert that no temporary file is left, except in the cache, which removes its own."""
+        assert not list(self.temporary.iterdir())
+        cache = self.root / "cache"
+        assert not [path for path in self.root.rglob("*.tmp") if cache not in path.parents]
 
     def told(self) -> dict[str, bytes]:
         return {name: (self.root / name).read_bytes() for name in TOLD}
@@ -85,12 +93,17 @@ def published(server: FaultServer) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def places(server: FaultServer, tmp_path: Path) -> Iterator[Iterator[Place]]:
+def places(
+    server: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Iterator[Place]]:
     """Places with one release of each held, as many as are wanted."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     for redist, (old, _) in FIVE.items():
         publish(server, redist, old)
     with closing(Killer("place-")) as killer:
-        seed = Place(tmp_path / "seed", server, killer)
+        seed = Place(tmp_path / "seed", server, killer, temporary)
         seed.root.mkdir()
         assert seed.call(*(word for name in FIVE for word in ("--redist", name))) == 0
         for name in TOLD:
@@ -115,7 +128,9 @@ class Expected:
 
     def assert_reached(self, place: Place, *more: str) -> None:
         """Assert that another run ends as the undisturbed one."""
+        assert not list(place.temporary.iterdir())
         assert place.call(*more) == 0
+        place.assert_clean()
         assert snapshot(place.data) == self.data
         assert place.told() == self.told
 
@@ -143,6 +158,7 @@ def test_kill_9_at_random_moments_loses_neither_data_nor_message(
         if place.call(seconds=seconds) == 0:
             # The machine has become faster.
             duration = min(duration, seconds)
+        assert not list(place.temporary.iterdir())
         assert_whole(place.data, published)
         reached.add((len(snapshot(place.data)), (place.root / "message").exists()))
         # Now and then a run is killed that was to go on from one that was killed.

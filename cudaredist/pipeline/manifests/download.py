@@ -51,6 +51,11 @@ class Target:
         """Keep what the run may change."""
         object.__setattr__(self, "recorded", dict(self.locked or {}))
 
+    def changed_entries(self) -> dict[str, LockEntry]:
+        """Return the lock's entries that the run added or changed."""
+        entries = (self.locked or {}).items()
+        return {label: entry for label, entry in entries if self.recorded.get(label) != entry}
+
 
 @dataclass(frozen=True, slots=True)
 class Destination:
@@ -69,17 +74,21 @@ class Destination:
 
 def into_store(store: Store, redists: Sequence[Redist], *, are_asked_for: bool) -> Destination:
     """Return a data folder as the destination, with its lock."""
-    entries = {name: dict(labels) for name, labels in store.lock().redists.items()}
+    recorded = store.lock().redists
     targets = tuple(
         Target(
             redist=redist,
             folder=store.manifests(redist.name),
-            locked=entries.setdefault(redist.name, {}),
+            locked=dict(recorded.get(redist.name, {})),
             is_asked_for=are_asked_for,
         )
         for redist in redists
     )
-    return Destination(targets, partial(store.write_lock, entries), store.sweep)
+
+    def save_lock() -> None:
+        store.update_lock({target.redist.name: target.changed_entries() for target in targets})
+
+    return Destination(targets, save_lock, store.sweep)
 
 
 def into_folder(url: str, folder: Path) -> Destination:
@@ -106,6 +115,8 @@ class ManifestDownload:
     strict: bool = False
     fail_fast: bool = False
     progress: Progress = field(default_factory=NoProgress)
+    begin: Callable[[], object] = lambda: None
+    """Called before every write, to make and lock the folder."""
     save_lock: Callable[[], object] = lambda: None
     """Called whenever a redistributable is complete, and at the end, however it comes."""
     _redists: list[RedistOutcome] = field(default_factory=list)
@@ -235,6 +246,10 @@ class ManifestDownload:
             strict=self.strict,
             whole=self.accept_changed,
         )
+        if self.write:
+            self.begin()
+            # Another run may have made the folder meanwhile.
+            held = target.folder.read(label)
         recorded = entry.sha256 if entry else sha256_of(held) if held is not None else None
         if recorded is not None and not self.accept_changed:
             self._refuse_change(f"{name} {label}", held, upstream, recorded)
@@ -300,7 +315,7 @@ class ManifestDownload:
             codes.append(EXIT_INCOMPLETE)
         if not self.write and any(o.status == "would-write" for o in self._manifests):
             codes.append(EXIT_FINDINGS)
-        is_lock_changed = any(target.recorded != (target.locked or {}) for target in self.targets)
+        is_lock_changed = any(target.changed_entries() for target in self.targets)
         if not self.write and is_lock_changed:
             codes.append(EXIT_FINDINGS)
         return DownloadReport(

@@ -1,9 +1,10 @@
 """build: package sets from the data files, one document each, and an index beside them."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeAlias
 
 from cudaredist.errors import (
     EXIT_FINDINGS,
@@ -39,7 +40,7 @@ from cudaredist.schema import (
     Status,
 )
 from cudaredist.source import NoProgress, Progress
-from cudaredist.store import read_file, sweep, write_file
+from cudaredist.store import read_file, write_output
 
 INDEX_NAME = "index.json"
 _SHOWN = 5
@@ -85,34 +86,49 @@ def _is_published(request: Request, data: SetData) -> bool:
     return platform in data.cuda_platforms(find_cuda(request.cuda, data))
 
 
-def build_sets(
+Attempt: TypeAlias = tuple[Request, PackageSet | CudaRedistError]
+"""A request, and its set or the reason why there is none."""
+
+
+def make_sets(
     requests: Sequence[Request],
     data: SetData,
-    output: Path,
     *,
-    may_write: bool = True,
     strict: bool = False,
     progress: Progress | None = None,
-) -> BuildReport:
-    """Build sets into a folder, with an index of all that lie there.
+) -> Iterator[Attempt]:
+    """Yield the set of each request; one that cannot be built does not stop the others.
 
-    One that cannot be built is an outcome with its error, and the others go on. With `strict` one
-    with a warning, such as a broken package, is not written. `output` may be the one file
-    (`*.json`) that a single set goes to; there is no index then. Raises `WriteError`.
+    With `strict` a set with a warning, such as a broken package, counts as one of those.
     """
     shown = progress or NoProgress()
     shown.expect(len(requests))
-    outcomes, indexed = [], []
     for request in requests:
-        path = output if output.suffix == ".json" else output / set_path(request, data)
-        outcome, entry = _build(request, data, path, may_write=may_write, strict=strict)
-        shown.done(path.name, outcome.bytes)
+        try:
+            made: PackageSet | CudaRedistError = build_one(request, data, strict=strict)
+        except CudaRedistError as error:
+            made = error
+        yield request, made
+        shown.done(f"{request.cuda} {request.platform or request.system or ''}", 0)
+
+
+def write_sets(
+    attempts: Iterable[Attempt], data: SetData, output: Path, *, may_write: bool = True
+) -> BuildReport:
+    """Write sets to a folder, with an index of all sets in it.
+
+    `output` may be the one file (`*.json`) of a single set; there is no index then. A set that
+    cannot be written is an outcome with its error. Raises `WriteError` for the index.
+    """
+    is_folder = output.suffix != ".json"
+    outcomes, indexed = [], []
+    for request, made in attempts:
+        path = output / set_path(request, data) if is_folder else output
+        outcome, entry = _write(made, request, path, may_write=may_write)
         outcomes.append(outcome)
         if entry is not None:
             indexed.append(entry)
-    index: ManifestStatus | None = None
-    if output.suffix != ".json":
-        index = _put_index(output, indexed, outcomes, may_write=may_write)
+    index = _put_index(output, indexed, outcomes, may_write=may_write) if is_folder else None
     codes = [outcome.exit_code for outcome in outcomes]
     if index == "would-write":
         codes.append(EXIT_FINDINGS)
@@ -163,49 +179,48 @@ def count_statuses(package_set: PackageSet) -> dict[Status, int]:
     return {status: counts[status] for status in _STATUSES}
 
 
-def _build(
-    request: Request, data: SetData, path: Path, *, may_write: bool, strict: bool
+def _write(
+    made: PackageSet | CudaRedistError, request: Request, path: Path, *, may_write: bool
 ) -> tuple[SetOutcome, IndexedSet | None]:
-    about = {"cuda": request.cuda, "platform": path.parent.name}
+    if isinstance(made, CudaRedistError):
+        return _failure(request, path, made), None
+    document = set_bytes(made)
     try:
-        package_set = build_one(request, data, strict=strict)
-        document = set_bytes(package_set)
         is_same = read_file(path) == document
         if may_write and not is_same:
-            sweep(path.parent, f".{path.name}.")
-            write_file(path, document)
+            write_output(path, document)
     except CudaRedistError as error:
-        return _failure(about, error), None
-    counts = count_statuses(package_set)
+        return _failure(request, path, error), None
+    counts = count_statuses(made)
     status: ManifestStatus = "unchanged" if is_same else "written" if may_write else "would-write"
     outcome = SetOutcome(
-        cuda=package_set.cuda.release,
-        platform=package_set.platform.redist_system,
+        cuda=made.cuda.release,
+        platform=made.platform.redist_system,
         status=status,
         path=str(path),
         bytes=len(document),
         counts=counts,
-        diagnostics=package_set.diagnostics,
+        diagnostics=made.diagnostics,
         exit_code=EXIT_FINDINGS if status == "would-write" else EXIT_OK,
     )
     entry = IndexedSet(
         path=f"{path.parent.name}/{path.name}",
         sha256=sha256_of(document),
-        cuda=package_set.cuda.release,
-        platform=package_set.platform.redist_system,
-        attribute=package_set.cuda.attribute,
-        capabilities=package_set.capabilities.requested,
+        cuda=made.cuda.release,
+        platform=made.platform.redist_system,
+        attribute=made.cuda.attribute,
+        capabilities=made.capabilities.requested,
         counts=counts,
     )
     return outcome, entry
 
 
-def _failure(about: Mapping[str, str], error: CudaRedistError) -> SetOutcome:
+def _failure(request: Request, path: Path, error: CudaRedistError) -> SetOutcome:
     if isinstance(error, WriteError):
         error.hint = _OTHER_PLACE
     return SetOutcome(
-        cuda=about["cuda"],
-        platform=about["platform"],
+        cuda=request.cuda,
+        platform=path.parent.name,
         status="failed",
         path=None,
         bytes=0,
@@ -258,8 +273,7 @@ def _put_index(
     is_read_only = any(o.error is not None and o.error.kind == WriteError.kind for o in outcomes)
     if is_read_only or not may_write:
         return "would-write"
-    sweep(output, f".{INDEX_NAME}.")
-    write_file(path, document)
+    write_output(path, document)
     return "written"
 
 

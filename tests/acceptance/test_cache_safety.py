@@ -1,0 +1,261 @@
+"""A cache in which somebody else planted something: it is neither written through nor believed."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+from support.bumps import publish
+from support.server import FaultServer
+
+from cudaredist.errors import UsageError
+from cudaredist.private import open_private, refuse_shared_folder
+from cudaredist.store import Cache
+
+KINDS = {"archives", "facts", "features", "files", "host-config", "http", "ptxas"}
+SHA256 = "a" * 64
+OTHER_USER = 65534
+
+Plant = Callable[[Path, bytes], None]
+
+needs_root = pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root, to give files away"
+)
+posix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX permissions")
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def commands(server: FaultServer, run: Run) -> Callable[[], None]:
+    """Run everything that fills a cache, with a new data folder."""
+    publish(server, "cuda", "12.9.1")
+
+    def call() -> None:
+        shutil.rmtree("data", ignore_errors=True)
+        for command in ("download-manifests", "process-manifests"):
+            more = ("--keep-archives",) if command == "process-manifests" else ()
+            result = run(command, "--base-url", server.url, "--redist", "cuda", *more)
+            assert result.exit_code == 0, result.output
+        for command in ("update-nvcc-compat", "update-gpus"):
+            result = run(command, "--base-url", server.url)
+            assert result.exit_code == 0, result.output
+
+    return call
+
+
+def files(folder: Path) -> Iterator[Path]:
+    yield from (path for path in sorted(folder.rglob("*")) if path.is_file() or path.is_symlink())
+
+
+# -- planted links
+
+
+@posix
+def test_every_kind_of_file_replaced_by_a_link_is_neither_written_nor_read(
+    commands: Callable[[], None], cache: Path, tmp_path: Path, server: FaultServer
+) -> None:
+    commands()
+    assert {path.relative_to(cache).parts[0] for path in files(cache)} == KINDS
+    good = {path: path.read_bytes() for path in files(cache)}
+    archives = [path for path in server.files if path.endswith(".tar.xz")]
+    asked = sum(map(server.count, archives))
+    victims = {}
+    for number, (path, content) in enumerate(good.items()):
+        victim = tmp_path / "victims" / str(number)
+        victim.parent.mkdir(exist_ok=True)
+        victim.write_bytes(content)
+        path.unlink()
+        path.symlink_to(victim)
+        victims[victim] = content
+    commands()
+    assert {victim: victim.read_bytes() for victim in victims} == victims
+    assert {path: path.read_bytes() for path in files(cache)} == good
+    assert not [path for path in files(cache) if path.is_symlink()]
+    assert sum(map(server.count, archives)) > asked, "what a link leads to is not believed"
+
+
+@posix
+@pytest.mark.parametrize("suffix", ["", ".part"])
+@pytest.mark.parametrize("is_dangling", [True, False])
+def test_keep_archives_does_not_write_through_a_planted_link(
+    commands: Callable[[], None], cache: Path, tmp_path: Path, suffix: str, *, is_dangling: bool
+) -> None:
+    commands()
+    kept = {path: path.read_bytes() for path in files(cache / "archives")}
+    shutil.rmtree(cache / "facts")
+    shutil.rmtree(cache / "features")
+    victim = tmp_path / "victim"
+    if not is_dangling:
+        victim.write_bytes(b"precious")
+    for path in kept:
+        path.unlink()
+        path.with_name(path.name + suffix).symlink_to(victim)
+    commands()
+    assert victim.exists() is not is_dangling
+    assert is_dangling or victim.read_bytes() == b"precious"
+    assert {path: path.read_bytes() for path in files(cache / "archives")} == kept
+    assert not [path for path in kept if path.is_symlink()]
+
+
+@posix
+def test_keep_archives_does_not_write_to_a_file_with_a_second_name(
+    commands: Callable[[], None], cache: Path, tmp_path: Path
+) -> None:
+    commands()
+    kept = {path: path.read_bytes() for path in files(cache / "archives")}
+    shutil.rmtree(cache / "facts")
+    shutil.rmtree(cache / "features")
+    (tmp_path / "victim").write_bytes(b"precious")
+    for path in kept:
+        path.unlink()
+        path.with_name(f"{path.name}.part").hardlink_to(tmp_path / "victim")
+    commands()
+    assert (tmp_path / "victim").read_bytes() == b"precious"
+    assert {path: path.read_bytes() for path in files(cache / "archives")} == kept
+
+
+def _link(path: Path, content: bytes) -> None:
+    target = path.with_name("target")
+    target.write_bytes(content)
+    path.symlink_to(target)
+
+
+def _pipe(path: Path, _: bytes) -> None:
+    os.mkfifo(path)
+
+
+def _gift(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    os.chown(path, OTHER_USER, -1)
+
+
+@posix
+@pytest.mark.parametrize("plant", [_link, _pipe, pytest.param(_gift, marks=needs_root)])
+def test_cache_entry_of_somebody_else_counts_as_missing_and_is_replaced(
+    cache: Path, plant: Plant
+) -> None:
+    entries = Cache(cache)
+    entries.put("facts/1", SHA256, b"known")
+    (path,) = files(cache)
+    content = path.read_bytes()
+    path.unlink()
+    plant(path, content)
+    assert entries.get("facts/1", SHA256) is None
+    entries.put("facts/1", SHA256, b"known")
+    assert entries.get("facts/1", SHA256) == b"known"
+    assert not path.is_symlink()
+    with open_private(path) as file:
+        assert file.read() == content
+
+
+@posix
+@pytest.mark.parametrize("name", ["manifests/cuda/redistrib_12.9.1.json", "manifests/lock.json"])
+def test_data_folder_is_not_written_through_a_planted_link(
+    commands: Callable[[], None], run: Run, server: FaultServer, tmp_path: Path, name: str
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_bytes(b'{"schema_version": 1, "redists": {}}\n')
+    before = victim.read_bytes()
+    path = Path("data", name)
+    path.parent.mkdir(parents=True)
+    path.symlink_to(victim)
+    options = ("--base-url", server.url, "--redist", "cuda", "--accept-changed")
+    assert run("download-manifests", *options).exit_code == 0
+    assert victim.read_bytes() == before
+    assert not path.is_symlink()
+
+
+# -- folders of others
+
+
+def snapshot(folder: Path) -> Any:
+    return {path: path.lstat().st_mtime_ns for path in (folder, *folder.rglob("*"))}
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o777, 0o775, 0o1777])
+def test_cache_folder_that_others_can_write_to_is_refused(
+    run: Run, server: FaultServer, cache: Path, mode: int
+) -> None:
+    cache.mkdir()
+    cache.chmod(mode)
+    before = snapshot(cache)
+    result = run("download-manifests", "--base-url", server.url)
+    assert result.exit_code == 2
+    message = "".join(result.stderr.split())
+    assert "otherscanwritetothecachefolder" in message
+    assert f"chmod-Rgo-w{cache}" in message
+    assert (snapshot(cache), list(Path().iterdir())) == (before, [])
+    assert not server.requests
+
+
+@needs_root
+def test_cache_folder_of_another_user_is_refused(
+    run: Run, server: FaultServer, cache: Path, tmp_path: Path
+) -> None:
+    cache.mkdir()
+    os.chown(cache, OTHER_USER, -1)
+    (tmp_path / "link").symlink_to(cache)
+    for folder in (cache, tmp_path / "link"):
+        result = run("download-manifests", "--base-url", server.url, "--cache-dir", folder)
+        assert result.exit_code == 2
+        message = "".join(result.stderr.split())
+        assert f"belongstoanotheruser(uid{OTHER_USER})" in message
+        assert f"chown-Rroot{folder}" in message
+        assert "--cache-dir" in message
+    assert not list(cache.iterdir())
+
+
+@needs_root
+def test_link_of_another_user_is_refused_as_the_cache_folder(cache: Path, tmp_path: Path) -> None:
+    cache.mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to(cache)
+    refuse_shared_folder(tmp_path / "link")
+    os.chown(tmp_path / "link", OTHER_USER, -1, follow_symlinks=False)
+    with pytest.raises(UsageError, match="another user"):
+        refuse_shared_folder(tmp_path / "link")
+
+
+@needs_root
+def test_user_may_use_a_cache_folder_of_root_and_not_one_of_another_user(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.mkdir(mode=0o755)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    refuse_shared_folder(cache)
+    os.chown(cache, 1000, -1)
+    refuse_shared_folder(cache)
+    os.chown(cache, 1001, -1)
+    with pytest.raises(UsageError, match="uid 1001") as caught:
+        refuse_shared_folder(cache)
+    assert caught.value.hint == "choose another folder with --cache-dir"
+
+
+@posix
+def test_cache_folder_in_a_folder_of_all_with_a_sticky_bit_is_used(tmp_path: Path) -> None:
+    (tmp_path / "all").mkdir()
+    (tmp_path / "all").chmod(0o1777)
+    cache = Cache(tmp_path / "all/cache")
+    cache.put("facts/1", SHA256, b"known")
+    assert cache.get("facts/1", SHA256) == b"known"
+
+
+@posix
+def test_new_cache_folder_is_accessible_by_its_user_only(
+    commands: Callable[[], None], cache: Path
+) -> None:
+    before = os.umask(0)
+    try:
+        commands()
+    finally:
+        os.umask(before)
+    folders = [cache, *(path for path in cache.rglob("*") if path.is_dir())]
+    assert {path.stat().st_mode & 0o7777 for path in folders} == {0o700}
+    commands()
