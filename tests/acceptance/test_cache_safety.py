@@ -15,7 +15,7 @@ from cudaredist.errors import UsageError
 from cudaredist.private import open_private, refuse_shared_folder
 from cudaredist.store import Cache
 
-KINDS = {"archives", "facts", "features", "files", "host-config", "http", "ptxas"}
+KINDS = {"archives", "facts", "features", "files", "http"}
 SHA256 = "a" * 64
 OTHER_USER = 65534
 
