@@ -21,6 +21,7 @@ from cudaredist.jsontext import join_path, kind_of, parse_json
 from cudaredist.primitives import (
     ARCHIVE_ENDS,
     KNOWN_PLATFORMS,
+    Platform,
     Sha256,
     Version,
     differs_little,
@@ -477,7 +478,7 @@ class _Reader:
         self.compare_path(f"{path}.relative_path", place, stem)
         # A wheel is made for any platform.
         is_wheel = place.endswith(".whl")
-        if not is_wheel and place.endswith(".zip") is not platform.startswith("windows-"):
+        if not is_wheel and place.endswith(".zip") is not (Platform(platform).os == "windows"):
             self.warn(f"{path}.relative_path", f"unusual kind of archive for {platform}")
         archives.append(Archive(package, version, platform, variant, place, sha256, md5, size))
 

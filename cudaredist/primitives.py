@@ -28,6 +28,17 @@ KNOWN_PLATFORMS = frozenset(
 )
 """The platform names NVIDIA's manifests have used until 2026; others are kept and warned about."""
 
+SOURCE, LINUX_ALL = "source", "linux-all"
+"""Platforms of archives that serve every platform, or every Linux."""
+
+_MACHINES = {
+    "aarch64": "aarch64",
+    "arm64": "aarch64",
+    "ppc64le": "ppc64le",
+    "sbsa": "aarch64",
+    "x86_64": "x86_64",
+}
+
 LABEL_PATTERN = r"^[0-9]{1,18}(\.[0-9]{1,18}){1,3}(-cuda[0-9]{1,18}(\.[0-9]{1,18})?)?$"
 """A manifest's label: 2 to 4 numbers and NCCL's suffix, as in `2.29.2-cuda12.9`."""
 
@@ -92,6 +103,27 @@ class Version(NamedTuple):
 
     def __str__(self) -> str:
         return self.text
+
+
+class Platform(str):
+    """A platform of NVIDIA's manifests: an operating system and a machine, as in `linux-sbsa`."""
+
+    __slots__ = ()
+
+    @property
+    def os(self) -> str:
+        """The operating system: `linux`, `windows`, or `any` for archives that serve all."""
+        return "any" if self == SOURCE else self.partition("-")[0]
+
+    @property
+    def machine(self) -> str | None:
+        """The machine of its binaries as facts name it, or None if it is not one machine."""
+        return _MACHINES.get(self.partition("-")[2])
+
+    @property
+    def served_by(self) -> tuple[str, ...]:
+        """The platforms whose archives serve this one, best first."""
+        return (SOURCE, *([LINUX_ALL] if self.os == "linux" else []), self)
 
 
 def parse_label(text: str) -> Version:

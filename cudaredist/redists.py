@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from cudaredist.errors import UnknownNameError
 
+CUDA = "cuda"
+"""The name of CUDA itself, whose release identifies a package set."""
+
 NVIDIA_BASE = "https://developer.download.nvidia.com"
 """The folder that holds `compute/<redist>/redist/` on NVIDIA's own server."""
 

@@ -29,7 +29,7 @@ _CLASS, _DATA = 4, 5
 _BITS = {1: 32, 2: 64}
 _ORDERS = {1: "<", 2: ">"}
 _MACHINE = 18
-_MACHINES = {3: "x86", 40: "arm", 62: "x86_64", 183: "aarch64", 190: None, 247: None}
+_MACHINES = {3: "x86", 21: "ppc64le", 40: "arm", 62: "x86_64", 183: "aarch64", 190: None, 247: None}
 """Machines that a host can have; device code (190) and BPF (247) run on none."""
 _PPC64 = 21
 
@@ -84,8 +84,11 @@ def machine_of(data: bytes) -> str | None:
     if order is None:
         return None
     number = int.from_bytes(data[_MACHINE : _MACHINE + 2], "little" if order == "<" else "big")
-    if number == _PPC64 and order == "<":
-        return "ppc64le"
+    return f"elf-{number}" if number == _PPC64 and order == ">" else machine_name(number)
+
+
+def machine_name(number: int) -> str | None:
+    """Return the name of an ELF machine, for numbers with two byte orders the little-endian one."""
     return _MACHINES.get(number, f"elf-{number}")
 
 

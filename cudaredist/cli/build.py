@@ -213,7 +213,7 @@ def build(
         cudaredist build --cuda 13.0 --platform linux-sbsa --redist cudnn=9.13.0 --json
     """
     from cudaredist import pipeline, render
-    from cudaredist.packagesets import Request, find_cuda
+    from cudaredist.packagesets.spec import Request
 
     console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
     writes = may_write(check=check, dry_run=dry_run)
@@ -226,22 +226,12 @@ def build(
             hint="the addresses of NVIDIA's own archives are known",
         )
     data = pipeline.read_set_data(store, [_overlay(path, store.channel) for path in overlay or ()])
-    pins = _pins(redist, redist_map)
-    if "cuda" in pins:
-        labels = [find_cuda(text, data) for text in cuda or ()]
-        if any(label != find_cuda(pins["cuda"], data) for label in labels):
-            raise UsageError(
-                f"--cuda is not the release that the map names for cuda, {pins['cuda']}",
-                hint="leave --cuda out, or take cuda out of the map",
-            )
-        cuda = [pins["cuda"]]
-    template = Request(
-        cuda="",
+    request = Request(
         platform=platform,
         system=system,
         capabilities=tuple(capability or ()),
         forward_compat=forward_compat,
-        pins={name: label for name, label in pins.items() if name != "cuda"},
+        pins=_pins(redist, redist_map),
         also=tuple(_pair(text, "--also") for text in also or ()),
         default_gcc=default_gcc,
         available_gcc=_majors(available_gcc),
@@ -249,22 +239,22 @@ def build(
         allow_missing_features=allow_missing_features,
         allow_hollow=allow_hollow,
     )
-    requests = pipeline.requests_for(template, data, cuda or ())
+    specs = pipeline.specs_for(request, data, cuda or ())
     if json and output is None and writes:
-        if len(requests) != 1:
+        if len(specs) != 1:
             raise UsageError(
-                f"--json prints one set, and {len(requests)} are meant",
+                f"--json prints one set, and {len(specs)} are meant",
                 hint="name --cuda and --platform, or an --output folder",
             )
-        package_set = pipeline.build_one(requests[0], data, strict=strict)
+        package_set = pipeline.build_one(specs[0], data, strict=strict)
         console.result(pipeline.set_bytes(package_set).decode())
         return EXIT_OK
     place = output or Path("build")
-    if place.suffix == ".json" and len(requests) != 1:
-        raise UsageError(f"{place} holds one set, and {len(requests)} are meant")
+    if place.suffix == ".json" and len(specs) != 1:
+        raise UsageError(f"{place} holds one set, and {len(specs)} are meant")
     with console.progress("building") as progress:
-        made = pipeline.make_sets(requests, data, strict=strict, progress=progress)
-        report = pipeline.write_sets(made, data, place, may_write=writes)
+        made = pipeline.make_sets(specs, data, strict=strict, progress=progress)
+        report = pipeline.write_sets(made, place, may_write=writes)
     if json:
         console.result(render.report_json(report))
     else:

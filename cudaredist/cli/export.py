@@ -21,7 +21,7 @@ from cudaredist.cli.running import exits, make_console
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError
 
 if TYPE_CHECKING:
-    from cudaredist.exporters import Exporter
+    from cudaredist.exporters.export_format import Exporter
     from cudaredist.reports.set_reports import ExportReport
     from cudaredist.schema import PackageSet
 
@@ -98,7 +98,8 @@ def export(
         cudaredist export cmake SET --root /opt/cuda -o cuda-toolchain.cmake
     """
     from cudaredist import pipeline, render
-    from cudaredist.exporters import Subject, find_exporter
+    from cudaredist.exporters import find_exporter
+    from cudaredist.exporters.export_format import ExportedSet
 
     console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
     exporter = find_exporter(form)
@@ -106,11 +107,11 @@ def export(
     value = pipeline.read_package_set(package_set).value
     if wheel_base is not None:
         value = _with_addresses(value, wheel_base)
-    subject = Subject(value, root)
-    files = exporter.files(subject)
-    if exporter.reads_features and subject.unexamined:
+    exported = ExportedSet(value, root)
+    files = exporter.files(exported)
+    if exporter.reads_features and exported.unexamined:
         console.warning(
-            f"{len(subject.unexamined)} packages were not examined, and nothing is said of them"
+            f"{len(exported.unexamined)} packages were not examined, and nothing is said of them"
         )
     if output is None:
         (content,) = files.values()
@@ -147,7 +148,7 @@ def _refuse(
 
 
 def _with_addresses(package_set: "PackageSet", base: str) -> "PackageSet":
-    from cudaredist.exporters import with_addresses
+    from cudaredist.exporters.export_format import with_addresses
 
     if package_set.channel != "wheels":
         raise UsageError(

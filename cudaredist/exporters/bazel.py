@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterator
 
 from cudaredist.errors import UsageError
-from cudaredist.exporters.export_format import Exporter, Files, Item, Subject
+from cudaredist.exporters.export_format import ExportedPackage, ExportedSet, Exporter, Files
 from cudaredist.primitives import Version
 
-COMPONENTS = {
+RULES_CUDA_PACKAGES = {
     "cccl": "cuda_cccl",
     "crt": "cuda_crt",
     "cublas": "libcublas",
@@ -28,7 +28,7 @@ COMPONENTS = {
     "nvtx": "cuda_nvtx",
     "nvvm": "libnvvm",
 }
-"""The components that rules_cuda has targets for, and the packages they are."""
+"""Package of each component that rules_cuda has targets for."""
 
 _REQUIRED = ("cccl", "cudart", "nvcc")
 _REQUIRED_SINCE_13 = ("crt", "nvvm")
@@ -61,22 +61,22 @@ use_repo(cuda, "cuda")
 """
 
 
-def _files(subject: Subject) -> Files:
-    package_set = subject.package_set
+def _files(exported: ExportedSet) -> Files:
+    package_set = exported.package_set
     if package_set.channel == "wheels":
         raise UsageError(
             "rules_cuda takes NVIDIA's archives, and this set is made of wheels",
             hint="build the set without --channel wheels",
         )
-    components = dict(_components(subject))
+    components = dict(_components(exported))
     is_split = Version.parse(package_set.cuda.release).components[0] >= _SPLIT
     required = [*_REQUIRED, *(_REQUIRED_SINCE_13 if is_split else ())]
-    lacking = [COMPONENTS[name] for name in required if name not in components]
+    lacking = [RULES_CUDA_PACKAGES[name] for name in required if name not in components]
     if lacking:
         raise UsageError(f"rules_cuda needs {', '.join(lacking)}, which the set cannot have")
-    subject.require_addresses()
-    parts = [_HEAD.format(title=subject.title)]
-    parts += [_component(name, item) for name, item in components.items()]
+    exported.require_addresses()
+    parts = [_HEAD.format(title=exported.title)]
+    parts += [_component(name, package) for name, package in components.items()]
     mapping = "".join(
         f"        {_quoted(name)}: {_quoted(f'@cuda_{name}')},\n" for name in components
     )
@@ -85,24 +85,22 @@ def _files(subject: Subject) -> Files:
     return {"cuda.MODULE.bazel": "\n".join(parts).encode()}
 
 
-def _components(subject: Subject) -> Iterator[tuple[str, Item]]:
-    items = {item.attr: item for item in subject.items}
-    for component, name in COMPONENTS.items():
-        package = subject.package_set.packages.get(name)
-        if package is not None:
-            item = items.get(package.alias_of or name)
-            if item is not None:
-                yield component, item
+def _components(exported: ExportedSet) -> Iterator[tuple[str, ExportedPackage]]:
+    packages = {package.attr: package for package in exported.packages}
+    for component, name in RULES_CUDA_PACKAGES.items():
+        entry = exported.package_set.packages.get(name)
+        if entry is not None and (entry.alias_of or name) in packages:
+            yield component, packages[entry.alias_of or name]
 
 
-def _component(name: str, item: Item) -> str:
+def _component(name: str, package: ExportedPackage) -> str:
     return _COMPONENT.format(
         repository=_quoted(f"cuda_{name}"),
         component=_quoted(name),
-        sha256=_quoted(item.archive.sha256),
-        strip_prefix=_quoted(item.archive.strip_prefix or ""),
-        url=_quoted(item.archive.url or ""),
-        version=_quoted(item.package.version or ""),
+        sha256=_quoted(package.archive.sha256),
+        strip_prefix=_quoted(package.archive.strip_prefix or ""),
+        url=_quoted(package.archive.url or ""),
+        version=_quoted(package.entry.version or ""),
     )
 
 

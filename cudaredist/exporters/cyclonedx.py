@@ -1,30 +1,35 @@
 """A bill of materials in CycloneDX 1.6, as JSON, without a time, so that bytes repeat."""
 
 import re
+from urllib.parse import quote
+from uuid import NAMESPACE_URL, UUID, uuid5
 
-from cudaredist.exporters.export_format import Exporter, Files, Item, Subject
-from cudaredist.exporters.sbom import (
-    SUPPLIER,
-    depends_on,
-    document_id,
-    is_nvidias,
-    package_url,
+from cudaredist.exporters.export_format import (
+    ExportedPackage,
+    ExportedSet,
+    Exporter,
+    Files,
+    without_nulls,
 )
 from cudaredist.jsontext import canonical_json
+from cudaredist.primitives import sha256_of
+from cudaredist.redists import REDISTS
 from cudaredist.schema import SetLicense
+
+SUPPLIER = "NVIDIA Corporation"
 
 _is_license_id = re.compile(r"[A-Za-z0-9.+-]+").fullmatch
 
 
-def _files(subject: Subject) -> Files:
-    package_set = subject.package_set
+def _files(exported: ExportedSet) -> Files:
+    package_set = exported.package_set
     root = package_set.cuda.attribute
     document = {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "version": 1,
-        "serialNumber": f"urn:uuid:{document_id(subject)}",
+        "serialNumber": f"urn:uuid:{document_id(exported)}",
         "metadata": {
             "tools": {"components": [{"type": "application", "name": "cudaredist"}]},
             "component": {
@@ -32,18 +37,21 @@ def _files(subject: Subject) -> Files:
                 "bom-ref": f"set:{root}",
                 "name": root,
                 "version": package_set.cuda.release,
-                "description": subject.title,
+                "description": exported.title,
             },
         },
-        "components": [_component(item) for item in subject.items],
+        "components": [_component(package) for package in exported.packages],
         "dependencies": [
-            {"ref": f"set:{root}", "dependsOn": [_ref(item.attr) for item in subject.items]},
+            {
+                "ref": f"set:{root}",
+                "dependsOn": [_ref(package.attr) for package in exported.packages],
+            },
             *(
                 {
-                    "ref": _ref(item.attr),
-                    "dependsOn": [_ref(name) for name in depends_on(item, subject)],
+                    "ref": _ref(package.attr),
+                    "dependsOn": [_ref(name) for name in depends_on(package, exported)],
                 }
-                for item in subject.items
+                for package in exported.packages
             ),
         ],
     }
@@ -54,41 +62,36 @@ def _ref(attr: str) -> str:
     return f"package:{attr}"
 
 
-def _component(item: Item) -> dict[str, object]:
-    package, archive = item.package, item.archive
+def _component(package: ExportedPackage) -> dict[str, object]:
+    entry, archive = package.entry, package.archive
+    references = {
+        "distribution": archive.url,
+        "website": entry.meta.homepage,
+        "release-notes": entry.meta.changelog,
+    }
     component: dict[str, object] = {
-        "type": "library" if package.meta.main_program is None else "application",
-        "bom-ref": _ref(item.attr),
-        "name": package.pname,
-        "purl": package_url(item),
-        "hashes": _hashes(item),
-        "licenses": [_license(package.license)],
+        "type": "library" if entry.meta.main_program is None else "application",
+        "bom-ref": _ref(package.attr),
+        "name": entry.pname,
+        "purl": package_url(package),
+        "hashes": _hashes(package),
+        "licenses": [_license(entry.license)],
         "properties": [
-            {"name": f"cudaredist:{name}", "value": value} for name, value in _properties(item)
+            {"name": f"cudaredist:{name}", "value": value}
+            for name, value in _properties(package).items()
+        ],
+        "externalReferences": [
+            {"type": kind, "url": url} for kind, url in without_nulls(references).items()
         ],
     }
-    if package.version is not None:
-        component["version"] = package.version
-    if package.description is not None:
-        component["description"] = package.description
-    if is_nvidias(item):
+    if is_nvidias(package):
         component["supplier"] = {"name": SUPPLIER}
-    references = [
-        ("distribution", archive.url),
-        ("website", package.meta.homepage),
-        ("release-notes", package.meta.changelog),
-    ]
-    component["externalReferences"] = [
-        {"type": kind, "url": url} for kind, url in references if url is not None
-    ]
-    return component
+    return component | without_nulls({"version": entry.version, "description": entry.description})
 
 
-def _hashes(item: Item) -> list[dict[str, str]]:
-    hashes = [{"alg": "SHA-256", "content": item.archive.sha256}]
-    if item.archive.md5 is not None:
-        hashes.append({"alg": "MD5", "content": item.archive.md5})
-    return hashes
+def _hashes(package: ExportedPackage) -> list[dict[str, str]]:
+    hashes = without_nulls({"SHA-256": package.archive.sha256, "MD5": package.archive.md5})
+    return [{"alg": algorithm, "content": content} for algorithm, content in hashes.items()]
 
 
 def _license(stated: SetLicense) -> dict[str, object]:
@@ -96,28 +99,57 @@ def _license(stated: SetLicense) -> dict[str, object]:
         if _is_license_id(stated.spdx):
             return {"license": {"id": stated.spdx}}
         return {"expression": stated.spdx}
-    named = {"name": stated.short_name}
-    if stated.url is not None:
-        named["url"] = stated.url
-    return {"license": named}
+    return {"license": without_nulls({"name": stated.short_name, "url": stated.url})}
 
 
-def _properties(item: Item) -> list[tuple[str, str]]:
-    package, archive = item.package, item.archive
+def _properties(package: ExportedPackage) -> dict[str, str]:
+    entry, archive = package.entry, package.archive
     found = {
-        "attr": item.attr,
-        "redist": package.redist,
-        "release": package.release,
+        "attr": package.attr,
+        "redist": entry.redist,
+        "release": entry.release,
         "path": archive.relative_path,
         "size": None if archive.size is None else str(archive.size),
         "platform": archive.platform,
         "cuda-variant": archive.cuda_variant,
-        "outputs": " ".join(package.outputs),
+        "outputs": " ".join(entry.outputs),
         "license-redistributable": {True: "yes", False: "no", None: "unknown"}[
-            package.license.redistributable
+            entry.license.redistributable
         ],
     }
-    return [(name, value) for name, value in found.items() if value is not None]
+    return without_nulls(found)
+
+
+# -- what SPDX needs as well
+
+
+def document_id(exported: ExportedSet) -> UUID:
+    """Return an identifier made from the set's bytes."""
+    return uuid5(NAMESPACE_URL, f"urn:sha256:{sha256_of(exported.document)}")
+
+
+def package_url(package: ExportedPackage) -> str:
+    """Return the purl of a package, its qualifiers in canonical order."""
+    archive = package.archive
+    qualifiers = {"checksum": f"sha256:{archive.sha256}"}
+    if archive.url is not None:
+        qualifiers["download_url"] = archive.url
+    qualifiers["platform"] = archive.platform
+    query = "&".join(f"{key}={quote(value, safe=':/')}" for key, value in qualifiers.items())
+    name = quote(package.entry.pname, safe=":")
+    version = "" if package.entry.version is None else f"@{quote(package.entry.version, safe=':')}"
+    return f"pkg:generic/nvidia/{name}{version}?{query}"
+
+
+def depends_on(package: ExportedPackage, exported: ExportedSet) -> list[str]:
+    """Return the attributes of the packages that a package depends on, sorted."""
+    known = {other.attr for other in exported.packages}
+    return sorted({entry.attr for entry in package.entry.depends} & known - {package.attr})
+
+
+def is_nvidias(package: ExportedPackage) -> bool:
+    """Check if NVIDIA publishes the package, rather than the user."""
+    return package.entry.redist in REDISTS
 
 
 CYCLONEDX = Exporter(

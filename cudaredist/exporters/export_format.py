@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from cudaredist.errors import InvalidFileError, Problem, UsageError, shown
 from cudaredist.jsontext import canonical_json
@@ -14,21 +14,23 @@ from cudaredist.schema import PackageSet, SetArchive, SetPackage
 Files: TypeAlias = Mapping[str, bytes]
 """What a consumer reads, by relative path."""
 
+T = TypeVar("T")
+
 _is_plain_url = re.compile(r"[a-z][a-z0-9+.-]*://[!#-;=?-Z_a-z~\[\]]+").fullmatch
 _SHOWN = 5
 
 
-class Item(NamedTuple):
-    """A package that can be had, and its archive."""
+class ExportedPackage(NamedTuple):
+    """An available package and its archive."""
 
     attr: str
-    package: SetPackage
+    entry: SetPackage
     archive: SetArchive
 
 
 @dataclass(frozen=True)
-class Subject:
-    """What is exported. The same subject gives the same bytes in every format."""
+class ExportedSet:
+    """A package set to export. The same one gives the same bytes in every format."""
 
     package_set: PackageSet
     root: str | None = None
@@ -46,20 +48,20 @@ class Subject:
         return "".join(character if character.isprintable() else " " for character in text)
 
     @cached_property
-    def items(self) -> tuple[Item, ...]:
+    def packages(self) -> tuple[ExportedPackage, ...]:
         """The available packages, each once under its own name, in the order of names.
 
         Raises `InvalidFileError` for an archive whose path or address no exported text could hold.
         """
         found, problems = [], []
-        for attr, package in sorted(self.package_set.packages.items()):
-            if package.status != "available" or package.alias_of is not None:
+        for attr, entry in sorted(self.package_set.packages.items()):
+            if entry.status != "available" or entry.alias_of is not None:
                 continue
-            problem = _archive_problem(package.archive)
+            problem = _archive_problem(entry.archive)
             if problem is not None:
                 problems.append(Problem(f"packages.{attr}.archive", problem))
-            if package.archive is not None:
-                found.append(Item(attr, package, package.archive))
+            if entry.archive is not None:
+                found.append(ExportedPackage(attr, entry, entry.archive))
         if problems:
             raise InvalidFileError("package-set file", problems)
         return tuple(found)
@@ -68,9 +70,9 @@ class Subject:
     def unexamined(self) -> frozenset[str]:
         """The available packages whose outputs and libraries are not known."""
         return frozenset(
-            item.attr
-            for item in self.items
-            if not item.package.contents and item.package.outputs == ("out",)
+            package.attr
+            for package in self.packages
+            if not package.entry.contents and package.entry.outputs == ("out",)
         )
 
     def is_available(self, name: str) -> bool:
@@ -80,7 +82,7 @@ class Subject:
 
     def require_addresses(self) -> None:
         """Raise `UsageError`, with advice, where the address of an archive is not known."""
-        unknown = [item.attr for item in self.items if item.archive.url is None]
+        unknown = [package.attr for package in self.packages if package.archive.url is None]
         if not unknown:
             return
         more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
@@ -99,7 +101,7 @@ class Exporter:
 
     name: str
     title: str
-    files: Callable[[Subject], Files]
+    files: Callable[[ExportedSet], Files]
     file: str | None
     """Name of its one file; None: there are several."""
     takes_root: bool = False
@@ -113,17 +115,18 @@ def with_addresses(package_set: PackageSet, base: str) -> PackageSet:
     base = f"{base.rstrip('/')}/"
     if not _is_plain_url(base):
         raise UsageError(f"{shown(base)} is no address", hint="write it like https://example.org/")
-    packages = {
-        attr: package
-        if package.archive is None or package.archive.url is not None
-        else package.model_copy(update={"archive": _addressed(package.archive, base)})
-        for attr, package in package_set.packages.items()
-    }
+    packages = dict(package_set.packages)
+    for attr, entry in packages.items():
+        if entry.archive is not None and entry.archive.url is None:
+            url = f"{base}{entry.archive.relative_path}"
+            archive = entry.archive.model_copy(update={"url": url})
+            packages[attr] = entry.model_copy(update={"archive": archive})
     return package_set.model_copy(update={"packages": packages})
 
 
-def _addressed(archive: SetArchive, base: str) -> SetArchive:
-    return archive.model_copy(update={"url": f"{base}{archive.relative_path}"})
+def without_nulls(fields: Mapping[str, T | None]) -> dict[str, T]:
+    """Return the fields that have a value."""
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 def _archive_problem(archive: SetArchive | None) -> str | None:

@@ -9,25 +9,31 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from cudaredist.errors import InvalidFileError, Problem, shown
-from cudaredist.exporters.bazel import COMPONENTS
-from cudaredist.exporters.export_format import Exporter, Files, Item, Subject
+from cudaredist.exporters.bazel import RULES_CUDA_PACKAGES
+from cudaredist.exporters.export_format import (
+    ExportedPackage,
+    ExportedSet,
+    Exporter,
+    Files,
+    without_nulls,
+)
 from cudaredist.primitives import is_safe_relative_path
 
-_LOOKED_FOR = frozenset(COMPONENTS.values())
+_LOOKED_FOR = frozenset(RULES_CUDA_PACKAGES.values())
 """Names under which build tools look for a package, whatever a release calls it."""
 
 
-def _files(subject: Subject) -> Files:
-    platform = subject.package_set.platform.redist_system
-    other_names = _other_names(subject)
+def _files(exported: ExportedSet) -> Files:
+    platform = exported.package_set.platform.redist_system
+    other_names = _other_names(exported)
     releases: dict[tuple[str, str], dict[str, object]] = defaultdict(dict)
-    for item in subject.items:
-        package = item.package
-        if package.redist is None or package.release is None:
-            problem = Problem(f"packages.{item.attr}.release", "is null, though it is available")
+    for package in exported.packages:
+        entry = package.entry
+        if entry.redist is None or entry.release is None:
+            problem = Problem(f"packages.{package.attr}.release", "is null, though it is available")
             raise InvalidFileError("package-set file", [problem])
-        for name in (package.pname, *other_names.get(item.attr, ())):
-            releases[package.redist, package.release][name] = _package(item, platform)
+        for name in (entry.pname, *other_names.get(package.attr, ())):
+            releases[entry.redist, entry.release][name] = _package(package, platform)
     return {
         _place(redist, label): _manifest(redist, label, packages)
         for (redist, label), packages in sorted(releases.items())
@@ -51,40 +57,38 @@ def _manifest(redist: str, label: str, packages: Mapping[str, object]) -> bytes:
     return (json.dumps(document, indent=4, ensure_ascii=False) + "\n").encode()
 
 
-def _package(item: Item, platform: str) -> dict[str, object]:
-    package, archive = item.package, item.archive
-    path = _license_path(item)
-    about: dict[str, object] = {
-        "name": package.description or package.pname,
-        "license": package.license.manifest or package.license.short_name,
-    }
-    if path is not None:
-        about["license_path"] = path
-    about["version"] = package.version
+def _package(package: ExportedPackage, platform: str) -> dict[str, object]:
+    entry, archive = package.entry, package.archive
+    license_path = _license_path(package)
     fields = {
         "relative_path": archive.relative_path,
         "sha256": archive.sha256,
         "md5": archive.md5,
         "size": None if archive.size is None else str(archive.size),
     }
-    about[platform] = {key: value for key, value in fields.items() if value is not None}
-    return about
+    return {
+        "name": entry.description or entry.pname,
+        "license": entry.license.manifest or entry.license.short_name,
+        **({} if license_path is None else {"license_path": license_path}),
+        "version": entry.version,
+        platform: without_nulls(fields),
+    }
 
 
-def _license_path(item: Item) -> str | None:
+def _license_path(package: ExportedPackage) -> str | None:
     """Return the path of the licence's text, where it lies below the archive's address."""
-    url, archive = item.package.license.url, item.archive
+    url, archive = package.entry.license.url, package.archive
     if url is None or archive.url is None or not archive.url.endswith(archive.relative_path):
         return None
     address = archive.url.removesuffix(archive.relative_path)
     return url.removeprefix(address) if url.startswith(address) and url != address else None
 
 
-def _other_names(subject: Subject) -> dict[str, list[str]]:
+def _other_names(exported: ExportedSet) -> dict[str, list[str]]:
     names = defaultdict(list)
-    for name, package in subject.package_set.packages.items():
-        if package.alias_of is not None and name in _LOOKED_FOR:
-            names[package.alias_of].append(name)
+    for name, entry in exported.package_set.packages.items():
+        if entry.alias_of is not None and name in _LOOKED_FOR:
+            names[entry.alias_of].append(name)
     return names
 
 

@@ -4,13 +4,19 @@ import re
 from collections import defaultdict
 from typing import Any
 
-from cudaredist.exporters.export_format import Exporter, Files, Item, Subject
-from cudaredist.exporters.sbom import (
+from cudaredist.exporters.cyclonedx import (
     SUPPLIER,
     depends_on,
     document_id,
     is_nvidias,
     package_url,
+)
+from cudaredist.exporters.export_format import (
+    ExportedPackage,
+    ExportedSet,
+    Exporter,
+    Files,
+    without_nulls,
 )
 from cudaredist.jsontext import canonical_json
 from cudaredist.schema import SetLicense
@@ -22,59 +28,62 @@ _UNKNOWN = "NOASSERTION"
 _DOCUMENT = "SPDXRef-DOCUMENT"
 
 
-def _files(subject: Subject) -> Files:
-    package_set = subject.package_set
+def _files(exported: ExportedSet) -> Files:
+    package_set = exported.package_set
     name = f"{package_set.cuda.attribute}-{package_set.platform.redist_system}"
     document = {
         "spdxVersion": "SPDX-2.3",
         "dataLicense": "CC0-1.0",
         "SPDXID": _DOCUMENT,
         "name": name,
-        "documentNamespace": f"https://spdx.org/spdxdocs/{_id(name)}-{document_id(subject)}",
+        "documentNamespace": f"https://spdx.org/spdxdocs/{_id(name)}-{document_id(exported)}",
         "creationInfo": {"created": _CREATED, "creators": ["Tool: cudaredist"]},
-        "packages": [_package(item) for item in subject.items],
-        "hasExtractedLicensingInfos": _licenses(subject),
+        "packages": [_package(package) for package in exported.packages],
+        "hasExtractedLicensingInfos": _licenses(exported),
         "relationships": [
-            *(_relation(_DOCUMENT, "DESCRIBES", _ref(item.attr)) for item in subject.items),
             *(
-                _relation(_ref(item.attr), "DEPENDS_ON", _ref(name))
-                for item in subject.items
-                for name in depends_on(item, subject)
+                _relation(_DOCUMENT, "DESCRIBES", _ref(package.attr))
+                for package in exported.packages
+            ),
+            *(
+                _relation(_ref(package.attr), "DEPENDS_ON", _ref(name))
+                for package in exported.packages
+                for name in depends_on(package, exported)
             ),
         ],
     }
     return {"bom.spdx.json": canonical_json(document)}
 
 
-def _package(item: Item) -> dict[str, object]:
-    package, archive = item.package, item.archive
-    checksums = [{"algorithm": "SHA256", "checksumValue": archive.sha256}]
-    if archive.md5 is not None:
-        checksums.append({"algorithm": "MD5", "checksumValue": archive.md5})
+def _package(package: ExportedPackage) -> dict[str, object]:
+    entry, archive = package.entry, package.archive
+    hashes = without_nulls({"SHA256": archive.sha256, "MD5": archive.md5})
     known: dict[str, object] = {
-        "versionInfo": package.version,
-        "summary": package.description,
-        "homepage": package.meta.homepage,
+        "versionInfo": entry.version,
+        "summary": entry.description,
+        "homepage": entry.meta.homepage,
     }
     return {
-        "SPDXID": _ref(item.attr),
-        "name": package.pname,
+        "SPDXID": _ref(package.attr),
+        "name": entry.pname,
         "packageFileName": archive.relative_path.rpartition("/")[2],
         "downloadLocation": archive.url or _UNKNOWN,
         "filesAnalyzed": False,
-        "checksums": checksums,
+        "checksums": [
+            {"algorithm": algorithm, "checksumValue": value} for algorithm, value in hashes.items()
+        ],
         "licenseConcluded": _UNKNOWN,
-        "licenseDeclared": _license(package.license),
+        "licenseDeclared": _license(entry.license),
         "copyrightText": _UNKNOWN,
-        "supplier": f"Organization: {SUPPLIER}" if is_nvidias(item) else _UNKNOWN,
+        "supplier": f"Organization: {SUPPLIER}" if is_nvidias(package) else _UNKNOWN,
         "externalRefs": [
             {
                 "referenceCategory": "PACKAGE-MANAGER",
                 "referenceType": "purl",
-                "referenceLocator": package_url(item),
+                "referenceLocator": package_url(package),
             }
         ],
-        **{key: value for key, value in known.items() if value is not None},
+        **without_nulls(known),
     }
 
 
@@ -84,12 +93,12 @@ def _license(stated: SetLicense) -> str:
     return f"LicenseRef-NVIDIA-{_id(stated.short_name.removeprefix('NVIDIA '))}"
 
 
-def _licenses(subject: Subject) -> list[dict[str, Any]]:
+def _licenses(exported: ExportedSet) -> list[dict[str, Any]]:
     """Return the licences that SPDX does not know; their texts lie at the addresses."""
     names: dict[str, str] = {}
     addresses: dict[str, set[str]] = defaultdict(set)
-    for item in subject.items:
-        stated = item.package.license
+    for package in exported.packages:
+        stated = package.entry.license
         if stated.spdx is None:
             names[_license(stated)] = stated.short_name
             addresses[_license(stated)].update([stated.url] if stated.url else [])
@@ -115,8 +124,8 @@ def _id(text: str) -> str:
     return plain.replace("_", "-").replace(" ", "-")
 
 
-def _relation(subject: str, kind: str, other: str) -> dict[str, str]:
-    return {"spdxElementId": subject, "relationshipType": kind, "relatedSpdxElement": other}
+def _relation(element: str, kind: str, other: str) -> dict[str, str]:
+    return {"spdxElementId": element, "relationshipType": kind, "relatedSpdxElement": other}
 
 
 SPDX = Exporter(

@@ -1,80 +1,80 @@
-"""One entry of a set while it is being made: what is decided about a package so far."""
+"""A package of a set while it is being made: each stage returns the next draft."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from typing import Self
 
 from cudaredist.manifests import Archive, Package
-from cudaredist.packagesets.inputs import HeldManifest, Policies
-from cudaredist.packagesets.outputs import Layout
-from cudaredist.schema import (
-    Depends,
-    ExaminedArchive,
-    Needed,
-    OutputName,
-    OwnModel,
-    Provided,
-    Reason,
-    ReasonCode,
-    Status,
-)
+from cudaredist.packagesets.inputs import HeldManifest
+from cudaredist.packagesets.outputs import OutputSplit
+from cudaredist.schema import Depends, Needed, OutputName, Provided, Reason, ReasonCode, Status
 
 _PRECEDENCE: tuple[Status, ...] = ("foreign", "withheld", "unsupported", "broken", "available")
+_WITHOUT_ARCHIVE: frozenset[Status] = frozenset({"foreign", "unsupported"})
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A package of a set, unfinished."""
+    """All that is decided about a package so far.
+
+    `entries` decides up to `missing`, and `libraries` adds the last three.
+    """
 
     attr: str
     pname: str
     redist: str | None
     held: HeldManifest | None = None
-    package: Package | None = None
     archive: Archive | None = None
-    examined: ExaminedArchive | None = None
-    refusals: list[tuple[Status, Reason]] = field(default_factory=list)
-    layout: Layout | None = None
+    refusals: tuple[tuple[Status, Reason], ...] = ()
+    overlay: tuple[str, ...] = ()
+    """What an overlay changed."""
     outputs: tuple[OutputName, ...] = ("out",)
-    provides: list[Provided] = field(default_factory=list)
-    needs: list[Needed] = field(default_factory=list)
-    depends: list[Depends] = field(default_factory=list)
-    compat_runpath: bool = False
-    overlay: list[str] = field(default_factory=list)
+    split: OutputSplit | None = None
+    """None: the archive was not examined."""
+    missing: str | None = None
+    """Why the features are missing."""
+    provides: tuple[Provided, ...] = ()
+    needs: tuple[Needed, ...] = ()
+    depends: tuple[Depends, ...] = ()
+
+    @property
+    def package(self) -> Package | None:
+        """The package in its release's manifest."""
+        return self.held.packages.get(self.pname) if self.held else None
 
     @property
     def status(self) -> Status:
-        """What the gravest refusal says; available where there is none."""
+        """The status of the most severe refusal, or available."""
         return min((status for status, _ in self.refusals), key=_rank, default="available")
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """Why the package is not available, what decided the status first."""
+        """The reasons of all refusals, most severe first."""
         ordered = sorted(self.refusals, key=lambda refusal: _rank(refusal[0]))
         return tuple(reason for _, reason in ordered)
 
     @property
     def is_available(self) -> bool:
-        """Whether nothing speaks against the package so far."""
+        """Whether nothing refuses the package so far."""
         return not self.refusals
 
     @property
     def has_files(self) -> bool:
-        """Whether the set says what the package's archive holds: it can be had, if not used."""
+        """Whether the set describes the archive's contents: it can be fetched, if not used."""
         return self.archive is not None and self.status in {"available", "broken"}
 
-    def refuse(
+    def refused(
         self, status: Status, code: ReasonCode, text: str, subject: str, source: str
-    ) -> None:
-        """Give the package a reason not to be available; what cannot be had has no archive."""
+    ) -> Self:
+        """Return the package with one more reason against it."""
         refusal = (status, Reason(code=code, text=text, subject=subject, source=source))
-        if refusal not in self.refusals:
-            self.refusals.append(refusal)
-        if self.status in {"foreign", "unsupported"}:
-            self.archive = None
+        if refusal in self.refusals:
+            return self
+        draft = replace(self, refusals=(*self.refusals, refusal))
+        return replace(draft, archive=None) if draft.status in _WITHOUT_ARCHIVE else draft
 
-    def note(self, policies: Policies, subject: str, entry: OwnModel | None) -> None:
-        """Remember that an entry of a policy has to do with the package, if an overlay's."""
-        if entry is not None and policies.is_overlaid(entry):
-            self.overlay.append(f"policy/{subject}.json")
+    def noted(self, *notes: str) -> Self:
+        """Return the package with notes on changes by an overlay."""
+        return replace(self, overlay=tuple(dict.fromkeys((*self.overlay, *notes))))
 
 
 def _rank(status: Status) -> int:

@@ -3,20 +3,20 @@
 from collections.abc import Sequence
 
 from cudaredist.errors import UnknownNameError, UsageError
+from cudaredist.packagesets.spec import SetSpec
 from cudaredist.primitives import Version
 from cudaredist.schema import CompilerRange, HostCompiler, HostGcc, HostRange, NvccCompat
 from cudaredist.tables.nvcc_compat import newest_of
 
 
-def choose_host(
-    cuda: Version, compat: NvccCompat, *, default: int | None, available: Sequence[int]
-) -> HostCompiler:
-    """Return the GCC to use with a CUDA release's nvcc, and what it says of others.
+def choose_host(spec: SetSpec, compat: NvccCompat) -> HostCompiler:
+    """Choose the GCC for a set's nvcc, and return the ranges of all compilers it accepts.
 
-    The distribution's default stays where nvcc accepts it. Else the highest available major that
-    nvcc accepts is taken; where nothing is said of what is available, any is taken to be. Raises
-    `UsageError` where none fits, and for a release that the table does not know.
+    The distribution's default stays if nvcc accepts it. Else the highest available major that nvcc
+    accepts is taken; if none is named as available, any is. Raises `UsageError` if none fits, and
+    for a release that the table does not know.
     """
+    cuda, default = spec.cuda, spec.options.default_gcc
     try:
         answers = compat.releases[newest_of(cuda.line, compat)].compilers
     except UnknownNameError as error:
@@ -30,7 +30,7 @@ def choose_host(
         if isinstance(answer, CompilerRange)
     }
     gcc = ranges.get("gcc")
-    chosen = None if gcc is None else _choose_gcc(cuda, gcc, default, available)
+    chosen = None if gcc is None else _choose_gcc(cuda, gcc, default, spec.options.available_gcc)
     is_newer = chosen is not None and default is not None and (chosen.selected or 0) > default
     return HostCompiler(
         gcc=chosen,

@@ -2,13 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 from cudaredist.errors import Problem, UsageError
 from cudaredist.manifests import Manifest, Package
-from cudaredist.primitives import Sha256, Version
-from cudaredist.redists import REDISTS
+from cudaredist.primitives import LINUX_ALL, SOURCE, Platform, Sha256, Version
+from cudaredist.redists import CUDA, REDISTS
 from cudaredist.schema import (
     Bounds,
     Channel,
@@ -30,10 +30,6 @@ from cudaredist.schema import (
     WithheldPolicy,
 )
 
-CUDA = "cuda"
-SOURCE, LINUX_ALL = "source", "linux-all"
-"""Platforms of archives that serve every platform, or every Linux."""
-
 
 @dataclass(frozen=True, slots=True)
 class Policies:
@@ -53,6 +49,11 @@ class Policies:
     """Entries that an overlay added or replaced."""
     taken_away: frozenset[tuple[str, str]] = frozenset()
     """Entries that an overlay took away, each by the subject and its name."""
+
+    def notes(self, subject: str, *entries: OwnModel | None) -> tuple[str, ...]:
+        """Return what to note of these entries: the file of those that an overlay brought."""
+        is_noted = any(entry is not None and self.is_overlaid(entry) for entry in entries)
+        return (f"policy/{subject}.json",) if is_noted else ()
 
     def source(self, subject: str, entry: OwnModel) -> str:
         """Return where an entry stands, as it is shown: the file, and whether an overlay's."""
@@ -113,24 +114,20 @@ class SetData:
     policies: Policies
     inputs: tuple[Input, ...]
     """Of tables and policies; those of manifests and features are added as they are used."""
-    _usable: dict[str, list[Version]] = field(default_factory=dict, repr=False)
 
+    @cached_property
     def cuda_labels(self) -> list[Version]:
-        """Return the CUDA releases that sets can be made for, in ascending order.
+        """The CUDA releases that sets can be made for, in ascending order.
 
         Manifests of the early form name no hashes, so that nothing can be fetched by them.
         """
-        if CUDA not in self._usable:
-            held = self.manifests.get(CUDA, {})
-            self._usable[CUDA] = sorted(
-                label for label, entry in held.items() if entry.manifest.shape != "early"
-            )
-        return self._usable[CUDA]
+        held = self.manifests.get(CUDA, {})
+        return sorted(label for label, entry in held.items() if entry.manifest.shape != "early")
 
-    def cuda_platforms(self, label: Version) -> list[str]:
+    def cuda_platforms(self, label: Version) -> list[Platform]:
         """Return the platforms that a CUDA release is published for, sorted."""
         published = self.manifests[CUDA][label].manifest.platforms
-        return sorted(published - {SOURCE, LINUX_ALL})
+        return sorted(map(Platform, published - {SOURCE, LINUX_ALL}))
 
     @cached_property
     def platforms(self) -> frozenset[str]:
@@ -156,7 +153,7 @@ class SetData:
             for held in labels.values():
                 for name, package in held.packages.items():
                     redists[name] = _owner(name, redist, redists.get(name, redist))
-                    systems[name].update(_system_of(a.platform) for a in package.archives)
+                    systems[name].update(Platform(a.platform).os for a in package.archives)
         for name in self._policy_names():
             systems.setdefault(name, set())
         return {
@@ -209,10 +206,6 @@ def _owner(name: str, redist: str, other: str) -> str:
     )
 
 
-def _system_of(platform: str) -> str:
-    return "any" if platform == SOURCE else platform.partition("-")[0]
-
-
 def is_within(version: Version, bounds: Bounds) -> bool:
     """Say whether a version lies within bounds; an end of fewer numbers stands for all it begins.
 
@@ -246,13 +239,12 @@ def policy_problems(policies: Policies) -> list[Problem]:
     problems = []
     onward = {old: entry.to for old, entry in (names.renames | names.aliases).items()}
     for start in sorted(onward):
-        seen, at = {start}, onward[start]
-        while at in onward and at not in seen:
-            seen.add(at)
-            at = onward[at]
-        if at == start:
-            path = " -> ".join([*_circle(start, onward), start])
-            problems.append(Problem(f"names.{start}", f"is renamed in a circle: {path}"))
+        path = [start]
+        while (to := onward.get(path[-1])) and to not in path:
+            path.append(to)
+        if to == start:
+            circle = " -> ".join([*path, start])
+            problems.append(Problem(f"names.{start}", f"is renamed in a circle: {circle}"))
     problems += [
         Problem(f"names.{name}", "is both an alias and an old name")
         for name in sorted(names.renames.keys() & names.aliases.keys())
@@ -286,12 +278,3 @@ def _reversed_bounds(value: object, path: str) -> Iterator[Problem]:
     elif isinstance(value, tuple):
         for number, entry in enumerate(value):
             yield from _reversed_bounds(entry, f"{path}[{number}]")
-
-
-def _circle(start: str, onward: Mapping[str, str]) -> Iterable[str]:
-    at = start
-    while True:
-        yield at
-        at = onward[at]
-        if at == start:
-            return

@@ -1,12 +1,11 @@
-"""What holds of every package set, checked in the documents themselves.
+"""Invariants of every package set, checked in the documents themselves.
 
 `SET_INVARIANTS` are about one document, `RUN_INVARIANTS` about several that were made together.
-I4, I7 and I9 need every file of the archives, which `pipeline.set_checks` has. I16 to I18 are not
-about documents: that a set does not differ from itself is a property of diff, and that another
-redistributable's manifest changes no choice and that `auto` takes the newest are properties of
-build; tests show them.
+I4, I7 and I9 need every file of the archives, and are in `pipeline.sets.file_invariants`. I16 to
+I18 are not about documents, and tests show them. A set does not differ from itself (diff), another
+redistributable's manifest changes no choice, and `auto` takes the newest release (build).
 
-What is unknown breaks no invariant: a package that was not examined has no libraries to judge.
+What is unknown breaks no invariant: a package that was not examined has no libraries to check.
 """
 
 from collections import defaultdict
@@ -14,11 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
-from cudaredist.packagesets.inputs import CUDA, LINUX_ALL, SOURCE
 from cudaredist.packagesets.libraries import key_of
 from cudaredist.packagesets.metadata import sri_of
 from cudaredist.packagesets.outputs import ORDER
-from cudaredist.primitives import Version
+from cudaredist.primitives import Platform, Version
+from cudaredist.redists import CUDA
 from cudaredist.schema import Flags, InSet, OutsideSet, PackageSet, Provided, SetPackage
 from cudaredist.tables.gpus import Capability
 
@@ -112,8 +111,7 @@ def _alias(name: str, entry: SetPackage, packages: Mapping[str, SetPackage]) -> 
 
 def _archives(package_set: PackageSet) -> Iterator[Broken]:
     """I2; that the hash is one and the size positive or not known is the schema's."""
-    system = package_set.platform.redist_system
-    serving = {SOURCE, system} | ({LINUX_ALL} if system.startswith("linux-") else set())
+    serving = Platform(package_set.platform.redist_system).served_by
     for entry in own_entries(package_set):
         archive = entry.archive
         if archive is None:
@@ -253,7 +251,7 @@ def _providers(package_set: PackageSet) -> Iterator[Broken]:
 
 def _run_paths(package_set: PackageSet) -> Iterator[Broken]:
     """I10; the compatibility package itself is the one that its libraries do not come before."""
-    is_linux = package_set.platform.redist_system.startswith("linux-")
+    is_linux = Platform(package_set.platform.redist_system).os == "linux"
     for entry in own_entries(package_set):
         parts = [(part.attr, part.output) for part in entry.depends]
         insides = (need.satisfied_by for need in entry.needs)
@@ -365,12 +363,12 @@ def _host_compiler(package_set: PackageSet) -> Iterator[Broken]:
 
 def _never_available(package_set: PackageSet) -> Iterator[Broken]:
     """I14; a name that is withheld is so in every version."""
-    system = package_set.platform.redist_system.partition("-")[0]
+    system = Platform(package_set.platform.redist_system).os
     entries = list(own_entries(package_set))
     withheld = {entry.pname for entry in entries if entry.status == "withheld"}
     for entry in entries:
-        systems = {name.partition("-")[0] for name in entry.platforms} - {SOURCE}
-        is_elsewhere = entry.platforms and SOURCE not in entry.platforms and system not in systems
+        systems = {Platform(name).os for name in entry.platforms}
+        is_elsewhere = bool(systems) and not systems & {"any", system}
         if entry.status == "available" and is_elsewhere:
             yield entry.attr, f"is available, and published for {', '.join(sorted(systems))} only"
         if entry.status == "available" and entry.pname in withheld:
@@ -420,7 +418,7 @@ SET_INVARIANTS: Mapping[str, Invariant[PackageSet, Broken]] = {
     "I13": Invariant("nvcc accepts the compiler, the default one if it can.", _host_compiler),
     "I14": Invariant("What is withheld or foreign is never available.", _never_available),
 }
-"""By name; with `pipeline.set_checks.FILE_INVARIANTS` all that one document is held to."""
+"""By name; with `FILE_INVARIANTS` of the pipeline all that one document is held to."""
 
 RUN_INVARIANTS: Mapping[str, Invariant[Sequence[PackageSet], tuple[int, Broken]]] = {
     "I15": Invariant("All sets of a channel have the same names.", _same_names),

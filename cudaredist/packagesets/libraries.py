@@ -1,22 +1,26 @@
-"""Shared libraries of a set: who provides each, who needs it, and what no set holds."""
+"""Shared libraries of a set: the provider of each, the packages that need it, and the rest."""
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import translate
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from cudaredist.packagesets.draft import Draft
-from cudaredist.packagesets.entries import Target, fixups_for, require_packages
+from cudaredist.packagesets.entries import FindDraft, fixups_for, require_packages
 from cudaredist.packagesets.inputs import SetData, is_within
-from cudaredist.packagesets.outputs import ORDER, placed_libraries, placed_programs, resolve
+from cudaredist.packagesets.outputs import ORDER, resolve
+from cudaredist.packagesets.spec import SetSpec
 from cudaredist.schema import (
     Depends,
     Diagnostic,
     External,
     ExternalSoname,
     InSet,
+    Library,
+    LoadedLibrary,
     Needed,
     OutputName,
     OutsideSet,
@@ -27,59 +31,69 @@ from cudaredist.schema import (
 
 _SYSTEM = frozenset({"driver", "jetson"})
 
-_Index = Mapping[str, list[tuple[Draft, Provided]]]
+
+class _Libraries(NamedTuple):
+    """The libraries of a set by all the names that they are found by."""
+
+    of_package: Mapping[str, Mapping[str, Provided]]
+    """By attribute; without stubs, which are there to be linked with and never to be run."""
+    providers: Mapping[str, list[tuple[str, Provided]]]
+    """By name: the attributes of the providers, without further versions."""
 
 
 def connect(
-    entries: Mapping[str, Draft], real: Mapping[str, str], target: Target, data: SetData
-) -> list[Diagnostic]:
-    """Fill in what every package provides, needs and depends on.
+    entries: Mapping[str, Draft], aliases: Mapping[str, str], spec: SetSpec, data: SetData
+) -> tuple[dict[str, Draft], list[Diagnostic]]:
+    """Add to every package the libraries it provides, those it needs, and its dependencies.
 
-    `real` leads from each name to that of the entry it is an alias of, or to itself. A package that
-    needs what nobody known has, or what only a package that is not available has, becomes broken,
-    and so do those that need it in turn, be it for a library or by policy.
+    A package becomes broken if it needs a library without a known provider, or one that only
+    unavailable packages provide. So do the packages that need it in turn, for a library or by
+    policy.
     """
-    candidates = [draft for draft in entries.values() if draft.has_files]
-    names: dict[str, dict[str, Provided]] = {}
+    drafts = dict(entries)
+    named: dict[str, dict[str, Provided]] = {}
     wanted: dict[str, list[Needed]] = {}
-    for draft in candidates:
-        provided = list(_provided(draft))
-        draft.provides = [library for library, _ in provided]
-        names[draft.attr] = {
-            key_of(name): library
-            for library, found_by in provided
-            for name in sorted(found_by)
-            # A stub is there to be linked with, never to be run.
-            if not library.stub
-        }
-        wanted[draft.attr] = [*_needed(draft), *_loaded(draft, target, data)]
-    index = _index_of(entries, names)
+    for attr, draft in entries.items():
+        if draft.has_files:
+            provided = list(_provided(draft))
+            named[attr] = {
+                key_of(name): library
+                for library, names in provided
+                for name in sorted(names)
+                if not library.stub
+            }
+            libraries = tuple(library for library, _ in provided)
+            rules = _loading_rules(draft, spec, data)
+            notes = data.policies.notes("libraries", *rules)
+            drafts[attr] = replace(draft, provides=libraries).noted(*notes)
+            wanted[attr] = [*_needed(draft), *_loaded(libraries, rules)]
+    found = _Libraries(named, _index_of(drafts, named))
+
+    def find(name: str) -> Draft | None:
+        return drafts.get(aliases.get(name, name))
+
     while True:
-        before = sum(draft.is_available for draft in candidates)
+        before = sum(drafts[attr].is_available for attr in wanted)
         diagnostics: list[Diagnostic] = []
-        for draft in candidates:
-            _satisfy(draft, wanted[draft.attr], names, index, entries, data)
-            draft.depends = _depends(draft)
-            diagnostics += _policy_depends(draft, entries, real, target, data)
-            require_packages(draft, target, entries, real, data)
-        if sum(draft.is_available for draft in candidates) == before:
-            return diagnostics
+        for attr, needs in wanted.items():
+            drafts[attr] = _with_needs(drafts[attr], needs, found, drafts, data)
+            drafts[attr], lacking = _with_depends(drafts[attr], find, spec, data)
+            drafts[attr] = require_packages(drafts[attr], find, spec, data)
+            diagnostics += lacking
+        if sum(drafts[attr].is_available for attr in wanted) == before:
+            return drafts, diagnostics
 
 
 def soname_index(entries: Iterable[Draft]) -> dict[str, tuple[SonameProvider, ...]]:
     """Return the libraries of all available packages by soname."""
-    index = defaultdict(list)
+    index: dict[str, list[SonameProvider]] = defaultdict(list)
     for draft in entries:
-        if draft.is_available:
-            for provided in draft.provides:
-                index[provided.soname].append(
-                    SonameProvider(
-                        attr=draft.attr,
-                        output=provided.output,
-                        path=provided.path,
-                        stub=provided.stub,
-                    )
+        for library in draft.provides if draft.is_available else ():
+            index[library.soname].append(
+                SonameProvider(
+                    attr=draft.attr, output=library.output, path=library.path, stub=library.stub
                 )
+            )
     return {
         soname: tuple(sorted(index[soname], key=lambda p: (p.stub, p.attr, p.path)))
         for soname in sorted(index)
@@ -87,14 +101,11 @@ def soname_index(entries: Iterable[Draft]) -> dict[str, tuple[SonameProvider, ..
 
 
 def unread_files(draft: Draft) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the files of a package whose tables could not be read, with the fields that lack."""
-    if draft.examined is not None and draft.layout is not None:
-        for library, path, _ in placed_libraries(draft.examined, draft.layout):
-            if library.unread:
-                yield path, library.unread
-        for program, path, _ in placed_programs(draft.examined, draft.layout):
-            if program.unread:
-                yield path, program.unread
+    """Yield the files of a package with tables that could not be read, and the missing fields."""
+    if draft.split is not None:
+        for file, path, _ in draft.split.placed(draft.split.binaries):
+            if file.unread:
+                yield path, file.unread
 
 
 def external_sonames(entries: Iterable[Draft], data: SetData) -> dict[str, ExternalSoname]:
@@ -117,7 +128,7 @@ def external_sonames(entries: Iterable[Draft], data: SetData) -> dict[str, Exter
 
 
 def find_external(soname: str, data: SetData) -> External | None:
-    """Return the policy's entry of a library that no set holds; None where it has none."""
+    """Return policy's entry of a library outside of every set, or None."""
     name = key_of(soname)
     for entry in data.policies.libraries.external:
         if any(_pattern(key_of(pattern))(name) for pattern in entry.names):
@@ -139,134 +150,168 @@ def _pattern(text: str) -> Callable[[str], re.Match[str] | None]:
 
 
 def _provided(draft: Draft) -> Iterator[tuple[Provided, set[str]]]:
-    """Yield the libraries of a package, each with all names it can be found by."""
-    if draft.examined is None or draft.layout is None:
-        return
-    for library, path, output in placed_libraries(draft.examined, draft.layout):
-        names = {name.rpartition("/")[2] for name in (path, *library.links)}
-        soname = library.soname or path.rpartition("/")[2]
-        provided = Provided(soname=soname, path=path, output=output, stub=library.stub)
-        yield provided, {soname, *names}
+    """Yield the libraries of a package, each with all the names it can be found by."""
+    if draft.split is not None:
+        for library, path, output in draft.split.placed(draft.split.examined.libraries):
+            names = {name.rpartition("/")[2] for name in (path, *library.links)}
+            soname = library.soname or path.rpartition("/")[2]
+            provided = Provided(soname=soname, path=path, output=output, stub=library.stub)
+            yield provided, {soname, *names}
 
 
 def _needed(draft: Draft) -> Iterator[Needed]:
-    if draft.examined is None or draft.layout is None:
-        return
-    files: list[tuple[tuple[str, ...], str, OutputName]] = [
-        (library.needed, path, output)
-        for library, path, output in placed_libraries(draft.examined, draft.layout)
-        if not library.stub
+    if draft.split is not None:
+        for file, path, output in draft.split.placed(draft.split.binaries):
+            is_stub = isinstance(file, Library) and file.stub
+            for soname in dict.fromkeys(() if is_stub else file.needed):
+                yield _need(soname, path, output, "needed")
+
+
+def _loading_rules(draft: Draft, spec: SetSpec, data: SetData) -> list[LoadedLibrary]:
+    """Return policy's rules on the libraries that a package loads at run time."""
+    archive = draft.archive
+    if archive is None or spec.platform.os != "linux":
+        return []
+    return [
+        rule
+        for rule in data.policies.libraries.loaded
+        if rule.package == draft.pname and is_within(archive.version, rule.versions)
     ]
-    files += [
-        (program.needed, path, output)
-        for program, path, output in placed_programs(draft.examined, draft.layout)
-    ]
-    for needed, path, output in files:
-        for soname in dict.fromkeys(needed):
-            yield Needed(
-                soname=soname, by_path=path, output=output, satisfied_by=None, kind="needed"
-            )
 
 
-def _loaded(draft: Draft, target: Target, data: SetData) -> Iterator[Needed]:
-    """Yield what policy says that libraries of a package load while they run."""
-    if draft.archive is None or target.system != "linux":
-        return
-    for entry in data.policies.libraries.loaded:
-        if entry.package == draft.pname and is_within(draft.archive.version, entry.versions):
-            draft.note(data.policies, "libraries", entry)
-            for provided in draft.provides:
-                if not provided.stub and provided.soname.partition(".so")[0] == entry.by:
-                    yield Needed(
-                        soname=entry.loads,
-                        by_path=provided.path,
-                        output=provided.output,
-                        satisfied_by=None,
-                        kind="dlopen",
-                    )
+def _loaded(libraries: Sequence[Provided], rules: Iterable[LoadedLibrary]) -> Iterator[Needed]:
+    for rule in rules:
+        for library in libraries:
+            if not library.stub and _stem(library.soname) == rule.by:
+                yield _need(rule.loads, library.path, library.output, "dlopen")
 
 
-# -- who satisfies whom
+def _need(soname: str, path: str, output: OutputName, kind: Literal["needed", "dlopen"]) -> Needed:
+    return Needed(soname=soname, by_path=path, output=output, satisfied_by=None, kind=kind)
 
 
-def _index_of(entries: Mapping[str, Draft], names: Mapping[str, Mapping[str, Provided]]) -> _Index:
+# -- providers
+
+
+def _index_of(
+    drafts: Mapping[str, Draft], named: Mapping[str, Mapping[str, Provided]]
+) -> dict[str, list[tuple[str, Provided]]]:
     index = defaultdict(list)
-    for attr, provided in names.items():
-        draft = entries[attr]
+    for attr, provided in named.items():
         # Further versions serve only themselves.
-        if draft.attr == draft.pname:
+        if attr == drafts[attr].pname:
             for name, library in provided.items():
-                index[name].append((draft, library))
+                index[name].append((attr, library))
     return index
 
 
-def _satisfy(
+def _with_needs(
     draft: Draft,
     wanted: Iterable[Needed],
-    names: Mapping[str, Mapping[str, Provided]],
-    index: _Index,
-    entries: Mapping[str, Draft],
+    libraries: _Libraries,
+    drafts: Mapping[str, Draft],
     data: SetData,
-) -> None:
+) -> Draft:
+    """Return a package with the provider of each library it needs, broken if one has none."""
     needs = []
     problems: dict[str, tuple[ReasonCode, str]] = {}
     for need in wanted:
-        found, unavailable = _find(draft, need, names, index)
+        found, unavailable = _find(draft, need, libraries, drafts)
         outside = find_external(need.soname, data)
-        # What the running system has is never another package's, even where one has it, too.
+        # A library of the running system is never taken from another package that has it, too.
         is_of_system = outside is not None and outside.owner in _SYSTEM
         satisfied_by: InSet | OutsideSet | None = found
         if outside is not None and (found is None or (is_of_system and found.attr != draft.attr)):
             found, satisfied_by = None, OutsideSet(external=outside.owner)
         elif found is None and need.kind == "needed":
+            code: ReasonCode = "unresolved-library"
+            text = f"{need.by_path} needs {need.soname}, which nothing known provides"
             if unavailable:
+                code = "dependency-unavailable"
                 text = f"{need.soname}, which {need.by_path} needs, is in {unavailable} only"
-                problems[need.soname] = ("dependency-unavailable", text)
-            else:
-                text = f"{need.by_path} needs {need.soname}, which nothing known provides"
-                problems[need.soname] = ("unresolved-library", text)
+            problems[need.soname] = (code, text)
         soname = need.soname
         if need.kind == "dlopen" and found is not None:
-            soname = next(
-                (p.soname for p in entries[found.attr].provides if _stem(p.soname) == need.soname),
-                soname,
-            )
+            sonames = (library.soname for library in drafts[found.attr].provides)
+            soname = next((name for name in sonames if _stem(name) == soname), soname)
         needs.append(need.model_copy(update={"satisfied_by": satisfied_by, "soname": soname}))
-    draft.needs = sorted(needs, key=lambda need: (need.by_path, need.kind, need.soname))
+    needs.sort(key=lambda need: (need.by_path, need.kind, need.soname))
+    draft = replace(draft, needs=tuple(needs))
     for soname, (code, text) in sorted(problems.items()):
-        draft.refuse("broken", code, text, soname, "features")
+        draft = draft.refused("broken", code, text, soname, "features")
+    return draft
 
 
 def _find(
-    draft: Draft, need: Needed, names: Mapping[str, Mapping[str, Provided]], index: _Index
+    draft: Draft, need: Needed, libraries: _Libraries, drafts: Mapping[str, Draft]
 ) -> tuple[InSet | None, str | None]:
-    """Return who in the set has a library, its own package first; else who would have it."""
+    """Find the provider of a library, preferring the package itself.
+
+    If there is none, name the unavailable packages that have it.
+    """
     is_loaded = need.kind == "dlopen"
     key = key_of(need.soname)
 
-    def fitting(held: Iterable[str]) -> Iterable[str]:
-        return (name for name in held if _stem(name) == key) if is_loaded else (key,)
+    def fitting(names: Iterable[str]) -> Iterable[str]:
+        return (name for name in names if _stem(name) == key) if is_loaded else (key,)
 
-    own = names.get(draft.attr, {})
+    own = libraries.of_package.get(draft.attr, {})
     for name in fitting(own):
         if name in own:
             return InSet(attr=draft.attr, output=own[name].output), None
-    holders = [holder for name in fitting(index) for holder in index.get(name, ())]
-    for holder, library in holders:
-        if holder.is_available:
-            return InSet(attr=holder.attr, output=library.output), None
-    others = sorted({holder.attr for holder, _ in holders})
-    return None, " and ".join(others) or None
+    by_name = libraries.providers
+    providers = [provider for name in fitting(by_name) for provider in by_name.get(name, ())]
+    for attr, library in providers:
+        if drafts[attr].is_available:
+            return InSet(attr=attr, output=library.output), None
+    return None, " and ".join(sorted({attr for attr, _ in providers})) or None
 
 
 def _stem(name: str) -> str:
     return name.partition(".so")[0]
 
 
-# -- who depends on whom
+# -- dependencies
 
 
-def _depends(draft: Draft) -> list[Depends]:
+def _with_depends(
+    draft: Draft, find: FindDraft, spec: SetSpec, data: SetData
+) -> tuple[Draft, list[Diagnostic]]:
+    """Return a package with its dependencies by libraries, policy and fixups.
+
+    With it come the dependencies that the set lacks, and that do not break the package.
+    """
+    depends = list(_library_depends(draft))
+    diagnostics = []
+    policies = data.policies
+    wanted = []
+    for rule in policies.libraries.dependencies:
+        if rule.package == draft.pname and is_within(spec.cuda, rule.cuda):
+            draft = draft.noted(*policies.notes("libraries", rule))
+            source = policies.source("libraries", rule)
+            wanted.append((rule.needs, rule.kind, source, rule.reason))
+    for fixup in fixups_for(draft.pname, spec, data):
+        source = policies.source("fixups", fixup)
+        wanted += [(name, "runtime", source, fixup.reason) for name in fixup.depends or ()]
+    for name, kind, source, reason in wanted:
+        other = find(name)
+        if other is not None and other.is_available:
+            first: tuple[OutputName, ...] = ("include", "dev") if kind == "header" else ("lib",)
+            entry = Depends(attr=other.attr, output=resolve(first, other.outputs), kind=kind)
+            if entry not in depends and other.attr != draft.attr:
+                depends.append(entry)
+        elif kind == "runtime":
+            text = f"{name} is not available: {reason}"
+            draft = draft.refused("broken", "dependency-unavailable", text, name, source)
+        else:
+            text = f"its headers need those of {name}, which the set lacks: {reason}"
+            diagnostics.append(warning("dependency-unavailable", draft.attr, text))
+    depends.sort(key=lambda entry: (entry.attr, ORDER.index(entry.output), entry.kind))
+    return replace(draft, depends=tuple(depends)), diagnostics
+
+
+def _library_depends(draft: Draft) -> Iterable[Depends]:
+    """Return the packages whose libraries a package needs, each output once."""
     found: dict[tuple[str, str], Depends] = {}
     for need in draft.needs:
         by = need.satisfied_by
@@ -275,42 +320,9 @@ def _depends(draft: Draft) -> list[Depends]:
             key = (by.attr, by.output)
             if key not in found or kind == "runtime":
                 found[key] = Depends(attr=by.attr, output=by.output, kind=kind)
-    return [found[key] for key in sorted(found)]
+    return found.values()
 
 
-def _policy_depends(
-    draft: Draft,
-    entries: Mapping[str, Draft],
-    real: Mapping[str, str],
-    target: Target,
-    data: SetData,
-) -> Iterator[Diagnostic]:
-    """Add what policy and fixups say that a package needs; yield what of it the set lacks."""
-    wanted = []
-    for rule in data.policies.libraries.dependencies:
-        if rule.package == draft.pname and is_within(target.cuda, rule.cuda):
-            draft.note(data.policies, "libraries", rule)
-            source = data.policies.source("libraries", rule)
-            wanted.append((rule.needs, rule.kind, source, rule.reason))
-    for fixup in fixups_for(draft.pname, target, data):
-        source = data.policies.source("fixups", fixup)
-        wanted += [(name, "runtime", source, fixup.reason) for name in fixup.depends or ()]
-    for name, kind, source, reason in wanted:
-        other = entries.get(real.get(name, name))
-        if other is not None and other.is_available:
-            first: tuple[OutputName, ...] = ("include", "dev") if kind == "header" else ("lib",)
-            output = resolve(first, other.outputs)
-            entry = Depends(attr=other.attr, output=output, kind=kind)
-            if entry not in draft.depends and other.attr != draft.attr:
-                draft.depends.append(entry)
-        elif kind == "runtime":
-            text = f"{name} is not available: {reason}"
-            draft.refuse("broken", "dependency-unavailable", text, name, source)
-        else:
-            yield Diagnostic(
-                level="warning",
-                code="dependency-unavailable",
-                subject=draft.attr,
-                text=f"its headers need those of {name}, which the set lacks: {reason}",
-            )
-    draft.depends.sort(key=lambda entry: (entry.attr, ORDER.index(entry.output), entry.kind))
+def warning(code: str, subject: str, text: str) -> Diagnostic:
+    """Return a finding that a maintainer of the set should know of."""
+    return Diagnostic(level="warning", code=code, subject=subject, text=text)

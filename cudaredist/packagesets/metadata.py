@@ -1,18 +1,19 @@
-"""What is known of a package besides its files: addresses, hashes, licence, metadata."""
+"""Finished entries of packages: addresses, hashes, licences and metadata."""
 
 import base64
 import re
 
 from cudaredist.manifests import Archive
 from cudaredist.packagesets.draft import Draft
-from cudaredist.packagesets.entries import Target
 from cudaredist.packagesets.inputs import SetData
-from cudaredist.packagesets.outputs import Layout, propagated
+from cudaredist.packagesets.outputs import OutputSplit, propagated
+from cudaredist.packagesets.spec import SetSpec
 from cudaredist.redists import NVIDIA_BASE, REDISTS
 from cudaredist.schema import (
     ArchiveFormat,
     DeviceCode,
-    ExaminedArchive,
+    License,
+    PackageMeta,
     SetArchive,
     SetLicense,
     SetMeta,
@@ -23,42 +24,46 @@ _FORMATS: tuple[ArchiveFormat, ...] = ("tar.xz", "tar.gz", "tar.zst", "tar", "zi
 _top = re.compile(r"(.*-archive)\.[a-z.]+").fullmatch
 
 
-def finish(draft: Draft, target: Target, data: SetData, *, wheel_base: str | None) -> SetPackage:
+def finish(draft: Draft, spec: SetSpec, data: SetData, *, compat_runpath: bool) -> SetPackage:
     """Return the finished entry of a package."""
     has_files = draft.has_files
-    layout = draft.layout if has_files else None
+    split = draft.split if has_files else None
     outputs = draft.outputs if has_files else ("out",)
-    package, held = draft.package, draft.held
+    package, held, archive = draft.package, draft.held, draft.archive
     versions = package.versions if package else ()
-    address = _address(draft, data, wheel_base)
-    is_elf = target.system == "linux"
-    has_binaries = draft.examined is None or draft.examined.libraries or draft.examined.programs
+    address = _address(draft, data, spec.options.wheel_base)
+    has_binaries = draft.split is None or bool(draft.split.binaries)
+    license_entry, (of_redist, own) = _license_entry(draft, data), _meta_entries(draft, data)
+    draft = draft.noted(
+        *data.policies.notes("licenses", license_entry),
+        *data.policies.notes("meta", of_redist, own),
+    )
     return SetPackage(
         pname=draft.pname,
         attr=draft.attr,
         alias_of=None,
         redist=draft.redist,
         release=None if held is None else str(held.label),
-        version=str(draft.archive.version if draft.archive else versions[0]) if versions else None,
+        version=str(archive.version if archive else versions[0]) if versions else None,
         description=package.title if package else None,
         status=draft.status,
         reasons=draft.reasons,
         platforms=tuple(sorted({a.platform for a in package.archives})) if package else (),
-        archive=None if draft.archive is None else _archive(draft.archive, address),
+        archive=None if archive is None else _archive(archive, address),
         outputs=outputs,
-        collapsed=layout.collapsed if layout else None,
-        contents=layout.contents if layout else {},
-        normalise=layout.changes if layout else (),
+        collapsed=split.collapsed if split else None,
+        contents=dict(split.contents) if split else {},
+        normalise=split.changes if split else (),
         propagates=propagated(draft.pname, outputs, data.policies.outputs),
         provides=tuple(sorted(draft.provides, key=lambda p: (p.stub, p.path))) if has_files else (),
-        needs=tuple(draft.needs) if has_files else (),
-        depends=tuple(draft.depends) if has_files else (),
-        driver_runpath=bool(has_files and is_elf and has_binaries),
-        compat_runpath=draft.compat_runpath,
-        gpu_architectures=_architectures(draft.examined, layout),
-        license=_license(draft, data, address),
-        meta=_meta(draft, data),
-        overlay=tuple(dict.fromkeys(draft.overlay)),
+        needs=draft.needs if has_files else (),
+        depends=draft.depends if has_files else (),
+        driver_runpath=has_files and spec.platform.os == "linux" and has_binaries,
+        compat_runpath=compat_runpath,
+        gpu_architectures={} if split is None else _architectures(split),
+        license=_license(draft, license_entry, address, data),
+        meta=_meta(of_redist, own),
+        overlay=draft.overlay,
     )
 
 
@@ -109,19 +114,23 @@ def _archive(archive: Archive, address: str | None) -> SetArchive:
     )
 
 
-def _license(draft: Draft, data: SetData, address: str | None) -> SetLicense:
+def _license_entry(draft: Draft, data: SetData) -> License:
+    """Return policy's entry of a package's licence, the most specific one."""
     policy = data.policies.licenses
     word = draft.package.license if draft.package else None
-    entry = (
+    return (
         policy.packages.get(draft.pname)
         or policy.manifests.get(word or "")
         or policy.redists.get(draft.redist or "")
         or policy.default
     )
-    draft.note(data.policies, "licenses", entry)
-    path = draft.package.license_path if draft.package else None
+
+
+def _license(draft: Draft, entry: License, address: str | None, data: SetData) -> SetLicense:
+    package = draft.package
+    path = package.license_path if package else None
     return SetLicense(
-        manifest=word,
+        manifest=package.license if package else None,
         spdx=entry.spdx,
         short_name=entry.short_name,
         url=join_address(address, path) if address and path else entry.url,
@@ -131,11 +140,13 @@ def _license(draft: Draft, data: SetData, address: str | None) -> SetLicense:
     )
 
 
-def _meta(draft: Draft, data: SetData) -> SetMeta:
-    of_redist = data.policies.meta.redists.get(draft.redist or "")
-    own = data.policies.meta.packages.get(draft.pname)
-    for entry in (of_redist, own):
-        draft.note(data.policies, "meta", entry)
+def _meta_entries(draft: Draft, data: SetData) -> tuple[PackageMeta | None, PackageMeta | None]:
+    """Return policy's metadata of a package's redistributable, and of the package."""
+    policy = data.policies.meta
+    return policy.redists.get(draft.redist or ""), policy.packages.get(draft.pname)
+
+
+def _meta(of_redist: PackageMeta | None, own: PackageMeta | None) -> SetMeta:
     return SetMeta(
         homepage=(own and own.homepage) or (of_redist and of_redist.homepage) or None,
         changelog=(own and own.changelog) or (of_redist and of_redist.changelog) or None,
@@ -144,14 +155,11 @@ def _meta(draft: Draft, data: SetData) -> SetMeta:
     )
 
 
-def _architectures(
-    examined: ExaminedArchive | None, layout: Layout | None
-) -> dict[str, tuple[str, ...]]:
-    """Return the targets of the device code in each folder, as the folders lie in the set."""
-    if examined is None or layout is None:
-        return {}
+def _architectures(split: OutputSplit) -> dict[str, tuple[str, ...]]:
+    """Return the targets of the device code by folder, as the folders are in the set."""
     found = {
-        layout.place(f"{folder}/x"): _targets(code) for folder, code in examined.device_code.items()
+        split.place(f"{folder}/x"): _targets(code)
+        for folder, code in split.examined.device_code.items()
     }
     return {
         place.removesuffix("/x"): targets
@@ -162,12 +170,9 @@ def _architectures(
 
 def _targets(code: DeviceCode) -> tuple[str, ...]:
     both = (code.declared, code.embedded)
-    return tuple(
-        dict.fromkeys(
-            [
-                *(name for part in both for name in part.sass),
-                *(name for part in both for name in part.ptx),
-                *(name for part in both for name in part.lto),
-            ]
-        )
-    )
+    kinds = [
+        *(part.sass for part in both),
+        *(part.ptx for part in both),
+        *(part.lto for part in both),
+    ]
+    return tuple(dict.fromkeys(name for names in kinds for name in names))

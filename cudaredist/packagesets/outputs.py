@@ -1,8 +1,9 @@
 """Outputs of a package in a set: which are declared, what they hold, and what they bring along."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import TypeVar
 
 from cudaredist.packagesets.inputs import is_within
 from cudaredist.primitives import Version
@@ -36,21 +37,35 @@ _OLDEST_CUDA = 10
 """Folders of `lib` with lower numbers are of something else than CUDA."""
 
 
-class Layout(NamedTuple):
-    """How a package's files are split."""
+_Binary = TypeVar("_Binary", bound=Library | Program)
 
-    outputs: tuple[OutputName, ...]
-    collapsed: str | None
-    contents: dict[OutputName, OutputContents]
-    changes: tuple[TreeChange, ...]
+
+@dataclass(frozen=True, slots=True)
+class OutputSplit:
+    """How the files of an examined archive are split into outputs."""
+
+    examined: ExaminedArchive
     nested: str | None
     """The CUDA-versioned folder that took the place of `lib`."""
+    changes: tuple[TreeChange, ...]
+    contents: Mapping[OutputName, OutputContents]
+    collapsed: str | None = None
+
+    @property
+    def outputs(self) -> tuple[OutputName, ...]:
+        """The declared outputs, in order."""
+        return tuple(self.contents)
+
+    @property
+    def binaries(self) -> tuple[Library | Program, ...]:
+        """The libraries and programs of the archive."""
+        return (*self.examined.libraries, *self.examined.programs)
 
     def place(self, path: str) -> str | None:
-        """Return where a file of the archive lies once `lib` is in order; None: it is gone.
+        """Return the path of an archive's file once `lib` is in order, or None if it is removed.
 
-        Where a CUDA-versioned folder took the place of `lib`, all else there is gone; so is what
-        policy drops.
+        If a CUDA-versioned folder took the place of `lib`, all else there is removed, and so is
+        what policy drops.
         """
         if self.nested is not None and path.startswith("lib/"):
             below = f"lib/{self.nested}/"
@@ -60,7 +75,7 @@ class Layout(NamedTuple):
         return None if self.drops(path) else path
 
     def drops(self, path: str) -> bool:
-        """Say whether policy drops a file, or a folder above it."""
+        """Check if policy drops a file or a folder above it."""
         ways = [path, *(path[:end] for end, sign in enumerate(path) if sign == "/")]
         return any(
             fnmatchcase(way, change.source)
@@ -68,6 +83,13 @@ class Layout(NamedTuple):
             if change.op == "drop"
             for way in ways
         )
+
+    def placed(self, files: Iterable[_Binary]) -> Iterator[tuple[_Binary, str, OutputName]]:
+        """Yield the files that remain in the set, each with its path and output there."""
+        for file in files:
+            path = self.place(file.path)
+            if path is not None:
+                yield file, path, resolve((file.output,), self.outputs)
 
 
 def nested_folder(examined: ExaminedArchive, cuda: Version) -> str | None:
@@ -89,7 +111,7 @@ def nested_refusal(examined: ExaminedArchive, cuda: Version) -> str | None:
     return f"its libraries are for CUDA {', '.join(versions)}"
 
 
-def make_layout(
+def split_outputs(
     name: str,
     version: Version,
     examined: ExaminedArchive,
@@ -97,31 +119,31 @@ def make_layout(
     policy: OutputPolicy,
     *,
     declared: Sequence[OutputName] | None = None,
-) -> Layout:
-    """Return how an examined archive is split in a set; no output but `out` is empty.
+) -> OutputSplit:
+    """Split an examined archive into outputs, none of them empty but `out`.
 
-    Where outputs are declared, there are these and no others: what would be in another one is in
-    `out`, and the package stays whole only if no other one is declared.
+    If outputs are declared, there are these and no others. The files of the others are in `out`,
+    and the package stays whole only if no other output is declared.
     """
     nested = nested_folder(examined, cuda)
-    contents = _contents(examined.outputs if nested is None else examined.unnested[nested])
     changes = [] if nested is None else [_change("lift", f"lib/{nested}", "lib")]
     changes += [
         _change(entry.op, entry.source, entry.to, split_only=entry.split_only)
         for entry in policy.normalise
         if entry.package == name and is_within(version, entry.versions)
     ]
-    layout = Layout(tuple(contents), None, contents, tuple(changes), nested)
-    has_stubs = any(library.stub for library, _, _ in placed_libraries(examined, layout))
-    if any(layout.drops(f"{folder}/x") for folder in _STUB_FOLDERS) and not has_stubs:
+    contents = _contents(examined.outputs if nested is None else examined.unnested[nested])
+    split = OutputSplit(examined, nested, tuple(changes), contents)
+    has_stubs = any(library.stub for library, _, _ in split.placed(examined.libraries))
+    if any(split.drops(f"{folder}/x") for folder in _STUB_FOLDERS) and not has_stubs:
         contents.pop("stubs", None)
     collapse = policy.collapse.get(name)
     if declared is not None:
-        contents = _gathered(contents, declared)
-    elif collapse is not None and len(contents) > 1:
-        contents = _gathered(contents, ("out",))
-        layout = layout._replace(collapsed=collapse.reason)
-    return layout._replace(outputs=tuple(contents), contents=contents)
+        return replace(split, contents=_gathered(contents, declared))
+    if collapse is not None and len(contents) > 1:
+        gathered = _gathered(contents, ("out",))
+        return replace(split, contents=gathered, collapsed=collapse.reason)
+    return split
 
 
 def _gathered(
@@ -144,12 +166,11 @@ def order_outputs(names: Iterable[str]) -> tuple[OutputName, ...]:
 
 
 def _contents(sizes: Mapping[OutputName, OutputSize]) -> dict[OutputName, OutputContents]:
-    nothing = OutputSize(files=0, bytes=0)
-    held = {name: sizes.get(name, nothing) for name in ORDER}
+    sizes = {"out": OutputSize(files=0, bytes=0), **sizes}
     return {
-        name: OutputContents(files=size.files, bytes=size.bytes)
-        for name, size in held.items()
-        if size.files or name == "out"
+        name: OutputContents(files=sizes[name].files, bytes=sizes[name].bytes)
+        for name in ORDER
+        if name in sizes and (sizes[name].files or name == "out")
     }
 
 
@@ -168,41 +189,17 @@ def propagated(
     """
     if len(outputs) == 1:
         return {}
-    resolved = [
-        resolve(("bin",), outputs),
-        resolve(("include", "dev"), outputs),
-        resolve(("lib",), outputs),
-    ]
+    wanted: list[tuple[OutputName, ...]] = [("bin",), ("include", "dev"), ("lib",)]
+    brought = dict.fromkeys(resolve(names, outputs) for names in wanted)
     extra = policy.propagates.get(name)
-    resolved += [output for output in (extra.outputs if extra else ()) if output in outputs]
-    of_dev = tuple(o for o in dict.fromkeys(resolved) if o != "dev")
-    of_out = tuple(o for o in dict.fromkeys(resolved) if o not in {"out", "dev"})
-    by_output: dict[OutputName, tuple[OutputName, ...]] = {"dev": of_dev, "out": of_out}
-    return {
-        output: brought for output, brought in by_output.items() if output in outputs and brought
+    brought |= dict.fromkeys(o for o in (extra.outputs if extra else ()) if o in outputs)
+    by_output: dict[OutputName, tuple[OutputName, ...]] = {
+        "dev": tuple(output for output in brought if output != "dev"),
+        "out": tuple(output for output in brought if output not in {"out", "dev"}),
     }
+    return {output: names for output, names in by_output.items() if output in outputs and names}
 
 
 def resolve(wanted: Sequence[OutputName], outputs: Sequence[OutputName]) -> OutputName:
     """Return the first of the wanted outputs that is declared, else `out`."""
     return next((output for output in wanted if output in outputs), "out")
-
-
-def placed_libraries(
-    examined: ExaminedArchive, layout: Layout
-) -> Iterable[tuple[Library, str, OutputName]]:
-    """Yield the libraries a package has in a set, each with its path and output there."""
-    for library in examined.libraries:
-        path = layout.place(library.path)
-        if path is not None:
-            yield library, path, resolve((library.output,), layout.outputs)
-
-
-def placed_programs(
-    examined: ExaminedArchive, layout: Layout
-) -> Iterable[tuple[Program, str, OutputName]]:
-    """Yield the programs a package has in a set, each with its path and output there."""
-    for program in examined.programs:
-        path = layout.place(program.path)
-        if path is not None:
-            yield program, path, resolve((program.output,), layout.outputs)

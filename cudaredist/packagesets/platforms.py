@@ -4,16 +4,16 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from cudaredist.manifests import Archive, Package
-from cudaredist.packagesets.inputs import LINUX_ALL, SOURCE, is_within
-from cudaredist.primitives import Version
+from cudaredist.packagesets.inputs import is_within
+from cudaredist.primitives import LINUX_ALL, SOURCE, Platform, Version
 from cudaredist.schema import Gpus, JetsonThreshold, PlatformPolicy, ReasonCode
 from cudaredist.tables.gpus import Capability
 
-UNSUPPORTED = "unsupported"
+UNSUPPORTED = Platform("unsupported")
 """The platform of a Nix system that NVIDIA publishes nothing for."""
 
-_SBSA, _JETSON = "linux-sbsa", "linux-aarch64"
-_ARM = frozenset({_SBSA, _JETSON})
+SBSA, JETSON = Platform("linux-sbsa"), Platform("linux-aarch64")
+"""The two platforms for ARM."""
 
 
 class Absence(NamedTuple):
@@ -25,16 +25,16 @@ class Absence(NamedTuple):
 
 def platform_of_system(
     system: str, capabilities: Iterable[str], cuda: Version, policy: PlatformPolicy, gpus: Gpus
-) -> str:
+) -> Platform:
     """Return the platform that a Nix system uses for these effective capabilities.
 
     Of the two for ARM it is the server build where every Jetson among the capabilities is served by
     it, which is also the case where there is none; else Jetson's own.
     """
     found = sorted(name for name, entry in policy.platforms.items() if system in entry.nix_systems)
-    if set(found) >= _ARM:
-        return _JETSON if below_threshold(capabilities, cuda, policy, gpus) else _SBSA
-    return found[0] if found else UNSUPPORTED
+    if {SBSA, JETSON} <= set(found):
+        return JETSON if below_threshold(capabilities, cuda, policy, gpus) else SBSA
+    return Platform(found[0]) if found else UNSUPPORTED
 
 
 def below_threshold(
@@ -63,7 +63,7 @@ def variants_of(cuda: Version) -> tuple[str, ...]:
     return tuple(f"cuda{'.'.join(numbers[:count])}" for count in range(len(numbers), 0, -1))
 
 
-def select_archive(package: Package, platform: str, cuda: Version) -> Archive | Absence:
+def select_archive(package: Package, platform: Platform, cuda: Version) -> Archive | Absence:
     """Return the archive of a package for a platform and a CUDA release, or why there is none.
 
     `source` beats `linux-all` beats the platform. Where archives differ by variant, the one for
@@ -74,8 +74,7 @@ def select_archive(package: Package, platform: str, cuda: Version) -> Archive | 
         text = f"{package.name}: no platform of NVIDIA's serves the Nix system"
         return Absence("platform-not-published", text)
     published = {archive.platform for archive in package.archives}
-    wanted = [SOURCE, *([LINUX_ALL] if platform.startswith("linux-") else []), platform]
-    key = next((name for name in wanted if name in published), None)
+    key = next((name for name in platform.served_by if name in published), None)
     if key is None:
         names = ", ".join(sorted(published)) or "none"
         text = f"{package.name} is not published for {platform}; published: {names}"

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from cudaredist.errors import UnknownNameError, UsageError, shown
 from cudaredist.manifests import Archive
-from cudaredist.packagesets.inputs import CUDA, HeldManifest, SetData, is_within
+from cudaredist.packagesets.inputs import HeldManifest, SetData, is_within
 from cudaredist.packagesets.outputs import nested_refusal
 from cudaredist.packagesets.platforms import Absence, select_archive
-from cudaredist.primitives import Version
-from cudaredist.redists import REDISTS
+from cudaredist.primitives import Platform, Version
+from cudaredist.redists import CUDA, REDISTS
 from cudaredist.schema import ChosenRelease, Constraint, RejectedRelease
 
 
@@ -27,7 +27,7 @@ def find_cuda(text: str, data: SetData) -> Version:
 
     Raises `UsageError`, which suggests the nearest, where it is not held or names no hashes.
     """
-    labels = data.cuda_labels()
+    labels = data.cuda_labels
     found = [label for label in labels if str(label) == text]
     found = found or [label for label in labels if label.line == text]
     if found:
@@ -62,7 +62,7 @@ def newest_patches(data: SetData) -> list[Version]:
 
     Raises `UsageError` where none is held.
     """
-    newest = list({label.line: label for label in data.cuda_labels()}.values())
+    newest = list({label.line: label for label in data.cuda_labels}.values())
     if not newest:
         raise _nothing_held(data)
     return newest
@@ -77,24 +77,14 @@ def _nothing_held(data: SetData) -> UsageError:
 
 
 def choose_releases(
-    cuda: Version, platform: str, pins: Mapping[str, str], data: SetData
+    cuda: Version, platform: Platform, pins: Mapping[str, HeldManifest], data: SetData
 ) -> dict[str, Choice]:
-    """Return the release of every redistributable held: the pinned one, else the newest that fits.
-
-    Raises `UsageError` where a pin names what is not held.
-    """
-    for name in pins:
-        if name not in data.manifests:
-            raise UnknownNameError("held redistributable", name, data.manifests)
-    choices = {}
-    for redist, labels in sorted(data.manifests.items()):
-        if redist == CUDA:
-            choices[redist] = _pinned(labels[cuda])
-        elif redist in pins:
-            choices[redist] = _pinned(find_release(redist, pins[redist], data))
-        else:
-            choices[redist] = _newest(redist, cuda, platform, data)
-    return choices
+    """Choose the release of every redistributable: the pinned one, else the newest that fits."""
+    fixed = {**pins, CUDA: data.manifests[CUDA][cuda]}
+    return {
+        redist: _pinned(fixed[redist]) if redist in fixed else _newest(redist, cuda, platform, data)
+        for redist in sorted(data.manifests)
+    }
 
 
 def find_release(redist: str, text: str, data: SetData) -> HeldManifest:
@@ -133,7 +123,7 @@ def _pinned(held: HeldManifest) -> Choice:
     return Choice(held, ChosenRelease(release=str(held.label), mode="pinned", newer_rejected=()))
 
 
-def _newest(redist: str, cuda: Version, platform: str, data: SetData) -> Choice:
+def _newest(redist: str, cuda: Version, platform: Platform, data: SetData) -> Choice:
     """Return the newest release that serves a set; of builds of one version, the one nearest.
 
     Of NCCL's builds for several toolkits of one major, the newest not beyond the set's leads.
@@ -167,7 +157,7 @@ def _rank(label: Version, cuda: Version) -> tuple[object, ...]:
     return (label.components, not is_beyond, distance)
 
 
-def _refusal(held: HeldManifest, cuda: Version, platform: str, data: SetData) -> str | None:
+def _refusal(held: HeldManifest, cuda: Version, platform: Platform, data: SetData) -> str | None:
     """Say why a release does not serve a set; None where it does."""
     label = held.label
     other = built_for_other(label, cuda)

@@ -30,8 +30,8 @@ from cudaredist.pipeline.selection import ALL, LATEST, Selection
 from cudaredist.pipeline.sets.build_sets import (
     build_one,
     make_sets,
-    requests_for,
     set_bytes,
+    specs_for,
     write_sets,
 )
 from cudaredist.pipeline.sets.load import read_set_data
@@ -85,9 +85,9 @@ __all__ = [
     "read_set_data",
     "read_versions",
     "remove_root",
-    "requests_for",
     "selected",
     "set_bytes",
+    "specs_for",
     "summarize",
     "targets_in_folder",
     "targets_in_store",

@@ -20,16 +20,16 @@ from cudaredist.errors import (
     IncompleteError,
     worst_exit_code,
 )
-from cudaredist.packagesets import Request
+from cudaredist.packagesets.spec import RefusedSet, Request, SetSpec
 from cudaredist.pipeline.archives import ArchiveService
-from cudaredist.pipeline.bump_plan import CUDA, Step, plan_steps
+from cudaredist.pipeline.bump_plan import Step, plan_steps
 from cudaredist.pipeline.diff_releases import diff
 from cudaredist.pipeline.features.process import FeatureRun
 from cudaredist.pipeline.features.targets import FeatureTarget, read_local_manifests
 from cudaredist.pipeline.manifests.download import ManifestDownload, into_store
 from cudaredist.pipeline.manifests.list_versions import read_versions
 from cudaredist.pipeline.selection import ALL, Selection
-from cudaredist.pipeline.sets.build_sets import count_statuses, make_sets, requests_for, write_sets
+from cudaredist.pipeline.sets.build_sets import count_statuses, make_sets, specs_for, write_sets
 from cudaredist.pipeline.sets.load import read_set_data
 from cudaredist.pipeline.tables.update import (
     GPU_TABLE,
@@ -40,7 +40,7 @@ from cudaredist.pipeline.tables.update import (
 )
 from cudaredist.pipeline.validate_files import SetVerdict, validate_sets
 from cudaredist.primitives import Version
-from cudaredist.redists import Redist
+from cudaredist.redists import CUDA, Redist
 from cudaredist.reports.answer_reports import DiffReport
 from cudaredist.reports.archive_reports import FeatureOutcome, TableReport
 from cudaredist.reports.report import ErrorReport
@@ -305,26 +305,26 @@ class Bump:
         """
         is_cuda_alone = all(step.redist.name == CUDA for step in held) and self.output is None
         labels = [str(step.label) for step in held] if is_cuda_alone else []
-        template = Request(cuda="", allow_missing_features=self.allow_missing_features)
+        template = Request(allow_missing_features=self.allow_missing_features)
         with self.progress("building") as progress:
             try:
                 data = read_set_data(self.store)
-                requests = requests_for(template, data, labels)
-                attempts = list(make_sets(requests, data, progress=progress))
+                specs = specs_for(template, data, labels)
+                attempts = list(make_sets(specs, data, progress=progress))
                 written: Sequence[SetOutcome | None] = [None] * len(attempts)
                 if self.output is not None:
-                    written = write_sets(attempts, data, self.output).sets
+                    written = write_sets(attempts, self.output).sets
             except CudaRedistError as error:
                 self._fail(error)
                 return ()
         made = [result for _, result in attempts if isinstance(result, PackageSet)]
         verdicts = iter(validate_sets(made, cache=self.cache))
         sets = []
-        for (request, result), outcome in zip(attempts, written, strict=True):
+        for (spec, result), outcome in zip(attempts, written, strict=True):
             if isinstance(result, PackageSet):
                 sets.append(_bumped_set(result, next(verdicts), outcome))
             else:
-                sets.append(_failed_set(request, ErrorReport.of(result)))
+                sets.append(_failed_set(spec, ErrorReport.of(result)))
         self._codes += [_never_usage(entry.exit_code) for entry in sets]
         return tuple(sets)
 
@@ -418,10 +418,10 @@ def _bumped_set(
     )
 
 
-def _failed_set(request: Request, error: ErrorReport) -> BumpedSet:
+def _failed_set(spec: SetSpec | RefusedSet, error: ErrorReport) -> BumpedSet:
     return BumpedSet(
-        cuda=request.cuda,
-        platform=request.platform or "",
+        cuda=str(spec.cuda),
+        platform=spec.platform or "",
         counts={},
         path=None,
         problems=(error.message,),

@@ -8,12 +8,10 @@ from cudaredist.pipeline.features.process import FAILED, UNREACHED
 from cudaredist.pipeline.read_data import held_features
 from cudaredist.pipeline.tables.update import read_gpus, read_nvcc_compat
 from cudaredist.primitives import Version, parse_label
-from cudaredist.redists import Redist
+from cudaredist.redists import CUDA, Redist
 from cudaredist.reports.manifest_reports import VersionsReport
 from cudaredist.schema import Lock, UnexaminedArchive
 from cudaredist.store import Store
-
-CUDA = "cuda"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from cudaredist.errors import (
     worst_exit_code,
 )
 from cudaredist.jsontext import canonical_json
-from cudaredist.packagesets import (
+from cudaredist.packagesets.invariants import (
     NEED_FEATURES,
     RUN_INVARIANTS,
     Violation,

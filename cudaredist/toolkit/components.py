@@ -35,25 +35,25 @@ def choose(
     """
     packages = package_set.packages
     known = {ALL, *sets, *packages}
-    chosen: dict[str, SetPackage] = {}
+    names: set[str] = set()
     warnings: list[str] = []
     for component in components or [ALL]:
         if component not in known:
             raise UnknownNameError("component", component, known)
         if component == ALL:
-            chosen |= _all(packages)
+            names |= {name for name, package in packages.items() if _is_main(name, package)}
         elif component in sets:
-            chosen |= _of_set(component, sets[component], packages)
+            names |= _of_set(component, sets[component], packages)
             warnings += _left_out(component, sets[component], packages)
         else:
-            chosen |= _single(component, packages)
+            names.add(_single(component, packages))
     excluded = set()
     for name in exclude:
         if name not in packages:
             raise UnknownNameError("package", name, packages)
         excluded.add(_real(name, packages))
-    chosen = _closure(chosen, excluded, packages)
-    if not chosen:
+    names = _closure(names - excluded, excluded, packages)
+    if not names:
         raise UsageError("nothing is left to lay out", hint="--exclude takes everything away")
     required = (sets[name] for name in dict.fromkeys(components) if name in sets)
     whole = (
@@ -61,53 +61,50 @@ def choose(
         for entry in required
         if excluded.isdisjoint(_real(name, packages) for name in entry.packages)
     )
-    return Chosen(dict(sorted(chosen.items())), tuple(whole), tuple(warnings))
+    return Chosen({name: packages[name] for name in sorted(names)}, tuple(whole), tuple(warnings))
 
 
 def _closure(
-    chosen: Mapping[str, SetPackage], excluded: set[str], packages: Mapping[str, SetPackage]
-) -> dict[str, SetPackage]:
+    names: Iterable[str], excluded: set[str], packages: Mapping[str, SetPackage]
+) -> set[str]:
     """Return packages and all that they need, without those excluded."""
-    found = {name: package for name, package in chosen.items() if name not in excluded}
-    waiting = list(found.values())
+    found = set(names)
+    waiting = sorted(found)
     while waiting:
-        package = waiting.pop()
+        package = packages[waiting.pop()]
         for needed in package.depends:
             name = _real(needed.attr, packages)
             if name not in found and name not in excluded:
-                found |= _needed(name, package, packages)
-                waiting.append(found[name])
+                _require(name, package, packages)
+                found.add(name)
+                waiting.append(name)
     return found
 
 
-def _all(packages: Mapping[str, SetPackage]) -> dict[str, SetPackage]:
-    return {
-        name: package
-        for name, package in packages.items()
-        if package.alias_of is None and package.status == "available" and name == package.pname
-    }
+def _is_main(name: str, package: SetPackage) -> bool:
+    """Check if a package is available and no further version or other name of one."""
+    is_own = package.alias_of is None and name == package.pname
+    return is_own and package.status == "available"
 
 
 def _real(name: str, packages: Mapping[str, SetPackage]) -> str:
     return packages[name].alias_of or name if name in packages else name
 
 
-def _single(component: str, packages: Mapping[str, SetPackage]) -> dict[str, SetPackage]:
+def _single(component: str, packages: Mapping[str, SetPackage]) -> str:
     name = _real(component, packages)
     if packages[name].status != "available":
         raise UsageError(
             f"{component} is {packages[name].status}: {_reasons(packages[name])}",
             hint="another release, platform or channel may have it",
         )
-    return {name: packages[name]}
+    return name
 
 
-def _of_set(
-    component: str, members: ComponentSet, packages: Mapping[str, SetPackage]
-) -> dict[str, SetPackage]:
-    """Return the members of a named set that are available; `UsageError` where none is."""
+def _of_set(component: str, members: ComponentSet, packages: Mapping[str, SetPackage]) -> set[str]:
+    """Return the available members of a named set, or raise `UsageError` if there are none."""
     names = {_real(name, packages) for name in members.packages if name in packages}
-    found = {name: packages[name] for name in names if packages[name].status == "available"}
+    found = {name for name in names if packages[name].status == "available"}
     if not found:
         raise UsageError(
             f"this package set has nothing of {component}",
@@ -127,8 +124,8 @@ def _left_out(
     ]
 
 
-def _needed(name: str, by: SetPackage, packages: Mapping[str, SetPackage]) -> dict[str, SetPackage]:
-    """Return a package that another one needs; `build` makes no set in which it is missing."""
+def _require(name: str, by: SetPackage, packages: Mapping[str, SetPackage]) -> None:
+    """Raise `UsageError` if a needed package is not available; `build` makes no such set."""
     package = packages.get(name)
     if package is None or package.status != "available":
         why = "not in the set" if package is None else _reasons(package) or package.status
@@ -136,7 +133,6 @@ def _needed(name: str, by: SetPackage, packages: Mapping[str, SetPackage]) -> di
             f"{by.attr} needs {name}, which is not available: {why}",
             hint=f"leave it out with --exclude {name}" if package else None,
         )
-    return {name: package}
 
 
 def _reasons(package: SetPackage) -> str:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from cudaredist.errors import ConflictError, UnsafePathError
+from cudaredist.primitives import Platform
 from cudaredist.schema import OutputName
-from cudaredist.toolkit.root_tree import PackageTree, is_executable
+from cudaredist.toolkit.root_tree import PackageTree, folders_above, is_executable
 
 Layout: TypeAlias = Literal["merged", "split"]
 
@@ -44,7 +45,7 @@ def make_plan(
     *,
     layout: Layout,
     with_static: bool,
-    is_linux: bool,
+    platform: Platform,
 ) -> Plan:
     """Return where every file of these packages goes.
 
@@ -53,7 +54,7 @@ def make_plan(
     `lib`, and `lib64` leads there, where nvcc's profile looks.
     """
     plan = Plan()
-    is_merged_linux = layout == "merged" and is_linux
+    is_merged_linux = layout == "merged" and platform.os == "linux"
     ends: dict[str, str] = {}
     for attr in sorted(trees):
         tree = trees[attr]
@@ -108,12 +109,7 @@ def _add_link(plan: Plan, path: str, end: str, attr: str) -> None:
 
 def _drop_dangling(plan: Plan, ends: Mapping[str, str]) -> None:
     """Leave out links to what was left out, and links where a folder lies that is not one."""
-    folders: set[str] = set()
-    for path in plan.files:
-        folder = posixpath.dirname(path)
-        while folder and folder not in folders:
-            folders.add(folder)
-            folder = posixpath.dirname(folder)
+    folders = {folder for path in plan.files for folder in folders_above(path)}
     for link, end in ends.items():
         leads_to_itself = link == end
         if leads_to_itself or (end not in plan.files and end not in folders):
@@ -145,9 +141,9 @@ def _check(plan: Plan) -> None:
     owners |= dict.fromkeys((RECORD_NAME, VERSION_NAME), OURS)
     folders: set[str] = set()
     for path, owner in owners.items():
-        folder = posixpath.dirname(path)
-        while folder and folder not in folders:
+        for folder in folders_above(path):
+            if folder in folders:
+                break
             if folder in owners:
                 raise ConflictError(folder, owners[folder], owner)
             folders.add(folder)
-            folder = posixpath.dirname(folder)

@@ -4,7 +4,7 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-LIMIT = 1 << 16
+PKG_CONFIG_LIMIT = 1 << 16
 """Bytes beyond which a file is none of pkg-config's, whatever it is called."""
 
 _VALUE_LIMIT = 1 << 10

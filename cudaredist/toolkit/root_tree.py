@@ -1,7 +1,7 @@
 """What one package brings to a toolkit: its files, by the path they get, and its links."""
 
 import posixpath
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
@@ -166,28 +166,29 @@ def _folders(tree: _Tree) -> set[str]:
     """Return every folder that something lies in."""
     found: set[str] = set()
     for path in (*tree.files, *tree.links):
-        for folder in _above(posixpath.dirname(path)):
+        for folder in folders_above(path):
             if folder in found:
                 break
             found.add(folder)
     return found
 
 
-def _above(path: str) -> Iterable[str]:
-    while path:
-        yield path
-        path = posixpath.dirname(path)
+def folders_above(path: str) -> Iterator[str]:
+    """Yield the folders above a path, nearest first."""
+    while (folder := posixpath.dirname(path)) not in {"", path}:
+        yield folder
+        path = folder
 
 
 def _is_below(path: str, pattern: str) -> bool:
     return fnmatchcase(path, pattern) or any(
-        fnmatchcase(folder, pattern) for folder in _above(posixpath.dirname(path))
+        fnmatchcase(folder, pattern) for folder in folders_above(path)
     )
 
 
 def _enter(first_below: dict[str, str], path: str) -> None:
     """Enter a path for the folders above it of which it is the first path in order."""
-    for folder in _above(posixpath.dirname(path)):
+    for folder in folders_above(path):
         if first_below.setdefault(folder, path) < path:
             # So it is for all folders above this one.
             return

@@ -326,6 +326,12 @@ def test_the_wheel_channel(build: Run) -> None:
 # -- what cannot be, and its exit code
 
 
+def test_build_of_a_refused_set_into_one_file_names_its_platform(build: Run) -> None:
+    result = build("--cuda", "12.9.1", "--platform", JETSON, "-o", "sets/one.json", "--json")
+    (outcome,) = json.loads(result.stdout)["sets"]
+    assert (outcome["cuda"], outcome["platform"]) == ("12.9.1", JETSON)
+
+
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [

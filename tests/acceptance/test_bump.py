@@ -22,7 +22,7 @@ from support.wheels import put_wheel
 from typer.testing import CliRunner, Result
 
 from cudaredist.cli import app
-from cudaredist.packagesets import Broken, Invariant, Violation, check_run
+from cudaredist.packagesets.invariants import Broken, Invariant, Violation, check_run
 from cudaredist.pipeline import Bump
 from cudaredist.render import commit_message, with_entries
 from cudaredist.reports.answer_reports import DiffReport, PackageDelta

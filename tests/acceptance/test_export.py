@@ -12,7 +12,8 @@ from conftest import REPOSITORY, Run
 from support.manifests import archive
 from support.package_sets import example_set, package, wheel_set
 
-from cudaredist.exporters import EXPORTERS, Subject
+from cudaredist.exporters import EXPORTERS
+from cudaredist.exporters.export_format import ExportedSet
 
 SET = "set.json"
 BASE = "https://wheels.example"
@@ -21,8 +22,8 @@ BASE = "https://wheels.example"
 @pytest.fixture
 def example(run: Run) -> Path:
     """The example as a file, in the folder that commands run in."""
-    Path(SET).write_bytes(Subject(example_set()).document)
-    Path("wheels.json").write_bytes(Subject(wheel_set()).document)
+    Path(SET).write_bytes(ExportedSet(example_set()).document)
+    Path("wheels.json").write_bytes(ExportedSet(wheel_set()).document)
     return Path(SET)
 
 
@@ -39,7 +40,7 @@ def test_help_and_documentation_name_every_format(run: Run) -> None:
 @pytest.mark.parametrize("name", [name for name in EXPORTERS if EXPORTERS[name].file is not None])
 def test_one_file_goes_to_standard_output_or_to_a_file(run: Run, example: Path, name: str) -> None:
     exporter = EXPORTERS[name]
-    expected = exporter.files(Subject(example_set()))
+    expected = exporter.files(ExportedSet(example_set()))
     printed = run("export", name, example)
     assert (printed.exit_code, printed.stdout.encode()) == (0, expected[exporter.file or ""])
     assert run("export", name, example, "-o", "made/file").exit_code == 0
@@ -54,7 +55,7 @@ def test_several_files_want_a_folder(run: Run, example: Path, name: str) -> None
     assert refused.exit_code == 2
     assert "-o FOLDER" in refused.stderr
     assert run("export", name, example, "-o", "made").exit_code == 0
-    expected = EXPORTERS[name].files(Subject(example_set()))
+    expected = EXPORTERS[name].files(ExportedSet(example_set()))
     found = {path for path in Path("made").rglob("*") if path.is_file()}
     assert {path.relative_to("made").as_posix(): path.read_bytes() for path in found} == expected
 
@@ -234,7 +235,7 @@ def test_build_makes_the_same_archives_of_exported_manifests(
 
 def test_a_set_without_anything_is_exported_too(run: Run) -> None:
     refused = package("mft", status="withheld", archive=None)
-    Path(SET).write_bytes(Subject(example_set(packages={"mft": refused})).document)
+    Path(SET).write_bytes(ExportedSet(example_set(packages={"mft": refused})).document)
     for name in EXPORTERS.keys() - {"bazel"}:
         assert run("export", name, SET, "-o", f"made/{name}").exit_code == 0
     assert (

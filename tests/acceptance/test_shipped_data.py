@@ -9,16 +9,11 @@ from typing import Any
 import pytest
 from conftest import REPOSITORY, Run
 
-from cudaredist.packagesets import (
-    Request,
-    SetData,
-    available_entries,
-    build_set,
-    check_run,
-    check_set,
-)
+from cudaredist.packagesets.inputs import SetData
+from cudaredist.packagesets.invariants import available_entries, check_run, check_set
 from cudaredist.packagesets.libraries import key_of
-from cudaredist.pipeline import read_set_data, requests_for
+from cudaredist.packagesets.spec import Request
+from cudaredist.pipeline import build_one, read_set_data, specs_for
 from cudaredist.pipeline.selection import ALL
 from cudaredist.schema import PackageSet
 from cudaredist.store import Store
@@ -39,7 +34,7 @@ def set_data() -> SetData:
 def sets() -> list[PackageSet]:
     """Every release of CUDA shipped, on every platform that it is published for."""
     data = set_data()
-    return [build_set(request, data) for request in requests_for(Request(cuda=""), data, [ALL])]
+    return [build_one(spec, data) for spec in specs_for(Request(), data, [ALL])]
 
 
 def labels(folder: Path, prefix: str) -> set[str]:

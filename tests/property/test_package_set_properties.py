@@ -23,12 +23,12 @@ from cudaredist.errors import CudaRedistError
 from cudaredist.features import Facts, derive
 from cudaredist.features.entry import Entry
 from cudaredist.features.facts import FACTS_SCHEMA
-from cudaredist.packagesets import SetData
+from cudaredist.packagesets.inputs import SetData
 from cudaredist.packagesets.invariants import check_run, check_set
-from cudaredist.packagesets.outputs import make_layout
+from cudaredist.packagesets.outputs import split_outputs
 from cudaredist.packagesets.version_choice import choose_releases
 from cudaredist.pipeline.sets.build_sets import set_bytes
-from cudaredist.primitives import Version
+from cudaredist.primitives import Platform, Version
 from cudaredist.schema import ArchiveFeatures, ExaminedArchive, PackageSet
 
 CUDA = ("11.8.0", "12.6.3", "12.9.1", "13.0.2")
@@ -189,11 +189,11 @@ def test_the_order_of_the_inputs_changes_no_byte(
 @few
 @given(toolkits(), many, releases(), st.sampled_from(PLATFORMS))
 def test_a_manifest_of_another_redist_changes_no_choice(
-    toolkit: Release, others: list[Release], new: Release, platform: str
+    toolkit: Release, others: list[Release], new: Release, platform: Platform
 ) -> None:
     assume(new.redist not in {release.redist for release in others})
     cuda = Version.parse(toolkit.label)
-    pins = {release.redist: release.label for release in others[:2]}
+    pins = {release.redist: release.held for release in others[:2]}
     for chosen in (pins, {}):
         before = choose_releases(cuda, platform, chosen, set_data_of(toolkit, *others))
         after = choose_releases(cuda, platform, chosen, set_data_of(toolkit, *others, new))
@@ -209,7 +209,7 @@ def test_a_manifest_of_another_redist_changes_no_choice(
     st.sampled_from(PLATFORMS),
 )
 def test_auto_takes_the_newest_that_would_be_taken_alone(
-    toolkit: Release, cudnns: list[Release], platform: str
+    toolkit: Release, cudnns: list[Release], platform: Platform
 ) -> None:
     cuda = Version.parse(toolkit.label)
     chosen = choose_releases(cuda, platform, {}, set_data_of(toolkit, *cudnns))["cudnn"].chosen
@@ -297,9 +297,9 @@ def contents(features: ArchiveFeatures) -> dict[str, tuple[int, int]]:
     )
     version = Version.parse("1.0")
     policy = set_data_of().policies.outputs
-    layout = make_layout("libx", version, examined, Version.parse("12.9.1"), policy)
-    assert tuple(layout.contents) == layout.outputs
-    return {name: (part.files, part.bytes) for name, part in layout.contents.items()}
+    split = split_outputs("libx", version, examined, Version.parse("12.9.1"), policy)
+    assert tuple(split.contents) == split.outputs
+    return {name: (part.files, part.bytes) for name, part in split.contents.items()}
 
 
 @some

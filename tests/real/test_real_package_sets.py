@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 from conftest import REAL_MANIFESTS, SHARED
-from support.set_inputs import put_policy
+from support.set_inputs import build, put_policy
 from typer.testing import CliRunner
 
 from cudaredist.cli import app
-from cudaredist.packagesets import Request, build_set
 from cudaredist.packagesets.invariants import check_run, check_set
-from cudaredist.pipeline import read_set_data, requests_for, set_bytes
+from cudaredist.packagesets.spec import Request
+from cudaredist.pipeline import build_one, read_set_data, set_bytes, specs_for
+from cudaredist.pipeline.selection import ALL
+from cudaredist.primitives import Platform
 from cudaredist.schema import PackageSet, SetPackage
 from cudaredist.store import Store, shipped_data
 
@@ -43,9 +45,8 @@ def test_every_set_of_every_release_on_every_platform(
     """All together cost at most ten times reading the JSON of the inputs once for each."""
     before = time.process_time()
     data = read_set_data(Store(data_folder))
-    everything = Request(cuda="", allow_missing_features=True)
-    requests = requests_for(everything, data, [str(label) for label in data.cuda_labels()])
-    sets = [build_set(request, data) for request in requests]
+    specs = specs_for(Request(allow_missing_features=True), data, [ALL])
+    sets = [build_one(spec, data) for spec in specs]
     documents = [set_bytes(package_set) for package_set in sets]
     cost = time.process_time() - before
 
@@ -57,11 +58,11 @@ def test_every_set_of_every_release_on_every_platform(
     limit = min(10 * once * len(sets), 60)
     with capsys.disabled():
         print(  # noqa: T201 - figures that a maintainer wants to see
-            f"\n{len(sets)} sets of {len(data.cuda_labels())} releases: {cost:.2f} s CPU, "
+            f"\n{len(sets)} sets of {len(data.cuda_labels)} releases: {cost:.2f} s CPU, "
             f"{cost / (once * len(sets)):.1f} times json.loads of {len(inputs)} inputs "
             f"({once * 1000:.1f} ms) once per set; limit {limit:.1f} s"
         )
-    labels = data.cuda_labels()
+    labels = data.cuda_labels
     assert (str(labels[0]), str(labels[-1])) == ("11.4.2", "13.4.2")
     assert len(sets) == sum(len(data.cuda_platforms(label)) for label in labels)
     assert cost <= limit
@@ -102,10 +103,7 @@ def test_tensorrt_by_availability(
     """What nixpkgs keeps by hand for each kind of machine follows from the manifests."""
     data = read_set_data(Store(data_folder))
     for cuda, release in expected.items():
-        request = Request(
-            cuda=cuda, system=system, capabilities=capabilities, allow_missing_features=True
-        )
-        found = build_set(request, data)
+        found = build(data, cuda, system=system, capabilities=capabilities)
         assert found.redists["tensorrt"].release == release
         assert found.packages["tensorrt"].status == "available"
 
@@ -122,23 +120,17 @@ def test_tensorrt_by_availability(
 )
 def test_others_by_availability(data_folder: Path, cuda: str, expected: Mapping[str, str]) -> None:
     data = read_set_data(Store(data_folder))
-    request = Request(cuda=cuda, platform="linux-x86_64", allow_missing_features=True)
-    found = build_set(request, data).redists
+    found = build(data, cuda, Platform("linux-x86_64")).redists
     assert {name: found[name].release for name in expected} == expected
 
 
 def test_where_the_compatibility_driver_comes_first(data_folder: Path) -> None:
     data = read_set_data(Store(data_folder))
     found = {}
-    for label in data.cuda_labels():
+    for label in data.cuda_labels:
         if "linux-aarch64" in data.cuda_platforms(label):
-            request = Request(
-                cuda=str(label),
-                platform="linux-aarch64",
-                capabilities=("8.7",),
-                allow_missing_features=True,
-            )
-            found[label.line] = build_set(request, data).packages["cuda_nvcc"].compat_runpath
+            package_set = build(data, str(label), Platform("linux-aarch64"), capabilities=("8.7",))
+            found[label.line] = package_set.packages["cuda_nvcc"].compat_runpath
     assert found == dict.fromkeys(
         ("11.8", "12.0", "12.1", "12.2", "12.4", "12.5", "12.6", "12.8", "12.9"), True
     )
@@ -180,17 +172,16 @@ def with_cudnn(data_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 
 def example_set(data_folder: Path, overlay: Path, inputs: Any) -> PackageSet:
     data = read_set_data(Store(data_folder), [Store(overlay)])
-    request = Request(
-        cuda=inputs["cuda"],
+    return build(
+        data,
+        inputs["cuda"],
         system=inputs["nix_system"],
         capabilities=tuple(inputs["requested_capabilities"] or ()),
         forward_compat=inputs["forward_compat"],
         pins={k: v for k, v in inputs["redist_versions"].items() if k != "cuda"},
         default_gcc=inputs["default_gcc"],
         available_gcc=tuple(inputs["available_gcc"]),
-        allow_missing_features=True,
     )
-    return build_set(request, data)
 
 
 def outlined(package: SetPackage) -> dict[str, Any]:

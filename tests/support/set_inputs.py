@@ -12,9 +12,11 @@ from cudaredist.features import Facts, derive
 from cudaredist.features.entry import Entry
 from cudaredist.features.facts import FACTS_SCHEMA
 from cudaredist.manifests import Archive, read_manifest
-from cudaredist.packagesets import HeldFeatures, HeldManifest, Policies, Request, SetData, build_set
+from cudaredist.packagesets.inputs import HeldFeatures, HeldManifest, Policies, SetData
+from cudaredist.packagesets.spec import Request
 from cudaredist.pipeline.sets import load
-from cudaredist.primitives import Version, parse_label, sha256_of
+from cudaredist.pipeline.sets.build_sets import build_one, specs_for
+from cudaredist.primitives import Platform, Version, parse_label, sha256_of
 from cudaredist.schema import (
     ArchiveFeatures,
     ExaminedArchive,
@@ -27,8 +29,9 @@ from cudaredist.schema import (
 )
 from cudaredist.store import Store, shipped_data
 
-LINUX, SBSA, JETSON, WINDOWS = "linux-x86_64", "linux-sbsa", "linux-aarch64", "windows-x86_64"
-PPC = "linux-ppc64le"
+LINUX, WINDOWS = Platform("linux-x86_64"), Platform("windows-x86_64")
+SBSA, JETSON = Platform("linux-sbsa"), Platform("linux-aarch64")
+PPC = Platform("linux-ppc64le")
 
 # -- manifests
 
@@ -251,7 +254,8 @@ def build(
     request.setdefault("allow_missing_features", True)
     if "system" in request:
         platform = None
-    return build_set(Request(cuda=cuda, platform=platform, **request), data)
+    (spec,) = specs_for(Request(platform=platform, **request), data, [cuda])
+    return build_one(spec, data)
 
 
 def package(data: SetData, name: str, **request: Any) -> SetPackage:

@@ -21,13 +21,8 @@ from support.golden import Golden
 from support.package_sets import archive, document, example_set, package, packages, wheel_set
 
 from cudaredist.errors import InvalidFileError, UnknownNameError, UsageError
-from cudaredist.exporters import (
-    EXPORTERS,
-    Files,
-    Subject,
-    find_exporter,
-    with_addresses,
-)
+from cudaredist.exporters import EXPORTERS, find_exporter
+from cudaredist.exporters.export_format import ExportedSet, Files, with_addresses
 from cudaredist.manifests import read_manifest
 from cudaredist.primitives import Version
 from cudaredist.schema import PackageSet, read_own_file
@@ -42,7 +37,7 @@ needs_cmake = pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cm
 
 
 def exported(name: str, package_set: PackageSet | None = None, root: str | None = None) -> Files:
-    return find_exporter(name).files(Subject(package_set or example_set(), root))
+    return find_exporter(name).files(ExportedSet(package_set or example_set(), root))
 
 
 def text_of(name: str, package_set: PackageSet | None = None, root: str | None = None) -> str:
@@ -84,8 +79,9 @@ def test_same_bytes_in_other_processes() -> None:
     program = (
         "import hashlib\n"
         "from support.package_sets import example_set\n"
-        "from cudaredist.exporters import EXPORTERS, Subject\n"
-        "files = [e.files(Subject(example_set())) for e in EXPORTERS.values()]\n"
+        "from cudaredist.exporters import EXPORTERS\n"
+        "from cudaredist.exporters.export_format import ExportedSet\n"
+        "files = [e.files(ExportedSet(example_set())) for e in EXPORTERS.values()]\n"
         "print(hashlib.sha256(repr([list(f.items()) for f in files]).encode()).hexdigest())\n"
     )
     printed = {
@@ -105,7 +101,7 @@ def test_same_bytes_in_other_processes() -> None:
         for seed, zone, locale in (("1", "UTC", "C"), ("2", "Asia/Tokyo", "C.UTF-8"))
     }
     files = [
-        list(exporter.files(Subject(example_set())).items()) for exporter in EXPORTERS.values()
+        list(exporter.files(ExportedSet(example_set())).items()) for exporter in EXPORTERS.values()
     ]
     assert printed == {hashlib.sha256(repr(files).encode()).hexdigest() + "\n"}
 
@@ -272,7 +268,7 @@ def test_manifests_are_read_by_our_own_reader_without_a_warning() -> None:
         "cudnn/redistrib_9.13.0.json",
         "cudnn/redistrib_9.20.0.json",
     ]
-    wanted = {item.archive.sha256 for item in Subject(example_set()).items}
+    wanted = {package.archive.sha256 for package in ExportedSet(example_set()).packages}
     found = set()
     for path, content in files.items():
         label = Version.parse(path.rpartition("_")[2].removesuffix(".json"))
@@ -389,7 +385,7 @@ def test_cyclonedx_is_valid_and_has_one_component_per_available_package(
     package_set: PackageSet,
 ) -> None:
     bom = read_cyclonedx(text_of("cyclonedx", package_set))
-    assert len(bom["components"]) == len(Subject(package_set).items)
+    assert len(bom["components"]) == len(ExportedSet(package_set).packages)
 
 
 def test_package_urls_are_in_their_canonical_form() -> None:
@@ -399,7 +395,7 @@ def test_package_urls_are_in_their_canonical_form() -> None:
 
 def test_spdx_is_valid_and_has_one_package_per_available_package(package_set: PackageSet) -> None:
     bom = read_spdx(text_of("spdx", package_set))
-    assert len(bom["packages"]) == len(Subject(package_set).items)
+    assert len(bom["packages"]) == len(ExportedSet(package_set).packages)
 
 
 def test_bills_of_other_sets_have_other_identifiers() -> None:
@@ -497,7 +493,7 @@ def nix(tmp_path: Path) -> Callable[..., Any]:
         expression: str, package_set: PackageSet | None = None, arguments: str = "{ }"
     ) -> Any:
         (tmp_path / "default.nix").write_bytes(exported("nix")["default.nix"])
-        document = Subject(package_set or example_set()).document
+        document = ExportedSet(package_set or example_set()).document
         (tmp_path / "package-set.json").write_bytes(document)
         return evaluate_nix(tmp_path, expression, arguments)
 

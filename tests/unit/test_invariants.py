@@ -10,7 +10,7 @@ import pytest
 from support.small_sets import make_data, make_sets
 
 from cudaredist.features import Entry, Facts, facts_from_bytes, facts_to_bytes
-from cudaredist.packagesets import (
+from cudaredist.packagesets.invariants import (
     RUN_INVARIANTS,
     SET_INVARIANTS,
     Violation,

@@ -6,7 +6,7 @@ import pytest
 from support.set_inputs import JETSON, LINUX, SBSA, WINDOWS, build, cuda, set_data_of
 
 from cudaredist.errors import UsageError
-from cudaredist.packagesets import SetData
+from cudaredist.packagesets.inputs import SetData
 from cudaredist.schema import Flags, HostCompiler
 
 LABELS = ("11.8.0", "12.0.1", "12.2.2", "12.4.1", "12.6.3", "12.8.1", "12.9.1")

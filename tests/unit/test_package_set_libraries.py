@@ -19,7 +19,7 @@ from support.set_inputs import (
     set_data_of,
 )
 
-from cudaredist.packagesets import SetData
+from cudaredist.packagesets.inputs import SetData
 from cudaredist.packagesets.invariants import check_set
 from cudaredist.packagesets.libraries import find_external
 from cudaredist.schema import ArchiveFeatures, InSet, Needed, OutsideSet, PackageSet

@@ -20,7 +20,7 @@ from support.set_inputs import (
     set_data_of,
 )
 
-from cudaredist.packagesets import HeldFeatures, SetData
+from cudaredist.packagesets.inputs import HeldFeatures, SetData
 from cudaredist.packagesets.invariants import check_set
 from cudaredist.packagesets.metadata import join_address, sri_of
 from cudaredist.packagesets.outputs import ORDER, order_outputs, propagated

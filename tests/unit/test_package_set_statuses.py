@@ -1,6 +1,7 @@
 """Package sets: statuses, their reasons, requirements, further versions (build-rules 1.4, 4)."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,10 +19,10 @@ from support.set_inputs import (
 )
 
 from cudaredist.errors import IncompleteError, UsageError
-from cudaredist.packagesets import HeldFeatures, Request, SetData
-from cudaredist.packagesets.inputs import bounds_text, is_within
+from cudaredist.packagesets.inputs import HeldFeatures, SetData, bounds_text, is_within
 from cudaredist.packagesets.invariants import check_set
-from cudaredist.pipeline.sets.build_sets import build_one
+from cudaredist.packagesets.spec import Request
+from cudaredist.pipeline.sets.build_sets import build_one, specs_for
 from cudaredist.primitives import Version
 from cudaredist.schema import Bounds, SetPackage
 
@@ -395,11 +396,12 @@ def test_features_of_another_archive_count_for_nothing() -> None:
 def test_strict_refuses_warnings_but_not_what_was_allowed() -> None:
     release = cuda(platforms=(JETSON,), cuda_cccl=[JETSON])
     data = set_data_of(release)
-    request = Request(cuda="12.9.1", platform=JETSON, allow_missing_features=True)
-    assert build_one(request, data, strict=True).diagnostics, "notes are no warnings either"
+    request = Request(platform=JETSON, allow_missing_features=True)
+    (spec,) = specs_for(request, data, ["12.9.1"])
+    assert build_one(spec, data, strict=True).diagnostics, "notes are no warnings either"
     fixup = {"package": "cuda_cudart", "broken": "b", "reason": "r", "reference": "r"}
     data = set_data_of(release, policies={"fixups": {"fixups": [fixup]}})
-    hollow = Request(cuda="12.9.1", platform=JETSON, allow_missing_features=True, allow_hollow=True)
+    (hollow,) = specs_for(replace(request, allow_hollow=True), data, ["12.9.1"])
     with pytest.raises(IncompleteError, match=r"under --strict: cuda_cudart: b$"):
         build_one(hollow, data, strict=True)
     assert build_one(hollow, data).packages["cuda_cudart"].status == "broken"

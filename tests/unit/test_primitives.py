@@ -3,6 +3,7 @@
 import pytest
 
 from cudaredist.primitives import (
+    Platform,
     Version,
     is_pool_path,
     is_safe_relative_path,
@@ -116,3 +117,22 @@ def test_manifest_names(name: str, label: str | None) -> None:
 def test_paths(path: str, is_good: bool) -> None:  # noqa: FBT001 - a column of the table
     assert (path_problem(path) is None) == is_good
     assert (is_safe_relative_path(path) or is_pool_path(path)) == is_good
+
+
+@pytest.mark.parametrize(
+    ("name", "os", "machine", "served_by"),
+    [
+        ("linux-sbsa", "linux", "aarch64", ("source", "linux-all", "linux-sbsa")),
+        ("linux-x86_64", "linux", "x86_64", ("source", "linux-all", "linux-x86_64")),
+        ("windows-arm64", "windows", "aarch64", ("source", "windows-arm64")),
+        ("linux-riscv64", "linux", None, ("source", "linux-all", "linux-riscv64")),
+        ("linux-all", "linux", None, ("source", "linux-all", "linux-all")),
+        ("source", "any", None, ("source", "source")),
+        ("unsupported", "unsupported", None, ("source", "unsupported")),
+    ],
+)
+def test_platform_names_state_system_and_machine(
+    name: str, os: str, machine: str | None, served_by: tuple[str, ...]
+) -> None:
+    platform = Platform(name)
+    assert (platform.os, platform.machine, platform.served_by) == (os, machine, served_by)

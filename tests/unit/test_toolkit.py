@@ -21,24 +21,21 @@ from cudaredist.errors import (
     ContentError,
     CudaRedistError,
     InvalidArchiveError,
+    UnsafePathError,
     UsageError,
 )
 from cudaredist.features import Entry
 from cudaredist.pipeline.toolkit import staging
 from cudaredist.pipeline.toolkit.install import _link_or_copy
 from cudaredist.pipeline.toolkit.staging import TEMPORARY, Workshop, remove_tree
+from cudaredist.primitives import Platform
 from cudaredist.schema import ComponentSet, PackageSet, SetPackage
-from cudaredist.toolkit import (
-    Layout,
-    PackageTree,
-    Plan,
-    choose,
-    make_plan,
-    make_tree,
-    relocatable,
-    with_origins,
-)
+from cudaredist.toolkit.components import choose
+from cudaredist.toolkit.merge import Layout, Plan, make_plan
+from cudaredist.toolkit.pkgconfig import relocatable
+from cudaredist.toolkit.root_tree import PackageTree, make_tree, with_origins
 
+LINUX, WINDOWS = Platform("linux-x86_64"), Platform("windows-x86_64")
 SHARED = examine([binaries.elf(soname="libx.so.1")])
 PROGRAM = examine([binaries.elf(kind="program", needed=("libc.so.6",))])
 SETS = {
@@ -230,7 +227,7 @@ def plan_of(
     layout: Layout = "merged",
     static: bool = True,
     outputs: Sequence[str] = ("out",),
-    is_linux: bool = True,
+    platform: Platform = LINUX,
 ) -> Plan:
     is_split = layout == "split"
     trees = {
@@ -241,7 +238,7 @@ def plan_of(
         attr: dict(enumerate((hashes or {}).get(attr, [e.name for e in entries])))
         for attr, entries in packages.items()
     }
-    return make_plan(trees, found, layout=layout, with_static=static, is_linux=is_linux)
+    return make_plan(trees, found, layout=layout, with_static=static, platform=platform)
 
 
 def test_the_same_file_in_two_packages_is_one_and_licences_are_never_in_the_way() -> None:
@@ -294,7 +291,7 @@ def test_libraries_for_linux_are_all_in_lib_and_lib64_leads_there() -> None:
     assert plan.link_owners["nvvm/lib64"] == "two"
     only_64 = plan_of({"one": members("nvvm/lib64/libnvvm.so")})
     assert not only_64.links
-    assert "lib64" not in plan_of({"two": members("lib/x64/b.lib")}, is_linux=False).links
+    assert "lib64" not in plan_of({"two": members("lib/x64/b.lib")}, platform=WINDOWS).links
 
 
 def test_no_static_leaves_out_static_libraries_and_links_to_them() -> None:
@@ -327,7 +324,7 @@ def test_links_between_outputs_lead_from_one_to_the_other() -> None:
 def test_what_we_write_ourselves_is_nobodys_folder(name: str) -> None:
     tree = PackageTree({name: entry("x", origin=0)}, {}, {name: "out"})
     with pytest.raises(ConflictError, match="cudaredist"):
-        make_plan({"x": tree}, {"x": {0: "1"}}, layout="merged", with_static=True, is_linux=True)
+        make_plan({"x": tree}, {"x": {0: "1"}}, layout="merged", with_static=True, platform=LINUX)
 
 
 @pytest.mark.parametrize(
@@ -336,7 +333,7 @@ def test_what_we_write_ourselves_is_nobodys_folder(name: str) -> None:
 def test_whatever_a_document_says_nothing_lies_outside_the_root(path: str) -> None:
     tree = PackageTree({path: entry("x", origin=0)}, {}, {path: "out"})
     with pytest.raises(ContentError):
-        make_plan({"x": tree}, {"x": {0: "1"}}, layout="merged", with_static=True, is_linux=True)
+        make_plan({"x": tree}, {"x": {0: "1"}}, layout="merged", with_static=True, platform=LINUX)
 
 
 # -- pkg-config
@@ -691,7 +688,7 @@ def test_links_to_folders_take_linear_work() -> None:
             tree = tree_of(entries)
             assert len(tree.links) == 2 * count
             hashes = {"x": dict.fromkeys(range(len(entries)), "hash")}
-            make_plan({"x": tree}, hashes, layout="split", with_static=True, is_linux=True)
+            make_plan({"x": tree}, hashes, layout="split", with_static=True, platform=LINUX)
 
         return calls(create)
 
@@ -705,3 +702,11 @@ def test_link_to_a_folder_has_the_output_of_the_first_path_below() -> None:
     tree = tree_of(entries, outputs=("out", "dev", "lib", "include"))
     assert tree.outputs["a"] == "include"
     assert tree.outputs["n"] == "lib"
+
+
+def test_tree_change_to_an_absolute_path_is_refused() -> None:
+    change = {"op": "rename", "from": "lib", "to": "/etc"}
+    tree = tree_of(members("lib/libx.so.1", links={"lib/libx.so": "libx.so.1"}), change)
+    hashes = {"x": dict.fromkeys(range(2), "1")}
+    with pytest.raises(UnsafePathError):
+        make_plan({"x": tree}, hashes, layout="merged", with_static=True, platform=LINUX)

@@ -12,7 +12,7 @@ from cudaredist.jsontext import canonical_json
 from cudaredist.manifests import Archive
 from cudaredist.pipeline.facts_cache import Document, known_features
 from cudaredist.pipeline.features.targets import LocalManifest
-from cudaredist.primitives import Version
+from cudaredist.primitives import Platform, Version
 from cudaredist.reports.archive_reports import ArchiveStatus
 from cudaredist.reports.report import ErrorReport
 from cudaredist.schema import ArchiveFeatures, Features, read_own_file, validation_problems
@@ -21,14 +21,6 @@ from cudaredist.store import Cache
 _ON_PLATFORM = " archives do not hold"
 """How a note ends that is about the platform, and not the archive alone."""
 
-_MACHINES = {
-    "linux-x86_64": "x86_64",
-    "linux-sbsa": "aarch64",
-    "linux-aarch64": "aarch64",
-    "linux-ppc64le": "ppc64le",
-    "windows-x86_64": "x86_64",
-    "windows-arm64": "aarch64",
-}
 _PROBLEMS_SHOWN = 5
 
 EXCLUDED = "excluded by "
@@ -145,7 +137,7 @@ def entries_of(document: Document) -> dict[object, Document]:
 
 
 def _machine_note(platform: str, machine: str | None) -> str | None:
-    expected = _MACHINES.get(platform)
+    expected = Platform(platform).machine
     if machine is None or expected is None or machine == expected:
         return None
     return f"binaries for {machine}, which {platform}{_ON_PLATFORM}"

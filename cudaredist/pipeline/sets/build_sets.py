@@ -12,24 +12,20 @@ from cudaredist.errors import (
     EXIT_USAGE,
     CudaRedistError,
     IncompleteError,
+    InvalidFileError,
     UsageError,
     WriteError,
     worst_exit_code,
 )
 from cudaredist.jsontext import canonical_json
-from cudaredist.packagesets import (
-    Request,
-    SetData,
-    build_set,
-    check_platform,
-    find_cuda,
-    find_release,
-    newest_patches,
-    resolve_platform,
-)
+from cudaredist.packagesets.assemble import build_set
+from cudaredist.packagesets.inputs import SetData
+from cudaredist.packagesets.spec import RefusedSet, Request, SetSpec, resolve_set
+from cudaredist.packagesets.version_choice import find_cuda, newest_patches
 from cudaredist.pipeline.read_data import read_file_given
 from cudaredist.pipeline.selection import ALL
-from cudaredist.primitives import parse_label, sha256_of
+from cudaredist.primitives import Version, parse_label, sha256_of
+from cudaredist.redists import CUDA
 from cudaredist.reports.report import ErrorReport, ManifestStatus
 from cudaredist.reports.set_reports import BuildReport, SetOutcome
 from cudaredist.schema import (
@@ -50,71 +46,80 @@ _ALLOWED = frozenset({"features-missing", "hollow"})
 _STATUSES: tuple[Status, ...] = ("available", "broken", "unsupported", "withheld", "foreign")
 
 
-def requests_for(template: Request, data: SetData, cuda: Sequence[str]) -> list[Request]:
-    """Return a request for each set meant: the releases named, or `all`, else each minor's newest.
+def specs_for(request: Request, data: SetData, cuda: Sequence[str]) -> list[SetSpec | RefusedSet]:
+    """Resolve a request to one spec for each set.
 
-    Without a platform or a system, one for each platform that the release is published for; with
-    one, and no release named, those that are published for it. Raises `UsageError` for what would
-    be wrong with every set.
+    The releases are those named, or `all`; by default the newest patch of each minor that is
+    published for the platform. Without a platform or a system, there is a set for each platform
+    that a release is published for. Raises `UsageError` for what is wrong with every set.
     """
-    named = [] if ALL in cuda else [find_cuda(text, data) for text in cuda]
-    every = data.cuda_labels() if ALL in cuda else []
-    labels = named or every or newest_patches(data)
-    for redist, release in (*template.pins.items(), *template.also):
-        find_release(redist, release, data)
-    if template.platform is not None:
-        check_platform(template.platform, data)
-    requests = []
-    for label in dict.fromkeys(labels):
-        of_release = replace(template, cuda=str(label))
-        if template.platform is None and template.system is None:
-            requests += [replace(of_release, platform=name) for name in data.cuda_platforms(label)]
-        elif named or template.allow_hollow or _is_published(of_release, data):
-            requests.append(of_release)
-    if not requests:
+    named, pins = _named_releases(request, data, cuda)
+    request = replace(request, pins=pins)
+    labels = named or (data.cuda_labels if ALL in cuda else newest_patches(data))
+    is_for_all = request.platform is None and request.system is None
+    resolved = [
+        resolve_set(replace(request, platform=platform), label, data)
+        for label in dict.fromkeys(labels)
+        for platform in (data.cuda_platforms(label) if is_for_all else [request.platform])
+    ]
+    if not resolved:
+        raise UsageError("a set is for a platform", hint="name --platform or --system")
+    specs = [spec for spec in resolved if named or not _is_unpublished(spec)]
+    if not specs and isinstance(resolved[-1], RefusedSet):
         # What is wrong with the newest release is wrong with all.
-        resolve_platform(replace(template, cuda=str(labels[-1])), data)
-    return requests
+        raise resolved[-1].error
+    return specs
 
 
-def _is_published(request: Request, data: SetData) -> bool:
-    """Say whether a release is published for the platform meant; also where that is not clear."""
-    try:
-        platform = resolve_platform(replace(request, allow_hollow=True), data)
-    except UsageError:
-        return True
-    return platform in data.cuda_platforms(find_cuda(request.cuda, data))
+def _named_releases(
+    request: Request, data: SetData, cuda: Sequence[str]
+) -> tuple[list[Version], dict[str, str]]:
+    """Return the CUDA releases named, and the pins of the other redistributables."""
+    pins = dict(request.pins)
+    pinned = pins.pop(CUDA, None)
+    if pinned is None:
+        return [] if ALL in cuda else [find_cuda(text, data) for text in cuda], pins
+    labels = [find_cuda(text, data) for text in cuda]
+    label = find_cuda(pinned, data)
+    if any(other != label for other in labels):
+        raise UsageError(
+            f"--cuda is not the release that the map names for cuda, {pinned}",
+            hint="leave --cuda out, or take cuda out of the map",
+        )
+    return [label], pins
 
 
-Attempt: TypeAlias = tuple[Request, PackageSet | CudaRedistError]
-"""A request, and its set or the reason why there is none."""
+def _is_unpublished(spec: SetSpec | RefusedSet) -> bool:
+    return isinstance(spec, RefusedSet) and spec.is_unpublished
+
+
+Attempt: TypeAlias = tuple[SetSpec | RefusedSet, PackageSet | CudaRedistError]
+"""A spec, and its set or the reason why there is none."""
 
 
 def make_sets(
-    requests: Sequence[Request],
+    specs: Sequence[SetSpec | RefusedSet],
     data: SetData,
     *,
     strict: bool = False,
     progress: Progress | None = None,
 ) -> Iterator[Attempt]:
-    """Yield the set of each request; one that cannot be built does not stop the others.
+    """Yield the set of each spec; one that cannot be built does not stop the others.
 
     With `strict` a set with a warning, such as a broken package, counts as one of those.
     """
     shown = progress or NoProgress()
-    shown.expect(len(requests))
-    for request in requests:
+    shown.expect(len(specs))
+    for spec in specs:
         try:
-            made: PackageSet | CudaRedistError = build_one(request, data, strict=strict)
+            made: PackageSet | CudaRedistError = build_one(spec, data, strict=strict)
         except CudaRedistError as error:
             made = error
-        yield request, made
-        shown.done(f"{request.cuda} {request.platform or request.system or ''}", 0)
+        yield spec, made
+        shown.done(f"{spec.cuda} {spec.platform or ''}", 0)
 
 
-def write_sets(
-    attempts: Iterable[Attempt], data: SetData, output: Path, *, may_write: bool = True
-) -> BuildReport:
+def write_sets(attempts: Iterable[Attempt], output: Path, *, may_write: bool = True) -> BuildReport:
     """Write sets to a folder, with an index of all sets in it.
 
     `output` may be the one file (`*.json`) of a single set; there is no index then. A set that
@@ -122,9 +127,9 @@ def write_sets(
     """
     is_folder = output.suffix != ".json"
     outcomes, indexed = [], []
-    for request, made in attempts:
-        path = output / set_path(request, data) if is_folder else output
-        outcome, entry = _write(made, request, path, may_write=may_write)
+    for spec, made in attempts:
+        path = output / _set_path(spec) if is_folder else output
+        outcome, entry = _write(made, spec, path, may_write=may_write)
         outcomes.append(outcome)
         if entry is not None:
             indexed.append(entry)
@@ -150,9 +155,16 @@ def _worst(codes: Sequence[int]) -> int:
     return EXIT_USAGE if is_usage else worst
 
 
-def build_one(request: Request, data: SetData, *, strict: bool = False) -> PackageSet:
-    """Return the set asked for; with `strict` raise `IncompleteError` for one with a warning."""
-    package_set = build_set(request, data)
+def build_one(spec: SetSpec | RefusedSet, data: SetData, *, strict: bool = False) -> PackageSet:
+    """Build one set; with `strict`, raise `IncompleteError` if it has a warning.
+
+    Raises the error of a refused set, and `InvalidFileError` if policies contradict themselves.
+    """
+    if data.problems:
+        raise InvalidFileError("policy", data.problems)
+    if isinstance(spec, RefusedSet):
+        raise spec.error
+    package_set = build_set(spec, data)
     if strict:
         _refuse_warnings(package_set)
     return package_set
@@ -163,12 +175,12 @@ def set_bytes(package_set: PackageSet) -> bytes:
     return canonical_json(package_set.model_dump(mode="json", by_alias=True))
 
 
-def set_path(request: Request, data: SetData) -> Path:
-    """Return where the set of a request lies: `linux-sbsa/cuda-13.0.2-9.0a.json`."""
-    cuda = find_cuda(request.cuda, data)
-    platform = request.platform or resolve_platform(request, data)
-    suffix = f"-{'_'.join(request.capabilities)}" if request.capabilities else ""
-    return Path(platform) / f"cuda-{cuda}{suffix}.json"
+def _set_path(spec: SetSpec | RefusedSet) -> Path:
+    """Return the path of a set below the output folder: `linux-sbsa/cuda-13.0.2-9.0a.json`."""
+    suffix = f"-{'_'.join(spec.capabilities)}" if spec.capabilities else ""
+    if isinstance(spec, RefusedSet) and spec.platform is None:
+        raise spec.error
+    return Path(str(spec.platform)) / f"cuda-{spec.cuda}{suffix}.json"
 
 
 def count_statuses(package_set: PackageSet) -> dict[Status, int]:
@@ -180,17 +192,21 @@ def count_statuses(package_set: PackageSet) -> dict[Status, int]:
 
 
 def _write(
-    made: PackageSet | CudaRedistError, request: Request, path: Path, *, may_write: bool
+    made: PackageSet | CudaRedistError,
+    spec: SetSpec | RefusedSet,
+    path: Path,
+    *,
+    may_write: bool,
 ) -> tuple[SetOutcome, IndexedSet | None]:
     if isinstance(made, CudaRedistError):
-        return _failure(request, path, made), None
+        return _failure(spec, made), None
     document = set_bytes(made)
     try:
         is_same = read_file(path) == document
         if may_write and not is_same:
             write_output(path, document)
     except CudaRedistError as error:
-        return _failure(request, path, error), None
+        return _failure(spec, error), None
     counts = count_statuses(made)
     status: ManifestStatus = "unchanged" if is_same else "written" if may_write else "would-write"
     outcome = SetOutcome(
@@ -215,12 +231,12 @@ def _write(
     return outcome, entry
 
 
-def _failure(request: Request, path: Path, error: CudaRedistError) -> SetOutcome:
+def _failure(spec: SetSpec | RefusedSet, error: CudaRedistError) -> SetOutcome:
     if isinstance(error, WriteError):
         error.hint = _OTHER_PLACE
     return SetOutcome(
-        cuda=request.cuda,
-        platform=path.parent.name,
+        cuda=str(spec.cuda),
+        platform=spec.platform or "",
         status="failed",
         path=None,
         bytes=0,

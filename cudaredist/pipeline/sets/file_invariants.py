@@ -4,8 +4,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from cudaredist.binaries.elf import machine_name
 from cudaredist.errors import InvalidArchiveError
-from cudaredist.packagesets import (
+from cudaredist.packagesets.invariants import (
     Broken,
     Invariant,
     Violation,
@@ -15,10 +16,7 @@ from cudaredist.packagesets import (
 from cudaredist.pipeline.facts_cache import known_facts
 from cudaredist.schema import OutputContents, OutputName, PackageSet, SetPackage
 from cudaredist.store import Cache
-from cudaredist.toolkit import PackageTree, make_tree
-
-_MACHINES = {3: "x86", 21: "ppc64le", 40: "arm", 62: "x86_64", 183: "aarch64"}
-"""What facts call the machines of ELF files, by their number."""
+from cudaredist.toolkit.root_tree import PackageTree, make_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +120,7 @@ def _machines(files: SetFiles) -> Iterator[Broken]:
     number = files.package_set.platform.elf_machine
     if number is None:
         return
-    expected = _MACHINES.get(number, f"elf-{number}")
+    expected = machine_name(number)
     for package in files.known:
         for path, held in sorted(package.tree.files.items()):
             binary = held.binary

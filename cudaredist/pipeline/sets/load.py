@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError
 from cudaredist.features import legacy_outputs
 from cudaredist.manifests import read_manifest
-from cudaredist.packagesets import HeldFeatures, HeldManifest, Policies, SetData
+from cudaredist.packagesets.inputs import HeldFeatures, HeldManifest, Policies, SetData
 from cudaredist.pipeline.read_data import located
 from cudaredist.primitives import Version, sha256_of
 from cudaredist.schema import (

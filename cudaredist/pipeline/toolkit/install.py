@@ -20,15 +20,8 @@ from cudaredist.schema import (
     ToolkitRecord,
 )
 from cudaredist.store import write_file
-from cudaredist.toolkit import (
-    OURS,
-    PKG_CONFIG_LIMIT,
-    RECORD_NAME,
-    VERSION_NAME,
-    Layout,
-    Plan,
-    relocatable,
-)
+from cudaredist.toolkit.merge import OURS, RECORD_NAME, VERSION_NAME, Layout, Plan
+from cudaredist.toolkit.pkgconfig import PKG_CONFIG_LIMIT, relocatable
 
 _PROGRAM, _FILE = 0o755, 0o644
 _PIECE = 1 << 20

@@ -36,7 +36,7 @@ from cudaredist.pipeline.toolkit.root import (
 )
 from cudaredist.pipeline.toolkit.staging import Workshop
 from cudaredist.pipeline.toolkit.unpack import Unpacked, held_content, is_held, unpack
-from cudaredist.primitives import sha256_of
+from cudaredist.primitives import Platform, sha256_of
 from cudaredist.redists import REDISTS
 from cudaredist.reports.archive_reports import ToolkitReport
 from cudaredist.schema import (
@@ -48,7 +48,9 @@ from cudaredist.schema import (
     read_own_file,
 )
 from cudaredist.store import Store, read_file
-from cudaredist.toolkit import RECORD_NAME, Chosen, Layout, Plan, choose, make_plan, make_tree
+from cudaredist.toolkit.components import Chosen, choose
+from cudaredist.toolkit.merge import RECORD_NAME, Layout, Plan, make_plan
+from cudaredist.toolkit.root_tree import make_tree
 
 _log = logging.getLogger(__name__)
 
@@ -290,7 +292,7 @@ class Materialization:
             {attr: found.hashes for attr, found in unpacked.items()},
             layout=self.layout,
             with_static=self.with_static,
-            is_linux=self.package_set.platform.redist_system.startswith("linux-"),
+            platform=Platform(self.package_set.platform.redist_system),
         )
         self._check_programs(plan)
         return lay_out(

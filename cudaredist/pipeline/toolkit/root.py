@@ -21,7 +21,7 @@ from cudaredist.pipeline.toolkit.unpack import hash_of
 from cudaredist.reports.archive_reports import ToolkitReport
 from cudaredist.schema import ToolkitFile, ToolkitRecord
 from cudaredist.store import read_file
-from cudaredist.toolkit import RECORD_NAME
+from cudaredist.toolkit.merge import RECORD_NAME
 
 _RUN = 0o100
 _SET_ID = 0o6000

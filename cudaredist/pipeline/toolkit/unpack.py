@@ -15,7 +15,7 @@ from cudaredist.features import Entry, Facts, facts_from_bytes, facts_to_bytes, 
 from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
 from cudaredist.pipeline.toolkit.staging import TEMPORARY, remove_tree
 from cudaredist.store import read_file, write_file
-from cudaredist.toolkit import with_origins
+from cudaredist.toolkit.root_tree import with_origins
 
 UNPACKED_LIMIT = 64 << 30
 """Bytes that one archive may unpack to; NVIDIA's largest has a quarter of it."""
