@@ -2,8 +2,8 @@
 
 The server is a process of its own that waits 50 ms before every answer. The bare client asks for
 the same paths in the same order, reads the bodies and throws them away; ours also parses, proves,
-stores and records them. The ratio of wall-clock times must stay at 1.3 or below; the median of five
-pairs counts.
+stores and records them. The ratio of wall-clock times must stay at 1.15 or below; the median of
+five pairs counts.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from cudaredist.redists import REDISTS
 from cudaredist.source import Settings, open_sources
 from cudaredist.store import Cache, Store
 
-LIMIT = 1.3
+LIMIT = 1.15
 CONNECTIONS = 16
 DELAY = 0.05
 """Seconds before every answer."""

@@ -143,9 +143,9 @@ def download_manifests(
         )
     else:
         root = manifest_dir
-    sources = open_sources([url] if url else bases_of(context, channel.value, base_url), settings)
+    bases = [url] if url else bases_of(context, channel.value, base_url)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(contextlib.closing(sources))
+        sources = stack.enter_context(contextlib.closing(open_sources(bases, settings)))
         begin = stack.enter_context(writing(root)) if write else lambda: None
         if url is None:
             to = into_store(

@@ -14,8 +14,8 @@ from cudaredist.schema import (
     NvccCompat,
     PackageSet,
 )
-from cudaredist.tables.gpus import default_capabilities, supported_capabilities
-from cudaredist.tables.nvcc_compat import newest_of
+from cudaredist.tables.gpus.gpu_table import default_capabilities, supported_capabilities
+from cudaredist.tables.nvcc_compat.nvcc_table import newest_of
 
 Place: TypeAlias = str
 """Platform and variant, `linux-x86_64/cuda12`; empty for what holds for all of a package."""

@@ -15,8 +15,8 @@ from pydantic import ConfigDict
 
 from cudaredist.errors import InvalidFileError
 from cudaredist.features.entry import STRICT
-from cudaredist.tables.gpus import PTXAS_PATHS, PtxasScan
-from cudaredist.tables.nvcc_compat import HEADER_PATH
+from cudaredist.tables.gpus.ptxas import PTXAS_PATHS, PtxasScan
+from cudaredist.tables.nvcc_compat.preprocessor import HEADER_PATH
 
 ExtractKind: TypeAlias = Literal["host-config", "ptxas"]
 

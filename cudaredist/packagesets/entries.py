@@ -21,7 +21,7 @@ from cudaredist.packagesets.spec import SetSpec
 from cudaredist.packagesets.version_choice import Choice, broken_constraints, built_for_other
 from cudaredist.primitives import Version
 from cudaredist.schema import Fixup, OutputName, ReasonCode, Requirement
-from cudaredist.tables.gpus import Capability
+from cudaredist.tables.gpus.capability import Capability
 
 FindDraft: TypeAlias = Callable[[str], Draft | None]
 """Finds the package of a set by any of its names."""

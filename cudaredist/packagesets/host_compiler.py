@@ -6,7 +6,7 @@ from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.packagesets.spec import SetSpec
 from cudaredist.primitives import Version
 from cudaredist.schema import CompilerRange, HostCompiler, HostGcc, HostRange, NvccCompat
-from cudaredist.tables.nvcc_compat import newest_of
+from cudaredist.tables.nvcc_compat.nvcc_table import newest_of
 
 
 def choose_host(spec: SetSpec, compat: NvccCompat) -> HostCompiler:

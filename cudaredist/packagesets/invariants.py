@@ -19,7 +19,7 @@ from cudaredist.packagesets.outputs import ORDER
 from cudaredist.primitives import Platform, Version
 from cudaredist.redists import CUDA
 from cudaredist.schema import Flags, InSet, OutsideSet, PackageSet, Provided, SetPackage
-from cudaredist.tables.gpus import Capability
+from cudaredist.tables.gpus.capability import Capability
 
 Broken: TypeAlias = tuple[str, str]
 """What breaks an invariant, and in what way."""

@@ -7,7 +7,7 @@ from cudaredist.manifests import Archive, Package
 from cudaredist.packagesets.inputs import is_within
 from cudaredist.primitives import LINUX_ALL, SOURCE, Platform, Version
 from cudaredist.schema import Gpus, JetsonThreshold, PlatformPolicy, ReasonCode
-from cudaredist.tables.gpus import Capability
+from cudaredist.tables.gpus.capability import Capability
 
 UNSUPPORTED = Platform("unsupported")
 """The platform of a Nix system that NVIDIA publishes nothing for."""

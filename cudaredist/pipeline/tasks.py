@@ -2,7 +2,8 @@
 
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
 from typing import TypeAlias
 
 Task: TypeAlias = Callable[[], "list[Task]"]
@@ -15,12 +16,15 @@ def run_tasks(tasks: Iterable[Task], jobs: int, stop: threading.Event) -> None:
     Where one raises, or the user interrupts, the others are told to stop and not waited for.
     """
     pool = ThreadPoolExecutor(jobs, thread_name_prefix="cudaredist")
-    waiting = {pool.submit(task) for task in tasks}
+    finished: SimpleQueue[Future[list[Task]]] = SimpleQueue()
+    pending = 0
+    waiting = list(tasks)
     try:
-        while waiting:
-            finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            for future in finished:
-                waiting |= {pool.submit(task) for task in future.result()}
+        while waiting or pending:
+            for task in waiting:
+                pool.submit(task).add_done_callback(finished.put)
+            pending += len(waiting) - 1
+            waiting = finished.get().result()
     except BaseException:
         stop.set()
         raise

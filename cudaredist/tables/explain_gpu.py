@@ -26,9 +26,14 @@ from cudaredist.tables.explanation import (
     Topic,
     list_fact,
 )
-from cudaredist.tables.gpus import Capability, default_capabilities, supported_capabilities
-from cudaredist.tables.gpus.gpu_table import fact_of, is_between
-from cudaredist.tables.nvcc_compat import newest_of
+from cudaredist.tables.gpus.capability import Capability
+from cudaredist.tables.gpus.gpu_table import (
+    default_capabilities,
+    fact_of,
+    is_between,
+    supported_capabilities,
+)
+from cudaredist.tables.nvcc_compat.nvcc_table import newest_of
 
 GPU_POLICY_FILE = "policy/gpus.json"
 _VARIANTS = {

@@ -13,7 +13,8 @@ from cudaredist.schema import (
     PolicySource,
 )
 from cudaredist.tables.explanation import Claim, Explanation, Fact, FactValue, Topic, list_fact
-from cudaredist.tables.nvcc_compat import newest_of, visual_studio
+from cudaredist.tables.nvcc_compat.compilers import visual_studio
+from cudaredist.tables.nvcc_compat.nvcc_table import newest_of
 
 _COMPILER_NAMES = {
     "gcc": "GCC",

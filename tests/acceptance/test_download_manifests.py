@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import json
+import os
 import signal
 import threading
 import time
@@ -20,7 +21,7 @@ from typer.testing import Result
 
 from cudaredist.errors import WriteError
 from cudaredist.locks import writing
-from cudaredist.store import Store
+from cudaredist.store import ManifestFolder, Store
 
 Start = Callable[..., Popen[str]]
 
@@ -758,6 +759,83 @@ def test_runs_with_different_caches_keep_each_others_records(
     assert [process.wait() for process in runs] == [0, 0]
     recorded = json.loads((tmp_path / "data/manifests/lock.json").read_bytes())["redists"]
     assert {name: len(labels) for name, labels in recorded.items()} == {"cuda": 9, "cudnn": 9}
+
+
+def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+    return condition()
+
+
+def test_download_with_slow_disk_fetches_the_next_manifest(
+    run: Run, cuda: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def both_requested() -> bool:
+        return all(cuda.requests[f"{FOLDER}redistrib_12.9.{n}.json"] for n in (0, 1))
+
+    def slow(_: int) -> None:
+        if not wait_until(both_requested, seconds=20):
+            raise OSError(5, "the disk was waited for")
+
+    monkeypatch.setattr(os, "fsync", slow)
+    result = run(
+        *("download-manifests", "--base-url", cuda.url, "--redist", "cuda", "--version", "all"),
+        *("--jobs", "1"),
+    )
+    assert result.exit_code == 0, result.stderr
+    assert set(lock()["cuda"]) == {"12.9.0", "12.9.1"}
+
+
+def test_download_with_stalled_disk_stops_fetching(
+    run: Run, server: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels = [f"1.2.{n}" for n in range(9)]
+    server.add_manifests("cuda", {label: manifest(label) for label in labels})
+    requests: list[int] = []
+
+    def fetched() -> int:
+        return sum(server.requests[f"{FOLDER}redistrib_{label}.json"] for label in labels)
+
+    def stalled(_: int) -> None:
+        if not requests:
+            wait_until(lambda: fetched() > 4, seconds=1)
+            requests.append(fetched())
+
+    monkeypatch.setattr(os, "fsync", stalled)
+    result = run(
+        *("download-manifests", "--base-url", server.url, "--redist", "cuda", "--version", "all"),
+        *("--jobs", "1"),
+    )
+    assert result.exit_code == 0
+    assert requests[0] <= 4
+    assert fetched() == 9
+
+
+def test_download_with_full_disk_fails_each_manifest(
+    run: Run, cuda: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    result = run("download-manifests", "--base-url", cuda.url, "--version", "all", "--json")
+    assert result.exit_code == 3
+    assert [outcome["status"] for outcome in report(result)["manifests"]] == ["failed", "failed"]
+    assert "No space left on device" in result.stderr
+    assert files() == set()
+
+
+def test_download_with_a_bug_in_a_writer_reports_it(
+    run: Run, cuda: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> bool:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(ManifestFolder, "write", broken)
+    result = run("download-manifests", "--base-url", cuda.url)
+    assert result.exit_code == 70
+    assert "ZeroDivisionError" in result.stderr
 
 
 def test_a_lock_that_is_a_folder(run: Run, cuda: FaultServer) -> None:

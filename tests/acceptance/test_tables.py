@@ -23,8 +23,8 @@ from typer.testing import Result
 from cudaredist.pipeline import archives
 from cudaredist.pipeline.tables import update as tables
 from cudaredist.primitives import sha256_of
-from cudaredist.tables.gpus import PtxasScan
-from cudaredist.tables.nvcc_compat import read_header
+from cudaredist.tables.gpus.ptxas import PtxasScan
+from cudaredist.tables.nvcc_compat.compilers import read_header
 
 FOLDER = "/compute/cuda/redist/"
 HEADER = host_config(gcc=14, clang=19)

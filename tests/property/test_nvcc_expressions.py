@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from support.headers import host_config
 
 from cudaredist.errors import InvalidFileError
-from cudaredist.tables.nvcc_compat import Header, read_header
+from cudaredist.tables.nvcc_compat.compilers import read_header
+from cudaredist.tables.nvcc_compat.preprocessor import Header
 
 leaves = st.one_of(
     st.integers(0, 40).map(str),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from cudaredist.tables.nvcc_compat import COMPILERS
+from cudaredist.tables.nvcc_compat.compilers import COMPILERS
 
 OPENING = """\
 /* Ours, for tests: checks of host compilers as the real header makes them. */

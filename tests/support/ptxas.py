@@ -4,6 +4,9 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from cudaredist.tables.gpus.capability import Capability
+from cudaredist.tables.gpus.ptxas import PtxasScan
+
 Platform = Literal["linux", "sbsa", "windows"]
 
 # Number and letter, and the architecture's name where one stands behind it, in file order.
@@ -107,3 +110,11 @@ def image(body: bytes, platform: Platform) -> bytes:
 def pieces(data: bytes, size: int) -> Iterable[bytes]:
     """Cut bytes into chunks."""
     return (data[start : start + size] for start in range(0, len(data), size))
+
+
+def scan(chunks: Iterable[bytes]) -> dict[Capability, str]:
+    """Return the capabilities of a ptxas that comes in chunks."""
+    found = PtxasScan()
+    for chunk in chunks:
+        found.feed(chunk)
+    return found.finish()

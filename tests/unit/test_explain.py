@@ -4,7 +4,7 @@ import json
 
 import pytest
 from support.headers import ERAS, Checks, host_config
-from support.ptxas import PROFILES_11_8, PROFILES_12_9, PROFILES_13_4, Profile, ptxas
+from support.ptxas import PROFILES_11_8, PROFILES_12_9, PROFILES_13_4, Profile, ptxas, scan
 
 from cudaredist.errors import UnknownNameError
 from cudaredist.schema import (
@@ -23,8 +23,9 @@ from cudaredist.schema import (
 from cudaredist.tables.explain_gpu import explain_cuda, explain_gpu
 from cudaredist.tables.explain_nvcc import explain_nvcc
 from cudaredist.tables.explanation import Explanation, Fact
-from cudaredist.tables.gpus import KnownGpus, make_table, read_ptxas
-from cudaredist.tables.nvcc_compat import make_compat, make_release, read_header
+from cudaredist.tables.gpus.gpu_table import KnownGpus, make_table
+from cudaredist.tables.nvcc_compat.compilers import read_header
+from cudaredist.tables.nvcc_compat.nvcc_table import make_compat, make_release
 
 NVCC_POLICY = NvccPolicy(
     schema_version=1,
@@ -133,7 +134,7 @@ def gpus() -> Gpus:
             path="bin/ptxas",
             file_sha256="c" * 64,
         )
-        return KnownGpus(source=source, families=read_ptxas([ptxas(profiles)]))
+        return KnownGpus(source=source, families=scan([ptxas(profiles)]))
 
     releases = {
         "11.8.0": known([*PROFILES_11_8]),

@@ -15,31 +15,29 @@ from support.ptxas import (
     image,
     pieces,
     ptxas,
+    scan,
 )
 
 from cudaredist.errors import InvalidFileError, UnknownNameError
 from cudaredist.jsontext import canonical_json
 from cudaredist.schema import BinarySource, GpuPolicy, Gpus, read_own_file
-from cudaredist.tables.gpus import (
-    Capability,
+from cudaredist.tables.gpus import ptxas as scanning
+from cudaredist.tables.gpus.capability import Capability
+from cudaredist.tables.gpus.gpu_table import (
     KnownGpus,
     default_capabilities,
-    find_capability,
     is_supported,
     known_of_table,
     make_table,
-    read_ptxas,
-    runs_on,
     supported_capabilities,
 )
-from cudaredist.tables.gpus import ptxas as scanning
 
 POLICY_PATH = Path(__file__).parents[2] / "data" / "policy" / "gpus.json"
 PLATFORMS: tuple[Platform, ...] = ("linux", "sbsa", "windows")
 
 
 def read(data: bytes, size: int = 1000) -> dict[str, str]:
-    return {str(name): family for name, family in read_ptxas(pieces(data, size)).items()}
+    return {str(name): family for name, family in scan(pieces(data, size)).items()}
 
 
 def policy() -> GpuPolicy:
@@ -56,7 +54,7 @@ def known(*profiles: Profile) -> KnownGpus:
         path="bin/ptxas",
         file_sha256="b" * 64,
     )
-    return KnownGpus(source=source, families=read_ptxas([ptxas(profiles)]))
+    return KnownGpus(source=source, families=scan([ptxas(profiles)]))
 
 
 def table(**more: KnownGpus) -> Gpus:
@@ -113,7 +111,7 @@ def test_where_chunks_end_changes_nothing(data: st.DataObject) -> None:
     whole = ptxas(filler=40)
     cuts = sorted(data.draw(st.sets(st.integers(0, len(whole)), max_size=12)))
     chunks = [whole[start:end] for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
-    assert read_ptxas(chunks) == read_ptxas([whole])
+    assert scan(chunks) == scan([whole])
 
 
 @pytest.mark.parametrize("shift", range(0, 400, 7))
@@ -267,12 +265,6 @@ def test_who_takes_a_target(target: str, takers: list[str]) -> None:
     assert list(table().capabilities[target].runs_on) == takers
 
 
-def test_families_grow_with_the_releases() -> None:
-    gpus = table()
-    assert runs_on("10.0f", "12.9", gpus) == ("10.0", "10.3")
-    assert runs_on("10.0f", "13.4", gpus) == ("10.0", "10.3", "10.7")
-
-
 def test_a_capability_without_an_overlay_is_a_finding() -> None:
     gpus, found = make_table(
         {"13.9.0": known(("75", "Turing"), ("137", "New"), ("137a", ""))}, policy()
@@ -360,8 +352,6 @@ def test_supported_capabilities_have_variants_and_jetsons() -> None:
 def test_nothing_is_said_of_releases_beyond_the_table(minor: str) -> None:
     with pytest.raises(UnknownNameError):
         default_capabilities(minor, table())
-    with pytest.raises(UnknownNameError):
-        runs_on("9.0", minor, table())
 
 
 @pytest.mark.parametrize(
@@ -385,11 +375,3 @@ def test_nothing_is_said_of_an_empty_table() -> None:
     empty = Gpus(schema_version=1, capabilities={}, sources={})
     with pytest.raises(UnknownNameError):
         supported_capabilities("12.9", empty)
-
-
-def test_an_unknown_capability_names_the_nearest() -> None:
-    assert find_capability("10.3f", table()).variant == "f"
-    with pytest.raises(UnknownNameError) as raised:
-        find_capability("10.3g", table())
-    assert raised.value.hint is not None
-    assert "10.3f" in raised.value.hint

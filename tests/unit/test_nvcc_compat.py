@@ -20,17 +20,15 @@ from cudaredist.schema import (
     NvccRelease,
     read_own_file,
 )
-from cudaredist.tables.nvcc_compat import (
-    COMPILERS,
-    Header,
+from cudaredist.tables.nvcc_compat.compilers import COMPILERS, read_header, visual_studio
+from cudaredist.tables.nvcc_compat.nvcc_table import (
     findings,
     hold_back,
     make_compat,
     make_release,
     newest_of,
-    read_header,
-    visual_studio,
 )
+from cudaredist.tables.nvcc_compat.preprocessor import Header
 
 POLICY_PATH = Path(__file__).parents[2] / "data" / "policy" / "nvcc.json"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from cudaredist.errors import InvalidFileError
-from cudaredist.tables.nvcc_compat import Header
+from cudaredist.tables.nvcc_compat.preprocessor import Header
 
 
 def errors(text: str, **macros: int) -> list[tuple[int, str]]:
@@ -191,6 +191,23 @@ def test_macros(definitions: str, expression: str, *, expected: bool) -> None:
             31,
             "more than 400 tokens once macros are replaced",
         ),
+        (
+            f"#define M {'+1' * 200}\n#define N {'M ' * 100}\n#if N\n#endif\n",
+            3,
+            "more than 400 tokens once macros are replaced",
+        ),
+        (
+            "".join(f"#define M{n} M{n + 1}\n" for n in range(2000)) + "#if M0\n#endif\n",
+            2001,
+            "macros nested deeper than",
+        ),
+        (
+            "".join(f"#define M{n} M{n + 1} M{n + 1}\n" for n in range(30))
+            + "#define M30\n#if 1 M0\n#endif\n",
+            32,
+            "more than 5,000 tokens",
+        ),
+        ("#if 1 + 1\n#endif\n" * 2000, 3333, "more than 5,000 tokens"),
     ],
 )
 def test_what_is_not_understood_is_an_error_with_its_line(
@@ -206,7 +223,7 @@ def test_what_is_not_understood_is_an_error_with_its_line(
 
 def test_a_header_has_a_limit() -> None:
     with pytest.raises(InvalidFileError, match="bytes, more than"):
-        Header(b" " * (1 << 20) + b" ")
+        Header(b" " * (128 << 10) + b" ")
 
 
 def test_knows_which_macros_were_asked_for() -> None:

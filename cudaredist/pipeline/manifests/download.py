@@ -3,6 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -124,6 +125,15 @@ class ManifestDownload:
     _errors: dict[str, ErrorReport] = field(default_factory=dict)
     _open: Counter[str] = field(default_factory=Counter)
     _mutex: threading.Lock = field(default_factory=threading.Lock)
+    _writes: list[Future[None]] = field(default_factory=list)
+    _writers: ThreadPoolExecutor = field(init=False)
+    _unwritten: threading.Semaphore = field(init=False)
+    """Bounds how many fetched manifests wait for the disk."""
+
+    def __post_init__(self) -> None:
+        """Prepare as many writers as there are connections, so that none waits for the disk."""
+        self._writers = ThreadPoolExecutor(self.jobs, thread_name_prefix="cudaredist-write")
+        self._unwritten = threading.Semaphore(2 * self.jobs)
 
     def run(self) -> DownloadReport:
         """List, fetch and store; the report has an outcome for every item.
@@ -134,7 +144,10 @@ class ManifestDownload:
         self._open.update(target.redist.name for target in self.targets)
         try:
             tasks = [partial(self._list, target) for target in self.targets]
-            run_tasks(tasks, self.jobs, self.stop)
+            with self._writers:
+                run_tasks(tasks, self.jobs, self.stop)
+            for write in self._writes:
+                write.result()
         finally:
             self._save()
         return self._report()
@@ -214,25 +227,20 @@ class ManifestDownload:
         return tuple(sorted(newly_gone, key=Version.parse))
 
     def _fetch(self, target: Target, label: Version, listing: Listing) -> list[Task]:
-        """Fetch one manifest and store it; every failure becomes an outcome."""
-        name = target.redist.name
+        """Fetch one manifest and pass it to a writer; every failure becomes an outcome."""
         try:
             self._check_stop()
-            outcome = self._fetched(target, label, listing)
+            upstream, status = self._fetched(target, label, listing)
         except CudaRedistError as error:
-            outcome = ManifestOutcome(
-                redist=name,
-                label=str(label),
-                status="failed",
-                source=None,
-                error=ErrorReport.of(error),
-            )
-        self._manifests.append(outcome)
-        self.progress.done(f"{name} {label}", outcome.size or 0)
-        self._finish(name, failed=outcome.status == "failed")
+            self._record(target, label, error)
+        else:
+            self._unwritten.acquire()
+            self._writes.append(self._writers.submit(self._write, target, label, upstream, status))
         return []
 
-    def _fetched(self, target: Target, label: Version, listing: Listing) -> ManifestOutcome:
+    def _fetched(
+        self, target: Target, label: Version, listing: Listing
+    ) -> tuple[UpstreamManifest, ManifestStatus]:
         name, text = target.redist.name, str(label)
         held = target.folder.read(label)
         entry = target.locked.get(text) if target.locked is not None else None
@@ -253,24 +261,54 @@ class ManifestDownload:
         recorded = entry.sha256 if entry else sha256_of(held) if held is not None else None
         if recorded is not None and not self.accept_changed:
             self._refuse_change(f"{name} {label}", held, upstream, recorded)
-        status: ManifestStatus = "written" if self.write else "would-write"
         if held == upstream.data:
-            status = "unchanged"
-        if status == "written":
-            target.folder.write(label, upstream.data)
-        if target.locked is not None:
-            with self._mutex:
-                size = len(upstream.data)
-                target.locked[text] = LockEntry(sha256=upstream.sha256, size=size)
-        return ManifestOutcome(
-            redist=name,
-            label=text,
-            status=status,
-            source=upstream.source,
-            size=len(upstream.data),
-            sha256=upstream.sha256,
-            warnings=upstream.warnings,
-        )
+            return upstream, "unchanged"
+        return upstream, "written" if self.write else "would-write"
+
+    def _write(
+        self, target: Target, label: Version, upstream: UpstreamManifest, status: ManifestStatus
+    ) -> None:
+        """Store a manifest; the connection that it came from is already used for the next one."""
+        try:
+            if status == "written":
+                target.folder.write(label, upstream.data)
+        except WriteError as error:
+            self._record(target, label, error)
+        else:
+            self._record(target, label, upstream, status)
+        finally:
+            self._unwritten.release()
+
+    def _record(
+        self,
+        target: Target,
+        label: Version,
+        result: UpstreamManifest | CudaRedistError,
+        status: ManifestStatus = "failed",
+    ) -> None:
+        """Add a manifest's outcome, and its lock entry unless it failed."""
+        name, text = target.redist.name, str(label)
+        if isinstance(result, CudaRedistError):
+            outcome = ManifestOutcome(
+                redist=name, label=text, status=status, source=None, error=ErrorReport.of(result)
+            )
+        else:
+            size = len(result.data)
+            if target.locked is not None:
+                with self._mutex:
+                    target.locked[text] = LockEntry(sha256=result.sha256, size=size)
+            outcome = ManifestOutcome(
+                redist=name,
+                label=text,
+                status=status,
+                source=result.source,
+                size=size,
+                sha256=result.sha256,
+                warnings=result.warnings,
+            )
+        self._manifests.append(outcome)
+        self.progress.done(f"{name} {text}", outcome.size or 0)
+        self._finish(name, failed=outcome.status == "failed")
 
     def _refuse_change(
         self, name: str, held: bytes | None, upstream: UpstreamManifest, recorded: str

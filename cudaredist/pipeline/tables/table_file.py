@@ -17,7 +17,7 @@ from cudaredist.features import EXTRACT_PATHS, HEADER_LIMIT, Extract, ExtractKin
 from cudaredist.manifests import Archive
 from cudaredist.pipeline.archives import ArchiveService
 from cudaredist.pipeline.features.targets import LocalManifest
-from cudaredist.tables.gpus import Capability
+from cudaredist.tables.gpus.capability import Capability
 
 _PACKAGES: Mapping[ExtractKind, tuple[str, ...]] = {
     "host-config": ("cuda_crt", "cuda_nvcc"),

@@ -47,9 +47,10 @@ from cudaredist.schema import (
     validation_problems,
 )
 from cudaredist.store import Store
-from cudaredist.tables.gpus import KnownGpus, known_of_table, make_table
-from cudaredist.tables.nvcc_compat import findings as bound_findings
-from cudaredist.tables.nvcc_compat import hold_back, make_compat, make_release, read_header
+from cudaredist.tables.gpus.gpu_table import KnownGpus, known_of_table, make_table
+from cudaredist.tables.nvcc_compat.compilers import read_header
+from cudaredist.tables.nvcc_compat.nvcc_table import findings as bound_findings
+from cudaredist.tables.nvcc_compat.nvcc_table import hold_back, make_compat, make_release
 
 _Made = TypeVar("_Made")
 _Model = TypeVar("_Model", bound=OwnModel)

@@ -1,9 +1,10 @@
-"""From the capabilities of many releases, and policy, to one table."""
+"""The table of capabilities: made from many releases and policy, and what follows from it."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from cudaredist.errors import UnknownNameError
 from cudaredist.primitives import Version, parse_label
 from cudaredist.schema import (
     BinarySource,
@@ -184,3 +185,47 @@ def _entry(
         policy=facts,
         runs_on=runs_on,
     )
+
+
+def is_supported(entry: CapabilityEntry, cuda_minor: str) -> bool:
+    """Say whether a CUDA release supports a capability, by its `ptxas` and by policy as well."""
+    end_by_policy = fact_of(entry.policy, "last_cuda")
+    return is_between(cuda_minor, entry.first_cuda, entry.last_cuda) and (
+        end_by_policy is None or Version.parse(cuda_minor) <= Version.parse(end_by_policy)
+    )
+
+
+def supported_capabilities(cuda_minor: str, gpus: Gpus) -> tuple[str, ...]:
+    """Return what a CUDA release supports, sorted; `UnknownNameError` for one beyond the table."""
+    _check_is_known(cuda_minor, gpus)
+    supported = (
+        name for name, entry in gpus.capabilities.items() if is_supported(entry, cuda_minor)
+    )
+    return tuple(sorted(supported, key=Capability.parse))
+
+
+def default_capabilities(cuda_minor: str, gpus: Gpus) -> tuple[str, ...]:
+    """Return what a CUDA release is built for when nothing else is asked for.
+
+    That is every supported capability without a letter that is no Jetson's and that policy has not
+    taken from the defaults.
+    """
+    names = supported_capabilities(cuda_minor, gpus)
+    entries = {name: gpus.capabilities[name] for name in names}
+    return tuple(
+        name
+        for name, entry in entries.items()
+        if entry.variant is None
+        and not entry.jetson
+        and is_between(cuda_minor, entry.first_cuda, entry.dont_default_after)
+    )
+
+
+def _check_is_known(cuda_minor: str, gpus: Gpus) -> None:
+    minors = sorted({parse_label(label).line for label in gpus.sources}, key=Version.parse)
+    try:
+        is_known = bool(minors) and Version.parse(cuda_minor) <= Version.parse(minors[-1])
+    except ValueError:
+        is_known = False
+    if not is_known:
+        raise UnknownNameError("CUDA release of the table", cuda_minor, minors)

@@ -7,13 +7,14 @@ and must agree; a shorter table is never returned.
 
 import re
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NoReturn
 
 from cudaredist.errors import InvalidFileError, Problem
 from cudaredist.tables.gpus.capability import Capability
 
-WHAT = "ptxas"
+PTXAS_PATHS = ("bin/ptxas", "bin/ptxas.exe")
+"""How the path of the program ends, on Linux and on Windows."""
 
 _BLOCK = 1 << 20
 _HEAD = 4096
@@ -29,20 +30,11 @@ _find_profiles = re.compile(
 ).finditer
 
 
-def read_ptxas(chunks: Iterable[bytes]) -> dict[Capability, str]:
-    """Return the capabilities of a `ptxas` and the name of each one's architecture, sorted.
-
-    Chunks may have any size; memory is bounded. Raises `InvalidFileError` where the file is no
-    program or cut off, names none, or where its two tables disagree.
-    """
-    scan = PtxasScan()
-    for chunk in chunks:
-        scan.feed(chunk)
-    return scan.finish()
-
-
 class PtxasScan:
-    """Takes the bytes of a `ptxas` in order and gives its capabilities at the end."""
+    """Takes the bytes of a `ptxas` in order and gives its capabilities at the end.
+
+    Chunks may have any size; memory is bounded.
+    """
 
     def __init__(self) -> None:
         self._head = b""
@@ -62,7 +54,11 @@ class PtxasScan:
                 self._search(len(self._pending) - _OVERLAP)
 
     def finish(self) -> dict[Capability, str]:
-        """Return what was found; no more bytes come."""
+        """Return the capabilities and the name of each one's architecture, sorted.
+
+        Raises `InvalidFileError` where the file is no program or cut off, names none, or where its
+        two tables disagree.
+        """
         self._search(len(self._pending))
         end = _end_of_image(self._head)
         if end is None:
@@ -86,7 +82,7 @@ class PtxasScan:
 
 
 def _refuse(message: str) -> NoReturn:
-    raise InvalidFileError(WHAT, [Problem("", message)])
+    raise InvalidFileError("ptxas", [Problem("", message)])
 
 
 def _capability(found: tuple[bytes, bytes]) -> Capability:

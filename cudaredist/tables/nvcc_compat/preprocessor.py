@@ -20,10 +20,14 @@ from cudaredist.tables.nvcc_compat.expressions import (
     tokenize,
 )
 
-WHAT = "host compiler header"
+HEADER_PATH = "include/crt/host_config.h"
+"""How the header's path ends; `include/host_config.h` of another package only includes it."""
 
-_SIZE_LIMIT = 1 << 20
+# Ten times the size of the largest real header, and 20 times the tokens that one needs.
+_SIZE_LIMIT = 128 << 10
+_WORK_LIMIT = 5000
 _NESTING_LIMIT = 200
+_MACRO_DEPTH_LIMIT = 40
 _PASSED_OVER = frozenset(
     {"", "include", "include_next", "import", "pragma", "warning", "ident", "sccs", "line"}
 )
@@ -61,8 +65,10 @@ class Outcome:
 
 
 def refuse(line: int | None, message: str) -> NoReturn:
-    """Raise the error for a header that is not understood."""
-    raise InvalidFileError(WHAT, [Problem("" if line is None else f"line {line}", message)])
+    """Raise the error for an invalid header."""
+    raise InvalidFileError(
+        "host compiler header", [Problem("" if line is None else f"line {line}", message)]
+    )
 
 
 class Header:
@@ -120,6 +126,7 @@ class _Macros:
     def __init__(self, macros: Mapping[str, int]) -> None:
         self._texts: dict[str, str | None] = {name: str(value) for name, value in macros.items()}
         self.asked: set[str] = set()
+        self._work = 0
 
     def define(self, name: str, text: str | None) -> None:
         self._texts[name] = text
@@ -145,18 +152,25 @@ class _Macros:
         return tuple(self._expand(tokens, frozenset()))
 
     def _expand(self, tokens: Tokens, inside: frozenset[str]) -> list[str]:
+        if len(inside) > _MACRO_DEPTH_LIMIT:
+            raise ExpressionError("macros nested deeper than in any such header")
+        # Macros that expand to nothing can double the work without making the result longer.
+        self._work += len(tokens)
+        if self._work > _WORK_LIMIT:
+            raise ExpressionError(f"more than {_WORK_LIMIT:,} tokens in one evaluation")
         result: list[str] = []
         is_operand = False
         for token in tokens:
+            text = None
             if is_operand or token == "defined":  # noqa: S105 - a word of the language
                 is_operand = token in {"defined", "("}
             elif is_name(token):
                 self.asked.add(token)
                 text = self._texts.get(token)
-                if text is not None and token not in inside and not _is_decimal(text):
-                    result += self._expand(tokenize(text), inside | {token})
-                    continue
-            result.append(token)
+            if text is None or token in inside or _is_decimal(text):
+                result.append(token)
+            else:
+                result += self._expand(tokenize(text), inside | {token})
             if len(result) > TOKEN_LIMIT:
                 raise ExpressionError(f"more than {TOKEN_LIMIT} tokens once macros are replaced")
         return result
