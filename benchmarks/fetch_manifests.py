@@ -27,7 +27,8 @@ from verdict import hold
 from cudaredist.pipeline import ManifestDownload, Selection, into_store
 from cudaredist.redists import REDISTS
 from cudaredist.source import Settings, open_sources
-from cudaredist.store import Cache, Store
+from cudaredist.store.cache import Cache
+from cudaredist.store.data_folder import Store
 
 LIMIT = 1.15
 CONNECTIONS = 16

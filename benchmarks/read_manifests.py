@@ -12,7 +12,7 @@ from pathlib import Path
 
 from verdict import hold
 
-from cudaredist.manifests import read_manifest
+from cudaredist.manifests.read_manifest import read_manifest
 
 LIMIT = 5.0
 ROUNDS = 20

@@ -14,7 +14,7 @@ from verdict import hold
 
 from cudaredist.binaries import Binary
 from cudaredist.features import FACTS_SCHEMA, Entry, Facts, derive
-from cudaredist.manifests import read_manifest
+from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.pipeline.archives import ArchiveService
 from cudaredist.pipeline.facts_cache import remember_features
 from cudaredist.pipeline.features.process import FeatureRun
@@ -23,7 +23,8 @@ from cudaredist.pipeline.selection import Selection
 from cudaredist.redists import REDISTS
 from cudaredist.reports.archive_reports import ProcessReport
 from cudaredist.source import Settings, open_sources
-from cudaredist.store import Cache, Store
+from cudaredist.store.cache import Cache
+from cudaredist.store.data_folder import Store
 
 LIMIT = 0.1
 """CPU seconds per manifest."""

@@ -31,7 +31,7 @@ Codes 0 and 1 are results, not errors; 70 is a bug and 130 an interruption (`cli
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -45,6 +45,7 @@ EXIT_BUG = 70
 EXIT_INTERRUPTED = 130
 
 _WORST_FIRST = (EXIT_INTEGRITY, EXIT_CONTENT, EXIT_INCOMPLETE, EXIT_FINDINGS, EXIT_OK)
+_LINES_KEPT = 100
 _PROBLEMS_SHOWN = 100
 
 
@@ -322,3 +323,16 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def problems_of(error: CudaRedistError) -> tuple[str, ...]:
+    """Return the single problems of an error, or its message as the only one."""
+    if isinstance(error, InvalidFileError):
+        return first_of([str(problem) for problem in error.problems])
+    return (error.message,)
+
+
+def first_of(lines: Sequence[str]) -> tuple[str, ...]:
+    """Return at most a hundred lines, and the number of those left out."""
+    more = len(lines) - _LINES_KEPT
+    return tuple(lines) if more <= 0 else (*lines[:_LINES_KEPT], f"and {more} more")

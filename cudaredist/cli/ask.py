@@ -79,7 +79,7 @@ def diff(
         cudaredist diff old/cuda-13.0.2.json new/cuda-13.0.2.json --format markdown
     """
     from cudaredist import pipeline, render
-    from cudaredist.store import Cache
+    from cudaredist.store.cache import Cache
 
     console = make_console()
     store = read_store(console, data_dir, channel)
@@ -141,7 +141,7 @@ def which(
     """
     from cudaredist import pipeline, render
     from cudaredist.pipeline import Selection
-    from cudaredist.store import Cache
+    from cudaredist.store.cache import Cache
 
     console = make_console()
     store = read_store(console, data_dir, channel)

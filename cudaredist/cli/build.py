@@ -27,7 +27,7 @@ from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, ReadError, UsageError
 
 if TYPE_CHECKING:
     from cudaredist.schema import Channel
-    from cudaredist.store import Store
+    from cudaredist.store.data_folder import Store
 
 HOST = "Host compiler"
 
@@ -264,7 +264,7 @@ def build(
 
 
 def _overlay(path: Path, channel: "Channel") -> "Store":
-    from cudaredist.store import Store
+    from cudaredist.store.data_folder import Store
 
     if not path.is_dir():
         raise UsageError(f"{path}: no such folder", hint="name a folder in --overlay")
@@ -287,7 +287,7 @@ def _pins(texts: list[str] | None, file: Path | None) -> dict[str, str]:
 
 def _read_map(file: Path) -> dict[str, str]:
     from cudaredist.schema import parse_own_json
-    from cudaredist.store import read_file
+    from cudaredist.store.files import read_file
 
     data = read_file(file)
     if data is None:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from cudaredist.console import Console
     from cudaredist.redists import Redist
     from cudaredist.reports.set_reports import BumpReport
-    from cudaredist.store import Store
+    from cudaredist.store.data_folder import Store
 
 _LISTINGS = 16
 """Listings and manifests that are asked for at the same time."""
@@ -176,7 +176,9 @@ def bump(
     from cudaredist.locks import writing
     from cudaredist.pipeline import ALL, LATEST, Bump, Selection, targets_in_store
     from cudaredist.source import Settings, open_sources
-    from cudaredist.store import Cache, Store, data_folder, held_folder
+    from cudaredist.store.cache import Cache
+    from cudaredist.store.data_folder import Store
+    from cudaredist.store.locate import data_folder, held_folder
 
     console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
     if print_commit_message and (json or format is not BumpFormat.TEXT):
@@ -268,7 +270,7 @@ def _redists(
 
 def _write_files(report: "BumpReport", message: Path | None, changelog: Path | None) -> None:
     from cudaredist import render
-    from cudaredist.store import read_file, write_output
+    from cudaredist.store.files import read_file, write_output
 
     text = render.commit_message(report)
     if not text:

@@ -163,7 +163,7 @@ def _write(
 ) -> "ExportReport":
     from cudaredist.primitives import sha256_of
     from cudaredist.reports.set_reports import ExportedFile, ExportReport
-    from cudaredist.store import read_file, write_output
+    from cudaredist.store.files import read_file, write_output
 
     written = []
     for name, content in files.items():

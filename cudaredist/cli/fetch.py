@@ -119,7 +119,9 @@ def download_manifests(
     from cudaredist.locks import writing
     from cudaredist.pipeline import ManifestDownload, Selection, into_folder, into_store
     from cudaredist.source import Settings, open_sources
-    from cudaredist.store import Cache, Store, data_folder
+    from cudaredist.store.cache import Cache
+    from cudaredist.store.data_folder import Store
+    from cudaredist.store.locate import data_folder
 
     console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
     selection = Selection.parse(version or (), min_version, max_version)

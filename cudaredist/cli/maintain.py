@@ -79,7 +79,7 @@ def check(
     from cudaredist import render
     from cudaredist.pipeline import check_data
     from cudaredist.source import Settings, open_sources
-    from cudaredist.store import Cache
+    from cudaredist.store.cache import Cache
 
     console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
     store = read_store(console, data_dir, channel, base_url)
@@ -168,7 +168,7 @@ def validate(
     """
     from cudaredist import render
     from cudaredist.pipeline import validate_files
-    from cudaredist.store import Cache
+    from cudaredist.store.cache import Cache
 
     console = make_console(quiet=quiet)
     report = validate_files(files, cache=Cache(cache_folder(cache_dir)), strict=strict)

@@ -174,7 +174,8 @@ def materialize(
     else:
         from cudaredist.pipeline import ArchiveService
         from cudaredist.source import Settings, open_sources
-        from cudaredist.store import Store, data_folder
+        from cudaredist.store.data_folder import Store
+        from cudaredist.store.locate import data_folder
 
         if archives is not None and not os.path.isdir(archives):  # noqa: PTH112 - raises nothing
             raise UsageError(f"--archives {archives}: no such folder")

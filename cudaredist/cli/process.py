@@ -219,7 +219,9 @@ def process_manifests(
     from cudaredist.locks import writing
     from cudaredist.pipeline import FeatureRun, Filter, Selection
     from cudaredist.source import Settings, open_sources
-    from cudaredist.store import Cache, Store, held_folder
+    from cudaredist.store.cache import Cache
+    from cudaredist.store.data_folder import Store
+    from cudaredist.store.locate import held_folder
 
     console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
     has_bounds = min_version is not None or max_version is not None

@@ -24,7 +24,7 @@ from cudaredist.redists import NVIDIA_BASE, REDISTS, Redist, find_redist
 
 if TYPE_CHECKING:
     from cudaredist.schema import Channel
-    from cudaredist.store import Store
+    from cudaredist.store.data_folder import Store
 
 _Parameters = ParamSpec("_Parameters")
 
@@ -107,7 +107,8 @@ def read_store(
 
     Somebody who names a server means redist. The choice of the other one is said.
     """
-    from cudaredist.store import Store, data_folder, held_channel, shipped_data
+    from cudaredist.store.data_folder import Store, shipped_data
+    from cudaredist.store.locate import data_folder, held_channel
 
     root = data_folder(data_dir, writing=False)
     if channel is not None:

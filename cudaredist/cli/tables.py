@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from cudaredist.pipeline import Selection, TableRun
     from cudaredist.reports.archive_reports import TableReport
     from cudaredist.source import Settings
-    from cudaredist.store import Store
+    from cudaredist.store.data_folder import Store
 
 AcceptBoundsOption = Annotated[
     bool,
@@ -243,7 +243,9 @@ def _update(
     from cudaredist.locks import writing
     from cudaredist.pipeline import ArchiveService, TableRun, read_local_manifests, targets_in_store
     from cudaredist.source import open_sources
-    from cudaredist.store import Cache, Store, held_folder
+    from cudaredist.store.cache import Cache
+    from cudaredist.store.data_folder import Store
+    from cudaredist.store.locate import held_folder
 
     root = held_folder(data_dir, writing=write)
     store = Store(root, channel.value)
@@ -322,7 +324,8 @@ def explain(
     """
     from cudaredist import pipeline, render
     from cudaredist.reports.answer_reports import ExplainReport
-    from cudaredist.store import Store, data_folder
+    from cudaredist.store.data_folder import Store
+    from cudaredist.store.locate import data_folder
     from cudaredist.tables.explain_gpu import explain_cuda, explain_gpu
     from cudaredist.tables.explain_nvcc import explain_nvcc
 

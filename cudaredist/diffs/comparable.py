@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from cudaredist.manifests import Manifest
+from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.primitives import Version, parse_label
 from cudaredist.schema import (
     CompilerRange,

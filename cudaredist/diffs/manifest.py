@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from cudaredist.manifests import Archive, Manifest, Package
+from cudaredist.manifests.manifest_values import Archive, Manifest, Package
 
 
 def manifest_changes(old: Manifest, new: Manifest) -> tuple[str, ...]:

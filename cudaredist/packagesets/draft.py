@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Self
 
-from cudaredist.manifests import Archive, Package
+from cudaredist.manifests.manifest_values import Archive, Package
 from cudaredist.packagesets.inputs import HeldManifest
 from cudaredist.packagesets.outputs import OutputSplit
 from cudaredist.schema import Depends, Needed, OutputName, Provided, Reason, ReasonCode, Status

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from cudaredist.errors import UsageError
-from cudaredist.manifests import Archive
+from cudaredist.manifests.manifest_values import Archive
 from cudaredist.packagesets.draft import Draft
 from cudaredist.packagesets.inputs import (
     HeldFeatures,

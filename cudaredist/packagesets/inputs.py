@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 
 from cudaredist.errors import Problem, UsageError
-from cudaredist.manifests import Manifest, Package
+from cudaredist.manifests.manifest_values import Manifest, Package
 from cudaredist.primitives import LINUX_ALL, SOURCE, Platform, Sha256, Version
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.schema import (

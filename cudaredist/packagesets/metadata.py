@@ -3,7 +3,7 @@
 import base64
 import re
 
-from cudaredist.manifests import Archive
+from cudaredist.manifests.manifest_values import Archive
 from cudaredist.packagesets.draft import Draft
 from cudaredist.packagesets.inputs import SetData
 from cudaredist.packagesets.outputs import OutputSplit, propagated

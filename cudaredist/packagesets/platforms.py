@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from cudaredist.manifests import Archive, Package
+from cudaredist.manifests.manifest_values import Archive, Package
 from cudaredist.packagesets.inputs import is_within
 from cudaredist.primitives import LINUX_ALL, SOURCE, Platform, Version
 from cudaredist.schema import Gpus, JetsonThreshold, PlatformPolicy, ReasonCode

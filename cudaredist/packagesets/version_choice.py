@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cudaredist.errors import UnknownNameError, UsageError, shown
-from cudaredist.manifests import Archive
+from cudaredist.manifests.manifest_values import Archive
 from cudaredist.packagesets.inputs import HeldManifest, SetData, is_within
 from cudaredist.packagesets.outputs import nested_refusal
 from cudaredist.packagesets.platforms import Absence, select_archive

@@ -28,7 +28,7 @@ from cudaredist.pipeline.facts_cache import known_facts, remember_facts
 from cudaredist.pipeline.kept_archive import ByteStream, PartialArchive, stream_of
 from cudaredist.private import private_size
 from cudaredist.source import ByteProgress, NoByteProgress, SourceChain
-from cudaredist.store import Cache
+from cudaredist.store.cache import Cache
 
 _log = logging.getLogger(__name__)
 

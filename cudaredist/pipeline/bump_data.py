@@ -53,7 +53,8 @@ from cudaredist.source import (
     Progress,
     SourceChain,
 )
-from cudaredist.store import Cache, Store
+from cudaredist.store.cache import Cache
+from cudaredist.store.data_folder import Store
 
 _TABLES: Mapping[str, Callable[[TableRun], TableReport]] = {
     NVCC_TABLE: update_nvcc_compat,

@@ -11,7 +11,7 @@ from cudaredist.primitives import Version, parse_label
 from cudaredist.redists import CUDA, Redist
 from cudaredist.reports.manifest_reports import VersionsReport
 from cudaredist.schema import Lock, UnexaminedArchive
-from cudaredist.store import Store
+from cudaredist.store.data_folder import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from cudaredist.errors import (
     StoppedError,
     worst_exit_code,
 )
-from cudaredist.manifests import Manifest, read_manifest
+from cudaredist.manifests.manifest_values import Manifest
+from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.pipeline.file_findings import (
     feature_findings,
     lock_findings,
@@ -37,7 +38,8 @@ from cudaredist.redists import REDISTS, Redist
 from cudaredist.reports.manifest_reports import CheckReport, Finding, FindingKind, LineReport
 from cudaredist.schema import LockEntry
 from cudaredist.source import Listing, NoProgress, Progress, SourceChain
-from cudaredist.store import Cache, Store
+from cudaredist.store.cache import Cache
+from cudaredist.store.data_folder import Store
 
 _COMMAND = re.compile(r"(cudaredist (?:download|process)-manifests)")
 

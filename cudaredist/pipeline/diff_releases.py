@@ -14,7 +14,8 @@ from cudaredist.diffs import (
 )
 from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError
 from cudaredist.features import as_redistributable, build_tree
-from cudaredist.manifests import Manifest, read_manifest
+from cudaredist.manifests.manifest_values import Manifest
+from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.pipeline.facts_cache import known_facts
 from cudaredist.pipeline.read_data import held_features, held_manifest, located, redists_held
 from cudaredist.pipeline.tables.update import read_gpus, read_nvcc_compat
@@ -30,7 +31,9 @@ from cudaredist.schema import (
     read_own_file,
     schema_version_of,
 )
-from cudaredist.store import Cache, Store, read_file
+from cudaredist.store.cache import Cache
+from cudaredist.store.data_folder import Store
+from cudaredist.store.files import read_file
 
 _CUDA = "cuda"
 

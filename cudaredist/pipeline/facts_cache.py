@@ -19,7 +19,7 @@ from cudaredist.features import (
 )
 from cudaredist.jsontext import parse_json
 from cudaredist.schema import ArchiveFeatures
-from cudaredist.store import Cache
+from cudaredist.store.cache import Cache
 
 Document: TypeAlias = dict[str, Any]
 """A part of a feature file as plain JSON values."""

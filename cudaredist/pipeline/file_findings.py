@@ -20,7 +20,7 @@ from cudaredist.schema import (
     Gpus,
     NvccCompat,
 )
-from cudaredist.store import Store
+from cudaredist.store.data_folder import Store
 
 _PROCESS_HINT = "cudaredist process-manifests makes what is missing"
 _TABLES = {"nvcc_compat": "nvcc-compat", "gpus": "gpus"}

@@ -6,14 +6,15 @@ from fnmatch import fnmatchcase
 
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UnknownNameError, UsageError
 from cudaredist.features import as_redistributable, build_tree, place_all
-from cudaredist.manifests import Archive
+from cudaredist.manifests.manifest_values import Archive
 from cudaredist.pipeline.facts_cache import known_facts
 from cudaredist.pipeline.read_data import held_features, held_manifest, redists_held
 from cudaredist.pipeline.selection import Selection
 from cudaredist.primitives import Version
 from cudaredist.reports.answer_reports import WhichHit, WhichReport
 from cudaredist.schema import ExaminedArchive, OutputName
-from cudaredist.store import Cache, Store
+from cudaredist.store.cache import Cache
+from cudaredist.store.data_folder import Store
 
 
 def which(

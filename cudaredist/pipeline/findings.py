@@ -15,6 +15,7 @@ from cudaredist.errors import (
     EXIT_OK,
     CudaRedistError,
     ReadError,
+    problems_of,
 )
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import Version
@@ -25,7 +26,8 @@ from cudaredist.schema import (
     parse_own_json,
     read_own_document,
 )
-from cudaredist.store import Store, problems_of, read_file
+from cudaredist.store.data_folder import Store
+from cudaredist.store.files import read_file
 
 _EXIT_CODES: dict[FindingKind, int] = {
     "gone": EXIT_OK,

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from cudaredist.errors import InvalidFileError, Problem, ReadError, UsageError
-from cudaredist.manifests import Manifest, read_manifest
+from cudaredist.manifests.manifest_values import Manifest
+from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version
 from cudaredist.schema import (
     Channel,
@@ -17,7 +18,7 @@ from cudaredist.schema import (
     read_own_file,
     schema_version_of,
 )
-from cudaredist.store import Store
+from cudaredist.store.data_folder import Store
 
 Model = TypeVar("Model", bound=OwnModel)
 

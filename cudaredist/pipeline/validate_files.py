@@ -14,6 +14,8 @@ from cudaredist.errors import (
     InvalidFileError,
     Problem,
     ReadError,
+    first_of,
+    problems_of,
     worst_exit_code,
 )
 from cudaredist.jsontext import canonical_json
@@ -44,7 +46,8 @@ from cudaredist.schema import (
     schema_problems,
     schema_version_of,
 )
-from cudaredist.store import Cache, first_of, problems_of, read_file
+from cudaredist.store.cache import Cache
+from cudaredist.store.files import read_file
 
 
 @dataclass(frozen=True, slots=True)

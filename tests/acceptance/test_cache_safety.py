@@ -13,7 +13,7 @@ from support.server import FaultServer
 
 from cudaredist.errors import UsageError
 from cudaredist.private import open_private, refuse_shared_folder
-from cudaredist.store import Cache
+from cudaredist.store.cache import Cache
 
 KINDS = {"archives", "facts", "features", "files", "http"}
 SHA256 = "a" * 64

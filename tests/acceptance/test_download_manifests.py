@@ -21,7 +21,7 @@ from typer.testing import Result
 
 from cudaredist.errors import WriteError
 from cudaredist.locks import writing
-from cudaredist.store import ManifestFolder, Store
+from cudaredist.store.data_folder import ManifestFolder, Store
 
 Start = Callable[..., Popen[str]]
 

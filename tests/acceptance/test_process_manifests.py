@@ -22,7 +22,7 @@ from typer.testing import Result
 from cudaredist.archives import open_archive
 from cudaredist.pipeline import archives as archive_service
 from cudaredist.pipeline import facts_cache
-from cudaredist.store import Cache
+from cudaredist.store.cache import Cache
 
 FOLDER = "/compute/cuda/redist/"
 CUDART: Mapping[str, Files] = {

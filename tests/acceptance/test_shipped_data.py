@@ -16,7 +16,7 @@ from cudaredist.packagesets.spec import Request
 from cudaredist.pipeline import build_one, read_set_data, specs_for
 from cudaredist.pipeline.selection import ALL
 from cudaredist.schema import PackageSet
-from cudaredist.store import Store
+from cudaredist.store.data_folder import Store
 
 DATA = REPOSITORY / "data"
 MANIFESTS, FEATURES = DATA / "manifests/wheels", DATA / "features/wheels"

@@ -16,7 +16,7 @@ from cudaredist.diffs import (
     of_manifest,
     of_package_set,
 )
-from cudaredist.manifests import read_manifest
+from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.render import diff_markdown, diff_text
 from cudaredist.reports.answer_reports import Delta, DiffReport, Move, PackageDelta
 from cudaredist.schema import Features, NamePolicy

@@ -95,7 +95,8 @@ def pairs(data: Path) -> Iterator[tuple[str, str]]:
 
 def test_every_release_with_the_next_one_both_ways(held: Path) -> None:
     from cudaredist.pipeline import diff  # noqa: PLC0415 - only here without the command line
-    from cudaredist.store import Cache, Store  # noqa: PLC0415
+    from cudaredist.store.cache import Cache  # noqa: PLC0415
+    from cudaredist.store.data_folder import Store  # noqa: PLC0415
 
     store, cache = Store(held), Cache(held / "none")
     count = 0

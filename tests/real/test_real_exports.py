@@ -9,7 +9,7 @@ from conftest import Run
 from support.consumers import HAS_NIX, NIX_SUMMARY, evaluate_nix, read_cyclonedx, read_spdx
 
 from cudaredist.exporters import EXPORTERS
-from cudaredist.manifests import read_manifest
+from cudaredist.manifests.read_manifest import read_manifest
 
 pytestmark = pytest.mark.real
 

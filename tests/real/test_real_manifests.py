@@ -12,7 +12,7 @@ from conftest import REAL_MANIFESTS, Run
 from support.server import FaultServer
 
 from cudaredist.errors import InvalidFileError
-from cudaredist.manifests import read_manifest
+from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import label_of_manifest_name
 from cudaredist.redists import REDISTS
 

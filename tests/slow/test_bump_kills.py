@@ -15,7 +15,7 @@ from support.bumps import FIVE, publish
 from support.killing import Killer
 from support.server import FaultServer
 
-from cudaredist.manifests import read_manifest
+from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import sha256_of
 from cudaredist.schema import kind_of_document, read_own_document
 

@@ -20,7 +20,7 @@ if __name__ == "__main__":
 from cudaredist.binaries import Binary, CodeSection
 from cudaredist.features import derive, facts_from_bytes
 from cudaredist.pipeline.facts_cache import FACTS_KIND
-from cudaredist.store import Cache
+from cudaredist.store.cache import Cache
 from support.oracles import cuobjdump_oracle, elf_oracle, pe_oracle, readelf_oracle
 
 _ELF, _MZ, _AR = b"\x7fELF", b"MZ", b"!<arch>\n"

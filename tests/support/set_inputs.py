@@ -11,7 +11,8 @@ from cudaredist.binaries import Binary
 from cudaredist.features import Facts, derive
 from cudaredist.features.entry import Entry
 from cudaredist.features.facts import FACTS_SCHEMA
-from cudaredist.manifests import Archive, read_manifest
+from cudaredist.manifests.manifest_values import Archive
+from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.packagesets.inputs import HeldFeatures, HeldManifest, Policies, SetData
 from cudaredist.packagesets.spec import Request
 from cudaredist.pipeline.sets import load
@@ -27,7 +28,7 @@ from cudaredist.schema import (
     SetPackage,
     read_own_file,
 )
-from cudaredist.store import Store, shipped_data
+from cudaredist.store.data_folder import Store, shipped_data
 
 LINUX, WINDOWS = Platform("linux-x86_64"), Platform("windows-x86_64")
 SBSA, JETSON = Platform("linux-sbsa"), Platform("linux-aarch64")

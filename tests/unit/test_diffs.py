@@ -7,7 +7,7 @@ import pytest
 from support.manifests import manifest
 
 from cudaredist.diffs import Comparable, compare, manifest_changes
-from cudaredist.manifests import read_manifest
+from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.render import diff_markdown, diff_text
 from cudaredist.reports.answer_reports import Delta
 from cudaredist.schema import NamePolicy

@@ -23,7 +23,7 @@ from support.package_sets import archive, document, example_set, package, packag
 from cudaredist.errors import InvalidFileError, UnknownNameError, UsageError
 from cudaredist.exporters import EXPORTERS, find_exporter
 from cudaredist.exporters.export_format import ExportedSet, Files, with_addresses
-from cudaredist.manifests import read_manifest
+from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version
 from cudaredist.schema import PackageSet, read_own_file
 

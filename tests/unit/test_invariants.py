@@ -20,7 +20,7 @@ from cudaredist.packagesets.invariants import (
 from cudaredist.pipeline.facts_cache import FACTS_KIND
 from cudaredist.pipeline.sets.file_invariants import FILE_INVARIANTS, check_files, read_files
 from cudaredist.schema import PackageSet, SetPackage
-from cudaredist.store import Cache
+from cudaredist.store.cache import Cache
 
 Document: TypeAlias = dict[str, Any]
 Change: TypeAlias = Callable[[Document], object]

@@ -9,7 +9,8 @@ import pytest
 from support.golden import Golden
 
 from cudaredist.errors import InvalidFileError, Problem
-from cudaredist.manifests import MANIFEST_LIMIT, Archive, Manifest, read_manifest
+from cudaredist.manifests.manifest_values import Archive, Manifest
+from cudaredist.manifests.read_manifest import MANIFEST_LIMIT, read_manifest
 from cudaredist.primitives import Version, parse_label
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

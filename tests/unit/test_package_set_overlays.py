@@ -27,7 +27,7 @@ from cudaredist.packagesets.invariants import check_set
 from cudaredist.pipeline import read_set_data
 from cudaredist.pipeline.sets.load import merge_policy
 from cudaredist.schema import PackageSet
-from cudaredist.store import Store
+from cudaredist.store.data_folder import Store
 
 WHOLE = features_of(
     {

@@ -21,7 +21,8 @@ from support.set_inputs import (
 )
 
 from cudaredist.errors import UnknownNameError, UsageError
-from cudaredist.manifests import Archive, read_manifest
+from cudaredist.manifests.manifest_values import Archive
+from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.packagesets.inputs import HeldManifest
 from cudaredist.packagesets.platforms import (
     UNSUPPORTED,

@@ -10,7 +10,7 @@ from support.wheels import wheel
 from cudaredist.archives import open_archive
 from cudaredist.features import Facts, derive, facts_from_bytes, facts_to_bytes, gather
 from cudaredist.features.facts import FACTS_SCHEMA
-from cudaredist.manifests import read_manifest
+from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.redists import REDISTS
 from cudaredist.wheels import (
     COMPONENTS,

@@ -9,14 +9,14 @@ from pydantic import ValidationError
 from cudaredist.errors import IncompleteError, InvalidFileError, Problem
 from cudaredist.features import RULES
 from cudaredist.jsontext import canonical_json
-from cudaredist.manifests import Archive
+from cudaredist.manifests.manifest_values import Archive
 from cudaredist.pipeline.facts_cache import Document, known_features
 from cudaredist.pipeline.features.targets import LocalManifest
 from cudaredist.primitives import Platform, Version
 from cudaredist.reports.archive_reports import ArchiveStatus
 from cudaredist.reports.report import ErrorReport
 from cudaredist.schema import ArchiveFeatures, Features, read_own_file, validation_problems
-from cudaredist.store import Cache
+from cudaredist.store.cache import Cache
 
 _ON_PLATFORM = " archives do not hold"
 """How a note ends that is about the platform, and not the archive alone."""

@@ -13,7 +13,7 @@ from functools import partial
 from cudaredist.archives import MemberKind
 from cudaredist.errors import CudaRedistError, InvalidArchiveError, worst_exit_code
 from cudaredist.features import FACTS_SCHEMA, Entry, Facts, derive
-from cudaredist.manifests import Archive
+from cudaredist.manifests.manifest_values import Archive
 from cudaredist.pipeline.archives import ArchiveService
 from cudaredist.pipeline.features.targets import Filter, LocalManifest, LocalManifests
 from cudaredist.pipeline.tasks import Task, run_tasks

@@ -18,7 +18,7 @@ from cudaredist.errors import (
     worst_exit_code,
 )
 from cudaredist.features import Facts, derive, legacy_json
-from cudaredist.manifests import Archive
+from cudaredist.manifests.manifest_values import Archive
 from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
 from cudaredist.pipeline.facts_cache import (
     FILES_KIND,
@@ -47,7 +47,7 @@ from cudaredist.reports.archive_reports import (
 )
 from cudaredist.reports.report import ErrorReport, ManifestStatus
 from cudaredist.schema import Features
-from cudaredist.store import Cache
+from cudaredist.store.cache import Cache
 
 _NO_HASH = "the manifest states no hash"
 _BEYOND = "beyond --max-download"

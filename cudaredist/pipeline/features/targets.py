@@ -6,8 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cudaredist.errors import CudaRedistError, IncompleteError, UnknownNameError, UsageError
-from cudaredist.manifests import Archive, Manifest
+from cudaredist.errors import (
+    CudaRedistError,
+    IncompleteError,
+    UnknownNameError,
+    UsageError,
+    first_of,
+)
+from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.pipeline.archives import ArchiveRequest
 from cudaredist.pipeline.manifests.upstream import judge_manifest
 from cudaredist.pipeline.selection import Selection, redist_at
@@ -15,7 +21,7 @@ from cudaredist.primitives import Version, sha256_of
 from cudaredist.redists import NVIDIA_BASE, Redist
 from cudaredist.reports.archive_reports import ArchivePlace, FeatureOutcome
 from cudaredist.reports.report import ErrorReport
-from cudaredist.store import FeatureFolder, ManifestFolder, Store, first_of
+from cudaredist.store.data_folder import FeatureFolder, ManifestFolder, Store
 
 _USUAL_END = re.compile(r"(.*[^:/])/(compute/[^/]+/redist)")
 

@@ -32,7 +32,8 @@ from cudaredist.reports.manifest_reports import DownloadReport, ManifestOutcome,
 from cudaredist.reports.report import ErrorReport, ManifestStatus
 from cudaredist.schema import LockEntry
 from cudaredist.source import Listing, NoProgress, Progress, SourceChain
-from cudaredist.store import Cache, ManifestFolder, Store
+from cudaredist.store.cache import Cache
+from cudaredist.store.data_folder import ManifestFolder, Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

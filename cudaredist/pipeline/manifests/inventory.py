@@ -11,8 +11,10 @@ from cudaredist.errors import (
     InvalidFileError,
     NotAtSourceError,
     ReadError,
+    problems_of,
 )
-from cudaredist.manifests import Manifest, read_manifest
+from cudaredist.manifests.manifest_values import Manifest
+from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.pipeline.findings import finding
 from cudaredist.primitives import Version, sha256_of
 from cudaredist.redists import Redist
@@ -20,7 +22,7 @@ from cudaredist.reports.manifest_reports import Finding, LineReport
 from cudaredist.schema import (
     LockEntry,
 )
-from cudaredist.store import Store, problems_of
+from cudaredist.store.data_folder import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from cudaredist.redists import Redist
 from cudaredist.reports.manifest_reports import LineReport, VersionsReport
 from cudaredist.reports.report import ErrorReport
 from cudaredist.source import NoProgress, Progress, SourceChain
-from cudaredist.store import Store
+from cudaredist.store.data_folder import Store
 
 
 def read_versions(

@@ -36,7 +36,7 @@ from cudaredist.schema import (
     Status,
 )
 from cudaredist.source import NoProgress, Progress
-from cudaredist.store import read_file, write_output
+from cudaredist.store.files import read_file, write_output
 
 INDEX_NAME = "index.json"
 _SHOWN = 5

@@ -15,7 +15,7 @@ from cudaredist.packagesets.invariants import (
 )
 from cudaredist.pipeline.facts_cache import known_facts
 from cudaredist.schema import OutputContents, OutputName, PackageSet, SetPackage
-from cudaredist.store import Cache
+from cudaredist.store.cache import Cache
 from cudaredist.toolkit.root_tree import PackageTree, make_tree
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError
 from cudaredist.features import legacy_outputs
-from cudaredist.manifests import read_manifest
+from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.packagesets.inputs import HeldFeatures, HeldManifest, Policies, SetData
 from cudaredist.pipeline.read_data import located
 from cudaredist.primitives import Version, sha256_of
@@ -34,7 +34,7 @@ from cudaredist.schema import (
     read_own_file,
     schema_version_of,
 )
-from cudaredist.store import Store, shipped_data
+from cudaredist.store.data_folder import Store, shipped_data
 
 _Model = TypeVar("_Model", bound=OwnModel)
 

@@ -14,7 +14,7 @@ from cudaredist.errors import (
     TooLargeError,
 )
 from cudaredist.features import EXTRACT_PATHS, HEADER_LIMIT, Extract, ExtractKind
-from cudaredist.manifests import Archive
+from cudaredist.manifests.manifest_values import Archive
 from cudaredist.pipeline.archives import ArchiveService
 from cudaredist.pipeline.features.targets import LocalManifest
 from cudaredist.tables.gpus.capability import Capability

@@ -46,7 +46,7 @@ from cudaredist.schema import (
     read_own_file,
     validation_problems,
 )
-from cudaredist.store import Store
+from cudaredist.store.data_folder import Store
 from cudaredist.tables.gpus.gpu_table import KnownGpus, known_of_table, make_table
 from cudaredist.tables.nvcc_compat.compilers import read_header
 from cudaredist.tables.nvcc_compat.nvcc_table import findings as bound_findings

@@ -19,7 +19,7 @@ from cudaredist.schema import (
     ToolkitPackage,
     ToolkitRecord,
 )
-from cudaredist.store import write_file
+from cudaredist.store.files import write_file
 from cudaredist.toolkit.merge import OURS, RECORD_NAME, VERSION_NAME, Layout, Plan
 from cudaredist.toolkit.pkgconfig import PKG_CONFIG_LIMIT, relocatable
 

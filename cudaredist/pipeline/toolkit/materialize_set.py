@@ -47,7 +47,8 @@ from cudaredist.schema import (
     ToolkitRecord,
     read_own_file,
 )
-from cudaredist.store import Store, read_file
+from cudaredist.store.data_folder import Store
+from cudaredist.store.files import read_file
 from cudaredist.toolkit.components import Chosen, choose
 from cudaredist.toolkit.merge import RECORD_NAME, Layout, Plan, make_plan
 from cudaredist.toolkit.root_tree import make_tree

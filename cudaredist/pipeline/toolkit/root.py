@@ -20,7 +20,7 @@ from cudaredist.pipeline.toolkit.staging import Workshop
 from cudaredist.pipeline.toolkit.unpack import hash_of
 from cudaredist.reports.archive_reports import ToolkitReport
 from cudaredist.schema import ToolkitFile, ToolkitRecord
-from cudaredist.store import read_file
+from cudaredist.store.files import read_file
 from cudaredist.toolkit.merge import RECORD_NAME
 
 _RUN = 0o100

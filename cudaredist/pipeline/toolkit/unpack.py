@@ -14,7 +14,7 @@ from cudaredist.errors import InvalidArchiveError, WriteError
 from cudaredist.features import Entry, Facts, facts_from_bytes, facts_to_bytes, gather
 from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
 from cudaredist.pipeline.toolkit.staging import TEMPORARY, remove_tree
-from cudaredist.store import read_file, write_file
+from cudaredist.store.files import read_file, write_file
 from cudaredist.toolkit.root_tree import with_origins
 
 UNPACKED_LIMIT = 64 << 30

@@ -1,42 +1,36 @@
-"""NVIDIA's manifests: bytes in, a frozen `Manifest` out.
-
-Four shapes are read: *early* (CUDA before 11.4.2: package, version, platform, path), *flat*
-(platform, archive), *nested* (platform, variant, archive) and *mixed* (both in one platform).
-Unknown platforms, variants and keys are kept and warned about, since new ones appear every second
-year; whatever makes an archive impossible to identify or to place refuses the file, with every
-problem found. Nothing is guessed: a hash or size that is not there is None.
-
-Nothing here touches the network or `data/`.
-"""
+"""Read a manifest: bytes in, a frozen `Manifest` out."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import date
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any
 
 from cudaredist.errors import InvalidFileError, Problem, shown
 from cudaredist.jsontext import join_path, kind_of, parse_json
+from cudaredist.manifests.field_reader import (
+    HEX_DIGITS,
+    MD5_DIGITS,
+    SHA256_DIGITS,
+    SIZE_DIGITS,
+    TEXT_LIMIT,
+    FieldReader,
+    JsonObject,
+)
+from cudaredist.manifests.manifest_values import Archive, Manifest, Package, Shape
 from cudaredist.primitives import (
     ARCHIVE_ENDS,
     KNOWN_PLATFORMS,
     Platform,
-    Sha256,
     Version,
     differs_little,
-    is_pool_path,
-    is_safe_relative_path,
     parse_label,
-    path_problem,
     usual_stem,
 )
 
 MANIFEST_LIMIT = 8 << 20
 """The most bytes a manifest may have: a hundred times the largest NVIDIA has published (75 kB)."""
 
-Shape: TypeAlias = Literal["early", "flat", "nested", "mixed"]
-_Object: TypeAlias = dict[str, object]
 
 _ARCHIVE_KEYS = frozenset({"sha256", "md5", "size", "relative_path"})
 _archive_fields = itemgetter("sha256", "md5", "size", "relative_path")
@@ -44,80 +38,13 @@ _PACKAGE_TEXTS = frozenset({"name", "license", "license_path", "version"})
 _PACKAGE_KEYS = _PACKAGE_TEXTS | {"cuda_variant"}
 _RELEASE_KEYS = frozenset({"release_date", "release_label", "release_product"})
 
-_HEX_DIGITS = b"0123456789abcdef"
-_SHA256_DIGITS = 64
-_MD5_DIGITS = 32
 
-_SIZE_DIGITS = 18
-_is_size = re.compile(rf"[1-9][0-9]{{0,{_SIZE_DIGITS - 1}}}").fullmatch
 _is_date = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
 _is_usual_name = re.compile(r"[a-z][a-z0-9_]{0,79}").fullmatch
 _is_name = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,127}").fullmatch
 _is_known_variant = re.compile(r"cuda[0-9]{1,3}").fullmatch
-_is_variant_number = re.compile(r"[0-9][0-9.]{0,7}").fullmatch
 _is_platform_like = re.compile(r"(?:linux|windows)-.*|source", re.DOTALL).fullmatch
 _is_version_like = re.compile(r"[0-9]+(?:\.[0-9]+)*").fullmatch
-
-_TEXT_LIMIT = 4096
-_SIZE_LIMIT = 10**_SIZE_DIGITS
-
-
-class Archive(NamedTuple):
-    """One archive that a manifest names; its identity is its `sha256`, never its path."""
-
-    package: str
-    version: Version
-    platform: str
-    variant: str | None
-    """The key under the platform, such as `cuda12`; None where the platform holds the archive."""
-    relative_path: str
-    """The place below the manifest's folder, checked to stay there (or in NVIDIA's pool)."""
-    sha256: Sha256 | None
-    """None only in early manifests, which state none."""
-    md5: str | None
-    size: int | None
-    """Bytes; None where the manifest does not say."""
-
-
-class Package(NamedTuple):
-    """One package of a manifest with its archives, in the manifest's order."""
-
-    name: str
-    title: str | None
-    """The manifest's `name`, a phrase for people; None in early manifests."""
-    license: str | None
-    license_path: str | None
-    versions: tuple[Version, ...]
-    """One version, except that an early manifest may list several."""
-    variants: tuple[str, ...]
-    """The declared variants with their prefix (`cuda11`, `cuda12`), in the manifest's order."""
-    archives: tuple[Archive, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """What one manifest says, in its own order, with what was odd about it."""
-
-    label: Version | None
-    """The label of the file's name, else the one inside; None where neither is known."""
-    shape: Shape
-    release_date: str | None
-    """As written, `YYYY-MM-DD`; no order of releases can be read from it."""
-    release_product: str | None
-    packages: tuple[Package, ...]
-    unknown: tuple[tuple[str, object], ...]
-    """What no rule knows, kept: the path to it, and its value."""
-    warnings: tuple[Problem, ...]
-
-    @property
-    def archives(self) -> Iterator[Archive]:
-        """All archives, package by package."""
-        return (archive for package in self.packages for archive in package.archives)
-
-    @property
-    def platforms(self) -> frozenset[str]:
-        """Every platform that at least one archive is for."""
-        return frozenset(archive.platform for archive in self.archives)
 
 
 def read_manifest(data: bytes, *, label: Version | None = None) -> Manifest:
@@ -129,7 +56,7 @@ def read_manifest(data: bytes, *, label: Version | None = None) -> Manifest:
     if not isinstance(document, dict):
         wrong = Problem("", f"expected an object, got {kind_of(document)}")
         raise InvalidFileError("manifest", [wrong])
-    reader = _Reader()
+    reader = _ManifestReader()
     manifest = reader.manifest(document, label)
     if reader.problems:
         raise InvalidFileError("manifest", reader.problems)
@@ -160,8 +87,8 @@ def _usual_archive(
 ) -> Archive | None:
     """Return the archive where all its fields are as NVIDIA writes them; None where one is not.
 
-    Nearly all are, so one test here keeps reading cheap; `_Reader.archive` looks at the others
-    field by field.
+    Nearly all are, so one test here keeps reading cheap; `_ManifestReader.archive` looks at the
+    others field by field.
     """
     if len(value) != len(_ARCHIVE_KEYS) or version is None:
         return None
@@ -172,14 +99,14 @@ def _usual_archive(
     end = ARCHIVE_ENDS[platform[:8] == "windows-"]
     if (
         type(sha256) is type(md5) is type(size) is type(place) is str
-        and len(sha256) == _SHA256_DIGITS
-        and len(md5) == _MD5_DIGITS
+        and len(sha256) == SHA256_DIGITS
+        and len(md5) == MD5_DIGITS
         # Deleting the digits and looking at the rest takes a fifth of the time of a pattern.
-        and not (sha256 + md5).encode().translate(None, _HEX_DIGITS)
+        and not (sha256 + md5).encode().translate(None, HEX_DIGITS)
         and size.isascii()
         and size.isdigit()
         and size[0] != "0"
-        and len(size) <= _SIZE_DIGITS
+        and len(size) <= SIZE_DIGITS
         # Made of names that are checked, so that it is a safe path.
         and place == usual_stem(package, version, platform, variant) + end
     ):
@@ -187,36 +114,14 @@ def _usual_archive(
     return None
 
 
-class _Reader:
-    """One reading of one document: gathers problems, warnings and unknown things on the way."""
+class _ManifestReader(FieldReader):
+    """One reading of one document."""
 
     def __init__(self) -> None:
-        self.problems: list[Problem] = []
-        self.warnings: list[Problem] = []
-        self.unknown: list[tuple[str, object]] = []
+        super().__init__()
         self.shapes: set[Shape] = set()
-        # Half the packages of a CUDA manifest share their version with another.
-        self.versions: dict[str, Version] = {}
 
-    def problem(self, path: str, message: str) -> None:
-        self.problems.append(Problem(path, message))
-
-    def warn(self, path: str, message: str) -> None:
-        self.warnings.append(Problem(path, message))
-
-    def keep(self, path: str, value: object) -> None:
-        self.unknown.append((path, value))
-        self.warn(path, "unknown key, kept")
-
-    def keep_key(self, path: str, key: str, value: object, missing: frozenset[str]) -> None:
-        """Keep an unknown key, unless it differs little from one that is missing."""
-        meant = next((name for name in sorted(missing) if differs_little(key, name)), None)
-        if meant is None:
-            self.keep(join_path(path, key), value)
-        else:
-            self.problem(join_path(path, key), f"unknown key, and {meant} is missing")
-
-    def manifest(self, document: _Object, label: Version | None) -> Manifest:
+    def manifest(self, document: JsonObject, label: Version | None) -> Manifest:
         packages = []
         for key, value in document.items():
             if key in _RELEASE_KEYS:
@@ -257,8 +162,8 @@ class _Reader:
             self.problem(path, f"expected a string, got {kind_of(value)}")
         elif key == "release_date" and not _is_real_date(value):
             self.problem(path, f"expected YYYY-MM-DD, got {shown(value)}")
-        elif len(value) > _TEXT_LIMIT:
-            self.problem(path, f"{len(value)} characters, more than {_TEXT_LIMIT}")
+        elif len(value) > TEXT_LIMIT:
+            self.problem(path, f"{len(value)} characters, more than {TEXT_LIMIT}")
 
     def label(self, inside: object, of_file: Version | None) -> Version | None:
         if type(inside) is not str:
@@ -272,7 +177,7 @@ class _Reader:
             self.warn("release_label", f"says {stated}, the file's name says {of_file}")
         return of_file or stated
 
-    def package(self, name: str, value: _Object) -> Package | None:
+    def package(self, name: str, value: JsonObject) -> Package | None:
         """Read one package; None where the object turns out to be no package at all."""
         is_usual = _is_usual_name(name)
         path = name if is_usual else join_path("", name)
@@ -294,7 +199,7 @@ class _Reader:
             self.warn(path, "unusual name of a package")
         return (self.early_package if is_early else self.modern_package)(name, path, value)
 
-    def early_package(self, name: str, path: str, value: _Object) -> Package:
+    def early_package(self, name: str, path: str, value: JsonObject) -> Package:
         self.shapes.add("early")
         versions: list[Version] = []
         archives: list[Archive] = []
@@ -323,7 +228,7 @@ class _Reader:
                 versions.append(version)
         return Package(name, None, None, None, tuple(versions), (), tuple(archives))
 
-    def modern_package(self, name: str, path: str, value: _Object) -> Package:
+    def modern_package(self, name: str, path: str, value: JsonObject) -> Package:
         version = self.version(path, "version", value.get("version"))
         variants: list[str] = []
         archives: list[Archive] = []
@@ -398,7 +303,7 @@ class _Reader:
         version: Version | None,
         path: str,
         name: str,
-        value: _Object,
+        value: JsonObject,
         archives: list[Archive],
     ) -> bool:
         """Read one platform into `archives`; False where the object turns out to be none."""
@@ -440,7 +345,7 @@ class _Reader:
             self.archive(package, version, name, variant, below, item, archives)
         return True
 
-    def unknown_fields(self, path: str, value: _Object, variants: Sequence[str]) -> None:
+    def unknown_fields(self, path: str, value: JsonObject, variants: Sequence[str]) -> None:
         for key, item in value.items():
             if key in _ARCHIVE_KEYS or key in variants:
                 continue
@@ -464,13 +369,13 @@ class _Reader:
         platform: str,
         variant: str | None,
         path: str,
-        value: _Object,
+        value: JsonObject,
         archives: list[Archive],
     ) -> None:
         """Read one archive into `archives`, or note its problems."""
         place = self.path(path, "relative_path", value.get("relative_path"))
-        sha256 = self.hash(path, "sha256", value.get("sha256"), _SHA256_DIGITS)
-        md5 = self.hash(path, "md5", value["md5"], _MD5_DIGITS) if "md5" in value else None
+        sha256 = self.hash(path, "sha256", value.get("sha256"), SHA256_DIGITS)
+        md5 = self.hash(path, "md5", value["md5"], MD5_DIGITS) if "md5" in value else None
         size = self.size(f"{path}.size", value["size"]) if "size" in value else None
         if version is None or place is None or sha256 is None:
             return
@@ -481,89 +386,3 @@ class _Reader:
         if not is_wheel and place.endswith(".zip") is not (Platform(platform).os == "windows"):
             self.warn(f"{path}.relative_path", f"unusual kind of archive for {platform}")
         archives.append(Archive(package, version, platform, variant, place, sha256, md5, size))
-
-    # -- single fields
-
-    def text(self, path: str, key: str, value: object) -> str | None:
-        if type(value) is str and 0 < len(value) <= _TEXT_LIMIT:
-            return value
-        if type(value) is str:
-            message = f"expected 1 to {_TEXT_LIMIT} characters, got {len(value)}"
-        else:
-            message = (
-                "is missing or null"
-                if value is None
-                else f"expected a string, got {kind_of(value)}"
-            )
-        self.problem(join_path(path, key), message)
-        return None
-
-    def version(self, path: str, key: str, value: object) -> Version | None:
-        text = self.text(path, key, value)
-        if text is None:
-            return None
-        known = self.versions.get(text)
-        if known is not None:
-            return known
-        if "-" in text:
-            self.problem(join_path(path, key), f"expected numbers with dots, got {shown(text)}")
-            return None
-        try:
-            return self.versions.setdefault(text, Version.parse(text))
-        except ValueError as error:
-            self.problem(join_path(path, key), f"{error}, got {shown(text)}")
-            return None
-
-    def path(self, path: str, key: str, value: object) -> str | None:
-        text = self.text(path, key, value)
-        if text is None or is_safe_relative_path(text):
-            return text
-        if is_pool_path(text):
-            where = "lies in the early-access pool, outside the manifest's folder"
-            self.warn(join_path(path, key), where)
-            return text
-        self.problem(join_path(path, key), f"{shown(text)} {path_problem(text)}")
-        return None
-
-    def hash(self, path: str, key: str, value: object, digits: int) -> str | None:
-        text = self.text(path, key, value)
-        if text is None:
-            return None
-        if len(text) != digits:
-            wrong = f"expected {digits} hex digits, got {len(text)}"
-        elif text.encode().translate(None, _HEX_DIGITS):
-            wrong = f"expected {digits} lower-case hex digits, got {shown(text)}"
-        else:
-            return text
-        self.problem(join_path(path, key), wrong)
-        return None
-
-    def size(self, path: str, value: object) -> int | None:
-        if type(value) is int and 0 < value < _SIZE_LIMIT:
-            return value
-        if type(value) is str and _is_size(value):
-            return int(value)
-        got = (
-            shown(value)
-            if isinstance(value, str)
-            else str(value)
-            if type(value) is int
-            else kind_of(value)
-        )
-        self.problem(path, f"expected a positive number of bytes, got {got}")
-        return None
-
-    def declared_variants(self, path: str, key: str, value: object) -> list[str]:
-        """Return declared variants with their prefix: `cuda_variant: ["12"]` gives `cuda12`."""
-        if not isinstance(value, list) or not value:
-            self.problem(path, "expected a list of at least one variant")
-            return []
-        prefix = key.removesuffix("_variant")
-        names = []
-        for index, item in enumerate(value):
-            if isinstance(item, str) and _is_variant_number(item):
-                names.append(f"{prefix}{item}")
-            else:
-                got = shown(item) if isinstance(item, str) else kind_of(item)
-                self.problem(f"{path}[{index}]", f"expected a number in quotes, got {got}")
-        return names
