@@ -26,7 +26,8 @@ from verdict import hold
 
 from cudaredist.pipeline import ManifestDownload, Selection, into_store
 from cudaredist.redists import REDISTS
-from cudaredist.source import Settings, open_sources
+from cudaredist.source.chain import open_sources
+from cudaredist.source.protocol import Settings
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 

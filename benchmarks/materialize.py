@@ -24,7 +24,8 @@ from verdict import hold
 
 from cudaredist.pipeline import Materialization, read_package_set
 from cudaredist.pipeline.archives import ArchiveService
-from cudaredist.source import Settings, open_sources
+from cudaredist.source.chain import open_sources
+from cudaredist.source.protocol import Settings
 
 LIMIT = 1.4
 MEMORY_LIMIT = 200

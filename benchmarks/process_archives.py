@@ -27,7 +27,8 @@ from statistics import median
 from verdict import hold
 
 from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
-from cudaredist.source import Settings, open_sources
+from cudaredist.source.chain import open_sources
+from cudaredist.source.protocol import Settings
 
 FILE_LIMIT, HTTP_LIMIT, PARALLEL_LIMIT, PEER_LIMIT = 1.20, 1.30, 1 / 1.6, 0.5
 HALF_PEER_LIMIT = 1.0

@@ -12,8 +12,10 @@ from pathlib import Path
 
 from verdict import hold
 
-from cudaredist.binaries import Binary
-from cudaredist.features import FACTS_SCHEMA, Entry, Facts, derive
+from cudaredist.binaries.file_facts import Binary
+from cudaredist.features.derive import derive
+from cudaredist.features.entry import Entry
+from cudaredist.features.facts import FACTS_SCHEMA, Facts
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.pipeline.archives import ArchiveService
 from cudaredist.pipeline.facts_cache import remember_features
@@ -22,7 +24,8 @@ from cudaredist.pipeline.features.targets import read_local_manifests, targets_i
 from cudaredist.pipeline.selection import Selection
 from cudaredist.redists import REDISTS
 from cudaredist.reports.archive_reports import ProcessReport
-from cudaredist.source import Settings, open_sources
+from cudaredist.source.chain import open_sources
+from cudaredist.source.protocol import Settings
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 

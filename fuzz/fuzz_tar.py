@@ -16,7 +16,7 @@ REPOSITORY = Path(__file__).parent.parent
 sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "tests")]
 
 with atheris.instrument_imports(include=["cudaredist.archives"]):
-    from cudaredist.archives import Limits
+    from cudaredist.archives.members import Limits
 from support import archives
 
 from cudaredist.errors import InvalidArchiveError

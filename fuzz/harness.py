@@ -17,7 +17,8 @@ sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "tests")]
 import atheris
 
 with atheris.instrument_imports(include=["cudaredist.binaries"]):
-    from cudaredist.binaries import elf, examine, window
+    from cudaredist.binaries import elf, window
+    from cudaredist.binaries.examine_file import examine
 
 LIMITS = ("-rss_limit_mb=512", "-timeout=5", "-max_len=16384", "-print_final_stats=1")
 _FACTS_LIMIT = 1 << 20

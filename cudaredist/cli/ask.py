@@ -198,7 +198,8 @@ def versions(
         cudaredist versions --redist cudnn --format renovate
     """
     from cudaredist import pipeline, render
-    from cudaredist.source import Settings, open_sources
+    from cudaredist.source.chain import open_sources
+    from cudaredist.source.protocol import Settings
 
     console = make_console(quiet=quiet)
     store = read_store(console, data_dir, channel, base_url)

@@ -26,7 +26,7 @@ from cudaredist.cli.running import exits, make_console, may_write, read_store
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, ReadError, UsageError
 
 if TYPE_CHECKING:
-    from cudaredist.schema import Channel
+    from cudaredist.schema.base import Channel
     from cudaredist.store.data_folder import Store
 
 HOST = "Host compiler"
@@ -286,7 +286,7 @@ def _pins(texts: list[str] | None, file: Path | None) -> dict[str, str]:
 
 
 def _read_map(file: Path) -> dict[str, str]:
-    from cudaredist.schema import parse_own_json
+    from cudaredist.schema.registry import parse_own_json
     from cudaredist.store.files import read_file
 
     data = read_file(file)

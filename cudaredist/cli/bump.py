@@ -175,7 +175,8 @@ def bump(
     from cudaredist import render
     from cudaredist.locks import writing
     from cudaredist.pipeline import ALL, LATEST, Bump, Selection, targets_in_store
-    from cudaredist.source import Settings, open_sources
+    from cudaredist.source.chain import open_sources
+    from cudaredist.source.protocol import Settings
     from cudaredist.store.cache import Cache
     from cudaredist.store.data_folder import Store
     from cudaredist.store.locate import data_folder, held_folder

@@ -23,7 +23,7 @@ from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError
 if TYPE_CHECKING:
     from cudaredist.exporters.export_format import Exporter
     from cudaredist.reports.set_reports import ExportReport
-    from cudaredist.schema import PackageSet
+    from cudaredist.schema.packageset import PackageSet
 
 
 def complete_format(incomplete: str) -> list[tuple[str, str]]:

@@ -78,7 +78,8 @@ def check(
     """
     from cudaredist import render
     from cudaredist.pipeline import check_data
-    from cudaredist.source import Settings, open_sources
+    from cudaredist.source.chain import open_sources
+    from cudaredist.source.protocol import Settings
     from cudaredist.store.cache import Cache
 
     console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
@@ -131,7 +132,7 @@ def schema(
         cudaredist schema features > feature.schema.json
     """
     from cudaredist import render
-    from cudaredist.schema import FILE_KINDS, shipped_schema
+    from cudaredist.schema.registry import FILE_KINDS, shipped_schema
 
     console = make_console()
     if name is not None:

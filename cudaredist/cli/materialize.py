@@ -173,7 +173,8 @@ def materialize(
         raise UsageError("name the package set to lay out", hint="cudaredist build makes them")
     else:
         from cudaredist.pipeline import ArchiveService
-        from cudaredist.source import Settings, open_sources
+        from cudaredist.source.chain import open_sources
+        from cudaredist.source.protocol import Settings
         from cudaredist.store.data_folder import Store
         from cudaredist.store.locate import data_folder
 

@@ -43,7 +43,7 @@ def complete_redist(incomplete: str) -> list[tuple[str, str]]:
 
 def complete_schema(incomplete: str) -> list[str]:
     """Complete the name of a kind of data file, for shells."""
-    from cudaredist.schema import FILE_KINDS
+    from cudaredist.schema.registry import FILE_KINDS
 
     return [name for name in FILE_KINDS if name.startswith(incomplete)]
 

@@ -218,7 +218,8 @@ def process_manifests(
     from cudaredist import pipeline, render
     from cudaredist.locks import writing
     from cudaredist.pipeline import FeatureRun, Filter, Selection
-    from cudaredist.source import Settings, open_sources
+    from cudaredist.source.chain import open_sources
+    from cudaredist.source.protocol import Settings
     from cudaredist.store.cache import Cache
     from cudaredist.store.data_folder import Store
     from cudaredist.store.locate import held_folder

@@ -23,7 +23,7 @@ from cudaredist.errors import (
 from cudaredist.redists import NVIDIA_BASE, REDISTS, Redist, find_redist
 
 if TYPE_CHECKING:
-    from cudaredist.schema import Channel
+    from cudaredist.schema.base import Channel
     from cudaredist.store.data_folder import Store
 
 _Parameters = ParamSpec("_Parameters")
@@ -128,7 +128,7 @@ def bases_of(context: typer.Context, channel: "Channel", base_url: list[str] | N
                 "--base-url does not go with --channel wheels",
                 hint="wheels come from where pip finds them: pip config, PIP_INDEX_URL",
             )
-        from cudaredist.source import WHEELS
+        from cudaredist.source.chain import WHEELS
 
         return [WHEELS]
     return base_url or [NVIDIA_BASE]

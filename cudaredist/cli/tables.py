@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from cudaredist.console import Console
     from cudaredist.pipeline import Selection, TableRun
     from cudaredist.reports.archive_reports import TableReport
-    from cudaredist.source import Settings
+    from cudaredist.source.protocol import Settings
     from cudaredist.store.data_folder import Store
 
 AcceptBoundsOption = Annotated[
@@ -118,7 +118,7 @@ def update_nvcc_compat(
         cudaredist update-nvcc-compat --check --json
     """
     from cudaredist import pipeline
-    from cudaredist.source import Settings
+    from cudaredist.source.protocol import Settings
 
     console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
     return _update(
@@ -187,7 +187,7 @@ def update_gpus(
         cudaredist update-gpus --check --json
     """
     from cudaredist import pipeline
-    from cudaredist.source import Settings
+    from cudaredist.source.protocol import Settings
 
     console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
     return _update(
@@ -242,7 +242,7 @@ def _update(
     from cudaredist import render
     from cudaredist.locks import writing
     from cudaredist.pipeline import ArchiveService, TableRun, read_local_manifests, targets_in_store
-    from cudaredist.source import open_sources
+    from cudaredist.source.chain import open_sources
     from cudaredist.store.cache import Cache
     from cudaredist.store.data_folder import Store
     from cudaredist.store.locate import held_folder

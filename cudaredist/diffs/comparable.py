@@ -6,14 +6,9 @@ from typing import TypeAlias
 
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.primitives import Version, parse_label
-from cudaredist.schema import (
-    CompilerRange,
-    ExaminedArchive,
-    Features,
-    Gpus,
-    NvccCompat,
-    PackageSet,
-)
+from cudaredist.schema.features import ExaminedArchive, Features
+from cudaredist.schema.packageset import PackageSet
+from cudaredist.schema.tables import CompilerRange, Gpus, NvccCompat
 from cudaredist.tables.gpus.gpu_table import default_capabilities, supported_capabilities
 from cudaredist.tables.nvcc_compat.nvcc_table import newest_of
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from cudaredist.diffs.comparable import Comparable, Fields, Value
 from cudaredist.diffs.moves import moved_files, origins_by_files
 from cudaredist.reports.answer_reports import Delta, DiffReport, PackageDelta
-from cudaredist.schema import NamePolicy
+from cudaredist.schema.policy import NamePolicy
 
 _BREAKING_FIRST = (
     "status",

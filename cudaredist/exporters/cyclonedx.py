@@ -14,7 +14,7 @@ from cudaredist.exporters.export_format import (
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import sha256_of
 from cudaredist.redists import REDISTS
-from cudaredist.schema import SetLicense
+from cudaredist.schema.packageset import SetLicense
 
 SUPPLIER = "NVIDIA Corporation"
 

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from cudaredist.errors import InvalidFileError, Problem, UsageError, shown
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import path_problem
-from cudaredist.schema import PackageSet, SetArchive, SetPackage
+from cudaredist.schema.packageset import PackageSet, SetArchive, SetPackage
 
 Files: TypeAlias = Mapping[str, bytes]
 """What a consumer reads, by relative path."""

@@ -4,7 +4,8 @@ from importlib import resources
 
 from cudaredist.exporters.export_format import ExportedSet, Exporter, Files
 from cudaredist.jsontext import canonical_json
-from cudaredist.schema import OutsideSet, Owner, SetPackage
+from cudaredist.schema.packageset import OutsideSet, SetPackage
+from cudaredist.schema.policy import Owner
 
 _ONLY_AT_RUN_TIME: frozenset[Owner] = frozenset({"driver", "jetson"})
 _NIX_CODE = "default.nix"

@@ -19,7 +19,7 @@ from cudaredist.exporters.export_format import (
     without_nulls,
 )
 from cudaredist.jsontext import canonical_json
-from cudaredist.schema import SetLicense
+from cudaredist.schema.packageset import SetLicense
 
 _CREATED = "1970-01-01T00:00:00Z"
 """SPDX wants a time, and a set has none: the same set must give the same bytes."""

@@ -5,7 +5,7 @@ from shlex import quote
 
 from cudaredist.exporters.export_format import ExportedSet, Exporter, Files
 from cudaredist.primitives import Platform
-from cudaredist.schema import HostRange
+from cudaredist.schema.packageset import HostRange
 
 _NVCC = "cuda_nvcc"
 _CMAKE_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "$": "\\$"})

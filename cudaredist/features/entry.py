@@ -5,8 +5,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Field
 
-from cudaredist.archives import MemberKind
-from cudaredist.binaries import Binary
+from cudaredist.archives.members import MemberKind
+from cudaredist.binaries.file_facts import Binary
 
 STRICT = ConfigDict(extra="forbid", strict=True)
 """How facts are read back: whatever is not exactly as written does not count."""

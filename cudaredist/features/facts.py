@@ -12,8 +12,10 @@ from typing import ClassVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from cudaredist.archives import ArchiveReader, Member
-from cudaredist.binaries import Binary, Range, examine
+from cudaredist.archives.members import ArchiveReader, Member
+from cudaredist.binaries.examine_file import examine
+from cudaredist.binaries.file_facts import Binary
+from cudaredist.binaries.range_buffer import Range
 from cudaredist.features.entry import STRICT, Entry
 from cudaredist.features.extracts import Extract, Extracts
 from cudaredist.features.wheel import Record

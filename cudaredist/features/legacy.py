@@ -3,7 +3,8 @@
 import json
 from typing import Any
 
-from cudaredist.schema import ExaminedArchive, Features, OutputName, UnexaminedArchive
+from cudaredist.schema.base import OutputName
+from cudaredist.schema.features import ExaminedArchive, Features, UnexaminedArchive
 
 _NAMES: dict[str, tuple[OutputName, ...]] = {
     "bin": ("bin",),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from cudaredist.features.entry import Entry
-from cudaredist.schema import OutputName
+from cudaredist.schema.base import OutputName
 
 LibraryKind: TypeAlias = Literal["shared", "import", "static"]
 

@@ -21,7 +21,7 @@ from cudaredist.packagesets.platforms import JETSON, SBSA, UNSUPPORTED, threshol
 from cudaredist.packagesets.spec import SetSpec
 from cudaredist.packagesets.version_choice import Choice, choose_releases
 from cudaredist.primitives import Version, manifest_name
-from cudaredist.schema import (
+from cudaredist.schema.packageset import (
     PACKAGE_SET_FORMAT,
     CudaRelease,
     Diagnostic,

@@ -6,7 +6,8 @@ from typing import Self
 from cudaredist.manifests.manifest_values import Archive, Package
 from cudaredist.packagesets.inputs import HeldManifest
 from cudaredist.packagesets.outputs import OutputSplit
-from cudaredist.schema import Depends, Needed, OutputName, Provided, Reason, ReasonCode, Status
+from cudaredist.schema.base import OutputName
+from cudaredist.schema.packageset import Depends, Needed, Provided, Reason, ReasonCode, Status
 
 _PRECEDENCE: tuple[Status, ...] = ("foreign", "withheld", "unsupported", "broken", "available")
 _WITHOUT_ARCHIVE: frozenset[Status] = frozenset({"foreign", "unsupported"})

@@ -20,7 +20,9 @@ from cudaredist.packagesets.platforms import UNSUPPORTED, Absence, select_archiv
 from cudaredist.packagesets.spec import SetSpec
 from cudaredist.packagesets.version_choice import Choice, broken_constraints, built_for_other
 from cudaredist.primitives import Version
-from cudaredist.schema import Fixup, OutputName, ReasonCode, Requirement
+from cudaredist.schema.base import OutputName
+from cudaredist.schema.packageset import ReasonCode
+from cudaredist.schema.policy import Fixup, Requirement
 from cudaredist.tables.gpus.capability import Capability
 
 FindDraft: TypeAlias = Callable[[str], Draft | None]

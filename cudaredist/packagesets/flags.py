@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.primitives import Version
-from cudaredist.schema import CapabilityEntry, Flags, Gpus
+from cudaredist.schema.packageset import Flags
+from cudaredist.schema.tables import CapabilityEntry, Gpus
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.gpu_table import (
     default_capabilities,

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.packagesets.spec import SetSpec
 from cudaredist.primitives import Version
-from cudaredist.schema import CompilerRange, HostCompiler, HostGcc, HostRange, NvccCompat
+from cudaredist.schema.packageset import HostCompiler, HostGcc, HostRange
+from cudaredist.schema.tables import CompilerRange, NvccCompat
 from cudaredist.tables.nvcc_compat.nvcc_table import newest_of
 
 

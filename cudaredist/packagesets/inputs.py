@@ -9,26 +9,23 @@ from cudaredist.errors import Problem, UsageError
 from cudaredist.manifests.manifest_values import Manifest, Package
 from cudaredist.primitives import LINUX_ALL, SOURCE, Platform, Sha256, Version
 from cudaredist.redists import CUDA, REDISTS
-from cudaredist.schema import (
+from cudaredist.schema.base import Channel, OutputName, OwnModel
+from cudaredist.schema.features import ExaminedArchive
+from cudaredist.schema.packageset import Input
+from cudaredist.schema.policy import (
     Bounds,
-    Channel,
     ConstraintPolicy,
-    ExaminedArchive,
     FixupPolicy,
-    Gpus,
-    Input,
     LibraryPolicy,
     LicensePolicy,
     MetaPolicy,
     NamePolicy,
-    NvccCompat,
-    OutputName,
     OutputPolicy,
-    OwnModel,
     PlatformPolicy,
     RequirementPolicy,
     WithheldPolicy,
 )
+from cudaredist.schema.tables import Gpus, NvccCompat
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from cudaredist.packagesets.metadata import sri_of
 from cudaredist.packagesets.outputs import ORDER
 from cudaredist.primitives import Platform, Version
 from cudaredist.redists import CUDA
-from cudaredist.schema import Flags, InSet, OutsideSet, PackageSet, Provided, SetPackage
+from cudaredist.schema.packageset import Flags, InSet, OutsideSet, PackageSet, Provided, SetPackage
 from cudaredist.tables.gpus.capability import Capability
 
 Broken: TypeAlias = tuple[str, str]

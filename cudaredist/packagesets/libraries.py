@@ -13,21 +13,20 @@ from cudaredist.packagesets.entries import FindDraft, fixups_for, require_packag
 from cudaredist.packagesets.inputs import SetData, is_within
 from cudaredist.packagesets.outputs import ORDER, resolve
 from cudaredist.packagesets.spec import SetSpec
-from cudaredist.schema import (
+from cudaredist.schema.base import OutputName
+from cudaredist.schema.features import Library
+from cudaredist.schema.packageset import (
     Depends,
     Diagnostic,
-    External,
     ExternalSoname,
     InSet,
-    Library,
-    LoadedLibrary,
     Needed,
-    OutputName,
     OutsideSet,
     Provided,
     ReasonCode,
     SonameProvider,
 )
+from cudaredist.schema.policy import External, LoadedLibrary
 
 _SYSTEM = frozenset({"driver", "jetson"})
 

@@ -9,16 +9,9 @@ from cudaredist.packagesets.inputs import SetData
 from cudaredist.packagesets.outputs import OutputSplit, propagated
 from cudaredist.packagesets.spec import SetSpec
 from cudaredist.redists import NVIDIA_BASE, REDISTS
-from cudaredist.schema import (
-    ArchiveFormat,
-    DeviceCode,
-    License,
-    PackageMeta,
-    SetArchive,
-    SetLicense,
-    SetMeta,
-    SetPackage,
-)
+from cudaredist.schema.features import DeviceCode
+from cudaredist.schema.packageset import ArchiveFormat, SetArchive, SetLicense, SetMeta, SetPackage
+from cudaredist.schema.policy import License, PackageMeta
 
 _FORMATS: tuple[ArchiveFormat, ...] = ("tar.xz", "tar.gz", "tar.zst", "tar", "zip", "whl")
 _top = re.compile(r"(.*-archive)\.[a-z.]+").fullmatch

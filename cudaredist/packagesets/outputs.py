@@ -7,16 +7,10 @@ from typing import TypeVar
 
 from cudaredist.packagesets.inputs import is_within
 from cudaredist.primitives import Version
-from cudaredist.schema import (
-    ExaminedArchive,
-    Library,
-    OutputContents,
-    OutputName,
-    OutputPolicy,
-    OutputSize,
-    Program,
-    TreeChange,
-)
+from cudaredist.schema.base import OutputName
+from cudaredist.schema.features import ExaminedArchive, Library, OutputSize, Program
+from cudaredist.schema.packageset import OutputContents, TreeChange
+from cudaredist.schema.policy import OutputPolicy
 
 ORDER: tuple[OutputName, ...] = (
     "out",

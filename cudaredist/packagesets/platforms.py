@@ -6,7 +6,9 @@ from typing import NamedTuple
 from cudaredist.manifests.manifest_values import Archive, Package
 from cudaredist.packagesets.inputs import is_within
 from cudaredist.primitives import LINUX_ALL, SOURCE, Platform, Version
-from cudaredist.schema import Gpus, JetsonThreshold, PlatformPolicy, ReasonCode
+from cudaredist.schema.packageset import ReasonCode
+from cudaredist.schema.policy import JetsonThreshold, PlatformPolicy
+from cudaredist.schema.tables import Gpus
 from cudaredist.tables.gpus.capability import Capability
 
 UNSUPPORTED = Platform("unsupported")

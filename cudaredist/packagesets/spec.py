@@ -21,7 +21,7 @@ from cudaredist.packagesets.platforms import (
 from cudaredist.packagesets.version_choice import find_release
 from cudaredist.primitives import Platform, Version
 from cudaredist.redists import CUDA
-from cudaredist.schema import Flags
+from cudaredist.schema.packageset import Flags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,8 @@ from cudaredist.packagesets.outputs import nested_refusal
 from cudaredist.packagesets.platforms import Absence, select_archive
 from cudaredist.primitives import Platform, Version
 from cudaredist.redists import CUDA, REDISTS
-from cudaredist.schema import ChosenRelease, Constraint, RejectedRelease
+from cudaredist.schema.packageset import ChosenRelease, RejectedRelease
+from cudaredist.schema.policy import Constraint
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from cudaredist.archives import ArchiveReader, open_archive
+from cudaredist.archives.members import ArchiveReader
+from cudaredist.archives.open_archive import open_archive
 from cudaredist.errors import (
     ArchiveMismatchError,
     CannotResumeError,
@@ -23,11 +24,12 @@ from cudaredist.errors import (
     SourceError,
     StoppedError,
 )
-from cudaredist.features import Facts, LateTables, gather
+from cudaredist.features.facts import Facts, LateTables, gather
 from cudaredist.pipeline.facts_cache import known_facts, remember_facts
 from cudaredist.pipeline.kept_archive import ByteStream, PartialArchive, stream_of
 from cudaredist.private import private_size
-from cudaredist.source import ByteProgress, NoByteProgress, SourceChain
+from cudaredist.source.chain import SourceChain
+from cudaredist.source.protocol import ByteProgress, NoByteProgress
 from cudaredist.store.cache import Cache
 
 _log = logging.getLogger(__name__)

@@ -45,14 +45,9 @@ from cudaredist.reports.answer_reports import DiffReport
 from cudaredist.reports.archive_reports import FeatureOutcome, TableReport
 from cudaredist.reports.report import ErrorReport
 from cudaredist.reports.set_reports import BumpedRelease, BumpedSet, BumpReport, SetOutcome
-from cudaredist.schema import PackageSet
-from cudaredist.source import (
-    ByteProgress,
-    NoByteProgress,
-    NoProgress,
-    Progress,
-    SourceChain,
-)
+from cudaredist.schema.packageset import PackageSet
+from cudaredist.source.chain import SourceChain
+from cudaredist.source.protocol import ByteProgress, NoByteProgress, NoProgress, Progress
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 

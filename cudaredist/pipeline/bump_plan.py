@@ -10,7 +10,7 @@ from cudaredist.pipeline.tables.update import read_gpus, read_nvcc_compat
 from cudaredist.primitives import Version, parse_label
 from cudaredist.redists import CUDA, Redist
 from cudaredist.reports.manifest_reports import VersionsReport
-from cudaredist.schema import Lock, UnexaminedArchive
+from cudaredist.schema.features import Lock, UnexaminedArchive
 from cudaredist.store.data_folder import Store
 
 

@@ -36,8 +36,9 @@ from cudaredist.pipeline.tasks import Task, run_tasks
 from cudaredist.primitives import Version
 from cudaredist.redists import REDISTS, Redist
 from cudaredist.reports.manifest_reports import CheckReport, Finding, FindingKind, LineReport
-from cudaredist.schema import LockEntry
-from cudaredist.source import Listing, NoProgress, Progress, SourceChain
+from cudaredist.schema.features import LockEntry
+from cudaredist.source.chain import SourceChain
+from cudaredist.source.protocol import Listing, NoProgress, Progress
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 

@@ -3,17 +3,18 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from cudaredist.diffs import (
+from cudaredist.diffs.comparable import (
     Comparable,
-    compare,
     merge_comparables,
     of_features,
     of_manifest,
     of_package_set,
     of_tables,
 )
+from cudaredist.diffs.compare import compare
 from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError
-from cudaredist.features import as_redistributable, build_tree
+from cudaredist.features.archive_tree import build_tree
+from cudaredist.features.wheel import as_redistributable
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.pipeline.facts_cache import known_facts
@@ -21,10 +22,10 @@ from cudaredist.pipeline.read_data import held_features, held_manifest, located,
 from cudaredist.pipeline.tables.update import read_gpus, read_nvcc_compat
 from cudaredist.primitives import label_of_manifest_name
 from cudaredist.reports.answer_reports import DiffReport
-from cudaredist.schema import (
-    Features,
-    NamePolicy,
-    PackageSet,
+from cudaredist.schema.features import Features
+from cudaredist.schema.packageset import PackageSet
+from cudaredist.schema.policy import NamePolicy
+from cudaredist.schema.registry import (
     kind_of_document,
     parse_own_json,
     read_own_document,

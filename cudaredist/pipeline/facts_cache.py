@@ -9,16 +9,10 @@ import json
 from typing import Any, TypeAlias
 
 from cudaredist.errors import InvalidFileError, Problem
-from cudaredist.features import (
-    FACTS_SCHEMA,
-    RULES,
-    Facts,
-    derive,
-    facts_from_bytes,
-    facts_to_bytes,
-)
+from cudaredist.features.derive import RULES, derive
+from cudaredist.features.facts import FACTS_SCHEMA, Facts, facts_from_bytes, facts_to_bytes
 from cudaredist.jsontext import parse_json
-from cudaredist.schema import ArchiveFeatures
+from cudaredist.schema.features import ArchiveFeatures
 from cudaredist.store.cache import Cache
 
 Document: TypeAlias = dict[str, Any]

@@ -6,7 +6,7 @@ from functools import partial
 from cudaredist.errors import (
     ReadError,
 )
-from cudaredist.features import RULES
+from cudaredist.features.derive import RULES
 from cudaredist.pipeline.findings import finding, own_file_findings
 from cudaredist.pipeline.manifests.inventory import (
     Inventory,
@@ -14,12 +14,9 @@ from cudaredist.pipeline.manifests.inventory import (
 from cudaredist.primitives import Version
 from cudaredist.redists import REDISTS
 from cudaredist.reports.manifest_reports import Finding
-from cudaredist.schema import (
-    FILE_KINDS,
-    Features,
-    Gpus,
-    NvccCompat,
-)
+from cudaredist.schema.features import Features
+from cudaredist.schema.registry import FILE_KINDS
+from cudaredist.schema.tables import Gpus, NvccCompat
 from cudaredist.store.data_folder import Store
 
 _PROCESS_HINT = "cudaredist process-manifests makes what is missing"

@@ -5,14 +5,17 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UnknownNameError, UsageError
-from cudaredist.features import as_redistributable, build_tree, place_all
+from cudaredist.features.archive_tree import build_tree
+from cudaredist.features.placement import place_all
+from cudaredist.features.wheel import as_redistributable
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.pipeline.facts_cache import known_facts
 from cudaredist.pipeline.read_data import held_features, held_manifest, redists_held
 from cudaredist.pipeline.selection import Selection
 from cudaredist.primitives import Version
 from cudaredist.reports.answer_reports import WhichHit, WhichReport
-from cudaredist.schema import ExaminedArchive, OutputName
+from cudaredist.schema.base import OutputName
+from cudaredist.schema.features import ExaminedArchive
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 

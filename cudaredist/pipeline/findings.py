@@ -20,12 +20,8 @@ from cudaredist.errors import (
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import Version
 from cudaredist.reports.manifest_reports import Finding, FindingKind
-from cudaredist.schema import (
-    FileKind,
-    OwnModel,
-    parse_own_json,
-    read_own_document,
-)
+from cudaredist.schema.base import OwnModel
+from cudaredist.schema.registry import FileKind, parse_own_json, read_own_document
 from cudaredist.store.data_folder import Store
 from cudaredist.store.files import read_file
 

@@ -9,10 +9,9 @@ from cudaredist.errors import InvalidFileError, Problem, ReadError, UsageError
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version
-from cudaredist.schema import (
-    Channel,
-    Features,
-    OwnModel,
+from cudaredist.schema.base import Channel, OwnModel
+from cudaredist.schema.features import Features
+from cudaredist.schema.registry import (
     parse_own_json,
     read_own_document,
     read_own_file,

@@ -37,9 +37,9 @@ from cudaredist.pipeline.sets.file_invariants import (
 from cudaredist.primitives import label_of_manifest_name
 from cudaredist.redists import REDISTS
 from cudaredist.reports.manifest_reports import FileVerdict, ValidateReport
-from cudaredist.schema import (
+from cudaredist.schema.packageset import PackageSet
+from cudaredist.schema.registry import (
     FILE_KINDS,
-    PackageSet,
     kind_of_document,
     parse_own_json,
     read_own_document,

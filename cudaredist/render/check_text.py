@@ -12,7 +12,7 @@ from cudaredist.render.common import (
     markdown_table,
 )
 from cudaredist.reports.manifest_reports import CheckReport, Finding, LineReport, ValidateReport
-from cudaredist.schema import FileKind
+from cudaredist.schema.registry import FileKind
 
 _EXIT_MEANINGS = {
     0: "nothing to report",

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from cudaredist.schema import OwnModel
+from cudaredist.schema.base import OwnModel
 
 _ANNOTATIONS_SHOWN = 9
 

@@ -8,7 +8,7 @@ import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cudaredist.diffs import is_alarming, natural_order
+from cudaredist.diffs.compare import is_alarming, natural_order
 from cudaredist.render.common import escape_markdown
 from cudaredist.reports.answer_reports import Delta, DiffReport, Move, PackageDelta
 

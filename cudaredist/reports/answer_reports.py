@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.schema import OutputName, OwnModel
+from cudaredist.schema.base import OutputName, OwnModel
 from cudaredist.tables.explanation import Topic
 
 

@@ -5,7 +5,8 @@ from typing import Literal
 from pydantic import Field
 
 from cudaredist.reports.report import ErrorReport, ManifestStatus
-from cudaredist.schema import OutputName, OutputSize, OwnModel
+from cudaredist.schema.base import OutputName, OwnModel
+from cudaredist.schema.features import OutputSize
 
 ArchiveStatus = Literal["examined", "known", "would-examine", "failed", "skipped"]
 

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from cudaredist.reports.report import ErrorReport, ManifestStatus
-from cudaredist.schema import OwnModel
+from cudaredist.schema.base import OwnModel
 
 
 class ManifestOutcome(OwnModel):

@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import Field
 
 from cudaredist.errors import CudaRedistError
-from cudaredist.schema import OwnModel
+from cudaredist.schema.base import OwnModel
 
 ManifestStatus = Literal["written", "would-write", "unchanged", "failed"]
 

@@ -12,7 +12,8 @@ from cudaredist.reports.archive_reports import (
     TableReport,
 )
 from cudaredist.reports.report import ErrorReport, ManifestStatus
-from cudaredist.schema import Diagnostic, HostCompiler, OutputName, OwnModel, Status
+from cudaredist.schema.base import OutputName, OwnModel
+from cudaredist.schema.packageset import Diagnostic, HostCompiler, Status
 
 
 class SetOutcome(OwnModel):

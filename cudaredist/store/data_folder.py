@@ -15,7 +15,9 @@ from cudaredist.primitives import (
     manifest_name,
     parse_label,
 )
-from cudaredist.schema import Channel, Lock, LockEntry, read_own_file
+from cudaredist.schema.base import Channel
+from cudaredist.schema.features import Lock, LockEntry
+from cudaredist.schema.registry import read_own_file
 from cudaredist.store.files import (
     names_in,
     read_file,

@@ -11,7 +11,7 @@ from cudaredist.errors import ReadError, WriteError
 from cudaredist.private import (
     open_file,
 )
-from cudaredist.schema import OWN_FILE_LIMIT
+from cudaredist.schema.registry import OWN_FILE_LIMIT
 
 TEMPORARY = ".tmp"
 

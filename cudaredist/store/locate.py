@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from cudaredist.errors import UsageError
-from cudaredist.schema import Channel
+from cudaredist.schema.base import Channel
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.files import names_in
 

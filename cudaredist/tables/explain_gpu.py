@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from cudaredist.errors import UnknownNameError
 from cudaredist.primitives import parse_label
-from cudaredist.schema import (
+from cudaredist.schema.tables import (
     BinarySource,
     CapabilityEntry,
     GpuPolicy,

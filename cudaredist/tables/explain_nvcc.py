@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from cudaredist.primitives import parse_label
-from cudaredist.schema import (
+from cudaredist.schema.tables import (
     CompilerRange,
     CompilerVerdict,
     HeaderSource,

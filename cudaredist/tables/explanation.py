@@ -8,9 +8,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field
 
-from cudaredist.schema import (
-    OwnModel,
-)
+from cudaredist.schema.base import OwnModel
 
 FactValue: TypeAlias = str | int | bool | tuple[str, ...] | None
 FactBasis: TypeAlias = Literal["derived", "documented", "policy", "computed"]

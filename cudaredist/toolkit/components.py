@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cudaredist.errors import UnknownNameError, UsageError
-from cudaredist.schema import ComponentSet, PackageSet, SetPackage
+from cudaredist.schema.packageset import PackageSet, SetPackage
+from cudaredist.schema.toolkit_record import ComponentSet
 
 ALL = "all"
 

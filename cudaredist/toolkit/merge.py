@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from cudaredist.errors import ConflictError, UnsafePathError
 from cudaredist.primitives import Platform
-from cudaredist.schema import OutputName
+from cudaredist.schema.base import OutputName
 from cudaredist.toolkit.root_tree import PackageTree, folders_above, is_executable
 
 Layout: TypeAlias = Literal["merged", "split"]

@@ -6,8 +6,12 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from cudaredist.errors import InvalidArchiveError
-from cudaredist.features import Entry, as_redistributable, build_tree, place_all
-from cudaredist.schema import OutputName, SetPackage, TreeChange
+from cudaredist.features.archive_tree import build_tree
+from cudaredist.features.entry import Entry
+from cudaredist.features.placement import place_all
+from cudaredist.features.wheel import as_redistributable
+from cudaredist.schema.base import OutputName
+from cudaredist.schema.packageset import SetPackage, TreeChange
 from cudaredist.toolkit.pkgconfig import unversioned
 
 _PKG_CONFIG = ("pkg-config/", "pkgconfig/")

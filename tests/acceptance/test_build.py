@@ -25,7 +25,7 @@ from support.set_inputs import (
 from typer.testing import Result
 
 from cudaredist.primitives import sha256_of
-from cudaredist.schema import ReasonCode, Status
+from cudaredist.schema.packageset import ReasonCode, Status
 
 FEATURES = {
     "cuda_nvcc": features_of({"bin/nvcc": elf(None, "libc.so.6")}),

@@ -27,7 +27,7 @@ from cudaredist.pipeline import Bump
 from cudaredist.render import commit_message, with_entries
 from cudaredist.reports.answer_reports import DiffReport, PackageDelta
 from cudaredist.reports.set_reports import BumpedRelease, BumpReport
-from cudaredist.schema import PackageSet
+from cudaredist.schema.packageset import PackageSet
 
 DATA = Path("data")
 

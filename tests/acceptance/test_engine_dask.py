@@ -11,8 +11,7 @@ from support.releases import Packages, publish, release
 from support.server import FaultServer
 
 from cudaredist.errors import SourceError
-from cudaredist.features import Facts, facts_to_bytes
-from cudaredist.features.facts import FACTS_SCHEMA
+from cudaredist.features.facts import FACTS_SCHEMA, Facts, facts_to_bytes
 from cudaredist.pipeline.archives import ArchiveRequest
 from cudaredist.pipeline.features.dask import ArchiveTask, read_answer, run_task
 from cudaredist.primitives import sha256_of

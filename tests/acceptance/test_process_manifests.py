@@ -19,7 +19,7 @@ from support.releases import Files, Packages, packed, publish, put, release
 from support.server import FaultServer
 from typer.testing import Result
 
-from cudaredist.archives import open_archive
+from cudaredist.archives.open_archive import open_archive
 from cudaredist.pipeline import archives as archive_service
 from cudaredist.pipeline import facts_cache
 from cudaredist.store.cache import Cache

@@ -15,7 +15,7 @@ from cudaredist.packagesets.libraries import key_of
 from cudaredist.packagesets.spec import Request
 from cudaredist.pipeline import build_one, read_set_data, specs_for
 from cudaredist.pipeline.selection import ALL
-from cudaredist.schema import PackageSet
+from cudaredist.schema.packageset import PackageSet
 from cudaredist.store.data_folder import Store
 
 DATA = REPOSITORY / "data"

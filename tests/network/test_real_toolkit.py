@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from conftest import REPOSITORY
 
-from cudaredist.binaries import Binary, examine
+from cudaredist.binaries.examine_file import examine
+from cudaredist.binaries.file_facts import Binary
 
 pytestmark = pytest.mark.network
 

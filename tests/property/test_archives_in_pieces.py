@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from support import archives
 from support.archives import COMPRESSIONS, ZipEntry, descriptor, raw_zip, read_all
 
-from cudaredist.archives import Limits, Member
 from cudaredist.archives.compression import unpack
+from cudaredist.archives.members import Limits, Member
 from cudaredist.archives.stream import Stream
 from cudaredist.errors import InvalidArchiveError
 

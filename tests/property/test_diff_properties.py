@@ -8,18 +8,19 @@ from hypothesis import strategies as st
 from support.manifests import archive
 from support.package_sets import example_set, package
 
-from cudaredist.diffs import (
+from cudaredist.diffs.comparable import (
     Comparable,
-    compare,
     merge_comparables,
     of_features,
     of_manifest,
     of_package_set,
 )
+from cudaredist.diffs.compare import compare
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.render import diff_markdown, diff_text
 from cudaredist.reports.answer_reports import Delta, DiffReport, Move, PackageDelta
-from cudaredist.schema import Features, NamePolicy
+from cudaredist.schema.features import Features
+from cudaredist.schema.policy import NamePolicy
 
 NAMES = st.sampled_from(["cuda_cccl", "cccl", "cuda_nvcc", "cuda_crt", "libnvvm", "x"])
 VERSIONS = st.sampled_from(["1.0", "1.2", "1.10"])

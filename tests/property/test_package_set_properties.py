@@ -18,18 +18,19 @@ from support.set_inputs import (
     set_data_of,
 )
 
-from cudaredist.binaries import Binary
+from cudaredist.binaries.file_facts import Binary
 from cudaredist.errors import CudaRedistError
-from cudaredist.features import Facts, derive
+from cudaredist.features.derive import derive
 from cudaredist.features.entry import Entry
-from cudaredist.features.facts import FACTS_SCHEMA
+from cudaredist.features.facts import FACTS_SCHEMA, Facts
 from cudaredist.packagesets.inputs import SetData
 from cudaredist.packagesets.invariants import check_run, check_set
 from cudaredist.packagesets.outputs import split_outputs
 from cudaredist.packagesets.version_choice import choose_releases
 from cudaredist.pipeline.sets.build_sets import set_bytes
 from cudaredist.primitives import Platform, Version
-from cudaredist.schema import ArchiveFeatures, ExaminedArchive, PackageSet
+from cudaredist.schema.features import ArchiveFeatures, ExaminedArchive
+from cudaredist.schema.packageset import PackageSet
 
 CUDA = ("11.8.0", "12.6.3", "12.9.1", "13.0.2")
 PLATFORMS = (LINUX, SBSA, JETSON, WINDOWS)

@@ -11,7 +11,7 @@ from cudaredist.errors import CudaRedistError, InvalidFileError
 from cudaredist.jsontext import canonical_json, parse_json
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version, is_safe_relative_path
-from cudaredist.schema import FILE_KINDS, read_own_file
+from cudaredist.schema.registry import FILE_KINDS, read_own_file
 from cudaredist.source.index import is_whole, parse_index
 
 versions = st.builds(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support import package_sets
 
 from cudaredist.errors import InvalidFileError
-from cudaredist.schema import FILE_KINDS, read_own_document, read_own_file, schema_problems
+from cudaredist.schema.registry import FILE_KINDS, read_own_document, read_own_file, schema_problems
 
 SHIPPED = {
     "features": "data/features/wheels/cudnn/feature_9.28.0.json",

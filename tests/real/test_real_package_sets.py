@@ -18,7 +18,7 @@ from cudaredist.packagesets.spec import Request
 from cudaredist.pipeline import build_one, read_set_data, set_bytes, specs_for
 from cudaredist.pipeline.selection import ALL
 from cudaredist.primitives import Platform
-from cudaredist.schema import PackageSet, SetPackage
+from cudaredist.schema.packageset import PackageSet, SetPackage
 from cudaredist.store.data_folder import Store, shipped_data
 
 pytestmark = pytest.mark.real

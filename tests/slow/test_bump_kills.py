@@ -17,7 +17,7 @@ from support.server import FaultServer
 
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import sha256_of
-from cudaredist.schema import kind_of_document, read_own_document
+from cudaredist.schema.registry import kind_of_document, read_own_document
 
 pytestmark = pytest.mark.slow
 

@@ -20,7 +20,7 @@ from support.killing import STEPS, Killer
 from support.server import FaultServer
 from support.toolkits import FOLDER, MadeSet, listing
 
-from cudaredist.source import FolderSource
+from cudaredist.source.folder import FolderSource
 
 pytestmark = pytest.mark.slow
 

@@ -37,7 +37,7 @@ from typer.testing import CliRunner, Result
 
 from cudaredist.cli import app
 from cudaredist.pipeline import tables
-from cudaredist.schema import kind_of_document, read_own_document
+from cudaredist.schema.registry import kind_of_document, read_own_document
 from cudaredist.tables.nvcc_compat.compilers import read_header
 
 pytestmark = pytest.mark.slow

@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cudaredist.archives import Limits, Member, open_archive
+from cudaredist.archives.members import Limits, Member
+from cudaredist.archives.open_archive import open_archive
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -17,8 +17,9 @@ from typing import Any
 if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
 
-from cudaredist.binaries import Binary, CodeSection
-from cudaredist.features import derive, facts_from_bytes
+from cudaredist.binaries.file_facts import Binary, CodeSection
+from cudaredist.features.derive import derive
+from cudaredist.features.facts import facts_from_bytes
 from cudaredist.pipeline.facts_cache import FACTS_KIND
 from cudaredist.store.cache import Cache
 from support.oracles import cuobjdump_oracle, elf_oracle, pe_oracle, readelf_oracle

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from cudaredist.schema import PackageSet
+from cudaredist.schema.packageset import PackageSet
 
 NVIDIA = "https://developer.download.nvidia.com/compute"
 PLATFORM = "linux-x86_64"

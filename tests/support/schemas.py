@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from cudaredist.jsontext import canonical_json
-from cudaredist.schema import FILE_KINDS, made_schema
+from cudaredist.schema.registry import FILE_KINDS, made_schema
 
 FOLDER = Path(__file__).parents[2] / "cudaredist" / "schemas"
 

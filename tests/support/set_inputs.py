@@ -7,10 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cudaredist.binaries import Binary
-from cudaredist.features import Facts, derive
+from cudaredist.binaries.file_facts import Binary
+from cudaredist.features.derive import derive
 from cudaredist.features.entry import Entry
-from cudaredist.features.facts import FACTS_SCHEMA
+from cudaredist.features.facts import FACTS_SCHEMA, Facts
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.packagesets.inputs import HeldFeatures, HeldManifest, Policies, SetData
@@ -18,16 +18,11 @@ from cudaredist.packagesets.spec import Request
 from cudaredist.pipeline.sets import load
 from cudaredist.pipeline.sets.build_sets import build_one, specs_for
 from cudaredist.primitives import Platform, Version, parse_label, sha256_of
-from cudaredist.schema import (
-    ArchiveFeatures,
-    ExaminedArchive,
-    Gpus,
-    NvccCompat,
-    OwnModel,
-    PackageSet,
-    SetPackage,
-    read_own_file,
-)
+from cudaredist.schema.base import OwnModel
+from cudaredist.schema.features import ArchiveFeatures, ExaminedArchive
+from cudaredist.schema.packageset import PackageSet, SetPackage
+from cudaredist.schema.registry import read_own_file
+from cudaredist.schema.tables import Gpus, NvccCompat
 from cudaredist.store.data_folder import Store, shipped_data
 
 LINUX, WINDOWS = Platform("linux-x86_64"), Platform("windows-x86_64")

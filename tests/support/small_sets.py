@@ -6,7 +6,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from cudaredist.cli import app
-from cudaredist.schema import PackageSet
+from cudaredist.schema.packageset import PackageSet
 from support import binaries
 from support.releases import Files, Packages, put, release
 

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cudaredist.archives import open_archive
+from cudaredist.archives.open_archive import open_archive
 from cudaredist.errors import CudaRedistError
-from cudaredist.features import derive, gather
+from cudaredist.features.derive import derive
+from cudaredist.features.facts import gather
 from cudaredist.packagesets.outputs import ORDER
 from support.releases import Files, packed, put
 

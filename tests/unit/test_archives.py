@@ -15,8 +15,9 @@ import pytest
 from support import archives
 from support.archives import ZipEntry, raw_zip, read_all
 
-from cudaredist.archives import SUFFIXES, Limits, Member, open_archive
+from cudaredist.archives.members import Limits, Member
 from cudaredist.archives.memory import SharedMemory
+from cudaredist.archives.open_archive import SUFFIXES, open_archive
 from cudaredist.archives.stream import Stream
 from cudaredist.errors import InvalidArchiveError
 

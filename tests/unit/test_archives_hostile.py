@@ -26,7 +26,7 @@ from support.archives import (
 )
 from support.cost import bounded_cost
 
-from cudaredist.archives import Limits, Member
+from cudaredist.archives.members import Limits, Member
 from cudaredist.archives.memory import SHARED_MEMORY
 from cudaredist.errors import InvalidArchiveError
 

@@ -6,8 +6,10 @@ import pytest
 from support.binaries import concatenated, container, elf, entry, fatbin
 from support.cost import bounded_cost
 
-from cudaredist.binaries import Binary, architecture_key, examine
 from cudaredist.binaries import fatbin as scanner
+from cudaredist.binaries.examine_file import examine
+from cudaredist.binaries.fatbin import architecture_key
+from cudaredist.binaries.file_facts import Binary
 
 
 def counts(data: bytes) -> dict[str, int]:

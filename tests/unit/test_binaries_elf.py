@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from support.binaries import elf, fatbin
 
-from cudaredist.binaries import Binary, Range, examine
 from cudaredist.binaries.elf import ElfReader
-from cudaredist.binaries.range_buffer import Window, blocks
+from cudaredist.binaries.examine_file import examine
+from cudaredist.binaries.file_facts import Binary
+from cudaredist.binaries.range_buffer import Range, Window, blocks
 
 FULL: dict[str, Any] = {
     "soname": "libx.so.1",

@@ -8,7 +8,8 @@ import pytest
 from support.binaries import ar, coff, container, elf, fatbin, import_library, import_record, pe
 from support.cost import bounded_cost
 
-from cudaredist.binaries import Binary, examine
+from cudaredist.binaries.examine_file import examine
+from cudaredist.binaries.file_facts import Binary
 from cudaredist.binaries.pe import PeReader
 from cudaredist.binaries.script import SCRIPT_LIMIT
 

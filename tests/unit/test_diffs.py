@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 from support.manifests import manifest
 
-from cudaredist.diffs import Comparable, compare, manifest_changes
+from cudaredist.diffs.comparable import Comparable
+from cudaredist.diffs.compare import compare
+from cudaredist.diffs.manifest import manifest_changes
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.render import diff_markdown, diff_text
 from cudaredist.reports.answer_reports import Delta
-from cudaredist.schema import NamePolicy
+from cudaredist.schema.policy import NamePolicy
 
 
 def changes(old: bytes, new: bytes) -> list[str]:

@@ -16,10 +16,11 @@ from conftest import REPOSITORY
 from support import binaries
 from support.releases import Files, packed
 
-from cudaredist.archives import open_archive
-from cudaredist.features import derive, gather
+from cudaredist.archives.open_archive import open_archive
+from cudaredist.features.derive import derive
+from cudaredist.features.facts import gather
 from cudaredist.primitives import Version, label_of_manifest_name
-from cudaredist.schema import ArchiveFeatures
+from cudaredist.schema.features import ArchiveFeatures
 
 NUMBERS = 24
 ELF = binaries.elf(soname="libx.so.1", needed=("libc.so.6",))

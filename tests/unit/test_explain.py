@@ -7,7 +7,7 @@ from support.headers import ERAS, Checks, host_config
 from support.ptxas import PROFILES_11_8, PROFILES_12_9, PROFILES_13_4, Profile, ptxas, scan
 
 from cudaredist.errors import UnknownNameError
-from cudaredist.schema import (
+from cudaredist.schema.tables import (
     BinarySource,
     GpuPolicy,
     Gpus,

@@ -25,7 +25,8 @@ from cudaredist.exporters import EXPORTERS, find_exporter
 from cudaredist.exporters.export_format import ExportedSet, Files, with_addresses
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version
-from cudaredist.schema import PackageSet, read_own_file
+from cudaredist.schema.packageset import PackageSet
+from cudaredist.schema.registry import read_own_file
 
 ROOT = "/opt/cuda"
 HOSTILE = "a\"b'c`touch pwned`$(touch pwned)${HOME}%d\\n#;]]=]\n-- */ é ★"

@@ -14,15 +14,14 @@ from support import archives
 from support.cost import bounded_cost
 from support.counting import calls
 
-from cudaredist.archives import open_archive
-from cudaredist.binaries import Binary
-from cudaredist.binaries.file_facts import CodeSection
-from cudaredist.features import Facts, derive, facts_from_bytes, facts_to_bytes, gather
+from cudaredist.archives.open_archive import open_archive
+from cudaredist.binaries.file_facts import Binary, CodeSection
 from cudaredist.features.archive_tree import build_tree
+from cudaredist.features.derive import derive
 from cudaredist.features.entry import Entry
-from cudaredist.features.facts import FACTS_SCHEMA
+from cudaredist.features.facts import FACTS_SCHEMA, Facts, facts_from_bytes, facts_to_bytes, gather
 from cudaredist.features.placement import place_all
-from cudaredist.schema import ArchiveFeatures
+from cudaredist.schema.features import ArchiveFeatures
 
 SHARED = Binary(kind="elf", machine="x86_64", is_shared=True, soname="libx.so.1")
 PROGRAM = Binary(kind="elf", machine="x86_64", needed=("libc.so.6",))

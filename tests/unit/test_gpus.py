@@ -20,7 +20,8 @@ from support.ptxas import (
 
 from cudaredist.errors import InvalidFileError, UnknownNameError
 from cudaredist.jsontext import canonical_json
-from cudaredist.schema import BinarySource, GpuPolicy, Gpus, read_own_file
+from cudaredist.schema.registry import read_own_file
+from cudaredist.schema.tables import BinarySource, GpuPolicy, Gpus
 from cudaredist.tables.gpus import ptxas as scanning
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.gpu_table import (

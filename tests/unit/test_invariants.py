@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 import pytest
 from support.small_sets import make_data, make_sets
 
-from cudaredist.features import Entry, Facts, facts_from_bytes, facts_to_bytes
+from cudaredist.features.entry import Entry
+from cudaredist.features.facts import Facts, facts_from_bytes, facts_to_bytes
 from cudaredist.packagesets.invariants import (
     RUN_INVARIANTS,
     SET_INVARIANTS,
@@ -19,7 +20,7 @@ from cudaredist.packagesets.invariants import (
 )
 from cudaredist.pipeline.facts_cache import FACTS_KIND
 from cudaredist.pipeline.sets.file_invariants import FILE_INVARIANTS, check_files, read_files
-from cudaredist.schema import PackageSet, SetPackage
+from cudaredist.schema.packageset import PackageSet, SetPackage
 from cudaredist.store.cache import Cache
 
 Document: TypeAlias = dict[str, Any]

@@ -11,14 +11,14 @@ from support.headers import ERAS, host_config, played
 
 from cudaredist.errors import InvalidFileError, UnknownNameError
 from cudaredist.jsontext import canonical_json
-from cudaredist.schema import (
+from cudaredist.schema.registry import read_own_file
+from cudaredist.schema.tables import (
     CompilerRange,
     CompilerVerdict,
     HeaderSource,
     NvccCompat,
     NvccPolicy,
     NvccRelease,
-    read_own_file,
 )
 from cudaredist.tables.nvcc_compat.compilers import COMPILERS, read_header, visual_studio
 from cudaredist.tables.nvcc_compat.nvcc_table import (

@@ -7,7 +7,7 @@ from support.set_inputs import JETSON, LINUX, SBSA, WINDOWS, build, cuda, set_da
 
 from cudaredist.errors import UsageError
 from cudaredist.packagesets.inputs import SetData
-from cudaredist.schema import Flags, HostCompiler
+from cudaredist.schema.packageset import Flags, HostCompiler
 
 LABELS = ("11.8.0", "12.0.1", "12.2.2", "12.4.1", "12.6.3", "12.8.1", "12.9.1")
 LATER = ("13.0.2", "13.2.0", "13.4.2")

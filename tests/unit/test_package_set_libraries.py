@@ -22,7 +22,8 @@ from support.set_inputs import (
 from cudaredist.packagesets.inputs import SetData
 from cudaredist.packagesets.invariants import check_set
 from cudaredist.packagesets.libraries import find_external
-from cudaredist.schema import ArchiveFeatures, InSet, Needed, OutsideSet, PackageSet
+from cudaredist.schema.features import ArchiveFeatures
+from cudaredist.schema.packageset import InSet, Needed, OutsideSet, PackageSet
 
 BASE = {
     "cuda_nvcc": features_of({"bin/nvcc": None}),

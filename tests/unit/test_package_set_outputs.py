@@ -25,7 +25,9 @@ from cudaredist.packagesets.invariants import check_set
 from cudaredist.packagesets.metadata import join_address, sri_of
 from cudaredist.packagesets.outputs import ORDER, order_outputs, propagated
 from cudaredist.redists import REDISTS
-from cudaredist.schema import ArchiveFeatures, OutputName, SetPackage
+from cudaredist.schema.base import OutputName
+from cudaredist.schema.features import ArchiveFeatures
+from cudaredist.schema.packageset import SetPackage
 
 LIB = elf("libx.so.1", "libc.so.6")
 EVERYTHING = {

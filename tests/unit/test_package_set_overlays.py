@@ -26,7 +26,7 @@ from cudaredist.packagesets.inputs import SetData
 from cudaredist.packagesets.invariants import check_set
 from cudaredist.pipeline import read_set_data
 from cudaredist.pipeline.sets.load import merge_policy
-from cudaredist.schema import PackageSet
+from cudaredist.schema.packageset import PackageSet
 from cudaredist.store.data_folder import Store
 
 WHOLE = features_of(

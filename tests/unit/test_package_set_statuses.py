@@ -24,7 +24,8 @@ from cudaredist.packagesets.invariants import check_set
 from cudaredist.packagesets.spec import Request
 from cudaredist.pipeline.sets.build_sets import build_one, specs_for
 from cudaredist.primitives import Version
-from cudaredist.schema import Bounds, SetPackage
+from cudaredist.schema.packageset import SetPackage
+from cudaredist.schema.policy import Bounds
 
 EVERY = (LINUX, SBSA, JETSON, WINDOWS)
 

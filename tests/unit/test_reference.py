@@ -6,7 +6,7 @@ import pytest
 from conftest import REPOSITORY
 from support.reference import FOLDER, pages
 
-from cudaredist.schema import FILE_KINDS
+from cudaredist.schema.registry import FILE_KINDS
 
 
 @pytest.mark.parametrize("name", sorted(pages()))

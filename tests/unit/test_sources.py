@@ -25,11 +25,11 @@ from cudaredist.errors import (
     TooLargeError,
     UsageError,
 )
-from cudaredist.source import Settings, SourceChain, open_sources
+from cudaredist.source.chain import SourceChain, open_sources
 from cudaredist.source.folder import FolderSource
 from cudaredist.source.http import HttpSource
 from cudaredist.source.http_response import _retry_after
-from cudaredist.source.protocol import redacted, without_credentials
+from cudaredist.source.protocol import Settings, redacted, without_credentials
 
 Connect = Callable[..., HttpSource]
 

@@ -14,8 +14,8 @@ from support import binaries
 from support.counting import calls
 from support.toolkits import MadeSet
 
-from cudaredist.archives import MemberKind
-from cudaredist.binaries import examine
+from cudaredist.archives.members import MemberKind
+from cudaredist.binaries.examine_file import examine
 from cudaredist.errors import (
     ConflictError,
     ContentError,
@@ -24,12 +24,13 @@ from cudaredist.errors import (
     UnsafePathError,
     UsageError,
 )
-from cudaredist.features import Entry
+from cudaredist.features.entry import Entry
 from cudaredist.pipeline.toolkit import staging
 from cudaredist.pipeline.toolkit.install import _link_or_copy
 from cudaredist.pipeline.toolkit.staging import TEMPORARY, Workshop, remove_tree
 from cudaredist.primitives import Platform
-from cudaredist.schema import ComponentSet, PackageSet, SetPackage
+from cudaredist.schema.packageset import PackageSet, SetPackage
+from cudaredist.schema.toolkit_record import ComponentSet
 from cudaredist.toolkit.components import choose
 from cudaredist.toolkit.merge import Layout, Plan, make_plan
 from cudaredist.toolkit.pkgconfig import relocatable

@@ -23,12 +23,13 @@ from cudaredist.errors import (
     UsageError,
     error_kinds,
 )
-from cudaredist.features import Facts, facts_from_bytes, facts_to_bytes
+from cudaredist.features.facts import Facts, facts_from_bytes, facts_to_bytes
 from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
 from cudaredist.pipeline.facts_cache import remember_facts
 from cudaredist.pipeline.features.process import Engine, FeatureRun, Job
 from cudaredist.reports.report import ErrorReport
-from cudaredist.source import Settings, open_sources, without_credentials
+from cudaredist.source.chain import open_sources
+from cudaredist.source.protocol import Settings, without_credentials
 
 if TYPE_CHECKING:
     from distributed import Future

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from cudaredist.errors import IncompleteError, InvalidFileError, Problem
-from cudaredist.features import RULES
+from cudaredist.features.derive import RULES
 from cudaredist.jsontext import canonical_json
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.pipeline.facts_cache import Document, known_features
@@ -15,7 +15,8 @@ from cudaredist.pipeline.features.targets import LocalManifest
 from cudaredist.primitives import Platform, Version
 from cudaredist.reports.archive_reports import ArchiveStatus
 from cudaredist.reports.report import ErrorReport
-from cudaredist.schema import ArchiveFeatures, Features, read_own_file, validation_problems
+from cudaredist.schema.features import ArchiveFeatures, Features
+from cudaredist.schema.registry import read_own_file, validation_problems
 from cudaredist.store.cache import Cache
 
 _ON_PLATFORM = " archives do not hold"

@@ -10,17 +10,20 @@ import zipfile
 from collections.abc import Callable
 from functools import partial
 
-from cudaredist.archives import MemberKind
+from cudaredist.archives.members import MemberKind
 from cudaredist.errors import CudaRedistError, InvalidArchiveError, worst_exit_code
-from cudaredist.features import FACTS_SCHEMA, Entry, Facts, derive
+from cudaredist.features.derive import derive
+from cudaredist.features.entry import Entry
+from cudaredist.features.facts import FACTS_SCHEMA, Facts
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.pipeline.archives import ArchiveService
 from cudaredist.pipeline.features.targets import Filter, LocalManifest, LocalManifests
 from cudaredist.pipeline.tasks import Task, run_tasks
 from cudaredist.reports.archive_reports import PeekedArchive, PeekReport
 from cudaredist.reports.report import ErrorReport
-from cudaredist.schema import OutputName, OutputSize
-from cudaredist.source import Part
+from cudaredist.schema.base import OutputName
+from cudaredist.schema.features import OutputSize
+from cudaredist.source.protocol import Part
 
 _TAIL = 64 << 10
 _DIRECTORY_LIMIT = 64 << 20

@@ -17,7 +17,9 @@ from cudaredist.errors import (
     StoppedError,
     worst_exit_code,
 )
-from cudaredist.features import Facts, derive, legacy_json
+from cudaredist.features.derive import derive
+from cudaredist.features.facts import Facts
+from cudaredist.features.legacy import legacy_json
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
 from cudaredist.pipeline.facts_cache import (
@@ -46,7 +48,7 @@ from cudaredist.reports.archive_reports import (
     ProcessReport,
 )
 from cudaredist.reports.report import ErrorReport, ManifestStatus
-from cudaredist.schema import Features
+from cudaredist.schema.features import Features
 from cudaredist.store.cache import Cache
 
 _NO_HASH = "the manifest states no hash"

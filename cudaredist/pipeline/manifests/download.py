@@ -30,8 +30,9 @@ from cudaredist.primitives import Version, sha256_of
 from cudaredist.redists import Redist
 from cudaredist.reports.manifest_reports import DownloadReport, ManifestOutcome, RedistOutcome
 from cudaredist.reports.report import ErrorReport, ManifestStatus
-from cudaredist.schema import LockEntry
-from cudaredist.source import Listing, NoProgress, Progress, SourceChain
+from cudaredist.schema.features import LockEntry
+from cudaredist.source.chain import SourceChain
+from cudaredist.source.protocol import Listing, NoProgress, Progress
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import ManifestFolder, Store
 

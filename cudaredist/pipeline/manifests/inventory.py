@@ -19,9 +19,7 @@ from cudaredist.pipeline.findings import finding
 from cudaredist.primitives import Version, sha256_of
 from cudaredist.redists import Redist
 from cudaredist.reports.manifest_reports import Finding, LineReport
-from cudaredist.schema import (
-    LockEntry,
-)
+from cudaredist.schema.features import LockEntry
 from cudaredist.store.data_folder import Store
 
 

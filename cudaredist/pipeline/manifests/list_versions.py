@@ -17,7 +17,8 @@ from cudaredist.primitives import Version
 from cudaredist.redists import Redist
 from cudaredist.reports.manifest_reports import LineReport, VersionsReport
 from cudaredist.reports.report import ErrorReport
-from cudaredist.source import NoProgress, Progress, SourceChain
+from cudaredist.source.chain import SourceChain
+from cudaredist.source.protocol import NoProgress, Progress
 from cudaredist.store.data_folder import Store
 
 

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 
-from cudaredist.diffs import manifest_changes
+from cudaredist.diffs.manifest import manifest_changes
 from cudaredist.errors import InvalidFileError, Problem, first_of, shown
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import MANIFEST_LIMIT, read_manifest
 from cudaredist.primitives import Version, manifest_name, sha256_of
 from cudaredist.redists import REDISTS, Redist
-from cudaredist.source import Listing, SourceChain
+from cudaredist.source.chain import SourceChain
+from cudaredist.source.protocol import Listing
 from cudaredist.store.cache import Cache
 
 

@@ -28,14 +28,8 @@ from cudaredist.primitives import Version, parse_label, sha256_of
 from cudaredist.redists import CUDA
 from cudaredist.reports.report import ErrorReport, ManifestStatus
 from cudaredist.reports.set_reports import BuildReport, SetOutcome
-from cudaredist.schema import (
-    IndexedSet,
-    PackageSet,
-    PackageSetIndex,
-    SkippedSet,
-    Status,
-)
-from cudaredist.source import NoProgress, Progress
+from cudaredist.schema.packageset import IndexedSet, PackageSet, PackageSetIndex, SkippedSet, Status
+from cudaredist.source.protocol import NoProgress, Progress
 from cudaredist.store.files import read_file, write_output
 
 INDEX_NAME = "index.json"

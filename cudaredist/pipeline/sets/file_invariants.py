@@ -14,7 +14,8 @@ from cudaredist.packagesets.invariants import (
     is_further_version,
 )
 from cudaredist.pipeline.facts_cache import known_facts
-from cudaredist.schema import OutputContents, OutputName, PackageSet, SetPackage
+from cudaredist.schema.base import OutputName
+from cudaredist.schema.packageset import OutputContents, PackageSet, SetPackage
 from cudaredist.store.cache import Cache
 from cudaredist.toolkit.root_tree import PackageTree, make_tree
 

@@ -7,33 +7,33 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError
-from cudaredist.features import legacy_outputs
+from cudaredist.features.legacy import legacy_outputs
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.packagesets.inputs import HeldFeatures, HeldManifest, Policies, SetData
 from cudaredist.pipeline.read_data import located
 from cudaredist.primitives import Version, sha256_of
-from cudaredist.schema import (
+from cudaredist.schema.base import OwnModel
+from cudaredist.schema.features import ExaminedArchive, Features
+from cudaredist.schema.packageset import Input
+from cudaredist.schema.policy import (
     ConstraintPolicy,
-    ExaminedArchive,
-    Features,
     FixupPolicy,
-    Gpus,
-    Input,
     LibraryPolicy,
     LicensePolicy,
     MetaPolicy,
     NamePolicy,
-    NvccCompat,
     OutputPolicy,
-    OwnModel,
     PlatformPolicy,
     RequirementPolicy,
     WithheldPolicy,
+)
+from cudaredist.schema.registry import (
     parse_own_json,
     read_own_document,
     read_own_file,
     schema_version_of,
 )
+from cudaredist.schema.tables import Gpus, NvccCompat
 from cudaredist.store.data_folder import Store, shipped_data
 
 _Model = TypeVar("_Model", bound=OwnModel)

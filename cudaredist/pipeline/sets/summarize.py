@@ -9,7 +9,8 @@ from cudaredist.reports.set_reports import (
     SetSummary,
     SummarizedPackage,
 )
-from cudaredist.schema import OutputName, PackageSet
+from cudaredist.schema.base import OutputName
+from cudaredist.schema.packageset import PackageSet
 
 _ORDER: tuple[OutputName, ...] = (
     *("out", "bin", "lib", "include", "dev", "static", "stubs", "samples", "python", "doc"),

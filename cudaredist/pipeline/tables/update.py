@@ -19,7 +19,7 @@ from cudaredist.errors import (
     InvalidFileError,
     worst_exit_code,
 )
-from cudaredist.features import ExtractKind
+from cudaredist.features.extracts import ExtractKind
 from cudaredist.jsontext import canonical_json
 from cudaredist.pipeline.archives import ArchiveService
 from cudaredist.pipeline.features.targets import LocalManifest, LocalManifests
@@ -33,7 +33,9 @@ from cudaredist.reports.archive_reports import (
     TableReport,
 )
 from cudaredist.reports.report import ErrorReport, ManifestStatus
-from cudaredist.schema import (
+from cudaredist.schema.base import OwnModel
+from cudaredist.schema.registry import read_own_file, validation_problems
+from cudaredist.schema.tables import (
     BinarySource,
     CompilerRange,
     GpuPolicy,
@@ -42,9 +44,6 @@ from cudaredist.schema import (
     NvccCompat,
     NvccPolicy,
     NvccRelease,
-    OwnModel,
-    read_own_file,
-    validation_problems,
 )
 from cudaredist.store.data_folder import Store
 from cudaredist.tables.gpus.gpu_table import KnownGpus, known_of_table, make_table

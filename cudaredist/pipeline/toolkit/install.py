@@ -10,15 +10,8 @@ from cudaredist.jsontext import canonical_json
 from cudaredist.pipeline.toolkit.staging import remove_tree
 from cudaredist.pipeline.toolkit.unpack import Unpacked
 from cudaredist.primitives import sha256_of
-from cudaredist.schema import (
-    PackageSet,
-    SetArchive,
-    SetPackage,
-    ToolkitFile,
-    ToolkitLink,
-    ToolkitPackage,
-    ToolkitRecord,
-)
+from cudaredist.schema.packageset import PackageSet, SetArchive, SetPackage
+from cudaredist.schema.toolkit_record import ToolkitFile, ToolkitLink, ToolkitPackage, ToolkitRecord
 from cudaredist.store.files import write_file
 from cudaredist.toolkit.merge import OURS, RECORD_NAME, VERSION_NAME, Layout, Plan
 from cudaredist.toolkit.pkgconfig import PKG_CONFIG_LIMIT, relocatable

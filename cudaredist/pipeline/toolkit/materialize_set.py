@@ -39,14 +39,9 @@ from cudaredist.pipeline.toolkit.unpack import Unpacked, held_content, is_held, 
 from cudaredist.primitives import Platform, sha256_of
 from cudaredist.redists import REDISTS
 from cudaredist.reports.archive_reports import ToolkitReport
-from cudaredist.schema import (
-    ComponentPolicy,
-    ComponentSet,
-    PackageSet,
-    SetPackage,
-    ToolkitRecord,
-    read_own_file,
-)
+from cudaredist.schema.packageset import PackageSet, SetPackage
+from cudaredist.schema.registry import read_own_file
+from cudaredist.schema.toolkit_record import ComponentPolicy, ComponentSet, ToolkitRecord
 from cudaredist.store.data_folder import Store
 from cudaredist.store.files import read_file
 from cudaredist.toolkit.components import Chosen, choose

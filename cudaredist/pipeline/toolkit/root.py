@@ -19,7 +19,7 @@ from cudaredist.pipeline.read_data import read_file_given
 from cudaredist.pipeline.toolkit.staging import Workshop
 from cudaredist.pipeline.toolkit.unpack import hash_of
 from cudaredist.reports.archive_reports import ToolkitReport
-from cudaredist.schema import ToolkitFile, ToolkitRecord
+from cudaredist.schema.toolkit_record import ToolkitFile, ToolkitRecord
 from cudaredist.store.files import read_file
 from cudaredist.toolkit.merge import RECORD_NAME
 

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cudaredist.archives import ArchiveReader, Member
+from cudaredist.archives.members import ArchiveReader, Member
 from cudaredist.errors import InvalidArchiveError, WriteError
-from cudaredist.features import Entry, Facts, facts_from_bytes, facts_to_bytes, gather
+from cudaredist.features.entry import Entry
+from cudaredist.features.facts import Facts, facts_from_bytes, facts_to_bytes, gather
 from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
 from cudaredist.pipeline.toolkit.staging import TEMPORARY, remove_tree
 from cudaredist.store.files import read_file, write_file

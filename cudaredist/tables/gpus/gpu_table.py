@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from cudaredist.errors import UnknownNameError
 from cudaredist.primitives import Version, parse_label
-from cudaredist.schema import (
+from cudaredist.schema.tables import (
     BinarySource,
     CapabilityEntry,
     GpuPolicy,

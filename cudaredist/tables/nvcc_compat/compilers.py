@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from cudaredist.schema import CompilerRange, CompilerVerdict
+from cudaredist.schema.tables import CompilerRange, CompilerVerdict
 from cudaredist.tables.nvcc_compat.preprocessor import Complaint, Header, Outcome, refuse
 
 Compiler: TypeAlias = Literal[
