@@ -61,11 +61,11 @@ def make_entries(spec: SetSpec, choices: Mapping[str, Choice], data: SetData) ->
 
 
 def find_aliases(entries: Mapping[str, Draft], data: SetData) -> dict[str, str]:
-    """Return which names of a set are other names of which.
+    """Map each alias to its package.
 
-    Of a package that was renamed, the name that the release has is the entry, and all others lead
-    to it. A release that has the same archives under both names has one package, which goes by the
-    new one. What only policy calls an alias leads to its package in any case.
+    If a package was renamed, its name in the release is the entry, and all others lead to it. If a
+    release has the same archives under both names, there is one package under the new name. An
+    alias of policy alone always leads to its package.
     """
     groups: dict[str, list[str]] = defaultdict(list)
     for name in data.names:
@@ -84,7 +84,7 @@ def find_aliases(entries: Mapping[str, Draft], data: SetData) -> dict[str, str]:
 
 
 def _are_one(names: Iterable[str], entries: Mapping[str, Draft]) -> bool:
-    """Say whether a release has the same archives under all of these names."""
+    """Check if a release has the same archives under all of these names."""
     packages = (entries[name].package for name in names)
     archives = {
         frozenset((archive.platform, archive.variant, archive.sha256) for archive in p.archives)
@@ -100,7 +100,7 @@ def versioned_attr(name: str, label: Version) -> str:
 
 
 def source_of(held: HeldManifest) -> str:
-    """Return where a fact of a manifest stands, as it is shown."""
+    """Return the manifest that states a fact, as it is shown."""
     place = f"{held.redist}/redistrib_{held.label}.json"
     return f"overlay {place}" if held.is_overlay else place
 

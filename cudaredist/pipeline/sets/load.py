@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError
 from cudaredist.features.legacy import legacy_outputs
@@ -36,6 +36,7 @@ from cudaredist.schema.registry import (
 from cudaredist.schema.tables import Gpus, NvccCompat
 from cudaredist.store.data_folder import Store, shipped_data
 
+_InputKind: TypeAlias = Literal["nvcc", "capabilities", "policy"]
 _Model = TypeVar("_Model", bound=OwnModel)
 
 _OF_OTHER_COMMANDS = ("components", "gpus", "nvcc")
@@ -161,7 +162,7 @@ def _table(
     store: Store,
     name: str,
     model: type[_Model],
-    input_kind: str,
+    input_kind: _InputKind,
     inputs: list[Input],
 ) -> _Model:
     data = store.read_table(name) or Store(shipped_data()).read_table(name)
@@ -172,17 +173,7 @@ def _table(
         )
     with located(f"{name}.json"):
         table = read_own_file(data, model)
-    inputs.append(
-        Input.model_validate(
-            {
-                "kind": input_kind,
-                "name": name,
-                "label": None,
-                "sha256": sha256_of(data),
-                "overlay": False,
-            }
-        )
-    )
+    inputs.append(_input(input_kind, name, data))
     return table
 
 
@@ -196,13 +187,13 @@ def _policies(store: Store, overlays: Sequence[Store], inputs: list[Input]) -> P
     for subject, model in _POLICIES.items():
         data = store.read_policy(subject)
         document = _document(data, subject)
-        inputs.append(_policy_input(subject, data, is_overlay=False))
+        inputs.append(_input("policy", subject, data))
         added: dict[str, Any] = {}
         place = f"policy/{subject}.json"
         for overlay in overlays:
             own = overlay.own_policy(subject)
             if own is not None:
-                inputs.append(_policy_input(subject, own, is_overlay=True))
+                inputs.append(_input("policy", subject, own, is_overlay=True))
                 changes = _document(own, f"overlay {subject}")
                 taken_away |= {(subject, name) for name in _names_taken_away(document, changes)}
                 document = merge_policy(document, changes)
@@ -272,7 +263,5 @@ def _document(data: bytes, subject: str) -> dict[str, Any]:
     return document
 
 
-def _policy_input(subject: str, data: bytes, *, is_overlay: bool) -> Input:
-    return Input(
-        kind="policy", name=subject, label=None, sha256=sha256_of(data), overlay=is_overlay
-    )
+def _input(kind: _InputKind, name: str, data: bytes, *, is_overlay: bool = False) -> Input:
+    return Input(kind=kind, name=name, label=None, sha256=sha256_of(data), overlay=is_overlay)
