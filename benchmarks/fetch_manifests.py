@@ -24,7 +24,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from support.manifests import manifest
 from verdict import hold
 
-from cudaredist.pipeline import ManifestDownload, Selection, into_store
+from cudaredist.pipeline.manifests.download import ManifestDownload, into_store
+from cudaredist.pipeline.selection import Selection
 from cudaredist.redists import REDISTS
 from cudaredist.source.chain import open_sources
 from cudaredist.source.protocol import Settings

@@ -22,8 +22,8 @@ from process_archives import sample, timed
 from support.toolkits import MadeSet
 from verdict import hold
 
-from cudaredist.pipeline import Materialization, read_package_set
 from cudaredist.pipeline.archives import ArchiveService
+from cudaredist.pipeline.toolkit.materialize_set import Materialization, read_package_set
 from cudaredist.source.chain import open_sources
 from cudaredist.source.protocol import Settings
 

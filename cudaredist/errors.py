@@ -27,7 +27,7 @@ CudaRedistError
     └── EmptyIndexError             an index that lists no manifest
 ```
 
-Codes 0 and 1 are results, not errors; 70 is a bug and 130 an interruption (`cli/running.py`).
+Codes 0 and 1 are results, not errors; 70 is a bug and 130 an interruption (`cli/session.py`).
 """
 
 import difflib

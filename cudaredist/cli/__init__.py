@@ -1,4 +1,4 @@
-"""The command line: one short function per command, one place that maps exit codes.
+"""The command line: a file for each command, the shared options, and the session of a run.
 
 Nothing that takes time to import is imported before the command that needs it runs.
 """
@@ -8,18 +8,31 @@ from typing import Annotated
 import typer
 
 from cudaredist import __version__
-from cudaredist.cli.ask import diff, versions, which
 from cudaredist.cli.build import build
 from cudaredist.cli.bump import bump
+from cudaredist.cli.check import check
+from cudaredist.cli.diff import diff
+from cudaredist.cli.download_manifests import download_manifests
+from cudaredist.cli.explain import explain
 from cudaredist.cli.export import export
-from cudaredist.cli.fetch import download_manifests
-from cudaredist.cli.maintain import check, schema, validate
 from cudaredist.cli.materialize import materialize
-from cudaredist.cli.process import process_manifests
-from cudaredist.cli.tables import explain, update_gpus, update_nvcc_compat
+from cudaredist.cli.process_manifests import process_manifests
+from cudaredist.cli.schema import schema
+from cudaredist.cli.update_gpus import update_gpus
+from cudaredist.cli.update_nvcc_compat import update_nvcc_compat
+from cudaredist.cli.validate import validate
+from cudaredist.cli.versions import versions
+from cudaredist.cli.which import which
 from cudaredist.errors import EXIT_OK
 
 __all__ = ["app"]
+
+_PANELS = {
+    "Fetch": (download_manifests, process_manifests, update_nvcc_compat, update_gpus),
+    "Assemble": (build, export, materialize),
+    "Ask": (explain, diff, which, versions),
+    "Maintain data": (bump, check, schema, validate),
+}
 
 app = typer.Typer(
     name="cudaredist",
@@ -44,28 +57,13 @@ def _root(
     version: Annotated[
         bool,
         typer.Option(
-            "--version",
-            help="Print the version.",
-            callback=_print_version,
-            is_eager=True,
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
         ),
     ] = False,
 ) -> None:
     """From NVIDIA's redistributable manifests to verified, explained, per-platform package sets."""
 
 
-app.command("download-manifests", rich_help_panel="Fetch")(download_manifests)
-app.command("process-manifests", rich_help_panel="Fetch")(process_manifests)
-app.command("update-nvcc-compat", rich_help_panel="Fetch")(update_nvcc_compat)
-app.command("update-gpus", rich_help_panel="Fetch")(update_gpus)
-app.command("build", rich_help_panel="Assemble")(build)
-app.command("export", rich_help_panel="Assemble")(export)
-app.command("materialize", rich_help_panel="Assemble")(materialize)
-app.command("explain", rich_help_panel="Ask")(explain)
-app.command("diff", rich_help_panel="Ask")(diff)
-app.command("which", rich_help_panel="Ask")(which)
-app.command("versions", rich_help_panel="Ask")(versions)
-app.command("bump", rich_help_panel="Maintain data")(bump)
-app.command("check", rich_help_panel="Maintain data")(check)
-app.command("schema", rich_help_panel="Maintain data")(schema)
-app.command("validate", rich_help_panel="Maintain data")(validate)
+for _panel, _functions in _PANELS.items():
+    for _function in _functions:
+        app.command(rich_help_panel=_panel)(_function)

@@ -1,203 +1,114 @@
-"""The command that makes package sets."""
+"""build: package sets from the data files."""
 
+from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from cudaredist.cli.options import (
-    OUTPUT,
-    PLACES,
-    SAFETY,
-    SELECT,
-    CheckOption,
-    ColorChoice,
-    ColorOption,
-    DataDirOption,
-    DryRunOption,
-    JsonOption,
-    LogLevelOption,
-    QuietOption,
-    ReadChannelOption,
-    VerboseOption,
+    ChannelName,
+    Options,
+    Write,
     complete_platform,
+    data_dir_option,
+    host_option,
+    output_option,
+    place_option,
+    read_channel_option,
+    safety_option,
+    select_option,
 )
-from cudaredist.cli.running import exits, make_console, may_write, read_store
-from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, ReadError, UsageError
+from cudaredist.cli.session import CHECK_OR_DRY_RUN, Refusal, Session, command
+from cudaredist.errors import EXIT_OK, ReadError, UsageError
 
 if TYPE_CHECKING:
+    from cudaredist.packagesets.spec import Request
     from cudaredist.schema.base import Channel
     from cudaredist.store.data_folder import Store
 
-HOST = "Host compiler"
+
+class BuildOptions(Options):
+    """The options of build."""
+
+    cuda: list[str] | None = select_option(
+        "CUDA release held, or a minor for its newest patch; repeatable. Default: the newest "
+        "patch of every minor held that is published for the platform; all: every patch of them.",
+        metavar="LABEL|all",
+    )
+    platform: str | None = select_option(
+        "Platform of NVIDIA's manifests, such as linux-x86_64. Default: every one that "
+        "the release is published for.",
+        metavar="NAME",
+        autocompletion=complete_platform,
+    )
+    system: str | None = select_option(
+        "Nix system, such as aarch64-linux, instead of the platform; with the "
+        "capabilities it says which of the two for ARM is meant.",
+        metavar="SYSTEM",
+    )
+    capability: list[str] | None = select_option(
+        "Compute capability to build for; repeatable. Default: those of the release.",
+        metavar="X.Y[a|f]",
+    )
+    forward_compat: bool | None = select_option(
+        "Embed code that later GPUs take. Default: where a capability without a letter "
+        "is asked for.",
+        names="--forward-compat/--no-forward-compat",
+    )
+    redist: list[str] | None = select_option(
+        "Release of a redistributable; repeatable. Default: auto, the newest that is "
+        "published for the set.",
+        metavar="auto|NAME=LABEL",
+    )
+    redist_map: Path | None = select_option(
+        "JSON object of such releases by name; that of cuda stands for --cuda.", metavar="FILE"
+    )
+    also: list[str] | None = select_option(
+        "A further release beside the chosen one: cudnn=8.9.7 gives cudnn_8_9; repeatable.",
+        metavar="NAME=LABEL",
+    )
+    channel: ChannelName | None = read_channel_option()
+    default_gcc: int | None = host_option(
+        "The distribution's GCC; it is kept where nvcc accepts it.", metavar="MAJOR", min=1
+    )
+    available_gcc: str | None = host_option(
+        "GCCs to choose from otherwise. Default: any.", metavar="MAJOR,..."
+    )
+    wheel_base: str | None = output_option(
+        "Address that the paths of the wheel channel are relative to, for the archives' "
+        "addresses; without it they are unknown.",
+        metavar="URL",
+    )
+    output: Path | None = output_option(
+        "Where the documents go: PLATFORM/cuda-LABEL.json below a folder with an "
+        "index.json, or one set in one file. Default: build.",
+        names="--output -o",
+        metavar="FOLDER|FILE.json",
+    )
+    overlay: list[Path] | None = place_option(
+        "Folder with manifests/, features/ and policy/ of your own, which go before the "
+        "data folder's; repeatable, the last one wins.",
+        metavar="FOLDER",
+    )
+    data_dir: Path | None = data_dir_option()
+    allow_missing_features: bool = safety_option(
+        "Go on where archives were not examined: outputs and libraries are unknown then."
+    )
+    allow_hollow: bool = safety_option("Make a set even where it would have no nvcc or no cudart.")
+    strict: bool = safety_option(
+        "Refuse sets with a warning, such as a broken package, but for what the two "
+        "options above allow."
+    )
+    write: Write = field(default_factory=Write)
 
 
-@exits
-def build(
-    cuda: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--cuda",
-            metavar="LABEL|all",
-            help="CUDA release held, or a minor for its newest patch; repeatable. Default: the "
-            "newest patch of every minor held that is published for the platform; all: every "
-            "patch of them.",
-            rich_help_panel=SELECT,
-        ),
-    ] = None,
-    platform: Annotated[
-        str | None,
-        typer.Option(
-            "--platform",
-            metavar="NAME",
-            help="Platform of NVIDIA's manifests, such as linux-x86_64. Default: every one that "
-            "the release is published for.",
-            rich_help_panel=SELECT,
-            autocompletion=complete_platform,
-        ),
-    ] = None,
-    system: Annotated[
-        str | None,
-        typer.Option(
-            "--system",
-            metavar="SYSTEM",
-            help="Nix system, such as aarch64-linux, instead of the platform; with the "
-            "capabilities it says which of the two for ARM is meant.",
-            rich_help_panel=SELECT,
-        ),
-    ] = None,
-    capability: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--capability",
-            metavar="X.Y[a|f]",
-            help="Compute capability to build for; repeatable. Default: those of the release.",
-            rich_help_panel=SELECT,
-        ),
-    ] = None,
-    forward_compat: Annotated[
-        bool | None,
-        typer.Option(
-            "--forward-compat/--no-forward-compat",
-            help="Embed code that later GPUs take. Default: where a capability without a letter "
-            "is asked for.",
-            rich_help_panel=SELECT,
-        ),
-    ] = None,
-    redist: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--redist",
-            metavar="auto|NAME=LABEL",
-            help="Release of a redistributable; repeatable. Default: auto, the newest that is "
-            "published for the set.",
-            rich_help_panel=SELECT,
-        ),
-    ] = None,
-    redist_map: Annotated[
-        Path | None,
-        typer.Option(
-            "--redist-map",
-            metavar="FILE",
-            help="JSON object of such releases by name; that of cuda stands for --cuda.",
-            rich_help_panel=SELECT,
-        ),
-    ] = None,
-    also: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--also",
-            metavar="NAME=LABEL",
-            help="A further release beside the chosen one: cudnn=8.9.7 gives cudnn_8_9; "
-            "repeatable.",
-            rich_help_panel=SELECT,
-        ),
-    ] = None,
-    channel: ReadChannelOption = None,
-    default_gcc: Annotated[
-        int | None,
-        typer.Option(
-            "--default-gcc",
-            metavar="MAJOR",
-            min=1,
-            help="The distribution's GCC; it is kept where nvcc accepts it.",
-            rich_help_panel=HOST,
-        ),
-    ] = None,
-    available_gcc: Annotated[
-        str | None,
-        typer.Option(
-            "--available-gcc",
-            metavar="MAJOR,...",
-            help="GCCs to choose from otherwise. Default: any.",
-            rich_help_panel=HOST,
-        ),
-    ] = None,
-    wheel_base: Annotated[
-        str | None,
-        typer.Option(
-            "--wheel-base",
-            metavar="URL",
-            help="Address that the paths of the wheel channel are relative to, for the archives' "
-            "addresses; without it they are unknown.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FOLDER|FILE.json",
-            help="Where the documents go: PLATFORM/cuda-LABEL.json below a folder with an "
-            "index.json, or one set in one file. Default: build.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    overlay: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--overlay",
-            metavar="FOLDER",
-            help="Folder with manifests/, features/ and policy/ of your own, which go before the "
-            "data folder's; repeatable, the last one wins.",
-            rich_help_panel=PLACES,
-        ),
-    ] = None,
-    data_dir: DataDirOption = None,
-    allow_missing_features: Annotated[
-        bool,
-        typer.Option(
-            "--allow-missing-features",
-            help="Go on where archives were not examined: outputs and libraries are unknown then.",
-            rich_help_panel=SAFETY,
-        ),
-    ] = False,
-    allow_hollow: Annotated[
-        bool,
-        typer.Option(
-            "--allow-hollow",
-            help="Make a set even where it would have no nvcc or no cudart.",
-            rich_help_panel=SAFETY,
-        ),
-    ] = False,
-    strict: Annotated[
-        bool,
-        typer.Option(
-            "--strict",
-            help="Refuse sets with a warning, such as a broken package, but for what the two "
-            "options above allow.",
-            rich_help_panel=SAFETY,
-        ),
-    ] = False,
-    check: CheckOption = False,
-    dry_run: DryRunOption = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = 0,
-    log_level: LogLevelOption = None,
-    color: ColorOption = ColorChoice.AUTO,
-) -> int:
+REFUSED: tuple[Refusal[BuildOptions], ...] = (
+    (lambda o: o.write.check and o.write.dry_run, CHECK_OR_DRY_RUN, None),
+    (lambda o: o.platform and o.system, "--platform cannot be combined with --system", None),
+)
+
+
+@command(BuildOptions, REFUSED)
+def build(options: BuildOptions, session: Session) -> int:
     """Assemble package sets, one document for each CUDA release and platform, from the data files.
 
     Reads manifests, features, tables and policy, and nothing else: the same data gives the same
@@ -212,55 +123,59 @@ def build(
 
         cudaredist build --cuda 13.0 --platform linux-sbsa --redist cudnn=9.13.0 --json
     """
-    from cudaredist import pipeline, render
-    from cudaredist.packagesets.spec import Request
+    from cudaredist.pipeline.sets.build_sets import (
+        build_one,
+        make_sets,
+        set_bytes,
+        specs_for,
+        write_sets,
+    )
+    from cudaredist.pipeline.sets.load import read_set_data
+    from cudaredist.render.set_text import build_text
 
-    console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
-    writes = may_write(check=check, dry_run=dry_run)
-    if platform and system:
-        raise UsageError("--platform and --system exclude each other")
-    store = read_store(console, data_dir, channel)
-    if wheel_base and store.channel != "wheels":
+    store = session.read_store(options.data_dir, options.channel)
+    if options.wheel_base and store.channel != "wheels":
         raise UsageError(
-            "--wheel-base goes with --channel wheels",
+            "--wheel-base requires --channel wheels",
             hint="the addresses of NVIDIA's own archives are known",
         )
-    data = pipeline.read_set_data(store, [_overlay(path, store.channel) for path in overlay or ()])
-    request = Request(
-        platform=platform,
-        system=system,
-        capabilities=tuple(capability or ()),
-        forward_compat=forward_compat,
-        pins=_pins(redist, redist_map),
-        also=tuple(_pair(text, "--also") for text in also or ()),
-        default_gcc=default_gcc,
-        available_gcc=_majors(available_gcc),
-        wheel_base=wheel_base,
-        allow_missing_features=allow_missing_features,
-        allow_hollow=allow_hollow,
-    )
-    specs = pipeline.specs_for(request, data, cuda or ())
-    if json and output is None and writes:
+    overlays = [_overlay(path, store.channel) for path in options.overlay or ()]
+    data = read_set_data(store, overlays)
+    specs = specs_for(_request(options), data, options.cuda or ())
+    if options.json and options.output is None and options.write.is_allowed:
         if len(specs) != 1:
             raise UsageError(
                 f"--json prints one set, and {len(specs)} are meant",
                 hint="name --cuda and --platform, or an --output folder",
             )
-        package_set = pipeline.build_one(specs[0], data, strict=strict)
-        console.result(pipeline.set_bytes(package_set).decode())
+        package_set = build_one(specs[0], data, strict=options.strict)
+        session.console.result(set_bytes(package_set).decode())
         return EXIT_OK
-    place = output or Path("build")
+    place = options.output or Path("build")
     if place.suffix == ".json" and len(specs) != 1:
         raise UsageError(f"{place} holds one set, and {len(specs)} are meant")
-    with console.progress("building") as progress:
-        made = pipeline.make_sets(specs, data, strict=strict, progress=progress)
-        report = pipeline.write_sets(made, place, may_write=writes)
-    if json:
-        console.result(render.report_json(report))
-    else:
-        console.lines(render.build_text(report))
-    is_only_stale = report.exit_code == EXIT_FINDINGS
-    return EXIT_OK if dry_run and is_only_stale else report.exit_code
+    progress = session.progress("building")
+    made = make_sets(specs, data, strict=options.strict, progress=progress)
+    report = write_sets(made, place, may_write=options.write.is_allowed)
+    return session.finish(report, build_text, dry_run=options.write.dry_run)
+
+
+def _request(options: BuildOptions) -> "Request":
+    from cudaredist.packagesets.spec import Request
+
+    return Request(
+        platform=options.platform,
+        system=options.system,
+        capabilities=tuple(options.capability or ()),
+        forward_compat=options.forward_compat,
+        pins=_pins(options.redist, options.redist_map),
+        also=tuple(_pair(text, "--also") for text in options.also or ()),
+        default_gcc=options.default_gcc,
+        available_gcc=_majors(options.available_gcc),
+        wheel_base=options.wheel_base,
+        allow_missing_features=options.allow_missing_features,
+        allow_hollow=options.allow_hollow,
+    )
 
 
 def _overlay(path: Path, channel: "Channel") -> "Store":

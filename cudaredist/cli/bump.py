@@ -1,162 +1,103 @@
-"""The scripted version bump."""
+"""bump: the data brought up to date in one run."""
 
-import contextlib
 import os
-from enum import StrEnum
+from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from cudaredist.cli.options import (
-    OUTPUT,
-    SAFETY,
-    SELECT,
-    AllowHttpOption,
-    ArchiveJobsOption,
-    BaseUrlOption,
-    CacheDirOption,
-    ChannelChoice,
-    ChannelOption,
-    CheckOption,
-    ColorChoice,
-    ColorOption,
-    DataDirOption,
-    JsonOption,
-    LogLevelOption,
-    OfflineOption,
-    ParallelOption,
-    QuietOption,
-    RedistOption,
-    RetriesOption,
-    StrictOption,
-    TimeoutOption,
-    VerboseOption,
+    ArchiveJobs,
+    ChannelName,
+    Network,
+    Options,
+    Places,
+    channel_option,
+    check_option,
+    output_option,
+    redist_option,
+    safety_option,
+    select_option,
+    strict_option,
 )
-from cudaredist.cli.running import (
-    append_lines,
-    archive_jobs,
-    bases_of,
-    cache_folder,
-    chosen_redists,
-    exits,
-    make_console,
-)
+from cudaredist.cli.session import Refusal, Session, command, find_redists, open_cache
 from cudaredist.errors import UsageError, WriteError
+from cudaredist.redists import REDISTS, Redist
 
 if TYPE_CHECKING:
-    from cudaredist.console import Console
-    from cudaredist.redists import Redist
+    from cudaredist.pipeline.bump_data import Bump
     from cudaredist.reports.set_reports import BumpReport
     from cudaredist.store.data_folder import Store
 
 _LISTINGS = 16
 """Listings and manifests that are asked for at the same time."""
 
-
-class BumpFormat(StrEnum):
-    """Forms of bump's result."""
-
-    TEXT = "text"
-    JSON = "json"
-    MARKDOWN = "markdown"
-    GITHUB = "github"
-    NIXPKGS = "nixpkgs-commit"
+BumpFormat: TypeAlias = Literal["text", "json", "markdown", "github", "nixpkgs-commit"]
 
 
-@exits
-def bump(
-    context: typer.Context,
-    redist: RedistOption = None,
-    channel: ChannelOption = ChannelChoice.REDIST,
-    version: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--version",
-            metavar="LABEL",
-            help="Release to bring in, wherever upstream lists it; repeatable. Default: the newest "
-            "of each line held that is behind, and of each newer line.",
-            rich_help_panel=SELECT,
-        ),
-    ] = None,
-    process: Annotated[
-        bool,
-        typer.Option(
-            "--process/--no-process",
-            help="--no-process: manifests only, neither features nor tables nor package sets.",
-            rich_help_panel=SELECT,
-        ),
-    ] = True,
-    base_url: BaseUrlOption = None,
-    jobs: ArchiveJobsOption = None,
-    parallel: ParallelOption = True,
-    retries: RetriesOption = 3,
-    timeout: TimeoutOption = 30.0,
-    allow_http: AllowHttpOption = False,
-    offline: OfflineOption = False,
-    allow_missing_features: Annotated[
-        bool,
-        typer.Option(
-            "--allow-missing-features",
-            help="Build package sets also where other releases' archives were not examined.",
-            rich_help_panel=SAFETY,
-        ),
-    ] = False,
-    check: CheckOption = False,
-    strict: StrictOption = False,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FOLDER",
-            help="Also write the newest package sets there. Default: they are built, judged and "
-            "not kept.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    changelog: Annotated[
-        Path | None,
-        typer.Option(
-            "--changelog",
-            metavar="FILE",
-            help="Add a line for each release under ### Data of what is unreleased.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    print_commit_message: Annotated[
-        bool,
-        typer.Option(
-            "--print-commit-message",
-            help="Print the commit message and nothing else; nothing at all if nothing is new.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = False,
-    write_commit_message: Annotated[
-        Path | None,
-        typer.Option(
-            "--write-commit-message",
-            metavar="FILE",
-            help="Write the commit message to a file, if anything is new.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    format: Annotated[  # noqa: A002 - the option's name
-        BumpFormat,
-        typer.Option(
-            "--format",
-            help="Form of the result; nixpkgs-commit: for nixpkgs' update scripts.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = BumpFormat.TEXT,
-    data_dir: DataDirOption = None,
-    cache_dir: CacheDirOption = None,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = 0,
-    log_level: LogLevelOption = None,
-    color: ColorOption = ColorChoice.AUTO,
-) -> int:
+class BumpOptions(Options):
+    """The options of bump."""
+
+    redist: list[str] | None = redist_option()
+    channel: ChannelName = channel_option()
+    version: list[str] | None = select_option(
+        "Release to bring in, wherever upstream lists it; repeatable. Default: the newest "
+        "of each line held that is behind, and of each newer line.",
+        metavar="LABEL",
+    )
+    process: bool = select_option(
+        "--no-process: manifests only, neither features nor tables nor package sets.",
+        names="--process/--no-process",
+        default=True,
+    )
+    network: Network = field(default_factory=Network)
+    jobs: ArchiveJobs = field(default_factory=ArchiveJobs)
+    allow_missing_features: bool = safety_option(
+        "Build package sets also where other releases' archives were not examined."
+    )
+    check: bool = check_option()
+    strict: bool = strict_option()
+    output: Path | None = output_option(
+        "Also write the newest package sets there. Default: they are built, judged and not kept.",
+        names="--output -o",
+        metavar="FOLDER",
+    )
+    changelog: Path | None = output_option(
+        "Add a line for each release under ### Data of what is unreleased.", metavar="FILE"
+    )
+    print_commit_message: bool = output_option(
+        "Print the commit message and nothing else; nothing at all if nothing is new.",
+        default=False,
+    )
+    write_commit_message: Path | None = output_option(
+        "Write the commit message to a file, if anything is new.", metavar="FILE"
+    )
+    format: BumpFormat = output_option(
+        "Form of the result; nixpkgs-commit: for nixpkgs' update scripts.", default="text"
+    )
+    places: Places = field(default_factory=Places)
+
+
+REFUSED: tuple[Refusal[BumpOptions], ...] = (
+    (
+        lambda o: o.print_commit_message and (o.json or o.format != "text"),
+        "--print-commit-message cannot be combined with --json or --format",
+        None,
+    ),
+    (
+        lambda o: o.output is not None and not o.process,
+        "--output cannot be combined with --no-process",
+        "build makes package sets",
+    ),
+    (
+        lambda o: {"latest", "all"} & set(o.version or ()),
+        "--version wants a label here, such as 13.0.2",
+        None,
+    ),
+)
+
+
+@command(BumpOptions, REFUSED)
+def bump(options: BumpOptions, session: Session) -> int:
     """Bring the data up to date in one run, and write the commit message for it.
 
     Downloads what is newer of everything held, looks into its archives, updates the tables if CUDA
@@ -172,91 +113,67 @@ def bump(
 
         cudaredist bump --check --json
     """
-    from cudaredist import render
-    from cudaredist.locks import writing
-    from cudaredist.pipeline import ALL, LATEST, Bump, Selection, targets_in_store
-    from cudaredist.source.chain import open_sources
-    from cudaredist.source.protocol import Settings
-    from cudaredist.store.cache import Cache
-    from cudaredist.store.data_folder import Store
-    from cudaredist.store.locate import data_folder, held_folder
+    from cudaredist.render.bump_text import bump_troubles
 
-    console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
-    if print_commit_message and (json or format is not BumpFormat.TEXT):
-        raise UsageError("--print-commit-message goes without --json and --format")
-    if output is not None and not process:
-        raise UsageError("--output goes without --no-process", hint="build makes package sets")
-    if {LATEST, ALL} & set(version or ()):
-        raise UsageError("--version wants a label here, such as 13.0.2")
-    Selection.parse(version or (), None, None)
-    settings = Settings(
-        timeout=timeout,
-        retries=retries,
-        allow_http=allow_http,
-        offline=offline,
-        staging=cache_folder(cache_dir),
-    )
-    root = data_folder(data_dir, writing=not check) if redist else None
-    store = Store(root or held_folder(data_dir, writing=not check), channel.value)
-    redists = _redists(store, redist, channel, console)
-    bases = tuple(bases_of(context, channel.value, base_url))
-    targets = targets_in_store(store, redists, bases)
-    with contextlib.ExitStack() as stack:
-        chains = {
-            one: stack.enter_context(contextlib.closing(open_sources(one, settings)))
-            for one in {bases, *(target.bases for target in targets)}
-        }
-        begin = stack.enter_context(writing(store.root)) if not check else lambda: None
-        run = Bump(
-            store=store,
-            redists=redists,
-            are_asked_for=bool(redist),
-            sources=chains[bases],
-            targets=targets,
-            chains=chains,
-            cache=Cache(cache_folder(cache_dir)),
-            stop=settings.stop,
-            versions=tuple(version or ()),
-            with_archives=process,
-            output=output,
-            allow_missing_features=allow_missing_features,
-            strict=strict,
-            write=not check,
-            begin=begin,
-            jobs=_LISTINGS if parallel else 1,
-            archive_jobs=archive_jobs(jobs, parallel=parallel),
-            progress=console.progress,
-            byte_progress=console.byte_progress,
-            announce=console.note,
-        )
-        report = run.run()
-        if not check:
-            _write_files(report, write_commit_message, changelog)
-        _show(
-            report,
-            console,
-            BumpFormat.JSON if json else format,
-            store.root,
-            only_message=print_commit_message,
-        )
-        if print_commit_message or format is BumpFormat.NIXPKGS:
-            # The other forms say so themselves.
-            for trouble in render.bump_troubles(report):
-                console.error(trouble)
-        for error in report.errors:
-            console.error(error.message, hint=error.hint, details=error.changes)
-        run.told(report)
+    run = _bump(options, session)
+    report = run.run()
+    if not options.check:
+        _write_outputs(report, options.write_commit_message, options.changelog)
+    _show(report, options, session, run.store.root)
+    if options.print_commit_message or options.format == "nixpkgs-commit":
+        # The other forms say so themselves.
+        for trouble in bump_troubles(report):
+            session.console.error(trouble)
+    session.errors(("", error) for error in report.errors)
+    run.told(report)
     return report.exit_code
 
 
-def _redists(
-    store: "Store", names: list[str] | None, channel: ChannelChoice, console: "Console"
-) -> "list[Redist]":
-    """Return the redistributables named, or those of which anything is held."""
-    from cudaredist.redists import REDISTS
+def _bump(options: BumpOptions, session: Session) -> "Bump":
+    """Open what the run needs, and lock the data folder."""
+    from cudaredist.pipeline.bump_data import Bump
+    from cudaredist.pipeline.features.targets import targets_in_store
+    from cudaredist.pipeline.selection import Selection
+    from cudaredist.store.data_folder import Store
+    from cudaredist.store.locate import data_folder, held_folder
 
+    Selection.parse(options.version or (), None, None)
+    data_dir, is_writing = options.places.data_dir, not options.check
+    folder = data_folder if options.redist else held_folder
+    store = Store(folder(data_dir, writing=is_writing), options.channel)
+    redists = _redists(store, options.redist, session)
+    bases = session.connect(options.network, store.channel, options.places.cache_dir)
+    targets = targets_in_store(store, redists, bases)
+    chains = {one: session.sources(one) for one in {bases, *(target.bases for target in targets)}}
+    begin = session.lock(store.root) if is_writing else lambda: None
+    return Bump(
+        store=store,
+        redists=redists,
+        are_asked_for=bool(options.redist),
+        sources=chains[bases],
+        targets=targets,
+        chains=chains,
+        cache=open_cache(options.places.cache_dir),
+        stop=session.settings.stop,
+        versions=tuple(options.version or ()),
+        with_archives=options.process,
+        output=options.output,
+        allow_missing_features=options.allow_missing_features,
+        strict=options.strict,
+        write=is_writing,
+        begin=begin,
+        jobs=_LISTINGS if options.jobs.parallel else 1,
+        archive_jobs=options.jobs.count,
+        progress=session.console.progress,
+        byte_progress=session.console.byte_progress,
+        announce=session.console.note,
+    )
+
+
+def _redists(store: "Store", names: list[str] | None, session: Session) -> list[Redist]:
+    """Return the redistributables named, or those of which anything is held."""
     if names:
-        return chosen_redists(names, channel.value)
+        return find_redists(names, store.channel)
     held = store.redists()
     if not held:
         raise UsageError(
@@ -265,15 +182,15 @@ def _redists(
         )
     for name in held:
         if name not in REDISTS:
-            console.warning(f"{name} is no redistributable, so it is left alone")
+            session.console.warning(f"{name} is no redistributable, so it is left alone")
     return [REDISTS[name] for name in held if name in REDISTS]
 
 
-def _write_files(report: "BumpReport", message: Path | None, changelog: Path | None) -> None:
-    from cudaredist import render
+def _write_outputs(report: "BumpReport", message: Path | None, changelog: Path | None) -> None:
+    from cudaredist.render.bump_text import commit_message, with_entries
     from cudaredist.store.files import read_file, write_output
 
-    text = render.commit_message(report)
+    text = commit_message(report)
     if not text:
         return
     if message is not None:
@@ -284,29 +201,27 @@ def _write_files(report: "BumpReport", message: Path | None, changelog: Path | N
             held = None if data is None else data.decode()
         except UnicodeDecodeError as error:
             raise WriteError(changelog, OSError("it is no UTF-8 text")) from error
-        write_output(changelog, render.with_entries(held, report).encode())
+        write_output(changelog, with_entries(held, report).encode())
 
 
-def _show(
-    report: "BumpReport", console: "Console", form: BumpFormat, root: Path, *, only_message: bool
-) -> None:
-    from cudaredist import render
+def _show(report: "BumpReport", options: BumpOptions, session: Session, root: Path) -> None:
+    from cudaredist.render.bump_text import bump_text as render
 
-    if only_message:
+    console = session.console
+    if options.print_commit_message:
         console.result(render.commit_message(report))
         if not report.releases:
             console.note("nothing is new")
         return
-    match form:
-        case BumpFormat.TEXT:
-            console.lines(render.bump_text(report))
-        case BumpFormat.JSON:
-            console.result(render.report_json(report))
-        case BumpFormat.MARKDOWN:
-            console.lines(render.bump_markdown(report))
-        case BumpFormat.NIXPKGS:
+    match "json" if options.json else options.format:
+        case "text":
+            session.show(report, render.bump_text)
+        case "json":
+            session.show(report, None)
+        case "markdown":
+            session.show(report, render.bump_markdown)
+        case "nixpkgs-commit":
             console.result(render.nixpkgs_commits(report, Path(os.path.relpath(root))))
-        case BumpFormat.GITHUB:
-            console.lines(render.bump_annotations(report))
-            append_lines("GITHUB_STEP_SUMMARY", render.bump_markdown(report))
-            append_lines("GITHUB_OUTPUT", render.bump_outputs(report))
+        case "github":
+            annotations, summary = render.bump_annotations(report), render.bump_markdown(report)
+            session.show_on_github(annotations, summary, render.bump_outputs(report))

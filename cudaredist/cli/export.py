@@ -1,23 +1,17 @@
-"""The command that turns package sets into the files of their consumers."""
+"""export: a package set in the formats of its consumers."""
 
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from cudaredist.cli.options import (
-    OUTPUT,
-    PLACES,
-    CheckOption,
-    ColorChoice,
-    ColorOption,
-    JsonOption,
-    LogLevelOption,
-    QuietOption,
-    VerboseOption,
+    Options,
+    argument,
+    check_option,
+    output_option,
+    place_option,
 )
-from cudaredist.cli.running import exits, make_console
+from cudaredist.cli.session import Refusal, Session, command
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError
 
 if TYPE_CHECKING:
@@ -33,54 +27,65 @@ def complete_format(incomplete: str) -> list[tuple[str, str]]:
     return [(e.name, e.title) for e in EXPORTERS.values() if e.name.startswith(incomplete)]
 
 
-@exits
-def export(
-    form: Annotated[
-        str,
-        typer.Argument(
-            metavar="FORMAT", help="One of those above.", autocompletion=complete_format
-        ),
-    ],
-    package_set: Annotated[
-        Path, typer.Argument(metavar="SET", help="Package set that build made, *.json.")
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE|FOLDER",
-            help="Where it goes. Default: standard output, for what is one file.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    root: Annotated[
-        str | None,
-        typer.Option(
-            "--root",
-            metavar="DIR",
-            help="Toolkit root that env and cmake refer to, as materialize lays it out. Default: "
-            "they name none.",
-            rich_help_panel=PLACES,
-        ),
-    ] = None,
-    wheel_base: Annotated[
-        str | None,
-        typer.Option(
-            "--wheel-base",
-            metavar="URL",
-            help="Address that the paths of the wheel channel are relative to, for sets that were "
-            "built without one.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    check: CheckOption = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = 0,
-    log_level: LogLevelOption = None,
-    color: ColorOption = ColorChoice.AUTO,
-) -> int:
+class ExportOptions(Options):
+    """The options of export."""
+
+    form: str = argument(
+        "One of those above.", metavar="FORMAT", autocompletion=complete_format, default=...
+    )
+    package_set: Path = argument("Package set that build made, *.json.", metavar="SET", default=...)
+    output: Path | None = output_option(
+        "Where it goes. Default: standard output, for what is one file.",
+        names="--output -o",
+        metavar="FILE|FOLDER",
+    )
+    root: str | None = place_option(
+        "Toolkit root that env and cmake refer to, as materialize lays it out. Default: "
+        "they name none.",
+        metavar="DIR",
+    )
+    wheel_base: str | None = output_option(
+        "Address that the paths of the wheel channel are relative to, for sets that were "
+        "built without one.",
+        metavar="URL",
+    )
+    check: bool = check_option()
+
+    @property
+    def exporter(self) -> "Exporter":
+        """The exporter of the format. Raises `UnknownNameError`."""
+        from cudaredist.exporters import find_exporter
+
+        return find_exporter(self.form)
+
+
+def _is_relative(root: str) -> bool:
+    return not (PurePosixPath(root).is_absolute() or PureWindowsPath(root).is_absolute())
+
+
+REFUSED: tuple[Refusal[ExportOptions], ...] = (
+    (
+        lambda o: o.output is None and o.exporter.file is None,
+        "{form} is several files",
+        "name the folder for them: -o FOLDER",
+    ),
+    (lambda o: o.output is None and o.check, "--check requires --output", "name the file: -o FILE"),
+    (lambda o: o.output is None and o.json, "--json requires --output", "name the file: -o FILE"),
+    (
+        lambda o: o.root is not None and not o.exporter.takes_root,
+        "{form} refers to no toolkit root",
+        "--root requires the format env or cmake",
+    ),
+    (
+        lambda o: o.root is not None and _is_relative(o.root),
+        "--root {root}: expected a whole path",
+        "--root /opt/cuda",
+    ),
+)
+
+
+@command(ExportOptions, REFUSED)
+def export(options: ExportOptions, session: Session) -> int:
     """Turn a package set into the files of a consumer.
 
     **nix**: the set's document, and a default.nix that reads it. **redistrib**: NVIDIA's own
@@ -97,54 +102,26 @@ def export(
 
         cudaredist export cmake SET --root /opt/cuda -o cuda-toolchain.cmake
     """
-    from cudaredist import pipeline, render
-    from cudaredist.exporters import find_exporter
     from cudaredist.exporters.export_format import ExportedSet
+    from cudaredist.pipeline.toolkit.materialize_set import read_package_set
+    from cudaredist.render.set_text import export_text
 
-    console = make_console(color, quiet=quiet, verbose=verbose, log_level=log_level)
-    exporter = find_exporter(form)
-    _refuse(exporter, output, root, check=check, json=json)
-    value = pipeline.read_package_set(package_set).value
-    if wheel_base is not None:
-        value = _with_addresses(value, wheel_base)
-    exported = ExportedSet(value, root)
+    exporter = options.exporter
+    package_set = read_package_set(options.package_set).value
+    if options.wheel_base is not None:
+        package_set = _with_addresses(package_set, options.wheel_base)
+    exported = ExportedSet(package_set, options.root)
     files = exporter.files(exported)
     if exporter.reads_features and exported.unexamined:
-        console.warning(
+        session.console.warning(
             f"{len(exported.unexamined)} packages were not examined, and nothing is said of them"
         )
-    if output is None:
+    if options.output is None:
         (content,) = files.values()
-        console.result(content.decode())
+        session.console.result(content.decode())
         return EXIT_OK
-    report = _write(exporter, files, output, may_write=not check)
-    if json:
-        console.result(render.report_json(report))
-    else:
-        console.lines(render.export_text(report))
-    return report.exit_code
-
-
-def _refuse(
-    exporter: "Exporter", output: Path | None, root: str | None, *, check: bool, json: bool
-) -> None:
-    if output is None:
-        if exporter.file is None:
-            raise UsageError(
-                f"{exporter.name} is several files", hint="name the folder for them: -o FOLDER"
-            )
-        if check or json:
-            raise UsageError(
-                f"{'--check' if check else '--json'} is about files that are written",
-                hint="name the file: -o FILE",
-            )
-    if root is not None:
-        if not exporter.takes_root:
-            raise UsageError(
-                f"{exporter.name} refers to no toolkit root", hint="--root goes with env and cmake"
-            )
-        if not (PurePosixPath(root).is_absolute() or PureWindowsPath(root).is_absolute()):
-            raise UsageError(f"--root {root}: expected a whole path", hint="--root /opt/cuda")
+    report = _write(exporter, files, options.output, may_write=not options.check)
+    return session.finish(report, export_text)
 
 
 def _with_addresses(package_set: "PackageSet", base: str) -> "PackageSet":
@@ -152,7 +129,7 @@ def _with_addresses(package_set: "PackageSet", base: str) -> "PackageSet":
 
     if package_set.channel != "wheels":
         raise UsageError(
-            "--wheel-base goes with sets of the wheel channel",
+            "--wheel-base requires a set of the wheel channel",
             hint="the addresses of NVIDIA's own archives are known",
         )
     return with_addresses(package_set, base)
@@ -182,7 +159,5 @@ def _write(
         )
     is_stale = any(file.status == "would-write" for file in written)
     return ExportReport(
-        format=exporter.name,
-        files=tuple(written),
-        exit_code=EXIT_FINDINGS if is_stale else EXIT_OK,
+        format=exporter.name, files=tuple(written), exit_code=EXIT_FINDINGS if is_stale else EXIT_OK
     )

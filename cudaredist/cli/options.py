@@ -1,65 +1,127 @@
-"""The options, each declared once, with its help, its variable and its panel."""
+"""The options that commands share, and how a dataclass of options becomes typer's parameters.
 
-from enum import StrEnum
+A command's options are the fields of an `OptionGroup`. A field whose type is another one is a group
+of options.
+"""
+
+import dataclasses
+import inspect
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING
+from functools import cache, partial
 from pathlib import Path
-from typing import Annotated
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    TypeAlias,
+    TypeGuard,
+    TypeVar,
+    dataclass_transform,
+)
 
 import typer
 
+from cudaredist.errors import UsageError
 from cudaredist.redists import NVIDIA_BASE, REDISTS
 
+if TYPE_CHECKING:
+    from cudaredist.pipeline.selection import Selection
 
-class ColorChoice(StrEnum):
-    """When to colour."""
+_Group = TypeVar("_Group", bound="OptionGroup")
 
-    AUTO = "auto"
-    ALWAYS = "always"
-    NEVER = "never"
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_UNITS |= {f"{unit}i": 1 << (10 * power) for power, unit in enumerate("kmgt", 1)}
 
-
-class LogLevel(StrEnum):
-    """How much to log."""
-
-    DEBUG = "DEBUG"
-    INFO = "INFO"
-    WARNING = "WARNING"
-    ERROR = "ERROR"
-    CRITICAL = "CRITICAL"
+Color: TypeAlias = Literal["auto", "always", "never"]
+LogLevel: TypeAlias = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
+ChannelName: TypeAlias = Literal["redist", "wheels"]
+"""The origin of archives: NVIDIA's own, or wheels."""
 
 
-class CheckFormat(StrEnum):
-    """Forms of check's result."""
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+class OptionGroup:
+    """The base of all options: its subclasses are dataclasses whose fields are options or groups.
 
-    TEXT = "text"
-    JSON = "json"
-    MARKDOWN = "markdown"
-    GITHUB = "github"
+    They share one `__init__`: to compile one for each would cost a tenth of the start-up time.
+    """
+
+    def __init_subclass__(cls) -> None:
+        dataclasses.dataclass(init=False, eq=False, repr=False)(cls)
+
+    def __init__(self, **values: Any) -> None:  # noqa: ANN401 - the fields' types
+        for field in _fields(type(self)):
+            default = field.default if field.default_factory is MISSING else field.default_factory()
+            vars(self)[field.name] = values.get(field.name, default)
+
+
+def parameters_of(kind: type[OptionGroup]) -> Iterator[inspect.Parameter]:
+    """Yield the parameters of a command, those of every command last."""
+    general = inspect.get_annotations(Options)
+    for field in sorted(_fields(kind), key=lambda field: field.name in general):
+        if field.metadata:
+            yield _parameter(field)
+        elif _is_group(field.type):
+            yield from parameters_of(field.type)
+
+
+def collect(kind: type[_Group], values: Mapping[str, Any]) -> _Group:
+    """Return an option group with the values that typer parsed."""
+    types = {field.name: field.type for field in _fields(kind)}
+    return kind(
+        **{
+            name: collect(of, values) if _is_group(of) else values[name]
+            for name, of in types.items()
+        }
+    )
+
+
+def _fields(kind: Any) -> tuple[dataclasses.Field[Any], ...]:  # noqa: ANN401 - mypy knows no fields of a transform
+    return dataclasses.fields(kind)
+
+
+def _is_group(annotation: object) -> TypeGuard[type[OptionGroup]]:
+    return isinstance(annotation, type) and issubclass(annotation, OptionGroup)
+
+
+@cache
+def _parameter(field: dataclasses.Field[Any]) -> inspect.Parameter:
+    settings = dict(field.metadata)
+    settings["default"] = ... if field.default is MISSING else field.default
+    if "rich_help_panel" in settings:
+        names = settings.pop("names", f"--{field.name.replace('_', '-')}")
+        default = typer.Option(settings.pop("default"), *names.split(), **settings)
+    else:
+        default = typer.Argument(**settings)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(field.name, kind, default=default, annotation=field.type)
+
+
+def argument(text: str, *, default: object = None, **settings: object) -> Any:  # noqa: ANN401 - as dataclasses.field
+    """Return a field that is an argument; it is required if the default is `...`."""
+    metadata = {"help": text, **settings}
+    return dataclasses.field(default=MISSING if default is ... else default, metadata=metadata)
+
+
+def _option(panel: str, text: str, **settings: object) -> Any:  # noqa: ANN401 - likewise
+    """Return a field that is an option in a panel of the help, by default with the field's name."""
+    return argument(text, rich_help_panel=panel, **settings)
+
+
+select_option = partial(_option, "Selection")
+host_option = partial(_option, "Host compiler")
+network_option = partial(_option, "Network")
+safety_option = partial(_option, "Safety", default=False)
+output_option = partial(_option, "Output")
+place_option = partial(_option, "Places")
 
 
 def complete_redist(incomplete: str) -> list[tuple[str, str]]:
     """Complete the name of a redistributable, for shells."""
     return [(r.name, r.title) for r in REDISTS.values() if r.name.startswith(incomplete)]
-
-
-def complete_schema(incomplete: str) -> list[str]:
-    """Complete the name of a kind of data file, for shells."""
-    from cudaredist.schema.registry import FILE_KINDS
-
-    return [name for name in FILE_KINDS if name.startswith(incomplete)]
-
-
-class ChannelChoice(StrEnum):
-    """Where archives come from."""
-
-    REDIST = "redist"
-    WHEELS = "wheels"
-
-
-class EngineChoice(StrEnum):
-    """Where archives are worked on."""
-
-    LOCAL = "local"
-    DASK = "dask"
 
 
 def complete_platform(incomplete: str) -> list[str]:
@@ -69,223 +131,167 @@ def complete_platform(incomplete: str) -> list[str]:
     return sorted(name for name in KNOWN_PLATFORMS if name.startswith(incomplete))
 
 
-SELECT, NETWORK, SAFETY, OUTPUT, PLACES = (
-    "Selection",
-    "Network",
-    "Safety",
-    "Output",
-    "Places",
-)
+def parse_size(text: str) -> int:
+    """Read a number of bytes as people write it: `500MB`, `1.5 GiB`, `1000`."""
+    match = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([kmgt]i?)?b?", text.strip().lower())
+    if match is None:
+        raise UsageError(f"{text!r} is no size", hint="write it like 500MB, 5GB or 1.5GiB")
+    return int(float(match[1]) * _UNITS[match[2] or ""])
 
-RedistOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--redist",
-        metavar="NAME",
-        help="Redistributable, such as cuda or cudnn; repeatable.",
-        rich_help_panel=SELECT,
-        autocompletion=complete_redist,
-    ),
-]
-ChannelOption = Annotated[
-    ChannelChoice,
-    typer.Option(
-        "--channel",
-        help="NVIDIA's redistributable archives, or the same components as wheels, through pip.",
-        rich_help_panel=SELECT,
-    ),
-]
-ReadChannelOption = Annotated[
-    ChannelChoice | None,
-    typer.Option(
-        "--channel",
-        help="NVIDIA's redistributable archives, or the same components as wheels. Default: "
-        "redist, or wheels where the data holds nothing else, as the shipped data does.",
-        rich_help_panel=SELECT,
-    ),
-]
-VersionOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--version",
-        metavar="LABEL|latest|all",
-        help="Release to take; repeatable. Default: latest, or all within the bounds given.",
-        rich_help_panel=SELECT,
-    ),
-]
-HeldVersionOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--version",
-        metavar="LABEL|latest|all",
-        help="Release to work on, of those held; repeatable. Default: all, or all within the "
-        "bounds given.",
-        rich_help_panel=SELECT,
-    ),
-]
-MinVersionOption = Annotated[
-    str | None,
-    typer.Option(metavar="LABEL", help="Oldest release to take.", rich_help_panel=SELECT),
-]
-MaxVersionOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="LABEL",
-        help="Newest release to take; 12.9 includes every 12.9.x.",
-        rich_help_panel=SELECT,
-    ),
-]
-BaseUrlOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--base-url",
+
+redist_option = partial(
+    select_option,
+    "Redistributable, such as cuda or cudnn; repeatable.",
+    metavar="NAME",
+    autocompletion=complete_redist,
+)
+channel_option = partial(
+    select_option,
+    "NVIDIA's redistributable archives, or the same components as wheels, through pip.",
+    default="redist",
+)
+read_channel_option = partial(
+    select_option,
+    "NVIDIA's redistributable archives, or the same components as wheels. Default: "
+    "redist, or wheels where the data holds nothing else, as the shipped data does.",
+)
+_jobs_option = partial(network_option, names="--jobs -j", min=1, max=256, envvar="CUDAREDIST_JOBS")
+jobs_option = partial(_jobs_option, "Downloads at the same time.", default=16)
+archive_jobs_option = partial(
+    _jobs_option, "Archives at the same time. Default: the number of cores."
+)
+parallel_option = partial(
+    network_option, "--no-parallel is --jobs 1.", names="--parallel/--no-parallel", default=True
+)
+data_dir_option = partial(
+    place_option,
+    "Folder with manifests/, features/ and tables. Default: ./data; to read, where there "
+    "is none, the data shipped with cudaredist.",
+    metavar="DIR",
+    envvar="CUDAREDIST_DATA_DIR",
+)
+cache_dir_option = partial(
+    place_option,
+    "Folder for what makes later runs cheaper; may be deleted at any time.",
+    metavar="DIR",
+    envvar="CUDAREDIST_CACHE_DIR",
+)
+check_option = partial(safety_option, "Write nothing; exit 1 if something would be written.")
+keep_going_option = partial(
+    safety_option,
+    "After a failure, go on with the others, or stop.",
+    names="--keep-going/--fail-fast",
+    default=True,
+)
+strict_option = partial(safety_option, "Refuse manifests with anything unknown or odd.")
+
+
+class Options(OptionGroup):
+    """The options of every command."""
+
+    json: bool = output_option("Print the result as JSON.", default=False)
+    quiet: bool = output_option(
+        "No progress, notes or warnings.", names="--quiet -q", default=False
+    )
+    verbose: int = output_option(
+        "Say more; twice: every request.", names="--verbose -v", count=True, default=0
+    )
+    log_level: LogLevel | None = output_option("What to log.", case_sensitive=False)
+    color: Color = output_option("Colour messages.", default="auto")
+    typed: frozenset[str] = frozenset()
+    """The parameters given on the command line, and not by a variable."""
+
+
+class Network(OptionGroup):
+    """How sources are connected to."""
+
+    base_url: list[str] | None = network_option(
+        "What holds compute/NAME/redist/: https://, file:// or a folder; repeatable, "
+        f"tried in order (in the variable, with blanks between). Default: {NVIDIA_BASE}.",
         metavar="URL|FOLDER",
         envvar="CUDAREDIST_BASE_URL",
-        help="What holds compute/NAME/redist/: https://, file:// or a folder; repeatable, "
-        f"tried in order (in the variable, with blanks between). Default: {NVIDIA_BASE}.",
-        rich_help_panel=NETWORK,
-    ),
-]
-JobsOption = Annotated[
-    int,
-    typer.Option(
-        "--jobs",
-        "-j",
-        min=1,
-        max=256,
-        envvar="CUDAREDIST_JOBS",
-        help="Downloads at the same time.",
-        rich_help_panel=NETWORK,
-    ),
-]
-ArchiveJobsOption = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs",
-        "-j",
-        min=1,
-        max=256,
-        envvar="CUDAREDIST_JOBS",
-        help="Archives at the same time. Default: the number of cores.",
-        rich_help_panel=NETWORK,
-    ),
-]
-RetriesOption = Annotated[
-    int,
-    typer.Option(
+    )
+    retries: int = network_option(
+        "Further attempts after a failure that may pass.",
         min=0,
         max=20,
         envvar="CUDAREDIST_RETRIES",
-        help="Further attempts after a failure that may pass.",
-        rich_help_panel=NETWORK,
-    ),
-]
-TimeoutOption = Annotated[
-    float,
-    typer.Option(
+        default=3,
+    )
+    timeout: float = network_option(
+        "Longest time for one listing or manifest, and longest silence in an archive.",
         min=0.1,
         max=3600,
         metavar="SECONDS",
         envvar="CUDAREDIST_TIMEOUT",
-        help="Longest time for one listing or manifest, and longest silence in an archive.",
-        rich_help_panel=NETWORK,
-    ),
-]
-AllowHttpOption = Annotated[
-    bool,
-    typer.Option(
-        "--allow-http",
-        envvar="CUDAREDIST_ALLOW_HTTP",
-        help="Allow plain http to other machines.",
-        rich_help_panel=NETWORK,
-    ),
-]
-OfflineOption = Annotated[
-    bool,
-    typer.Option(
-        "--offline",
-        envvar="CUDAREDIST_OFFLINE",
-        help="Use no network.",
-        rich_help_panel=NETWORK,
-    ),
-]
-DataDirOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-dir",
-        metavar="DIR",
-        envvar="CUDAREDIST_DATA_DIR",
-        help="Folder with manifests/, features/ and tables. Default: ./data; to read, where there "
-        "is none, the data shipped with cudaredist.",
-        rich_help_panel=PLACES,
-    ),
-]
-CacheDirOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--cache-dir",
-        metavar="DIR",
-        envvar="CUDAREDIST_CACHE_DIR",
-        help="Folder for what makes later runs cheaper; may be deleted at any time.",
-        rich_help_panel=PLACES,
-    ),
-]
-StrictOption = Annotated[
-    bool,
-    typer.Option(
-        "--strict",
-        help="Refuse manifests with anything unknown or odd.",
-        rich_help_panel=SAFETY,
-    ),
-]
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT)
-]
-QuietOption = Annotated[
-    bool,
-    typer.Option("--quiet", "-q", help="No progress, notes or warnings.", rich_help_panel=OUTPUT),
-]
-VerboseOption = Annotated[
-    int,
-    typer.Option(
-        "--verbose",
-        "-v",
-        count=True,
-        help="Say more; twice: every request.",
-        rich_help_panel=OUTPUT,
-    ),
-]
-LogLevelOption = Annotated[
-    LogLevel | None,
-    typer.Option("--log-level", case_sensitive=False, help="What to log.", rich_help_panel=OUTPUT),
-]
-ColorOption = Annotated[
-    ColorChoice,
-    typer.Option("--color", help="Colour messages.", rich_help_panel=OUTPUT),
-]
-CheckOption = Annotated[
-    bool,
-    typer.Option(
-        "--check",
-        help="Write nothing; exit 1 if something would be written.",
-        rich_help_panel=SAFETY,
-    ),
-]
-DryRunOption = Annotated[
-    bool,
-    typer.Option("--dry-run", help="Write nothing; say what would be.", rich_help_panel=SAFETY),
-]
-KeepGoingOption = Annotated[
-    bool,
-    typer.Option(
-        "--keep-going/--fail-fast",
-        help="After a failure, go on with the others, or stop.",
-        rich_help_panel=SAFETY,
-    ),
-]
-ParallelOption = Annotated[
-    bool,
-    typer.Option(
-        "--parallel/--no-parallel", help="--no-parallel is --jobs 1.", rich_help_panel=NETWORK
-    ),
-]
+        default=30.0,
+    )
+    allow_http: bool = network_option(
+        "Allow plain http to other machines.", envvar="CUDAREDIST_ALLOW_HTTP", default=False
+    )
+    offline: bool = network_option("Use no network.", envvar="CUDAREDIST_OFFLINE", default=False)
+
+
+class ArchiveJobs(OptionGroup):
+    """How many archives are read at the same time."""
+
+    jobs: int | None = archive_jobs_option()
+    parallel: bool = parallel_option()
+
+    @property
+    def count(self) -> int:
+        """The number of jobs, by default one for each core."""
+        return (self.jobs or os.cpu_count() or 1) if self.parallel else 1
+
+
+class Releases(OptionGroup):
+    """Releases upstream, by default the latest."""
+
+    version: list[str] | None = select_option(
+        "Release to take; repeatable. Default: latest, or all within the bounds given.",
+        metavar="LABEL|latest|all",
+    )
+    min_version: str | None = select_option("Oldest release to take.", metavar="LABEL")
+    max_version: str | None = select_option(
+        "Newest release to take; 12.9 includes every 12.9.x.", metavar="LABEL"
+    )
+    default: ClassVar[Sequence[str]] = ()
+
+    @property
+    def selection(self) -> "Selection":
+        """The releases selected. Raises `UsageError`."""
+        from cudaredist.pipeline.selection import Selection
+
+        has_bounds = self.min_version is not None or self.max_version is not None
+        versions = self.version or (() if has_bounds else self.default)
+        return Selection.parse(versions, self.min_version, self.max_version)
+
+
+class HeldReleases(Releases):
+    """Releases in the data folder, by default all."""
+
+    version: list[str] | None = select_option(
+        "Release to work on, of those held; repeatable. Default: all, or all within the "
+        "bounds given.",
+        metavar="LABEL|latest|all",
+    )
+    default: ClassVar[Sequence[str]] = ("all",)
+
+
+class Write(OptionGroup):
+    """Whether files are written."""
+
+    check: bool = check_option()
+    dry_run: bool = safety_option("Write nothing; say what would be.")
+
+    @property
+    def is_allowed(self) -> bool:
+        """Whether the command may write."""
+        return not (self.check or self.dry_run)
+
+
+class Places(OptionGroup):
+    """The folders of the data and of the cache."""
+
+    data_dir: Path | None = data_dir_option()
+    cache_dir: Path | None = cache_dir_option()

@@ -23,7 +23,7 @@ from cudaredist.errors import (
 from cudaredist.packagesets.spec import RefusedSet, Request, SetSpec
 from cudaredist.pipeline.archives import ArchiveService
 from cudaredist.pipeline.bump_plan import Step, plan_steps
-from cudaredist.pipeline.diff_releases import diff
+from cudaredist.pipeline.diff_releases import compare_releases
 from cudaredist.pipeline.features.process import FeatureRun
 from cudaredist.pipeline.features.targets import FeatureTarget, read_local_manifests
 from cudaredist.pipeline.manifests.download import ManifestDownload, into_store
@@ -35,8 +35,8 @@ from cudaredist.pipeline.tables.update import (
     GPU_TABLE,
     NVCC_TABLE,
     TableRun,
-    update_gpus,
-    update_nvcc_compat,
+    update_gpu_table,
+    update_nvcc_table,
 )
 from cudaredist.pipeline.validate_files import SetVerdict, validate_sets
 from cudaredist.primitives import Version
@@ -52,8 +52,8 @@ from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 
 _TABLES: Mapping[str, Callable[[TableRun], TableReport]] = {
-    NVCC_TABLE: update_nvcc_compat,
-    GPU_TABLE: update_gpus,
+    NVCC_TABLE: update_nvcc_table,
+    GPU_TABLE: update_gpu_table,
 }
 
 
@@ -348,7 +348,9 @@ class Bump:
             return None
         name = step.redist.name
         try:
-            return diff(f"{name}@{step.old}", f"{name}@{step.label}", self.store, self.cache)
+            return compare_releases(
+                f"{name}@{step.old}", f"{name}@{step.label}", self.store, self.cache
+            )
         except CudaRedistError as error:
             self._fail(error)
             return None

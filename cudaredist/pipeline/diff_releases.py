@@ -48,7 +48,7 @@ class _Side:
     manifest: Manifest | None = None
 
 
-def diff(old: str, new: str, store: Store, cache: Cache) -> DiffReport:
+def compare_releases(old: str, new: str, store: Store, cache: Cache) -> DiffReport:
     """Compare two files of one kind, or two releases held, `cuda@12.9.1`.
 
     Of two releases held, what their features and the tables say is compared as well. Raises

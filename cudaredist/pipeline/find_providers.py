@@ -20,7 +20,7 @@ from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 
 
-def which(
+def find_providers(
     name: str,
     store: Store,
     cache: Cache,

@@ -133,12 +133,13 @@ def _verdict(report: CheckReport) -> str:
     )
 
 
-def validate_text(report: ValidateReport) -> Iterator[str]:
-    """Say of each file whether it is valid, with every problem and warning found."""
+def validate_text(report: ValidateReport, *, with_warnings: bool = True) -> Iterator[str]:
+    """Say of each file whether it is valid, with every problem found and, if wanted, warnings."""
     for verdict in report.files:
         yield f"{verdict.file}: {verdict.summary}"
         yield from (f"    {problem}" for problem in verdict.problems)
-        yield from (f"    warning: {warning}" for warning in verdict.warnings)
+        if with_warnings:
+            yield from (f"    warning: {warning}" for warning in verdict.warnings)
         yield from (f"    not checked: {names}" for names in verdict.unchecked)
 
 

@@ -154,6 +154,11 @@ def test_check_and_dry_run_write_nothing(build: Run, option: str, code: int) -> 
     assert files_below("build") == before
 
 
+def test_dry_run_reports_the_exit_code_of_the_process(build: Run) -> None:
+    result = build("--dry-run", "--json")
+    assert result.exit_code == json.loads(result.stdout)["exit_code"] == 0
+
+
 def test_check_looks_at_the_index_as_well(build: Run) -> None:
     build()
     Path("build/index.json").unlink()
@@ -320,7 +325,7 @@ def test_the_wheel_channel(build: Run) -> None:
     archive = found["packages"]["cuda_nvcc"]["archive"]
     assert archive["url"].startswith("https://pypi.example/cuda_nvcc/")
     assert found["channel"] == "wheels"
-    assert "goes with --channel wheels" in error(build(*ONE, "--wheel-base", "https://x"))
+    assert "requires --channel wheels" in error(build(*ONE, "--wheel-base", "https://x"))
 
 
 # -- what cannot be, and its exit code
@@ -344,7 +349,7 @@ def test_build_of_a_refused_set_into_one_file_names_its_platform(build: Run) -> 
         (["--platform", "linux-ppc64le"], 2, "CUDA 13.0.2 is not published for linux-ppc64le"),
         (["--platform", "linux-x86-64"], 2, "did you mean linux-x86_64"),
         (["--system", "x86-64-linux"], 2, "did you mean x86_64-linux"),
-        (["--system", "x86_64-linux", "--platform", LINUX], 2, "exclude each other"),
+        (["--system", "x86_64-linux", "--platform", LINUX], 2, "cannot be combined with"),
         ([*ONE, "--redist", "cudn=9.2.0"], 2, "did you mean cudnn"),
         ([*ONE, "--redist", "cudnn=9.3.0"], 2, "the nearest held: 9.2.0"),
         ([*ONE, "--redist", "cudnn"], 2, "--redist cudnn: expected NAME=LABEL"),
@@ -358,7 +363,7 @@ def test_build_of_a_refused_set_into_one_file_names_its_platform(build: Run) -> 
         ([*ONE, "--also", "cudnn"], 2, "--also cudnn: expected NAME=LABEL"),
         ([*ONE, "--available-gcc", "12,x"], 2, "--available-gcc 12,x: expected majors"),
         ([*ONE, "--overlay", "nowhere"], 2, "nowhere: no such folder"),
-        (["--check", "--dry-run"], 2, "exclude each other"),
+        (["--check", "--dry-run"], 2, "cannot be combined with"),
         (["--json"], 2, "--json prints one set, and 8 are meant"),
         (["-o", "one.json"], 2, "one.json holds one set, and 8 are meant"),
         (["--data-dir", "elsewhere"], 2, ""),

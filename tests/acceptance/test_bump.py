@@ -23,8 +23,8 @@ from typer.testing import CliRunner, Result
 
 from cudaredist.cli import app
 from cudaredist.packagesets.invariants import Broken, Invariant, Violation, check_run
-from cudaredist.pipeline import Bump
-from cudaredist.render import commit_message, with_entries
+from cudaredist.pipeline.bump_data import Bump
+from cudaredist.render.bump_text import commit_message, with_entries
 from cudaredist.reports.answer_reports import DiffReport, PackageDelta
 from cudaredist.reports.set_reports import BumpedRelease, BumpReport
 from cudaredist.schema.packageset import PackageSet
@@ -578,8 +578,8 @@ def test_a_manifest_without_its_record_is_taken_up_again(
     ("options", "said"),
     [
         ((), "nothing can be behind"),
-        (("--print-commit-message", "--json"), "--print-commit-message goes without"),
-        (("--no-process", "--output", "x"), "--output goes without --no-process"),
+        (("--print-commit-message", "--json"), "--print-commit-message cannot be combined with"),
+        (("--no-process", "--output", "x"), "--output cannot be combined with --no-process"),
         (("--redist", "cudn"), "did you mean"),
         (("--version", "latest", "--redist", "cuda"), "--version"),
     ],

@@ -135,7 +135,7 @@ def test_a_bug_exits_70_with_a_traceback(run: Run, monkeypatch: pytest.MonkeyPat
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("cudaredist.pipeline.validate_files", fail)
+    monkeypatch.setattr("cudaredist.pipeline.validate_files.validate_files", fail)
     result = run("validate", "x.json")
     assert result.exit_code == 70
     assert "this is a bug" in result.stderr
@@ -167,7 +167,8 @@ def test_a_read_only_data_folder(tmp_path: Path) -> None:
     # Everything is imported before the change of user, who may not reach the interpreter's files.
     program = (
         "import os, sys\n"
-        "import cudaredist.cli, cudaredist.render, cudaredist.pipeline, cudaredist.store\n"
+        "import cudaredist.cli, cudaredist.pipeline.manifests.download, cudaredist.source.chain\n"
+        "import cudaredist.render.common, cudaredist.render.manifest_text, cudaredist.store\n"
         "os.setuid(65534)\n"
         "cudaredist.cli.app()\n"
     )

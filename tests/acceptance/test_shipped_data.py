@@ -13,8 +13,9 @@ from cudaredist.packagesets.inputs import SetData
 from cudaredist.packagesets.invariants import available_entries, check_run, check_set
 from cudaredist.packagesets.libraries import key_of
 from cudaredist.packagesets.spec import Request
-from cudaredist.pipeline import build_one, read_set_data, specs_for
 from cudaredist.pipeline.selection import ALL
+from cudaredist.pipeline.sets.build_sets import build_one, specs_for
+from cudaredist.pipeline.sets.load import read_set_data
 from cudaredist.schema.packageset import PackageSet
 from cudaredist.store.data_folder import Store
 

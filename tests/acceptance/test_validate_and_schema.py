@@ -43,6 +43,15 @@ def test_every_problem_is_shown_with_its_path(run: Run) -> None:
     assert "cuda_nvcc.linux-sbsa.size: expected a positive number" in result.stdout
 
 
+def test_validate_with_quiet_prints_no_warnings(run: Run) -> None:
+    odd = FIXTURES / "manifests" / "unknown_key_in_a_package.json"
+    shown, quiet = run("validate", odd), run("validate", odd, "--quiet")
+    assert shown.exit_code == quiet.exit_code == 0
+    lines = shown.stdout.splitlines(keepends=True)
+    assert quiet.stdout == "".join(line for line in lines if "    warning: " not in line)
+    assert quiet.stdout != shown.stdout
+
+
 def test_one_bad_file_does_not_hide_the_others(run: Run) -> None:
     good = write("good.json", canonical_json(LOCK))
     result = run("validate", "missing.json", FIXTURES / "broken" / "html.json", good)

@@ -17,7 +17,7 @@ from cudaredist.diffs.comparable import (
 )
 from cudaredist.diffs.compare import compare
 from cudaredist.manifests.read_manifest import read_manifest
-from cudaredist.render import diff_markdown, diff_text
+from cudaredist.render.diff_text import diff_markdown, diff_text
 from cudaredist.reports.answer_reports import Delta, DiffReport, Move, PackageDelta
 from cudaredist.schema.features import Features
 from cudaredist.schema.policy import NamePolicy

@@ -94,7 +94,8 @@ def pairs(data: Path) -> Iterator[tuple[str, str]]:
 
 
 def test_every_release_with_the_next_one_both_ways(held: Path) -> None:
-    from cudaredist.pipeline import diff  # noqa: PLC0415 - only here without the command line
+    # Only here without the command line.
+    from cudaredist.pipeline.diff_releases import compare_releases as diff  # noqa: PLC0415
     from cudaredist.store.cache import Cache  # noqa: PLC0415
     from cudaredist.store.data_folder import Store  # noqa: PLC0415
 

@@ -15,8 +15,9 @@ from typer.testing import CliRunner
 from cudaredist.cli import app
 from cudaredist.packagesets.invariants import check_run, check_set
 from cudaredist.packagesets.spec import Request
-from cudaredist.pipeline import build_one, read_set_data, set_bytes, specs_for
 from cudaredist.pipeline.selection import ALL
+from cudaredist.pipeline.sets.build_sets import build_one, set_bytes, specs_for
+from cudaredist.pipeline.sets.load import read_set_data
 from cudaredist.primitives import Platform
 from cudaredist.schema.packageset import PackageSet, SetPackage
 from cudaredist.store.data_folder import Store, shipped_data

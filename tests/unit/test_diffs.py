@@ -10,7 +10,7 @@ from cudaredist.diffs.comparable import Comparable
 from cudaredist.diffs.compare import compare
 from cudaredist.diffs.manifest import manifest_changes
 from cudaredist.manifests.read_manifest import read_manifest
-from cudaredist.render import diff_markdown, diff_text
+from cudaredist.render.diff_text import diff_markdown, diff_text
 from cudaredist.reports.answer_reports import Delta
 from cudaredist.schema.policy import NamePolicy
 

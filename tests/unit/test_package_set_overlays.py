@@ -24,8 +24,7 @@ from support.set_inputs import (
 from cudaredist.errors import IncompleteError, InvalidFileError, UnknownNameError, UsageError
 from cudaredist.packagesets.inputs import SetData
 from cudaredist.packagesets.invariants import check_set
-from cudaredist.pipeline import read_set_data
-from cudaredist.pipeline.sets.load import merge_policy
+from cudaredist.pipeline.sets.load import merge_policy, read_set_data
 from cudaredist.schema.packageset import PackageSet
 from cudaredist.store.data_folder import Store
 

@@ -92,7 +92,7 @@ class TableRun:
     fail_fast: bool = False
 
 
-def update_nvcc_compat(run: TableRun, *, accept_changed: bool = False) -> TableReport:
+def update_nvcc_table(run: TableRun, *, accept_changed: bool = False) -> TableReport:
     """Bring the table of host compilers up to the releases of a run.
 
     Bounds that go down, or changed for a release that the table has, are taken with
@@ -138,7 +138,7 @@ def update_nvcc_compat(run: TableRun, *, accept_changed: bool = False) -> TableR
     )
 
 
-def update_gpus(run: TableRun) -> TableReport:
+def update_gpu_table(run: TableRun) -> TableReport:
     """Bring the table of capabilities up to the releases of a run, and to what policy says.
 
     Raises `InvalidFileError` for a broken table or policy.

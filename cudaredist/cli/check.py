@@ -1,0 +1,74 @@
+"""check: whether the data is fresh, complete, unchanged and valid."""
+
+import os
+from dataclasses import field
+from typing import Literal, TypeAlias
+
+from cudaredist.cli.options import (
+    ChannelName,
+    Network,
+    Options,
+    Places,
+    jobs_option,
+    output_option,
+    read_channel_option,
+    redist_option,
+)
+from cudaredist.cli.session import Session, command, find_redists, open_cache
+
+CheckFormat: TypeAlias = Literal["text", "json", "markdown", "github"]
+
+
+class CheckOptions(Options):
+    """The options of check."""
+
+    redist: list[str] | None = redist_option()
+    channel: ChannelName | None = read_channel_option()
+    network: Network = field(default_factory=Network)
+    jobs: int = jobs_option()
+    places: Places = field(default_factory=Places)
+    format: CheckFormat = output_option("Form of the result.", default="text")
+
+
+@command(CheckOptions)
+def check(options: CheckOptions, session: Session) -> int:
+    """Say whether the data is fresh against upstream, complete, unchanged and valid.
+
+    For CI: exit 1 means stale or incomplete data, 3 that upstream did not answer, 4 that bytes
+    changed in place, 5 that a file is not understood. Writes nothing.
+
+    Examples:
+
+        cudaredist check
+
+        cudaredist check --redist cuda --format markdown
+
+        cudaredist check --offline --json
+    """
+    from cudaredist.pipeline.check_data import check_data
+    from cudaredist.render.check_text import (
+        check_annotations,
+        check_markdown,
+        check_outputs,
+        check_text,
+    )
+
+    network = options.network
+    store = session.read_store(options.places.data_dir, options.channel, network.base_url)
+    bases = session.connect(network, store.channel, options.places.cache_dir)
+    report = check_data(
+        store,
+        find_redists(options.redist, store.channel) if options.redist else (),
+        sources=None if network.offline else session.sources(bases),
+        cache=open_cache(options.places.cache_dir),
+        stop=session.settings.stop,
+        jobs=options.jobs,
+        progress=session.progress("checking"),
+    )
+    if options.json or options.format != "github":
+        texts = {"text": check_text, "markdown": check_markdown}
+        return session.finish(report, texts.get(options.format))
+    session.close()
+    annotations = check_annotations(report, os.path.relpath(store.root))
+    session.show_on_github(annotations, check_markdown(report), check_outputs(report))
+    return report.exit_code

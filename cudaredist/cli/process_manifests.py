@@ -1,0 +1,228 @@
+"""process-manifests: feature files from the archives that manifests name."""
+
+from dataclasses import field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from cudaredist.cli.options import (
+    ArchiveJobs,
+    ChannelName,
+    HeldReleases,
+    Network,
+    Options,
+    Places,
+    Write,
+    argument,
+    channel_option,
+    complete_platform,
+    keep_going_option,
+    network_option,
+    output_option,
+    parse_size,
+    redist_option,
+    safety_option,
+    select_option,
+    strict_option,
+)
+from cudaredist.cli.session import (
+    CHECK_OR_DRY_RUN,
+    NOT_WITH_URL,
+    URL_ALONE,
+    URL_WITH_OPTIONS,
+    Refusal,
+    Session,
+    command,
+    find_redists,
+    open_cache,
+    warnings_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cudaredist.pipeline.features.process import FeatureRun
+    from cudaredist.pipeline.features.targets import FeatureTarget
+
+Engine: TypeAlias = Literal["local", "dask"]
+
+
+class ProcessOptions(Options):
+    """The options of process-manifests."""
+
+    url: str | None = argument("Folder that archives' paths are relative to.", metavar="URL")
+    manifest_dir: Path | None = argument(
+        "Manifests; feature files go beside them.", metavar="MANIFEST_DIR"
+    )
+    redist: list[str] | None = redist_option()
+    channel: ChannelName = channel_option()
+    releases: HeldReleases = field(default_factory=HeldReleases)
+    package: list[str] | None = select_option(
+        "Package, such as cuda_cudart; repeatable. What a file says of others stays.",
+        metavar="NAME",
+    )
+    platform: list[str] | None = select_option(
+        "Platform, such as linux-x86_64; repeatable.",
+        metavar="NAME",
+        autocompletion=complete_platform,
+    )
+    variant: list[str] | None = select_option(
+        "Variant, such as cuda12; repeatable.", metavar="NAME"
+    )
+    max_download: str | None = select_option(
+        "Most that may be fetched, such as 5GB; the smallest archives go first, and those "
+        "of unknown size, such as wheels, are left out.",
+        metavar="SIZE",
+    )
+    network: Network = field(default_factory=Network)
+    jobs: ArchiveJobs = field(default_factory=ArchiveJobs)
+    allow_unverified: bool = safety_option(
+        "Also look into archives whose manifest states no hash; they are marked."
+    )
+    cleanup: bool = safety_option(
+        "--no-cleanup is --keep-archives.", names="--cleanup/--no-cleanup", default=True
+    )
+    keep_archives: bool = safety_option("Keep archives in the cache folder, by their hash.")
+    fill_cache: bool = select_option(
+        "Also read archives that feature files know and the cache does not: of them which "
+        "and diff know all files then.",
+        default=False,
+    )
+    write: Write = field(default_factory=Write)
+    keep_going: bool = keep_going_option()
+    strict: bool = strict_option()
+    engine: Engine = network_option(
+        "Where the work is done: threads of this machine, or a Dask cluster.", default="local"
+    )
+    scheduler: str | None = network_option(
+        "Address of the Dask scheduler, for example tls://host:8786.",
+        metavar="ADDRESS",
+        envvar="CUDAREDIST_SCHEDULER",
+    )
+    peek: bool = output_option(
+        "Only list the outputs of zip archives, from their last 64 KiB; unverified, "
+        "nothing is written.",
+        default=False,
+    )
+    legacy: bool = output_option(
+        "Write the feature files that nixpkgs consumed, with MANIFEST_DIR.", default=False
+    )
+    places: Places = field(default_factory=Places)
+
+    @property
+    def are_archives_kept(self) -> bool:
+        """Whether archives stay in the cache."""
+        return self.keep_archives or not self.cleanup
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether archives are read and files written."""
+        return self.write.is_allowed and not self.peek
+
+
+REFUSED: tuple[Refusal[ProcessOptions], ...] = (
+    (lambda o: o.write.check and o.write.dry_run, CHECK_OR_DRY_RUN, None),
+    (lambda o: o.engine == "dask" and not o.scheduler, "--engine dask requires --scheduler", None),
+    (
+        lambda o: o.engine == "dask" and o.are_archives_kept,
+        "--keep-archives requires --engine local",
+        None,
+    ),
+    (lambda o: o.legacy and o.url is None, "--legacy requires URL and MANIFEST_DIR", None),
+    (
+        lambda o: o.url is not None and o.manifest_dir is None,
+        URL_ALONE,
+        "say where the manifests are",
+    ),
+    (lambda o: o.url is not None and o.typed & NOT_WITH_URL, URL_WITH_OPTIONS, None),
+)
+
+
+@command(ProcessOptions, REFUSED)
+def process_manifests(options: ProcessOptions, session: Session) -> int:
+    """Look into every archive that the manifests name, and write down what each provides.
+
+    Archives are fetched, proved and read in one pass; nothing is unpacked, stored or executed. What
+    was read is cached by the archive's hash, so that no archive is ever fetched twice, and feature
+    files are written as DATA/features/NAME/feature_LABEL.json as soon as they are known. A run that
+    was interrupted goes on where it stopped when it is started again.
+
+    With URL and MANIFEST_DIR: one folder of manifests, as in the nixpkgs manual.
+
+    Examples:
+
+        cudaredist process-manifests --redist cudnn --version latest
+
+        cudaredist process-manifests --platform linux-x86_64 --max-download 5GB
+
+        cudaredist process-manifests --legacy --version 12.9.1 URL ./manifests
+    """
+    from cudaredist.pipeline.features.dask import dask_engine
+    from cudaredist.pipeline.features.peek import peek
+    from cudaredist.render.manifest_text import peek_text, process_errors, process_text
+
+    run = _feature_run(options, session)
+    if options.peek:
+        peeked = peek(run.manifests, run.filter, run.service)
+        errors = process_errors((*peeked.manifests, *peeked.archives))
+        return session.finish(peeked, peek_text, errors=errors)
+    if options.engine == "dask" and options.scheduler and options.is_writing:
+        run.engine = session.enter_context(dask_engine(options.scheduler, session.settings))
+    report = run.run()
+    return session.finish(
+        report,
+        process_text,
+        warnings=warnings_of(report.manifests),
+        errors=process_errors((*report.manifests, *report.archives)),
+        dry_run=options.write.dry_run,
+    )
+
+
+def _feature_run(options: ProcessOptions, session: Session) -> "FeatureRun":
+    """Open what the run needs, and lock the folder that it writes to."""
+    from cudaredist.pipeline.features.process import FeatureRun
+    from cudaredist.pipeline.features.targets import Filter, read_local_manifests
+    from cudaredist.store.locate import held_folder
+
+    selection, cache = options.releases.selection, open_cache(options.places.cache_dir)
+    size = None if options.max_download is None else parse_size(options.max_download)
+    folder = options.manifest_dir or options.places.data_dir
+    root = held_folder(folder, writing=options.is_writing)
+    targets = _targets(options, session, root)
+    service = session.archive_service(
+        (target.bases for target in targets),
+        cache=cache,
+        jobs=options.jobs.count,
+        keep_archives=options.are_archives_kept,
+    )
+    if options.is_writing:
+        session.lock(root)
+        for target in targets:
+            target.features.sweep()
+    return FeatureRun(
+        manifests=read_local_manifests(targets, selection, strict=options.strict),
+        service=service,
+        cache=cache,
+        filter=Filter(
+            packages=frozenset(options.package or ()),
+            platforms=frozenset(options.platform or ()),
+            variants=frozenset(options.variant or ()),
+        ),
+        write=options.is_writing,
+        legacy=options.legacy,
+        fill_cache=options.fill_cache,
+        allow_unverified=options.allow_unverified,
+        max_download=size,
+        fail_fast=not options.keep_going,
+        announce=session.console.note,
+    )
+
+
+def _targets(options: ProcessOptions, session: Session, root: Path) -> "Sequence[FeatureTarget]":
+    from cudaredist.pipeline.features.targets import targets_in_folder, targets_in_store
+    from cudaredist.store.data_folder import Store
+
+    bases = session.connect(options.network, options.channel, options.places.cache_dir)
+    if options.url is not None:
+        return targets_in_folder(options.url, root)
+    store = Store(root, options.channel)
+    return targets_in_store(store, find_redists(options.redist, store.channel), bases)

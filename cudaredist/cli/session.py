@@ -1,0 +1,315 @@
+"""What one run of a command uses: its terminal, sources, cache and lock, and its exit code."""
+
+import contextlib
+import functools
+import inspect
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+
+import typer
+
+from cudaredist.cli.options import ChannelName, Network, Options, collect, parameters_of
+from cudaredist.console import Console, configure_logging
+from cudaredist.errors import (
+    EXIT_BUG,
+    EXIT_FINDINGS,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    CudaRedistError,
+    UsageError,
+    WriteError,
+)
+from cudaredist.redists import NVIDIA_BASE, REDISTS, Redist, find_redist
+
+if TYPE_CHECKING:
+    from cudaredist.pipeline.archives import ArchiveService
+    from cudaredist.reports import answer_reports, archive_reports, manifest_reports, set_reports
+    from cudaredist.reports.archive_reports import FeatureOutcome
+    from cudaredist.reports.manifest_reports import ManifestOutcome
+    from cudaredist.reports.report import ErrorReport
+    from cudaredist.schema.base import Channel, OwnModel
+    from cudaredist.source.chain import SourceChain
+    from cudaredist.source.protocol import ByteProgress, Progress, Settings
+    from cudaredist.store.cache import Cache
+    from cudaredist.store.data_folder import Store
+
+    Report: TypeAlias = (
+        answer_reports.DiffReport
+        | answer_reports.WhichReport
+        | archive_reports.PeekReport
+        | archive_reports.ProcessReport
+        | archive_reports.TableReport
+        | archive_reports.ToolkitReport
+        | manifest_reports.CheckReport
+        | manifest_reports.DownloadReport
+        | manifest_reports.ValidateReport
+        | manifest_reports.VersionsReport
+        | set_reports.BuildReport
+        | set_reports.BumpReport
+        | set_reports.ExportReport
+    )
+
+_Options = TypeVar("_Options", bound=Options)
+_Report = TypeVar("_Report", bound="Report")
+_Model = TypeVar("_Model", bound="OwnModel")
+
+Refusal: TypeAlias = tuple[Callable[[_Options], object], str, str | None]
+"""A condition of options that is refused, the error's message and its hint.
+
+The message may have options in braces.
+"""
+
+CHECK_OR_DRY_RUN = "--check cannot be combined with --dry-run"
+URL_ALONE = "URL requires MANIFEST_DIR"
+NOT_WITH_URL = frozenset({"redist", "channel", "base_url", "data_dir"})
+URL_WITH_OPTIONS = (
+    "URL and MANIFEST_DIR cannot be combined with --redist, --channel, --base-url or --data-dir"
+)
+
+
+def command(
+    kind: type[_Options], refused: Sequence[Refusal[_Options]] = ()
+) -> "Callable[[Callable[[_Options, Session], int]], Callable[..., None]]":
+    """Return a decorator that makes a command of a function, with its options as parameters."""
+
+    def decorate(function: "Callable[[_Options, Session], int]") -> Callable[..., None]:
+        @functools.wraps(function)
+        def run(context: typer.Context, **values: Any) -> None:  # noqa: ANN401 - as typer parsed it
+            sources = {name: context.get_parameter_source(name) for name in values}
+            typed = {name for name, one in sources.items() if one and one.name == "COMMANDLINE"}
+            options = collect(kind, {**values, "typed": frozenset(typed)})
+            raise typer.Exit(_exit_code(function, options, refused))
+
+        first = inspect.Parameter(
+            "context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context
+        )
+        vars(run)["__signature__"] = inspect.Signature([first, *parameters_of(kind)])
+        return run
+
+    return decorate
+
+
+def refuse(options: _Options, refused: Iterable[Refusal[_Options]]) -> None:
+    """Raise `UsageError` for the first refused combination of options."""
+    for is_refused, message, hint in refused:
+        if is_refused(options):
+            raise UsageError(message.format_map(vars(options)), hint=hint)
+
+
+def _exit_code(
+    function: "Callable[[_Options, Session], int]",
+    options: _Options,
+    refused: Sequence[Refusal[_Options]],
+) -> int:
+    """Run a command, print what it raises, and return the exit code."""
+    session = Session(options)
+    try:
+        with session:
+            refuse(options, refused)
+            return function(options, session)
+    except CudaRedistError as error:
+        session.console.failure(error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        session.console.error(
+            "interrupted; everything finished until then is kept",
+            hint="the same command goes on where this one stopped",
+        )
+        sys.stderr.flush()
+        # Threads may still wait for a server; what they hold is not needed any more.
+        os._exit(EXIT_INTERRUPTED)
+    except Exception:  # noqa: BLE001 - whatever it is, it is a bug, and has its own exit code
+        traceback.print_exc()
+        session.console.error("this is a bug in cudaredist", hint="report it with the lines above")
+        return EXIT_BUG
+
+
+class Session(contextlib.ExitStack):
+    """One run of a command: its terminal, and everything that is closed when its work is done."""
+
+    settings: "Settings"
+    """Of all sources; set by `connect`."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__()
+        levels = ("WARNING", "INFO", "DEBUG")
+        level = "ERROR" if options.quiet else levels[min(options.verbose, 2)]
+        configure_logging(options.log_level or level)
+        self.console = Console(options.color, quiet=options.quiet)
+        self._options = options
+
+    # -- what a command works with
+
+    def read_store(
+        self, data_dir: Path | None, channel: ChannelName | None, base_url: list[str] | None = None
+    ) -> "Store":
+        """Return the data to read, of the channel named, else of the one that is in the folder.
+
+        A base URL selects the redist channel. A note reports the choice of the other one.
+        """
+        from cudaredist.store.data_folder import Store, shipped_data
+        from cudaredist.store.locate import data_folder, held_channel
+
+        root = data_folder(data_dir, writing=False)
+        if channel is not None:
+            return Store(root, channel)
+        held = "redist" if base_url else held_channel(root)
+        if held != "redist":
+            where = "the data shipped with cudaredist" if root == shipped_data() else str(root)
+            self.console.note(f"--channel {held}: {where} holds nothing else")
+        return Store(root, held)
+
+    def lock(self, root: Path) -> Callable[[], None]:
+        """Lock a folder; the function returned is called before the first write."""
+        from cudaredist.locks import writing
+
+        return self.enter_context(writing(root))
+
+    def connect(
+        self, network: Network, channel: "Channel", cache_dir: Path | None = None
+    ) -> tuple[str, ...]:
+        """Return the addresses given for manifests and archives, else those of the channel."""
+        from cudaredist.source.chain import WHEELS
+        from cudaredist.source.protocol import Settings
+
+        self.settings = Settings(
+            timeout=network.timeout,
+            retries=network.retries,
+            allow_http=network.allow_http,
+            offline=network.offline,
+            staging=cache_folder(cache_dir),
+        )
+        if channel == "redist":
+            return tuple(network.base_url or [NVIDIA_BASE])
+        if "base_url" in self._options.typed:
+            raise UsageError(
+                "--base-url cannot be combined with --channel wheels",
+                hint="wheels come from where pip finds them: pip config, PIP_INDEX_URL",
+            )
+        return (WHEELS,)
+
+    def sources(self, bases: Iterable[str]) -> "SourceChain":
+        """Open the sources at these addresses, in order."""
+        from cudaredist.source.chain import open_sources
+
+        return self.enter_context(contextlib.closing(open_sources(bases, self.settings)))
+
+    def archive_service(
+        self,
+        bases: Iterable[tuple[str, ...]],
+        *,
+        cache: "Cache",
+        jobs: int,
+        keep_archives: bool = False,
+    ) -> "ArchiveService":
+        """Open the sources of archives, and return the service that reads them."""
+        from cudaredist.pipeline.archives import ArchiveService
+
+        return ArchiveService(
+            chains={one: self.sources(one) for one in set(bases)},
+            cache=cache,
+            stop=self.settings.stop,
+            jobs=jobs,
+            progress=self.byte_progress("archives"),
+            keep_archives=keep_archives,
+        )
+
+    def progress(self, title: str) -> "Progress":
+        """Show progress on many small items until the session is closed."""
+        return self.enter_context(self.console.progress(title))
+
+    def byte_progress(self, title: str) -> "ByteProgress":
+        """Show progress on large files until the session is closed."""
+        return self.enter_context(self.console.byte_progress(title))
+
+    # -- what it answers
+
+    def finish(
+        self,
+        report: _Report,
+        text: Callable[[_Report], Iterable[str]] | None,
+        *,
+        warnings: Iterable[str] = (),
+        errors: "Iterable[tuple[str, ErrorReport]]" = (),
+        dry_run: bool = False,
+    ) -> int:
+        """Close everything, print a report with its warnings and errors, return the exit code."""
+        self.close()
+        if dry_run and report.exit_code == EXIT_FINDINGS:
+            report = cast("_Report", report.model_copy(update={"exit_code": EXIT_OK}))
+        for warning in warnings:
+            self.console.warning(warning)
+        self.show(report, text)
+        self.errors(errors)
+        return report.exit_code
+
+    def show(self, report: _Model, text: Callable[[_Model], Iterable[str]] | None) -> None:
+        """Print a report as text, or as JSON with --json or without a text."""
+        from cudaredist.render.common import report_json
+
+        if text is None or self._options.json:
+            self.console.result(report_json(report))
+        else:
+            self.console.lines(text(report))
+
+    def show_on_github(
+        self, annotations: Iterable[str], summary: Iterable[str], outputs: Iterable[str]
+    ) -> None:
+        """Print annotations, and append to the files that GitHub names in variables."""
+        self.console.lines(annotations)
+        _append_lines("GITHUB_STEP_SUMMARY", summary)
+        _append_lines("GITHUB_OUTPUT", outputs)
+
+    def errors(self, errors: "Iterable[tuple[str, ErrorReport]]") -> None:
+        """Print errors of a report, each with its subject, if any, its details and its hint."""
+        for subject, error in errors:
+            message = f"{subject}: {error.message}" if subject else error.message
+            self.console.error(message, hint=error.hint, details=error.changes)
+
+
+def open_cache(cache_dir: Path | None) -> "Cache":
+    """Return the cache."""
+    from cudaredist.store.cache import Cache
+
+    return Cache(cache_folder(cache_dir))
+
+
+def cache_folder(given: Path | None) -> Path:
+    """Return the cache folder given, or of the environment, or the user's own."""
+    folder = given or os.environ.get("CUDAREDIST_CACHE_DIR")
+    if folder:
+        return Path(folder)
+    import platformdirs
+
+    return platformdirs.user_cache_path("cudaredist", appauthor=False)
+
+
+def find_redists(names: list[str] | None, channel: "Channel" = "redist") -> list[Redist]:
+    """Return the entries named, each once, or the whole catalogue of the channel."""
+    from cudaredist.wheels import FAMILIES
+
+    catalogue = REDISTS if channel == "redist" else {"cuda": None, **FAMILIES}
+    return [find_redist(name) for name in dict.fromkeys(names or catalogue)]
+
+
+def warnings_of(
+    outcomes: "Iterable[ManifestOutcome | FeatureOutcome]",
+) -> Iterator[str]:
+    """Yield the warnings of manifests, each with its manifest."""
+    for one in outcomes:
+        yield from (f"{one.redist} {one.label}: {warning}" for warning in one.warnings)
+
+
+def _append_lines(variable: str, lines: Iterable[str]) -> None:
+    """Append lines to the file that a variable names, if it does."""
+    path = os.environ.get(variable)
+    if path:
+        try:
+            with Path(path).open("a", encoding="utf-8", errors="backslashreplace") as file:
+                file.writelines(f"{line}\n" for line in lines)
+        except OSError as error:
+            raise WriteError(path, error) from error

@@ -1,0 +1,119 @@
+"""update-gpus, and what it shares with update-nvcc-compat."""
+
+from dataclasses import field
+from typing import TYPE_CHECKING
+
+from cudaredist.cli.options import (
+    ArchiveJobs,
+    ChannelName,
+    HeldReleases,
+    Network,
+    Options,
+    Places,
+    Write,
+    channel_option,
+    keep_going_option,
+    strict_option,
+)
+from cudaredist.cli.session import (
+    CHECK_OR_DRY_RUN,
+    Refusal,
+    Session,
+    command,
+    find_redists,
+    open_cache,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cudaredist.pipeline.tables.update import TableRun
+    from cudaredist.reports.archive_reports import TableReport
+
+
+class TableOptions(Options):
+    """The options of the commands that update a table."""
+
+    channel: ChannelName = channel_option()
+    releases: HeldReleases = field(default_factory=HeldReleases)
+    network: Network = field(default_factory=Network)
+    jobs: ArchiveJobs = field(default_factory=ArchiveJobs)
+    write: Write = field(default_factory=Write)
+    keep_going: bool = keep_going_option()
+    strict: bool = strict_option()
+    places: Places = field(default_factory=Places)
+
+
+REFUSED: tuple[Refusal[TableOptions], ...] = (
+    (lambda o: o.write.check and o.write.dry_run, CHECK_OR_DRY_RUN, None),
+)
+
+
+@command(TableOptions, REFUSED)
+def update_gpus(options: TableOptions, session: Session) -> int:
+    """Derive from NVIDIA's own ptxas which compute capabilities each CUDA release knows.
+
+    Of every CUDA release held, the smallest archive with bin/ptxas is fetched, proved and searched
+    for text; nothing is unpacked or executed, and no archive is read twice. Policy adds what no
+    file states. The result is DATA/gpus.json, and what changes in it is shown.
+
+    Examples:
+
+        cudaredist update-gpus
+
+        cudaredist update-gpus --channel wheels --version 13.0.2
+
+        cudaredist update-gpus --check --json
+    """
+    from cudaredist.pipeline.tables.update import update_gpu_table
+
+    return update_table(options, session, "gpus", update_gpu_table)
+
+
+def update_table(
+    options: TableOptions,
+    session: Session,
+    table: str,
+    update: "Callable[[TableRun], TableReport]",
+) -> int:
+    """Update a table from the archives of CUDA releases, and report it."""
+    from cudaredist.pipeline.features.targets import read_local_manifests, targets_in_store
+    from cudaredist.pipeline.tables.update import TableRun
+    from cudaredist.render.table_text import table_text
+    from cudaredist.store.data_folder import Store
+    from cudaredist.store.locate import held_folder
+
+    selection, cache_dir = options.releases.selection, options.places.cache_dir
+    bases = session.connect(options.network, options.channel, cache_dir)
+    root = held_folder(options.places.data_dir, writing=options.write.is_allowed)
+    store = Store(root, options.channel)
+    targets = targets_in_store(store, find_redists(["cuda"]), bases)
+    service = session.archive_service(
+        (target.bases for target in targets),
+        cache=open_cache(cache_dir),
+        jobs=options.jobs.count,
+    )
+    if options.write.is_allowed:
+        session.lock(store.root)
+        store.sweep_table(table)
+    run = TableRun(
+        manifests=read_local_manifests(targets, selection, strict=options.strict),
+        service=service,
+        store=store,
+        write=options.write.is_allowed,
+        fail_fast=not options.keep_going,
+    )
+    report = update(run)
+    code = session.finish(
+        report,
+        table_text,
+        warnings=(f"{finding.kind}: {finding.message}" for finding in report.findings),
+        dry_run=options.write.dry_run,
+    )
+    if report.held_back:
+        session.console.error(
+            f"bounds go down or changed; of CUDA {', '.join(report.held_back)} nothing is written",
+            hint="look at the findings, then take them with --accept-changed",
+        )
+    session.errors((f"cuda {one.label}", one.error) for one in report.releases if one.error)
+    return code

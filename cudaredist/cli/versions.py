@@ -1,0 +1,89 @@
+"""versions: the labels in the data folder and upstream."""
+
+from dataclasses import field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from cudaredist.cli.options import (
+    ChannelName,
+    Network,
+    Options,
+    data_dir_option,
+    jobs_option,
+    output_option,
+    read_channel_option,
+    redist_option,
+)
+from cudaredist.cli.session import Refusal, Session, command, find_redists
+
+VersionsFormat: TypeAlias = Literal["text", "json", "renovate", "newest"]
+
+
+class VersionsOptions(Options):
+    """The options of versions."""
+
+    redist: list[str] | None = redist_option()
+    channel: ChannelName | None = read_channel_option()
+    network: Network = field(default_factory=Network)
+    jobs: int = jobs_option()
+    data_dir: Path | None = data_dir_option()
+    format: VersionsFormat = output_option(
+        "Form of the result. Of one --redist: renovate, for its custom data source, and "
+        "newest, the newest label alone, for nvchecker.",
+        default="text",
+    )
+
+
+_OF_ONE = {"renovate", "newest"}
+REFUSED: tuple[Refusal[VersionsOptions], ...] = (
+    (
+        lambda o: o.format in _OF_ONE and len(set(o.redist or ())) != 1,
+        "--format {format} is about one redistributable",
+        "name one --redist",
+    ),
+)
+
+
+@command(VersionsOptions, REFUSED)
+def versions(options: VersionsOptions, session: Session) -> int:
+    """List the labels held and those upstream, for people and for update bots.
+
+    Only listings are fetched. A line is stale where upstream has a newer label than the newest
+    held, which is no failure here: see check.
+
+    Examples:
+
+        cudaredist versions --redist cuda --redist cudnn
+
+        cudaredist versions --redist cudnn --format renovate
+    """
+    from cudaredist.pipeline.manifests.list_versions import read_versions
+    from cudaredist.render.which_text import versions_renovate, versions_text
+
+    network = options.network
+    store = session.read_store(options.data_dir, options.channel, network.base_url)
+    redists = find_redists(options.redist, store.channel)
+    bases = session.connect(network, store.channel)
+    report = read_versions(
+        store,
+        redists,
+        sources=None if network.offline else session.sources(bases),
+        stop=session.settings.stop,
+        jobs=options.jobs,
+        progress=session.progress("listing"),
+        are_asked_for=bool(options.redist),
+    )
+    session.close()
+    match "json" if options.json else options.format:
+        case "text":
+            session.show(report, versions_text)
+        case "json":
+            session.show(report, None)
+        case "renovate":
+            # That nothing is known must not look as if all releases had been withdrawn.
+            for name in report.releases:
+                session.console.result(versions_renovate(report, name))
+        case "newest":
+            session.console.lines(report.releases.get(redists[0].name, ())[-1:])
+    session.errors(("", error) for error in report.errors)
+    return report.exit_code

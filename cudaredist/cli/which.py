@@ -1,0 +1,65 @@
+"""which: the packages that provide a file or a soname."""
+
+from dataclasses import field
+
+from cudaredist.cli.options import (
+    ChannelName,
+    Options,
+    Places,
+    argument,
+    complete_platform,
+    read_channel_option,
+    redist_option,
+    select_option,
+)
+from cudaredist.cli.session import Session, command, find_redists, open_cache
+
+
+class WhichOptions(Options):
+    """The options of which."""
+
+    name: str = argument(
+        "Soname, file name or end of a path; * stands for any characters.",
+        metavar="FILE|SONAME",
+        default=...,
+    )
+    cuda: str | None = select_option(
+        "Only this CUDA release or minor, of the redistributable cuda.", metavar="LABEL"
+    )
+    platform: str | None = select_option(
+        "Only this platform.", metavar="NAME", autocompletion=complete_platform
+    )
+    redist: list[str] | None = redist_option()
+    channel: ChannelName | None = read_channel_option()
+    places: Places = field(default_factory=Places)
+
+
+@command(WhichOptions)
+def which(options: WhichOptions, session: Session) -> int:
+    """Say which packages, outputs and releases provide a file or a soname.
+
+    Libraries and programs are found by the feature files; headers and all else where the cache
+    knows the archive. Exit 1 means that nothing held provides it.
+
+    Examples:
+
+        cudaredist which libcublas.so.12
+
+        cudaredist which crt/host_config.h --cuda 12.9 --platform linux-x86_64
+    """
+    from cudaredist.pipeline.find_providers import find_providers
+    from cudaredist.pipeline.selection import Selection
+    from cudaredist.render.which_text import which_text
+
+    cuda = options.cuda
+    store = session.read_store(options.places.data_dir, options.channel)
+    names = options.redist or ([] if cuda is None else ["cuda"])
+    report = find_providers(
+        options.name,
+        store,
+        open_cache(options.places.cache_dir),
+        redists=[one.name for one in find_redists(names, store.channel)] if names else [],
+        cuda=None if cuda is None else Selection.parse([], cuda, cuda),
+        platform=options.platform,
+    )
+    return session.finish(report, which_text)

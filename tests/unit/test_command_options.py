@@ -1,0 +1,181 @@
+"""Options: dataclasses become parameters, and what is refused can be seen without a run."""
+
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from cudaredist.cli import app
+from cudaredist.cli.build import REFUSED as BUILD
+from cudaredist.cli.build import BuildOptions
+from cudaredist.cli.bump import REFUSED as BUMP
+from cudaredist.cli.bump import BumpOptions
+from cudaredist.cli.diff import DiffOptions
+from cudaredist.cli.download_manifests import REFUSED as DOWNLOAD
+from cudaredist.cli.download_manifests import DownloadOptions
+from cudaredist.cli.export import REFUSED as EXPORT
+from cudaredist.cli.export import ExportOptions
+from cudaredist.cli.materialize import REFUSED as MATERIALIZE
+from cudaredist.cli.materialize import MaterializeOptions
+from cudaredist.cli.options import (
+    ArchiveJobs,
+    HeldReleases,
+    Options,
+    Places,
+    Releases,
+    Write,
+    collect,
+    parameters_of,
+    parse_size,
+)
+from cudaredist.cli.process_manifests import REFUSED as PROCESS
+from cudaredist.cli.process_manifests import ProcessOptions
+from cudaredist.cli.session import Refusal, refuse
+from cudaredist.cli.update_gpus import REFUSED as TABLES
+from cudaredist.cli.update_gpus import TableOptions
+from cudaredist.cli.versions import REFUSED as VERSIONS
+from cudaredist.cli.versions import VersionsOptions
+from cudaredist.errors import UsageError
+
+COMMANDS: dict[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
+BOTH = Write(check=True, dry_run=True)
+FOLDER: dict[str, Any] = {"url": "https://x", "manifest_dir": Path("m")}
+REDIST: dict[str, Any] = {"redist": ["cuda"], "typed": frozenset({"url", "redist"})}
+SET = Path("set.json")
+
+ROWS: dict[str, tuple[Sequence[Refusal[Any]], Options, list[Options]]] = {
+    "build": (
+        BUILD,
+        BuildOptions(platform="linux-x86_64", write=Write(check=True)),
+        [BuildOptions(write=BOTH), BuildOptions(platform="x", system="y")],
+    ),
+    "bump": (
+        BUMP,
+        BumpOptions(version=["13.0.2"], output=Path("sets"), print_commit_message=True),
+        [
+            BumpOptions(print_commit_message=True, json=True),
+            BumpOptions(output=Path("sets"), process=False),
+            BumpOptions(version=["latest"]),
+        ],
+    ),
+    "download-manifests": (
+        DOWNLOAD,
+        DownloadOptions(**FOLDER, places=Places(data_dir=Path("of a variable"))),
+        [
+            DownloadOptions(write=BOTH),
+            DownloadOptions(url="https://x"),
+            DownloadOptions(**FOLDER, **REDIST),
+        ],
+    ),
+    "export": (
+        EXPORT,
+        ExportOptions(form="env", package_set=SET, output=Path("out"), root="/opt/cuda"),
+        [
+            ExportOptions(form="nix", package_set=SET),
+            ExportOptions(form="urls", package_set=SET, check=True),
+            ExportOptions(form="urls", package_set=SET, json=True),
+            ExportOptions(form="urls", package_set=SET, root="/opt/cuda"),
+            ExportOptions(form="env", package_set=SET, root="cuda"),
+        ],
+    ),
+    "materialize": (
+        MATERIALIZE,
+        MaterializeOptions(root=Path("cuda"), package_set=SET),
+        [
+            MaterializeOptions(root=Path("cuda"), verify=True, remove=True),
+            MaterializeOptions(root=Path("cuda"), package_set=SET, verify=True),
+            MaterializeOptions(root=Path("cuda")),
+        ],
+    ),
+    "process-manifests": (
+        PROCESS,
+        ProcessOptions(**FOLDER, legacy=True, keep_archives=True),
+        [
+            ProcessOptions(write=BOTH),
+            ProcessOptions(engine="dask"),
+            ProcessOptions(engine="dask", scheduler="tcp://x", cleanup=False),
+            ProcessOptions(legacy=True),
+            ProcessOptions(url="https://x"),
+            ProcessOptions(**FOLDER, **REDIST),
+        ],
+    ),
+    "update-gpus": (TABLES, TableOptions(write=Write(dry_run=True)), [TableOptions(write=BOTH)]),
+    "versions": (
+        VERSIONS,
+        VersionsOptions(format="newest", redist=["cuda", "cuda"]),
+        [VersionsOptions(format="renovate", redist=["cuda", "cudnn"])],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_refusals_each_match_the_call_written_for_them(name: str) -> None:
+    table, allowed, refused = ROWS[name]
+    refuse(allowed, table)
+    assert len(table) == len(refused)
+    for row, options in zip(table, refused, strict=True):
+        assert [one for one in table if one[0](options)] == [row]
+        with pytest.raises(UsageError, match=r"^[^{}]+$") as caught:
+            refuse(options, table)
+        assert caught.value.hint == row[2]
+
+
+def test_refusals_of_every_command_are_tested() -> None:
+    modules = {name: name.replace("-", "_") for name in COMMANDS}
+    loaded = {n: importlib.import_module(f"cudaredist.cli.{m}") for n, m in modules.items()}
+    tables = {n: module.REFUSED for n, module in loaded.items() if hasattr(module, "REFUSED")}
+    assert set(tables) - {"update-nvcc-compat"} == set(ROWS)
+
+
+def test_message_of_a_refusal_names_the_value() -> None:
+    with pytest.raises(UsageError, match=r"^--format newest is about one redistributable$"):
+        refuse(VersionsOptions(format="newest"), VERSIONS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_the_general_options(name: str) -> None:
+    found = {option for parameter in COMMANDS[name].params for option in parameter.opts}
+    assert {"--json", "--quiet", "--verbose", "--log-level", "--color"} <= found
+
+
+def test_parameters_are_those_of_the_fields_and_general_ones_last() -> None:
+    declared = {parameter.name: parameter.default for parameter in parameters_of(ExportOptions)}
+    own = ["form", "package_set", "output", "root", "wheel_base", "check"]
+    assert list(declared) == [*own, "json", "quiet", "verbose", "log_level", "color"]
+    assert declared["form"].default is ...
+    assert declared["check"].default is False
+    assert declared["output"].param_decls == ("--output", "-o")
+    assert declared["output"].rich_help_panel == "Output"
+    assert declared["wheel_base"].param_decls == ("--wheel-base",)
+
+
+def test_collect_fills_groups() -> None:
+    values = {parameter.name: parameter.default.default for parameter in parameters_of(DiffOptions)}
+    given = {"old": "x", "new": "y", "cache_dir": Path("c"), "typed": frozenset({"old", "new"})}
+    options = collect(DiffOptions, values | given)
+    assert (options.old, options.new, options.format) == ("x", "y", "text")
+    assert options.places.cache_dir == Path("c")
+    assert options.typed == {"old", "new"}
+
+
+def test_releases_are_the_latest_upstream_and_all_in_the_data_folder() -> None:
+    assert Releases().selection.versions == ()
+    assert HeldReleases().selection.versions == ("all",)
+    assert HeldReleases(min_version="12.9").selection.versions == ()
+    assert HeldReleases(version=["latest"]).selection.versions == ("latest",)
+
+
+def test_no_parallel_is_one_job() -> None:
+    assert ArchiveJobs(jobs=7).count == 7
+    assert ArchiveJobs(jobs=7, parallel=False).count == 1
+    assert ArchiveJobs().count >= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("1000", 1000), ("500MB", 500_000_000), (" 1.5 GiB", 1_610_612_736)]
+)
+def test_sizes_are_read(text: str, size: int) -> None:
+    assert parse_size(text) == size
