@@ -205,7 +205,7 @@ def _write_outputs(report: "BumpReport", message: Path | None, changelog: Path |
 
 
 def _show(report: "BumpReport", options: BumpOptions, session: Session, root: Path) -> None:
-    from cudaredist.render.bump_text import bump_text as render
+    from cudaredist.render import bump_text as render
 
     console = session.console
     if options.print_commit_message:
