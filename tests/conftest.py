@@ -2,6 +2,7 @@
 
 import functools
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -24,6 +25,10 @@ REAL_MANIFESTS = SHARED / "redist"
 SAMPLE = REPOSITORY / "examples" / "source"
 
 Run = Callable[..., Result]
+
+# A shell that starts the tests in the background ignores Ctrl-C, and so would our own processes.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How fast a machine shared with others is says nothing of the code.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
