@@ -84,7 +84,7 @@ def test_runs_from_another_folder(installed: Path, tmp_path: Path) -> None:
 
 
 def test_finds_the_data_shipped_with_it(installed: Path, tmp_path: Path) -> None:
-    find = "from cudaredist.store import shipped_data; print(shipped_data())"
+    find = "from cudaredist.store.data_folder import shipped_data; print(shipped_data())"
     python = installed.with_name("python")
     output = subprocess.run(
         [python, "-c", find], cwd=tmp_path, capture_output=True, text=True, check=True
