@@ -17,8 +17,8 @@ def writing(root: Path) -> Iterator[Callable[[], None]]:
     """Keep other runs from writing to the same folder meanwhile.
 
     Yields a function to call before the first write, which makes the folder if it is missing. An
-    existing folder is locked at once. Folders that were made and stayed empty are removed, so that
-    a run that brings nothing leaves nothing. Raises `WriteError`.
+    existing folder is locked at once. Folders that this run made and left empty are removed, so
+    that a run that brings nothing leaves nothing. Raises `WriteError`.
     """
     missing = [folder for folder in (root, *root.parents) if not os.path.lexists(folder)]
     mutex = threading.Lock()
@@ -34,13 +34,14 @@ def writing(root: Path) -> Iterator[Callable[[], None]]:
     try:
         yield begin
     finally:
-        if missing:
+        if missing and handles:
             below = [Path(folder) for folder, *_ in os.walk(root, topdown=False)]
             for folder in (*below, *missing):
                 with contextlib.suppress(OSError):
                     folder.rmdir()
-        for handle in filter(None, handles):
-            os.close(handle)
+        for handle in handles:
+            if handle is not None:
+                os.close(handle)
 
 
 def locked_folder(root: Path) -> int | None:

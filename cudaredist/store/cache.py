@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import json
+import os
 import threading
 import time
 from pathlib import Path
@@ -75,10 +76,13 @@ class Cache:
     def sweep(self) -> None:
         """Remove what killed runs left long ago: temporary files, and archives half kept."""
         now = time.time()
-        for pattern, age in ((f"*{TEMPORARY}", _DAY), ("*.part", 30 * _DAY)):
-            for path in self._root.rglob(pattern):
+        ages = {TEMPORARY: _DAY, ".part": 30 * _DAY}
+        # Unlike rglob, walk passes over folders that another run removes meanwhile.
+        for folder, _, names in os.walk(self._root):
+            for path in (Path(folder, name) for name in names):
+                age = ages.get(path.suffix)
                 with contextlib.suppress(OSError):
-                    if now - path.stat().st_mtime > age:
+                    if age is not None and now - path.lstat().st_mtime > age:
                         path.unlink()
 
     def archive_path(self, sha256: Sha256, suffix: str) -> Path:

@@ -12,7 +12,9 @@ from support.bumps import publish
 from support.server import FaultServer
 
 from cudaredist.errors import UsageError
+from cudaredist.pipeline.kept_archive import PartialArchive
 from cudaredist.private import open_private, refuse_shared_folder
+from cudaredist.source.staging import Staging
 from cudaredist.store.cache import Cache
 
 KINDS = {"archives", "facts", "features", "files", "http"}
@@ -259,3 +261,49 @@ def test_new_cache_folder_is_accessible_by_its_user_only(
     folders = [cache, *(path for path in cache.rglob("*") if path.is_dir())]
     assert {path.stat().st_mode & 0o7777 for path in folders} == {0o700}
     commands()
+
+
+# -- a cache that others use or cannot be used
+
+
+def test_sweep_passes_over_folders_that_another_run_removes(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        (cache / name).mkdir(parents=True)
+        (cache / name / "old.part").touch()
+        os.utime(cache / name / "old.part", (0, 0))
+    scan = os.scandir
+
+    def scan_and_remove_the_other(path: Path) -> Any:
+        if (name := Path(path).name) in {"a", "b"}:
+            monkeypatch.undo()
+            shutil.rmtree(cache / ("b" if name == "a" else "a"))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scan_and_remove_the_other)
+    Cache(cache).sweep()
+    assert not any(path.is_file() for path in cache.rglob("*"))
+
+
+def test_archive_is_kept_on_a_file_system_that_gives_files_to_another_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cudaredist.private._is_own", lambda _: False)
+    path = tmp_path / "archive.zip"
+    with PartialArchive(path) as partial:
+        assert b"".join(partial.through(lambda _: iter([b"whole"]), 5)(0)) == b"whole"
+        partial.complete()
+    assert path.read_bytes() == b"whole"
+
+
+def test_staging_is_elsewhere_if_the_cache_cannot_be_written(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").touch()
+    staging = Staging(tmp_path / "file/cache")
+    folder = staging.folder()
+    assert folder.is_dir()
+    assert "cannot write" in caplog.text
+    staging.close()
+    assert not folder.exists()

@@ -1046,3 +1046,10 @@ def test_run_that_waited_for_one_that_brought_nothing_makes_the_folder_anew(
         waiting.join(60)
         (root / "file").touch()
     assert (root / "file").exists()
+
+
+def test_run_without_writes_keeps_empty_folders_of_another_run(tmp_path: Path) -> None:
+    folder = tmp_path / "data/manifests/cuda"
+    with writing(tmp_path / "data"):
+        folder.mkdir(parents=True)
+    assert folder.is_dir()
