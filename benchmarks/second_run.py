@@ -14,8 +14,7 @@ from verdict import hold
 
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.features.derive import derive
-from cudaredist.features.entry import Entry
-from cudaredist.features.facts import FACTS_SCHEMA, Facts
+from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.pipeline.archives import ArchiveService
 from cudaredist.pipeline.facts_cache import remember_features

@@ -31,9 +31,11 @@ Codes 0 and 1 are results, not errors; 70 is a bug and 130 an interruption (`cli
 """
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar
+
+T = TypeVar("T")
 
 EXIT_OK = 0
 EXIT_FINDINGS = 1
@@ -93,6 +95,13 @@ class UnknownNameError(UsageError):
         near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
         super().__init__(f"no {what} is called {shown(name)}", hint=hint)
+
+
+def find_name(what: str, name: str, known: Mapping[str, T]) -> T:
+    """Return the entry of a name, or raise `UnknownNameError` with the nearest ones."""
+    if name not in known:
+        raise UnknownNameError(what, name, known)
+    return known[name]
 
 
 class InsecureAddressError(UsageError):

@@ -5,7 +5,7 @@ To add one, add an alphabetical entry. Nothing here is logic, and nothing is fet
 
 from dataclasses import dataclass
 
-from cudaredist.errors import UnknownNameError
+from cudaredist.errors import find_name
 
 CUDA = "cuda"
 """The name of CUDA itself, whose release identifies a package set."""
@@ -167,7 +167,4 @@ REDISTS: dict[str, Redist] = {redist.name: redist for redist in _CATALOGUE}
 
 def find_redist(name: str) -> Redist:
     """Return the entry of that name; `UnknownNameError`, which suggests the nearest, if none."""
-    try:
-        return REDISTS[name]
-    except KeyError:
-        raise UnknownNameError("redistributable", name, REDISTS) from None
+    return find_name("redistributable", name, REDISTS)

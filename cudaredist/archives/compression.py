@@ -13,7 +13,7 @@ from cudaredist.archives.xz_blocks import decoded_blocks
 _XZ_PADDING = 4
 
 
-def unpack(kind: str, packed: Stream, limits: Limits, jobs: int) -> Iterator[bytes]:
+def decompressed(kind: str, packed: Stream, limits: Limits, jobs: int) -> Iterator[bytes]:
     """Yield what a whole `xz`, `gzip` or `zstd` file unpacks to, to its very end."""
     if not packed.ahead(1):
         packed.refuse("is empty")

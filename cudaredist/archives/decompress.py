@@ -8,7 +8,7 @@ import lzma
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import Protocol
+from typing import TypeAlias
 
 from cudaredist.archives.members import Limits
 from cudaredist.archives.memory import SHARED
@@ -72,25 +72,6 @@ class Budget:
                 )
 
 
-class Decompressor(Protocol):
-    """What the decompressors of lzma and zstd have in common."""
-
-    @property
-    def eof(self) -> bool:
-        """Whether the stream's end was reached."""
-
-    @property
-    def needs_input(self) -> bool:
-        """Whether all that was given so far is used up."""
-
-    @property
-    def unused_data(self) -> bytes:
-        """Return what was given beyond the stream's end."""
-
-    def decompress(self, data: bytes, max_length: int) -> bytes:
-        """Take packed bytes, return unpacked ones."""
-
-
 class _GzipDecompressor:
     """One gzip member, in the manners of the other decompressors."""
 
@@ -112,6 +93,9 @@ class _GzipDecompressor:
         # A full output may have more behind it although all input is taken.
         self.needs_input = not inflate.unconsumed_tail and len(output) < max_length
         return output
+
+
+_Decompressor: TypeAlias = lzma.LZMADecompressor | zstd.ZstdDecompressor | _GzipDecompressor
 
 
 def check_dictionary(packed: Stream, size: int, limits: Limits) -> None:
@@ -154,7 +138,7 @@ def _window(header: bytes) -> int:
     return base + (base >> 3) * (window & 7)
 
 
-def decoded(kind: str, packed: Stream, decoder: Decompressor) -> Iterator[bytes]:
+def decoded(kind: str, packed: Stream, decoder: _Decompressor) -> Iterator[bytes]:
     """Yield what one stream unpacks to, and leave the bytes after its end."""
     while not decoder.eof:
         data = b""

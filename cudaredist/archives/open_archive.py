@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from cudaredist.archives.compression import unpack
+from cudaredist.archives.compression import decompressed
 from cudaredist.archives.decompress import Budget
 from cudaredist.archives.members import ArchiveReader, Limits
 from cudaredist.archives.stream import Stream
@@ -40,6 +40,6 @@ def open_archive(
         if lower.endswith(suffix):
             if kind is None:
                 return TarReader(packed, limits)
-            unpacked = budget.spent(unpack(kind, packed, limits, jobs))
+            unpacked = budget.spent(decompressed(kind, packed, limits, jobs))
             return TarReader(Stream(name, unpacked), limits)
     raise InvalidArchiveError(name, f"no known kind of archive, which are {', '.join(SUFFIXES)}")

@@ -1,9 +1,11 @@
 """A forward-only view of chunks: read, look a little ahead, give back what was too much."""
 
-from collections.abc import Generator, Iterable
+import abc
+from collections.abc import Generator, Iterable, Iterator
 from typing import NoReturn
 
-from cudaredist.errors import InvalidArchiveError
+from cudaredist.archives.members import Limits, Member
+from cudaredist.errors import InvalidArchiveError, shown
 
 
 class Stream:
@@ -98,3 +100,56 @@ class Stream:
                 self._chunk, self._next = chunk, 0
                 return True
         return False
+
+
+class NameBudget:
+    """Bounds each name, and all of them together: whoever reads an archive keeps a list of them."""
+
+    def __init__(self, stream: Stream, limits: Limits) -> None:
+        self._stream = stream
+        self._limits = limits
+        self._members = 0
+        self._spent = 0
+
+    def member(self, name: bytes) -> None:
+        """Count one more member and its name; refuses the archive beyond a limit."""
+        self._members += 1
+        if self._members > self._limits.members:
+            self._stream.refuse(f"has more than {self._limits.members:,} members")
+        self.spend(name)
+
+    def spend(self, name: bytes) -> None:
+        """Count a name or a link's target; refuses the archive beyond a limit."""
+        if len(name) > self._limits.name:
+            self._stream.refuse(f"has a name of {len(name):,} bytes: {shown(text_of(name))}")
+        self._spent += len(name)
+        if self._spent > self._limits.names:
+            self._stream.refuse(f"its names take more than {self._limits.names:,} bytes")
+
+
+def text_of(name: bytes) -> str:
+    """Decode UTF-8 as the standard library's tarfile does; other bytes become lone surrogates."""
+    return name.decode("utf-8", "surrogateescape")
+
+
+class StreamReader(abc.ABC):
+    """An `ArchiveReader` of a stream."""
+
+    def __init__(self, stream: Stream, limits: Limits) -> None:
+        self._stream = stream
+        self._limits = limits
+        self._names = NameBudget(stream, limits)
+        self._members = self._read()
+        self.corrections: dict[int, Member] = {}
+
+    def __iter__(self) -> Iterator[tuple[Member, Iterator[bytes]]]:
+        """Continue the only pass."""
+        return self._members
+
+    def close(self) -> None:
+        """End the pass, and give back its threads and shared memory."""
+        self._members.close()
+        self._stream.close()
+
+    @abc.abstractmethod
+    def _read(self) -> Generator[tuple[Member, Iterator[bytes]], None, None]: ...

@@ -8,12 +8,10 @@ has its checksum, and the end is two blocks of NULs with nothing but NULs behind
 
 import struct
 from collections.abc import Generator, Iterator, Mapping
-from types import MappingProxyType
 from typing import NamedTuple
 
 from cudaredist.archives.members import Limits, Member, MemberKind
-from cudaredist.archives.names import NameBudget, text_of
-from cudaredist.archives.stream import Stream
+from cudaredist.archives.stream import Stream, StreamReader, text_of
 from cudaredist.errors import shown
 
 _BLOCK = 512
@@ -63,30 +61,13 @@ class _Header(NamedTuple):
     target: bytes
 
 
-class TarReader:
+class TarReader(StreamReader):
     """The members of a tar archive in their order; nothing at the end corrects them."""
 
     def __init__(self, stream: Stream, limits: Limits) -> None:
-        self._stream = stream
-        self._limits = limits
-        self._names = NameBudget(stream, limits)
+        super().__init__(stream, limits)
         self._left = 0
         self._index = 0
-        self._members = self._read()
-
-    def __iter__(self) -> Iterator[tuple[Member, Iterator[bytes]]]:
-        """Go on with the one pass there is."""
-        return self._members
-
-    @property
-    def corrections(self) -> Mapping[int, Member]:
-        """Return nothing: a tar describes each member in front of its content."""
-        return MappingProxyType({})
-
-    def close(self) -> None:
-        """End the pass, and give back its threads and shared memory."""
-        self._members.close()
-        self._stream.close()
 
     def _read(self) -> Generator[tuple[Member, Iterator[bytes]], None, None]:
         stream = self._stream

@@ -11,16 +11,14 @@ import struct
 import zlib
 from array import array
 from bisect import bisect_left
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from hashlib import blake2b
-from types import MappingProxyType
 from typing import NamedTuple, NoReturn
 
 from cudaredist.archives.decompress import INPUT, OUTPUT, Budget
 from cudaredist.archives.members import Limits, Member
-from cudaredist.archives.names import NameBudget, text_of
-from cudaredist.archives.stream import Stream
+from cudaredist.archives.stream import Stream, StreamReader, text_of
 from cudaredist.errors import shown
 
 _LOCAL, _ENTRY, _DESCRIPTOR = b"PK\3\4", b"PK\1\2", b"PK\7\b"
@@ -103,35 +101,18 @@ class _Header(NamedTuple):
         return blake2b(numbers + self.name, digest_size=_DIGEST).digest()
 
 
-class ZipReader:
+class ZipReader(StreamReader):
     """The members of a zip in the order of their content; modes and links come at the end."""
 
     def __init__(self, stream: Stream, budget: Budget, limits: Limits) -> None:
-        self._stream = stream
+        super().__init__(stream, limits)
         self._budget = budget
-        self._limits = limits
-        self._names = NameBudget(stream, limits)
         # Of each member, as compact as can be: a million may be held.
         self._offsets = array("Q")
         self._digests = bytearray()
         self._states = bytearray()
         self._kept: dict[int, bytes] = {}
         self._memory = _KEPT
-        self._corrections: dict[int, Member] = {}
-        self._members = self._read()
-
-    def __iter__(self) -> Iterator[tuple[Member, Iterator[bytes]]]:
-        """Go on with the one pass there is."""
-        return self._members
-
-    @property
-    def corrections(self) -> Mapping[int, Member]:
-        """Return the members whose mode, kind or size only the directory stated, by position."""
-        return MappingProxyType(self._corrections)
-
-    def close(self) -> None:
-        """End the pass."""
-        self._members.close()
 
     def _read(self) -> Generator[tuple[Member, Iterator[bytes]], None, None]:
         stream = self._stream
@@ -295,7 +276,7 @@ class ZipReader:
             self._refuse(header, "is another in the directory")
         mode = attributes >> _UNIX if system in _UNIX_SYSTEMS else 0
         if mode or self._states[index] & _UNSIZED:
-            self._corrections[index] = self._corrected(header, mode, index)
+            self.corrections[index] = self._corrected(header, mode, index)
         self._states[index] |= _CONFIRMED
 
     def _corrected(self, header: _Header, mode: int, index: int) -> Member:

@@ -10,7 +10,7 @@ from cudaredist.binaries import elf, pe
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.binaries.reader import Reader
 
-MAGIC = b"!<arch>\n"
+AR_MAGIC = b"!<arch>\n"
 THIN_MAGIC = b"!<thin>\n"
 
 _HEADER_SIZE = 60
@@ -42,7 +42,7 @@ class ArReader(Reader):
         """Where the next member begins, or the file ends."""
         if is_thin:
             self.window.note("a thin library: its members are files of their own")
-        self._next(len(MAGIC))
+        self._next(len(AR_MAGIC))
 
     def _next(self, place: int) -> None:
         self._member_end = place
@@ -81,7 +81,7 @@ class ArReader(Reader):
         data = data[name_size:]
         self._objects += 1
         self._imports += data.startswith(_IMPORT)
-        is_elf = data.startswith(elf.MAGIC)
+        is_elf = data.startswith(elf.ELF_MAGIC)
         machine = elf.machine_of(data) if is_elf else pe.machine_of_object(data)
         if machine is not None and len(self._machines) < _MACHINES_LIMIT:
             self._machines.add(machine)

@@ -18,11 +18,11 @@ from struct import Struct
 from typing import NamedTuple
 
 from cudaredist.binaries.file_facts import Binary
-from cudaredist.binaries.reader import NAMES_LIMIT, Reader, Sections, section_name
+from cudaredist.binaries.reader import NAMES_LIMIT, Reader, Sections
 
-MAGIC = b"\x7fELF"
+ELF_MAGIC = b"\x7fELF"
 IDENT_SIZE = 16
-DECLARED = frozenset({".nv_fatbin", "__nv_relfatbin"})
+_DECLARED = frozenset({".nv_fatbin", "__nv_relfatbin"})
 """The sections that are meant for device code."""
 
 _CLASS, _DATA = 4, 5
@@ -106,7 +106,7 @@ class ElfReader(Reader):
         """The addresses of sections that have no bytes in the file."""
         self._is_program = False
         self._segments: list[_Segment] = []
-        self._sections = Sections(DECLARED)
+        self._sections = Sections(_DECLARED)
         self._has_sections = False
         self._needed: dict[int, str] = {}
         self._names: dict[str, str] = {}
@@ -323,12 +323,12 @@ class ElfReader(Reader):
 
         def read(table: bytes) -> None:
             self._has_sections = True
-            texts: dict[int, str] = {}
-            for name, kind, _, _, offset, length, *_ in sections:
-                if kind not in {_SHT_NULL, _SHT_NOBITS}:
-                    if name not in texts:
-                        texts[name] = section_name(table, name)
-                    self._sections.add(offset, length, texts[name])
+            places = (
+                (offset, length, name)
+                for name, kind, _, _, offset, length, *_ in sections
+                if kind not in {_SHT_NULL, _SHT_NOBITS}
+            )
+            self._sections.add_named(table, places)
 
         self.window.want(start, size, "section names", read)
 

@@ -41,9 +41,9 @@ def examine(
 
 def _reader_of(file: "_File", first: bytes) -> Reader | None:
     reader: Reader | None = None
-    if first.startswith(elf.MAGIC):
+    if first.startswith(elf.ELF_MAGIC):
         reader = elf.ElfReader()
-    elif first.startswith((ar.MAGIC, ar.THIN_MAGIC)):
+    elif first.startswith((ar.AR_MAGIC, ar.THIN_MAGIC)):
         reader = ar.ArReader(is_thin=first.startswith(ar.THIN_MAGIC))
     elif first.startswith(CONTAINER_MAGIC):
         reader = FatbinReader()

@@ -7,17 +7,18 @@ behind. In object files a section's name that has more than eight bytes stands b
 
 from bisect import bisect_right
 from collections.abc import Callable
+from functools import partial
 from operator import itemgetter
 from struct import Struct
 
 from cudaredist.binaries.file_facts import Binary
-from cudaredist.binaries.range_buffer import RANGE_LIMIT, readable
-from cudaredist.binaries.reader import NAMES_LIMIT, Reader, Sections, section_name
+from cudaredist.binaries.range_buffer import RANGE_LIMIT, text_of_name
+from cudaredist.binaries.reader import NAMES_LIMIT, Reader, Sections
 
 DOS_MAGIC = b"MZ"
 DOS_SIZE = 64
 PE_MAGIC = b"PE\0\0"
-DECLARED = frozenset({".nv_fatb", ".nv_fatbin", "__nv_rel", "__nv_relfatbin"})
+_DECLARED = frozenset({".nv_fatb", ".nv_fatbin", "__nv_rel", "__nv_relfatbin"})
 """The sections that are meant for device code; images cut names to eight bytes."""
 BIG_CLASS = bytes.fromhex("C7A1BAD1EEBAA94BAF20FAF66AA4DCB8")
 """What tells an object file with many sections from others that have no usual header."""
@@ -58,7 +59,7 @@ def header_of_image(data: bytes) -> int | None:
     return place if is_image else None
 
 
-def machine_name(number: int) -> str:
+def _machine_name(number: int) -> str:
     """Return the machine that PE and COFF know by a number."""
     return _MACHINES.get(number, f"pe-{number}")
 
@@ -66,12 +67,12 @@ def machine_name(number: int) -> str:
 def machine_of_object(data: bytes) -> str | None:
     """Return the machine of an object file or import record whose first bytes these are."""
     if data.startswith(ANONYMOUS) and len(data) >= _ANONYMOUS.size:
-        return machine_name(_ANONYMOUS.unpack_from(data)[3])
+        return _machine_name(_ANONYMOUS.unpack_from(data)[3])
     if len(data) < _COFF.size:
         return None
     machine, count, _, _, _, optional, flags = _COFF.unpack_from(data)
     is_object = machine in _OBJECT_MACHINES and optional == 0 and not flags & _IS_EXECUTABLE
-    return machine_name(machine) if is_object and count <= _SECTIONS_LIMIT else None
+    return _machine_name(machine) if is_object and count <= _SECTIONS_LIMIT else None
 
 
 def is_object(data: bytes) -> bool:
@@ -84,7 +85,7 @@ def is_object(data: bytes) -> bool:
     count = _COFF.unpack_from(data)[1]
     name, _, _, size, start, *_ = _SECTION.unpack_from(data, _COFF.size)
     behind = _COFF.size + count * _SECTION.size
-    text = readable(name.rstrip(b"\0"))
+    text = text_of_name(name.rstrip(b"\0"))
     return count > 0 and bool(text) and (start == 0 or size == 0 or start >= behind)
 
 
@@ -100,7 +101,7 @@ class PeReader(Reader):
         self._directories: dict[int, int] = {}
         self._mapped: list[tuple[int, int, int]] = []
         """Of each section its address, its size, and its place in the file, sorted."""
-        self._sections = Sections(DECLARED)
+        self._sections = Sections(_DECLARED)
         self._soname: str | None = None
         self._needed: dict[tuple[int, int], str] = {}
         size = len(PE_MAGIC) + _COFF.size
@@ -108,7 +109,7 @@ class PeReader(Reader):
 
     def _header(self, data: bytes) -> None:
         machine, sections, _, _, _, size, flags = _COFF.unpack_from(data, len(PE_MAGIC))
-        self._machine = machine_name(machine)
+        self._machine = _machine_name(machine)
         self._is_dll = bool(flags & _IS_DLL)
         start = self._header_at + len(data)
 
@@ -141,7 +142,7 @@ class PeReader(Reader):
     def _section_headers(self, data: bytes) -> None:
         for name, _, address, size, start, *_ in _SECTION.iter_unpack(data):
             self._mapped.append((address, size, start))
-            self._sections.add(start if size else 0, size, readable(name.rstrip(b"\0")) or "")
+            self._sections.add(start if size else 0, size, text_of_name(name.rstrip(b"\0")) or "")
         self._mapped.sort()
         self._directory(_EXPORTS, "exports", self._exports)
         self._directory(_IMPORTS, "imports", self._imports)
@@ -237,7 +238,7 @@ class CoffReader(Reader):
     def __init__(self) -> None:
         super().__init__()
         self._machine: str | None = None
-        self._sections = Sections(DECLARED)
+        self._sections = Sections(_DECLARED)
         self._long: list[tuple[int, int, int]] = []
         self.window.want(0, _COFF.size, "header", self._header)
 
@@ -246,12 +247,12 @@ class CoffReader(Reader):
         if data.startswith(ANONYMOUS):
             self.window.want(0, _ANONYMOUS.size, "header", self._anonymous)
             return
-        self._machine = machine_name(machine)
+        self._machine = _machine_name(machine)
         self._tables(_COFF.size + size, count, symbols + symbols_count * _SYMBOL_SIZE)
 
     def _anonymous(self, data: bytes) -> None:
         _, _, _, machine, _, what, _ = _ANONYMOUS.unpack(data)
-        self._machine = machine_name(machine)
+        self._machine = _machine_name(machine)
         if what == BIG_CLASS:
             self.window.want(0, _BIG.size, "header", self._big)
 
@@ -271,7 +272,7 @@ class CoffReader(Reader):
 
     def _section_headers(self, data: bytes) -> None:
         for raw, _, _, size, start, _, _, _, _, flags in _SECTION.iter_unpack(data):
-            name = readable(raw.rstrip(b"\0")) or ""
+            name = text_of_name(raw.rstrip(b"\0")) or ""
             if flags & _NO_BYTES or size == 0:
                 continue
             if name.startswith("/") and name[1:].isascii() and name[1:].isdigit():
@@ -281,14 +282,8 @@ class CoffReader(Reader):
 
     def _size(self, strings: int, data: bytes) -> None:
         size = min(int.from_bytes(data, "little"), RANGE_LIMIT)
-        self.window.want(strings, size, "section names", self._strings)
-
-    def _strings(self, data: bytes) -> None:
-        texts: dict[int, str] = {}
-        for start, size, offset in self._long:
-            if offset not in texts:
-                texts[offset] = section_name(data, offset)
-            self._sections.add(start, size, texts[offset])
+        then = partial(self._sections.add_named, sections=self._long)
+        self.window.want(strings, size, "section names", then)
 
     def _facts(self) -> Binary:
         return Binary(

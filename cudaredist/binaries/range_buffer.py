@@ -66,7 +66,7 @@ def _cut(held: list[bytes]) -> Iterator[bytes]:
         yield joined[number * size : (number + 1) * size]
 
 
-def readable(raw: bytes) -> str | None:
+def text_of_name(raw: bytes) -> str | None:
     """Return a name as text; None where it is not UTF-8 or has what cannot be printed."""
     try:
         text = raw.decode()
@@ -174,7 +174,7 @@ class Window:
 
         def cut(data: bytes) -> None:
             raw, nul, _ = data.partition(b"\0")
-            name = readable(raw)
+            name = text_of_name(raw)
             if not nul:
                 self.lose(f"{what} not read: it has no end", *facts)
             elif name is None:

@@ -2,10 +2,11 @@
 
 import abc
 from bisect import bisect_right
+from collections.abc import Iterable
 
 from cudaredist.binaries.fatbin import FatbinScanner
 from cudaredist.binaries.file_facts import Binary
-from cudaredist.binaries.range_buffer import Window, readable
+from cudaredist.binaries.range_buffer import Window, text_of_name
 
 NAMES_LIMIT = 1024
 """The most names of one table; a real file has a few dozen."""
@@ -18,7 +19,7 @@ def section_name(table: bytes, start: int) -> str:
     Thousands of sections may name the same mebibyte.
     """
     end = table.find(b"\0", start, start + _SECTION_NAME_LIMIT + 1)
-    return (readable(table[start:end]) or "") if end >= 0 else ""
+    return (text_of_name(table[start:end]) or "") if end >= 0 else ""
 
 
 class Reader(abc.ABC):
@@ -74,6 +75,14 @@ class Sections:
         if size > 0:
             self._places.append((start, size, name))
             self._starts = None
+
+    def add_named(self, table: bytes, sections: Iterable[tuple[int, int, int]]) -> None:
+        """Remember sections by start, size, and the position of the name in a table."""
+        names: dict[int, str] = {}
+        for start, size, name in sections:
+            if name not in names:
+                names[name] = section_name(table, name)
+            self.add(start, size, names[name])
 
     def at(self, place: int) -> tuple[str, bool]:
         """Return the name of the section at a byte, and whether it is meant for device code."""

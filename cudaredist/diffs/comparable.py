@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from cudaredist.manifests.manifest_values import Manifest
+from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.primitives import Version, parse_label
-from cudaredist.schema.features import ExaminedArchive, Features
+from cudaredist.schema.features import ExaminedArchive, Features, UnexaminedArchive
 from cudaredist.schema.packageset import PackageSet
 from cudaredist.schema.tables import CompilerRange, Gpus, NvccCompat
 from cudaredist.tables.gpus.gpu_table import default_capabilities, supported_capabilities
@@ -36,16 +36,10 @@ def of_manifest(name: str, manifest: Manifest) -> Comparable:
     """Return what is compared of a manifest."""
     found = Comparable(name)
     for package in manifest.packages:
-        fields: Fields = {
-            ("version", ""): _joined(package.versions),
-            ("license", ""): package.license or "",
-            ("platforms", ""): frozenset(
-                _place(archive.platform, archive.variant) for archive in package.archives
-            ),
-        }
+        fields = _published(_joined(package.versions), package.archives)
+        fields["license", ""] = package.license or ""
         for archive in package.archives:
             place = _place(archive.platform, archive.variant)
-            fields["sha256", place] = archive.sha256 or ""
             if archive.size is not None:
                 fields["archive size", place] = str(archive.size)
         found.packages[package.name] = fields
@@ -56,15 +50,9 @@ def of_features(name: str, features: Features) -> Comparable:
     """Return what is compared of a feature file; of what was not examined only that it is there."""
     found = Comparable(name)
     for package_name, package in features.packages.items():
-        fields: Fields = {
-            ("version", ""): package.version or "",
-            ("platforms", ""): frozenset(
-                _place(archive.platform, archive.variant) for archive in package.archives
-            ),
-        }
+        fields = _published(package.version or "", package.archives)
         for archive in package.archives:
             place = _place(archive.platform, archive.variant)
-            fields["sha256", place] = archive.sha256 or ""
             if isinstance(archive, ExaminedArchive):
                 fields |= {(key, place): value for key, value in _examined(archive).items()}
         found.packages[package_name] = fields
@@ -138,6 +126,17 @@ def merge_comparables(first: Comparable, second: Comparable) -> Comparable:
         {name: second.packages.get(name, {}) | first.packages.get(name, {}) for name in names},
         second.tables | first.tables,
     )
+
+
+def _published(
+    version: str, archives: Iterable[Archive | ExaminedArchive | UnexaminedArchive]
+) -> Fields:
+    hashes = {_place(archive.platform, archive.variant): archive.sha256 for archive in archives}
+    return {
+        ("version", ""): version,
+        ("platforms", ""): frozenset(hashes),
+        **{("sha256", place): sha256 or "" for place, sha256 in hashes.items()},
+    }
 
 
 def _examined(archive: ExaminedArchive) -> dict[str, Value]:

@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from cudaredist.diffs.comparable import Comparable, Fields, Value
 from cudaredist.diffs.moves import moved_files, origins_by_files
@@ -61,11 +61,12 @@ def compare(old: Comparable, new: Comparable, names: NamePolicy | None = None) -
             {(field, ""): value for field, value in new.tables[table].items()},
         )
     ]
+    old_places, new_places = _all_places(old), _all_places(new)
     return DiffReport(
         old=old.name,
         new=new.name,
         packages=tuple(packages),
-        platforms=_platforms(_all_places(old), _all_places(new)),
+        platforms=_delta("platforms", old_places, new_places) if old_places != new_places else None,
         moves=moves,
         tables=tuple(sorted(tables, key=lambda delta: delta.field)),
         equal=equal,
@@ -107,24 +108,12 @@ def _origins(old: Comparable, new: Comparable, names: NamePolicy | None) -> dict
 def _one_sided(
     name: str, before: Fields | None, after: Fields | None, origins: Mapping[str, str]
 ) -> PackageDelta:
-    fields = before or after or {}
-    version = fields.get(("version", ""), "")
-    places = fields.get(("platforms", ""), frozenset())
-    shown = {
-        "version": Delta(
-            field="version",
-            places=(),
-            old=str(version) if after is None else None,
-            new=None if after is None else str(version),
-        ),
-        "platforms": Delta(
-            field="platforms",
-            places=(),
-            added=_sorted(places) if before is None else (),
-            gone=_sorted(places) if after is None else (),
-        ),
-    }
-    deltas = [delta for key, delta in shown.items() if fields.get((key, ""))]
+    old, new = before or {}, after or {}
+    deltas = [
+        _delta(field, old.get((field, "")), new.get((field, "")))
+        for field in ("version", "platforms")
+        if old.get((field, "")) or new.get((field, ""))
+    ]
     return PackageDelta(
         name=name,
         status="added" if before is None else "gone",
@@ -146,12 +135,6 @@ def _all_places(side: Comparable) -> frozenset[str]:
     return frozenset(found)
 
 
-def _platforms(old: frozenset[str], new: frozenset[str]) -> Delta | None:
-    if old == new:
-        return None
-    return Delta(field="platforms", places=(), added=_sorted(new - old), gone=_sorted(old - new))
-
-
 def _deltas(before: Fields, after: Fields) -> Iterator[Delta]:
     is_same_version = before.get(("version", "")) == after.get(("version", ""))
     found = [
@@ -168,9 +151,9 @@ def _is_telling(delta: Delta) -> bool:
     return delta.field != "sha256"
 
 
-def _field_deltas(before: Fields, after: Fields) -> Iterable[Delta]:
-    """Return the changes, one for all places that have the same."""
-    grouped: dict[tuple[object, ...], list[str]] = defaultdict(list)
+def _field_deltas(before: Fields, after: Fields) -> Iterator[Delta]:
+    """Yield the changes, one for all places that have the same."""
+    grouped: dict[Delta, list[str]] = defaultdict(list)
     for key in before.keys() | after.keys():
         field, place = key
         # A place that one side does not have is told by the platforms, and not once for each field.
@@ -178,34 +161,19 @@ def _field_deltas(before: Fields, after: Fields) -> Iterable[Delta]:
             continue
         was, now = before.get(key), after.get(key)
         if was != now and (was or now):
-            grouped[field, *_change(was, now)].append(place)
-    return [
-        Delta(
-            field=str(field),
-            places=tuple(sorted(filter(None, places))),
-            old=_text(old),
-            new=_text(new),
-            added=_names(added),
-            gone=_names(gone),
-        )
-        for (field, old, new, added, gone), places in grouped.items()
-    ]
+            grouped[_delta(field, was, now)].append(place)
+    for delta, places in grouped.items():
+        yield delta.model_copy(update={"places": tuple(sorted(filter(None, places)))})
 
 
-def _change(was: Value | None, now: Value | None) -> tuple[object, ...]:
+def _delta(field: str, was: Value | None, now: Value | None) -> Delta:
     if isinstance(was, frozenset) or isinstance(now, frozenset):
         before = was if isinstance(was, frozenset) else frozenset()
         after = now if isinstance(now, frozenset) else frozenset()
-        return None, None, _sorted(after - before), _sorted(before - after)
-    return was or None, now or None, (), ()
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _names(value: object) -> tuple[str, ...]:
-    return value if isinstance(value, tuple) else ()
+        return Delta(
+            field=field, places=(), added=_sorted(after - before), gone=_sorted(before - after)
+        )
+    return Delta(field=field, places=(), old=was or None, new=now or None)
 
 
 def _sorted(value: Value) -> tuple[str, ...]:

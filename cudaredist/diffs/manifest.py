@@ -4,6 +4,12 @@ from collections.abc import Iterator
 
 from cudaredist.manifests.manifest_values import Archive, Manifest, Package
 
+_RELEASE_FIELDS = {
+    "release_label": "label",
+    "release_date": "release_date",
+    "release_product": "release_product",
+}
+
 
 def manifest_changes(old: Manifest, new: Manifest) -> tuple[str, ...]:
     """Return what changed between two manifests, a line each, package by package.
@@ -11,12 +17,10 @@ def manifest_changes(old: Manifest, new: Manifest) -> tuple[str, ...]:
     An empty tuple means that both say the same, however their bytes differ.
     """
     lines: list[str] = []
-    if old.label != new.label:
-        lines.append(f"release_label: {old.label} -> {new.label}")
-    if old.release_date != new.release_date:
-        lines.append(f"release_date: {old.release_date} -> {new.release_date}")
-    if old.release_product != new.release_product:
-        lines.append(f"release_product: {old.release_product} -> {new.release_product}")
+    for key, field in _RELEASE_FIELDS.items():
+        was, is_now = getattr(old, field), getattr(new, field)
+        if was != is_now:
+            lines.append(f"{key}: {was} -> {is_now}")
     before = {package.name: package for package in old.packages}
     after = {package.name: package for package in new.packages}
     for name in sorted(before.keys() | after.keys()):

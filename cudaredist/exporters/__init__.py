@@ -4,18 +4,18 @@ To add a format, write its exporter and add it to the registry. The tests that w
 report the parts that are missing.
 """
 
-from cudaredist.errors import UnknownNameError
-from cudaredist.exporters.bazel import BAZEL
-from cudaredist.exporters.cyclonedx import CYCLONEDX
+from cudaredist.errors import find_name
+from cudaredist.exporters.bazel import bazel
+from cudaredist.exporters.cyclonedx import cyclonedx
 from cudaredist.exporters.export_format import Exporter
-from cudaredist.exporters.lists import IGNORE_MISSING, NIX, OUTPUTS, SHA256SUMS, URLS
-from cudaredist.exporters.redistrib import REDISTRIB
-from cudaredist.exporters.spdx import SPDX
-from cudaredist.exporters.toolchain import CMAKE, ENV
+from cudaredist.exporters.lists import ignore_missing, nix, outputs, sha256sums, urls
+from cudaredist.exporters.redistrib import redistrib
+from cudaredist.exporters.spdx import spdx
+from cudaredist.exporters.toolchain import cmake, env
 
 _ALL = (
-    *(NIX, REDISTRIB, BAZEL, CYCLONEDX, SPDX),
-    *(URLS, SHA256SUMS, OUTPUTS, IGNORE_MISSING, ENV, CMAKE),
+    *(nix, redistrib, bazel, cyclonedx, spdx),
+    *(urls, sha256sums, outputs, ignore_missing, env, cmake),
 )
 EXPORTERS: dict[str, Exporter] = {exporter.name: exporter for exporter in _ALL}
 """Every format by name, in order of worth."""
@@ -23,7 +23,4 @@ EXPORTERS: dict[str, Exporter] = {exporter.name: exporter for exporter in _ALL}
 
 def find_exporter(name: str) -> Exporter:
     """Return the format of that name, or raise `UnknownNameError` with the nearest one."""
-    try:
-        return EXPORTERS[name]
-    except KeyError:
-        raise UnknownNameError("export format", name, EXPORTERS) from None
+    return find_name("export format", name, EXPORTERS)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 
 from cudaredist.errors import UsageError
-from cudaredist.exporters.export_format import ExportedPackage, ExportedSet, Exporter, Files
+from cudaredist.exporters.export_format import ExportedPackage, ExportedSet, Files, exporter
 from cudaredist.primitives import Version
 
 RULES_CUDA_PACKAGES = {
@@ -61,7 +61,9 @@ use_repo(cuda, "cuda")
 """
 
 
-def _files(exported: ExportedSet) -> Files:
+@exporter("bazel", "cuda.MODULE.bazel")
+def bazel(exported: ExportedSet) -> Files:
+    """A part of MODULE.bazel: the components and the toolkit of rules_cuda."""
     package_set = exported.package_set
     if package_set.channel == "wheels":
         raise UsageError(
@@ -107,11 +109,3 @@ def _component(name: str, package: ExportedPackage) -> str:
 def _quoted(text: str) -> str:
     """Return a text as Starlark writes it; JSON writes it the same but for letters beyond ASCII."""
     return json.dumps(text, ensure_ascii=False)
-
-
-BAZEL = Exporter(
-    name="bazel",
-    title="A part of MODULE.bazel: the components and the toolkit of rules_cuda.",
-    files=_files,
-    file="cuda.MODULE.bazel",
-)

@@ -7,8 +7,8 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from cudaredist.exporters.export_format import (
     ExportedPackage,
     ExportedSet,
-    Exporter,
     Files,
+    exporter,
     without_nulls,
 )
 from cudaredist.jsontext import canonical_json
@@ -21,7 +21,9 @@ SUPPLIER = "NVIDIA Corporation"
 _is_license_id = re.compile(r"[A-Za-z0-9.+-]+").fullmatch
 
 
-def _files(exported: ExportedSet) -> Files:
+@exporter("cyclonedx", "bom.cdx.json")
+def cyclonedx(exported: ExportedSet) -> Files:
+    """A bill of materials, CycloneDX 1.6 as JSON."""
     package_set = exported.package_set
     root = package_set.cuda.attribute
     document = {
@@ -150,11 +152,3 @@ def depends_on(package: ExportedPackage, exported: ExportedSet) -> list[str]:
 def is_nvidias(package: ExportedPackage) -> bool:
     """Check if NVIDIA publishes the package, rather than the user."""
     return package.entry.redist in REDISTS
-
-
-CYCLONEDX = Exporter(
-    name="cyclonedx",
-    title="A bill of materials, CycloneDX 1.6 as JSON.",
-    files=_files,
-    file="bom.cdx.json",
-)

@@ -95,7 +95,7 @@ class ExportedSet:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Exporter:
     """One format: its name, what it is for, and the function that makes its files."""
 
@@ -108,6 +108,18 @@ class Exporter:
     """Whether it refers to a toolkit root."""
     reads_features: bool = False
     """Whether it says nothing of packages that were not examined."""
+
+
+def exporter(
+    name: str, file: str | None, *, takes_root: bool = False, reads_features: bool = False
+) -> Callable[[Callable[[ExportedSet], Files]], Exporter]:
+    """Make a format of the function that makes its files; its docstring begins with the title."""
+
+    def make(files: Callable[[ExportedSet], Files]) -> Exporter:
+        title = (files.__doc__ or "").partition("\n")[0]
+        return Exporter(name, title, files, file, takes_root, reads_features)
+
+    return make
 
 
 def with_addresses(package_set: PackageSet, base: str) -> PackageSet:

@@ -13,8 +13,8 @@ from cudaredist.exporters.bazel import RULES_CUDA_PACKAGES
 from cudaredist.exporters.export_format import (
     ExportedPackage,
     ExportedSet,
-    Exporter,
     Files,
+    exporter,
     without_nulls,
 )
 from cudaredist.primitives import is_safe_relative_path
@@ -23,7 +23,9 @@ _LOOKED_FOR = frozenset(RULES_CUDA_PACKAGES.values())
 """Names under which build tools look for a package, whatever a release calls it."""
 
 
-def _files(exported: ExportedSet) -> Files:
+@exporter("redistrib", None)
+def redistrib(exported: ExportedSet) -> Files:
+    """NVIDIA's own manifests, one per release, for the set's platform only."""
     platform = exported.package_set.platform.redist_system
     other_names = _other_names(exported)
     releases: dict[tuple[str, str], dict[str, object]] = defaultdict(dict)
@@ -90,11 +92,3 @@ def _other_names(exported: ExportedSet) -> dict[str, list[str]]:
         if entry.alias_of is not None and name in _LOOKED_FOR:
             names[entry.alias_of].append(name)
     return names
-
-
-REDISTRIB = Exporter(
-    name="redistrib",
-    title="NVIDIA's own manifests, one per release, for the set's platform only.",
-    files=_files,
-    file=None,
-)

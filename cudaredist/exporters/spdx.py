@@ -14,8 +14,8 @@ from cudaredist.exporters.cyclonedx import (
 from cudaredist.exporters.export_format import (
     ExportedPackage,
     ExportedSet,
-    Exporter,
     Files,
+    exporter,
     without_nulls,
 )
 from cudaredist.jsontext import canonical_json
@@ -28,7 +28,9 @@ _UNKNOWN = "NOASSERTION"
 _DOCUMENT = "SPDXRef-DOCUMENT"
 
 
-def _files(exported: ExportedSet) -> Files:
+@exporter("spdx", "bom.spdx.json")
+def spdx(exported: ExportedSet) -> Files:
+    """A bill of materials, SPDX 2.3 as JSON."""
     package_set = exported.package_set
     name = f"{package_set.cuda.attribute}-{package_set.platform.redist_system}"
     document = {
@@ -126,11 +128,3 @@ def _id(text: str) -> str:
 
 def _relation(element: str, kind: str, other: str) -> dict[str, str]:
     return {"spdxElementId": element, "relationshipType": kind, "relatedSpdxElement": other}
-
-
-SPDX = Exporter(
-    name="spdx",
-    title="A bill of materials, SPDX 2.3 as JSON.",
-    files=_files,
-    file="bom.spdx.json",
-)

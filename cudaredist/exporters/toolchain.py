@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from shlex import quote
 
-from cudaredist.exporters.export_format import ExportedSet, Exporter, Files
+from cudaredist.exporters.export_format import ExportedSet, Files, exporter
 from cudaredist.primitives import Platform
 from cudaredist.schema.packageset import HostRange
 
@@ -14,7 +14,9 @@ _CMAKE_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "$": "\\$"})
 # -- variables of a POSIX shell
 
 
-def _env(exported: ExportedSet) -> Files:
+@exporter("env", "cuda-env.sh", takes_root=True)
+def env(exported: ExportedSet) -> Files:
+    """Variables for a shell: root, architectures, host compiler."""
     return {"cuda-env.sh": "".join(f"{line}\n" for line in _env_lines(exported)).encode()}
 
 
@@ -44,7 +46,9 @@ def _env_lines(exported: ExportedSet) -> Iterator[str]:
 # -- a fragment for CMake, as a toolchain file or included before `project`
 
 
-def _cmake(exported: ExportedSet) -> Files:
+@exporter("cmake", "cuda-toolchain.cmake", takes_root=True)
+def cmake(exported: ExportedSet) -> Files:
+    """A toolchain file of CMake: root, architectures, host compiler."""
     lines = [
         f"# {exported.title}: for CMAKE_TOOLCHAIN_FILE, made by cudaredist.",
         f"# {_accepted_compilers(exported)}",
@@ -112,19 +116,3 @@ def _nvcc_name(exported: ExportedSet) -> str:
 
 def _is_windows(exported: ExportedSet) -> bool:
     return Platform(exported.package_set.platform.redist_system).os == "windows"
-
-
-ENV = Exporter(
-    name="env",
-    title="Variables for a shell: root, architectures, host compiler.",
-    files=_env,
-    file="cuda-env.sh",
-    takes_root=True,
-)
-CMAKE = Exporter(
-    name="cmake",
-    title="A toolchain file of CMake: root, architectures, host compiler.",
-    files=_cmake,
-    file="cuda-toolchain.cmake",
-    takes_root=True,
-)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cudaredist.errors import shown
-from cudaredist.features.entry import Entry
-from cudaredist.features.links import NAME_LIMIT, Links
+from cudaredist.features.facts import Entry
+from cudaredist.features.links import MEMBER_NAME_LIMIT, Links
 
 _DEPTH_LIMIT = 64
 _SET_ID = 0o6000
@@ -93,7 +93,7 @@ def _named(members: Sequence[Entry], tree: Tree) -> dict[str, Entry]:
 
 def _normal(name: str) -> str | None:
     """Return a member's name without `./` and `//`; None where it is not safe."""
-    if len(name) > NAME_LIMIT or not name.isprintable() or "\\" in name:
+    if len(name) > MEMBER_NAME_LIMIT or not name.isprintable() or "\\" in name:
         return None
     parts = [part for part in name.split("/") if part not in {"", "."}]
     if _IS_ABSOLUTE.match(name) or ".." in parts or len(parts) > _DEPTH_LIMIT:

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from cudaredist.binaries.fatbin import architecture_key
 from cudaredist.errors import printable
 from cudaredist.features.archive_tree import Tree, build_tree
-from cudaredist.features.entry import Entry
-from cudaredist.features.facts import Facts
+from cudaredist.features.facts import Entry, Facts
 from cudaredist.features.placement import Placed, is_stub, place_all
 from cudaredist.features.wheel import as_redistributable
 from cudaredist.schema.base import OutputName

@@ -8,17 +8,11 @@ needs an archive again.
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
-
-from pydantic import ConfigDict
 
 from cudaredist.errors import InvalidFileError
-from cudaredist.features.entry import STRICT
+from cudaredist.features.facts import Extract, ExtractKind
 from cudaredist.tables.gpus.ptxas import PTXAS_PATHS, PtxasScan
 from cudaredist.tables.nvcc_compat.preprocessor import HEADER_PATH
-
-ExtractKind: TypeAlias = Literal["host-config", "ptxas"]
 
 HEADER_LIMIT = 4 << 20
 """Bytes of the largest header that is kept; NVIDIA's have 10 to 20 kB."""
@@ -31,23 +25,6 @@ EXTRACT_PATHS: Mapping[ExtractKind, tuple[str, ...]] = {
 
 _KEPT = 3
 """Files of one kind that are kept at most: a hostile archive may have thousands."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extract:
-    """One file that a table is made from."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-    kind: ExtractKind
-    name: str
-    """The member's name, as in the archive's facts."""
-    sha256: str
-    """Of the whole file."""
-    content: str = ""
-    """The header's text, one character a byte; or the capabilities of `ptxas`, with the name of
-    each one's architecture, as a JSON object."""
-    problem: str | None = None
-    """Why there is no content."""
 
 
 class Extracts:

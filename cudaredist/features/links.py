@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from cudaredist.features.entry import Entry
+from cudaredist.features.facts import Entry
 
-NAME_LIMIT = 1024
+MEMBER_NAME_LIMIT = 1024
 _LINK_LIMIT = 40
 """Links that may be followed for one path; Linux gives up at the same number."""
 
@@ -53,7 +53,7 @@ class Links:
         entry = self._placed[link]
         target = entry.target
         self._ends[link] = None
-        if target is None or target.startswith("/") or len(target) > NAME_LIMIT:
+        if target is None or target.startswith("/") or len(target) > MEMBER_NAME_LIMIT:
             return []
         if entry.kind == "hardlink":
             # The name of another member, its top directory included.

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
-from cudaredist.features.entry import Entry
+from cudaredist.features.facts import Entry
 from cudaredist.schema.base import OutputName
 
 LibraryKind: TypeAlias = Literal["shared", "import", "static"]

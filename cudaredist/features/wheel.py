@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from cudaredist.errors import printable
-from cudaredist.features.entry import Entry
+from cudaredist.features.facts import Entry
 
 _RECORD_LIMIT = 16 << 20
 _NOTES = 20

@@ -64,12 +64,10 @@ class FieldReader:
             return value
         if type(value) is str:
             message = f"expected 1 to {TEXT_LIMIT} characters, got {len(value)}"
+        elif value is None:
+            message = "is missing or null"
         else:
-            message = (
-                "is missing or null"
-                if value is None
-                else f"expected a string, got {kind_of(value)}"
-            )
+            message = f"expected a string, got {kind_of(value)}"
         self.problem(join_path(path, key), message)
         return None
 
@@ -122,13 +120,7 @@ class FieldReader:
             return value
         if type(value) is str and _is_size(value):
             return int(value)
-        got = (
-            shown(value)
-            if isinstance(value, str)
-            else str(value)
-            if type(value) is int
-            else kind_of(value)
-        )
+        got = str(value) if type(value) is int else _shown_or_kind(value)
         self.problem(path, f"expected a positive number of bytes, got {got}")
         return None
 
@@ -143,6 +135,10 @@ class FieldReader:
             if isinstance(item, str) and _is_variant_number(item):
                 names.append(f"{prefix}{item}")
             else:
-                got = shown(item) if isinstance(item, str) else kind_of(item)
-                self.problem(f"{path}[{index}]", f"expected a number in quotes, got {got}")
+                expected = f"expected a number in quotes, got {_shown_or_kind(item)}"
+                self.problem(f"{path}[{index}]", expected)
         return names
+
+
+def _shown_or_kind(value: object) -> str:
+    return shown(value) if isinstance(value, str) else kind_of(value)

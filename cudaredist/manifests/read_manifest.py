@@ -268,8 +268,10 @@ class _ManifestReader(FieldReader):
         )
 
     def license_path(self, path: str, package: str, value: object) -> str | None:
-        place = None if value is None else self.path(path, "license_path", value)
         usual = f"{package}/LICENSE.txt"
+        if value is None or value == usual:
+            return None if value is None else usual
+        place = self.path(path, "license_path", value)
         if place is not None and differs_little(place, usual, most=2):
             self.problem(join_path(path, "license_path"), _contradicts(place, usual))
         return place

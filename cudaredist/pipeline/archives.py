@@ -24,7 +24,8 @@ from cudaredist.errors import (
     SourceError,
     StoppedError,
 )
-from cudaredist.features.facts import Facts, LateTables, gather
+from cudaredist.features.facts import Facts
+from cudaredist.features.gather import LateTables, gather
 from cudaredist.pipeline.facts_cache import known_facts, remember_facts
 from cudaredist.pipeline.kept_archive import ByteStream, PartialArchive, stream_of
 from cudaredist.private import private_size

@@ -44,6 +44,8 @@ class OwnModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-def optional(description: str) -> Any:  # noqa: ANN401 - as pydantic's own Field
-    """Return a field that is None by default and then not written."""
-    return Field(default=None, description=description, exclude_if=lambda value: value is None)
+def optional(description: str | None, default: object = None) -> Any:  # noqa: ANN401 - as pydantic's own Field
+    """Return a field that is not written if it has its default."""
+    return Field(
+        default=default, description=description, exclude_if=lambda value: value == default
+    )

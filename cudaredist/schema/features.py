@@ -12,7 +12,10 @@ from cudaredist.schema.base import (
     OwnModel,
     SchemaVersion,
     VersionText,
+    optional,
 )
+
+_UNREAD = "Fields that could not be read, and are empty for that; absent: none"
 
 
 class LockEntry(OwnModel):
@@ -20,11 +23,7 @@ class LockEntry(OwnModel):
 
     sha256: HexSha256 = Field(description="SHA-256 of the manifest's bytes as published")
     size: Annotated[int, Field(gt=0)] = Field(description="Number of those bytes")
-    gone: bool = Field(
-        default=False,
-        description="Upstream no longer lists the label; absent while it does",
-        exclude_if=lambda gone: not gone,
-    )
+    gone: bool = optional("Upstream no longer lists the label; absent while it does", default=False)
 
 
 class Lock(OwnModel):
@@ -55,11 +54,7 @@ class Library(OwnModel):
     stub: bool = Field(description="Stands in for a library of the driver while linking")
     glibc: str | None = Field(description="Newest GLIBC_ version needed; null: none")
     libstdcxx: str | None = Field(description="Newest GLIBCXX_ version needed; null: none")
-    unread: tuple[str, ...] = Field(
-        default=(),
-        description="Fields that could not be read, and are empty for that; absent: none",
-        exclude_if=lambda fields: not fields,
-    )
+    unread: tuple[str, ...] = optional(_UNREAD, ())
 
 
 class Program(OwnModel):
@@ -71,11 +66,7 @@ class Program(OwnModel):
     runpath: tuple[str, ...] = Field(description="DT_RUNPATH, or else DT_RPATH, entry by entry")
     glibc: str | None = Field(description="Newest GLIBC_ version needed; null: none")
     libstdcxx: str | None = Field(description="Newest GLIBCXX_ version needed; null: none")
-    unread: tuple[str, ...] = Field(
-        default=(),
-        description="Fields that could not be read, and are empty for that; absent: none",
-        exclude_if=lambda fields: not fields,
-    )
+    unread: tuple[str, ...] = optional(_UNREAD, ())
 
 
 class CodeTargets(OwnModel):
@@ -116,17 +107,13 @@ class ExaminedArchive(ArchiveFeatures):
 
     platform: str
     variant: str | None = Field(description="`cuda12` where the manifest nests, else null")
-    version: VersionText | None = Field(
-        default=None,
-        description="Only where an early manifest lists several versions of the package",
-        exclude_if=lambda version: version is None,
+    version: VersionText | None = optional(
+        "Only where an early manifest lists several versions of the package"
     )
     sha256: HexSha256 | None = Field(description="Null only where the manifest states none")
     status: Literal["examined"]
-    verified: bool = Field(
-        default=True,
-        description="False where no hash was there to check; absent otherwise",
-        exclude_if=lambda verified: verified,
+    verified: bool = optional(
+        "False where no hash was there to check; absent otherwise", default=True
     )
 
 
@@ -135,7 +122,7 @@ class UnexaminedArchive(OwnModel):
 
     platform: str
     variant: str | None
-    version: VersionText | None = Field(default=None, exclude_if=lambda version: version is None)
+    version: VersionText | None = optional(None)
     sha256: HexSha256 | None
     status: Literal["not-examined"]
     reason: str = Field(min_length=1)

@@ -12,6 +12,7 @@ from cudaredist.schema.base import (
     OutputName,
     OwnModel,
     SchemaVersion,
+    optional,
 )
 from cudaredist.schema.policy import Owner
 from cudaredist.schema.tables import CapabilityName
@@ -170,10 +171,8 @@ class TreeChange(OwnModel):
     op: Literal["lift", "rename", "drop", "symlink"]
     source: str = Field(alias="from")
     to: str | None
-    split_only: bool = Field(
-        default=False,
-        description="Left out where packages are merged into one tree; absent: it is not",
-        exclude_if=lambda split_only: not split_only,
+    split_only: bool = optional(
+        "Left out where packages are merged into one tree; absent: it is not", default=False
     )
 
 

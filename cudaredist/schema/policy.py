@@ -122,10 +122,8 @@ class Normalisation(Reasoned):
     op: Literal["lift", "rename", "drop", "symlink"]
     source: str = Field(alias="from")
     to: str | None = None
-    split_only: bool = Field(
-        default=False,
-        description="Only where packages lie apart: merged, nvcc finds its parts beside itself",
-        exclude_if=lambda split_only: not split_only,
+    split_only: bool = optional(
+        "Only where packages lie apart: merged, nvcc finds its parts beside itself", default=False
     )
 
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from cudaredist.errors import InvalidFileError, Problem, UnknownNameError
+from cudaredist.errors import InvalidFileError, Problem, find_name
 from cudaredist.jsontext import join_path, parse_json
 from cudaredist.schema.base import OwnModel
 from cudaredist.schema.features import Features, Lock
@@ -28,7 +28,7 @@ from cudaredist.schema.policy import (
 from cudaredist.schema.tables import GpuPolicy, Gpus, NvccCompat, NvccPolicy
 from cudaredist.schema.toolkit_record import ComponentPolicy, ToolkitRecord
 
-Model = TypeVar("Model", bound=OwnModel)
+_OwnModel = TypeVar("_OwnModel", bound=OwnModel)
 
 OWN_FILE_LIMIT = 256 << 20
 """The most bytes one of our own files may have."""
@@ -78,10 +78,7 @@ FILE_KINDS = {
 
 def find_kind(name: str) -> FileKind:
     """Return the kind of that name; `UnknownNameError`, which suggests the nearest, if none."""
-    try:
-        return FILE_KINDS[name]
-    except KeyError:
-        raise UnknownNameError("schema", name, FILE_KINDS) from None
+    return find_name("schema", name, FILE_KINDS)
 
 
 def kind_of_document(document: object) -> FileKind | None:
@@ -102,29 +99,13 @@ def schema_version_of(document: object) -> object:
     return document.get("schema_version") if isinstance(document, dict) else None
 
 
-def made_schema(kind: FileKind) -> dict[str, object]:
-    """Make the JSON Schema of a kind from its model."""
-    schema = kind.model.model_json_schema()
-    waiting: list[object] = [schema]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, dict):
-            if "patternProperties" in node:
-                # pydantic leaves other keys open, which its own validation does not.
-                node.setdefault("additionalProperties", False)
-            waiting.extend(node.values())
-        elif isinstance(node, list):
-            waiting.extend(node)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-
-
 def shipped_schema(name: str) -> str:
     """Return the text of the schema that is shipped in the package, as `schema` prints it."""
     kind = find_kind(name)
     return (resources.files("cudaredist") / "schemas" / f"{kind.name}.json").read_text("utf-8")
 
 
-def read_own_file(data: bytes, model: type[Model]) -> Model:
+def read_own_file(data: bytes, model: type[_OwnModel]) -> _OwnModel:
     """Read one of our files, checked against its model.
 
     What a model takes, the JSON Schema made from it takes too. Raises `InvalidFileError` with every
@@ -138,7 +119,7 @@ def parse_own_json(data: bytes, what: str = "JSON file") -> object:
     return parse_json(data, what=what, limit=OWN_FILE_LIMIT)
 
 
-def read_own_document(document: object, data: bytes, model: type[Model]) -> Model:
+def read_own_document(document: object, data: bytes, model: type[_OwnModel]) -> _OwnModel:
     """Read one of our files that is parsed already; `data` is what it was parsed from.
 
     Raises `InvalidFileError` as `read_own_file` does.

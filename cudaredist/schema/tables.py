@@ -45,10 +45,8 @@ class CompilerRange(OwnModel):
     max: int | None
     min_basis: Basis | None = optional("Null: there is no lower bound")
     max_basis: Basis | None = optional("Null: there is no upper bound")
-    unit: Literal["major", "_MSC_VER", "version"] = Field(
-        default="major",
-        description="What is counted; absent: majors",
-        exclude_if=lambda unit: unit == "major",
+    unit: Literal["major", "_MSC_VER", "version"] = optional(
+        "What is counted; absent: majors", "major"
     )
     years: dict[str, str] | None = optional("Visual Studio by _MSC_VER")
     header_min: str | None = optional("The header's own lower bound, where `min` is stricter")

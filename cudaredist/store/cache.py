@@ -22,7 +22,7 @@ from cudaredist.private import (
 )
 from cudaredist.store.data_folder import _log
 from cudaredist.store.files import (
-    TEMPORARY,
+    TEMPORARY_SUFFIX,
     write_file,
 )
 
@@ -76,7 +76,7 @@ class Cache:
     def sweep(self) -> None:
         """Remove what killed runs left long ago: temporary files, and archives half kept."""
         now = time.time()
-        ages = {TEMPORARY: _DAY, ".part": 30 * _DAY}
+        ages = {TEMPORARY_SUFFIX: _DAY, ".part": 30 * _DAY}
         # Unlike rglob, walk passes over folders that another run removes meanwhile.
         for folder, _, names in os.walk(self._root):
             for path in (Path(folder, name) for name in names):

@@ -13,7 +13,7 @@ from cudaredist.private import (
 )
 from cudaredist.schema.registry import OWN_FILE_LIMIT
 
-TEMPORARY = ".tmp"
+TEMPORARY_SUFFIX = ".tmp"
 
 
 def write_file(path: Path, data: bytes, *, durable: bool = True) -> bool:
@@ -24,7 +24,7 @@ def write_file(path: Path, data: bytes, *, durable: bool = True) -> bool:
     """
     if _has_bytes(path, data):
         return False
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}{TEMPORARY}")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}{TEMPORARY_SUFFIX}")
     try:
         try:
             with _created(temporary) as file:
@@ -54,7 +54,7 @@ def sweep(folder: Path, beginning: str) -> None:
     """Remove files that a killed run left under temporary names with this beginning."""
     with contextlib.suppress(ReadError):
         for name in names_in(folder):
-            if name.startswith(beginning) and name.endswith(TEMPORARY):
+            if name.startswith(beginning) and name.endswith(TEMPORARY_SUFFIX):
                 with contextlib.suppress(OSError):
                     (folder / name).unlink()
 

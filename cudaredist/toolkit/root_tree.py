@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from cudaredist.errors import InvalidArchiveError
-from cudaredist.features.archive_tree import build_tree
-from cudaredist.features.entry import Entry
+from cudaredist.features.archive_tree import Tree, build_tree
+from cudaredist.features.facts import Entry
 from cudaredist.features.placement import place_all
 from cudaredist.features.wheel import as_redistributable
 from cudaredist.schema.base import OutputName
@@ -28,12 +28,6 @@ class PackageTree:
     """With the path, of a file or of a folder, that each leads to in the end."""
     outputs: dict[str, OutputName]
     """Of files and links."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Tree:
-    files: dict[str, Entry]
-    links: dict[str, str]
 
 
 def with_origins(members: Sequence[Entry]) -> list[Entry]:
@@ -62,7 +56,7 @@ def make_tree(
         unsafe = build_tree(members).unsafe or unsafe
     if unsafe:
         raise InvalidArchiveError(where, f"is not laid out: {unsafe[0]}")
-    tree = _Tree(raw.files, raw.links)
+    tree = raw
     for change in package.normalise:
         if is_split or not change.split_only:
             tree = _changed(tree, change)
@@ -107,7 +101,7 @@ def _final(path: str, package: SetPackage) -> str:
     return f"share/{'licenses' if is_licence else 'doc'}/{package.attr}/{path}"
 
 
-def _finished(tree: _Tree, package: SetPackage) -> _Tree:
+def _finished(tree: Tree, package: SetPackage) -> Tree:
     """Bring away what lies at the top, and add links to pkg-config's files."""
     files = {_final(path, package): entry for path, entry in tree.files.items()}
     links = {}
@@ -118,10 +112,10 @@ def _finished(tree: _Tree, package: SetPackage) -> _Tree:
             links[link] = end
     for link, end in unversioned(files):
         links.setdefault(link, end)
-    return _Tree(files, links)
+    return Tree(files, links)
 
 
-def _changed(tree: _Tree, change: TreeChange) -> _Tree:
+def _changed(tree: Tree, change: TreeChange) -> Tree:
     source, to = change.source.rstrip("/"), (change.to or "").rstrip("/")
     match change.op:
         case "lift" | "rename":
@@ -133,21 +127,21 @@ def _changed(tree: _Tree, change: TreeChange) -> _Tree:
         case "drop":
             return _without(tree, lambda path: _is_below(path, source))
         case "symlink":
-            return _Tree(tree.files, tree.links | {to: source})
+            return Tree(tree.files, tree.links | {to: source})
 
 
 def _is_beside(path: str, nested: str) -> bool:
     return path.startswith("lib/") and path != nested and not path.startswith(f"{nested}/")
 
 
-def _without(tree: _Tree, goes: Callable[[str], bool]) -> _Tree:
+def _without(tree: Tree, goes: Callable[[str], bool]) -> Tree:
     """Return a tree without some of its files, and without links that lay there or led there."""
     files = {path: entry for path, entry in tree.files.items() if not goes(path)}
     links = {link: end for link, end in tree.links.items() if not goes(link)}
-    return _Tree(files, links)
+    return Tree(files, links)
 
 
-def _moved(tree: _Tree, old: str, new: str) -> _Tree:
+def _moved(tree: Tree, old: str, new: str) -> Tree:
     """Return a tree in which what lies below one folder, or those of a pattern, lies in another."""
     count = old.count("/")
     pattern = old.rstrip("/")
@@ -163,10 +157,10 @@ def _moved(tree: _Tree, old: str, new: str) -> _Tree:
     files |= {at(path): entry for path, entry in tree.files.items() if at(path) != path}
     # A link may lead to the folder itself.
     links = {at(link): at(end, 1 if end in tree.files else 0) for link, end in tree.links.items()}
-    return _Tree(files, links)
+    return Tree(files, links)
 
 
-def _folders(tree: _Tree) -> set[str]:
+def _folders(tree: Tree) -> set[str]:
     """Return every folder that something lies in."""
     found: set[str] = set()
     for path in (*tree.files, *tree.links):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support import archives
 from support.archives import COMPRESSIONS, ZipEntry, descriptor, raw_zip, read_all
 
-from cudaredist.archives.compression import unpack
+from cudaredist.archives.compression import decompressed
 from cudaredist.archives.members import Limits, Member
 from cudaredist.archives.stream import Stream
 from cudaredist.errors import InvalidArchiveError
@@ -176,7 +176,7 @@ def unpacked(data: bytes, chunk: int, jobs: int) -> bytes | str:
     """Return the content of an xz file, or why it is refused."""
     packed = Stream("a.tar.xz", archives.in_chunks(data, chunk))
     try:
-        return b"".join(unpack("xz", packed, Limits(), jobs))
+        return b"".join(decompressed("xz", packed, Limits(), jobs))
     except InvalidArchiveError as error:
         return error.reason
 

@@ -21,8 +21,7 @@ from support.set_inputs import (
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.errors import CudaRedistError
 from cudaredist.features.derive import derive
-from cudaredist.features.entry import Entry
-from cudaredist.features.facts import FACTS_SCHEMA, Facts
+from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts
 from cudaredist.packagesets.inputs import SetData
 from cudaredist.packagesets.invariants import check_run, check_set
 from cudaredist.packagesets.outputs import split_outputs

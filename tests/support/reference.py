@@ -10,7 +10,9 @@ import typer
 
 from cudaredist import errors
 from cudaredist.cli import app
-from cudaredist.schema.registry import FILE_KINDS, made_schema
+from cudaredist.schema.registry import FILE_KINDS
+
+from .schemas import made_schema
 
 FOLDER = Path(__file__).parents[2] / "docs"
 COMMANDS, DATA_FILES = "commands.md", "data-files.md"

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.features.derive import derive
-from cudaredist.features.entry import Entry
-from cudaredist.features.facts import FACTS_SCHEMA, Facts
+from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.packagesets.inputs import HeldFeatures, HeldManifest, Policies, SetData

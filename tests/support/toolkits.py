@@ -11,7 +11,7 @@ from typing import Any
 from cudaredist.archives.open_archive import open_archive
 from cudaredist.errors import CudaRedistError
 from cudaredist.features.derive import derive
-from cudaredist.features.facts import gather
+from cudaredist.features.gather import gather
 from cudaredist.packagesets.outputs import ORDER
 from support.releases import Files, packed, put
 

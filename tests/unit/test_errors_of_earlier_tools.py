@@ -18,7 +18,7 @@ from support.releases import Files, packed
 
 from cudaredist.archives.open_archive import open_archive
 from cudaredist.features.derive import derive
-from cudaredist.features.facts import gather
+from cudaredist.features.gather import gather
 from cudaredist.primitives import Version, label_of_manifest_name
 from cudaredist.schema.features import ArchiveFeatures
 

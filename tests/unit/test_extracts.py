@@ -7,8 +7,9 @@ from support.headers import host_config
 from support.ptxas import PROFILES_12_9, ptxas
 
 from cudaredist.archives.members import Member
-from cudaredist.features.extracts import HEADER_LIMIT, Extract
-from cudaredist.features.facts import facts_from_bytes, facts_to_bytes, gather
+from cudaredist.features.extracts import HEADER_LIMIT
+from cudaredist.features.facts import Extract, facts_from_bytes, facts_to_bytes
+from cudaredist.features.gather import gather
 from cudaredist.primitives import sha256_of
 
 HEADER = "include/crt/host_config.h"

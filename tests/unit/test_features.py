@@ -18,8 +18,8 @@ from cudaredist.archives.open_archive import open_archive
 from cudaredist.binaries.file_facts import Binary, CodeSection
 from cudaredist.features.archive_tree import build_tree
 from cudaredist.features.derive import derive
-from cudaredist.features.entry import Entry
-from cudaredist.features.facts import FACTS_SCHEMA, Facts, facts_from_bytes, facts_to_bytes, gather
+from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts, facts_from_bytes, facts_to_bytes
+from cudaredist.features.gather import gather
 from cudaredist.features.placement import place_all
 from cudaredist.schema.features import ArchiveFeatures
 

@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 import pytest
 from support.small_sets import make_data, make_sets
 
-from cudaredist.features.entry import Entry
-from cudaredist.features.facts import Facts, facts_from_bytes, facts_to_bytes
+from cudaredist.features.facts import Entry, Facts, facts_from_bytes, facts_to_bytes
 from cudaredist.packagesets.invariants import (
     RUN_INVARIANTS,
     SET_INVARIANTS,

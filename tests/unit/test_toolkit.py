@@ -24,7 +24,7 @@ from cudaredist.errors import (
     UnsafePathError,
     UsageError,
 )
-from cudaredist.features.entry import Entry
+from cudaredist.features.facts import Entry
 from cudaredist.pipeline.toolkit import staging
 from cudaredist.pipeline.toolkit.install import _link_or_copy
 from cudaredist.pipeline.toolkit.staging import TEMPORARY, Workshop, remove_tree

@@ -9,7 +9,8 @@ from support.wheels import wheel
 
 from cudaredist.archives.open_archive import open_archive
 from cudaredist.features.derive import derive
-from cudaredist.features.facts import FACTS_SCHEMA, Facts, facts_from_bytes, facts_to_bytes, gather
+from cudaredist.features.facts import FACTS_SCHEMA, Facts, facts_from_bytes, facts_to_bytes
+from cudaredist.features.gather import gather
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.redists import REDISTS
 from cudaredist.wheels import (

@@ -13,8 +13,7 @@ from functools import partial
 from cudaredist.archives.members import MemberKind
 from cudaredist.errors import CudaRedistError, InvalidArchiveError, worst_exit_code
 from cudaredist.features.derive import derive
-from cudaredist.features.entry import Entry
-from cudaredist.features.facts import FACTS_SCHEMA, Facts
+from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.pipeline.archives import ArchiveService
 from cudaredist.pipeline.features.targets import Filter, LocalManifest, LocalManifests

@@ -13,7 +13,8 @@ from cudaredist.errors import (
     Problem,
     TooLargeError,
 )
-from cudaredist.features.extracts import EXTRACT_PATHS, HEADER_LIMIT, Extract, ExtractKind
+from cudaredist.features.extracts import EXTRACT_PATHS, HEADER_LIMIT
+from cudaredist.features.facts import Extract, ExtractKind
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.pipeline.archives import ArchiveService
 from cudaredist.pipeline.features.targets import LocalManifest

@@ -19,7 +19,7 @@ from cudaredist.errors import (
     InvalidFileError,
     worst_exit_code,
 )
-from cudaredist.features.extracts import ExtractKind
+from cudaredist.features.facts import ExtractKind
 from cudaredist.jsontext import canonical_json
 from cudaredist.pipeline.archives import ArchiveService
 from cudaredist.pipeline.features.targets import LocalManifest, LocalManifests

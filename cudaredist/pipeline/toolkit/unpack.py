@@ -11,8 +11,8 @@ from pathlib import Path
 
 from cudaredist.archives.members import ArchiveReader, Member
 from cudaredist.errors import InvalidArchiveError, WriteError
-from cudaredist.features.entry import Entry
-from cudaredist.features.facts import Facts, facts_from_bytes, facts_to_bytes, gather
+from cudaredist.features.facts import Entry, Facts, facts_from_bytes, facts_to_bytes
+from cudaredist.features.gather import gather
 from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
 from cudaredist.pipeline.toolkit.staging import TEMPORARY, remove_tree
 from cudaredist.store.files import read_file, write_file

@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple, Self, TypeAlias
 
 Variant: TypeAlias = Literal["a", "f"]
 
+_VARIANTS: tuple[Variant, ...] = ("a", "f")
 _parts = re.compile(r"([1-9][0-9]{0,2})\.([0-9])([af]?)").fullmatch
 
 
@@ -36,13 +37,7 @@ class Capability(NamedTuple):
     @property
     def variant(self) -> Variant | None:
         """`a` for code of one architecture only, `f` for code of its family, None for neither."""
-        match self.suffix:
-            case "a":
-                return "a"
-            case "f":
-                return "f"
-            case _:
-                return None
+        return next((variant for variant in _VARIANTS if variant == self.suffix), None)
 
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}{self.suffix}"

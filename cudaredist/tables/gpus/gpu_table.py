@@ -50,30 +50,9 @@ def make_table(
     knows; `first_cuda` is the documented one where the oldest minor that was read knows it already.
     """
     findings: list[GpuFinding] = []
-    by_minor = dict(_by_minor(releases, findings))
-    minors = sorted(by_minor, key=Version.parse)
+    by_minor = _by_minor(releases, findings)
     known = sorted({name for families in by_minor.values() for name in families})
-    plain = [name for name in known if name.variant is None]
-    entries: dict[str, CapabilityEntry] = {}
-    for name in known:
-        overlay = policy.overlay.get(str(name.base))
-        if overlay is None and name.variant is None:
-            findings.append(
-                GpuFinding("overlay-lacks", str(name), "policy/gpus.json says nothing of it")
-            )
-        at = [index for index, minor in enumerate(minors) if name in by_minor[minor]]
-        if len(at) != at[-1] - at[0] + 1:
-            message = f"known in {minors[at[0]]} and {minors[at[-1]]}, and not always in between"
-            findings.append(GpuFinding("gone-in-between", str(name), message))
-        entries[str(name)] = _entry(
-            name,
-            overlay or _NO_OVERLAY,
-            family=_family(name, [by_minor[minors[index]] for index in at], findings),
-            first=minors[at[0]],
-            last=None if at[-1] == len(minors) - 1 else minors[at[-1]],
-            is_oldest_read=at[0] == 0,
-            runs_on=tuple(map(str, takers(name, plain, policy))),
-        )
+    entries = {str(name): _entry(name, known, by_minor, policy, findings) for name in known}
     sources = {label: releases[label].source for label in releases}
     return Gpus(schema_version=1, capabilities=entries, sources=sources), tuple(findings)
 
@@ -132,7 +111,8 @@ def fact_of(facts: Iterable[PolicyFact], field: str) -> str | None:
 
 def _by_minor(
     releases: Mapping[str, KnownGpus], findings: list[GpuFinding]
-) -> Iterator[tuple[str, Mapping[Capability, str]]]:
+) -> dict[str, Mapping[Capability, str]]:
+    """Return the families of each minor's newest release, in ascending order."""
     newest: dict[str, Mapping[Capability, str]] = {}
     for label in sorted(map(parse_label, releases)):
         families = releases[str(label)].families
@@ -142,7 +122,7 @@ def _by_minor(
             for name in sorted(before.keys() ^ families.keys())
         )
         newest[label.line] = families
-    yield from newest.items()
+    return newest
 
 
 def _family(
@@ -160,30 +140,39 @@ def _family(
 
 def _entry(
     name: Capability,
-    overlay: OverlayEntry,
-    *,
-    family: str,
-    first: str,
-    last: str | None,
-    is_oldest_read: bool,
-    runs_on: tuple[str, ...],
+    known: Iterable[Capability],
+    by_minor: Mapping[str, Mapping[Capability, str]],
+    policy: GpuPolicy,
+    findings: list[GpuFinding],
 ) -> CapabilityEntry:
     is_plain = name.variant is None
+    overlay = policy.overlay.get(str(name.base))
+    if overlay is None and is_plain:
+        message = "policy/gpus.json says nothing of it"
+        findings.append(GpuFinding("overlay-lacks", str(name), message))
+    overlay = overlay or _NO_OVERLAY
+    minors = list(by_minor)
+    at = [index for index, minor in enumerate(minors) if name in by_minor[minor]]
+    first, last = minors[at[0]], minors[at[-1]]
+    if len(at) != at[-1] - at[0] + 1:
+        message = f"known in {first} and {last}, and not always in between"
+        findings.append(GpuFinding("gone-in-between", str(name), message))
     facts = tuple(fact for fact in overlay.facts if is_plain or fact.field in _SHARED_FACTS)
     documented = fact_of(facts, "first_cuda")
-    if is_oldest_read and documented and Version.parse(documented) < Version.parse(first):
+    if at[0] == 0 and documented and Version.parse(documented) < Version.parse(first):
         first = documented
+    plain = [capability for capability in known if capability.variant is None]
     return CapabilityEntry(
-        family=family,
+        family=_family(name, [by_minor[minors[index]] for index in at], findings),
         base=str(name.base),
         variant=name.variant,
         first_cuda=first,
-        last_cuda=last,
+        last_cuda=None if last == minors[-1] else last,
         jetson=overlay.jetson,
         dont_default_after=fact_of(facts, "dont_default_after"),
         products=overlay.products,
         policy=facts,
-        runs_on=runs_on,
+        runs_on=tuple(map(str, takers(name, plain, policy))),
     )
 
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from cudaredist.schema.tables import CompilerRange, CompilerVerdict
-from cudaredist.tables.nvcc_compat.preprocessor import Complaint, Header, Outcome, refuse
+from cudaredist.tables.nvcc_compat.preprocessor import Complaint, Header, Outcome, reject
 
 Compiler: TypeAlias = Literal[
     "gcc", "clang", "msvc", "grace-clang", "horizon-clang", "icc", "icx", "nvhpc"
@@ -112,7 +112,7 @@ def read_header(data: bytes) -> dict[str, CompilerRange | CompilerVerdict]:
         answer = _ask(header, compiler, played, gcc=gcc, clang=clang)
         found[compiler] = answer
         if compiler in _MUST_BE_RANGES and not isinstance(answer, CompilerRange):
-            refuse(None, f"{compiler} is {answer.status}: this is not the header that checks it")
+            reject(None, f"{compiler} is {answer.status}: this is not the header that checks it")
         if isinstance(answer, CompilerRange) and answer.max is not None:
             gcc = answer.max if compiler == "gcc" else gcc
             clang = answer.max if compiler == "clang" else clang
@@ -153,12 +153,12 @@ def _ask(
 def _check_is_one_span(compiler: str, accepted: list[int], outcomes: Mapping[int, Outcome]) -> None:
     versions = list(outcomes)
     if accepted[-1] == versions[-1]:
-        refuse(None, f"{compiler} {versions[-1]} is accepted, which is no upper bound")
+        reject(None, f"{compiler} {versions[-1]} is accepted, which is no upper bound")
     span = versions[versions.index(accepted[0]) : versions.index(accepted[-1]) + 1]
     for version in span:
         if outcomes[version].errors:
             line = outcomes[version].errors[0].line
-            refuse(line, f"refuses {compiler} {version} between versions that are accepted")
+            reject(line, f"refuses {compiler} {version} between versions that are accepted")
 
 
 def _with_minor(header: Header, played: Played, major: int) -> str:

@@ -108,38 +108,22 @@ def _remainder(left: int, right: int) -> int:
     return left - right * _quotient(left, right)
 
 
-_COMPARISONS: dict[str, Callable[[int, int], bool]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-_ARITHMETIC: dict[str, Callable[[int, int], int]] = {
-    "|": operator.or_,
-    "^": operator.xor,
-    "&": operator.and_,
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": _quotient,
-    "%": _remainder,
-}
-_LEVELS = (
-    ("||",),
-    ("&&",),
-    ("|",),
-    ("^",),
-    ("&",),
-    ("==", "!="),
-    ("<", "<=", ">", ">="),
-    ("<<", ">>"),
-    ("+", "-"),
-    ("*", "/", "%"),
+_Operation: TypeAlias = Callable[[int, int], int]
+_LEVELS: tuple[dict[str, _Operation], ...] = (
+    {"||": operator.or_},
+    {"&&": operator.and_},
+    {"|": operator.or_},
+    {"^": operator.xor},
+    {"&": operator.and_},
+    {"==": operator.eq, "!=": operator.ne},
+    {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge},
+    {"<<": operator.lshift, ">>": operator.rshift},
+    {"+": operator.add, "-": operator.sub},
+    {"*": operator.mul, "/": _quotient, "%": _remainder},
 )
-"""Binary operators, weakest first."""
+"""Binary operators, weakest first. Logical ones and shifts are evaluated apart."""
 
+_OPERATIONS = {symbol: made for level in _LEVELS for symbol, made in level.items()}
 _STRENGTH = {symbol: level for level, symbols in enumerate(_LEVELS) for symbol in symbols}
 
 
@@ -286,9 +270,10 @@ def _binary(symbol: str, left: Expression, right: Expression) -> Expression:
             second = Number(1)
         is_unsigned = first.is_unsigned or second.is_unsigned
         one, two = (_wrapped(side.value, is_unsigned=is_unsigned).value for side in (first, second))
-        if symbol in _COMPARISONS:
-            return Number(int(_COMPARISONS[symbol](one, two)))
-        return _wrapped(_ARITHMETIC[symbol](one, two), is_unsigned=is_unsigned)
+        result = _OPERATIONS[symbol](one, two)
+        if isinstance(result, bool):
+            return Number(int(result))
+        return _wrapped(result, is_unsigned=is_unsigned)
 
     return value
 

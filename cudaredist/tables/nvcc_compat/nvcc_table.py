@@ -169,32 +169,20 @@ def _documented(unseen: UnseenRelease) -> NvccRelease:
     )
 
 
-def _bounds(answer: Answer | None) -> Mapping[BoundField, int | str | None]:
-    match answer:
-        case None:
-            return {"status": None}
-        case CompilerRange():
-            return {"status": answer.status, "min": answer.min, "max": answer.max}
-        case _:
-            return {"status": answer.status}
-
-
 def _changed(
     held: Mapping[str, NvccRelease], releases: Mapping[str, NvccRelease]
 ) -> Iterator[BoundFinding]:
     for label in sorted(held.keys() & releases.keys(), key=Version.parse):
         before, after = held[label].compilers, releases[label].compilers
         for compiler in sorted(before.keys() | after.keys()):
-            old, new = _bounds(before.get(compiler)), _bounds(after.get(compiler))
-            # Where the verdict itself is another, that its bounds are gone says nothing more.
-            fields: tuple[BoundField, ...] = ("status",)
-            if old["status"] == new["status"]:
-                fields = ("min", "max")
+            old, new = before.get(compiler), after.get(compiler)
+            # If the verdict itself is another, that its bounds are gone says nothing more.
+            is_same = getattr(old, "status", None) == getattr(new, "status", None)
+            fields: tuple[BoundField, ...] = ("min", "max") if is_same else ("status",)
             for field in fields:
-                if old.get(field) != new.get(field):
-                    yield BoundFinding(
-                        "changed", label, compiler, field, old.get(field), new.get(field)
-                    )
+                was, is_now = getattr(old, field, None), getattr(new, field, None)
+                if was != is_now:
+                    yield BoundFinding("changed", label, compiler, field, was, is_now)
 
 
 def _going_down(

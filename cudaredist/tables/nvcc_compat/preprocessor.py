@@ -64,7 +64,7 @@ class Outcome:
     """Macros that conditions looked at, defined or not."""
 
 
-def refuse(line: int | None, message: str) -> NoReturn:
+def reject(line: int | None, message: str) -> NoReturn:
     """Raise the error for an invalid header."""
     raise InvalidFileError(
         "host compiler header", [Problem("" if line is None else f"line {line}", message)]
@@ -77,7 +77,7 @@ class Header:
     def __init__(self, data: bytes) -> None:
         """Read the directives; `InvalidFileError` where they do not fit into each other."""
         if len(data) > _SIZE_LIMIT:
-            refuse(None, f"{len(data):,} bytes, more than {_SIZE_LIMIT:,}")
+            reject(None, f"{len(data):,} bytes, more than {_SIZE_LIMIT:,}")
         text = data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
         self.directives = tuple(_directives(text))
         _check_nesting(self.directives)
@@ -180,13 +180,13 @@ def _holds(directive: Directive, macros: _Macros) -> bool:
     if directive.name in {"ifdef", "ifndef"}:
         name = directive.text.strip()
         if not is_name(name):
-            refuse(directive.line, f"#{directive.name} of {shown(name)}, which is no name")
+            reject(directive.line, f"#{directive.name} of {shown(name)}, which is no name")
         return macros.is_defined(name) == (directive.name == "ifdef")
     try:
         tokens = macros.expanded(tokenize(directive.text))
         return parse(tokens)(macros, True).value != 0  # noqa: FBT003 - the value matters
     except ExpressionError as error:
-        refuse(directive.line, f"#{directive.name}: {error}")
+        reject(directive.line, f"#{directive.name}: {error}")
 
 
 def _obey(directive: Directive, macros: _Macros, errors: list[Complaint]) -> None:
@@ -196,13 +196,13 @@ def _obey(directive: Directive, macros: _Macros, errors: list[Complaint]) -> Non
         case "define" | "undef":
             match = _definition(directive.text)
             if match is None:
-                refuse(directive.line, f"#{directive.name} without a name")
+                reject(directive.line, f"#{directive.name} without a name")
             if directive.name == "undef":
                 macros.undefine(match[1])
             else:
                 macros.define(match[1], None if match[2] else match[3])
         case name if name not in _PASSED_OVER:
-            refuse(directive.line, f"unknown directive #{shown(name)}")
+            reject(directive.line, f"unknown directive #{shown(name)}")
         case _:
             pass
 
@@ -216,20 +216,20 @@ def _check_nesting(directives: Iterable[Directive]) -> None:
             open_groups.append(directive)
             with_else.append(False)
             if len(open_groups) > _NESTING_LIMIT:
-                refuse(line, "nested deeper than any such header is")
+                reject(line, "nested deeper than any such header is")
         elif name in {"elif", "else", "endif"}:
             if not open_groups:
-                refuse(line, f"#{name} without #if")
+                reject(line, f"#{name} without #if")
             if name != "endif" and with_else[-1]:
-                refuse(line, f"#{name} behind #else")
+                reject(line, f"#{name} behind #else")
             with_else[-1] |= name == "else"
             if name == "endif":
                 open_groups.pop()
                 with_else.pop()
         elif name in {"elifdef", "elifndef"}:
-            refuse(line, f"unknown directive #{name}")
+            reject(line, f"unknown directive #{name}")
     if open_groups:
-        refuse(open_groups[-1].line, f"#{open_groups[-1].name} without #endif: the file is cut off")
+        reject(open_groups[-1].line, f"#{open_groups[-1].name} without #endif: the file is cut off")
 
 
 def _directives(text: str) -> Iterator[Directive]:
@@ -283,4 +283,4 @@ def _without_comments(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, s
         if not in_comment:
             yield first, "".join(done)
     if in_comment:
-        refuse(opened, "a comment without its end: the file is cut off")
+        reject(opened, "a comment without its end: the file is cut off")
