@@ -9,8 +9,8 @@ BIN := $(VENV)/bin
 CLEAN := env -u PYTHONDONTWRITEBYTECODE $(foreach name,BASE_URL DATA_DIR CACHE_DIR JOBS OFFLINE RETRIES TIMEOUT ALLOW_HTTP,\
 	-u CUDAREDIST_$(name))
 
-.PHONY: help setup demo test coverage test-slow test-real test-network lint types imports schemas \
-	docs data benchmark toolkit fuzz clean
+.PHONY: help setup demo test coverage test-slow test-real test-network lint types imports count \
+	schemas docs data benchmark toolkit fuzz clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -56,11 +56,14 @@ types: setup  ## mypy
 imports: setup  ## import-linter
 	$(BIN)/lint-imports
 
+count: setup  ## count lines of logic, name what exceeds a limit of length
+	$(BIN)/python -m tools.count_logic
+
 schemas: setup  ## make the shipped JSON Schemas anew from the models
-	$(BIN)/python -m tests.support.schemas
+	$(BIN)/python -m tools.schemas
 
 docs: setup  ## make the reference pages anew from commands and schemas
-	$(BIN)/python -m tests.support.reference
+	$(BIN)/python -m tools.reference
 
 WHEELS = --channel wheels --data-dir data
 RELEASES = 11.8.0 12.0.1 12.1.1 12.2.0 12.2.1 12.2.2 12.3.2 12.4.1 12.5.1 12.6.3 12.8.2 12.9.1 12.9.2 \

@@ -21,7 +21,7 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from support.manifests import manifest
+from support.factory import manifest
 from verdict import hold
 
 from cudaredist.pipeline.manifests.download import ManifestDownload, into_store

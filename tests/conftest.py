@@ -12,8 +12,13 @@ from pathlib import Path
 import pytest
 import typer.testing
 from hypothesis import HealthCheck, settings
+from support import processing
+from support.factory import manifest
 from support.golden import golden
+from support.materializing import Materialize, put_packages
+from support.releases import publish, release
 from support.server import FaultServer
+from support.toolkits import MadeSet
 from typer.main import get_command
 from typer.testing import CliRunner, Result
 
@@ -25,6 +30,7 @@ REAL_MANIFESTS = SHARED / "redist"
 SAMPLE = REPOSITORY / "examples" / "source"
 
 Run = Callable[..., Result]
+Start = Callable[..., subprocess.Popen[str]]
 
 # A shell that starts the tests in the background ignores Ctrl-C, and so would our own processes.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -102,7 +108,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
+def start(tmp_path: Path) -> Iterator[Start]:
     """Start the command line as a process of its own."""
     running: list[subprocess.Popen[str]] = []
 
@@ -121,6 +127,48 @@ def start(tmp_path: Path) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
     for process in running:
         process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def cuda_manifests(server: FaultServer) -> FaultServer:
+    """A server with the manifests of two CUDA releases."""
+    server.add_manifests("cuda", {label: manifest(label) for label in ("12.9.0", "12.9.1")})
+    return server
+
+
+@pytest.fixture
+def cuda_archives(server: FaultServer, run: Run) -> FaultServer:
+    """A server with the archives of one CUDA release, whose manifest is in the data folder."""
+    publish(server, release("12.9.1", processing.PACKAGES))
+    return server
+
+
+@pytest.fixture
+def process(run: Run, server: FaultServer) -> Run:
+    """Run process-manifests against the server."""
+    return lambda *options: run(
+        "process-manifests", "--base-url", server.url, "--retries", 1, *options
+    )
+
+
+@pytest.fixture
+def made_set(run: Run) -> MadeSet:
+    """A package set in `set.json`, with its archives below `source`."""
+    made = put_packages(MadeSet())
+    made.write(Path("set.json"))
+    made.put_archives(Path("source"))
+    return made
+
+
+@pytest.fixture
+def materialize(run: Run) -> Materialize:
+    """Materialize `set.json` to `root`, from `source`."""
+
+    def invoke(*options: object, base: object = "source", root: object = "root") -> Result:
+        source = () if base is None else ("--base-url", base)
+        return run("materialize", "set.json", "--root", root, *source, *options)
+
+    return invoke
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from conftest import REPOSITORY, SAMPLE, Run
 from support import server as faults
-from support.manifests import manifest
+from support.factory import manifest
 from support.server import FaultServer
 
 from cudaredist.jsontext import canonical_json

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from conftest import SAMPLE, Run
 from support import server as faults
-from support.manifests import manifest
+from support.factory import manifest
 from support.server import FaultServer
 
 from cudaredist import errors

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from conftest import Run
 from support import server as faults
-from support.manifests import manifest
+from support.factory import manifest
 from support.releases import put, release
 from support.server import FaultServer
 from support.small_sets import LABEL, LINUX, library, make_data, make_sets

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY, Run
-from support.manifests import archive
+from support.factory import archive, archive_path
 from support.package_sets import example_set, package, wheel_set
 
 from cudaredist.exporters import EXPORTERS
@@ -193,16 +193,20 @@ def test_build_makes_the_same_archives_of_exported_manifests(
     split = ("cccl", "cuda_crt", "libnvvm") if major == "13" else ("cuda_cccl",)
     names = (*split, "cuda_nvcc", "cuda_cudart", "libcublas")
     toolkit = {
-        name: entry(name, cuda, {where: archive(name, where, cuda) for where in platforms})
+        name: entry(
+            name, cuda, {where: archive(archive_path(name, where, cuda)) for where in platforms}
+        )
         for name in names
     }
     toolkit["cuda_documentation"] = entry(
-        "cuda_documentation", cuda, {"source": archive("cuda_documentation", "source", cuda)}
+        "cuda_documentation",
+        cuda,
+        {"source": archive(archive_path("cuda_documentation", "source", cuda))},
     )
     write_manifest("cuda", cuda, toolkit)
     variants = {
         where: {
-            f"cuda{number}": archive("cudnn", where, "9.20.0.1", salt=number)
+            f"cuda{number}": archive(archive_path("cudnn", where, "9.20.0.1"), salt=number)
             for number in ("12", "13")
         }
         for where in platforms

@@ -7,11 +7,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 from conftest import SAMPLE, Run
-from support.manifests import manifest
-from support.schemas import made_schema
+from support.factory import manifest
 
 from cudaredist.jsontext import canonical_json
 from cudaredist.schema.registry import FILE_KINDS, shipped_schema
+from tools.schemas import made_schema
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 LOCK = {"schema_version": 1, "redists": {"cuda": {"12.9.1": {"sha256": "a" * 64, "size": 5}}}}

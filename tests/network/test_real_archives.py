@@ -1,6 +1,6 @@
 """Real NVIDIA binaries: a mirror made of its wheels, served over HTTP, processed, and compared.
 
-The set is small; `tests/support/mirrors.py` compares larger ones by hand.
+The set is small; `tools/mirrors.py` compares larger ones by hand.
 """
 
 import json
@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 from conftest import SHARED
-from support.mirrors import Comparison
+
+from tools.mirrors import Comparison
 
 pytestmark = [pytest.mark.network, pytest.mark.real]
 

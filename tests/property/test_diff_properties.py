@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from support.manifests import archive
+from support.factory import archive, archive_path
 from support.package_sets import example_set, package
 
 from cudaredist.diffs.comparable import (
@@ -50,7 +50,10 @@ def manifests(draw: st.DrawFn, name: str = "") -> Comparable:
             "name": pkg,
             "license": draw(st.sampled_from(["MIT", "CUDA Toolkit"])),
             "version": version,
-            **{platform: archive(pkg, platform, version, draw(salts)) for platform in platforms},
+            **{
+                platform: archive(archive_path(pkg, platform, version), salt=draw(salts))
+                for platform in platforms
+            },
         }
     return of_manifest(name, read_manifest(json.dumps(document).encode()))
 

@@ -5,7 +5,7 @@ import json
 
 from hypothesis import given
 from hypothesis import strategies as st
-from support.manifests import manifest
+from support.factory import manifest
 
 from cudaredist.errors import CudaRedistError, InvalidFileError
 from cudaredist.jsontext import canonical_json, parse_json

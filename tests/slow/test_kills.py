@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from support import server as faults
+from support.factory import manifest
 from support.killing import Killer
-from support.manifests import manifest
 from support.server import FaultServer
 
 from cudaredist.primitives import sha256_of

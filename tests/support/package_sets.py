@@ -1,84 +1,49 @@
 """A small package set made to order: every status, both kinds of names, every odd archive."""
 
-import base64
-import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
 
-from cudaredist.schema.packageset import PackageSet
+from cudaredist.schema.packageset import PackageSet, SetLicense, SetMeta
+from support.factory import archive_path, blank, package_set, set_archive, set_package
 
 NVIDIA = "https://developer.download.nvidia.com/compute"
 PLATFORM = "linux-x86_64"
 
+LICENSE = blank(
+    SetLicense,
+    manifest="CUDA Toolkit",
+    short_name="CUDA EULA",
+    redistributable=True,
+    source="policy/licenses.json",
+)
+META = blank(SetMeta, homepage="https://developer.nvidia.com/cuda-toolkit")
 GLIBC, DRIVER, JETSON, DISTRIBUTION = (
     {"external": owner} for owner in ("glibc", "driver", "jetson", "distribution")
 )
 
 
-def archive(path: str, base: str = f"{NVIDIA}/cuda/redist", **changes: object) -> dict[str, Any]:
+def archive(path: str, base: str = f"{NVIDIA}/cuda/redist", **changes: Any) -> dict[str, Any]:
     """Return the archive at a path; its hashes are those of the path."""
-    digest = hashlib.sha256(path.encode())
     top, _, suffix = path.rpartition("/")[2].partition("-archive.")
-    return {
-        "relative_path": path,
-        "url": f"{base}/{path}",
-        "sha256": digest.hexdigest(),
-        "sri": f"sha256-{base64.b64encode(digest.digest()).decode()}",
-        "md5": hashlib.md5(path.encode(), usedforsecurity=False).hexdigest(),
-        "size": 1000 + len(path),
-        "platform": PLATFORM,
-        "cuda_variant": None,
-        "format": suffix or None,
-        "strip_prefix": f"{top}-archive" if suffix else None,
-        **changes,
-    }
+    usual: dict[str, Any] = {"url": f"{base}/{path}"}
+    if suffix:
+        usual |= {"format": suffix, "strip_prefix": f"{top}-archive"}
+    return set_archive(path, **{**usual, **changes})
 
 
 def package(name: str, version: str | None = "13.3.33", **changes: Any) -> dict[str, Any]:
     """Return an available package of the toolkit; a change of None stays None."""
-    path = f"{name}/{PLATFORM}/{name}-{PLATFORM}-{version}-archive.tar.xz"
-    return {
-        "pname": name,
-        "attr": name,
-        "alias_of": None,
-        "redist": "cuda",
+    usual: dict[str, Any] = {
         "release": "13.3.1",
         "version": version,
         "description": f"The {name} of CUDA",
-        "status": "available",
-        "reasons": [],
-        "platforms": [PLATFORM],
-        "archive": archive(path),
-        "outputs": ["out"],
-        "collapsed": None,
+        "archive": archive(archive_path(name, PLATFORM, str(version))),
         "contents": {"out": {"files": 3, "bytes": 4000}},
-        "normalise": [],
-        "propagates": {},
-        "provides": [],
-        "needs": [],
-        "depends": [],
-        "driver_runpath": False,
-        "compat_runpath": False,
-        "gpu_architectures": {},
-        "license": {
-            "manifest": "CUDA Toolkit",
-            "spdx": None,
-            "short_name": "CUDA EULA",
-            "url": f"{NVIDIA}/cuda/redist/{name}/LICENSE.txt",
-            "free": False,
-            "redistributable": True,
-            "source": "policy/licenses.json",
-        },
-        "meta": {
-            "homepage": "https://developer.nvidia.com/cuda-toolkit",
-            "changelog": None,
-            "main_program": None,
-            "fhs_exempt": False,
-        },
-        "overlay": [],
-        **changes,
+        "license": LICENSE | {"url": f"{NVIDIA}/cuda/redist/{name}/LICENSE.txt"},
+        "meta": META,
     }
+    return set_package(name, **{**usual, **changes})
 
 
 def refused(name: str, status: str, code: str, text: str, **changes: Any) -> dict[str, Any]:
@@ -105,7 +70,7 @@ def packages() -> dict[str, dict[str, Any]]:
     contents = {output: {"files": 2, "bytes": 5000} for output in split}
     cudnn = f"{NVIDIA}/cudnn/redist"
     cudnn_license = {
-        **package("cudnn")["license"],
+        **LICENSE,
         "manifest": "cudnn",
         "short_name": "cuDNN EULA",
         "redistributable": None,
@@ -127,8 +92,14 @@ def packages() -> dict[str, dict[str, Any]]:
             depends=[{"attr": "libcublas", "output": "lib", "kind": "runtime"}],
         )
 
-    mit = {**package("x")["license"], "spdx": "MIT", "short_name": "MIT", "free": True}
-    nvcc_meta = {**package("x")["meta"], "main_program": "nvcc", "changelog": f"{NVIDIA}/notes"}
+    mit = {
+        **LICENSE,
+        "spdx": "MIT",
+        "short_name": "MIT",
+        "free": True,
+        "url": f"{NVIDIA}/cuda/redist/x/LICENSE.txt",
+    }
+    nvcc_meta = {**META, "main_program": "nvcc", "changelog": f"{NVIDIA}/notes"}
     cccl = package("cccl", "13.3.4.3.1", license=mit, collapsed="header-only")
     found = [
         cccl,
@@ -180,7 +151,7 @@ def packages() -> dict[str, dict[str, Any]]:
                 "url": "https://acme.example/licence",
                 "redistributable": False,
             },
-            meta={**package("x")["meta"], "homepage": None},
+            meta={**META, "homepage": None},
             overlay=["manifest"],
         ),
         refused("cuda_nvprof", "unsupported", "not-in-manifest", "cuda 13.3.1 has no cuda_nvprof"),
@@ -201,19 +172,8 @@ def packages() -> dict[str, dict[str, Any]]:
 
 def document(**changes: Any) -> dict[str, Any]:
     """Return the document of the example, with its outermost keys changed."""
-    return {
-        "schema_version": 1,
-        "schema": "cudaredist.package-set/1",
-        "channel": "redist",
-        "inputs": [],
-        "cuda": {
-            "release": "13.3.1",
-            "major_minor": "13.3",
-            "major": "13",
-            "attribute": "cudaPackages_13_3",
-            "name_prefix": "cuda13.3",
-            "aliases": [],
-        },
+    usual = {
+        "packages": packages(),
         "platform": {
             "redist_system": PLATFORM,
             "nix_system": "x86_64-linux",
@@ -244,12 +204,9 @@ def document(**changes: Any) -> dict[str, Any]:
             "cxx_runtime": "default",
         },
         "redists": {"cuda": {"release": "13.3.1", "mode": "pinned", "newer_rejected": []}},
-        "packages": packages(),
-        "sonames": {},
-        "external": {},
-        "diagnostics": [],
-        **changes,
     }
+    found = {**usual, **changes}
+    return package_set(found.pop("packages"), **found)
 
 
 def example_set(**changes: Any) -> PackageSet:

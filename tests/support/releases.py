@@ -1,8 +1,6 @@
 """Small releases with real archives: a manifest, and the archives it names with right hashes."""
 
-import hashlib
 import io
-import json
 import lzma
 import tarfile
 import zipfile
@@ -10,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+from support.factory import archive_path, manifest
 from support.server import FaultServer
 
 Files: TypeAlias = Mapping[str, bytes | str]
@@ -46,41 +45,16 @@ def release(
     label: str, packages: Packages, *, product: str = "cuda", is_stored: bool = False
 ) -> dict[str, bytes]:
     """Return a release's files by their path below the folder of its manifest."""
-    files: dict[str, bytes] = {}
-    document: dict[str, object] = {"release_label": label, "release_product": product}
     version = f"{label}.5"
-    for package, platforms in packages.items():
-        entry: dict[str, object] = {
-            "name": package.upper(),
-            "license": "CUDA Toolkit",
-            "version": version,
-        }
-        variants = sorted({key.partition("/")[2] for key in platforms} - {""})
-        if variants:
-            entry["cuda_variant"] = [variant.removeprefix("cuda") for variant in variants]
-        for key, content in platforms.items():
-            platform, _, variant = key.partition("/")
-            suffix = "zip" if platform.startswith("windows-") else "tar.xz"
-            tag = f"_{variant}" if variant else ""
-            name = f"{package}-{platform}-{version}{tag}-archive.{suffix}"
-            data = packed(name, content, is_stored=is_stored)
-            path = f"{package}/{platform}/{name}"
-            files[path] = data
-            about = {
-                "relative_path": path,
-                "sha256": hashlib.sha256(data).hexdigest(),
-                "md5": hashlib.md5(data, usedforsecurity=False).hexdigest(),
-                "size": str(len(data)),
-            }
-            if variant:
-                nested = entry.setdefault(platform, {})
-                assert isinstance(nested, dict)
-                nested[variant] = about
-            else:
-                entry[platform] = about
-        document[package] = entry
-    files[f"redistrib_{label}.json"] = json.dumps(document, indent=4).encode()
-    return files
+    files: dict[str, bytes] = {}
+    for package, places in packages.items():
+        for place, content in places.items():
+            platform, _, variant = place.partition("/")
+            path = archive_path(package, platform, version, variant)
+            files[path] = packed(path.rpartition("/")[2], content, is_stored=is_stored)
+    versions = dict.fromkeys(packages, version)
+    document = manifest(label, product, packages=packages, versions=versions, contents=files)
+    return {**files, f"redistrib_{label}.json": document}
 
 
 def put(root: Path, files: Mapping[str, bytes]) -> None:

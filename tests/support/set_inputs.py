@@ -1,6 +1,5 @@
 """What package sets are made from, small and in memory, or as a data folder on disk."""
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -23,6 +22,7 @@ from cudaredist.schema.packageset import PackageSet, SetPackage
 from cudaredist.schema.registry import read_own_file
 from cudaredist.schema.tables import Gpus, NvccCompat
 from cudaredist.store.data_folder import Store, shipped_data
+from support import factory
 
 LINUX, WINDOWS = Platform("linux-x86_64"), Platform("windows-x86_64")
 SBSA, JETSON = Platform("linux-sbsa"), Platform("linux-aarch64")
@@ -49,42 +49,14 @@ class Release(NamedTuple):
     @property
     def manifest(self) -> bytes:
         """The bytes of the manifest."""
-        document: dict[str, Any] = {
-            "release_date": "2025-06-04",
-            "release_label": self.label,
-            "release_product": self.redist,
-        }
-        for name, places in self.packages.items():
-            version = self.versions.get(name, self.label.partition("-")[0])
-            entry: dict[str, Any] = {
-                "name": name.upper(),
-                "license": "CUDA Toolkit",
-                "license_path": f"{name}/LICENSE.txt",
-                "version": version,
-                **self.more,
-            }
-            variants = sorted({place.partition("/")[2] for place in places} - {""})
-            if variants:
-                entry.setdefault("cuda_variant", [v.removeprefix("cuda") for v in variants])
-            for place in places:
-                platform, _, variant = place.partition("/")
-                archive = self._archive(name, version, platform, variant)
-                nested = entry.setdefault(platform, {})
-                nested.update({variant: archive} if variant else archive)
-            document[name] = {key: value for key, value in entry.items() if value is not None}
-        return json.dumps(document, indent=4).encode()
-
-    def _archive(self, name: str, version: str, platform: str, variant: str) -> dict[str, str]:
-        suffix = "zip" if platform.startswith("windows-") else "tar.xz"
-        tag = f"_{variant}" if variant else ""
-        path = f"{name}/{platform}/{name}-{platform}-{version}{tag}-archive.{suffix}"
-        salt = f"{self.redist} {self.label} {path}".encode()
-        return {
-            "relative_path": path,
-            "sha256": hashlib.sha256(salt).hexdigest(),
-            "md5": hashlib.md5(salt, usedforsecurity=False).hexdigest(),
-            "size": str(1000 + len(path)),
-        }
+        return factory.manifest(
+            self.label,
+            self.redist,
+            packages=self.packages,
+            versions=self.versions,
+            salt=f"{self.redist} {self.label}",
+            **self.more,
+        )
 
     @property
     def held(self) -> HeldManifest:

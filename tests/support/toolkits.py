@@ -1,8 +1,6 @@
 """Package sets made to order, with the archives they name."""
 
-import base64
 import contextlib
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,14 +11,11 @@ from cudaredist.errors import CudaRedistError
 from cudaredist.features.derive import derive
 from cudaredist.features.gather import gather
 from cudaredist.packagesets.outputs import ORDER
+from support.factory import package_set, set_archive, set_package
 from support.releases import Files, packed, put
 
 FOLDER = "compute/cuda/redist"
 """Where NVIDIA's server has the archives."""
-LISTS = (
-    *("requested", "supported", "default", "effective", "arch_names"),
-    *("real_arches", "virtual_arches", "arches", "gencode"),
-)
 
 
 class MadeSet:
@@ -76,7 +71,7 @@ class MadeSet:
     def refuse(self, attr: str, text: str, status: str = "unsupported") -> None:
         """Add a package that is not available."""
         reason = {"code": "not-in-manifest", "text": text, "subject": attr, "source": "a test"}
-        self.packages[attr] = self._package(attr) | {"status": status, "reasons": [reason]}
+        self.packages[attr] = self._package(attr, status=status, reasons=[reason])
 
     def alias(self, attr: str, to: str) -> None:
         """Add another name of a package."""
@@ -84,41 +79,9 @@ class MadeSet:
 
     def document(self) -> dict[str, Any]:
         """Return the set's document."""
-        return {
-            "schema_version": 1,
-            "schema": "cudaredist.package-set/1",
-            "channel": self.channel,
-            "inputs": [],
-            "cuda": {
-                "release": self.cuda,
-                "major_minor": self.cuda.rpartition(".")[0],
-                "major": self.cuda.partition(".")[0],
-                "attribute": "cudaPackages_13_0",
-                "name_prefix": "cuda13.0",
-                "aliases": [],
-            },
-            "platform": {
-                "redist_system": self.platform,
-                "nix_system": None,
-                "pkgs_cross": None,
-                "elf_machine": None,
-                "jetson": False,
-            },
-            "capabilities": {
-                **{name: [] for name in LISTS},
-                "forward_compat": False,
-                "gencode_string": "",
-                "cmake_cuda_architectures": "",
-                "cmake_architectures_real_virtual": "",
-                "torch_cuda_arch_list": "",
-            },
-            "host_compiler": {"gcc": None, "clang": None, "msvc": None, "cxx_runtime": "default"},
-            "redists": {},
-            "packages": self.packages,
-            "sonames": {},
-            "external": {},
-            "diagnostics": [],
-        }
+        return package_set(
+            self.packages, release=self.cuda, system=self.platform, channel=self.channel
+        )
 
     def write(self, path: Path) -> Path:
         """Write the document and return its path."""
@@ -132,63 +95,14 @@ class MadeSet:
             put(root, {name: data})
         return root
 
-    def _package(self, attr: str) -> dict[str, Any]:
-        return {
-            "pname": attr,
-            "attr": attr,
-            "alias_of": None,
-            "redist": "cuda",
-            "release": self.cuda,
-            "version": "1.2.3",
-            "description": attr.upper(),
-            "status": "available",
-            "reasons": [],
-            "platforms": [self.platform],
-            "archive": None,
-            "outputs": ["out"],
-            "collapsed": None,
-            "contents": {},
-            "normalise": [],
-            "propagates": {},
-            "provides": [],
-            "needs": [],
-            "depends": [],
-            "driver_runpath": False,
-            "compat_runpath": False,
-            "gpu_architectures": {},
-            "license": {
-                "manifest": None,
-                "spdx": None,
-                "short_name": "CUDA EULA",
-                "url": None,
-                "free": False,
-                "redistributable": None,
-                "source": "a test",
-            },
-            "meta": {
-                "homepage": None,
-                "changelog": None,
-                "main_program": None,
-                "fhs_exempt": False,
-            },
-            "overlay": [],
-        }
+    def _package(self, attr: str, **changes: Any) -> dict[str, Any]:
+        usual = {"release": self.cuda, "version": "1.2.3", "platforms": [self.platform]}
+        return set_package(attr, **{**usual, **changes})
 
     def _archive(self, path: str, data: bytes) -> dict[str, Any]:
-        digest = hashlib.sha256(data)
-        return {
-            "relative_path": path,
-            "url": None,
-            "sha256": digest.hexdigest(),
-            "sri": f"sha256-{base64.b64encode(digest.digest()).decode()}",
-            "md5": None,
-            # As in the wheel channel's manifests.
-            "size": None if self.channel == "wheels" else len(data),
-            "platform": self.platform,
-            "cuda_variant": None,
-            "format": "whl" if self.channel == "wheels" else None,
-            "strip_prefix": None,
-        }
+        # As in the wheel channel's manifests.
+        wheel = {"size": None, "format": "whl"} if self.channel == "wheels" else {}
+        return set_archive(path, data, md5=None, platform=self.platform, **wheel)
 
 
 def _contents(name: str, data: bytes) -> dict[str, dict[str, int]]:

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from support.manifests import manifest
+from support.factory import manifest
 
 from cudaredist.diffs.comparable import Comparable
 from cudaredist.diffs.compare import compare

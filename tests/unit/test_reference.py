@@ -4,9 +4,9 @@ import re
 
 import pytest
 from conftest import REPOSITORY
-from support.reference import FOLDER, pages
 
 from cudaredist.schema.registry import FILE_KINDS
+from tools.reference import FOLDER, pages
 
 
 @pytest.mark.parametrize("name", sorted(pages()))

@@ -1,7 +1,7 @@
-"""What process-manifests read of a mirror's archives, held against other programs, file by file.
+"""Compare facts of a mirror's archives with other programs, file by file.
 
 By hand, on mirrors that were made before and processed with the same cache folder:
-`python -m tests.support.mirrors CACHE CUOBJDUMP MIRROR...` prints the counts and every difference.
+`python -m tools.mirrors CACHE CUOBJDUMP MIRROR...` prints the counts and every difference.
 """
 
 import json
@@ -15,14 +15,15 @@ from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__":
-    sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from support.oracles import cuobjdump_oracle, elf_oracle, pe_oracle, readelf_oracle
 
 from cudaredist.binaries.file_facts import Binary, CodeSection
 from cudaredist.features.derive import derive
 from cudaredist.features.facts import facts_from_bytes
 from cudaredist.pipeline.facts_cache import FACTS_KIND
 from cudaredist.store.cache import Cache
-from support.oracles import cuobjdump_oracle, elf_oracle, pe_oracle, readelf_oracle
 
 _ELF, _MZ, _AR = b"\x7fELF", b"MZ", b"!<arch>\n"
 
@@ -205,8 +206,8 @@ def main() -> None:
     for mirror in mirrors:
         comparison.mirror(mirror, cache)
     for what, count in sorted(comparison.counts.items()):
-        print(f"{count:8,} {what}")  # noqa: T201 - a program of its own
-    print(*comparison.differences, sep="\n")  # noqa: T201
+        print(f"{count:8,} {what}")
+    print(*comparison.differences, sep="\n")
 
 
 if __name__ == "__main__":

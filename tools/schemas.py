@@ -1,11 +1,11 @@
-"""Make the shipped JSON Schemas anew: `python -m tests.support.schemas`."""
+"""Make the shipped JSON Schemas anew: `python -m tools.schemas`."""
 
 from pathlib import Path
 
 from cudaredist.jsontext import canonical_json
 from cudaredist.schema.registry import FILE_KINDS, FileKind
 
-FOLDER = Path(__file__).parents[2] / "cudaredist" / "schemas"
+FOLDER = Path(__file__).parents[1] / "cudaredist" / "schemas"
 
 
 def made_schema(kind: FileKind) -> dict[str, object]:

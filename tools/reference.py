@@ -1,4 +1,4 @@
-"""Make the reference pages anew from commands and schemas: `python -m tests.support.reference`."""
+"""Make the reference pages anew from commands and schemas: `python -m tools.reference`."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from cudaredist.schema.registry import FILE_KINDS
 
 from .schemas import made_schema
 
-FOLDER = Path(__file__).parents[2] / "docs"
+FOLDER = Path(__file__).parents[1] / "docs"
 COMMANDS, DATA_FILES = "commands.md", "data-files.md"
 _MADE = "<!-- Made by `make docs` from the program itself; a test fails where they differ. -->"
 

@@ -1,0 +1,139 @@
+"""Manifests that change upstream, or in the data folder, after download-manifests stored them."""
+
+from conftest import Run
+from support import server as faults
+from support.downloading import FOLDER, LATEST, held, lock
+from support.factory import manifest
+from support.server import FaultServer
+
+
+def change_upstream(server: FaultServer) -> None:
+    server.files[LATEST] = manifest("12.9.1", salt="rebuilt")
+
+
+def test_a_manifest_changed_in_place_is_not_overwritten(
+    run: Run, cuda_manifests: FaultServer
+) -> None:
+    run("download-manifests", "--base-url", cuda_manifests.url)
+    before = held().read_bytes()
+    change_upstream(cuda_manifests)
+    result = run("download-manifests", "--base-url", cuda_manifests.url)
+    assert result.exit_code == 4
+    assert held().read_bytes() == before
+    assert "changed in place upstream" in result.stderr
+    assert "cuda_cudart: linux-x86_64: sha256" in result.stderr
+    assert "--accept-changed" in result.stderr
+
+
+def test_accept_changed_takes_it(run: Run, cuda_manifests: FaultServer) -> None:
+    run("download-manifests", "--base-url", cuda_manifests.url)
+    change_upstream(cuda_manifests)
+    result = run("download-manifests", "--base-url", cuda_manifests.url, "--accept-changed")
+    assert result.exit_code == 0
+    assert held().read_bytes() == cuda_manifests.files[LATEST]
+    assert run("download-manifests", "--base-url", cuda_manifests.url).exit_code == 0
+
+
+def test_a_change_is_seen_though_the_file_was_lost(run: Run, cuda_manifests: FaultServer) -> None:
+    run("download-manifests", "--base-url", cuda_manifests.url)
+    held().unlink()
+    change_upstream(cuda_manifests)
+    assert run("download-manifests", "--base-url", cuda_manifests.url).exit_code == 4
+    assert not held().exists()
+
+
+def test_a_file_edited_here_is_not_overwritten(run: Run, cuda_manifests: FaultServer) -> None:
+    run("download-manifests", "--base-url", cuda_manifests.url)
+    edited = held().read_bytes() + b"\n"
+    held().write_bytes(edited)
+    result = run("download-manifests", "--base-url", cuda_manifests.url)
+    assert result.exit_code == 4
+    assert "edited locally" in result.stderr
+    assert "only the bytes differ" in result.stderr
+    assert held().read_bytes() == edited
+
+
+def test_a_change_is_seen_though_the_held_file_equals_it(
+    run: Run, cuda_manifests: FaultServer
+) -> None:
+    run("download-manifests", "--base-url", cuda_manifests.url)
+    change_upstream(cuda_manifests)
+    held().write_bytes(cuda_manifests.files[LATEST])
+    recorded = lock()
+    assert run("download-manifests", "--base-url", cuda_manifests.url).exit_code == 4
+    assert lock() == recorded
+    assert (
+        run("download-manifests", "--base-url", cuda_manifests.url, "--accept-changed").exit_code
+        == 0
+    )
+    assert lock() != recorded
+
+
+def test_dates_of_files_are_no_proof_that_nothing_changed(
+    run: Run, cuda_manifests: FaultServer
+) -> None:
+    date = {"Last-Modified": "Wed, 01 Jan 2020 00:00:00 GMT", "ETag": 'W/"1"'}
+
+    def dated(handler: faults.Handler, data: bytes) -> None:
+        if "If-Modified-Since" in handler.headers or "If-None-Match" in handler.headers:
+            handler.answer(304, b"")
+        else:
+            handler.answer(200, data, **date)
+
+    cuda_manifests.misbehave(LATEST, dated)
+    run("download-manifests", "--base-url", cuda_manifests.url)
+    change_upstream(cuda_manifests)
+    assert run("download-manifests", "--base-url", cuda_manifests.url).exit_code == 4
+
+
+def test_strict_judges_what_is_held_too(run: Run, server: FaultServer) -> None:
+    server.add_manifests("cuda", {"12.9.1": manifest(platforms=("linux-riscv64",))})
+    assert run("download-manifests", "--base-url", server.url).exit_code == 0
+    server.behaviours.clear()
+    result = run("download-manifests", "--base-url", server.url, "--strict", "--cache-dir", "other")
+    assert result.exit_code == 5
+
+
+def test_positional_form_guards_too(run: Run, cuda_manifests: FaultServer) -> None:
+    url = f"{cuda_manifests.url}/compute/cuda/redist"
+    run("download-manifests", url, "out")
+    change_upstream(cuda_manifests)
+    assert run("download-manifests", url, "out").exit_code == 4
+
+
+def test_labels_no_longer_listed_are_marked_not_deleted(
+    run: Run, cuda_manifests: FaultServer
+) -> None:
+    run("download-manifests", "--base-url", cuda_manifests.url, "--version", "all")
+    listing = cuda_manifests.files[FOLDER]
+    cuda_manifests.add_manifests("cuda", {"12.9.1": manifest("12.9.1")})
+    result = run("download-manifests", "--base-url", cuda_manifests.url)
+    assert "12.9.0: upstream no longer lists it" in result.stdout
+    assert lock()["cuda"]["12.9.0"]["gone"] is True
+    assert held("12.9.0").exists()
+    cuda_manifests.files[FOLDER] = listing
+    run("download-manifests", "--base-url", cuda_manifests.url)
+    assert "gone" not in lock()["cuda"]["12.9.0"]
+
+
+def test_a_partial_mirror_makes_nothing_gone(run: Run, cuda_manifests: FaultServer) -> None:
+    with FaultServer() as partial:
+        partial.add_manifests("cuda", {"12.9.1": manifest("12.9.1")})
+        both = ("--base-url", partial.url, "--base-url", cuda_manifests.url)
+        run("download-manifests", "--base-url", cuda_manifests.url, "--version", "all")
+        run("download-manifests", *both)
+        assert "gone" not in lock()["cuda"]["12.9.0"]
+        held("12.9.0").unlink()
+        assert run("download-manifests", *both, "--version", "12.9.0").exit_code == 0
+        assert held("12.9.0").exists(), "a release named is looked for in every source"
+        cuda_manifests.misbehave(FOLDER, faults.status(503))
+        cuda_manifests.add_manifests("cuda", {"12.9.1": manifest("12.9.1")})
+        run("download-manifests", *both, "--retries", "0")
+        assert "gone" not in lock()["cuda"]["12.9.0"], "one of the sources did not answer"
+
+
+def test_an_empty_second_folder_does_no_harm(run: Run, server: FaultServer) -> None:
+    server.add_manifests("nvshmem", {"3.1.7": manifest("3.1.7", "nvshmem")})
+    server.files["/compute/redist/nvshmem/"] = b"<html>nothing here</html>"
+    result = run("download-manifests", "--base-url", server.url, "--redist", "nvshmem")
+    assert result.exit_code == 0

@@ -1,0 +1,291 @@
+"""The data folder of download-manifests: its lock, full disks, parallel and failed runs."""
+
+import contextlib
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Run, Start
+from support import server as faults
+from support.downloading import FOLDER, files, held, lock, report
+from support.factory import manifest
+from support.server import FaultServer
+
+from cudaredist.errors import WriteError
+from cudaredist.locks import writing
+from cudaredist.store.data_folder import ManifestFolder, Store
+
+
+def test_runs_with_different_caches_keep_each_others_records(
+    server: FaultServer, start: Start, tmp_path: Path
+) -> None:
+    server.delay = 0.05
+    for redist in ("cuda", "cudnn"):
+        server.add_manifests(redist, {f"1.2.{n}": manifest(f"1.2.{n}", redist) for n in range(9)})
+    runs = [
+        start(
+            *("download-manifests", "--base-url", server.url, "--version", "all"),
+            *("--redist", redist, "--cache-dir", tmp_path / redist),
+        )
+        for redist in ("cuda", "cudnn")
+    ]
+    assert [process.wait() for process in runs] == [0, 0]
+    recorded = json.loads((tmp_path / "data/manifests/lock.json").read_bytes())["redists"]
+    assert {name: len(labels) for name, labels in recorded.items()} == {"cuda": 9, "cudnn": 9}
+
+
+def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+    return condition()
+
+
+def test_download_with_slow_disk_fetches_the_next_manifest(
+    run: Run, cuda_manifests: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def both_requested() -> bool:
+        return all(cuda_manifests.requests[f"{FOLDER}redistrib_12.9.{n}.json"] for n in (0, 1))
+
+    def slow(_: int) -> None:
+        if not wait_until(both_requested, seconds=20):
+            raise OSError(5, "the disk was waited for")
+
+    monkeypatch.setattr(os, "fsync", slow)
+    result = run(
+        *(
+            "download-manifests",
+            "--base-url",
+            cuda_manifests.url,
+            "--redist",
+            "cuda",
+            "--version",
+            "all",
+        ),
+        *("--jobs", "1"),
+    )
+    assert result.exit_code == 0, result.stderr
+    assert set(lock()["cuda"]) == {"12.9.0", "12.9.1"}
+
+
+def test_download_with_stalled_disk_stops_fetching(
+    run: Run, server: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels = [f"1.2.{n}" for n in range(9)]
+    server.add_manifests("cuda", {label: manifest(label) for label in labels})
+    requests: list[int] = []
+
+    def fetched() -> int:
+        return sum(server.requests[f"{FOLDER}redistrib_{label}.json"] for label in labels)
+
+    def stalled(_: int) -> None:
+        if not requests:
+            wait_until(lambda: fetched() > 4, seconds=1)
+            requests.append(fetched())
+
+    monkeypatch.setattr(os, "fsync", stalled)
+    result = run(
+        *("download-manifests", "--base-url", server.url, "--redist", "cuda", "--version", "all"),
+        *("--jobs", "1"),
+    )
+    assert result.exit_code == 0
+    assert requests[0] <= 4
+    assert fetched() == 9
+
+
+def test_download_with_full_disk_fails_each_manifest(
+    run: Run, cuda_manifests: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    result = run(
+        "download-manifests", "--base-url", cuda_manifests.url, "--version", "all", "--json"
+    )
+    assert result.exit_code == 3
+    assert [outcome["status"] for outcome in report(result)["manifests"]] == ["failed", "failed"]
+    assert "No space left on device" in result.stderr
+    assert files() == set()
+
+
+def test_download_with_a_bug_in_a_writer_reports_it(
+    run: Run, cuda_manifests: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> bool:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(ManifestFolder, "write", broken)
+    result = run("download-manifests", "--base-url", cuda_manifests.url)
+    assert result.exit_code == 70
+    assert "ZeroDivisionError" in result.stderr
+
+
+def test_a_lock_that_is_a_folder(run: Run, cuda_manifests: FaultServer) -> None:
+    Path("data/manifests/lock.json/x").mkdir(parents=True)
+    result = run("download-manifests", "--base-url", cuda_manifests.url, "--json")
+    assert result.exit_code == 3
+    assert "cannot read" in result.stderr
+
+
+def test_a_lock_that_cannot_be_written_does_not_hide_the_report(
+    run: Run, cuda_manifests: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Store, entries: object) -> bool:
+        raise WriteError(self.lock_path, PermissionError(13, "Permission denied"))
+
+    monkeypatch.setattr(Store, "update_lock", refuse)
+    result = run("download-manifests", "--base-url", cuda_manifests.url, "--json")
+    assert result.exit_code == 3
+    assert report(result)["manifests"][0]["status"] == "written"
+    assert "cannot write" in report(result)["errors"][0]["message"]
+    assert "error: lock: cannot write" in result.stderr
+    assert held().exists()
+
+
+def test_a_broken_lock_is_refused_not_replaced(run: Run, cuda_manifests: FaultServer) -> None:
+    Path("data/manifests").mkdir(parents=True)
+    Path("data/manifests/lock.json").write_text('{"schema_version": 1, "redists": {"cuda": 1}}')
+    result = run("download-manifests", "--base-url", cuda_manifests.url)
+    assert result.exit_code == 5
+    assert "redists.cuda" in result.stderr
+    assert files() == {"data/manifests/lock.json"}
+
+
+def test_leftovers_of_a_killed_run_are_removed(run: Run, cuda_manifests: FaultServer) -> None:
+    held().parent.mkdir(parents=True)
+    leftover = held().with_name(".redistrib_12.9.1.json.0a1b2c3d4e5f.tmp")
+    leftover.write_bytes(b"half")
+    run("download-manifests", "--base-url", cuda_manifests.url)
+    assert not leftover.exists()
+
+
+def test_two_runs_at_once_both_finish(
+    cuda_manifests: FaultServer, start: Start, tmp_path: Path
+) -> None:
+    cuda_manifests.delay = 0.05
+    runs = [
+        start("download-manifests", "--base-url", cuda_manifests.url, "--version", v)
+        for v in ("12.9.0", "12.9.1")
+    ]
+    assert [process.wait() for process in runs] == [0, 0]
+    recorded = json.loads((tmp_path / "data/manifests/lock.json").read_bytes())["redists"]["cuda"]
+    assert sorted(recorded) == ["12.9.0", "12.9.1"]
+
+
+UNREACHABLE = ["--base-url", "http://127.0.0.1:9"]
+
+
+def _unlisted(server: FaultServer) -> list[str]:
+    return ["--base-url", server.url, "--redist", "cuda", "--version", "1.2.3"]
+
+
+def _without_manifests(server: FaultServer) -> list[str]:
+    for path in [path for path in server.files if path.endswith(".json")]:
+        server.misbehave(path, faults.status(404))
+    return ["--base-url", server.url]
+
+
+def _with_broken_manifests(server: FaultServer) -> list[str]:
+    for path in [path for path in server.files if path.endswith(".json")]:
+        server.misbehave(path, faults.body(b"{"))
+    return ["--base-url", server.url]
+
+
+def _without_listing(server: FaultServer) -> list[str]:
+    server.files.clear()
+    return ["--base-url", server.url, "--redist", "cuda"]
+
+
+def _unreachable(_: FaultServer) -> list[str]:
+    return UNREACHABLE
+
+
+BRINGS_NOTHING = pytest.mark.parametrize(
+    "prepare",
+    [_unreachable, _unlisted, _without_manifests, _with_broken_manifests, _without_listing],
+)
+
+
+@BRINGS_NOTHING
+@pytest.mark.parametrize("command", ["download-manifests", "bump"])
+def test_run_that_brings_nothing_creates_nothing(
+    run: Run, cuda_manifests: FaultServer, prepare: Callable[[FaultServer], list[str]], command: str
+) -> None:
+    options = [*prepare(cuda_manifests), "--retries", "0"]
+    if command == "bump" and "--redist" not in options:
+        options += ["--redist", "cuda"]
+    assert run(command, *options).exit_code in {3, 5}
+    assert not list(Path().iterdir())
+
+
+@BRINGS_NOTHING
+def test_run_that_brings_nothing_leaves_a_data_folder_as_it_was(
+    run: Run, cuda_manifests: FaultServer, prepare: Callable[[FaultServer], list[str]]
+) -> None:
+    Path("data/policy").mkdir(parents=True)
+    options = [*prepare(cuda_manifests), "--retries", "0", "--data-dir", "data"]
+    assert run("download-manifests", *options).exit_code in {3, 5}
+    assert [str(path) for path in Path().rglob("*")] == ["data", "data/policy"]
+
+
+def test_positional_form_that_brings_nothing_creates_nothing(
+    run: Run, cuda_manifests: FaultServer
+) -> None:
+    _without_manifests(cuda_manifests)
+    url = f"{cuda_manifests.url}/compute/cuda/redist"
+    assert run("download-manifests", "--retries", "0", url, "new/folder").exit_code == 3
+    assert not list(Path().iterdir())
+
+
+def test_shipped_data_is_read_after_a_run_that_brought_nothing(run: Run) -> None:
+    before = run("versions", "--json").stdout
+    assert run("download-manifests", *UNREACHABLE, "--retries", "0").exit_code == 3
+    assert run("versions", "--json").stdout == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_run_that_is_ended_before_the_first_manifest_creates_nothing(
+    cuda_manifests: FaultServer, start: Start, tmp_path: Path, number: signal.Signals
+) -> None:
+    for path in [path for path in cuda_manifests.files if path.endswith(".json")]:
+        cuda_manifests.misbehave(path, faults.silent)
+    process = start("download-manifests", "--base-url", cuda_manifests.url, "--redist", "cuda")
+    deadline = time.monotonic() + 90
+    while not cuda_manifests.count(".json"):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == (130 if number == signal.SIGINT else -9)
+    assert not (tmp_path / "data").exists()
+
+
+def test_run_that_waited_for_one_that_brought_nothing_makes_the_folder_anew(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    root = tmp_path / "data"
+    with contextlib.ExitStack() as first, contextlib.ExitStack() as second:
+        begin = first.enter_context(writing(root))
+        waiting = threading.Thread(target=second.enter_context(writing(root)))
+        begin()
+        waiting.start()
+        while "waiting for another run" not in caplog.text:
+            assert waiting.is_alive()
+            time.sleep(0.01)
+        first.close()
+        waiting.join(60)
+        (root / "file").touch()
+    assert (root / "file").exists()
+
+
+def test_run_without_writes_keeps_empty_folders_of_another_run(tmp_path: Path) -> None:
+    folder = tmp_path / "data/manifests/cuda"
+    with writing(tmp_path / "data"):
+        folder.mkdir(parents=True)
+    assert folder.is_dir()

@@ -1,0 +1,191 @@
+"""Selection of releases and sources by download-manifests, and runs that do not write."""
+
+from pathlib import Path
+
+import pytest
+from conftest import SAMPLE, Run
+from support import server as faults
+from support.downloading import FOLDER, LATEST, files, held, lock, report
+from support.factory import manifest
+from support.server import FaultServer
+
+# -- what is taken
+
+
+def test_takes_the_newest_of_every_redist_by_default(run: Run) -> None:
+    result = run("download-manifests", "--base-url", SAMPLE)
+    assert result.exit_code == 0
+    assert files() == {
+        "data/manifests/lock.json",
+        "data/manifests/cuda/redistrib_13.0.2.json",
+        "data/manifests/cudnn/redistrib_8.9.6.json",
+        "data/manifests/nvpl/redistrib_24.7.json",
+    }
+
+
+def test_stores_bytes_untouched_and_records_them(run: Run) -> None:
+    run("download-manifests", "--base-url", SAMPLE, "--redist", "cuda", "--version", "12.9.1")
+    published = SAMPLE / "compute/cuda/redist/redistrib_12.9.1.json"
+    assert held().read_bytes() == published.read_bytes()
+    entry = lock()["cuda"]["12.9.1"]
+    assert entry == {"sha256": entry["sha256"], "size": published.stat().st_size}
+
+
+@pytest.mark.parametrize(
+    ("options", "labels"),
+    [
+        pytest.param([], ["13.0.2"], id="latest by default"),
+        pytest.param(["--version", "all"], ["12.9.0", "12.9.1", "13.0.2"], id="all"),
+        pytest.param(
+            ["--version", "12.9.0", "--version", "latest"], ["12.9.0", "13.0.2"], id="two"
+        ),
+        pytest.param(["--min-version", "12.9.1"], ["12.9.1", "13.0.2"], id="from"),
+        pytest.param(["--max-version", "12.9"], ["12.9.0", "12.9.1"], id="to a minor"),
+        pytest.param(["--version", "latest", "--max-version", "12"], ["12.9.1"], id="latest below"),
+        pytest.param(["--min-version", "12.9.1", "--max-version", "12.9.1"], ["12.9.1"], id="one"),
+    ],
+)
+def test_selects(run: Run, options: list[str], labels: list[str]) -> None:
+    run("download-manifests", "--base-url", SAMPLE, "--redist", "cuda", *options)
+    assert sorted(lock()["cuda"]) == labels
+
+
+def test_a_second_run_touches_nothing(run: Run, cuda_manifests: FaultServer) -> None:
+    run("download-manifests", "--base-url", cuda_manifests.url, "--redist", "cuda")
+    before = {path: Path(path).stat().st_mtime_ns for path in files()}
+    result = run("download-manifests", "--base-url", cuda_manifests.url, "--redist", "cuda")
+    assert result.exit_code == 0
+    assert "unchanged" in result.stdout
+    assert {path: Path(path).stat().st_mtime_ns for path in files()} == before
+
+
+def test_a_second_run_asks_only_whether_it_changed(run: Run, cuda_manifests: FaultServer) -> None:
+    for _ in range(2):
+        run("download-manifests", "--base-url", cuda_manifests.url, "--redist", "cuda")
+    asked = [headers for path, headers in cuda_manifests.headers if path == LATEST]
+    assert "If-None-Match" not in asked[0]
+    assert "If-None-Match" in asked[1]
+
+
+def test_a_lost_file_is_fetched_again_in_full(run: Run, cuda_manifests: FaultServer) -> None:
+    run("download-manifests", "--base-url", cuda_manifests.url, "--redist", "cuda")
+    held().unlink()
+    assert (
+        run("download-manifests", "--base-url", cuda_manifests.url, "--redist", "cuda").exit_code
+        == 0
+    )
+    assert held().read_bytes() == manifest("12.9.1")
+
+
+def test_the_manuals_call_works_verbatim(run: Run, cuda_manifests: FaultServer) -> None:
+    url = f"{cuda_manifests.url}/compute/cuda/redist"
+    result = run(
+        "download-manifests", "--log-level", "DEBUG", "--version", "12.9.1", url, "./manifests"
+    )
+    assert result.exit_code == 0
+    assert files() == {"manifests/redistrib_12.9.1.json"}
+    assert "debug: " in result.stderr
+
+
+@pytest.mark.parametrize("end", ["", "/"])
+def test_positional_form_takes_a_folder_too(run: Run, end: str) -> None:
+    url = f"{SAMPLE}/compute/nvpl/redist{end}"
+    result = run("download-manifests", "--no-parallel", "--no-cleanup", url, "out")
+    assert result.exit_code == 0
+    assert files() == {"out/redistrib_24.7.json"}
+
+
+def test_file_address(run: Run) -> None:
+    result = run("download-manifests", "--base-url", f"file://{SAMPLE}", "--redist", "nvpl")
+    assert result.exit_code == 0
+
+
+def test_handwritten_manifests_come_from_a_folder(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "mirror" / "handwritten" / "tensorrt"
+    folder.mkdir(parents=True)
+    (folder / "redistrib_10.9.0.json").write_bytes(
+        manifest("10.9.0", "tensorrt", packages=("tensorrt",))
+    )
+    result = run("download-manifests", "--base-url", tmp_path / "mirror", "--redist", "tensorrt")
+    assert result.exit_code == 0
+    assert held("10.9.0", "tensorrt").exists()
+
+
+def test_older_folder_of_a_redist_is_read_too(run: Run, server: FaultServer) -> None:
+    new, old = manifest("3.1.7", "nvshmem"), manifest("2.9.0", "nvshmem")
+    server.add_manifests("nvshmem", {"3.1.7": new})
+    server.files["/compute/redist/nvshmem/"] = b"<ul><a href='redistrib_2.9.0.json'>x</a></ul>"
+    server.files["/compute/redist/nvshmem/redistrib_2.9.0.json"] = old
+    result = run(
+        "download-manifests", "--base-url", server.url, "--redist", "nvshmem", "--version", "all"
+    )
+    assert result.exit_code == 0
+    assert held("2.9.0", "nvshmem").read_bytes() == old
+
+
+# -- several sources
+
+
+def test_next_source_is_asked_where_one_fails_and_the_answering_one_is_named(
+    run: Run, cuda_manifests: FaultServer
+) -> None:
+    with FaultServer() as broken:
+        broken.misbehave(FOLDER, faults.status(500))
+        result = run(
+            *("download-manifests", "--redist", "cuda", "--retries", "0", "--json"),
+            *("--base-url", broken.url, "--base-url", cuda_manifests.url),
+        )
+    assert result.exit_code == 0
+    (outcome,) = report(result)["manifests"]
+    assert outcome["source"] == f"{cuda_manifests.url}/"
+
+
+def test_next_source_is_asked_where_one_delivers_garbage(
+    run: Run, cuda_manifests: FaultServer
+) -> None:
+    with FaultServer() as portal:
+        portal.add_manifests("cuda", {"12.9.1": b"<html>please log in</html>"})
+        result = run(
+            *("download-manifests", "--redist", "cuda"),
+            *("--base-url", portal.url, "--base-url", cuda_manifests.url),
+        )
+    assert result.exit_code == 0
+    assert held().read_bytes() == manifest("12.9.1")
+
+
+# -- writing nothing
+
+
+def test_check_writes_nothing_and_says_what_would_change(
+    run: Run, cuda_manifests: FaultServer
+) -> None:
+    result = run("download-manifests", "--base-url", cuda_manifests.url, "--check")
+    assert result.exit_code == 1
+    assert "would write" in result.stdout
+    assert files() == set()
+    run("download-manifests", "--base-url", cuda_manifests.url)
+    assert run("download-manifests", "--base-url", cuda_manifests.url, "--check").exit_code == 0
+
+
+def test_check_says_that_only_the_lock_would_change(run: Run, cuda_manifests: FaultServer) -> None:
+    run("download-manifests", "--base-url", cuda_manifests.url)
+    Path("data/manifests/lock.json").unlink()
+    result = run("download-manifests", "--base-url", cuda_manifests.url, "--check")
+    assert result.exit_code == 1
+    assert "only the lock's records change" in result.stdout
+
+
+def test_a_server_without_handwritten_manifests_is_no_failure(
+    run: Run, cuda_manifests: FaultServer, tmp_path: Path
+) -> None:
+    folder = tmp_path / "own" / "handwritten" / "tensorrt"
+    folder.mkdir(parents=True)
+    (folder / "redistrib_10.9.0.json").write_bytes(manifest("10.9.0", "tensorrt"))
+    run("download-manifests", "--base-url", tmp_path / "own", "--redist", "tensorrt")
+    assert run("download-manifests", "--base-url", cuda_manifests.url).exit_code == 0
+
+
+def test_dry_run_says_the_same_and_succeeds(run: Run, cuda_manifests: FaultServer) -> None:
+    result = run("download-manifests", "--base-url", cuda_manifests.url, "--dry-run")
+    assert (result.exit_code, files()) == (0, set())
+    assert "would write" in result.stdout

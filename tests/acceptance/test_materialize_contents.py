@@ -1,0 +1,400 @@
+"""Contents of a toolkit root that materialize creates, and the selection of its packages."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY, Run
+from support import archives, binaries
+from support.materializing import (
+    LINKS,
+    MERGED,
+    PC,
+    PROGRAM,
+    STATIC,
+    Materialize,
+    assert_nothing_left,
+    record,
+    shared,
+)
+from support.releases import release
+from support.server import FaultServer
+from support.toolkits import FOLDER, MadeSet, listing, modes
+from support.wheels import put_wheel, wheel
+
+# -- what lies there
+
+
+def test_one_tree_of_all_packages(made_set: MadeSet, materialize: Materialize, run: Run) -> None:
+    result = materialize()
+    assert result.exit_code == 0, result.output
+    found = listing(Path("root"))
+    files = {path for path, content in found.items() if isinstance(content, bytes)}
+    assert files == {*MERGED, "version.json", ".cudaredist.json"}
+    assert {path: found[path] for path in found.keys() - files} == LINKS
+    assert found["lib/libcublas.so.13"] == shared("libcublas.so.13")
+    assert found["share/licenses/cuda_nvcc/LICENSE"] == b"EULA of nvcc\n"
+    programs = {path for path, mode in modes(Path("root")).items() if mode == 0o755}
+    assert programs == {p for p in MERGED if p.startswith("bin/")} | {"nvvm/bin/cicc"}
+    assert set(modes(Path("root")).values()) <= {0o755, 0o644}
+    versions = json.loads((Path("root") / "version.json").read_bytes())
+    assert versions["cuda"] == {"name": "CUDA SDK", "version": "13.0.2"}
+    assert versions["libcublas"] == {"name": "LIBCUBLAS", "version": "1.2.3"}
+    assert run("validate", "root/.cudaredist.json").exit_code == 0
+    assert run("materialize", "--root", "root", "--verify").exit_code == 0
+    assert_nothing_left("root")
+
+
+def test_every_output_in_a_folder_of_its_own_holds_what_the_set_says(
+    made_set: MadeSet, materialize: Materialize, run: Run
+) -> None:
+    assert materialize("--layout", "split").exit_code == 0
+    counts: dict[str, dict[str, dict[str, int]]] = defaultdict(
+        lambda: defaultdict(lambda: {"files": 0, "bytes": 0})
+    )
+    for path, file in record()["files"].items():
+        if file["package"] == "cudaredist":
+            continue
+        attr, output, below = path.split("/", 2)
+        counts[attr][output]["files"] += 1
+        # Where its libraries are is written into pkg-config's files.
+        is_rewritten = below.endswith(".pc")
+        counts[attr][output]["bytes"] += len(PC) if is_rewritten else file["size"]
+        assert attr == file["package"]
+    assert counts == {
+        attr: {output: size for output, size in package["contents"].items() if size["files"]}
+        for attr, package in made_set.packages.items()
+        if package["status"] == "available"
+    }
+    assert run("materialize", "--root", "root", "--verify").exit_code == 0
+    assert Path("root/libcublas/lib/lib/libcublas.so").resolve().is_file()
+
+
+@pytest.mark.parametrize("layout", ["merged", "split"])
+def test_pkg_config_itself_finds_what_lies_there(
+    made_set: MadeSet, materialize: Materialize, layout: str
+) -> None:
+    if shutil.which("pkg-config") is None:
+        pytest.skip("no pkg-config here")
+    materialize("--layout", layout)
+    # Wherever the root is brought to.
+    Path("root").rename("moved")
+    (folder,) = {path.parent for path in Path("moved").rglob("cublas.pc")}
+    found = subprocess.run(
+        ["pkg-config", "--cflags", "--libs", "cublas"],
+        env={**os.environ, "PKG_CONFIG_PATH": str(folder.resolve())},
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split()
+    include, lib = (Path(word[2:]) for word in found if word.startswith(("-I", "-L")))
+    assert (include / "cublas.h").is_file()
+    assert (lib / "libcublas.so").is_file()
+
+
+def test_archives_for_windows_on_any_host(run: Run, materialize: Materialize) -> None:
+    made_set = MadeSet(platform="windows-x86_64")
+    made_set.add(
+        "cuda_cudart",
+        {
+            "LICENSE": b"EULA\n",
+            "bin/x64/cudart64_13.dll": binaries.pe(name="cudart64_13.dll"),
+            "lib/x64/cudart_static.lib": STATIC,
+            "include/cuda.h": b"//\n",
+        },
+    )
+    made_set.add("cuda_nvcc", {"bin/nvcc.exe": binaries.pe(name=None), "bin/nvcc.profile": b"x"})
+    made_set.write(Path("set.json"))
+    made_set.put_archives(Path("source"))
+    result = materialize()
+    assert result.exit_code == 0, result.output
+    assert set(listing(Path("root"))) == {
+        ".cudaredist.json",
+        "bin/nvcc.exe",
+        "bin/nvcc.profile",
+        "bin/x64/cudart64_13.dll",
+        "include/cuda.h",
+        "lib/x64/cudart_static.lib",
+        "share/licenses/cuda_cudart/LICENSE",
+        "version.json",
+    }
+    assert materialize("--no-static").exit_code == 0
+    assert not Path("root/lib").exists()
+
+
+@pytest.mark.parametrize("suffix", ["tar", "tar.gz", "tar.zst", "zip"])
+def test_every_format_of_archive(run: Run, materialize: Materialize, suffix: str) -> None:
+    made_set = MadeSet()
+    if suffix == "zip":
+        made_set.add("x", {"lib/data": b"content"}, suffix=suffix)
+        path = "lib/data"
+    else:
+        pack = archives.COMPRESSIONS[f".{suffix}"]
+        made_set.add("x", data=pack(archives.plain_tar()), suffix=suffix)
+        path = "lib/libx.so.1.2"
+    made_set.write(Path("set.json"))
+    made_set.put_archives(Path("source"))
+    assert materialize().exit_code == 0
+    assert path in listing(Path("root"))
+    assert not list(Path().glob(".root*"))
+
+
+def test_a_hard_link_is_one_more_name_of_a_file(run: Run, materialize: Materialize) -> None:
+    made_set = MadeSet()
+    made_set.add("x", data=archives.gz(archives.plain_tar()), suffix="tar.gz")
+    made_set.write(Path("set.json"))
+    made_set.put_archives(Path("source"))
+    materialize()
+    assert Path("root/lib/again").read_bytes() == b"read me\n"
+    assert run("materialize", "--root", "root", "--verify").exit_code == 0
+
+
+def test_two_packages_may_be_one_archive(run: Run, materialize: Materialize) -> None:
+    made_set = MadeSet()
+    path = made_set.add("one", {"lib/data": b"content"})
+    made_set.add("two", data=made_set.archives[path])
+    made_set.write(Path("set.json"))
+    made_set.put_archives(Path("source"))
+    result = materialize("-j", 4, "--layout", "split")
+    assert result.exit_code == 0, result.output
+    assert "1 archives; " in result.stderr
+    assert Path("root/one/out/lib/data").read_bytes() == b"content"
+    assert Path("root/two/out/lib/data").read_bytes() == b"content"
+
+
+# -- what is chosen
+
+
+@pytest.mark.parametrize(
+    ("options", "packages"),
+    [
+        (["--component", "libcublas"], ["cuda_cudart", "libcublas"]),
+        (["--component", "compiler"], ["cuda_crt", "cuda_nvcc"]),
+        (
+            ["--component", "compiler", "--component", "runtime"],
+            ["cuda_crt", "cuda_cudart", "cuda_nvcc"],
+        ),
+        (["--component", "math", "--exclude", "cuda_cudart"], ["libcublas"]),
+        (["--exclude", "cuda_nvcc"], ["cuda_crt", "cuda_cudart", "libcublas"]),
+    ],
+)
+def test_a_small_toolkit_is_a_small_download(
+    made_set: MadeSet,
+    materialize: Materialize,
+    server: FaultServer,
+    options: list[str],
+    packages: list[str],
+) -> None:
+    server.add_folder(Path("source"))
+    result = materialize(*options, "--json", base=server.url)
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert report["packages"] == packages
+    wanted = {
+        f"/{FOLDER}/{made_set.packages[name]['archive']['relative_path']}" for name in packages
+    }
+    assert dict(server.requests) == dict.fromkeys(wanted, 1)
+    size = sum(made_set.packages[name]["archive"]["size"] for name in packages)
+    assert report["fetched_bytes"] == size
+    assert f"{len(packages)} archives; {size:,} bytes to fetch; " in result.stderr
+
+
+def test_no_static_leaves_static_libraries_out_but_those_of_cudart(
+    made_set: MadeSet, materialize: Materialize
+) -> None:
+    materialize("--no-static")
+    assert {p for p in listing(Path("root")) if p.endswith(".a")} == {"lib/libcudart_static.a"}
+    assert record()["static"] is False
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--component", "libcublass"], "did you mean libcublas"),
+        (["--component", "compilers"], "did you mean compiler"),
+        (["--exclude", "libcubla"], "did you mean libcublas"),
+        (["--component", "cuda_gdb"], "cuda_gdb is unsupported: CUDA 13.0.2 has no cuda_gdb"),
+        (["--max-download", "1k"], "more than --max-download 1,000"),
+        (["--max-download", "much"], "is no size"),
+        (["--archives", "nowhere"], "no such folder"),
+        (["--verify", "--remove"], "cannot be combined with"),
+        (["--verify"], "cannot be combined with SET"),
+        (["--remove"], "cannot be combined with SET"),
+    ],
+)
+def test_calls_that_cannot_be_carried_out(
+    made_set: MadeSet, materialize: Materialize, options: list[str], words: str
+) -> None:
+    result = materialize(*options)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert_nothing_left()
+
+
+def test_a_compiler_that_the_channel_lacks_is_named(run: Run, materialize: Materialize) -> None:
+    made_set = MadeSet(cuda="12.9.1")
+    made_set.add(
+        "cuda_nvcc", {"bin/ptxas": PROGRAM, "share/doc/nvcc": b"x", "nvvm/bin/cicc": PROGRAM}
+    )
+    made_set.write(Path("set.json"))
+    made_set.put_archives(Path("source"))
+    result = materialize("--component", "compiler")
+    assert result.exit_code == 2
+    assert "the packages of CUDA 12.9.1 in the redist channel have no nvcc, fatbinary" in (
+        result.stderr
+    )
+    assert_nothing_left()
+    assert materialize("--component", "cuda_nvcc").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["set.json"], 2, "--root"),
+        (["--root", "root"], 2, "name the package set"),
+        (["nothing.json", "--root", "root"], 2, "no such file"),
+        (["broken.json", "--root", "root"], 5, "broken.json"),
+        (["--root", "nothing", "--verify"], 2, "no toolkit root of ours"),
+        (["--root", "nothing", "--remove"], 2, "nothing is there"),
+        (["--root", "source", "--remove"], 2, "no toolkit root of ours"),
+        (["set.json", "--root", "/", "--base-url", "source"], 2, "cannot be a toolkit root"),
+        (["set.json", "--root", "root", "--offline"], 2, "--archives"),
+    ],
+)
+def test_calls_that_make_no_sense(
+    made_set: MadeSet, run: Run, arguments: list[str], code: int, words: str
+) -> None:
+    Path("broken.json").write_text('{"schema_version": 1}')
+    result = run("materialize", *arguments)
+    assert result.exit_code == code, result.output
+    assert words in result.stderr
+    assert_nothing_left("broken.json")
+
+
+# -- wheels
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that is all that pip knows."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    return folder
+
+
+WHEEL = {
+    "nvidia/cu13/bin/nvcc": PROGRAM,
+    "nvidia/cu13/bin/nvcc.profile": b"TOP = $(_HERE_)/..\n",
+    "nvidia/cu13/lib/libnvvm.so.4": shared("libnvvm.so.4"),
+    "nvidia/__init__.py": b"",
+}
+
+
+def test_wheels_are_laid_out_as_archives_are(
+    run: Run, materialize: Materialize, index: Path
+) -> None:
+    tag = "manylinux2014_x86_64"
+    made_set = MadeSet(channel="wheels")
+    made_set.add("cuda_nvcc", data=wheel("nvidia-cuda-nvcc", "1.2.3", WHEEL))
+    path = f"nvidia-cuda-nvcc/nvidia_cuda_nvcc-1.2.3-py3-none-{tag}.whl"
+    made_set.packages["cuda_nvcc"]["archive"]["relative_path"] = path
+    made_set.write(Path("set.json"))
+    put_wheel(index, "nvidia-cuda-nvcc", "1.2.3", WHEEL, tag=tag)
+    result = materialize(base=None)
+    assert result.exit_code == 0, result.output
+    expected = {
+        ".cudaredist.json": None,
+        "bin/nvcc": 0o755,
+        "bin/nvcc.profile": 0o644,
+        "lib/libnvvm.so.4": 0o644,
+        "share/licenses/cuda_nvcc/LICENSE": 0o644,
+        "version.json": 0o644,
+    }
+    assert modes(Path("root")).keys() == expected.keys()
+    assert {p: m for p, m in modes(Path("root")).items() if expected[p]} == {
+        p: m for p, m in expected.items() if m
+    }
+    assert Path("root/lib64/libnvvm.so").resolve().name == "libnvvm.so.4"
+    # At hand, by its name alone, and without pip.
+    at_hand = materialize("--archives", index, "--offline", base=None, root="two")
+    assert at_hand.exit_code == 0, at_hand.output
+    assert listing(Path("two")) == listing(Path("root"))
+    result = materialize(base="source", root="three")
+    assert result.exit_code == 2
+    assert "--base-url cannot be combined with" in result.stderr
+
+
+# -- from data files to a root
+
+
+@pytest.fixture
+def data(run: Run) -> Path:
+    """A data folder with the tables that are shipped."""
+    folder = Path("data")
+    (folder / "manifests").mkdir(parents=True)
+    for name in ("gpus.json", "nvcc_compat.json"):
+        shutil.copy(REPOSITORY / "data" / name, folder / name)
+    return folder
+
+
+def test_from_manifests_to_a_root(run: Run, data: Path, server: FaultServer) -> None:
+    files = release(
+        "12.9.1",
+        {
+            "cuda_nvcc": {"linux-x86_64": {"bin/nvcc": PROGRAM, "LICENSE": b"x"}},
+            "cuda_cudart": {
+                "linux-x86_64": {
+                    "lib/libcudart.so.12": shared("libcudart.so.12"),
+                    "lib/libcudart_static.a": STATIC,
+                    "include/cuda.h": b"//",
+                }
+            },
+            "libcublas": {
+                "linux-x86_64": {
+                    "lib/libcublas.so.12": binaries.elf(
+                        soname="libcublas.so.12", needed=("libcudart.so.12",)
+                    ),
+                    "lib/libcublas_static.a": STATIC,
+                    "include/cublas.h": b"//",
+                }
+            },
+        },
+    )
+    for path, content in files.items():
+        place = Path("source", FOLDER, path)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
+    for command in ("download-manifests", "process-manifests"):
+        version = ("--version", "12.9.1") if command.startswith("download") else ()
+        result = run(command, "--base-url", "source", "--redist", "cuda", *version)
+        assert result.exit_code == 0, result.output
+    options = ("--cuda", "12.9.1", "--platform", "linux-x86_64", "--output", "set.json")
+    result = run("build", *options)
+    assert result.exit_code == 0, result.output
+    result = run(
+        *("materialize", "set.json", "--root", "root", "--base-url", "source"),
+        *("--component", "libcublas", "--layout", "split"),
+    )
+    assert result.exit_code == 0, result.output
+    assert set(listing(Path("root"))) == {
+        ".cudaredist.json",
+        "cuda_cudart/out/include/cuda.h",
+        "cuda_cudart/out/lib/libcudart.so.12",
+        # cudart's headers need those that are nvcc's.
+        "cuda_nvcc/out/bin/nvcc",
+        "cuda_nvcc/out/share/licenses/cuda_nvcc/LICENSE",
+        "cuda_cudart/out/lib/libcudart_static.a",
+        "libcublas/include/include/cublas.h",
+        "libcublas/lib/lib/libcublas.so.12",
+        "libcublas/static/lib/libcublas_static.a",
+        "version.json",
+    }

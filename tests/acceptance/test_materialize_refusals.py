@@ -1,0 +1,302 @@
+"""Conflicts, hostile archives, full disks and roots that materialize refuses."""
+
+import errno
+import io
+import os
+import shutil
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+from support import archives
+from support.materializing import (
+    Materialize,
+    assert_nothing_left,
+)
+from support.server import FaultServer
+from support.toolkits import FOLDER, MadeSet, listing
+
+from cudaredist.pipeline.toolkit import unpack
+
+# -- conflicts and refusals
+
+
+@pytest.mark.parametrize(("path", "code"), [("include/a.h", 5), ("LICENSE", 0), ("lib/libx.so", 5)])
+def test_different_files_under_one_path_name_both_owners(
+    run: Run, materialize: Materialize, path: str, code: int
+) -> None:
+    made_set = MadeSet()
+    made_set.add("one", {path: b"1", "include/same.h": b"same"})
+    made_set.add("two", {path: b"2", "include/same.h": b"same"})
+    made_set.write(Path("set.json"))
+    made_set.put_archives(Path("source"))
+    result = materialize()
+    assert result.exit_code == code, result.output
+    if code:
+        assert f"{path} is in one and in two, and not the same" in result.stderr
+        assert "--layout split" in result.stderr
+        assert_nothing_left()
+        assert materialize("--layout", "split").exit_code == 0
+        assert materialize("--exclude", "two", root="other").exit_code == 0
+
+
+def tar_with(*members: tarfile.TarInfo) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for member in members:
+            tar.addfile(member, io.BytesIO(bytes(member.size)) if member.isreg() else None)
+    return archives.gz(out.getvalue())
+
+
+def info(name: str, **fields: Any) -> tarfile.TarInfo:
+    made_set = tarfile.TarInfo(name)
+    for field, value in fields.items():
+        setattr(made_set, field, value)
+    return made_set
+
+
+HONEST = info("top/include/a.h", size=3)
+HOSTILE = {
+    "name above": (tar_with(HONEST, info("top/../../evil", size=1)), "unsafe name"),
+    "absolute name": (tar_with(HONEST, info("/evil", size=1)), "unsafe name"),
+    "link above": (
+        tar_with(HONEST, info("top/x", type=tarfile.SYMTYPE, linkname="../../../evil")),
+        "leads outside",
+    ),
+    "absolute link": (
+        tar_with(HONEST, info("top/x", type=tarfile.SYMTYPE, linkname="/etc/passwd")),
+        "leads outside",
+    ),
+    "through a link": (
+        tar_with(
+            HONEST,
+            info("top/x", type=tarfile.SYMTYPE, linkname="include"),
+            info("top/x/evil", size=1),
+        ),
+        "below something that is no folder",
+    ),
+    "hard link above": (
+        tar_with(HONEST, info("top/x", type=tarfile.LNKTYPE, linkname="../evil")),
+        "leads outside",
+    ),
+    "device": (tar_with(HONEST, info("top/null", type=tarfile.CHRTYPE)), "neither file"),
+    "pipe": (tar_with(HONEST, info("top/pipe", type=tarfile.FIFOTYPE)), "neither file"),
+    "set-user-id": (tar_with(HONEST, info("top/bin/x", mode=0o4755, size=1)), "set-id bit"),
+    "set-group-id": (tar_with(HONEST, info("top/bin/x", mode=0o2755, size=1)), "set-id bit"),
+    "no archive": (b"not an archive at all", "is no valid gzip"),
+    "cut": (archives.gz(archives.plain_tar()[:2000]), "ends in the middle"),
+    "ratio": (archives.gz(bytes(200 << 20)), "times its"),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_hostile_archives_leave_nothing_behind(
+    run: Run, materialize: Materialize, what: str
+) -> None:
+    data, words = HOSTILE[what]
+    made_set = MadeSet()
+    made_set.add("honest", {"include/b.h": b"x"})
+    made_set.add("hostile", data=data, suffix="tar.gz")
+    made_set.write(Path("set.json"))
+    made_set.put_archives(Path("source"))
+    result = materialize(root="deep/root")
+    assert result.exit_code == 5, result.output
+    assert words in result.stderr
+    assert "hostile-linux-x86_64" in result.stderr
+    assert_nothing_left()
+    assert not Path("../evil").exists()
+
+
+def test_a_hostile_archive_leaves_the_root_that_is_there(
+    run: Run, materialize: Materialize
+) -> None:
+    made_set = MadeSet()
+    made_set.add("honest", {"include/b.h": b"x"})
+    made_set.add("hostile", data=HOSTILE["link above"][0], suffix="tar.gz")
+    made_set.write(Path("set.json"))
+    made_set.put_archives(Path("source"))
+    assert materialize("--component", "honest").exit_code == 0
+    before = listing(Path("root"))
+    assert materialize().exit_code == 5
+    assert listing(Path("root")) == before
+    assert_nothing_left("root")
+
+
+def test_archives_have_bounds(
+    run: Run, materialize: Materialize, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_set = MadeSet()
+    made_set.add("x", {"lib/a": bytes(3000), "lib/b": bytes(3000)})
+    made_set.write(Path("set.json"))
+    made_set.put_archives(Path("source"))
+    monkeypatch.setattr(unpack, "UNPACKED_LIMIT", 5000)
+    result = materialize()
+    assert result.exit_code == 5
+    assert "unpacks to more than 5,000 bytes" in result.stderr
+    assert_nothing_left()
+
+
+@pytest.mark.parametrize("change", ["sha256", "size", "content"])
+def test_wrong_bytes_leave_nothing_behind(
+    made_set: MadeSet, materialize: Materialize, change: str
+) -> None:
+    archive = made_set.packages["libcublas"]["archive"]
+    if change == "sha256":
+        archive["sha256"] = "0" * 64
+    elif change == "size":
+        archive["size"] += 1
+    else:
+        path = Path("source", FOLDER, archive["relative_path"])
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+    made_set.write(Path("set.json"))
+    result = materialize()
+    assert result.exit_code == 4, result.output
+    assert "size" if change == "size" else "SHA-256" in result.stderr
+    assert_nothing_left()
+
+
+@pytest.mark.parametrize("where", ["write", "open", "link", "rename"])
+def test_a_full_disk_is_said_and_leaves_nothing(
+    made_set: MadeSet, materialize: Materialize, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    if where == "link":
+        monkeypatch.setattr(os, "link", full)
+        monkeypatch.setattr(shutil, "copyfileobj", full)
+    elif where == "rename":
+        monkeypatch.setattr(Path, "rename", full)
+    else:
+        real = getattr(os, where)
+
+        def in_workshop(place: Any, *rest: Any, **more: Any) -> Any:
+            if where == "write":
+                is_meant = "/archives/" in os.readlink(f"/proc/self/fd/{place}")  # noqa: PTH115
+            else:
+                is_meant = "/archives/" in str(place) and rest[0] & os.O_CREAT
+            return full() if is_meant else real(place, *rest, **more)
+
+        monkeypatch.setattr(os, where, in_workshop)
+    result = materialize()
+    assert result.exit_code == 3, result.output
+    assert "No space left on device" in result.stderr
+    assert "--root" in result.stderr
+    assert_nothing_left()
+
+
+def test_a_disk_that_is_too_small_is_said_before_anything_is_fetched(
+    made_set: MadeSet, materialize: Materialize, server: FaultServer
+) -> None:
+    made_set.packages["libcublas"]["contents"]["lib"]["bytes"] = 1 << 60
+    made_set.write(Path("set.json"))
+    result = materialize(base=server.url)
+    assert result.exit_code == 3
+    assert "bytes more, and" in result.stderr
+    assert not server.requests
+    assert_nothing_left()
+
+
+def test_without_hard_links_files_are_copied(
+    made_set: MadeSet, materialize: Materialize, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    materialize(root="linked")
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    assert materialize().exit_code == 0
+    assert listing(Path("root")) == listing(Path("linked"))
+
+
+# -- where it goes
+
+
+def test_a_root_that_is_not_ours_is_not_touched(
+    made_set: MadeSet, materialize: Materialize
+) -> None:
+    Path("root").mkdir()
+    Path("root/mine").write_bytes(b"mine")
+    result = materialize()
+    assert result.exit_code == 2
+    assert "no toolkit root of ours" in result.stderr
+    assert listing(Path("root")) == {"mine": b"mine"}
+    assert_nothing_left("root")
+
+
+def test_a_root_that_is_a_file_is_not_touched(made_set: MadeSet, materialize: Materialize) -> None:
+    Path("root").write_bytes(b"mine")
+    assert materialize().exit_code == 2
+    assert Path("root").read_bytes() == b"mine"
+    assert_nothing_left("root")
+
+
+def test_an_empty_folder_may_become_a_root(made_set: MadeSet, materialize: Materialize) -> None:
+    Path("root").mkdir()
+    assert materialize().exit_code == 0
+    assert_nothing_left("root")
+
+
+def test_the_folder_one_stands_in_may_become_a_root(
+    made_set: MadeSet, materialize: Materialize, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = Path.cwd()
+    Path("root").mkdir()
+    monkeypatch.chdir("root")
+    result = run("materialize", base / "set.json", "--root", ".", "--base-url", base / "source")
+    assert result.exit_code == 0, result.output
+    assert (base / "root/bin/nvcc").is_file()
+
+
+def test_a_link_to_a_root_stays_one(made_set: MadeSet, materialize: Materialize, run: Run) -> None:
+    Path("current").symlink_to("cuda-13.0")
+    assert materialize(root="current").exit_code == 0
+    assert materialize("--layout", "split", root="current").exit_code == 0
+    assert Path("current").readlink() == Path("cuda-13.0")
+    assert Path("cuda-13.0/cuda_nvcc").is_dir()
+    assert run("materialize", "--root", "current", "--verify").exit_code == 0
+    assert_nothing_left("current", "cuda-13.0")
+
+
+def test_a_place_that_cannot_be_written(made_set: MadeSet, materialize: Materialize) -> None:
+    Path("file").write_bytes(b"")
+    result = materialize(root="file/root")
+    assert result.exit_code == 3
+    assert "cannot write" in result.stderr
+    assert "--root" in result.stderr
+    if sys.platform == "linux":
+        # Nobody can make a folder there.
+        assert materialize(root="/proc/cudaredist/root").exit_code == 3
+    assert_nothing_left("file")
+
+
+def test_a_place_that_cannot_be_looked_at(made_set: MadeSet, materialize: Materialize) -> None:
+    # No file system has such names.
+    assert materialize(root="x" * 250).exit_code == 3
+    assert materialize(root="x" * 300).exit_code == 3
+    Path("loop").symlink_to("loop")
+    assert materialize(root="loop").exit_code == 3
+    assert_nothing_left("loop")
+
+
+def test_a_folder_that_may_not_be_written(made_set: MadeSet, materialize: Materialize) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    Path("locked").mkdir(mode=0o555)
+    assert materialize(root="locked/root").exit_code == 3
+    assert not list(Path("locked").iterdir())
+
+
+def test_a_broken_record_is_said(made_set: MadeSet, materialize: Materialize, run: Run) -> None:
+    materialize()
+    Path("root/.cudaredist.json").write_bytes(b"{")
+    for result in (materialize(), run("materialize", "--root", "root", "--remove")):
+        assert result.exit_code == 5
+        assert "root/.cudaredist.json" in result.stderr
+    assert Path("root/bin/nvcc").is_file()

@@ -1,0 +1,167 @@
+"""Verify and remove a toolkit root."""
+
+import errno
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from support.materializing import (
+    Materialize,
+    assert_nothing_left,
+    record,
+)
+from support.toolkits import FOLDER, MadeSet
+
+
+def altered(path: str) -> None:
+    place = Path("root") / path
+    data = bytearray(place.read_bytes())
+    data[0] ^= 1
+    place.write_bytes(data)
+
+
+def swapped(path: str) -> None:
+    place = Path("root") / path
+    place.rename("elsewhere")
+    place.symlink_to(Path("elsewhere").resolve())
+
+
+def replaced(path: str, target: str | None) -> None:
+    place = Path("root") / path
+    place.unlink()
+    if target is None:
+        place.write_bytes(b"")
+    else:
+        place.symlink_to(target)
+
+
+DAMAGES: dict[str, tuple[Callable[[], object], str]] = {
+    "altered": (lambda: altered("bin/nvcc"), "bin/nvcc: was changed"),
+    "longer": (lambda: Path("root/include/cuda.h").write_bytes(b"//"), "cuda.h: was changed"),
+    "missing": (lambda: Path("root/bin/ptxas").unlink(), "bin/ptxas: is missing"),
+    "not executable": (lambda: Path("root/bin/nvcc").chmod(0o644), "nvcc: its mode was changed"),
+    "executable": (lambda: Path("root/include/cuda.h").chmod(0o755), "cuda.h: its mode was"),
+    "set-user-id": (lambda: Path("root/bin/nvcc").chmod(0o4755), "nvcc: its mode was changed"),
+    "file is a link": (lambda: swapped("bin/nvcc"), "bin/nvcc: is no file any more"),
+    "folder is a link": (lambda: swapped("include"), "include/cuda.h: is missing"),
+    "link is gone": (lambda: Path("root/lib64").unlink(), "lib64: is not the link"),
+    "link leads elsewhere": (lambda: replaced("lib64", "bin"), "lib64: is not the link"),
+    "link is a file": (lambda: replaced("lib64", None), "lib64: is not the link"),
+    "version": (lambda: altered("version.json"), "version.json: was changed"),
+}
+
+
+def test_verify_names_what_is_not_as_laid_out(
+    made_set: MadeSet, materialize: Materialize, run: Run
+) -> None:
+    materialize(root="whole")
+    for change, words in DAMAGES.values():
+        shutil.copytree("whole", "root", symlinks=True)
+        result = run("materialize", "--root", "root", "--verify")
+        assert result.stdout.startswith("root: verified; CUDA 13.0.2"), words
+        change()
+        result = run("materialize", "--root", "root", "--verify", "--json")
+        assert result.exit_code == 4
+        report = json.loads(result.stdout)
+        assert report["status"] == "altered"
+        assert words in " ".join(report["problems"])
+        assert report["exit_code"] == 4
+        shutil.rmtree("root")
+        shutil.rmtree("elsewhere", ignore_errors=True)
+        Path("elsewhere").unlink(missing_ok=True)
+
+
+def test_what_cannot_be_read_is_a_problem_and_no_crash(
+    made_set: MadeSet, materialize: Materialize, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    materialize()
+
+    def refuse(_: object) -> str:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("cudaredist.pipeline.toolkit.root.hash_of", refuse)
+    result = run("materialize", "--root", "root", "--verify")
+    assert result.exit_code == 4
+    assert "bin/nvcc: cannot be read: Permission denied" in result.stdout
+
+
+def test_foreign_files_are_named_and_left(
+    made_set: MadeSet, materialize: Materialize, run: Run
+) -> None:
+    materialize()
+    Path("root/lib/mine").mkdir()
+    for number in range(25):
+        Path(f"root/lib/mine/{number:02}").write_bytes(b"mine")
+    Path("root/lib/link").symlink_to("/etc")
+    Path("root/empty/inner").mkdir(parents=True)
+    result = run("materialize", "--root", "root", "--verify")
+    assert result.exit_code == 0
+    assert "not ours: empty/inner/" in result.stdout
+    assert "not ours: and 7 more" in result.stdout
+    result = run("materialize", "--root", "root", "--remove")
+    assert result.exit_code == 1
+    assert "root: removed" in result.stdout
+    found = {path.relative_to("root").as_posix() for path in Path("root").rglob("*")}
+    assert found == {"lib", "lib/mine", "lib/link", "empty", "empty/inner"} | {
+        f"lib/mine/{number:02}" for number in range(25)
+    }
+    assert_nothing_left("root")
+
+
+def test_remove_takes_everything_away(
+    made_set: MadeSet, materialize: Materialize, run: Run
+) -> None:
+    materialize()
+    result = run("materialize", "--root", "root", "--remove")
+    assert result.exit_code == 0
+    assert_nothing_left()
+
+
+def test_remove_takes_what_an_interrupted_run_left(
+    made_set: MadeSet, materialize: Materialize, run: Run
+) -> None:
+    shutil.rmtree(next(Path("source", FOLDER).glob("libcublas")))
+    assert materialize().exit_code == 3
+    assert list(Path().glob(".root*"))
+    result = run("materialize", "--root", "root", "--remove")
+    assert result.exit_code == 0
+    assert result.stdout == "root: removed; what an interrupted run left\n"
+    assert_nothing_left()
+
+
+def test_a_root_that_cannot_be_moved_is_taken_away_file_by_file(
+    made_set: MadeSet, materialize: Materialize, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    materialize()
+
+    def busy(*_: object) -> None:
+        raise OSError(errno.EBUSY, "Device or resource busy")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", busy)
+        patch.setattr("cudaredist.pipeline.toolkit.staging._exchange", lambda *_: False)
+        result = materialize("--layout", "split")
+        assert result.exit_code == 3
+        assert "busy" in result.stderr
+        assert run("materialize", "--root", "root", "--verify").exit_code == 0
+        assert run("materialize", "--root", "root", "--remove").exit_code == 0
+    assert_nothing_left()
+
+
+@pytest.mark.parametrize("path", ["../precious", "link/precious", "/precious"])
+def test_a_forged_record_reaches_nothing_outside_the_root(
+    made_set: MadeSet, materialize: Materialize, run: Run, path: str
+) -> None:
+    materialize()
+    Path("precious").write_bytes(b"precious")
+    Path("root/link").symlink_to("..")
+    document = record()
+    document["files"][path] = document["files"]["bin/nvcc"]
+    Path("root/.cudaredist.json").write_text(json.dumps(document))
+    result = run("materialize", "--root", "root", "--verify")
+    assert f"{path}: is missing" in result.stdout
+    assert run("materialize", "--root", "root", "--remove").exit_code == 1
+    assert Path("precious").read_bytes() == b"precious"

@@ -1,0 +1,322 @@
+"""Feature files that process-manifests writes, and the cache it fills."""
+
+import gzip
+import json
+import lzma
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from support import binaries
+from support.processing import (
+    CCCL,
+    FEATURES,
+    archives_read,
+    cached,
+    entry,
+    features,
+    report,
+    withdraw,
+)
+from support.releases import Files, packed, publish, put, release
+from support.server import FaultServer
+
+from cudaredist.pipeline import archives as archive_service
+
+# -- what is written
+
+
+def test_tables_that_passed_before_their_headers_came_are_read_again(
+    server: FaultServer, run: Run, process: Run
+) -> None:
+    data = bytearray(binaries.elf(soname="libx.so.1", needed=("liby.so.2",), gap=4 << 20))
+    start, size = 64, 56 * int.from_bytes(data[56:58], "little")
+    headers = bytes(data[start : start + size])
+    # As tools do that lay a library out anew: its program headers stand behind everything.
+    data[32:40] = len(data).to_bytes(8, "little")
+    files: Files = {"lib/libx.so.1": bytes(data) + headers}
+    publish(server, release("12.9.1", {"libx": {"linux-x86_64": files}}))
+    assert process("--jobs", 1).exit_code == 0
+    (library,) = entry("libx", "linux-x86_64")["libraries"]
+    assert (library["soname"], library["needed"]) == ("libx.so.1", ["liby.so.2"])
+    assert "unread" not in library
+    assert archives_read(server) == 2
+
+
+def test_writes_what_every_archive_provides(cuda_archives: FaultServer, process: Run) -> None:
+    result = process()
+    assert result.exit_code == 0, result.output
+    size = sum(len(cuda_archives.files[path]) for path in cuda_archives.requests)
+    assert result.stdout == (
+        "cuda  12.9.1  written  5 of 5 archives examined\n"
+        f"archives: 5 examined; {size:,} bytes read\n"
+    )
+    found = entry("cuda_cudart", "linux-x86_64")
+    assert found["status"] == "examined"
+    assert found["machine"] == "x86_64"
+    assert {name: size["files"] for name, size in found["outputs"].items()} == {
+        "include": 1,
+        "lib": 1,
+        "out": 1,
+        "static": 1,
+    }
+    assert found["libraries"] == [
+        {
+            "path": "lib/libcudart.so.12.9.79",
+            "output": "lib",
+            "soname": "libcudart.so.12",
+            "links": ["lib/libcudart.so", "lib/libcudart.so.12"],
+            "needed": ["libc.so.6"],
+            "runpath": [],
+            "stub": False,
+            "glibc": "2.17",
+            "libstdcxx": None,
+        }
+    ]
+    assert entry("cuda_cudart", "windows-x86_64")["libraries"][0]["soname"] == "cudart64_12.dll"
+
+
+def test_feature_files_are_valid_and_canonical(
+    cuda_archives: FaultServer, process: Run, run: Run
+) -> None:
+    process()
+    assert run("validate", FEATURES).exit_code == 0
+
+
+def test_check_finds_nothing_missing_afterwards(
+    cuda_archives: FaultServer, process: Run, run: Run
+) -> None:
+    process()
+    kinds = {f["kind"] for f in report(run("check", "--offline", "--json"))["findings"]}
+    assert "no-features" not in kinds
+    assert "stale-features" not in kinds
+
+
+def test_a_second_run_asks_for_nothing_and_unpacks_nothing(
+    cuda_archives: FaultServer, process: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process()
+    before, asked = FEATURES.stat(), cuda_archives.requests.copy()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("an archive was opened")
+
+    monkeypatch.setattr(archive_service, "open_archive", refuse)
+    result = process()
+    assert "unchanged  5 of 5" in result.stdout
+    assert "archives: 5 known; 0 bytes read" in result.stdout
+    assert cuda_archives.requests == asked
+    assert FEATURES.stat().st_mtime_ns == before.st_mtime_ns
+
+
+def test_without_a_cache_the_feature_file_itself_is_what_is_known(
+    cuda_archives: FaultServer, process: Run, tmp_path: Path
+) -> None:
+    process()
+    asked = cuda_archives.requests.copy()
+    before = FEATURES.read_bytes()
+    result = process("--cache-dir", tmp_path / "other")
+    assert "unchanged" in result.stdout
+    assert cuda_archives.requests == asked
+    assert FEATURES.read_bytes() == before
+
+
+def test_a_cache_is_filled_though_the_feature_file_knows_all(
+    cuda_archives: FaultServer, process: Run, run: Run
+) -> None:
+    process()
+    before = FEATURES.read_bytes()
+    other = ("--cache-dir", "other")
+
+    def is_found() -> bool:
+        return run("which", "cub/cub.cuh", *other).exit_code == 0
+
+    fill = ("--fill-cache", "--package", "cuda_cccl", *other)
+    assert process(*fill, "--check").exit_code == 1
+    assert not is_found()
+    result = process(*fill)
+    assert "archives: 2 examined, 3 known" in result.stdout
+    assert archives_read(cuda_archives) == 7
+    assert is_found()
+    assert process(*fill).exit_code == 0
+    assert archives_read(cuda_archives) == 7
+    assert FEATURES.read_bytes() == before
+
+
+def test_a_cache_that_cannot_be_filled_costs_no_features(
+    cuda_archives: FaultServer, process: Run
+) -> None:
+    process()
+    before = FEATURES.read_bytes()
+    withdraw(cuda_archives, "cuda_cccl")
+    assert process("--fill-cache", "--cache-dir", "other").exit_code == 3
+    assert FEATURES.read_bytes() == before
+
+
+def test_a_feature_file_by_other_rules_is_made_anew_from_facts(
+    cuda_archives: FaultServer, process: Run, tmp_path: Path
+) -> None:
+    process()
+    good, asked = FEATURES.read_bytes(), cuda_archives.requests.copy()
+    document = json.loads(good)
+    document["rules"] += 1
+    document["packages"] = {}
+    FEATURES.write_text(json.dumps(document))
+    shutil.rmtree(tmp_path / "cache" / "features")
+    assert process().exit_code == 0
+    assert FEATURES.read_bytes() == good
+    assert cuda_archives.requests == asked
+
+
+@pytest.mark.parametrize("junk", [b"", b"{", b"[1]", b'{"machine": null}'])
+def test_broken_cache_entries_count_as_missing(
+    cuda_archives: FaultServer, process: Run, tmp_path: Path, junk: bytes
+) -> None:
+    process()
+    good = FEATURES.read_bytes()
+    FEATURES.unlink()
+    for path in (tmp_path / "cache").rglob("*"):
+        if path.is_file():
+            path.write_bytes(junk)
+    assert process().exit_code == 0
+    assert FEATURES.read_bytes() == good
+
+
+@pytest.mark.parametrize("content", [b'{"machine": 5}', b'{"notes": null}'])
+def test_edited_cache_entries_count_as_missing(
+    cuda_archives: FaultServer, process: Run, tmp_path: Path, content: bytes
+) -> None:
+    process()
+    good = FEATURES.read_bytes()
+    FEATURES.unlink()
+    for path in cached(tmp_path, "features"):
+        path.write_bytes(path.read_bytes().partition(b"\n")[0] + b"\n" + content)
+    asked = cuda_archives.requests.copy()
+    assert process().exit_code == 0
+    assert FEATURES.read_bytes() == good
+    assert cuda_archives.requests == asked
+
+
+def test_what_killed_runs_left_is_removed(
+    cuda_archives: FaultServer, process: Run, tmp_path: Path
+) -> None:
+    left = [
+        Path("data/features/cuda/.feature_12.9.1.json.0123.tmp"),
+        tmp_path / "cache/facts/1/ab/.x.0123.tmp",
+        tmp_path / "cache/archives/ab/x.tar.xz.part",
+    ]
+    for path in left:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"half")
+        os.utime(path, (0, 0))
+    assert process().exit_code == 0
+    assert not any(path.exists() for path in left)
+
+
+def test_one_archive_under_two_paths_is_looked_for_under_both(
+    server: FaultServer, process: Run
+) -> None:
+    files = release("12.9.0", {"cuda_cccl": {"linux-x86_64": CCCL["linux-x86_64"]}})
+    document = json.loads(files["redistrib_12.9.0.json"])
+    document["release_label"] = "12.9.1"
+    about = document["cuda_cccl"]["linux-x86_64"]
+    old, about["relative_path"] = about["relative_path"], "moved/cccl.tar.xz"
+    about["size"] = "1"
+    files["redistrib_12.9.1.json"] = json.dumps(document).encode()
+    files["moved/cccl.tar.xz"] = files.pop(old)
+    publish(server, files)
+    assert process().exit_code == 0
+
+
+def test_paths_that_lead_to_the_pool(server: FaultServer, run: Run) -> None:
+    files = release("12.9.1", {"libx": {"linux-x86_64": {"LICENSE": b"x"}}})
+    document = json.loads(files["redistrib_12.9.1.json"])
+    about = document["libx"]["linux-x86_64"]
+    old, about["relative_path"] = about["relative_path"], "../../../pool/x/libx.tar.xz"
+    server.files["/pool/x/libx.tar.xz"] = files.pop(old)
+    put(Path("m"), {"redistrib_12.9.1.json": json.dumps(document).encode()})
+    put(Path("data/manifests/cuda"), {"redistrib_12.9.1.json": json.dumps(document).encode()})
+    assert run("process-manifests", "--base-url", server.url).exit_code == 0
+    result = run("process-manifests", f"{server.url}/compute/cuda/redist/", "m")
+    assert result.exit_code == 0
+    Path("m/feature_12.9.1.json").unlink()
+    result = run("process-manifests", "--cache-dir", "c", f"{server.url}/elsewhere", "m")
+    assert result.exit_code == 3
+    assert "leads out of the source" in result.stderr
+
+
+def test_releases_that_share_an_archive_read_it_once(server: FaultServer, process: Run) -> None:
+    one = release("12.9.0", {"cuda_cccl": {"linux-x86_64": CCCL["linux-x86_64"]}})
+    document = json.loads(one["redistrib_12.9.0.json"])
+    document["release_label"] = "12.9.1"
+    two = one | {"redistrib_12.9.1.json": json.dumps(document).encode()}
+    publish(server, two)
+    assert process().exit_code == 0
+    assert archives_read(server) == 1
+    assert FEATURES.exists()
+    assert FEATURES.with_name("feature_12.9.0.json").exists()
+
+
+def test_nested_archives_have_their_variant(server: FaultServer, process: Run) -> None:
+    files = {"include/cudnn.h": b"//\n"}
+    packages = {"cudnn": {"linux-x86_64/cuda11": files, "linux-x86_64/cuda12": files}}
+    publish(server, release("9.1.0", packages, product="cudnn"), "cudnn")
+    assert process().exit_code == 0
+    archives = features(Path("data/features/cudnn/feature_9.1.0.json"))["packages"]["cudnn"]
+    assert [archive["variant"] for archive in archives["archives"]] == ["cuda11", "cuda12"]
+
+
+def test_a_machine_that_does_not_fit_the_platform_is_noted(
+    server: FaultServer, process: Run
+) -> None:
+    files = {"lib/libx.so": binaries.elf(machine="aarch64", soname="libx.so")}
+    publish(server, release("12.9.1", {"libx": {"linux-x86_64": files}}))
+    process()
+    note = "binaries for aarch64, which linux-x86_64 archives do not hold"
+    assert entry("libx", "linux-x86_64")["notes"] == [note]
+    process()
+    assert entry("libx", "linux-x86_64")["notes"] == [note]
+
+
+# -- early manifests
+
+
+EARLY = {
+    "release_date": "2020-07-07",
+    "fabricmanager": {
+        "450.51.05": {"linux-x86_64": "fm/linux-x86_64/fm-450.51.05.tar.gz"},
+    },
+}
+
+
+def test_early_manifests_need_leave_and_are_marked(
+    server: FaultServer, process: Run, tmp_path: Path
+) -> None:
+    tar = lzma.decompress(packed("fm.tar.xz", {"LICENSE": b"x"}))
+    publish(
+        server,
+        {
+            "redistrib_11.0.3.json": json.dumps(EARLY).encode(),
+            "fm/linux-x86_64/fm-450.51.05.tar.gz": gzip.compress(tar, mtime=0),
+        },
+    )
+    path = Path("data/features/cuda/feature_11.0.3.json")
+    result = process("--json")
+    assert result.exit_code == 3
+    assert report(result)["archives"][0]["reason"] == "the manifest states no hash"
+    assert not path.exists()
+    assert process("--allow-unverified", "--max-download", "1kB").exit_code == 3
+    assert archives_read(server) == 0
+    result = process("--allow-unverified")
+    assert result.exit_code == 0, result.output
+    found = entry("fabricmanager", "linux-x86_64", path)
+    assert found["status"] == "examined"
+    assert found["verified"] is False
+    assert found["sha256"] is None
+    assert not (tmp_path / "cache" / "facts").exists()
+    asked = server.requests.copy()
+    for options in ((), ("--allow-unverified",), ("--check",), ("--fill-cache", "--check")):
+        assert process(*options).exit_code == 0
+    assert server.requests == asked

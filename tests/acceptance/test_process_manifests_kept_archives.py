@@ -1,0 +1,118 @@
+"""Archives that process-manifests keeps, and resumes."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from conftest import Run, Start
+from support.processing import FEATURES, LINUX, MANIFEST, archives_read, part_of, report
+from support.releases import put
+from support.server import FaultServer
+
+
+def test_two_runs_at_once_keep_one_archive_and_both_finish(
+    cuda_archives: FaultServer, start: Start, tmp_path: Path
+) -> None:
+    only = ("--package", "cuda_cudart", "--platform", "linux-x86_64", "--keep-archives")
+    for name in ("one", "two"):
+        put(
+            tmp_path / name / "manifests/cuda",
+            {"redistrib_12.9.1.json": cuda_archives.files[MANIFEST]},
+        )
+    cuda_archives.delay = 1.0
+    runs = [
+        start("process-manifests", "--base-url", cuda_archives.url, "--data-dir", name, *only)
+        for name in ("one", "two")
+    ]
+    for process in runs:
+        _, stderr = process.communicate()
+        assert process.returncode == 0, stderr
+    assert cuda_archives.count(".tar.xz") == 1
+    kept = next((tmp_path / "cache/archives").rglob("*.tar.xz"))
+    assert kept.read_bytes() == cuda_archives.files[LINUX]
+
+
+def test_a_whole_part_is_not_fetched_again(
+    cuda_archives: FaultServer, process: Run, tmp_path: Path
+) -> None:
+    only = ("--package", "cuda_cudart", "--platform", "linux-x86_64", "--keep-archives")
+    part = part_of(cuda_archives, tmp_path)
+    part.write_bytes(cuda_archives.files[LINUX])
+    assert process(*only).exit_code == 0
+    assert archives_read(cuda_archives) == 0
+    assert part.with_suffix("").exists()
+
+
+def test_a_kept_archive_costs_no_download(
+    cuda_archives: FaultServer, process: Run, tmp_path: Path
+) -> None:
+    process("--keep-archives")
+    shutil.rmtree(tmp_path / "cache/facts")
+    shutil.rmtree(tmp_path / "cache/features")
+    FEATURES.unlink()
+    result = process("--max-download", "0", "--json")
+    assert result.exit_code == 0
+    assert report(result)["fetched_bytes"] == 0
+
+
+def test_a_full_cache_disk_fails_the_archive_and_says_so(
+    cuda_archives: FaultServer, process: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache/archives").write_bytes(b"a file where a folder should be")
+    result = process("--keep-archives")
+    assert result.exit_code == 3
+    assert "--cache-dir" in result.stderr
+
+
+def test_kept_archives_are_read_again_without_network(
+    cuda_archives: FaultServer, process: Run, tmp_path: Path
+) -> None:
+    process("--keep-archives")
+    kept = sorted((tmp_path / "cache" / "archives").rglob("*.*"))
+    assert len(kept) == 5
+    good, asked = FEATURES.read_bytes(), cuda_archives.requests.copy()
+    shutil.rmtree(tmp_path / "cache" / "facts")
+    shutil.rmtree(tmp_path / "cache" / "features")
+    FEATURES.unlink()
+    assert process().exit_code == 0
+    assert cuda_archives.requests == asked
+    assert FEATURES.read_bytes() == good
+
+
+def test_a_kept_archive_that_is_broken_is_fetched_again(
+    cuda_archives: FaultServer, process: Run, tmp_path: Path
+) -> None:
+    process("--keep-archives", "--package", "cuda_cccl", "--platform", "linux-sbsa")
+    kept = next((tmp_path / "cache" / "archives").rglob("*.tar.xz"))
+    good = kept.read_bytes()
+    kept.write_bytes(b"broken")
+    shutil.rmtree(tmp_path / "cache" / "facts")
+    shutil.rmtree(tmp_path / "cache" / "features")
+    FEATURES.unlink()
+    assert process("--package", "cuda_cccl", "--platform", "linux-sbsa").exit_code == 0
+    assert kept.read_bytes() == good
+
+
+def test_a_partly_kept_archive_is_gone_on_with(
+    cuda_archives: FaultServer, process: Run, tmp_path: Path
+) -> None:
+    data = cuda_archives.files[LINUX]
+    part = part_of(cuda_archives, tmp_path)
+    part.write_bytes(data[:200])
+    only = ("--package", "cuda_cudart", "--platform", "linux-x86_64", "--keep-archives")
+    assert process(*only).exit_code == 0
+    assert cuda_archives.headers[-1][1]["Range"] == "bytes=200-"
+    assert part.with_suffix("").read_bytes() == data
+    assert not part.exists()
+
+
+@pytest.mark.parametrize("left", [b"x" * 200, b"x" * 100_000])
+def test_a_wrong_part_is_begun_again(
+    cuda_archives: FaultServer, process: Run, tmp_path: Path, left: bytes
+) -> None:
+    part = part_of(cuda_archives, tmp_path)
+    part.write_bytes(left)
+    only = ("--package", "cuda_cudart", "--platform", "linux-x86_64", "--keep-archives")
+    assert process(*only).exit_code == 0
+    assert part.with_suffix("").read_bytes() == cuda_archives.files[LINUX]

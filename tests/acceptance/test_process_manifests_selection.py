@@ -1,0 +1,325 @@
+"""Selection of archives by process-manifests, and runs that do not write: --check and --peek."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+from support import server as faults
+from support.processing import FEATURES, archives_read, entry, features, report
+from support.releases import Files, publish, put, release
+from support.server import FaultServer
+
+# -- what is chosen
+
+
+@pytest.mark.parametrize(
+    ("options", "examined"),
+    [
+        (["--platform", "linux-sbsa"], 2),
+        (["--package", "cuda_cccl"], 2),
+        (["--package", "cuda_cccl", "--platform", "linux-sbsa"], 1),
+    ],
+)
+def test_a_filtered_run_adds_and_leaves_the_rest(
+    cuda_archives: FaultServer, process: Run, options: list[str], examined: int
+) -> None:
+    result = process(*options, "--json")
+    assert result.exit_code == 0
+    assert report(result)["manifests"][0]["examined"] == examined
+    assert archives_read(cuda_archives) == examined
+    left_out = entry("cuda_cudart", "linux-x86_64")
+    assert left_out["status"] == "not-examined"
+    assert left_out["reason"] == f"excluded by {options[0]}"
+    assert process().exit_code == 0
+    full = FEATURES.read_bytes()
+    assert archives_read(cuda_archives) == 5
+    process(*options)
+    assert FEATURES.read_bytes() == full
+
+
+def test_what_the_cache_knows_is_taken_even_if_it_was_not_asked_for(
+    cuda_archives: FaultServer, process: Run
+) -> None:
+    process()
+    full = FEATURES.read_bytes()
+    for broken in (full[:-3], b"", full.replace(b'"rules": 1', b'"rules": 0')):
+        FEATURES.write_bytes(broken)
+        assert process("--package", "cuda_cccl").exit_code == 0
+        assert FEATURES.read_bytes() == full
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "words"),
+    [
+        ((b'"packages"', b'"package"'), 5, "not a valid feature file"),
+        ((b'"rules": 1', b'"rules": 99'), 5, "made by newer rules"),
+        ((b'"rules": 1', b'"rules": 0'), 5, "rules"),
+    ],
+)
+def test_a_filtered_run_does_not_throw_away_what_it_cannot_read(
+    cuda_archives: FaultServer, process: Run, change: tuple[bytes, bytes], code: int, words: str
+) -> None:
+    process()
+    changed = FEATURES.read_bytes().replace(*change)
+    FEATURES.write_bytes(changed)
+    result = process("--package", "cuda_cccl", "--cache-dir", "other")
+    assert result.exit_code == code
+    assert words in result.stderr
+    assert FEATURES.read_bytes() == changed
+    assert process("--cache-dir", "third").exit_code == 0
+
+
+def test_a_file_by_older_rules_is_processed_whole(
+    cuda_archives: FaultServer, process: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process()
+    old = FEATURES.read_bytes()
+    for module in (
+        "cudaredist.pipeline.features.feature_file",
+        "cudaredist.pipeline.file_findings",
+    ):
+        monkeypatch.setattr(f"{module}.RULES", 2)
+    monkeypatch.setattr("cudaredist.pipeline.facts_cache.FEATURES_KIND", "features/1.2")
+    monkeypatch.setattr("cudaredist.pipeline.features.process.FILES_KIND", "files/1.2")
+    result = process("--package", "cuda_cccl", "--cache-dir", "other")
+    assert result.exit_code == 3
+    assert "made by older rules" in result.stderr
+    assert FEATURES.read_bytes() == old
+    asked = cuda_archives.requests.copy()
+    assert process().exit_code == 0
+    assert cuda_archives.requests == asked
+    assert features()["rules"] == 2
+
+
+def test_a_manifest_that_a_filter_leaves_out_gets_no_file(
+    cuda_archives: FaultServer, process: Run, run: Run
+) -> None:
+    publish(
+        cuda_archives, release("9.1.0", {"cudnn": {"linux-x86_64": {"LICENSE": b"x"}}}), "cudnn"
+    )
+    assert process("--package", "cuda_cccl").exit_code == 0
+    assert not Path("data/features/cudnn").exists()
+    kinds = [f["kind"] for f in report(run("check", "--offline", "--json"))["findings"]]
+    assert kinds.count("no-features") == 1
+
+
+def test_reports_tell_excluded_archives_from_those_of_the_same_hash(
+    server: FaultServer, process: Run
+) -> None:
+    files: Files = {"include/x.h": b"//"}
+    one = release("12.9.0", {"cuda_cccl": {"linux-x86_64": files}})
+    document = json.loads(one["redistrib_12.9.0.json"])
+    document["release_label"] = "12.9.1"
+    document["cccl"] = document.pop("cuda_cccl")
+    publish(server, one | {"redistrib_12.9.1.json": json.dumps(document).encode()})
+    result = report(process("--package", "cccl", "--json"))
+    assert [(a["package"], a["status"]) for a in result["archives"]] == [
+        ("cuda_cccl", "skipped"),
+        ("cccl", "examined"),
+    ]
+    assert result["fetched_bytes"] == sum(len(d) for p, d in one.items() if p.endswith(".xz"))
+
+
+def test_the_feature_file_is_what_counts_as_examined(
+    cuda_archives: FaultServer, process: Run
+) -> None:
+    process()
+    assert "unchanged  5 of 5" in process("--package", "cuda_cccl").stdout
+
+
+def test_variants_can_be_chosen(server: FaultServer, process: Run) -> None:
+    files: Files = {"include/cudnn.h": b"//\n"}
+    packages = {
+        "cudnn": {
+            "linux-x86_64/cuda11": files,
+            "linux-x86_64/cuda12": {**files, "LICENSE": b"EULA"},
+        }
+    }
+    publish(server, release("9.1.0", packages, product="cudnn"), "cudnn")
+    assert process("--variant", "cuda12").exit_code == 0
+    assert archives_read(server) == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "hint"),
+    [
+        ("--package", "cuda_cudrt", "cuda_cudart"),
+        ("--platform", "linux-x86-64", "linux-x86_64"),
+        ("--variant", "cuda12", "known"),
+    ],
+)
+def test_unknown_names_are_usage_errors_with_a_suggestion(
+    cuda_archives: FaultServer, process: Run, option: str, name: str, hint: str
+) -> None:
+    result = process(option, name)
+    assert result.exit_code == 2
+    assert hint in result.stderr
+    assert not FEATURES.exists()
+
+
+def test_max_download_takes_the_smallest_and_is_incomplete(
+    cuda_archives: FaultServer, process: Run
+) -> None:
+    sizes = sorted(
+        len(data) for path, data in cuda_archives.files.items() if not path.endswith(".json")
+    )
+    result = process("--max-download", sum(sizes[:2]), "--json")
+    assert result.exit_code == 3
+    assert archives_read(cuda_archives) == 2
+    reasons = {a["reason"] for a in report(result)["archives"]}
+    assert reasons == {None, "beyond --max-download"}
+    printed = process("--max-download", 1).stdout
+    assert printed.splitlines()[-1].startswith("left out: ")
+    assert printed.endswith(" beyond --max-download\n")
+
+
+@pytest.mark.parametrize("text", ["", "5 apples", "-1", "1e9", "GB"])
+def test_sizes_that_are_none_are_usage_errors(
+    cuda_archives: FaultServer, process: Run, text: str
+) -> None:
+    assert process("--max-download", text).exit_code == 2
+
+
+def test_the_size_is_said_before(cuda_archives: FaultServer, process: Run) -> None:
+    total = sum(
+        len(data) for path, data in cuda_archives.files.items() if not path.endswith(".json")
+    )
+    assert process().stderr == f"5 archives to read, {total / 1000:.1f} kB; 0 bytes known already\n"
+    assert process().stderr == (
+        f"0 archives to read, 0 bytes; {total / 1000:.1f} kB known already\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--check", "--dry-run"],
+        ["--legacy"],
+        ["https://localhost/x"],
+        ["https://localhost/x", "dir", "--redist", "cuda"],
+        ["--version", "1.2.3"],
+    ],
+)
+def test_calls_that_make_no_sense(cuda_archives: FaultServer, run: Run, options: list[str]) -> None:
+    assert run("process-manifests", *options).exit_code == 2
+
+
+def test_nothing_held_is_said(run: Run) -> None:
+    result = run("process-manifests")
+    assert result.exit_code == 2
+    assert "no such folder" in result.stderr
+    assert not Path("data").exists()
+    Path("data/manifests").mkdir(parents=True)
+    result = run("process-manifests")
+    assert result.exit_code == 2
+    assert "cudaredist download-manifests" in result.stderr
+
+
+@pytest.mark.parametrize("options", [["--data-dir", "typo"], ["https://localhost/x", "typo"]])
+def test_folders_that_are_not_there_are_not_made(run: Run, options: list[str]) -> None:
+    result = run("process-manifests", *options)
+    assert result.exit_code == 2
+    assert "typo: no such folder" in result.stderr
+    assert not Path("typo").exists()
+
+
+def test_a_broken_manifest_is_a_failure_and_the_others_go_on(
+    cuda_archives: FaultServer, process: Run
+) -> None:
+    put(Path("data/manifests/cuda"), {"redistrib_12.9.0.json": b"{broken"})
+    for options in ((), ("--package", "cuda_cccl"), ("--peek",)):
+        assert process(*options).exit_code == 5
+    assert FEATURES.exists()
+
+
+def test_strict_refuses_manifests_with_warnings(cuda_archives: FaultServer, process: Run) -> None:
+    path = Path("data/manifests/cuda/redistrib_12.9.1.json")
+    document = json.loads(path.read_bytes())
+    document["cuda_cccl"]["odd"] = "unknown"
+    path.write_text(json.dumps(document))
+    result = process("--check")
+    assert "warning: cuda 12.9.1: cuda_cccl.odd" in result.stderr
+    assert process("--strict").exit_code == 5
+
+
+# -- without writing
+
+
+def test_check_and_dry_run_read_no_archive(cuda_archives: FaultServer, process: Run) -> None:
+    for options, code in ((["--check"], 1), (["--dry-run"], 0)):
+        result = process(*options, "--json")
+        assert result.exit_code == code
+        assert report(result)["manifests"][0]["status"] == "would-write"
+        assert {a["status"] for a in report(result)["archives"]} == {"would-examine"}
+    assert archives_read(cuda_archives) == 0
+    assert not FEATURES.exists()
+    process()
+    assert process("--check").exit_code == 0
+    FEATURES.write_bytes(FEATURES.read_bytes() + b"\n")
+    assert process("--check").exit_code == 1
+
+
+# -- peeking
+
+
+def test_peek_lists_outputs_of_zips_by_one_request(
+    cuda_archives: FaultServer, process: Run
+) -> None:
+    result = process("--peek")
+    assert result.exit_code == 0, result.output
+    zipped = next(path for path in cuda_archives.files if path.endswith(".zip"))
+    size = f"{len(cuda_archives.files[zipped]):,}"
+    assert result.stdout == (
+        f"cuda  12.9.1  cuda_cudart  windows-x86_64  bin out  {size} of {size} bytes\n"
+        "unverified; 4 archives are no zip and were left out\n"
+    )
+    assert cuda_archives.headers == [(zipped, cuda_archives.headers[0][1])]
+    assert cuda_archives.headers[0][1]["Range"] == "bytes=-65536"
+    assert not FEATURES.exists()
+
+
+def test_peek_fetches_a_larger_directory_in_a_second_request(
+    server: FaultServer, process: Run
+) -> None:
+    files: Files = {f"include/{n:04}.h": bytes(200) for n in range(1500)}
+    publish(server, release("12.9.1", {"libx": {"windows-x86_64": files}}))
+    result = process("--peek", "--json")
+    assert report(result)["archives"][0]["outputs"]["include"]["files"] == 1500
+    assert report(result)["archives"][0]["verified"] is False
+    assert len(server.headers) == 2
+    assert "If-Range" in server.headers[1][1]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "code"),
+    [
+        pytest.param(faults.status(404), 3, id="404"),
+        pytest.param(faults.body(b"whole"), 3, id="no ranges"),
+        pytest.param(faults.breaking_after(10), 3, id="breaks"),
+        pytest.param(
+            lambda handler, _: handler.answer(206, b"x" * 9, Content_Range="bytes 0-8/9"),
+            5,
+            id="no zip",
+        ),
+        pytest.param(
+            lambda handler, _: handler.answer(206, b"x", Content_Range="nonsense"), 3, id="no range"
+        ),
+    ],
+)
+def test_peek_says_what_it_cannot_know(
+    cuda_archives: FaultServer, process: Run, behaviour: Any, code: int
+) -> None:
+    cuda_archives.misbehave(
+        next(path for path in cuda_archives.files if path.endswith(".zip")), behaviour
+    )
+    result = process("--peek", "--retries", 0)
+    assert result.exit_code == code, result.output
+    assert "not known" in result.stdout
+
+
+def test_peek_works_on_folders(cuda_archives: FaultServer, run: Run, tmp_path: Path) -> None:
+    put(tmp_path / "mirror", {path.lstrip("/"): data for path, data in cuda_archives.files.items()})
+    result = run("process-manifests", "--peek", "--base-url", tmp_path / "mirror", "--offline")
+    assert "bin out" in result.stdout

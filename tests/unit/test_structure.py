@@ -1,0 +1,105 @@
+"""The structure of the code: unique names, and limits on the length of modules and functions.
+
+Each exception has an entry here. A test fails if an entry is missing or no longer needed.
+"""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from conftest import REPOSITORY
+
+from tools.count_logic import length, long_functions, misfits, modules
+
+PACKAGE = REPOSITORY / "cudaredist"
+LONGEST_TEST_FILE = 700
+
+TO_RENAME = "temporary: two meanings, or two definitions of one"
+SHARED_NAMES = {
+    "REFUSED": "the options that a command does not combine; each command has its own",
+    "Color": TO_RENAME,
+    "DECLARED": TO_RENAME,
+    "Engine": TO_RENAME,
+    "Layout": TO_RENAME,
+    "MAGIC": TO_RENAME,
+    "Model": TO_RENAME,
+    "NAME_LIMIT": TO_RENAME,
+    "TEMPORARY": TO_RENAME,
+    "is_whole": TO_RENAME,
+    "machine_name": TO_RENAME,
+    "readable": TO_RENAME,
+    "refuse": TO_RENAME,
+    "unpack": TO_RENAME,
+}
+"""Public names that several modules define, with the reason."""
+SHARED_FILE_NAMES = {"staging.py": "temporary: of downloads, and of a toolkit root"}
+MISFITS = {
+    "archives/names.py": "temporary: short",
+    "cli/validate.py": "temporary: short",
+    "features/entry.py": "temporary: short",
+    "pipeline/tasks.py": "temporary: short",
+    "reports/report.py": "temporary: short",
+    "source/http.py": "temporary: long",
+}
+"""Modules over 450 or under 40 lines, with the reason."""
+LONG_FUNCTIONS = {
+    "pipeline/features/dask.py:dask_engine": "temporary",
+    "pipeline/manifests/list_versions.py:read_versions": "temporary",
+}
+"""Functions over 60 lines, with the reason."""
+
+
+def public_names(tree: ast.Module) -> Iterator[str]:
+    """Yield the public names that a module defines."""
+    for node in tree.body:
+        match node:
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                names = [node.name]
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                names = [name]
+            case ast.Assign():
+                names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            case _:
+                names = []
+        yield from (name for name in names if not name.startswith("_"))
+
+
+def parsed() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text()) for path in modules(PACKAGE)}
+
+
+def test_public_names_are_defined_in_one_module() -> None:
+    places: dict[str, set[Path]] = defaultdict(set)
+    for path, tree in parsed().items():
+        for name in public_names(tree):
+            places[name].add(path)
+    assert {name for name, paths in places.items() if len(paths) > 1} == set(SHARED_NAMES)
+
+
+def test_file_names_are_unique() -> None:
+    names = [path.name for path in modules(PACKAGE) if path.name != "__init__.py"]
+    assert {name for name in names if names.count(name) > 1} == set(SHARED_FILE_NAMES)
+
+
+def test_packages_do_not_export_names_of_their_modules() -> None:
+    for path, tree in parsed().items():
+        nodes = list(ast.walk(tree))
+        imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+        imported = {alias.asname or alias.name for node in imports for alias in node.names}
+        used = {node.id for node in nodes if isinstance(node, ast.Name)}
+        if path.name == "__init__.py":
+            assert imported <= used, path
+
+
+def test_modules_are_neither_long_nor_short() -> None:
+    assert set(misfits(PACKAGE)) == set(MISFITS)
+
+
+def test_functions_are_not_long() -> None:
+    assert set(long_functions(PACKAGE)) == set(LONG_FUNCTIONS)
+
+
+def test_test_files_are_not_long() -> None:
+    lengths = {path.name: length(path) for path in modules(REPOSITORY / "tests")}
+    assert {name for name, lines in lengths.items() if lines > LONGEST_TEST_FILE} == set()

@@ -1,0 +1,1 @@
+"""Programs that `make` and maintainers run; not shipped with the package."""
