@@ -33,7 +33,7 @@ def diff(options: DiffOptions, session: Session) -> int:
     In a reviewer's order: other bytes under the same version, what is gone, what lost something or
     needs more, what is new, what changed. Of releases held, features and tables are compared as
     well. Where the cache knows the archives, files that lie in another package than before are
-    named, and tell which one a new one was split from.
+    named, and tell which one a new one was split from. Two redistributables can be compared too.
 
     Examples:
 
@@ -41,10 +41,14 @@ def diff(options: DiffOptions, session: Session) -> int:
 
         cudaredist diff old/cuda-13.0.2.json new/cuda-13.0.2.json --format markdown
     """
-    from cudaredist.pipeline.diff_releases import compare_releases
+    from cudaredist.pipeline.diff_releases import compare_releases, is_local_release
     from cudaredist.render.diff_text import diff_markdown, diff_text
 
-    store = session.read_store(options.places.data_dir, options.channel)
+    store = session.read_store(
+        options.places.data_dir,
+        options.channel,
+        is_channel_used=any(map(is_local_release, (options.old, options.new))),
+    )
     cache = open_cache(options.places.cache_dir)
     texts = {"text": diff_text, "markdown": diff_markdown}
     report = compare_releases(options.old, options.new, store, cache)

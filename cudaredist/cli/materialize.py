@@ -59,6 +59,9 @@ class MaterializeOptions(Options):
     max_download: str | None = select_option(
         "Most that may be fetched, such as 500MB.", metavar="SIZE"
     )
+    replace: bool = safety_option(
+        "Remove packages that the root has and that are not selected; restore every altered file."
+    )
     verify: bool = safety_option("Only prove that every file of a root is what was laid out.")
     remove: bool = safety_option("Only take a root away: what was laid out, and nothing else.")
     network: Network = field(default_factory=Network)
@@ -74,6 +77,11 @@ REFUSED: tuple[Refusal[MaterializeOptions], ...] = (
         "they go by the record in the root",
     ),
     (
+        lambda o: o.replace and (o.verify or o.remove),
+        "--replace cannot be combined with --verify or --remove",
+        None,
+    ),
+    (
         lambda o: o.package_set is None and not (o.verify or o.remove),
         "name the package set to lay out",
         "cudaredist build makes them",
@@ -86,8 +94,9 @@ def materialize(options: MaterializeOptions, session: Session) -> int:
     """Lay out a CUDA toolkit from a package set: for CMake, CUDA_HOME, containers, Bazel.
 
     Archives are fetched, proved and written in one pass; the root appears at once, when everything
-    in it was proved. A second run does nothing, and one that was interrupted goes on. A record of
-    every file lies in the root, for --verify and --remove.
+    in it was proved. A second run does nothing, and one that was interrupted goes on. Another
+    selection may add packages; removing some requires --replace. A record of every file lies in the
+    root, for --verify and --remove.
 
     Examples:
 
@@ -158,6 +167,7 @@ def _materialization(
         root=options.root,
         layout=options.layout,
         with_static=options.static,
+        replace=options.replace,
         sources=service(bases, limit) if bases else None,
         archives=archives,
         at_hand=None if archives is None else service([str(archives)], None),

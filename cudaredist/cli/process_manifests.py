@@ -99,8 +99,8 @@ class ProcessOptions(Options):
         envvar="CUDAREDIST_SCHEDULER",
     )
     peek: bool = output_option(
-        "Only list the outputs of zip archives, from their last 64 KiB; unverified, "
-        "nothing is written.",
+        "Only list the outputs of zip archives, from their last 64 KiB. Nothing is verified or "
+        "written, and import libraries count as static.",
         default=False,
     )
     legacy: bool = output_option(

@@ -145,11 +145,17 @@ class Session(contextlib.ExitStack):
     # -- what a command works with
 
     def read_store(
-        self, data_dir: Path | None, channel: ChannelName | None, base_url: list[str] | None = None
+        self,
+        data_dir: Path | None,
+        channel: ChannelName | None,
+        base_url: list[str] | None = None,
+        *,
+        is_channel_used: bool = True,
     ) -> "Store":
         """Return the data to read, of the channel named, else of the one that is in the folder.
 
-        A base URL selects the redist channel. A note reports the choice of the other one.
+        A base URL selects the redist channel. A note reports the choice of the other one if
+        `is_channel_used`.
         """
         from cudaredist.store.data_folder import Store, shipped_data
         from cudaredist.store.locate import data_folder, held_channel
@@ -158,7 +164,7 @@ class Session(contextlib.ExitStack):
         if channel is not None:
             return Store(root, channel)
         held = "redist" if base_url else held_channel(root)
-        if held != "redist":
+        if held != "redist" and is_channel_used:
             where = "the data shipped with cudaredist" if root == shipped_data() else str(root)
             self.console.note(f"--channel {held}: {where} holds nothing else")
         return Store(root, held)

@@ -135,7 +135,7 @@ def _published(
     return {
         ("version", ""): version,
         ("platforms", ""): frozenset(hashes),
-        **{("sha256", place): sha256 or "" for place, sha256 in hashes.items()},
+        **{("sha256", place): sha256 for place, sha256 in hashes.items() if sha256 is not None},
     }
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from cudaredist.diffs.comparable import Comparable, Fields, Value
 from cudaredist.diffs.moves import moved_files, origins_by_files
+from cudaredist.diffs.variants import align_variants, places_of, without_platforms_of
+from cudaredist.primitives import Version
 from cudaredist.reports.answer_reports import Delta, DiffReport, PackageDelta
 from cudaredist.schema.policy import NamePolicy
 
@@ -13,6 +15,7 @@ _BREAKING_FIRST = (
     "status",
     "sha256",
     "platforms",
+    "variants",
     "outputs",
     "sonames",
     "needed",
@@ -46,7 +49,7 @@ def compare(old: Comparable, new: Comparable, names: NamePolicy | None = None) -
         if before is None or after is None:
             packages.append(_one_sided(name, before, after, origins))
             continue
-        deltas = tuple(_deltas(before, after))
+        deltas = tuple(_deltas(*align_variants(before, after)))
         parts = _parts_of(name, origins)
         if deltas or parts:
             packages.append(PackageDelta(name=name, status="changed", parts=parts, deltas=deltas))
@@ -61,12 +64,11 @@ def compare(old: Comparable, new: Comparable, names: NamePolicy | None = None) -
             {(field, ""): value for field, value in new.tables[table].items()},
         )
     ]
-    old_places, new_places = _all_places(old), _all_places(new)
     return DiffReport(
         old=old.name,
         new=new.name,
         packages=tuple(packages),
-        platforms=_delta("platforms", old_places, new_places) if old_places != new_places else None,
+        platforms=_platforms(_all_places(old), _all_places(new)),
         moves=moves,
         tables=tuple(sorted(tables, key=lambda delta: delta.field)),
         equal=equal,
@@ -82,6 +84,30 @@ def natural_order(text: str) -> list[tuple[int, int, str]]:
 def is_alarming(delta: Delta) -> bool:
     """Say whether a change is one that must not be: other bytes under the same version."""
     return delta.field == "sha256"
+
+
+def may_break(delta: Delta) -> bool:
+    """Say whether a change may break users of the package: something is lost, or more is needed."""
+    match delta.field:
+        case "status":
+            return delta.old == "available"
+        case "license":
+            words = {_license_words(side) for side in (delta.old, delta.new) if side is not None}
+            return len(words) > 1
+        case "glibc":
+            return Version.parse(delta.new or "0") > Version.parse(delta.old or "0")
+        case "variants":
+            return False  # the same archives, listed in another form
+        case "needed" | "depends":
+            return bool(delta.added)
+        case _:
+            return bool(delta.gone)
+
+
+def _license_words(text: str) -> frozenset[str]:
+    """Return the words of a license that are more than spelling."""
+    words = re.split(r"[^a-z0-9.]+", text.lower())
+    return frozenset(words) - {"", "eula", "library", "license", "licenseref", "software"}
 
 
 def _origins(old: Comparable, new: Comparable, names: NamePolicy | None) -> dict[str, str]:
@@ -128,11 +154,14 @@ def _parts_of(name: str, origins: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _all_places(side: Comparable) -> frozenset[str]:
-    found: set[str] = set()
-    for fields in side.packages.values():
-        places = fields.get(("platforms", ""), frozenset())
-        found |= places if isinstance(places, frozenset) else {places}
-    return frozenset(found)
+    return frozenset().union(*map(places_of, side.packages.values()))
+
+
+def _platforms(old: frozenset[str], new: frozenset[str]) -> Delta | None:
+    added, gone = without_platforms_of(new, old), without_platforms_of(old, new)
+    if not added and not gone:
+        return None
+    return Delta(field="platforms", places=(), added=_sorted(added), gone=_sorted(gone))
 
 
 def _deltas(before: Fields, after: Fields) -> Iterator[Delta]:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from cudaredist.errors import (
@@ -52,7 +53,7 @@ from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 
 _TABLES: Mapping[str, Callable[[TableRun], TableReport]] = {
-    NVCC_TABLE: update_nvcc_table,
+    NVCC_TABLE: partial(update_nvcc_table, accept_new=True),
     GPU_TABLE: update_gpu_table,
 }
 

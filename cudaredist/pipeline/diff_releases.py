@@ -21,6 +21,7 @@ from cudaredist.pipeline.facts_cache import known_facts
 from cudaredist.pipeline.read_data import held_features, held_manifest, located, redists_held
 from cudaredist.pipeline.tables.update import read_gpus, read_nvcc_compat
 from cudaredist.primitives import label_of_manifest_name
+from cudaredist.redists import REDISTS
 from cudaredist.reports.answer_reports import DiffReport
 from cudaredist.schema.features import Features
 from cudaredist.schema.packageset import PackageSet
@@ -45,13 +46,16 @@ class _Side:
 
     kind: str
     comparable: Comparable
+    redist: str | None = None
+    """The redistributable, if the file names it."""
     manifest: Manifest | None = None
 
 
 def compare_releases(old: str, new: str, store: Store, cache: Cache) -> DiffReport:
     """Compare two files of one kind, or two releases held, `cuda@12.9.1`.
 
-    Of two releases held, what their features and the tables say is compared as well. Raises
+    Of two releases held, what their features and the tables say is compared as well. Sides of
+    different redistributables are compared, and the report has a note about it. Raises
     `UsageError` for what is neither a file nor held, and for files of different kinds.
     """
     first, second = _read(old, store), _read(new, store)
@@ -63,13 +67,22 @@ def compare_releases(old: str, new: str, store: Store, cache: Cache) -> DiffRepo
     names = read_own_file(store.read_policy("names"), NamePolicy)
     for side in (first, second):
         side.comparable.files = _files_of(side.manifest, cache)
-    return compare(first.comparable, second.comparable, names)
+    report = compare(first.comparable, second.comparable, names)
+    if first.redist and second.redist and first.redist != second.redist:
+        note = f"different redistributables: {first.redist} and {second.redist}"
+        report = report.model_copy(update={"notes": (note,)})
+    return report
+
+
+def is_local_release(text: str) -> bool:
+    """Say whether an argument names a release in the data folder, such as `cuda@12.9.1`."""
+    return "@" in text and not Path(text).exists()
 
 
 def _read(text: str, store: Store) -> _Side:
-    path = Path(text)
-    if "@" in text and not path.exists():
+    if is_local_release(text):
         return _held(text, store)
+    path = Path(text)
     data = read_file(path)
     if data is None:
         raise UsageError(
@@ -79,17 +92,24 @@ def _read(text: str, store: Store) -> _Side:
         document = parse_own_json(data)
         if schema_version_of(document) is None:
             manifest = read_manifest(data, label=label_of_manifest_name(path.name))
-            return _Side("manifest", of_manifest(text, manifest), manifest)
+            redist = _redist_of(manifest.release_product)
+            return _Side("manifest", of_manifest(text, manifest), redist, manifest)
         kind = kind_of_document(document)
         value = None if kind is None else read_own_document(document, data, kind.model)
         match value:
             case Features():
-                return _Side("feature file", of_features(text, value))
+                return _Side("feature file", of_features(text, value), value.redist)
             case PackageSet():
                 return _Side("package set", of_package_set(text, value))
             case _:
                 problem = Problem("", "is no manifest, feature file or package set")
                 raise InvalidFileError("file to compare", [problem])
+
+
+def _redist_of(product: str | None) -> str | None:
+    """Return the redistributable of a `release_product`, such as `nccl-nccl-stable-cuda-13`."""
+    names = [] if product is None else [product, product.partition("-")[0]]
+    return next((name for name in names if name in REDISTS), None)
 
 
 def _held(text: str, store: Store) -> _Side:
@@ -107,7 +127,7 @@ def _held(text: str, store: Store) -> _Side:
         comparable = merge_comparables(comparable, of_features(text, features))
     if redist == _CUDA:
         comparable.tables = of_tables(label_text, read_nvcc_compat(store), read_gpus(store))
-    return _Side("manifest", comparable, manifest)
+    return _Side("manifest", comparable, redist, manifest)
 
 
 def _files_of(manifest: Manifest | None, cache: Cache) -> dict[str, frozenset[str]]:

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 from cudaredist.errors import EXIT_OK
+from cudaredist.primitives import parse_label
+from cudaredist.redists import CUDA
 from cudaredist.render.common import annotations, columns, escape_markdown, flag, markdown_table
 from cudaredist.render.diff_text import diff_markdown, diff_text
 from cudaredist.reports.set_reports import BumpedRelease, BumpReport
@@ -94,7 +96,7 @@ def _body(report: BumpReport) -> str:
     parts = []
     if len(news) > 1:
         parts.append("\n".join(map(_change, news)))
-    parts += [_release_body(release) for release in news]
+    parts += [_release_body(release, report) for release in news]
     return "\n\n".join(filter(None, parts))
 
 
@@ -113,8 +115,15 @@ def _change(release: BumpedRelease) -> str:
     return f"{release.redist}: {release.old} -> {release.new}"
 
 
-def _release_body(release: BumpedRelease) -> str:
+def _release_body(release: BumpedRelease, report: BumpReport) -> str:
     lines = [] if release.diff is None else list(diff_text(release.diff, shown=_PACKAGES_IN_BODY))
+    if release.redist == CUDA:
+        lines += (
+            f"{table.table}: {finding.message}"
+            for table in report.tables
+            for finding in table.findings
+            if finding.about == release.new
+        )
     if release.status == "incomplete":
         lines.append(f"{release.redist} {release.new} is incomplete: see the log of the run.")
     return "\n".join(line.translate(_CONTROL) for line in lines)
@@ -128,11 +137,11 @@ def nixpkgs_commits(report: BumpReport, root: PurePath) -> str:
     commits = [
         {
             "attrPath": _attribute(release),
-            "oldVersion": release.old or "",
+            "oldVersion": _old_version(release) or "",
             "newVersion": release.new,
             "files": [str(root / file) for file in release.files],
             "commitMessage": f"{_attribute(release)}: {_versions(release)}",
-            "commitBody": _release_body(release),
+            "commitBody": _release_body(release, report),
         }
         for release in report.releases
         if _is_news(release)
@@ -142,13 +151,22 @@ def nixpkgs_commits(report: BumpReport, root: PurePath) -> str:
 
 def _attribute(release: BumpedRelease) -> str:
     """Return the attribute of nixpkgs that a release is found under: a set, or a package of one."""
-    if release.redist == "cuda":
+    if release.redist == CUDA:
         return f"cudaPackages_{'_'.join(release.new.split('.')[:2])}"
     return f"cudaPackages.{release.redist}"
 
 
+def _old_version(release: BumpedRelease) -> str | None:
+    """Return the version that the attribute had; every minor of CUDA is an attribute of its own."""
+    if release.old is None or release.redist != CUDA:
+        return release.old
+    is_same_line = parse_label(release.old).line == parse_label(release.new).line
+    return release.old if is_same_line else None
+
+
 def _versions(release: BumpedRelease) -> str:
-    return f"init at {release.new}" if release.old is None else f"{release.old} -> {release.new}"
+    old = _old_version(release)
+    return f"init at {release.new}" if old is None else f"{old} -> {release.new}"
 
 
 # -- pull requests and workflows

@@ -8,14 +8,9 @@ import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cudaredist.diffs.compare import is_alarming, natural_order
+from cudaredist.diffs.compare import is_alarming, may_break, natural_order
 from cudaredist.render.common import escape_markdown
 from cudaredist.reports.answer_reports import Delta, DiffReport, Move, PackageDelta
-
-_LOSSES = frozenset({"status", "glibc", "license"})
-"""Fields whose change may break who relies on them."""
-_DEMANDS = frozenset({"needed", "depends"})
-"""Fields of which more may break somebody, and less nobody."""
 
 _FEW = 3
 """Packages that share a gained or lost platform and are still told one by one."""
@@ -36,6 +31,7 @@ class _Section:
 def diff_text(report: DiffReport, *, shown: int = _PACKAGES_SHOWN) -> Iterator[str]:
     """Yield what is different, a line for each package and change."""
     yield f"{report.old} -> {report.new}"
+    yield from (f"note: {note}" for note in report.notes)
     for section in _sections(report, _Plain(), shown):
         yield f"{section.title}:"
         for line, details in section.lines:
@@ -47,6 +43,9 @@ def diff_text(report: DiffReport, *, shown: int = _PACKAGES_SHOWN) -> Iterator[s
 def diff_markdown(report: DiffReport, *, shown: int = _PACKAGES_SHOWN) -> Iterator[str]:
     """Yield the same as Markdown, for a pull request."""
     yield f"### {escape_markdown(report.old)} → {escape_markdown(report.new)}"
+    for note in report.notes:
+        yield ""
+        yield f"Note: {escape_markdown(note)}."
     for section in _sections(report, _Markdown(), shown):
         yield ""
         yield f"**{section.title[0].upper()}{section.title[1:]}**"
@@ -237,10 +236,7 @@ def _named(package: PackageDelta, style: _Plain) -> str:
 
 
 def _may_break(package: PackageDelta) -> bool:
-    return bool(package.parts) or any(
-        delta.field in _LOSSES or (delta.added if delta.field in _DEMANDS else delta.gone)
-        for delta in package.deltas
-    )
+    return bool(package.parts) or any(map(may_break, package.deltas))
 
 
 def _package_line(package: PackageDelta, style: _Plain) -> str:

@@ -131,4 +131,10 @@ def peek_text(report: PeekReport) -> Iterator[str]:
             for archive in report.archives
         ]
     )
+    undecided = sum(archive.undecided_libraries for archive in report.archives)
+    if undecided:
+        yield (
+            f"{undecided} .lib files are counted as static; without --peek, import libraries "
+            "among them are in lib"
+        )
     yield f"unverified; {report.left_out} archives are no zip and were left out"

@@ -97,5 +97,7 @@ def toolkit_text(report: ToolkitReport) -> Iterator[str]:
             f"{report.files:,} files, {report.bytes:,} bytes"
         )
     yield f"{report.root}: {report.status}; {about}"
+    if report.status == "altered":
+        yield f"`cudaredist materialize SET --root {report.root} --replace` restores it"
     if report.fetched_bytes:
         yield f"{report.fetched_bytes:,} bytes fetched"

@@ -59,6 +59,7 @@ class DiffReport(OwnModel):
     )
     tables: tuple[Delta, ...] = Field(description="What the tables say of the CUDA release")
     equal: int = Field(description="Packages without a change")
+    notes: tuple[str, ...] = Field(default=(), description="Remarks on the comparison")
     exit_code: int = 0
 
 

@@ -65,6 +65,10 @@ class PeekedArchive(ArchivePlace):
     fetched: int = Field(description="Bytes that were read to know")
     verified: Literal[False] = False
     outputs: dict[OutputName, OutputSize] | None = Field(description="Null: see the error")
+    undecided_libraries: int = Field(
+        default=0,
+        description="`.lib` files, counted as static; import libraries among them belong to lib",
+    )
     error: ErrorReport | None = None
 
 

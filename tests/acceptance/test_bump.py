@@ -15,13 +15,14 @@ from support import server as faults
 from support.bumps import FIVE, TWO, cuda, publish
 from support.headers import host_config
 from support.ptxas import PROFILES_12_9, PROFILES_13_4, ptxas
-from support.releases import release
+from support.releases import Packages, release
 from support.server import FaultServer
 from support.small_sets import library
 from support.wheels import put_wheel
 from typer.testing import CliRunner, Result
 
 from cudaredist.cli import app
+from cudaredist.jsontext import canonical_json
 from cudaredist.packagesets.invariants import Broken, Invariant, Violation, check_run
 from cudaredist.pipeline.bump_data import Bump
 from cudaredist.render.bump_text import commit_message, with_entries
@@ -475,26 +476,59 @@ def test_a_manifest_that_is_none(two_newer: FaultServer, bump: Run, run: Run) ->
     assert_consistent(run, two_newer)
 
 
-def test_bounds_that_go_down_are_a_finding(held: FaultServer, bump: Run) -> None:
-    old = release("12.9.1", cuda("12.9.1", gcc=13))
-    for path, data in old.items():
-        held.files[f"/compute/cuda/redist/{path}"] = data
+def publish_cuda(server: FaultServer, label: str, packages: Packages) -> None:
+    """Serve CUDA 12.9.0 and one newer release."""
+    files = release(label, packages)
+    for path, data in files.items():
+        server.files[f"/compute/cuda/redist/{path}"] = data
     manifests = {"12.9.0": release("12.9.0", cuda("12.9.0"))["redistrib_12.9.0.json"]}
-    held.add_manifests("cuda", manifests | {"12.9.1": old["redistrib_12.9.1.json"]})
+    server.add_manifests("cuda", manifests | {label: files[f"redistrib_{label}.json"]})
+
+
+def test_bump_accepts_lower_bounds_of_new_release_and_names_them(
+    held: FaultServer, bump: Run
+) -> None:
+    publish_cuda(held, "13.0.2", cuda("13.0.2", gcc=13, icc="refused"))
+    result = bump("--write-commit-message", "message")
+    assert result.exit_code == 0, result.output
+    table = json.loads((DATA / "nvcc_compat.json").read_bytes())["releases"]["13.0.2"]
+    assert table["compilers"]["icc"]["status"] == "refused"
+    message = Path("message").read_text()
+    for finding in (
+        "nvcc_compat.json: 13.0.2: gcc max was 14 in 12.9.0 and is 13",
+        "nvcc_compat.json: 13.0.2: icc status was range in 12.9.0 and is refused",
+    ):
+        assert f"to be looked at: {finding}\n" in result.stdout
+        assert f"{finding}\n" in message
+
+
+def test_bump_changed_bounds_of_release_in_table_are_held_back(
+    held: FaultServer, bump: Run
+) -> None:
+    publish_cuda(held, "12.9.1", cuda("12.9.1"))
+    path = DATA / "nvcc_compat.json"
+    table = json.loads(path.read_bytes())
+    other = json.loads(json.dumps(table["releases"]["12.9.0"]))
+    other["compilers"]["gcc"]["max"] = 15
+    other["source"]["archive_sha256"] = "0" * 64
+    path.write_bytes(canonical_json({**table, "releases": {**table["releases"], "12.9.1": other}}))
     result = bump()
-    assert result.exit_code == 1
+    assert result.exit_code == 1, result.output
     assert "of CUDA 12.9.1 nothing is written" in result.stdout
-    again = bump("--print-commit-message")
-    assert again.exit_code == 1
-    assert "of CUDA 12.9.1 nothing is written" in again.stderr
+    kept = json.loads(path.read_bytes())["releases"]["12.9.1"]["compilers"]
+    assert kept["gcc"]["max"] == 15
+
+
+def test_nixpkgs_commit_of_new_minor_says_init(held: FaultServer, bump: Run) -> None:
+    publish_cuda(held, "13.0.2", cuda("13.0.2"))
+    (commit,) = json.loads(bump("--format", "nixpkgs-commit").stdout)
+    assert commit["commitMessage"] == "cudaPackages_13_0: init at 13.0.2"
+    assert (commit["oldVersion"], commit["newVersion"]) == ("", "13.0.2")
+    assert commit["commitBody"].startswith("cuda@12.9.0 -> cuda@13.0.2\n")
 
 
 def test_new_capabilities_are_in_the_diff(held: FaultServer, bump: Run) -> None:
-    files = release("13.4.0", cuda("13.4.0", gcc=16, profiles=PROFILES_13_4))
-    for path, data in files.items():
-        held.files[f"/compute/cuda/redist/{path}"] = data
-    manifests = {"12.9.0": release("12.9.0", cuda("12.9.0"))["redistrib_12.9.0.json"]}
-    held.add_manifests("cuda", manifests | {"13.4.0": files["redistrib_13.4.0.json"]})
+    publish_cuda(held, "13.4.0", cuda("13.4.0", gcc=16, profiles=PROFILES_13_4))
     told = bump("--print-commit-message").stdout
     assert "  gcc accepted: 6 to 14 -> 6 to 16\n" in told
     assert re.search(r"supported capabilities: .*\+10\.7", told)

@@ -267,6 +267,30 @@ def test_where_nothing_is_held_at_all_it_says_what_fetches(
     assert f"{fetches} fetches them" in " ".join(result.stderr.split())
 
 
+def test_diff_of_different_redistributables_has_a_note(ask: Run, made: Path) -> None:
+    manifests = made / "data/manifests"
+    feature_files = made / "data/features"
+    note = "note: different redistributables: cuda and cudnn"
+    for sides in (
+        ("cuda@12.9.1", "cudnn@9.10.2"),
+        (manifests / "cuda/redistrib_12.9.1.json", manifests / "cudnn/redistrib_9.10.2.json"),
+        (feature_files / "cuda/feature_12.9.1.json", feature_files / "cudnn/feature_9.10.2.json"),
+    ):
+        result = ask("diff", *sides)
+        assert result.exit_code == 0, result.output
+        assert result.stdout.splitlines()[1] == note
+        assert f"Note: {note[6:]}.\n" in ask("diff", *sides, "--format", "markdown").stdout
+    assert report(ask("diff", "cuda@12.9.1", "cuda@12.9.2", "--json"))["notes"] == []
+
+
+def test_diff_of_two_files_says_nothing_about_the_channel(run: Run) -> None:
+    """The shipped data has only the wheel channel."""
+    put(Path(), {f"{name}/redistrib_12.9.1.json": manifest() for name in ("old", "new")})
+    result = run("diff", "old/redistrib_12.9.1.json", "new/redistrib_12.9.1.json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "--channel wheels" in run("diff", "cuda@12.9.1", "cuda@13.0.2").stderr
+
+
 # -- which
 
 

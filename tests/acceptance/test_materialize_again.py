@@ -39,10 +39,10 @@ def test_a_second_run_asks_for_nothing_and_changes_nothing(
 @pytest.mark.parametrize(
     "options",
     [
-        ["--component", "cuda_cudart"],
+        ["--component", "cuda_cudart", "--replace"],
         ["--layout", "split"],
         ["--no-static"],
-        ["--exclude", "cuda_crt"],
+        ["--exclude", "cuda_crt", "--replace"],
     ],
 )
 def test_another_selection_takes_the_roots_place(

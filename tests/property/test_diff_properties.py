@@ -79,7 +79,8 @@ def features(draw: st.DrawFn, name: str = "") -> Comparable:
 
 
 def _archive(draw: st.DrawFn, platform: str) -> dict[str, Any]:
-    head = {"platform": platform, "variant": None, "sha256": draw(st.sampled_from("ab")) * 64}
+    variant = draw(st.sampled_from([None, "cuda12"]))
+    head = {"platform": platform, "variant": variant, "sha256": draw(st.sampled_from("ab")) * 64}
     if draw(st.booleans()):
         return {**head, "status": "not-examined", "reason": "excluded by --platform"}
     soname = draw(st.sampled_from(["a.so.1", "a.so.2", None]))

@@ -76,6 +76,42 @@ def test_cudnn_lost_its_arm_platform(run: Run, held: Path) -> None:
     assert lines[2] == "  linux-aarch64/cuda12: gone altogether (from cudnn, cudnn_samples)"
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        (
+            "cutensor@2.2.0",
+            "cutensor@2.3.0",
+            "      variants [linux-sbsa, linux-x86_64, windows-x86_64]: +cuda12 +cuda13",
+        ),
+        (
+            "cusparselt@0.7.1",
+            "cusparselt@0.8.1",
+            "      variants [linux-aarch64, linux-sbsa, linux-x86_64, windows-x86_64]: "
+            "+cuda12 +cuda13",
+        ),
+        (
+            "cuquantum@23.03.0",
+            "cuquantum@23.06.0",
+            "      variants [linux-ppc64le, linux-sbsa, linux-x86_64]: +cuda11 +cuda12",
+        ),
+        ("nvshmem@3.4.5", "nvshmem@3.8.0", "      variants [source]: +cuda12 +cuda13"),
+    ],
+)
+def test_manifest_that_becomes_nested_loses_no_platform(
+    run: Run, held: Path, old: str, new: str, line: str
+) -> None:
+    lines = diffed(run, held, old, new).stdout.splitlines()
+    assert line in lines
+    assert not [line for line in lines if "gone" in line]
+
+
+def test_hash_that_an_early_manifest_lacks_is_not_other_bytes(run: Run, held: Path) -> None:
+    text = diffed(run, held, "cuda@11.4.1", "cuda@11.4.2").stdout
+    assert "other bytes" not in text
+    assert "may break" not in text
+
+
 def test_cccl_was_renamed(run: Run, held: Path) -> None:
     lines = diffed(run, held, "cuda@13.0.2", "cuda@13.4.2").stdout.splitlines()
     at = lines.index("renamed:")

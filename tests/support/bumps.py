@@ -21,13 +21,15 @@ TWO = ("cudnn", "nccl")
 PACKAGES = {"cusparselt": "libcusparse_lt", "cutensor": "libcutensor", "nccl": "nccl"}
 
 
-def cuda(label: str, *, gcc: int = 14, profiles: object = PROFILES_12_9) -> Packages:
+def cuda(
+    label: str, *, gcc: int = 14, icc: str = "list", profiles: object = PROFILES_12_9
+) -> Packages:
     """Return a CUDA release that sets and tables can be made of; newer ones have more in them."""
     soname = f"libcudart.so.{label.partition('.')[0]}"
     packages: dict[str, Any] = {
         "cuda_nvcc": {
             platform: {
-                "include/crt/host_config.h": host_config(gcc=gcc, clang=19),
+                "include/crt/host_config.h": host_config(gcc=gcc, clang=19, icc=icc),
                 "bin/ptxas": ptxas(profiles),  # type: ignore[arg-type]
                 "bin/nvcc": f"nvcc {label}".encode(),
             }
@@ -45,6 +47,9 @@ def cuda(label: str, *, gcc: int = 14, profiles: object = PROFILES_12_9) -> Pack
         packages["cuda_profiler_api"] = {
             platform: {"include/cudaProfiler.h": b"//\n"} for platform in LINUX
         }
+    if not label.startswith("12."):
+        packages["libnvvm"] = {platform: {"nvvm/bin/cicc": b"cicc"} for platform in LINUX}
+        packages["cuda_crt"] = {platform: {"include/crt/a.h": b"//\n"} for platform in LINUX}
     return packages
 
 

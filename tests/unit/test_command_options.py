@@ -87,6 +87,7 @@ ROWS: dict[str, tuple[Sequence[Refusal[Any]], Options, list[Options]]] = {
         [
             MaterializeOptions(root=Path("cuda"), verify=True, remove=True),
             MaterializeOptions(root=Path("cuda"), package_set=SET, verify=True),
+            MaterializeOptions(root=Path("cuda"), replace=True, verify=True),
             MaterializeOptions(root=Path("cuda")),
         ],
     ),

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support.factory import manifest
 
-from cudaredist.diffs.comparable import Comparable
+from cudaredist.diffs.comparable import Comparable, of_manifest
 from cudaredist.diffs.compare import compare
 from cudaredist.diffs.manifest import manifest_changes
 from cudaredist.manifests.read_manifest import read_manifest
@@ -156,6 +156,59 @@ def test_other_bytes_under_the_same_version_come_first_and_as_a_warning() -> Non
         "      sha256 [linux-x86_64]: 111111111111… -> 222222222222…",
     ]
     assert "**Warning: other bytes under the same version**" in list(diff_markdown(report))
+
+
+@pytest.mark.parametrize(
+    ("field", "old", "new", "breaks"),
+    [
+        ("status", "available", "broken", True),
+        ("status", "unsupported", "available", False),
+        ("status", "broken", "unsupported", False),
+        ("license", "CUDA Toolkit", "MIT", True),
+        ("license", "NVIDIA Proprietary Software", "LicenseRef-NVIDIA-Proprietary", False),
+        ("license", "Apache 2.0", "Apache-2.0", False),
+        ("license", "", "NVIDIA Driver", False),
+        ("glibc", "2.17", "2.28", True),
+        ("glibc", "2.28", "2.17", False),
+    ],
+)
+def test_change_of_one_value_that_cannot_break_users_is_listed_as_changed(
+    field: str, old: str, new: str, *, breaks: bool
+) -> None:
+    lines = list(diff_text(compare(side(x={(field, ""): old}), side(x={(field, ""): new}))))
+    assert lines[1] == ("may break:" if breaks else "changed:")
+    assert lines[3] == f"      {field}: {old or 'none'} -> {new}"
+
+
+def test_hash_that_one_side_does_not_know_is_not_other_bytes() -> None:
+    places = {"a": {"1.0": {"linux-x86_64": "a/linux-x86_64/a-1.0.tar.gz"}}}
+    early = of_manifest("a", read_manifest(json.dumps(places).encode()))
+    later = of_manifest("b", read_manifest(manifest(packages=("a",), platforms=("linux-x86_64",))))
+    later.packages["a"][("version", "")] = "1.0"
+    for old, new in ((early, later), (later, early)):
+        assert "sha256" not in "\n".join(diff_text(compare(old, new)))
+
+
+@pytest.mark.parametrize(("sign", "is_back"), [("+", False), ("-", True)])
+def test_platforms_that_become_nested_are_not_gone(sign: str, *, is_back: bool) -> None:
+    flat = side(x={PLATFORMS: frozenset({"linux-sbsa", "linux-x86_64"})})
+    nested = side(
+        x={PLATFORMS: frozenset({"linux-sbsa/cuda13", "linux-x86_64/cuda13"})},
+    )
+    report = compare(nested, flat) if is_back else compare(flat, nested)
+    assert report.platforms is None
+    assert list(diff_text(report))[1:] == [
+        "changed:",
+        "  x",
+        f"      variants [linux-sbsa, linux-x86_64]: {sign}cuda13",
+        "1 package differs, 0 are equal",
+    ]
+
+
+def test_platform_that_is_gone_while_another_becomes_nested_is_gone() -> None:
+    flat = side(x={PLATFORMS: frozenset({"linux-ppc64le", "linux-x86_64"})})
+    report = compare(flat, side(x={PLATFORMS: frozenset({"linux-x86_64/cuda13"})}))
+    assert report.platforms == Delta(field="platforms", places=(), gone=("linux-ppc64le",))
 
 
 PLATFORMS = ("platforms", "")

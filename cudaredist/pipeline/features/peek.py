@@ -63,10 +63,10 @@ def peek(manifests: LocalManifests, filter_: Filter, service: ArchiveService) ->
 def _peeked(service: ArchiveService, manifest: LocalManifest, archive: Archive) -> PeekedArchive:
     request = manifest.request(archive)
     outputs: dict[OutputName, OutputSize] | None = None
-    fetched, error = 0, None
+    fetched, undecided, error = 0, 0, None
 
     def use(read: Callable[[int | None, int, str | None], Part]) -> None:
-        nonlocal outputs, fetched
+        nonlocal outputs, fetched, undecided
         file = _RangedFile(read)
         try:
             with zipfile.ZipFile(file) as directory:
@@ -76,13 +76,19 @@ def _peeked(service: ArchiveService, manifest: LocalManifest, archive: Archive) 
         finally:
             fetched += file.fetched
         outputs = derive(Facts(schema=FACTS_SCHEMA, members=members)).outputs
+        # Only the content of such a file tells whether it is an import library.
+        undecided = sum(entry.name.lower().endswith(".lib") for entry in members)
 
     try:
         service.chains[request.bases].reach(request.paths, use)
     except CudaRedistError as failure:
         error = ErrorReport.of(failure)
     return PeekedArchive(
-        **manifest.place(archive).model_dump(), fetched=fetched, outputs=outputs, error=error
+        **manifest.place(archive).model_dump(),
+        fetched=fetched,
+        outputs=outputs,
+        undecided_libraries=undecided,
+        error=error,
     )
 
 

@@ -92,11 +92,14 @@ class TableRun:
     fail_fast: bool = False
 
 
-def update_nvcc_table(run: TableRun, *, accept_changed: bool = False) -> TableReport:
+def update_nvcc_table(
+    run: TableRun, *, accept_changed: bool = False, accept_new: bool = False
+) -> TableReport:
     """Bring the table of host compilers up to the releases of a run.
 
-    Bounds that go down, or changed for a release that the table has, are taken with
-    `accept_changed` only. Raises `InvalidFileError` for a broken table or policy.
+    Bounds that go down in a new release require `accept_new` or `accept_changed`. Bounds that
+    changed for a release that the table has require `accept_changed`. Raises `InvalidFileError`
+    for a broken table or policy.
     """
     store = run.store
     table, policy = read_nvcc_compat(store), read_nvcc_policy(store)
@@ -125,7 +128,7 @@ def update_nvcc_table(run: TableRun, *, accept_changed: bool = False) -> TableRe
     found = bound_findings(table, compat)
     held_back: AbstractSet[str] = frozenset()
     if not accept_changed:
-        compat, held_back = hold_back(table, work.made, policy)
+        compat, held_back = hold_back(table, work.made, policy, accept_new=accept_new)
     for label in held_back & work.outcomes.keys():
         outcome = work.outcomes[label]
         work.outcomes[label] = outcome.model_copy(update={"status": "held-back"})

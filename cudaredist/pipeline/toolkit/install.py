@@ -7,6 +7,7 @@ from pathlib import Path
 
 from cudaredist.errors import UsageError, WriteError
 from cudaredist.jsontext import canonical_json
+from cudaredist.pipeline.toolkit.repair import RestoredFiles
 from cudaredist.pipeline.toolkit.staging import remove_tree
 from cudaredist.pipeline.toolkit.unpack import Unpacked
 from cudaredist.primitives import sha256_of
@@ -23,7 +24,7 @@ _PIECE = 1 << 20
 def lay_out(
     new: Path,
     plan: Plan,
-    unpacked: Mapping[str, Unpacked],
+    unpacked: Mapping[str, Unpacked | RestoredFiles],
     *,
     package_set: PackageSet,
     set_sha256: str,
@@ -78,7 +79,11 @@ class _Files:
     """Puts the files and links of a plan into a folder."""
 
     def __init__(
-        self, new: Path, plan: Plan, unpacked: Mapping[str, Unpacked], layout: Layout
+        self,
+        new: Path,
+        plan: Plan,
+        unpacked: Mapping[str, Unpacked | RestoredFiles],
+        layout: Layout,
     ) -> None:
         self._new = new
         self._plan = plan

@@ -26,7 +26,9 @@ from cudaredist.pipeline.kept_archive import kept_bytes
 from cudaredist.pipeline.read_data import read_file_given
 from cudaredist.pipeline.tasks import Task, run_tasks
 from cudaredist.pipeline.toolkit.install import archive_of, lay_out
+from cudaredist.pipeline.toolkit.repair import RestoredFiles, altered_packages, plan_repair
 from cudaredist.pipeline.toolkit.root import (
+    altered_paths,
     is_empty,
     is_whole,
     look_at,
@@ -68,6 +70,8 @@ class Materialization:
     with_static: bool
     sources: ArchiveService | None
     """Fetches archives; None if they are all at hand."""
+    replace: bool = False
+    """Whether packages may be removed, and every file of what is there is read."""
     archives: Path | None = None
     """A folder in which they are looked for first, laid out as at a source or by their names."""
     at_hand: ArchiveService | None = None
@@ -85,8 +89,9 @@ class Materialization:
     def run(self) -> ToolkitReport:
         """Lay out the root; nothing is done where it is there as asked for.
 
-        Raises `UsageError` for a root that is not ours, and whatever keeps an archive from being
-        laid out; the root is what it was before then.
+        Raises `UsageError` for a root that is not ours, or from which packages would be removed
+        without `replace`, and whatever keeps an archive from being laid out. The root is unchanged
+        then.
         """
         held = self._held()
         if held is not None and self._is_wanted(held):
@@ -100,9 +105,8 @@ class Materialization:
                 self._workshop.clear()
                 return self._report(held, "unchanged")
             self._refuse_foreign(held)
-            self._check_sizes()
             try:
-                record = self._build(self._unpack())
+                record = (None if held is None else self._repaired(held)) or self._built()
             except (ContentError, IntegrityError, WriteError, UsageError):
                 # Trying again would find the same; the disk may be full of it.
                 self._workshop.clear()
@@ -129,22 +133,38 @@ class Materialization:
         return record
 
     def _is_wanted(self, record: ToolkitRecord) -> bool:
+        if not self._is_same_selection(record):
+            return False
+        is_intact = (
+            not altered_paths(self._place, record)
+            if self.replace
+            else is_whole(self._place, record)
+        )
+        if not is_intact:
+            _log.warning("%s is not what was laid out any more: it is made anew", self.root)
+        return is_intact
+
+    def _is_same_selection(self, record: ToolkitRecord) -> bool:
         packages = {name: package.archive_sha256 for name, package in record.packages.items()}
-        is_meant = (
+        return (
             record.set_sha256 == self.set_sha256
             and record.layout == self.layout
             and record.static == self.with_static
             and packages == {name: archive_of(p).sha256 for name, p in self.packages.items()}
         )
-        if is_meant and not is_whole(self._place, record):
-            _log.warning("%s is not what was laid out any more: it is made anew", self.root)
-            return False
-        return is_meant
 
     def _refuse_foreign(self, record: ToolkitRecord | None) -> None:
-        """Raise `UsageError` where making a root anew would take away what is not ours."""
+        """Raise `UsageError` if making a root anew would remove packages or what is not ours."""
         if record is None:
             return
+        removed = sorted(record.packages.keys() - self.packages.keys())
+        if removed and not self.replace:
+            named = " ".join(f"--component {name}" for name in removed[:_SHOWN])
+            raise UsageError(
+                f"{self.root} has packages that are not selected and would be removed: "
+                f"{', '.join(removed)}",
+                hint=f"add what to keep, such as {named}, or remove them with --replace",
+            )
         foreign = look_at(self._place).foreign_to(record)
         if foreign:
             more = f" and {len(foreign) - _SHOWN} more" if len(foreign) > _SHOWN else ""
@@ -154,9 +174,9 @@ class Materialization:
                 hint="move that away first, or name another folder",
             )
 
-    def _check_sizes(self) -> None:
+    def _check_sizes(self, packages: Mapping[str, SetPackage]) -> None:
         """Say what is to be fetched and unpacked; raise where it is too much."""
-        archives = {archive_of(p).sha256: p for p in self.packages.values()}
+        archives = {archive_of(p).sha256: p for p in packages.values()}
         waiting = {s: p for s, p in archives.items() if not is_held(self._workshop.archives / s)}
         requests = [self._request(package) for package in waiting.values()]
         fetched = [item for item in requests if not self._is_at_hand(item)]
@@ -194,8 +214,9 @@ class Materialization:
 
     # -- archives
 
-    def _unpack(self) -> dict[str, Unpacked]:
-        """Bring every archive's content here, and return it by package."""
+    def _unpack(self, packages: Mapping[str, SetPackage]) -> dict[str, Unpacked]:
+        """Bring the content of packages' archives here, and return it by package."""
+        self._check_sizes(packages)
         found: dict[str, Unpacked] = {}
         errors: list[CudaRedistError] = []
 
@@ -211,7 +232,7 @@ class Materialization:
             return []
 
         # Several packages may be one archive.
-        archives = {archive_of(package).sha256: package for package in self.packages.values()}
+        archives = {archive_of(package).sha256: package for package in packages.values()}
         for service in self._services:
             service.pending = len(archives)
         tasks = [partial(work, sha256, package) for sha256, package in archives.items()]
@@ -219,7 +240,7 @@ class Materialization:
         if errors:
             # The first one stopped the others, which say only that.
             raise next((e for e in errors if not isinstance(e, StoppedError)), errors[0])
-        return {attr: found[archive_of(p).sha256] for attr, p in self.packages.items()}
+        return {attr: found[archive_of(p).sha256] for attr, p in packages.items()}
 
     def _content(self, request: ArchiveRequest, folder: Path) -> Unpacked:
         if self._stop.is_set():
@@ -273,24 +294,51 @@ class Materialization:
 
     # -- the root
 
-    def _build(self, unpacked: Mapping[str, Unpacked]) -> ToolkitRecord:
+    def _built(self) -> ToolkitRecord:
+        """Make the root from the archives of all packages."""
+        unpacked = self._unpack(self.packages)
+        plan = self._plan(unpacked)
+        self._check_programs(plan)
+        return self._lay_out(plan, unpacked)
+
+    def _repaired(self, record: ToolkitRecord) -> ToolkitRecord | None:
+        """Make the root from its intact files and the archives of the others.
+
+        Returns None if that cannot be done: the selection is another one, or the record is.
+        """
+        if not self._is_same_selection(record):
+            return None
+        altered = altered_paths(self._place, record)
+        names = altered_packages(record, altered)
+        if not names <= self.packages.keys():
+            return None
+        unpacked = self._unpack({name: self.packages[name] for name in sorted(names)})
+        plan = plan_repair(self._place, record, altered, self._plan(unpacked), unpacked)
+        if plan is None:
+            return None
+        return self._lay_out(plan[0], dict.fromkeys(self.packages, plan[1]))
+
+    def _plan(self, unpacked: Mapping[str, Unpacked]) -> Plan:
         trees = {
             attr: make_tree(
-                posixpath.basename(archive_of(package).relative_path),
-                unpacked[attr].members,
-                package,
+                posixpath.basename(archive_of(self.packages[attr]).relative_path),
+                found.members,
+                self.packages[attr],
                 is_split=self.layout == "split",
             )
-            for attr, package in self.packages.items()
+            for attr, found in unpacked.items()
         }
-        plan = make_plan(
+        return make_plan(
             trees,
             {attr: found.hashes for attr, found in unpacked.items()},
             layout=self.layout,
             with_static=self.with_static,
             platform=Platform(self.package_set.platform.redist_system),
         )
-        self._check_programs(plan)
+
+    def _lay_out(
+        self, plan: Plan, unpacked: Mapping[str, Unpacked | RestoredFiles]
+    ) -> ToolkitRecord:
         return lay_out(
             self._workshop.new,
             plan,

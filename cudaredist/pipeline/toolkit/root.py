@@ -3,7 +3,7 @@
 import contextlib
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -106,16 +106,7 @@ def verify_root(root: Path) -> ToolkitReport:
     """
     record, place = _record_of(root), real_place(root)
     found = look_at(place)
-    problems = []
-    for path, file in sorted(record.files.items()):
-        problem = _problem(place / path, file, found.places.get(path))
-        if problem is not None:
-            problems.append(f"{path}: {problem}")
-    for path, link in sorted(record.links.items()):
-        about = found.places.get(path)
-        is_link = about is not None and stat.S_ISLNK(about.st_mode)
-        if not is_link or (place / path).readlink().as_posix() != link.target:
-            problems.append(f"{path}: is not the link that was laid out")
+    problems = [f"{path}: {problem}" for path, problem in _problems(place, record, found)]
     return toolkit_report(
         root,
         record,
@@ -123,6 +114,23 @@ def verify_root(root: Path) -> ToolkitReport:
         problems=problems,
         foreign=found.foreign_to(record),
     )
+
+
+def altered_paths(root: Path, record: ToolkitRecord) -> frozenset[str]:
+    """Return the files and links of a root that are not as recorded; reads every file."""
+    return frozenset(path for path, _ in _problems(root, record, look_at(root)))
+
+
+def _problems(root: Path, record: ToolkitRecord, found: Found) -> Iterator[tuple[str, str]]:
+    for path, file in sorted(record.files.items()):
+        problem = _problem(root / path, file, found.places.get(path))
+        if problem is not None:
+            yield path, problem
+    for path, link in sorted(record.links.items()):
+        about = found.places.get(path)
+        is_link = about is not None and stat.S_ISLNK(about.st_mode)
+        if not is_link or (root / path).readlink().as_posix() != link.target:
+            yield path, "is not the link that was laid out"
 
 
 def _problem(path: Path, file: ToolkitFile, about: os.stat_result | None) -> str | None:

@@ -103,9 +103,15 @@ def findings(old: NvccCompat | None, new: NvccCompat) -> tuple[BoundFinding, ...
 
 
 def hold_back(
-    old: NvccCompat | None, made: Mapping[str, NvccRelease], policy: NvccPolicy
+    old: NvccCompat | None,
+    made: Mapping[str, NvccRelease],
+    policy: NvccPolicy,
+    *,
+    accept_new: bool = False,
 ) -> tuple[NvccCompat, AbstractSet[str]]:
     """Return the table without anything that is a finding, and the releases that were left out.
+
+    With `accept_new`, only changes of releases that the old table has count.
 
     A release that was left out keeps what the old table has of it, or is not in the new one; the
     releases after it are then compared with the one before it. Of a step down, the later release
@@ -123,7 +129,11 @@ def hold_back(
             if label not in left_out or label in held
         }
         table = table.model_copy(update={"releases": kept})
-        found = findings(old, table)
+        found = [
+            finding
+            for finding in findings(old, table)
+            if finding.kind == "changed" or not accept_new
+        ]
         if not found:
             return table, left_out
         # One at a time: without it, others may be findings, or be none any more.

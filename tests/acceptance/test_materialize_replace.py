@@ -1,0 +1,170 @@
+"""materialize into a root that is there: other selections, and repairs."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+from support import binaries
+from support.releases import packed
+from support.server import FaultServer
+from support.toolkits import MadeSet, listing
+from typer.testing import Result
+
+PC = b"prefix=/usr\nlibdir=${prefix}/lib\nincludedir=${prefix}/include\n\nName: math\n"
+
+
+def shared(name: str) -> bytes:
+    return binaries.elf(soname=name, needed=("libc.so.6",))
+
+
+@pytest.fixture
+def made() -> MadeSet:
+    """Three packages, of which two have a file in common and one has all that is rewritten."""
+    made = MadeSet()
+    made.add("cuda_nvcc", {"LICENSE": b"EULA\n", "bin/nvcc": b"nvcc", "include/same.h": b"//\n"})
+    made.add("cuda_cudart", {"lib/libcudart.so.13": shared("libcudart.so.13")})
+    made.add(
+        "libcublas",
+        {
+            "include/same.h": b"//\n",
+            "lib/libcublas.so.13": shared("libcublas.so.13"),
+            "lib/libcublas.so": "libcublas.so.13",
+            "lib/libcublas_static.a": binaries.ar({"a.o": b"object"}),
+            "pkg-config/cublas-13.0.pc": PC,
+        },
+        depends=["cuda_cudart"],
+    )
+    made.write(Path("set.json"))
+    return made
+
+
+@pytest.fixture
+def source(made: MadeSet, server: FaultServer) -> FaultServer:
+    """A server with the archives of that set."""
+    server.add_folder(made.put_archives(Path("source")))
+    return server
+
+
+@pytest.fixture
+def materialize(run: Run, source: FaultServer) -> Run:
+    """Create `root` from `set.json` and the server, without the requests of earlier calls."""
+
+    def invoke(*options: object) -> Result:
+        source.requests.clear()
+        return run("materialize", "set.json", "--root", "root", "--base-url", source.url, *options)
+
+    return invoke
+
+
+def packages(root: Path = Path("root")) -> set[str]:
+    record: dict[str, Any] = json.loads((root / ".cudaredist.json").read_bytes())
+    return set(record["packages"])
+
+
+def fetched(server: FaultServer) -> set[str]:
+    """Return the packages of which an archive was fetched."""
+    return {path.split("/")[4] for path in server.requests if path.endswith(".tar.xz")}
+
+
+def test_materialize_without_replace_refuses_to_remove_packages(materialize: Run) -> None:
+    assert materialize("--component", "cuda_nvcc").exit_code == 0
+    before = listing(Path("root"))
+    result = materialize("--component", "libcublas")
+    assert result.exit_code == 2, result.output
+    words = " ".join(result.stderr.split())
+    assert "root has packages that are not selected and would be removed: cuda_nvcc" in words
+    assert "--component cuda_nvcc" in words
+    assert "--replace" in words
+    assert listing(Path("root")) == before
+    assert not Path(".root.cudaredist").exists()
+
+
+def test_materialize_with_replace_removes_packages(materialize: Run) -> None:
+    materialize("--component", "cuda_nvcc")
+    assert materialize("--component", "libcublas", "--replace").exit_code == 0
+    assert packages() == {"cuda_cudart", "libcublas"}
+    assert not Path("root/bin/nvcc").exists()
+
+
+def test_materialize_of_more_packages_adds_them(materialize: Run) -> None:
+    materialize("--component", "cuda_nvcc")
+    result = materialize("--component", "cuda_nvcc", "--component", "cuda_cudart")
+    assert result.exit_code == 0, result.output
+    assert packages() == {"cuda_nvcc", "cuda_cudart"}
+
+
+@pytest.mark.parametrize("options", [(), ("--layout", "split"), ("--no-static",)])
+@pytest.mark.parametrize(
+    ("names", "needed"),
+    [
+        ({"libcudart.so.13"}, {"cuda_cudart"}),
+        ({"same.h"}, {"cuda_nvcc"}),
+        ({"cublas-13.0.pc"}, {"libcublas"}),
+        ({"libcublas.so"}, set()),
+        ({"version.json"}, set()),
+        ({"nvcc", "libcublas.so.13"}, {"cuda_nvcc", "libcublas"}),
+    ],
+)
+def test_repair_of_damaged_files_fetches_only_their_archives(
+    materialize: Run,
+    source: FaultServer,
+    names: set[str],
+    needed: set[str],
+    options: tuple[str, ...],
+) -> None:
+    assert materialize(*options).exit_code == 0
+    shutil.copytree("root", "whole", symlinks=True)
+    damaged = [path for path in Path("root").rglob("*") if path.name in names]
+    assert len(damaged) >= len(names)
+    for path in damaged:
+        path.unlink()
+    result = materialize(*options)
+    assert result.exit_code == 0, result.output
+    if "--layout" not in options or names != {"same.h"}:
+        assert fetched(source) == needed
+    assert listing(Path("root")) == listing(Path("whole"))
+    assert materialize(*options, "--replace").stdout.startswith("root: unchanged")
+
+
+def test_replace_restores_file_of_same_size(
+    materialize: Run, source: FaultServer, run: Run
+) -> None:
+    materialize()
+    Path("root/bin/nvcc").write_bytes(b"NVCC")
+    assert materialize().stdout.startswith("root: unchanged")
+    verified = run("materialize", "--root", "root", "--verify")
+    assert verified.exit_code == 4
+    assert "materialize SET --root root --replace` restores it" in verified.stdout
+    assert materialize("--replace").exit_code == 0
+    assert Path("root/bin/nvcc").read_bytes() == b"nvcc"
+    assert fetched(source) == {"cuda_nvcc"}
+
+
+def test_repair_of_forged_record_creates_root_from_all_archives(
+    materialize: Run, source: FaultServer
+) -> None:
+    """The record names a file that no archive has."""
+    materialize()
+    expected = listing(Path("root"))
+    path = Path("root/.cudaredist.json")
+    record = json.loads(path.read_bytes())
+    record["files"]["lib/other"] = record["files"]["bin/nvcc"]
+    path.write_text(json.dumps(record))
+    assert materialize().exit_code == 0
+    assert listing(Path("root")) == expected
+    assert fetched(source) == {"cuda_nvcc", "cuda_cudart", "libcublas"}
+
+
+def test_repair_with_wrong_archive_leaves_root_as_it_was(
+    materialize: Run, source: FaultServer
+) -> None:
+    materialize()
+    Path("root/bin/nvcc").unlink()
+    before = listing(Path("root"))
+    (path,) = (path for path in source.files if "cuda_nvcc" in path)
+    source.files[path] = packed("cuda_nvcc.tar.xz", {"bin/nvcc": b"other"})
+    assert materialize("--retries", 0).exit_code == 4
+    assert listing(Path("root")) == before
