@@ -48,7 +48,6 @@ EXIT_INTERRUPTED = 130
 
 _WORST_FIRST = (EXIT_INTEGRITY, EXIT_CONTENT, EXIT_INCOMPLETE, EXIT_FINDINGS, EXIT_OK)
 _LINES_KEPT = 100
-_PROBLEMS_SHOWN = 100
 
 
 def worst_exit_code(codes: Iterable[int]) -> int:
@@ -308,9 +307,7 @@ class InvalidFileError(ContentError):
     def __init__(self, what: str, problems: Iterable[Problem]) -> None:
         self.what = what
         self.problems = tuple(problems)
-        lines = [str(problem) for problem in self.problems[:_PROBLEMS_SHOWN]]
-        if len(self.problems) > _PROBLEMS_SHOWN:
-            lines.append(f"and {len(self.problems) - _PROBLEMS_SHOWN} more")
+        lines = first_of([str(problem) for problem in self.problems])
         super().__init__(f"not a valid {what}: " + "; ".join(lines))
 
 

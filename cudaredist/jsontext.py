@@ -161,12 +161,12 @@ def _hidden_problems(document: object) -> Iterator[Problem]:
                 yield Problem(_path((trail, key)), "stands twice")
         if isinstance(value, dict):
             for key, item in value.items():
-                if _has_unprintable(key):
+                if _find_unprintable(key):
                     yield Problem(_path((trail, key)), f"the key has {odd}")
                 waiting.append(((trail, key), item))
         elif isinstance(value, list):
             waiting.extend(((trail, index), item) for index, item in enumerate(value))
-        elif isinstance(value, str) and _has_unprintable(value):
+        elif isinstance(value, str) and _find_unprintable(value):
             yield Problem(_path(trail), f"has {odd}")
 
 
@@ -181,7 +181,3 @@ def _path(trail: _Trail) -> str:
             return f"{path}…"
         path = f"{path}[{step}]" if isinstance(step, int) else join_path(path, step)
     return path
-
-
-def _has_unprintable(text: str) -> bool:
-    return _find_unprintable(text) is not None

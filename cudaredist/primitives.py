@@ -16,14 +16,8 @@ SHA256_PATTERN = r"^[0-9a-f]{64}$"
 
 KNOWN_PLATFORMS = frozenset(
     {
-        "linux-x86_64",
-        "linux-sbsa",
-        "linux-aarch64",
-        "linux-ppc64le",
-        "linux-all",
-        "windows-x86_64",
-        "windows-arm64",
-        "source",
+        *("linux-x86_64", "linux-sbsa", "linux-aarch64", "linux-ppc64le", "linux-all"),
+        *("windows-x86_64", "windows-arm64", "source"),
     }
 )
 """The platform names NVIDIA's manifests have used until 2026; others are kept and warned about."""

@@ -18,7 +18,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from cudaredist.binaries.file_facts import Binary
-from cudaredist.binaries.reader import NAMES_LIMIT, Reader, Sections
+from cudaredist.binaries.reader import NAMES_LIMIT, Reader, Sections, whole_entries
 
 ELF_MAGIC = b"\x7fELF"
 IDENT_SIZE = 16
@@ -237,8 +237,7 @@ class ElfReader(Reader):
         """Return the last value of each tag, and all values of DT_NEEDED in order."""
         found: dict[int, int] = {}
         needed: list[int] = []
-        whole = len(data) - len(data) % self._layout.dynamic.size
-        for tag, value in self._layout.dynamic.iter_unpack(data[:whole]):
+        for tag, value in whole_entries(self._layout.dynamic, data):
             if tag == _DT_NULL:
                 break
             if tag == _DT_NEEDED:

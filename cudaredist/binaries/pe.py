@@ -6,14 +6,14 @@ behind. In object files a section's name that has more than eight bytes stands b
 """
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from operator import itemgetter
 from struct import Struct
 
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.binaries.range_buffer import RANGE_LIMIT, text_of_name
-from cudaredist.binaries.reader import NAMES_LIMIT, Reader, Sections
+from cudaredist.binaries.reader import NAMES_LIMIT, Reader, Sections, whole_entries
 
 DOS_MAGIC = b"MZ"
 DOS_SIZE = 64
@@ -187,36 +187,34 @@ class PeReader(Reader):
         self._soname = name or None
 
     def _imports(self, data: bytes) -> None:
-        whole = len(data) - len(data) % _IMPORT.size
-        addresses: list[int] = []
-        for name, table in _IMPORT.iter_unpack(data[:whole]):
-            if name == 0 or table == 0:
-                self._need(_IMPORTS, addresses)
-                return
-            addresses.append(name)
-        self.window.lose("imports not read: they have no end", "needed")
+        entries = whole_entries(_IMPORT, data)
+        names = (name if name and table else None for name, table in entries)
+        self._need(_IMPORTS, "imports", names)
 
     def _delayed(self, data: bytes) -> None:
-        whole = len(data) - len(data) % _DELAY.size
-        addresses: list[int] = []
-        for flags, name in _DELAY.iter_unpack(data[:whole]):
-            if name == 0:
-                self._need(_DELAYED, addresses)
-                return
-            # Old linkers wrote addresses as they are in memory.
-            addresses.append(name if flags & _IS_RELATIVE else name - self._base)
-        self.window.lose("delayed imports not read: they have no end", "needed")
+        # Old linkers wrote addresses as they are in memory.
+        names = (
+            (name if flags & _IS_RELATIVE else name - self._base) if name else None
+            for flags, name in whole_entries(_DELAY, data)
+        )
+        self._need(_DELAYED, "delayed imports", names)
 
-    def _need(self, directory: int, addresses: list[int]) -> None:
+    def _need(self, directory: int, what: str, names: Iterable[int | None]) -> None:
+        """Read the names at these addresses; None is the end of the table."""
+        addresses: list[int] = []
+        for address in names:
+            if address is None:
+                break
+            addresses.append(address)
+        else:
+            self.window.lose(f"{what} not read: they have no end", "needed")
+            return
         if len(addresses) > NAMES_LIMIT:
             self.window.lose(f"imports not read: more than {NAMES_LIMIT:,}", "needed")
             return
         for index, address in enumerate(addresses):
-
-            def remember(name: str, key: tuple[int, int] = (directory, index)) -> None:
-                self._needed[key] = name
-
-            self._name(address, "imported library", remember, "needed")
+            then = partial(self._needed.__setitem__, (directory, index))
+            self._name(address, "imported library", then, "needed")
 
     def _facts(self) -> Binary:
         needed = () if "needed" in self.window.unread else sorted(self._needed.items())

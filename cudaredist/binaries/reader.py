@@ -2,7 +2,8 @@
 
 import abc
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from struct import Struct
 
 from cudaredist.binaries.fatbin import FatbinScanner
 from cudaredist.binaries.file_facts import Binary
@@ -20,6 +21,11 @@ def section_name(table: bytes, start: int) -> str:
     """
     end = table.find(b"\0", start, start + _SECTION_NAME_LIMIT + 1)
     return (text_of_name(table[start:end]) or "") if end >= 0 else ""
+
+
+def whole_entries(layout: Struct, data: bytes) -> Iterator[tuple[int, ...]]:
+    """Return the entries of a table, without one that is cut off."""
+    return layout.iter_unpack(data[: len(data) - len(data) % layout.size])
 
 
 class Reader(abc.ABC):

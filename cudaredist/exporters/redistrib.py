@@ -51,11 +51,7 @@ def _place(redist: str, label: str) -> str:
 
 
 def _manifest(redist: str, label: str, packages: Mapping[str, object]) -> bytes:
-    document = {
-        "release_label": label,
-        "release_product": redist,
-        **dict(sorted(packages.items())),
-    }
+    document = {"release_label": label, "release_product": redist, **dict(sorted(packages.items()))}
     return (json.dumps(document, indent=4, ensure_ascii=False) + "\n").encode()
 
 

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from cudaredist.binaries.fatbin import architecture_key
-from cudaredist.errors import printable
+from cudaredist.errors import first_of, printable
 from cudaredist.features.archive_tree import Tree, build_tree
 from cudaredist.features.facts import Entry, Facts
 from cudaredist.features.placement import Placed, is_stub, place_all
@@ -27,7 +27,6 @@ from cudaredist.schema.features import (
 RULES = 1
 """Raised whenever other features follow from the same facts."""
 
-_NOTES = 100
 _VERSIONS = 32
 """CUDA-versioned folders looked at; NVIDIA's have had four at most."""
 _is_cuda_version = re.compile(r"[1-9][0-9]{0,2}(?:\.(?:0|[1-9][0-9]?))?").fullmatch
@@ -46,9 +45,6 @@ def derive(facts: Facts) -> ArchiveFeatures:
     if len(versions) > _VERSIONS:
         notes.append(f"lib has folders of {len(versions)} versions; {_VERSIONS} were looked at")
         versions = versions[-_VERSIONS:]
-    more = len(notes) - _NOTES
-    # Notes quote names in the archive, and no data file may contain control characters.
-    notes = [printable(note) for note in notes[:_NOTES]]
     return ArchiveFeatures(
         machine=machine,
         outputs=_sizes(placed),
@@ -58,7 +54,8 @@ def derive(facts: Facts) -> ArchiveFeatures:
         cuda_versions_in_lib=versions,
         unnested=_unnested(tree.files, versions),
         python=_python(tree.files),
-        notes=(*notes, f"and {more} more") if more > 0 else tuple(notes),
+        # Notes quote names in the archive, and no data file may contain control characters.
+        notes=tuple(map(printable, first_of(notes))),
     )
 
 

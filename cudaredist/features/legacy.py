@@ -34,12 +34,11 @@ def legacy_json(features: Features, before: bytes | None = None) -> bytes:
                 entry = kept.get(archive.variant, {}) if archive.variant is not None else kept
                 if "outputs" not in entry:
                     continue
-            platforms = packages.setdefault(name, {})
+            place = packages.setdefault(name, {}).setdefault(archive.platform, {})
             if archive.variant is None:
-                platforms.setdefault(archive.platform, {}).update(outputs=entry["outputs"])
+                place["outputs"] = entry["outputs"]
             else:
-                nested = platforms.setdefault(archive.platform, {})
-                nested[archive.variant] = {"outputs": entry["outputs"]}
+                place[archive.variant] = {"outputs": entry["outputs"]}
     return (json.dumps(packages, indent=2, sort_keys=True) + "\n").encode()
 
 

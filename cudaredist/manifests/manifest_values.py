@@ -5,10 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from cudaredist.errors import Problem
-from cudaredist.primitives import (
-    Sha256,
-    Version,
-)
+from cudaredist.primitives import Sha256, Version
 
 Shape: TypeAlias = Literal["early", "flat", "nested", "mixed"]
 

@@ -17,18 +17,13 @@ def _no_boolean(value: object) -> object:
 SchemaVersion = Annotated[Literal[1], BeforeValidator(_no_boolean)]
 HexSha256 = Annotated[str, Field(pattern=SHA256_PATTERN, min_length=64, max_length=64)]
 Label = Annotated[
-    str,
-    Field(
-        pattern=LABEL_PATTERN,
-        description="A manifest's label, as in its file name",
-    ),
+    str, Field(pattern=LABEL_PATTERN, description="A manifest's label, as in its file name")
 ]
 VersionText = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)*$", description="Raw, as published")]
 CudaMinor = Annotated[
     str,
     Field(
-        pattern=r"^[0-9]{1,9}\.[0-9]{1,9}$",
-        description="Two numbers: 12.9 stands for all 12.9.x",
+        pattern=r"^[0-9]{1,9}\.[0-9]{1,9}$", description="Two numbers: 12.9 stands for all 12.9.x"
     ),
 ]
 Count = Annotated[int, Field(ge=0)]

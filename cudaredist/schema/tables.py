@@ -109,8 +109,7 @@ class NvccPolicy(OwnModel):
 
 
 PlainCapability = Annotated[
-    str,
-    Field(pattern=r"^[1-9][0-9]{0,2}\.[0-9]$", description="Without a variant's letter: 10.3"),
+    str, Field(pattern=r"^[1-9][0-9]{0,2}\.[0-9]$", description="Without a variant's letter: 10.3")
 ]
 CapabilityName = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,2}\.[0-9][af]?$")]
 

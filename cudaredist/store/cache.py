@@ -10,9 +10,7 @@ from pathlib import Path
 
 from cudaredist.errors import UsageError, WriteError
 from cudaredist.jsontext import canonical_json
-from cudaredist.primitives import (
-    Sha256,
-)
+from cudaredist.primitives import Sha256
 from cudaredist.private import (
     discard,
     make_private_folders,
@@ -21,10 +19,7 @@ from cudaredist.private import (
     refuse_shared_folder,
 )
 from cudaredist.store.data_folder import _log
-from cudaredist.store.files import (
-    TEMPORARY_SUFFIX,
-    write_file,
-)
+from cudaredist.store.files import TEMPORARY_SUFFIX, write_file
 
 _DAY = 86400
 

@@ -9,21 +9,11 @@ from pathlib import Path
 
 from cudaredist.errors import ReadError, WriteError
 from cudaredist.jsontext import canonical_json
-from cudaredist.primitives import (
-    Version,
-    label_of_manifest_name,
-    manifest_name,
-    parse_label,
-)
+from cudaredist.primitives import Version, label_of_manifest_name, manifest_name, parse_label
 from cudaredist.schema.base import Channel
 from cudaredist.schema.features import Lock, LockEntry
 from cudaredist.schema.registry import read_own_file
-from cudaredist.store.files import (
-    names_in,
-    read_file,
-    sweep,
-    write_file,
-)
+from cudaredist.store.files import names_in, read_file, sweep, write_file
 
 _log = logging.getLogger(__name__)
 _FEATURE_NAMES = ("feature_", "redistrib_features_")

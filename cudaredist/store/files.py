@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from cudaredist.errors import ReadError, WriteError
-from cudaredist.private import (
-    open_file,
-)
+from cudaredist.private import open_file
 from cudaredist.schema.registry import OWN_FILE_LIMIT
 
 TEMPORARY_SUFFIX = ".tmp"

@@ -13,10 +13,10 @@ from cudaredist.schema.tables import (
     Gpus,
     NvccCompat,
     NvccPolicy,
+    OverlayEntry,
+    PolicyFact,
 )
-from cudaredist.tables.explain_nvcc import (
-    nvcc_topic,
-)
+from cudaredist.tables.explain_nvcc import nvcc_topic
 from cudaredist.tables.explanation import (
     Claim,
     Explanation,
@@ -153,7 +153,7 @@ def _first_cuda(entry: CapabilityEntry, oldest: str, *, is_oldest_read: bool, gp
         statement=words,
         value=entry.first_cuda,
         basis="documented",
-        source=f"{stated.reference} ({GPU_POLICY_FILE})",
+        source=_policy_place(stated),
         reason=stated.reason,
         otherwise=(claim, *others),
     )
@@ -161,7 +161,7 @@ def _first_cuda(entry: CapabilityEntry, oldest: str, *, is_oldest_read: bool, gp
 
 def _policy_facts(entry: CapabilityEntry, policy: GpuPolicy) -> Iterator[Fact]:
     overlay = policy.overlay.get(entry.base)
-    source = f"{overlay.reference} ({GPU_POLICY_FILE})" if overlay else "no policy names it"
+    source = _policy_place(overlay) if overlay else "no policy names it"
     reason = overlay.reason if overlay else None
     yield Fact(
         name="jetson",
@@ -183,7 +183,7 @@ def _policy_facts(entry: CapabilityEntry, policy: GpuPolicy) -> Iterator[Fact]:
                 statement=words[fact.field].format(fact.value),
                 value=fact.value,
                 basis="policy",
-                source=f"{fact.reference} ({GPU_POLICY_FILE})",
+                source=_policy_place(fact),
                 reason=fact.reason,
             )
 
@@ -191,8 +191,11 @@ def _policy_facts(entry: CapabilityEntry, policy: GpuPolicy) -> Iterator[Fact]:
 def _policy_claims(entry: CapabilityEntry, field: str, value: str | None) -> Iterator[Claim]:
     for fact in entry.policy:
         if fact.field == field and fact.value != value:
-            source = f"{fact.reference} ({GPU_POLICY_FILE})"
-            yield Claim(value=fact.value, source=source, reason=fact.reason)
+            yield Claim(value=fact.value, source=_policy_place(fact), reason=fact.reason)
+
+
+def _policy_place(stated: OverlayEntry | PolicyFact) -> str:
+    return f"{stated.reference} ({GPU_POLICY_FILE})"
 
 
 def _ptxas_fact(

@@ -36,11 +36,7 @@ def with_origins(members: Sequence[Entry]) -> list[Entry]:
 
 
 def make_tree(
-    where: str,
-    members: Sequence[Entry],
-    package: SetPackage,
-    *,
-    is_split: bool,
+    where: str, members: Sequence[Entry], package: SetPackage, *, is_split: bool
 ) -> PackageTree:
     """Return what a package brings, in the order the set's document asks for.
 

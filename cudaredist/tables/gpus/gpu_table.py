@@ -126,9 +126,7 @@ def _by_minor(
 
 
 def _family(
-    name: Capability,
-    known: Iterable[Mapping[Capability, str]],
-    findings: list[GpuFinding],
+    name: Capability, known: Iterable[Mapping[Capability, str]], findings: list[GpuFinding]
 ) -> str:
     """Return the oldest release's name of an architecture, which cannot be a left-over one."""
     names = list(dict.fromkeys(families[name] for families in known))

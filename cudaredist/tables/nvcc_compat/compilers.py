@@ -18,11 +18,7 @@ Compiler: TypeAlias = Literal[
     "gcc", "clang", "msvc", "grace-clang", "horizon-clang", "icc", "icx", "nvhpc"
 ]
 
-_EVERY = {
-    "__CUDACC__": 1,
-    "__CUDA_INCLUDE_COMPILER_INTERNAL_HEADERS__": 1,
-    "__cplusplus": 201703,
-}
+_EVERY = {"__CUDACC__": 1, "__CUDA_INCLUDE_COMPILER_INTERNAL_HEADERS__": 1, "__cplusplus": 201703}
 _LINUX = _EVERY | {"__linux__": 1, "__LP64__": 1, "__x86_64__": 1}
 _WINDOWS = _EVERY | {"_WIN32": 1, "_WIN64": 1}
 
