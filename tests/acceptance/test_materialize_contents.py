@@ -11,8 +11,6 @@ import pytest
 from conftest import REPOSITORY, Run
 from support import archives, binaries
 from support.materializing import (
-    LINKS,
-    MERGED,
     PC,
     PROGRAM,
     STATIC,
@@ -25,6 +23,37 @@ from support.releases import release
 from support.server import FaultServer
 from support.toolkits import FOLDER, MadeSet, listing, modes
 from support.wheels import put_wheel, wheel
+
+MERGED = {
+    "bin/crt/link.stub",
+    "bin/fatbinary",
+    "bin/nvcc",
+    "bin/ptxas",
+    "docs/README",
+    "include/crt/host.h",
+    "include/cublas.h",
+    "include/cuda.h",
+    "lib/libcublas.so.13",
+    "lib/libcublas_static.a",
+    "lib/libcudart.so.13.0.96",
+    "lib/libcudart_static.a",
+    "lib/stubs/libcuda.so",
+    "nvvm/bin/cicc",
+    "nvvm/lib64/libnvvm.so.4",
+    "share/licenses/cuda_crt/LICENSE",
+    "share/licenses/cuda_cudart/LICENSE",
+    "share/licenses/cuda_nvcc/LICENSE",
+    "share/licenses/libcublas/LICENSE",
+    "share/pkgconfig/cublas-13.0.pc",
+}
+LINKS = {
+    "lib/libcublas.so": "libcublas.so.13",
+    "lib/libcudart.so": "libcudart.so.13.0.96",
+    "lib/libcudart.so.13": "libcudart.so.13.0.96",
+    "lib64": "lib",
+    "share/pkgconfig/cublas.pc": "cublas-13.0.pc",
+}
+
 
 # -- what lies there
 

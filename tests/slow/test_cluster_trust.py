@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 FEATURES = Path("data/features/cuda/feature_12.9.1.json")
-HOSTILE = Path(__file__).parent.parent / "support" / "hostile_dask.py"
+HOSTILE = Path(__file__).with_name("hostile_dask.py")
 ATTACKS = ("result", "type", "error", "text", "other")
 
 

@@ -26,7 +26,6 @@ from support.network_faults import (
     headers,
     part,
     raw,
-    true_etag,
     with_header,
 )
 from support.ptxas import PROFILES_12_9, ptxas
@@ -36,7 +35,7 @@ from support.toolkits import FOLDER, MadeSet, listing
 from typer.testing import CliRunner, Result
 
 from cudaredist.cli import app
-from cudaredist.pipeline import tables
+from cudaredist.pipeline.tables import update
 from cudaredist.schema.registry import kind_of_document, read_own_document
 from cudaredist.tables.nvcc_compat.compilers import read_header
 
@@ -131,7 +130,7 @@ FAULTS = {
     # -- validators
     "new ETag each time": Fault(bad.new_etag, "0003", "0003"),
     "breaks, then has a new ETag": Fault(bad.breaking(100, any_etag), once="0003"),
-    "breaks, then has other bytes": Fault(bad.breaking(100, true_etag, is_altered=True)),
+    "breaks, then has other bytes": Fault(bad.breaking(100, faults.etag_of, is_altered=True)),
     # -- headers
     "header of megabytes": Fault(with_header(b"X-Long: " + b"x" * (4 << 20))),
     "a hundred thousand headers": Fault(with_header(b"\r\n".join([b"X: y"] * 100_000))),
@@ -262,7 +261,7 @@ NAMES = {"data", "cache", "root", "set.json"}
 def _fast() -> Iterator[None]:
     """Read each header once, and make no pauses between attempts."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables, "read_header", functools.cache(read_header))
+        patch.setattr(update, "read_header", functools.cache(read_header))
         patch.setattr("cudaredist.source.http.backoff", lambda _: 0.01)
         yield
 

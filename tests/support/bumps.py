@@ -64,14 +64,7 @@ def product(redist: str, label: str) -> dict[str, bytes]:
         platform: {f"lib/{package}.so.1": library(machine, f"{package}.so.1"), "a": label.encode()}
         for platform, machine in LINUX.items()
     }
-    number, _, suffix = label.partition("-")
-    made = release(number, {package: files}, product=redist)
-    if suffix:
-        text = made.pop(f"redistrib_{number}.json").decode()
-        made[f"redistrib_{label}.json"] = text.replace(
-            f'"release_label": "{number}"', f'"release_label": "{label}"'
-        ).encode()
-    return made
+    return release(label, {package: files}, product=redist)
 
 
 def publish(server: FaultServer, redist: str, *labels: str) -> None:

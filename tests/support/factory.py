@@ -134,6 +134,7 @@ def set_package(name: str, **changes: Any) -> dict[str, Any]:
         "pname": name,
         "attr": name,
         "redist": "cuda",
+        "description": name.upper(),
         "platforms": ["linux-x86_64"],
         "outputs": ["out"],
         "license": blank(SetLicense, short_name="CUDA EULA"),

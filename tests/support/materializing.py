@@ -83,37 +83,6 @@ def put_packages(made_set: MadeSet) -> MadeSet:
     return made_set
 
 
-MERGED = {
-    "bin/crt/link.stub",
-    "bin/fatbinary",
-    "bin/nvcc",
-    "bin/ptxas",
-    "docs/README",
-    "include/crt/host.h",
-    "include/cublas.h",
-    "include/cuda.h",
-    "lib/libcublas.so.13",
-    "lib/libcublas_static.a",
-    "lib/libcudart.so.13.0.96",
-    "lib/libcudart_static.a",
-    "lib/stubs/libcuda.so",
-    "nvvm/bin/cicc",
-    "nvvm/lib64/libnvvm.so.4",
-    "share/licenses/cuda_crt/LICENSE",
-    "share/licenses/cuda_cudart/LICENSE",
-    "share/licenses/cuda_nvcc/LICENSE",
-    "share/licenses/libcublas/LICENSE",
-    "share/pkgconfig/cublas-13.0.pc",
-}
-LINKS = {
-    "lib/libcublas.so": "libcublas.so.13",
-    "lib/libcudart.so": "libcudart.so.13.0.96",
-    "lib/libcudart.so.13": "libcudart.so.13.0.96",
-    "lib64": "lib",
-    "share/pkgconfig/cublas.pc": "cublas-13.0.pc",
-}
-
-
 def record(root: Path = Path("root")) -> Any:
     return json.loads((root / ".cudaredist.json").read_bytes())
 

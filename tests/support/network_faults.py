@@ -2,11 +2,10 @@
 
 import contextlib
 import gzip
-import hashlib
 import secrets
 from collections.abc import Callable
 
-from support.server import Behaviour, Handler
+from support.server import Behaviour, Handler, content_range
 
 
 def raw(answer: Callable[[bytes], bytes]) -> Behaviour:
@@ -26,13 +25,11 @@ def headers(*lines: bytes, encode: Callable[[bytes], bytes] = bytes) -> Behaviou
     """
 
     def send(handler: Handler, data: bytes) -> None:
-        start, status, body = handler.asked_part(data)
-        head = [b"HTTP/1.1 %d Status" % status]
-        if status == 206:
-            last = start + len(body) - 1
-            head.append(b"Content-Range: bytes %d-%d/%d" % (start, last, len(data)))
-        head += (line.replace(b"%d", b"%d" % len(body)) for line in lines)
-        handler.wfile.write(b"\r\n".join([*head, b"", encode(body)]))
+        part = handler.asked_part(data)
+        head = [b"HTTP/1.1 %d Status" % part.status]
+        head += (b"Content-Range: " + value.encode() for value in part.headers.values())
+        head += (line.replace(b"%d", b"%d" % len(part.data)) for line in lines)
+        handler.wfile.write(b"\r\n".join([*head, b"", encode(part.data)]))
         handler.close_connection = True
 
     return send
@@ -66,7 +63,7 @@ def part(content_range: str | None, **more: str) -> Behaviour:
     """
 
     def send(handler: Handler, data: bytes) -> None:
-        start, _, body = handler.asked_part(data)
+        start, _, body, _ = handler.asked_part(data)
         said = dict(more)
         if content_range is not None:
             values = {"first": start, "last": start + len(body) - 1, "total": len(data)}
@@ -80,11 +77,10 @@ def shifted(offset: int) -> Behaviour:
     """Answer with bytes that begin elsewhere, and say so truly."""
 
     def send(handler: Handler, data: bytes) -> None:
-        start, _, body = handler.asked_part(data)
-        start = max(0, min(start + offset, len(data) - 1))
-        body = data[start : start + len(body)]
-        last = start + len(body) - 1
-        handler.answer(206, body, Content_Range=f"bytes {start}-{last}/{len(data)}")
+        part = handler.asked_part(data)
+        start = max(0, min(part.start + offset, len(data) - 1))
+        body = data[start : start + len(part.data)]
+        handler.answer(206, body, **content_range(start, body, data))
 
     return send
 
@@ -103,9 +99,8 @@ def several_parts(handler: Handler, data: bytes) -> None:
 
 def half_a_part(handler: Handler, data: bytes) -> None:
     """Answer with half of the requested part, and say that it is the whole part."""
-    start, status, body = handler.asked_part(data)
-    said = {"Content_Range": f"bytes {start}-{start + len(body) - 1}/{len(data)}"}
-    handler.answer(status, body[: len(body) // 2], **(said if status == 206 else {}))
+    part = handler.asked_part(data)
+    handler.answer(part.status, half(part.data), **part.headers)
 
 
 # -- validators
@@ -113,28 +108,18 @@ def half_a_part(handler: Handler, data: bytes) -> None:
 
 def new_etag(handler: Handler, data: bytes) -> None:
     """Answer well, with another ETag each time."""
-    start, status, body = handler.asked_part(data)
-    said = {"Content_Range": f"bytes {start}-{start + len(body) - 1}/{len(data)}"}
-    etag = f'"{secrets.token_hex(8)}"'
-    handler.answer(status, body, ETag=etag, **(said if status == 206 else {}))
+    part = handler.asked_part(data)
+    handler.answer(part.status, part.data, ETag=any_etag(data), **part.headers)
 
 
 def breaking(count: int, etag: Callable[[bytes], str], *, is_altered: bool = False) -> Behaviour:
     """Send `count` bytes of what is requested, then end; what is resumed may be altered."""
 
     def send(handler: Handler, data: bytes) -> None:
-        start, status, body = handler.asked_part(data)
-        if start and is_altered:
-            body = bytes(len(body))
-        handler.send_response(status)
-        handler.send_header("Content-Length", str(len(body)))
-        if status == 206:
-            handler.send_header(
-                "Content-Range", f"bytes {start}-{start + len(body) - 1}/{len(data)}"
-            )
-        handler.send_header("ETag", etag(data))
-        handler.end_headers()
-        handler.wfile.write(body if start else body[:count])
+        part = handler.asked_part(data)
+        body = bytes(len(part.data)) if part.start and is_altered else part.data
+        handler.begin(part.status, len(body), ETag=etag(data), **part.headers)
+        handler.wfile.write(body if part.start else body[:count])
         handler.close_connection = True
 
     return send
@@ -142,10 +127,6 @@ def breaking(count: int, etag: Callable[[bytes], str], *, is_altered: bool = Fal
 
 def any_etag(_: bytes) -> str:
     return f'"{secrets.token_hex(8)}"'
-
-
-def true_etag(data: bytes) -> str:
-    return f'"{hashlib.sha256(data).hexdigest()[:16]}"'
 
 
 # -- connections

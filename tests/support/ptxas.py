@@ -12,50 +12,21 @@ Platform = Literal["linux", "sbsa", "windows"]
 # Number and letter, and the architecture's name where one stands behind it, in file order.
 Profile = tuple[str, str]
 
-PROFILES_11_8: Sequence[Profile] = (
-    ("35", "Kepler"),
-    ("37", ""),
-    ("70", "Volta"),
-    ("72", ""),
-    ("75", "Turing"),
-    ("80", "Ampere"),
-    ("90", "Hopper"),
-)
-PROFILES_12_9: Sequence[Profile] = (
-    ("70", "Volta"),
-    ("72", ""),
-    ("75", "Turing"),
-    ("80", "Ampere"),
-    ("90", "Hopper"),
-    ("90a", ""),
-    ("100", "Blackwell"),
-    ("100a", ""),
-    ("100f", ""),
-    ("101", ""),
-    ("101a", ""),
-    ("101f", ""),
-    ("103", ""),
-    ("103a", ""),
-    ("103f", ""),
+
+def _profiles(text: str) -> Sequence[Profile]:
+    """Return the profiles in a text such as `90 Hopper, 90a`."""
+    return tuple((name, family) for name, _, family in (p.partition(" ") for p in text.split(", ")))
+
+
+PROFILES_11_8 = _profiles("35 Kepler, 37, 70 Volta, 72, 75 Turing, 80 Ampere, 90 Hopper")
+PROFILES_12_9 = _profiles(
+    "70 Volta, 72, 75 Turing, 80 Ampere, 90 Hopper, 90a, 100 Blackwell, 100a, 100f, "
+    "101, 101a, 101f, 103, 103a, 103f"
 )
 # Not in the order of their numbers, as from 13.0 on.
-PROFILES_13_4: Sequence[Profile] = (
-    ("75", "Turing"),
-    ("80", "Ampere"),
-    ("90", "Hopper"),
-    ("90a", ""),
-    ("100", "Blackwell"),
-    ("100a", ""),
-    ("100f", ""),
-    ("110", ""),
-    ("110a", ""),
-    ("110f", ""),
-    ("103", ""),
-    ("103a", ""),
-    ("103f", ""),
-    ("107", "Rubin"),
-    ("107a", ""),
-    ("107f", ""),
+PROFILES_13_4 = _profiles(
+    "75 Turing, 80 Ampere, 90 Hopper, 90a, 100 Blackwell, 100a, 100f, 110, 110a, 110f, "
+    "103, 103a, 103f, 107 Rubin, 107a, 107f"
 )
 
 
@@ -105,11 +76,6 @@ def image(body: bytes, platform: Platform) -> bytes:
         "<HHIQQQIHHHHHH", 2, machine, 1, 0, 0, 64 + len(body), 0, 64, 0, 0, 64, 2, 0
     )
     return head + body + bytes(128)
-
-
-def pieces(data: bytes, size: int) -> Iterable[bytes]:
-    """Cut bytes into chunks."""
-    return (data[start : start + size] for start in range(0, len(data), size))
 
 
 def scan(chunks: Iterable[bytes]) -> dict[Capability, str]:

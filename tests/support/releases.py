@@ -45,7 +45,7 @@ def release(
     label: str, packages: Packages, *, product: str = "cuda", is_stored: bool = False
 ) -> dict[str, bytes]:
     """Return a release's files by their path below the folder of its manifest."""
-    version = f"{label}.5"
+    version = f"{label.partition('-')[0]}.5"
     files: dict[str, bytes] = {}
     for package, places in packages.items():
         for place, content in places.items():

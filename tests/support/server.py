@@ -16,12 +16,29 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 if TYPE_CHECKING:
     import subprocess
 
 Behaviour = Callable[["Handler", bytes], None]
+
+
+class Part(NamedTuple):
+    """A part of a file: its first byte, the status and headers that it is sent with."""
+
+    start: int
+    status: int
+    data: bytes
+    headers: dict[str, str]
+
+
+def content_range(start: int, part: bytes, data: bytes) -> dict[str, str]:
+    return {"Content_Range": f"bytes {start}-{start + len(part) - 1}/{len(data)}"}
+
+
+def etag_of(data: bytes) -> str:
+    return f'"{hashlib.sha256(data).hexdigest()[:16]}"'
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -60,34 +77,35 @@ class Handler(BaseHTTPRequestHandler):
 
     def serve(self, data: bytes) -> None:
         """Answer well, with a validator, and 304 where the client has the same."""
-        etag = f'"{hashlib.sha256(data).hexdigest()[:16]}"'
+        etag = etag_of(data)
         if self.headers.get("If-None-Match") == etag:
             self.answer(304, b"", ETag=etag)
             return
-        start, status, part = self.asked_part(data, etag)
-        last = start + len(part) - 1
-        headers = {"Content_Range": f"bytes {start}-{last}/{len(data)}"} if status == 206 else {}
-        self.answer(status, part, ETag=etag, **headers)
+        part = self.asked_part(data, etag)
+        self.answer(part.status, part.data, ETag=etag, **part.headers)
 
-    def asked_part(self, data: bytes, etag: str = "") -> tuple[int, int, bytes]:
-        """Return where the part asked for begins, its status, and the part itself."""
+    def asked_part(self, data: bytes, etag: str = "") -> "Part":
+        """Return the requested part."""
         asked = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
         if asked is None or self.headers.get("If-Range", etag) != etag:
-            return 0, 200, data
-        if not asked[1]:
-            start = max(0, len(data) - int(asked[2]))
-            return start, 206, data[start:]
-        start = int(asked[1])
-        if start >= len(data):
-            return 0, 416, b""
-        return start, 206, data[start : int(asked[2]) + 1 if asked[2] else None]
+            return Part(0, 200, data, {})
+        if asked[1]:
+            start, end = int(asked[1]), int(asked[2] or len(data)) + 1
+        else:
+            start, end = max(0, len(data) - int(asked[2])), len(data)
+        if asked[1] and start >= len(data):
+            return Part(0, 416, b"", {})
+        return Part(start, 206, data[start:end], content_range(start, data[start:end], data))
 
-    def answer(self, status: int, data: bytes, **headers: str) -> None:
+    def begin(self, status: int, length: int, **headers: str) -> None:
+        """Send a status and headers."""
         self.send_response(status)
-        headers.setdefault("Content_Length", str(len(data)))
-        for name, value in headers.items():
+        for name, value in {"Content_Length": str(length), **headers}.items():
             self.send_header(name.replace("_", "-"), value)
         self.end_headers()
+
+    def answer(self, status: int, data: bytes, **headers: str) -> None:
+        self.begin(status, len(data), **headers)
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
@@ -189,7 +207,7 @@ def body(data: bytes, **headers: str) -> Behaviour:
 
 def reset_in_the_middle(handler: Handler, data: bytes) -> None:
     """Promise all, send half, then break the connection hard."""
-    _promise(handler, len(data))
+    handler.begin(200, len(data))
     handler.wfile.write(data[: len(data) // 2])
     handler.wfile.flush()
     linger = struct.pack("ii", 1, 0)
@@ -202,17 +220,12 @@ def breaking_after(count: int, *, resumable: bool = True) -> Behaviour:
     """Send at most so many bytes of what is asked for, then break the connection."""
 
     def send(handler: Handler, data: bytes) -> None:
-        etag = f'"{hashlib.sha256(data).hexdigest()[:16]}"'
-        start, code, part = handler.asked_part(data, etag) if resumable else (0, 200, data)
-        handler.send_response(code)
-        handler.send_header("Content-Length", str(len(part)))
-        if code == 206:
-            handler.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
-        handler.send_header("ETag", etag)
-        handler.end_headers()
-        handler.wfile.write(part[:count])
+        etag = etag_of(data)
+        part = handler.asked_part(data, etag) if resumable else Part(0, 200, data, {})
+        handler.begin(part.status, len(part.data), ETag=etag, **part.headers)
+        handler.wfile.write(part.data[:count])
         handler.wfile.flush()
-        handler.close_connection = len(part) > count
+        handler.close_connection = len(part.data) > count
 
     return send
 
@@ -224,7 +237,7 @@ def another_part(handler: Handler, data: bytes) -> None:
 
 def never_ending_of_right_length(handler: Handler, data: bytes) -> None:
     """Send all there is a byte at a time."""
-    _promise(handler, len(data))
+    handler.begin(200, len(data))
     for byte in data:
         handler.wfile.write(bytes([byte]))
         handler.wfile.flush()
@@ -235,9 +248,7 @@ def stalling_after(count: int) -> Behaviour:
     """Send so many bytes of what is asked for, then say nothing for a long time."""
 
     def send(handler: Handler, data: bytes) -> None:
-        handler.send_response(200)
-        handler.send_header("Content-Length", str(len(data)))
-        handler.end_headers()
+        handler.begin(200, len(data))
         handler.wfile.write(data[:count])
         handler.wfile.flush()
         silent(handler, b"")
@@ -247,7 +258,7 @@ def stalling_after(count: int) -> Behaviour:
 
 def truncated(handler: Handler, data: bytes) -> None:
     """Promise all, send half, end politely."""
-    _promise(handler, len(data))
+    handler.begin(200, len(data))
     handler.wfile.write(data[: len(data) // 2])
     handler.close_connection = True
 
@@ -269,7 +280,7 @@ def without_length(handler: Handler, data: bytes) -> None:
 
 def never_ending(handler: Handler, data: bytes) -> None:
     """Promise a megabyte and send it a byte at a time, far below any time-out of a read."""
-    _promise(handler, 1 << 20)
+    handler.begin(200, 1 << 20)
     for _ in range(1 << 20):
         handler.wfile.write(b" ")
         handler.wfile.flush()
@@ -335,9 +346,3 @@ def gzipped(handler: Handler, data: bytes) -> None:
 
 def redirect(to: str) -> Behaviour:
     return lambda handler, _: handler.answer(302, b"", Location=to)
-
-
-def _promise(handler: Handler, length: int) -> None:
-    handler.send_response(200)
-    handler.send_header("Content-Length", str(length))
-    handler.end_headers()

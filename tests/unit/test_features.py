@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import archives
-from support.cost import bounded_cost
-from support.counting import calls
+from support.cost import bounded_cost, calls
 
 from cudaredist.archives.open_archive import open_archive
 from cudaredist.binaries.file_facts import Binary, CodeSection

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.archives import in_chunks
 from support.ptxas import (
     PROFILES_11_8,
     PROFILES_12_9,
@@ -13,7 +14,6 @@ from support.ptxas import (
     Platform,
     Profile,
     image,
-    pieces,
     ptxas,
     scan,
 )
@@ -38,7 +38,7 @@ PLATFORMS: tuple[Platform, ...] = ("linux", "sbsa", "windows")
 
 
 def read(data: bytes, size: int = 1000) -> dict[str, str]:
-    return {str(name): family for name, family in scan(pieces(data, size)).items()}
+    return {str(name): family for name, family in scan(in_chunks(data, size)).items()}
 
 
 def policy() -> GpuPolicy:
@@ -126,7 +126,7 @@ def test_a_text_on_the_edge_of_a_block_is_found(
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scanning, "_BLOCK", 4096)
     scan = scanning.PtxasScan()
-    for chunk in pieces(ptxas(filler=1 << 20), 3000):
+    for chunk in in_chunks(ptxas(filler=1 << 20), 3000):
         scan.feed(chunk)
         assert len(scan._pending) < 2 * 4096
     scan.feed(bytes(100_000))

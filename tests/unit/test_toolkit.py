@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from support import binaries
-from support.counting import calls
+from support.cost import calls
 from support.toolkits import MadeSet
 
 from cudaredist.archives.members import MemberKind
