@@ -46,7 +46,8 @@ class BuildOptions(Options):
         metavar="SYSTEM",
     )
     capability: list[str] | None = select_option(
-        "Compute capability to build for; repeatable. Default: those of the release.",
+        "Compute capability to build for; repeatable. Default: those of the release, and on "
+        "linux-aarch64 those of Jetsons.",
         metavar="X.Y[a|f]",
     )
     forward_compat: bool | None = select_option(
@@ -127,6 +128,7 @@ def build(options: BuildOptions, session: Session) -> int:
         build_one,
         make_sets,
         set_bytes,
+        skipped_releases,
         specs_for,
         write_sets,
     )
@@ -156,7 +158,8 @@ def build(options: BuildOptions, session: Session) -> int:
         raise UsageError(f"{place} holds one set, and {len(specs)} are meant")
     progress = session.progress("building")
     made = make_sets(specs, data, strict=options.strict, progress=progress)
-    report = write_sets(made, place, may_write=options.write.is_allowed)
+    skipped = skipped_releases(data, options.cuda or ())
+    report = write_sets(made, place, skipped=skipped, may_write=options.write.is_allowed)
     return session.finish(report, build_text, dry_run=options.write.dry_run)
 
 

@@ -44,7 +44,7 @@ def build_set(spec: SetSpec, data: SetData) -> PackageSet:
     Raises `UsageError` if the set would be of no use, and `IncompleteError` if features are
     missing.
     """
-    choices = choose_releases(spec.cuda, spec.platform, spec.pins, data)
+    choices = choose_releases(spec.target, spec.pins, data)
     entries = make_entries(spec, choices, data)
     missing = [draft for draft in entries.values() if draft.missing and draft.is_available]
     if missing and not spec.options.allow_missing_features:
@@ -111,7 +111,9 @@ def _cuda_release(cuda: Version, data: SetData) -> CudaRelease:
     major = str(cuda.components[0])
     short = data.policies.names.sets
     aliases = []
-    if short.majors.get(major) == cuda.line:
+    # One set has the names of a minor: that of its newest local patch.
+    is_newest = cuda == max(label for label in data.cuda_labels if label.line == cuda.line)
+    if is_newest and short.majors.get(major) == cuda.line:
         aliases.append(f"cudaPackages_{major}")
         if short.default == major:
             aliases.append("cudaPackages")
@@ -119,7 +121,7 @@ def _cuda_release(cuda: Version, data: SetData) -> CudaRelease:
         release=str(cuda),
         major_minor=cuda.line,
         major=major,
-        attribute=set_attribute(cuda),
+        attribute=set_attribute(cuda.line if is_newest else str(cuda)),
         name_prefix=f"cuda{cuda.line}",
         aliases=tuple(aliases),
     )

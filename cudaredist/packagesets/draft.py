@@ -59,6 +59,11 @@ class Draft:
         return not self.refusals
 
     @property
+    def is_further(self) -> bool:
+        """Whether this is a further version next to the set's own, such as cudnn_8_9."""
+        return self.attr != self.pname
+
+    @property
     def has_files(self) -> bool:
         """Whether the set describes the archive's contents: it can be fetched, if not used."""
         return self.archive is not None and self.status in {"available", "broken"}

@@ -1,32 +1,30 @@
 """The packages of a set, and why each of the others is not available."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
 from cudaredist.errors import UsageError
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.packagesets.draft import Draft
-from cudaredist.packagesets.inputs import (
-    HeldFeatures,
-    HeldManifest,
-    SetData,
-    bounds_text,
-    is_within,
-)
+from cudaredist.packagesets.inputs import HeldFeatures, HeldManifest, SetData, is_within
 from cudaredist.packagesets.outputs import nested_refusal, order_outputs, split_outputs
 from cudaredist.packagesets.platforms import UNSUPPORTED, Absence, select_archive
+from cudaredist.packagesets.requirements import (
+    package_problem,
+    requirements_of,
+    target_problems,
+)
 from cudaredist.packagesets.spec import SetSpec
 from cudaredist.packagesets.version_choice import Choice, broken_constraints, built_for_other
 from cudaredist.primitives import Version
 from cudaredist.schema.base import OutputName
 from cudaredist.schema.packageset import ReasonCode
 from cudaredist.schema.policy import Fixup, Requirement
-from cudaredist.tables.gpus.capability import Capability
 
-FindDraft: TypeAlias = Callable[[str], Draft | None]
-"""Finds the package of a set by any of its names."""
+FindVersions: TypeAlias = Callable[[str, Draft], list[Draft]]
+"""Finds the versions of a package, by any of its names, that can serve another package."""
 
 
 def make_entries(spec: SetSpec, choices: Mapping[str, Choice], data: SetData) -> dict[str, Draft]:
@@ -180,64 +178,35 @@ def _explain_absence(draft: Draft, choice: Choice | None, spec: SetSpec, data: S
 # -- requirements of policy
 
 
-def requirements_of(draft: Draft, spec: SetSpec, data: SetData) -> list[Requirement]:
-    """Return the requirements of policy on a package of a set."""
-    held = draft.held
-    if held is None or not draft.has_files:
-        return []
-    return [
-        entry
-        for entry in data.policies.requirements.requirements
-        if entry.package == draft.pname
-        and is_within(held.label, entry.releases)
-        and is_within(spec.cuda, entry.cuda)
-        and entry.platform in {None, spec.platform}
-    ]
-
-
-def require_packages(draft: Draft, find: FindDraft, spec: SetSpec, data: SetData) -> Draft:
+def require_packages(draft: Draft, find: FindVersions, spec: SetSpec, data: SetData) -> Draft:
     """Refuse a package that requires others, or versions of others, that the set lacks."""
-    for entry in requirements_of(draft, spec, data):
+    for entry in _requirements_of(draft, spec, data):
         source = data.policies.source("requirements", entry)
         for name, bounds in sorted((entry.needs_packages or {}).items()):
-            other = find(name)
-            text = f"{name} is not available"
-            if other is not None and other.archive is not None and other.is_available:
-                version = other.archive.version
-                if is_within(version, bounds):
-                    continue
-                text = f"needs {name} {bounds_text(bounds)}, the set has {version}"
-            text = f"{entry.reason}: {text}"
-            draft = draft.refused(entry.kind, "dependency-unavailable", text, draft.pname, source)
+            others = [other for other in find(name, draft) if other.is_available]
+            versions = [other.archive.version for other in others if other.archive is not None]
+            problem = package_problem(name, bounds, versions)
+            if problem is not None:
+                text = f"{entry.reason}: {problem}"
+                code: ReasonCode = "dependency-unavailable"
+                draft = draft.refused(entry.kind, code, text, draft.pname, source)
     return draft
+
+
+def _requirements_of(draft: Draft, spec: SetSpec, data: SetData) -> list[Requirement]:
+    if draft.held is None or not draft.has_files:
+        return []
+    return requirements_of(draft.pname, draft.held.label, spec.target, data)
 
 
 def _with_requirements(draft: Draft, spec: SetSpec, data: SetData) -> Draft:
-    for entry in requirements_of(draft, spec, data):
+    for entry in _requirements_of(draft, spec, data):
         source = data.policies.source("requirements", entry)
         draft = draft.noted(*data.policies.notes("requirements", entry))
-        for code, problem in _failures(entry, spec):
+        for code, problem in target_problems(entry, spec.target):
             text = f"{entry.reason}: {problem}"
             draft = draft.refused(entry.kind, code, text, draft.pname, source)
     return draft
-
-
-def _failures(entry: Requirement, spec: SetSpec) -> Iterator[tuple[ReasonCode, str]]:
-    names = spec.flags.effective
-    if entry.min_capability is not None:
-        least = Capability.parse(entry.min_capability)
-        low = [name for name in names if Capability.parse(name).base < least]
-        if low:
-            yield "capability-unsupported", f"the set is for {', '.join(low)} as well"
-    if entry.only_capabilities is not None:
-        others = [name for name in names if name not in entry.only_capabilities]
-        if others:
-            yield "capability-unsupported", f"the set is for {', '.join(others)} as well"
-    if entry.exact_capabilities is not None and set(names) != set(entry.exact_capabilities):
-        wanted = ", ".join(entry.exact_capabilities)
-        yield "capability-unsupported", f"it takes exactly {wanted}, the set {', '.join(names)}"
-    if entry.needs_cuda is not None and not is_within(spec.cuda, entry.needs_cuda):
-        yield "cuda-version-unsupported", f"needs CUDA {bounds_text(entry.needs_cuda)}"
 
 
 # -- changes by the user

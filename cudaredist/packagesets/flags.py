@@ -31,30 +31,34 @@ def capability_problems(
     return good, problems
 
 
-def effective_capabilities(requested: Sequence[str], cuda: Version, gpus: Gpus) -> tuple[str, ...]:
-    """Return the capabilities asked for, as they are, else the release's defaults.
+def release_defaults(cuda: Version, gpus: Gpus) -> tuple[str, ...]:
+    """Return the default capabilities of a release, for platforms without Jetsons.
 
     Raises `UsageError` for a release beyond the table.
     """
     try:
-        default = default_capabilities(cuda.line, gpus)
+        return default_capabilities(cuda.line, gpus)
     except UnknownNameError as error:
         raise UsageError(
             f"gpus.json does not know the capabilities of CUDA {cuda.line}",
             hint="cudaredist update-gpus reads them",
         ) from error
-    return tuple(requested) or default
 
 
 def make_flags(
-    requested: Sequence[str], cuda: Version, gpus: Gpus, *, forward_compat: bool | None
+    requested: Sequence[str],
+    default: tuple[str, ...],
+    cuda: Version,
+    gpus: Gpus,
+    *,
+    forward_compat: bool | None,
 ) -> Flags:
-    """Return the capabilities and their flags.
+    """Return the capabilities and their flags; without a request, those of the defaults.
 
     Portable code is embedded unless asked otherwise or all capabilities are of one architecture or
     family, whose code later GPUs do not take; `UsageError` where it is asked for all the same.
     """
-    effective = effective_capabilities(requested, cuda, gpus)
+    effective = tuple(requested) or default
     parsed = [Capability.parse(name) for name in effective]
     has_plain = any(capability.variant is None for capability in parsed)
     if forward_compat and not has_plain:
@@ -75,7 +79,7 @@ def make_flags(
     return Flags(
         requested=tuple(requested),
         supported=supported_capabilities(cuda.line, gpus),
-        default=default_capabilities(cuda.line, gpus),
+        default=default,
         effective=effective,
         forward_compat=portable,
         arch_names=tuple(sorted(families)),
@@ -92,9 +96,9 @@ def make_flags(
     )
 
 
-def set_attribute(cuda: Version) -> str:
-    """Return what nixpkgs calls the set of a CUDA release: `cudaPackages_12_6`."""
-    return f"cudaPackages_{cuda.line.replace('.', '_')}"
+def set_attribute(release: str) -> str:
+    """Return the name of the set of a CUDA minor or patch: `cudaPackages_12_6`."""
+    return f"cudaPackages_{release.replace('.', '_')}"
 
 
 def _digits(name: str) -> str:

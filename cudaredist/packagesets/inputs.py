@@ -121,6 +121,11 @@ class SetData:
         held = self.manifests.get(CUDA, {})
         return sorted(label for label, entry in held.items() if entry.manifest.shape != "early")
 
+    @cached_property
+    def early_labels(self) -> list[Version]:
+        """The CUDA releases whose manifests have the early form, in ascending order."""
+        return sorted(self.manifests.get(CUDA, {}).keys() - set(self.cuda_labels))
+
     def cuda_platforms(self, label: Version) -> list[Platform]:
         """Return the platforms that a CUDA release is published for, sorted."""
         published = self.manifests[CUDA][label].manifest.platforms

@@ -226,7 +226,7 @@ def _is_explained(name: str, soname: str, package_set: PackageSet) -> bool:
 
 
 def _providers(package_set: PackageSet) -> Iterator[Broken]:
-    """I8; several files of one package count once, and further versions serve only themselves."""
+    """I8; several files of one package count once, and further versions serve only each other."""
     indexed = {
         (soname, p.attr, p.output, p.path, p.stub)
         for soname, providers in package_set.sonames.items()
@@ -405,6 +405,26 @@ def _explained_absence(package_sets: Sequence[PackageSet]) -> Iterator[tuple[int
                 yield position, (entry.attr, f"is available in {where}, and not here for no reason")
 
 
+def _set_names(package_sets: Sequence[PackageSet]) -> Iterator[tuple[int, Broken]]:
+    """I25; sets for other platforms or capabilities may have the same names."""
+    newest: dict[tuple[object, ...], Version] = {}
+    claims = []
+    for position, package_set in enumerate(package_sets):
+        flags, release = package_set.capabilities, Version.parse(package_set.cuda.release)
+        made_for = (
+            package_set.channel,
+            package_set.platform.redist_system,
+            flags.requested,
+            flags.forward_compat,
+        )
+        for name in (package_set.cuda.attribute, *package_set.cuda.aliases):
+            newest[made_for, name] = max(release, newest.get((made_for, name), release))
+            claims.append((position, name, (made_for, name), release))
+    for position, name, key, release in claims:
+        if release != newest[key]:
+            yield position, (name, f"is the name of the set for CUDA {newest[key]} as well")
+
+
 SET_INVARIANTS: Mapping[str, Invariant[PackageSet, Broken]] = {
     "I1": Invariant("A name has one entry, with an archive if available, else reasons.", _entries),
     "I2": Invariant("Archives are for the platform, with right addresses and hashes.", _archives),
@@ -423,6 +443,7 @@ SET_INVARIANTS: Mapping[str, Invariant[PackageSet, Broken]] = {
 RUN_INVARIANTS: Mapping[str, Invariant[Sequence[PackageSet], tuple[int, Broken]]] = {
     "I15": Invariant("All sets of a channel have the same names.", _same_names),
     "I19": Invariant("What a set lacks and another has lacks for a reason.", _explained_absence),
+    "I25": Invariant("Sets of different CUDA releases have different names.", _set_names),
 }
 """By name; each finding comes with the position of the document that it is in."""
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from cudaredist.packagesets.draft import Draft
-from cudaredist.packagesets.entries import FindDraft, fixups_for, require_packages
+from cudaredist.packagesets.entries import FindVersions, fixups_for, require_packages
 from cudaredist.packagesets.inputs import SetData, is_within
 from cudaredist.packagesets.outputs import ORDER, resolve
 from cudaredist.packagesets.spec import SetSpec
@@ -37,7 +37,7 @@ class _Libraries(NamedTuple):
     of_package: Mapping[str, Mapping[str, Provided]]
     """By attribute; without stubs, which are there to be linked with and never to be run."""
     providers: Mapping[str, list[tuple[str, Provided]]]
-    """By name: the attributes of the providers, without further versions."""
+    """By name: the attributes of the providers, further versions last."""
 
 
 def connect(
@@ -66,10 +66,15 @@ def connect(
             notes = data.policies.notes("libraries", *rules)
             drafts[attr] = replace(draft, provides=libraries).noted(*notes)
             wanted[attr] = [*_needed(draft), *_loaded(libraries, rules)]
-    found = _Libraries(named, _index_of(drafts, named))
+    found = _Libraries(named, _index_of(named))
 
-    def find(name: str) -> Draft | None:
-        return drafts.get(aliases.get(name, name))
+    def find(name: str, by: Draft) -> list[Draft]:
+        main = drafts.get(aliases.get(name, name))
+        return [
+            draft
+            for draft in drafts.values()
+            if draft is main or (draft.pname == name and _serves(draft, by))
+        ]
 
     while True:
         before = sum(drafts[attr].is_available for attr in wanted)
@@ -193,15 +198,18 @@ def _need(soname: str, path: str, output: OutputName, kind: Literal["needed", "d
 
 
 def _index_of(
-    drafts: Mapping[str, Draft], named: Mapping[str, Mapping[str, Provided]]
+    named: Mapping[str, Mapping[str, Provided]],
 ) -> dict[str, list[tuple[str, Provided]]]:
     index = defaultdict(list)
     for attr, provided in named.items():
-        # Further versions serve only themselves.
-        if attr == drafts[attr].pname:
-            for name, library in provided.items():
-                index[name].append((attr, library))
+        for name, library in provided.items():
+            index[name].append((attr, library))
     return index
+
+
+def _serves(provider: Draft, draft: Draft) -> bool:
+    """Check if a package may use another one: further versions serve only each other."""
+    return draft.is_further or not provider.is_further
 
 
 def _with_needs(
@@ -259,7 +267,12 @@ def _find(
         if name in own:
             return InSet(attr=draft.attr, output=own[name].output), None
     by_name = libraries.providers
-    providers = [provider for name in fitting(by_name) for provider in by_name.get(name, ())]
+    providers = [
+        (attr, library)
+        for name in fitting(by_name)
+        for attr, library in by_name.get(name, ())
+        if _serves(drafts[attr], draft)
+    ]
     for attr, library in providers:
         if drafts[attr].is_available:
             return InSet(attr=attr, output=library.output), None
@@ -274,7 +287,7 @@ def _stem(name: str) -> str:
 
 
 def _with_depends(
-    draft: Draft, find: FindDraft, spec: SetSpec, data: SetData
+    draft: Draft, find: FindVersions, spec: SetSpec, data: SetData
 ) -> tuple[Draft, list[Diagnostic]]:
     """Return a package with its dependencies by libraries, policy and fixups.
 
@@ -293,8 +306,8 @@ def _with_depends(
         source = policies.source("fixups", fixup)
         wanted += [(name, "runtime", source, fixup.reason) for name in fixup.depends or ()]
     for name, kind, source, reason in wanted:
-        other = find(name)
-        if other is not None and other.is_available:
+        other = next((other for other in find(name, draft) if other.is_available), None)
+        if other is not None:
             first: tuple[OutputName, ...] = ("include", "dev") if kind == "header" else ("lib",)
             entry = Depends(attr=other.attr, output=resolve(first, other.outputs), kind=kind)
             if entry not in depends and other.attr != draft.attr:

@@ -10,12 +10,16 @@ from cudaredist.schema.packageset import ReasonCode
 from cudaredist.schema.policy import JetsonThreshold, PlatformPolicy
 from cudaredist.schema.tables import Gpus
 from cudaredist.tables.gpus.capability import Capability
+from cudaredist.tables.gpus.gpu_table import supported_capabilities
 
 UNSUPPORTED = Platform("unsupported")
 """The platform of a Nix system that NVIDIA publishes nothing for."""
 
 SBSA, JETSON = Platform("linux-sbsa"), Platform("linux-aarch64")
 """The two platforms for ARM."""
+
+_OLDEST_JETSON = Capability(7, 2)
+"""Xavier's. NVIDIA's manifests have nothing for older Jetsons, which end with CUDA 10.2."""
 
 
 class Absence(NamedTuple):
@@ -52,6 +56,16 @@ def below_threshold(
         for name in capabilities
         if gpus.capabilities[name].jetson and Capability.parse(name) < at
     ]
+
+
+def jetson_defaults(cuda: Version, policy: PlatformPolicy, gpus: Gpus) -> tuple[str, ...]:
+    """Return the default capabilities of Jetson's own build: the Jetsons that only it serves."""
+    supported = supported_capabilities(cuda.line, gpus)
+    return tuple(
+        name
+        for name in below_threshold(supported, cuda, policy, gpus)
+        if gpus.capabilities[name].variant is None and Capability.parse(name) >= _OLDEST_JETSON
+    )
 
 
 def threshold_of(cuda: Version, policy: PlatformPolicy) -> JetsonThreshold | None:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.packagesets.flags import (
     capability_problems,
-    effective_capabilities,
     make_flags,
+    release_defaults,
     set_attribute,
 )
 from cudaredist.packagesets.inputs import HeldManifest, SetData
@@ -16,8 +16,10 @@ from cudaredist.packagesets.platforms import (
     SBSA,
     UNSUPPORTED,
     below_threshold,
+    jetson_defaults,
     platform_of_system,
 )
+from cudaredist.packagesets.requirements import Target
 from cudaredist.packagesets.version_choice import find_release
 from cudaredist.primitives import Platform, Version
 from cudaredist.redists import CUDA
@@ -45,7 +47,7 @@ class Request(SetOptions):
     system: str | None = None
     """A Nix system, instead of the platform."""
     capabilities: tuple[str, ...] = ()
-    """Empty: the release's defaults."""
+    """Empty: the defaults of the release on the platform."""
     forward_compat: bool | None = None
     """Whether to embed portable code; None: if possible."""
     pins: Mapping[str, str] = field(default_factory=dict)
@@ -68,8 +70,13 @@ class SetSpec:
     options: SetOptions
 
     @property
+    def target(self) -> Target:
+        """What policy's requirements are about."""
+        return Target(self.cuda, self.platform, self.flags.effective)
+
+    @property
     def capabilities(self) -> tuple[str, ...]:
-        """The requested capabilities; empty: the release's defaults."""
+        """The requested capabilities; empty: the defaults."""
         return self.flags.requested
 
 
@@ -103,7 +110,11 @@ def resolve_set(request: Request, cuda: Version, data: SetData) -> SetSpec | Ref
         return RefusedSet(cuda, request.capabilities, named, unpublished, is_unpublished=True)
     try:
         flags = make_flags(
-            request.capabilities, cuda, data.gpus, forward_compat=request.forward_compat
+            request.capabilities,
+            _default_capabilities(platform, cuda, data),
+            cuda,
+            data.gpus,
+            forward_compat=request.forward_compat,
         )
     except UsageError as error:
         return RefusedSet(cuda, request.capabilities, platform, error)
@@ -137,16 +148,24 @@ def _resolve_platform(
     good, problems = capability_problems(request.capabilities, cuda, data.gpus)
     platform = named
     if platform is None:
-        capabilities = good or effective_capabilities((), cuda, data.gpus)
+        capabilities = good or release_defaults(cuda, data.gpus)
         policy = data.policies.platforms
         platform = platform_of_system(request.system or "", capabilities, cuda, policy, data.gpus)
     problems += _jetson_problems(good, platform, cuda, data)
     if problems:
         raise UsageError(
-            f"{set_attribute(cuda)}: {'; '.join(problems)}",
+            f"{set_attribute(cuda.line)}: {'; '.join(problems)}",
             hint=f"cudaredist explain cuda {cuda.line} lists what it supports",
         )
     return platform
+
+
+def _default_capabilities(platform: Platform, cuda: Version, data: SetData) -> tuple[str, ...]:
+    """Return the capabilities of a platform's GPUs that a set is for by default."""
+    default = release_defaults(cuda, data.gpus)
+    if platform != JETSON:
+        return default
+    return jetson_defaults(cuda, data.policies.platforms, data.gpus) or default
 
 
 def _jetson_problems(

@@ -1,17 +1,30 @@
 """Which release of each redistributable a set takes, and why none newer."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from cudaredist.errors import UnknownNameError, UsageError, shown
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.packagesets.inputs import HeldManifest, SetData, is_within
 from cudaredist.packagesets.outputs import nested_refusal
 from cudaredist.packagesets.platforms import Absence, select_archive
-from cudaredist.primitives import Platform, Version
+from cudaredist.packagesets.requirements import (
+    Target,
+    package_problem,
+    requirements_of,
+    target_problems,
+)
+from cudaredist.primitives import Version
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.schema.packageset import ChosenRelease, RejectedRelease
 from cudaredist.schema.policy import Constraint
+
+EARLY = "names no hashes, so that no set can be made from it"
+"""The reason against releases whose manifest has the early form."""
+
+_Unmet: TypeAlias = Callable[[HeldManifest, Archive], str | None]
+"""Returns the requirement of a release's package that the set does not meet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +46,10 @@ def find_cuda(text: str, data: SetData) -> Version:
     found = found or [label for label in labels if label.line == text]
     if found:
         return found[-1]
-    if any(str(label) == text for label in data.manifests.get(CUDA, {})):
+    early = [label for label in data.early_labels if text in {str(label), label.line}]
+    if early:
         raise UsageError(
-            f"the manifest of CUDA {text} names no hashes, so that no set can be made from it",
+            f"the manifest of CUDA {early[-1]} {EARLY}",
             hint=f"the oldest release that does is {labels[0]}" if labels else None,
         )
     if not labels:
@@ -78,14 +92,20 @@ def _nothing_held(data: SetData) -> UsageError:
 
 
 def choose_releases(
-    cuda: Version, platform: Platform, pins: Mapping[str, HeldManifest], data: SetData
+    target: Target, pins: Mapping[str, HeldManifest], data: SetData
 ) -> dict[str, Choice]:
-    """Choose the release of every redistributable: the pinned one, else the newest that fits."""
-    fixed = {**pins, CUDA: data.manifests[CUDA][cuda]}
-    return {
-        redist: _pinned(fixed[redist]) if redist in fixed else _newest(redist, cuda, platform, data)
-        for redist in sorted(data.manifests)
-    }
+    """Choose the release of every redistributable: the pinned one, else the newest that fits.
+
+    Redistributables that require versions of others are chosen after those.
+    """
+    fixed = {**pins, CUDA: data.manifests[CUDA][target.cuda]}
+    requirements = data.policies.requirements.requirements
+    requiring = {data.names[entry.package].redist for entry in requirements if entry.needs_packages}
+    choices: dict[str, Choice] = {}
+    for redist in sorted(data.manifests, key=lambda name: (name in requiring, name)):
+        held = fixed.get(redist)
+        choices[redist] = _fitting(redist, target, choices, data) if held is None else _pinned(held)
+    return dict(sorted(choices.items()))
 
 
 def find_release(redist: str, text: str, data: SetData) -> HeldManifest:
@@ -124,17 +144,49 @@ def _pinned(held: HeldManifest) -> Choice:
     return Choice(held, ChosenRelease(release=str(held.label), mode="pinned", newer_rejected=()))
 
 
-def _newest(redist: str, cuda: Version, platform: Platform, data: SetData) -> Choice:
+def _fitting(redist: str, target: Target, choices: Mapping[str, Choice], data: SetData) -> Choice:
+    """Return the newest release whose requirements the set meets, else the newest published."""
+
+    def unmet(held: HeldManifest, archive: Archive) -> str | None:
+        return next(_unmet(held, archive, target, choices, data), None)
+
+    fitting = _newest(redist, target, data, unmet)
+    return fitting if fitting.held else _newest(redist, target, data)
+
+
+def _unmet(
+    held: HeldManifest,
+    archive: Archive,
+    target: Target,
+    choices: Mapping[str, Choice],
+    data: SetData,
+) -> Iterator[str]:
+    """Yield the reasons why a set does not meet the requirements of a release's package."""
+    for entry in requirements_of(archive.package, held.label, target, data):
+        for _, problem in target_problems(entry, target):
+            yield f"{entry.reason}: {problem}"
+        for name, bounds in sorted((entry.needs_packages or {}).items()):
+            other = choices.get(data.names[name].redist or "")
+            package = other.held.packages.get(name) if other and other.held else None
+            found = package and select_archive(package, target.platform, target.cuda)
+            versions = [found.version] if isinstance(found, Archive) else []
+            lacking = package_problem(name, bounds, versions)
+            if lacking is not None:
+                yield f"{entry.reason}: {lacking}"
+
+
+def _newest(redist: str, target: Target, data: SetData, unmet: _Unmet | None = None) -> Choice:
     """Return the newest release that serves a set; of builds of one version, the one nearest.
 
     Of NCCL's builds for several toolkits of one major, the newest not beyond the set's leads.
     """
+    cuda = target.cuda
     refusals: dict[Version, str | None] = {}
     best: Version | None = None
     for label in sorted(data.manifests[redist], reverse=True):
         if best is not None and label.components < best.components:
             break
-        refusals[label] = _refusal(data.manifests[redist][label], cuda, platform, data)
+        refusals[label] = _refusal(data.manifests[redist][label], target, data, unmet)
         if refusals[label] is None and (best is None or _rank(label, cuda) > _rank(best, cuda)):
             best = label
     rejected = tuple(
@@ -158,18 +210,22 @@ def _rank(label: Version, cuda: Version) -> tuple[object, ...]:
     return (label.components, not is_beyond, distance)
 
 
-def _refusal(held: HeldManifest, cuda: Version, platform: Platform, data: SetData) -> str | None:
-    """Say why a release does not serve a set; None where it does."""
-    label = held.label
-    other = built_for_other(label, cuda)
+def _refusal(held: HeldManifest, target: Target, data: SetData, unmet: _Unmet | None) -> str | None:
+    """Return the reason why a release does not serve a set, or None."""
+    other = built_for_other(held.label, target.cuda)
     if other is not None:
         return other
-    for entry in broken_constraints(held.redist, label, cuda, data):
+    for entry in broken_constraints(held.redist, held.label, target.cuda, data):
         return entry.reason
     refusals = []
     for name in _main_packages(held, data):
-        found = select_archive(held.packages[name], platform, cuda)
-        refusal = found.text if isinstance(found, Absence) else _nested(held, found, cuda, data)
+        found = select_archive(held.packages[name], target.platform, target.cuda)
+        if isinstance(found, Absence):
+            refusal: str | None = found.text
+        else:
+            refusal = _nested(held, found, target.cuda, data)
+            if refusal is None and unmet is not None:
+                refusal = unmet(held, found)
         if refusal is None:
             return None
         refusals.append(refusal)

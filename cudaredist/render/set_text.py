@@ -12,6 +12,8 @@ _FOREIGN_SHOWN = 20
 
 def build_text(report: BuildReport) -> Iterator[str]:
     """Yield a line for each package set, and what a maintainer should know of it below."""
+    for release in report.skipped:
+        yield f"cuda {release.cuda:<8} {'':<14} {'skipped':<11} {release.reason}"
     for outcome in report.sets:
         name = f"cuda {outcome.cuda:<8} {outcome.platform:<14} {outcome.status:<11}"
         if outcome.error is not None:
@@ -26,6 +28,8 @@ def build_text(report: BuildReport) -> Iterator[str]:
                 yield f"    {entry.level}: {entry.subject}: {entry.text}"
     counted = Counter(outcome.status for outcome in report.sets)
     total = ", ".join(f"{count} {status}" for status, count in sorted(counted.items()))
+    if report.skipped:
+        total += f"; {len(report.skipped)} releases skipped"
     index = f"; {report.index} index.json" if report.index == "would-write" else ""
     yield f"package sets: {total or 'none'}{index}; in {report.output}"
 

@@ -30,6 +30,13 @@ class SetOutcome(OwnModel):
     exit_code: int
 
 
+class SkippedRelease(OwnModel):
+    """A local CUDA release that no set can be built for."""
+
+    cuda: str
+    reason: str
+
+
 class BuildReport(OwnModel):
     """The result of build."""
 
@@ -37,6 +44,9 @@ class BuildReport(OwnModel):
     command: Literal["build"] = "build"
     output: str
     sets: tuple[SetOutcome, ...]
+    skipped: tuple[SkippedRelease, ...] = Field(
+        default=(), description="Local releases that --cuda all skips"
+    )
     index: ManifestStatus | None = Field(default=None, description="Null: one file has no index")
     exit_code: int
 

@@ -53,7 +53,9 @@ class CudaRelease(OwnModel):
     release: Label
     major_minor: CudaMinor
     major: str
-    attribute: str = Field(description="cudaPackages_12_6")
+    attribute: str = Field(
+        description="cudaPackages_12_6; cudaPackages_12_6_2 if a newer patch is local"
+    )
     name_prefix: str = Field(description="cuda12.6")
     aliases: tuple[str, ...] = Field(description="Short names that mean this set, by policy")
 

@@ -25,6 +25,7 @@ from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts
 from cudaredist.packagesets.inputs import SetData
 from cudaredist.packagesets.invariants import check_run, check_set
 from cudaredist.packagesets.outputs import split_outputs
+from cudaredist.packagesets.requirements import Target
 from cudaredist.packagesets.version_choice import choose_releases
 from cudaredist.pipeline.sets.build_sets import set_bytes
 from cudaredist.primitives import Platform, Version
@@ -188,15 +189,18 @@ def test_the_order_of_the_inputs_changes_no_byte(
 
 @few
 @given(toolkits(), many, releases(), st.sampled_from(PLATFORMS))
-def test_a_manifest_of_another_redist_changes_no_choice(
+def test_manifest_of_another_redist_that_none_requires_changes_no_choice(
     toolkit: Release, others: list[Release], new: Release, platform: Platform
 ) -> None:
     assume(new.redist not in {release.redist for release in others})
-    cuda = Version.parse(toolkit.label)
+    policy = set_data_of(toolkit).policies.requirements
+    required = {name for entry in policy.requirements for name in entry.needs_packages or ()}
+    assume(not required & new.packages.keys())
+    target = Target(Version.parse(toolkit.label), platform, ("9.0",))
     pins = {release.redist: release.held for release in others[:2]}
     for chosen in (pins, {}):
-        before = choose_releases(cuda, platform, chosen, set_data_of(toolkit, *others))
-        after = choose_releases(cuda, platform, chosen, set_data_of(toolkit, *others, new))
+        before = choose_releases(target, chosen, set_data_of(toolkit, *others))
+        after = choose_releases(target, chosen, set_data_of(toolkit, *others, new))
         assert {name: c.chosen for name, c in after.items() if name != new.redist} == {
             name: c.chosen for name, c in before.items()
         }
@@ -211,10 +215,10 @@ def test_a_manifest_of_another_redist_changes_no_choice(
 def test_auto_takes_the_newest_that_would_be_taken_alone(
     toolkit: Release, cudnns: list[Release], platform: Platform
 ) -> None:
-    cuda = Version.parse(toolkit.label)
-    chosen = choose_releases(cuda, platform, {}, set_data_of(toolkit, *cudnns))["cudnn"].chosen
+    target = Target(Version.parse(toolkit.label), platform, ("9.0",))
+    chosen = choose_releases(target, {}, set_data_of(toolkit, *cudnns))["cudnn"].chosen
     alone = {
-        release.label: choose_releases(cuda, platform, {}, set_data_of(toolkit, release))
+        release.label: choose_releases(target, {}, set_data_of(toolkit, release))
         for release in cudnns
     }
     eligible = [label for label, choices in alone.items() if choices["cudnn"].held is not None]

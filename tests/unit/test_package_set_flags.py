@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from support.set_inputs import JETSON, LINUX, SBSA, WINDOWS, build, cuda, set_data_of
+from support.set_inputs import JETSON, LINUX, SBSA, WINDOWS, Release, build, cuda, set_data_of
 
 from cudaredist.errors import UsageError
 from cudaredist.packagesets.inputs import SetData
@@ -115,6 +115,34 @@ def test_defaults(label: str, expected: str) -> None:
     assert set(found.default) <= set(found.supported)
 
 
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [("11.8.0", "7.2 8.7"), ("12.2.2", "7.2 8.7"), ("12.4.1", "8.7"), ("12.9.1", "8.7")],
+)
+def test_default_capabilities_on_linux_aarch64_are_those_of_its_jetsons(
+    label: str, expected: str
+) -> None:
+    found = flags(label, platform=JETSON)
+    assert " ".join(found.default) == expected
+    assert found.effective == found.default
+    assert not {"8.0", "9.0"} & set(found.default)
+
+
+def test_default_capabilities_on_linux_sbsa_are_those_of_servers() -> None:
+    for label in ("12.9.1", "13.0.2"):
+        assert flags(label, platform=SBSA).default == flags(label, platform=LINUX).default
+
+
+def test_libcudla_and_tensorrt_on_linux_aarch64_are_available_by_default() -> None:
+    data = set_data_of(
+        cuda("12.6.3", (LINUX, JETSON), libcudla=[JETSON]),
+        Release("tensorrt", "10.7.0", {"tensorrt": [f"{JETSON}/cuda12"]}),
+    )
+    packages = build(data, "12.6.3", JETSON).packages
+    assert packages["libcudla"].status == "available"
+    assert packages["tensorrt"].status == "available"
+
+
 # -- what cannot be
 
 
@@ -162,7 +190,7 @@ def test_mixtures_that_can_be() -> None:
         ("13.2.0", SBSA, ["8.7"], []),
         ("13.0.2", SBSA, ["11.0"], []),
         ("12.6.3", JETSON, ["8.7"], []),
-        ("12.6.3", JETSON, [], ["no-jetson-capability"]),
+        ("12.6.3", JETSON, [], []),
         ("12.6.3", JETSON, ["9.0"], ["no-jetson-capability"]),
     ],
 )

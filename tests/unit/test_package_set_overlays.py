@@ -276,10 +276,10 @@ def test_entries_of_an_overlay_are_shown_as_its(base: Store, overlay: Path) -> N
 
 def test_files_of_an_overlay_are_named_among_the_inputs(base: Store, overlay: Path) -> None:
     put_policy(overlay, "withheld", withheld={})
-    put_data(overlay, Release("cublasmp", "0.6.0", {"libcublasmp": [f"{LINUX}/cuda12"]}))
+    put_data(overlay, Release("cublasmp", "0.5.1", {"libcublasmp": [f"{LINUX}/cuda12"]}))
     found = made(base, overlay).inputs
     assert [(i.kind, i.name, i.label) for i in found if i.overlay] == [
-        ("manifest", "cublasmp", "0.6.0"),
+        ("manifest", "cublasmp", "0.5.1"),
         ("policy", "withheld", None),
     ]
     assert len([i for i in found if i.kind == "policy"]) == 11

@@ -24,7 +24,7 @@ from cudaredist.packagesets.invariants import check_set
 from cudaredist.packagesets.spec import Request
 from cudaredist.pipeline.sets.build_sets import build_one, specs_for
 from cudaredist.primitives import Version
-from cudaredist.schema.packageset import SetPackage
+from cudaredist.schema.packageset import InSet, SetPackage
 from cudaredist.schema.policy import Bounds
 
 EVERY = (LINUX, SBSA, JETSON, WINDOWS)
@@ -183,7 +183,7 @@ def tensorrt(label: str, platform: str, *capabilities: str, cuda_label: str = "1
         ("10.7.0", JETSON, ["8.7"], "12.4.1", "available"),
         ("10.7.0", JETSON, ["8.7"], "12.2.2", "unsupported"),
         ("10.7.0", JETSON, ["8.0"], "12.6.3", "unsupported"),
-        ("10.7.0", JETSON, [], "12.6.3", "unsupported"),
+        ("10.7.0", JETSON, [], "12.6.3", "available"),
         ("10.7.0", SBSA, ["9.0"], "12.2.2", "available"),
     ],
 )
@@ -201,7 +201,7 @@ def test_what_tensorrt_supports(
         ("12.6.3", ["8.7"], "available"),
         ("12.2.2", ["7.2", "8.7"], "available"),
         ("12.2.2", ["8.7", "7.2"], "available"),
-        ("12.6.3", [], "unsupported"),
+        ("12.6.3", [], "available"),
         ("12.6.3", ["8.0"], "unsupported"),
     ],
 )
@@ -300,6 +300,78 @@ def test_tensorrt_8_needs_its_own_cudnn() -> None:
     for label, status in (("8.8.0", "broken"), ("8.9.7", "available"), ("9.1.0", "broken")):
         found = package(data, "tensorrt", cuda="12.0.1", pins={"cudnn": label})
         assert found.status == status
+
+
+def test_auto_release_with_unmet_capability_requirement_yields_to_an_older_one() -> None:
+    labels = ("10.0.0", "10.3.0", "10.5.0", "11.3.0")
+    data = set_data_of(
+        cuda("12.4.1"),
+        *(Release("tensorrt", x, {"tensorrt": [f"{LINUX}/cuda12"]}) for x in labels),
+    )
+    found = build(data, "12.4.1", capabilities=("7.0", "9.0"))
+    assert found.packages["tensorrt"].status == "available"
+    assert found.redists["tensorrt"].release == "10.3.0"
+    reason = "TensorRT 10.5 supports capability 7.5 and newer: the set is for 7.0 as well"
+    rejected = {entry.release: entry.reason for entry in found.redists["tensorrt"].newer_rejected}
+    assert rejected == {"11.3.0": reason, "10.5.0": reason}
+    assert build(data, "12.4.1", capabilities=("9.0",)).redists["tensorrt"].release == "11.3.0"
+
+
+def test_auto_release_without_the_packages_it_needs_yields_to_an_older_one() -> None:
+    data = set_data_of(
+        cuda("12.9.1"),
+        *(Release("cublasmp", x, {"libcublasmp": [f"{LINUX}/cuda12"]}) for x in ("0.5.1", "0.6.0")),
+        Release("nccl", "2.20.3", {"nccl": [LINUX]}),
+        Release("nvshmem", "3.4.5", {"libnvshmem": [LINUX]}),
+        policies=TAKEN_IN,
+    )
+    found = build(data, "12.9.1")
+    assert found.packages["libcublasmp"].status == "available"
+    assert found.redists["cublasmp"].release == "0.5.1"
+    (rejected,) = found.redists["cublasmp"].newer_rejected
+    assert rejected.reason.endswith("needs nccl 2.24.3 or newer, the set has 2.20.3")
+
+
+def test_auto_release_without_any_that_fits_is_the_newest_published() -> None:
+    labels = ("10.3.0", "11.3.0")
+    data = set_data_of(
+        cuda("12.2.2"),
+        *(Release("tensorrt", x, {"tensorrt": [f"{LINUX}/cuda12"]}) for x in labels),
+    )
+    found = build(data, "12.2.2", capabilities=("6.1",))
+    assert found.redists["tensorrt"].release == "11.3.0"
+    assert outline(found.packages["tensorrt"])[0] == "unsupported"
+
+
+def with_tensorrt_8() -> SetData:
+    cudnn_8 = library("libcudnn.so.8")
+    tensorrt_8 = library("libnvinfer.so.8", "libcudnn.so.8")
+    return set_data_of(
+        cuda("12.0.1"),
+        Release("tensorrt", "8.6.1", {"tensorrt": [f"{LINUX}/cuda12"]}, {"tensorrt": tensorrt_8}),
+        Release("tensorrt", "10.3.0", {"tensorrt": [f"{LINUX}/cuda12"]}),
+        Release("cudnn", "8.9.7", {"cudnn": [f"{LINUX}/cuda12"]}, {"cudnn": cudnn_8}),
+        Release("cudnn", "9.1.0", {"cudnn": [f"{LINUX}/cuda12"]}),
+    )
+
+
+def test_additional_versions_satisfy_the_requirements_of_each_other() -> None:
+    also = (("tensorrt", "8.6.1"), ("cudnn", "8.9.7"))
+    for order in (also, also[::-1]):
+        found = build(with_tensorrt_8(), "12.0.1", also=order)
+        tensorrt = found.packages["tensorrt_8_6"]
+        assert (tensorrt.status, tensorrt.reasons) == ("available", ())
+        providers = {need.soname: need.satisfied_by for need in tensorrt.needs}
+        assert providers["libcudnn.so.8"] == InSet(attr="cudnn_8_9", output="lib")
+        assert [entry.attr for entry in tensorrt.depends] == ["cudnn_8_9"]
+        assert check_set(found) == []
+
+
+def test_additional_version_does_not_satisfy_the_main_version_of_another_package() -> None:
+    pins, also = {"tensorrt": "8.6.1"}, (("cudnn", "8.9.7"),)
+    found = build(with_tensorrt_8(), "12.0.1", pins=pins, also=also).packages["tensorrt"]
+    assert found.status == "broken"
+    assert any("the set has 9.1.0" in reason.text for reason in found.reasons)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.packagesets.inputs import HeldManifest
+from cudaredist.packagesets.invariants import check_run
 from cudaredist.packagesets.platforms import (
     UNSUPPORTED,
     Absence,
@@ -32,6 +33,8 @@ from cudaredist.packagesets.platforms import (
     variants_of,
 )
 from cudaredist.packagesets.version_choice import find_cuda, newest_patches
+from cudaredist.pipeline.selection import ALL
+from cudaredist.pipeline.sets.build_sets import skipped_releases
 from cudaredist.primitives import Platform, Version
 
 DATA = set_data_of(
@@ -301,6 +304,14 @@ def test_early_manifests_make_no_sets() -> None:
     with pytest.raises(UsageError, match="names no hashes") as caught:
         build(data, "11.2.0")
     assert caught.value.hint == "the oldest release that does is 12.9.1"
+    with pytest.raises(UsageError, match=r"manifest of CUDA 11\.2\.0 names no hashes"):
+        build(data, "11.2")
+    (skipped,) = skipped_releases(data, [ALL])
+    assert (skipped.cuda, skipped.reason) == (
+        "11.2.0",
+        "its manifest names no hashes, so that no set can be made from it",
+    )
+    assert skipped_releases(data, []) == ()
 
 
 def test_nothing_held() -> None:
@@ -504,6 +515,25 @@ def test_what_a_set_is_called() -> None:
     assert found["12.9.1"].aliases == ("cudaPackages_12", "cudaPackages")
     assert found["13.2.0"].aliases == ("cudaPackages_13",)
     assert found["13.3.0"].aliases == ()
+
+
+def test_names_of_a_minor_belong_to_its_newest_patch_only() -> None:
+    newest, older = (build(DATA, label) for label in ("12.9.1", "12.9.0"))
+    assert newest.cuda.attribute == "cudaPackages_12_9"
+    assert (older.cuda.attribute, older.cuda.aliases) == ("cudaPackages_12_9_0", ())
+    assert check_run([older, newest]) == [[], []]
+
+
+def test_set_names_of_two_patches_are_reported_if_equal() -> None:
+    newest, older = (build(DATA, label) for label in ("12.9.1", "12.9.0"))
+    names = {"attribute": newest.cuda.attribute, "aliases": newest.cuda.aliases}
+    claiming = older.model_copy(update={"cuda": older.cuda.model_copy(update=names)})
+    problems, none = check_run([claiming, newest])
+    assert [str(problem) for problem in problems] == [
+        f"I25 {name}: is the name of the set for CUDA 12.9.1 as well"
+        for name in ("cudaPackages_12_9", "cudaPackages_12", "cudaPackages")
+    ]
+    assert none == []
 
 
 def test_renames_keep_the_other_name_as_an_alias() -> None:

@@ -21,13 +21,13 @@ from cudaredist.jsontext import canonical_json
 from cudaredist.packagesets.assemble import build_set
 from cudaredist.packagesets.inputs import SetData
 from cudaredist.packagesets.spec import RefusedSet, Request, SetSpec, resolve_set
-from cudaredist.packagesets.version_choice import find_cuda, newest_patches
+from cudaredist.packagesets.version_choice import EARLY, find_cuda, newest_patches
 from cudaredist.pipeline.read_data import read_file_given
 from cudaredist.pipeline.selection import ALL
 from cudaredist.primitives import Version, parse_label, sha256_of
 from cudaredist.redists import CUDA
 from cudaredist.reports.report import ErrorReport, ManifestStatus
-from cudaredist.reports.set_reports import BuildReport, SetOutcome
+from cudaredist.reports.set_reports import BuildReport, SetOutcome, SkippedRelease
 from cudaredist.schema.packageset import IndexedSet, PackageSet, PackageSetIndex, SkippedSet, Status
 from cudaredist.source.protocol import NoProgress, Progress
 from cudaredist.store.files import read_file, write_output
@@ -63,6 +63,14 @@ def specs_for(request: Request, data: SetData, cuda: Sequence[str]) -> list[SetS
         # What is wrong with the newest release is wrong with all.
         raise resolved[-1].error
     return specs
+
+
+def skipped_releases(data: SetData, cuda: Sequence[str]) -> tuple[SkippedRelease, ...]:
+    """Return the local releases that `all` skips, with the reason."""
+    if ALL not in cuda:
+        return ()
+    reason = f"its manifest {EARLY}"
+    return tuple(SkippedRelease(cuda=str(label), reason=reason) for label in data.early_labels)
 
 
 def _named_releases(
@@ -113,7 +121,13 @@ def make_sets(
         shown.done(f"{spec.cuda} {spec.platform or ''}", 0)
 
 
-def write_sets(attempts: Iterable[Attempt], output: Path, *, may_write: bool = True) -> BuildReport:
+def write_sets(
+    attempts: Iterable[Attempt],
+    output: Path,
+    *,
+    skipped: tuple[SkippedRelease, ...] = (),
+    may_write: bool = True,
+) -> BuildReport:
     """Write sets to a folder, with an index of all sets in it.
 
     `output` may be the one file (`*.json`) of a single set; there is no index then. A set that
@@ -134,6 +148,7 @@ def write_sets(attempts: Iterable[Attempt], output: Path, *, may_write: bool = T
     return BuildReport(
         output=str(output),
         sets=tuple(outcomes),
+        skipped=skipped,
         index=index,
         exit_code=_worst(codes),
     )

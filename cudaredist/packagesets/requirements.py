@@ -1,0 +1,62 @@
+"""Requirements of policy: the capabilities, CUDA releases and packages that a package needs."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from cudaredist.packagesets.inputs import SetData, bounds_text, is_within
+from cudaredist.primitives import Platform, Version
+from cudaredist.schema.packageset import ReasonCode
+from cudaredist.schema.policy import Bounds, Requirement
+from cudaredist.tables.gpus.capability import Capability
+
+
+class Target(NamedTuple):
+    """The CUDA release, platform and effective capabilities of a set."""
+
+    cuda: Version
+    platform: Platform
+    capabilities: tuple[str, ...]
+
+
+def requirements_of(
+    name: str, release: Version, target: Target, data: SetData
+) -> list[Requirement]:
+    """Return the requirements on a package of a release in a set."""
+    return [
+        entry
+        for entry in data.policies.requirements.requirements
+        if entry.package == name
+        and is_within(release, entry.releases)
+        and is_within(target.cuda, entry.cuda)
+        and entry.platform in {None, target.platform}
+    ]
+
+
+def target_problems(entry: Requirement, target: Target) -> Iterator[tuple[ReasonCode, str]]:
+    """Yield the reasons why the CUDA release and the capabilities do not meet a requirement."""
+    names = target.capabilities
+    if entry.min_capability is not None:
+        least = Capability.parse(entry.min_capability)
+        low = [name for name in names if Capability.parse(name).base < least]
+        if low:
+            yield "capability-unsupported", f"the set is for {', '.join(low)} as well"
+    if entry.only_capabilities is not None:
+        others = [name for name in names if name not in entry.only_capabilities]
+        if others:
+            yield "capability-unsupported", f"the set is for {', '.join(others)} as well"
+    if entry.exact_capabilities is not None and set(names) != set(entry.exact_capabilities):
+        wanted = ", ".join(entry.exact_capabilities)
+        yield "capability-unsupported", f"it takes exactly {wanted}, the set {', '.join(names)}"
+    if entry.needs_cuda is not None and not is_within(target.cuda, entry.needs_cuda):
+        yield "cuda-version-unsupported", f"needs CUDA {bounds_text(entry.needs_cuda)}"
+
+
+def package_problem(name: str, bounds: Bounds, available: Iterable[Version]) -> str | None:
+    """Return the reason why no available version of a package is within bounds, or None."""
+    versions = list(available)
+    if any(is_within(version, bounds) for version in versions):
+        return None
+    if not versions:
+        return f"{name} is not available"
+    texts = " and ".join(map(str, versions))
+    return f"needs {name} {bounds_text(bounds)}, the set has {texts}"
