@@ -46,6 +46,18 @@ EXIT_CONTENT = 5
 EXIT_BUG = 70
 EXIT_INTERRUPTED = 130
 
+EXIT_CODES = {
+    EXIT_OK: "done; nothing to report",
+    EXIT_FINDINGS: "findings: stale, would change, an invariant does not hold",
+    EXIT_USAGE: "the call is wrong, or cannot be met",
+    EXIT_INCOMPLETE: "upstream unreachable, or the result is incomplete",
+    EXIT_INTEGRITY: "integrity: bytes are not what was recorded",
+    EXIT_CONTENT: "content not understood: a file is invalid",
+    EXIT_BUG: "a bug",
+    EXIT_INTERRUPTED: "interrupted; everything finished until then is kept",
+}
+"""The meaning of each exit code."""
+
 _WORST_FIRST = (EXIT_INTEGRITY, EXIT_CONTENT, EXIT_INCOMPLETE, EXIT_FINDINGS, EXIT_OK)
 _LINES_KEPT = 100
 
@@ -307,8 +319,12 @@ class InvalidFileError(ContentError):
     def __init__(self, what: str, problems: Iterable[Problem]) -> None:
         self.what = what
         self.problems = tuple(problems)
-        lines = first_of([str(problem) for problem in self.problems])
-        super().__init__(f"not a valid {what}: " + "; ".join(lines))
+        super().__init__(f"not a valid {what}: " + "; ".join(self.lines))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The problems as text, cut to a hundred."""
+        return shortened([str(problem) for problem in self.problems])
 
 
 def shown(text: str, limit: int = 60) -> str:
@@ -331,14 +347,21 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
+def command_line(command: str, *flags: str, channel: str = "redist", **options: object) -> str:
+    """Return a command to type; the default channel is left out."""
+    named = options if channel == "redist" else {"channel": channel, **options}
+    values = (f"--{name} {value}" for name, value in named.items())
+    return " ".join(["cudaredist", command, *values, *flags])
+
+
 def problems_of(error: CudaRedistError) -> tuple[str, ...]:
     """Return the single problems of an error, or its message as the only one."""
     if isinstance(error, InvalidFileError):
-        return first_of([str(problem) for problem in error.problems])
+        return error.lines
     return (error.message,)
 
 
-def first_of(lines: Sequence[str]) -> tuple[str, ...]:
-    """Return at most a hundred lines, and the number of those left out."""
-    more = len(lines) - _LINES_KEPT
-    return tuple(lines) if more <= 0 else (*lines[:_LINES_KEPT], f"and {more} more")
+def shortened(items: Sequence[str], limit: int = _LINES_KEPT) -> tuple[str, ...]:
+    """Return the first items, and the number of those left out if there are any."""
+    more = len(items) - limit
+    return tuple(items) if more <= 0 else (*items[:limit], f"and {more} more")

@@ -8,8 +8,8 @@ from typing import Any
 
 import typer
 
-from cudaredist import errors
 from cudaredist.cli import app
+from cudaredist.errors import EXIT_CODES
 from cudaredist.schema.registry import FILE_KINDS
 
 from .schemas import made_schema
@@ -17,17 +17,6 @@ from .schemas import made_schema
 FOLDER = Path(__file__).parents[1] / "docs"
 COMMANDS, DATA_FILES = "commands.md", "data-files.md"
 _MADE = "<!-- Made by `make docs` from the program itself; a test fails where they differ. -->"
-
-_EXIT_CODES = {
-    errors.EXIT_OK: "done; nothing to report",
-    errors.EXIT_FINDINGS: "findings: stale, would change, an invariant does not hold",
-    errors.EXIT_USAGE: "the call is wrong, or cannot be met",
-    errors.EXIT_INCOMPLETE: "upstream unreachable, or the result is incomplete",
-    errors.EXIT_INTEGRITY: "integrity: bytes are not what was recorded",
-    errors.EXIT_CONTENT: "content not understood: a file is invalid",
-    errors.EXIT_BUG: "a bug",
-    errors.EXIT_INTERRUPTED: "interrupted; everything finished until then is kept",
-}
 
 
 def pages() -> dict[str, str]:
@@ -41,7 +30,7 @@ def _commands() -> Iterator[str]:
     yield "Every command has `--help`. Exit codes are the same everywhere; of several the worst one"
     yield "counts (4, 5, 3, 1, 0):"
     yield from ("", "| code | meaning |", "| --- | --- |")
-    for code, meaning in _EXIT_CODES.items():
+    for code, meaning in EXIT_CODES.items():
         yield f"| {code} | {meaning} |"
     for name, command in group.commands.items():
         yield from ("", f"## cudaredist {name}", "")

@@ -23,7 +23,7 @@ from cudaredist.cli.update_nvcc_compat import update_nvcc_compat
 from cudaredist.cli.validate import validate
 from cudaredist.cli.versions import versions
 from cudaredist.cli.which import which
-from cudaredist.errors import EXIT_OK
+from cudaredist.errors import EXIT_CODES, EXIT_OK
 
 __all__ = ["app"]
 
@@ -50,8 +50,7 @@ def _print_version(is_asked: bool) -> None:
 
 
 @app.callback(
-    epilog="Exit codes: 0 done, 1 findings, 2 usage, 3 unreachable or incomplete, "
-    "4 integrity, 5 content not understood, 70 a bug, 130 interrupted."
+    epilog="Exit codes: " + ", ".join(f"{code} {text}" for code, text in EXIT_CODES.items())
 )
 def _root(
     version: Annotated[

@@ -19,6 +19,7 @@ from cudaredist.cli.options import (
 )
 from cudaredist.cli.session import CHECK_OR_DRY_RUN, Refusal, Session, command
 from cudaredist.errors import EXIT_OK, ReadError, UsageError
+from cudaredist.redists import CUDA
 
 if TYPE_CHECKING:
     from cudaredist.packagesets.spec import Request
@@ -124,6 +125,7 @@ def build(options: BuildOptions, session: Session) -> int:
 
         cudaredist build --cuda 13.0 --platform linux-sbsa --redist cudnn=9.13.0 --json
     """
+    from cudaredist.pipeline.read_data import require_manifests
     from cudaredist.pipeline.sets.build_sets import (
         build_one,
         make_sets,
@@ -142,6 +144,8 @@ def build(options: BuildOptions, session: Session) -> int:
             hint="the addresses of NVIDIA's own archives are known",
         )
     overlays = [_overlay(path, store.channel) for path in options.overlay or ()]
+    if not any(CUDA in overlay.redists() for overlay in overlays):
+        require_manifests(store, [CUDA])
     data = read_set_data(store, overlays)
     specs = specs_for(_request(options), data, options.cuda or ())
     if options.json and options.output is None and options.write.is_allowed:

@@ -20,7 +20,7 @@ from cudaredist.cli.options import (
     strict_option,
 )
 from cudaredist.cli.session import Refusal, Session, command, find_redists, open_cache
-from cudaredist.errors import UsageError, WriteError
+from cudaredist.errors import WriteError
 from cudaredist.redists import REDISTS, Redist
 
 if TYPE_CHECKING:
@@ -172,18 +172,15 @@ def _bump(options: BumpOptions, session: Session) -> "Bump":
 
 def _redists(store: "Store", names: list[str] | None, session: Session) -> list[Redist]:
     """Return the redistributables named, or those of which anything is held."""
+    from cudaredist.pipeline.read_data import require_manifests
+
     if names:
         return find_redists(names, store.channel)
-    held = store.redists()
-    if not held:
-        raise UsageError(
-            "no manifest is held, so nothing can be behind",
-            hint="name what to begin with in --redist, or use download-manifests",
-        )
-    for name in held:
+    local = require_manifests(store)
+    for name in local:
         if name not in REDISTS:
             session.console.warning(f"{name} is no redistributable, so it is left alone")
-    return [REDISTS[name] for name in held if name in REDISTS]
+    return [REDISTS[name] for name in local if name in REDISTS]
 
 
 def _write_outputs(report: "BumpReport", message: Path | None, changelog: Path | None) -> None:

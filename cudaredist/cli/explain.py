@@ -1,15 +1,19 @@
 """explain: what is known of a compiler, a GPU, a CUDA release or a package set."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from cudaredist.cli.options import Options, argument, data_dir_option
 from cudaredist.cli.session import Session, command
-from cudaredist.errors import EXIT_OK, IncompleteError
+from cudaredist.errors import EXIT_OK, IncompleteError, command_line
 
 if TYPE_CHECKING:
+    from cudaredist.pipeline.tables.table_registry import Table
     from cudaredist.reports.answer_reports import ExplainReport
+    from cudaredist.schema.base import OwnModel
     from cudaredist.store.data_folder import Store
+
+_Model = TypeVar("_Model", bound="OwnModel")
 
 Subject: TypeAlias = Literal["nvcc", "gpu", "cuda", "set"]
 
@@ -64,28 +68,29 @@ def explain(options: ExplainOptions, session: Session) -> int:
 
 
 def _explain_by_tables(subject: Subject, name: str, store: "Store") -> "ExplainReport":
-    from cudaredist.pipeline.tables import update as tables
+    from cudaredist.pipeline.tables import table_registry as tables
     from cudaredist.reports.answer_reports import ExplainReport
     from cudaredist.tables.explain_gpu import explain_cuda, explain_gpu
     from cudaredist.tables.explain_nvcc import explain_nvcc
 
     if subject == "gpu":
-        gpus = tables.read_gpus(store) or _lacking(store, "gpus")
+        gpus = _read(tables.GPU_TABLE, store)
         answer = explain_gpu(name, gpus, tables.read_gpu_policy(store))
     else:
-        compat = tables.read_nvcc_compat(store) or _lacking(store, "nvcc_compat")
+        compat = _read(tables.NVCC_TABLE, store)
         if subject == "nvcc":
             answer = explain_nvcc(name, compat, tables.read_nvcc_policy(store))
         else:
-            gpus = tables.read_gpus(store) or _lacking(store, "gpus")
+            gpus = _read(tables.GPU_TABLE, store)
             answer = explain_cuda(name, compat, gpus, tables.read_nvcc_policy(store))
     return ExplainReport(kind=answer.kind, asked=answer.asked, topics=answer.topics)
 
 
-def _lacking(store: "Store", table: str) -> NoReturn:
-    from cudaredist.pipeline.file_findings import TABLE_COMMANDS
-
-    raise IncompleteError(
-        f"{store.table_path(table)}: no such table",
-        hint=f"cudaredist {TABLE_COMMANDS[table]} makes it",
-    )
+def _read(table: "Table[_Model]", store: "Store") -> "_Model":
+    content = table.read(store)
+    if content is None:
+        raise IncompleteError(
+            f"{store.table_path(table.name)}: no such table",
+            hint=f"{command_line(table.command)} makes it",
+        )
+    return content

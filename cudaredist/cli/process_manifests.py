@@ -219,10 +219,13 @@ def _feature_run(options: ProcessOptions, session: Session) -> "FeatureRun":
 
 def _targets(options: ProcessOptions, session: Session, root: Path) -> "Sequence[FeatureTarget]":
     from cudaredist.pipeline.features.targets import targets_in_folder, targets_in_store
+    from cudaredist.pipeline.read_data import require_manifests
     from cudaredist.store.data_folder import Store
 
     bases = session.connect(options.network, options.channel, options.places.cache_dir)
     if options.url is not None:
         return targets_in_folder(options.url, root)
     store = Store(root, options.channel)
-    return targets_in_store(store, find_redists(options.redist, store.channel), bases)
+    redists = find_redists(options.redist, store.channel)
+    require_manifests(store, options.redist or ())
+    return targets_in_store(store, redists, bases)

@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import typer
 
@@ -27,35 +27,18 @@ from cudaredist.redists import NVIDIA_BASE, REDISTS, Redist, find_redist
 
 if TYPE_CHECKING:
     from cudaredist.pipeline.archives import ArchiveService
-    from cudaredist.reports import answer_reports, archive_reports, manifest_reports, set_reports
     from cudaredist.reports.archive_reports import FeatureOutcome
     from cudaredist.reports.manifest_reports import ManifestOutcome
-    from cudaredist.reports.report import ErrorReport
-    from cudaredist.schema.base import Channel, OwnModel
+    from cudaredist.reports.report import Answer, ErrorReport, Report
+    from cudaredist.schema.base import Channel
     from cudaredist.source.chain import SourceChain
     from cudaredist.source.protocol import ByteProgress, Progress, Settings
     from cudaredist.store.cache import Cache
     from cudaredist.store.data_folder import Store
 
-    Report: TypeAlias = (
-        answer_reports.DiffReport
-        | answer_reports.WhichReport
-        | archive_reports.PeekReport
-        | archive_reports.ProcessReport
-        | archive_reports.TableReport
-        | archive_reports.ToolkitReport
-        | manifest_reports.CheckReport
-        | manifest_reports.DownloadReport
-        | manifest_reports.ValidateReport
-        | manifest_reports.VersionsReport
-        | set_reports.BuildReport
-        | set_reports.BumpReport
-        | set_reports.ExportReport
-    )
-
 _Options = TypeVar("_Options", bound=Options)
 _Report = TypeVar("_Report", bound="Report")
-_Model = TypeVar("_Model", bound="OwnModel")
+_Answer = TypeVar("_Answer", bound="Answer")
 
 Refusal: TypeAlias = tuple[Callable[[_Options], object], str, str | None]
 """A condition of options that is refused, the error's message and its hint.
@@ -246,14 +229,14 @@ class Session(contextlib.ExitStack):
         """Close everything, print a report with its warnings and errors, return the exit code."""
         self.close()
         if dry_run and report.exit_code == EXIT_FINDINGS:
-            report = cast("_Report", report.model_copy(update={"exit_code": EXIT_OK}))
+            report = report.model_copy(update={"exit_code": EXIT_OK})
         for warning in warnings:
             self.console.warning(warning)
         self.show(report, text)
         self.errors(errors)
         return report.exit_code
 
-    def show(self, report: _Model, text: Callable[[_Model], Iterable[str]] | None) -> None:
+    def show(self, report: _Answer, text: Callable[[_Answer], Iterable[str]] | None) -> None:
         """Print a report as text, or as JSON with --json or without a text."""
         from cudaredist.render.common import report_json
 

@@ -23,12 +23,15 @@ from cudaredist.cli.session import (
     find_redists,
     open_cache,
 )
+from cudaredist.redists import CUDA
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cudaredist.pipeline.tables.table_registry import Table
     from cudaredist.pipeline.tables.update import TableRun
     from cudaredist.reports.archive_reports import TableReport
+    from cudaredist.schema.base import OwnModel
 
 
 class TableOptions(Options):
@@ -65,19 +68,21 @@ def update_gpus(options: TableOptions, session: Session) -> int:
 
         cudaredist update-gpus --check --json
     """
+    from cudaredist.pipeline.tables.table_registry import GPU_TABLE
     from cudaredist.pipeline.tables.update import update_gpu_table
 
-    return update_table(options, session, "gpus", update_gpu_table)
+    return update_table(options, session, GPU_TABLE, update_gpu_table)
 
 
 def update_table(
     options: TableOptions,
     session: Session,
-    table: str,
+    table: "Table[OwnModel]",
     update: "Callable[[TableRun], TableReport]",
 ) -> int:
     """Update a table from the archives of CUDA releases, and report it."""
     from cudaredist.pipeline.features.targets import read_local_manifests, targets_in_store
+    from cudaredist.pipeline.read_data import require_manifests
     from cudaredist.pipeline.tables.update import TableRun
     from cudaredist.render.table_text import table_text
     from cudaredist.store.data_folder import Store
@@ -87,7 +92,8 @@ def update_table(
     bases = session.connect(options.network, options.channel, cache_dir)
     root = held_folder(options.places.data_dir, writing=options.write.is_allowed)
     store = Store(root, options.channel)
-    targets = targets_in_store(store, find_redists(["cuda"]), bases)
+    require_manifests(store, [CUDA])
+    targets = targets_in_store(store, find_redists([CUDA]), bases)
     service = session.archive_service(
         (target.bases for target in targets),
         cache=open_cache(cache_dir),
@@ -95,7 +101,7 @@ def update_table(
     )
     if options.write.is_allowed:
         session.lock(store.root)
-        store.sweep_table(table)
+        store.sweep_table(table.name)
     run = TableRun(
         manifests=read_local_manifests(targets, selection, strict=options.strict),
         service=service,

@@ -34,7 +34,8 @@ def update_nvcc_compat(options: NvccCompatOptions, session: Session) -> int:
 
         cudaredist update-nvcc-compat --check --json
     """
+    from cudaredist.pipeline.tables.table_registry import NVCC_TABLE
     from cudaredist.pipeline.tables.update import update_nvcc_table
 
     update = partial(update_nvcc_table, accept_changed=options.accept_changed)
-    return update_table(options, session, "nvcc_compat", update)
+    return update_table(options, session, NVCC_TABLE, update)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from cudaredist.errors import InvalidFileError, Problem, UsageError, shown
+from cudaredist.errors import InvalidFileError, Problem, UsageError, shortened, shown
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import path_problem
 from cudaredist.schema.packageset import PackageSet, SetArchive, SetPackage
@@ -85,10 +85,9 @@ class ExportedSet:
         unknown = [package.attr for package in self.packages if package.archive.url is None]
         if not unknown:
             return
-        more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
         raise UsageError(
             f"the addresses of {len(unknown)} archives are not known: "
-            f"{', '.join(unknown[:_SHOWN])}{more}",
+            f"{', '.join(shortened(unknown, _SHOWN))}",
             hint="--wheel-base URL says what the paths of wheels are relative to"
             if self.package_set.channel == "wheels"
             else "an overlay's policy/fixups.json can say, under `urls`, where they lie",

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from cudaredist.binaries.fatbin import architecture_key
-from cudaredist.errors import first_of, printable
+from cudaredist.errors import printable, shortened
 from cudaredist.features.archive_tree import Tree, build_tree
 from cudaredist.features.facts import Entry, Facts
 from cudaredist.features.placement import Placed, is_stub, place_all
@@ -55,7 +55,7 @@ def derive(facts: Facts) -> ArchiveFeatures:
         unnested=_unnested(tree.files, versions),
         python=_python(tree.files),
         # Notes quote names in the archive, and no data file may contain control characters.
-        notes=tuple(map(printable, first_of(notes))),
+        notes=tuple(map(printable, shortened(notes))),
     )
 
 

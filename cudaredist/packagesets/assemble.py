@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from cudaredist.errors import IncompleteError, UsageError
+from cudaredist.errors import IncompleteError, UsageError, shortened
 from cudaredist.packagesets.draft import Draft
 from cudaredist.packagesets.entries import find_aliases, make_entries
 from cudaredist.packagesets.flags import set_attribute
@@ -223,8 +223,7 @@ def _platform_diagnostics(spec: SetSpec, data: SetData) -> Iterable[Diagnostic]:
 
 def _some(texts: Sequence[str], separator: str) -> str:
     """Join the first few texts, and say how many more there are."""
-    more = [f"and {len(texts) - _SHOWN} more"] if len(texts) > _SHOWN else []
-    return separator.join([*texts[:_SHOWN], *more])
+    return separator.join(shortened(texts, _SHOWN))
 
 
 def _missing_error(missing: Sequence[Draft], spec: SetSpec) -> IncompleteError:

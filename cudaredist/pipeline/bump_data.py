@@ -32,13 +32,8 @@ from cudaredist.pipeline.manifests.list_versions import read_versions
 from cudaredist.pipeline.selection import ALL, Selection
 from cudaredist.pipeline.sets.build_sets import count_statuses, make_sets, specs_for, write_sets
 from cudaredist.pipeline.sets.load import read_set_data
-from cudaredist.pipeline.tables.update import (
-    GPU_TABLE,
-    NVCC_TABLE,
-    TableRun,
-    update_gpu_table,
-    update_nvcc_table,
-)
+from cudaredist.pipeline.tables.table_registry import GPU_TABLE, NVCC_TABLE, TABLES, Table
+from cudaredist.pipeline.tables.update import TableRun, update_gpu_table, update_nvcc_table
 from cudaredist.pipeline.validate_files import SetVerdict, validate_sets
 from cudaredist.primitives import Version
 from cudaredist.redists import CUDA, Redist
@@ -46,16 +41,17 @@ from cudaredist.reports.answer_reports import DiffReport
 from cudaredist.reports.archive_reports import FeatureOutcome, TableReport
 from cudaredist.reports.report import ErrorReport
 from cudaredist.reports.set_reports import BumpedRelease, BumpedSet, BumpReport, SetOutcome
+from cudaredist.schema.base import OwnModel
 from cudaredist.schema.packageset import PackageSet
 from cudaredist.source.chain import SourceChain
 from cudaredist.source.protocol import ByteProgress, NoByteProgress, NoProgress, Progress
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 
-_TABLES: Mapping[str, Callable[[TableRun], TableReport]] = {
-    NVCC_TABLE: partial(update_nvcc_table, accept_new=True),
-    GPU_TABLE: update_gpu_table,
-}
+_TABLES: tuple[tuple[Table[OwnModel], Callable[[TableRun], TableReport]], ...] = (
+    (NVCC_TABLE, partial(update_nvcc_table, accept_new=True)),
+    (GPU_TABLE, update_gpu_table),
+)
 
 
 _ALL = Selection(versions=(ALL,))
@@ -256,9 +252,9 @@ class Bump:
         if not labels:
             return
         (target,) = [target for target in self.targets if target.redist.name == CUDA]
-        for name, update in _TABLES.items():
-            is_there = self.store.table_path(name).exists()
-            self.store.sweep_table(name)
+        for table, update in _TABLES:
+            is_there = self.store.table_path(table.name).exists()
+            self.store.sweep_table(table.name)
             meant = replace(target, only=tuple(labels)) if is_there else target
             with self.byte_progress("tables") as progress:
                 try:
@@ -334,7 +330,7 @@ class Bump:
             return _release(step, "failed")
         paths = [folder.place(label), self.store.lock_path, self.store.features(name).place(label)]
         if name == CUDA and self.with_archives:
-            paths += [self.store.table_path(table) for table in _TABLES]
+            paths += [self.store.table_path(table.name) for table in TABLES]
         return BumpedRelease(
             redist=name,
             old=_text(step.old),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from cudaredist.errors import CudaRedistError
 from cudaredist.pipeline.features.process import FAILED, UNREACHED
 from cudaredist.pipeline.read_data import held_features
-from cudaredist.pipeline.tables.update import read_gpus, read_nvcc_compat
+from cudaredist.pipeline.tables.table_registry import TABLES, releases_of
 from cudaredist.primitives import Version, parse_label
 from cudaredist.redists import CUDA, Redist
 from cudaredist.reports.manifest_reports import VersionsReport
@@ -154,6 +154,5 @@ def _has_failures(store: Store, redist: str, label: Version) -> bool:
 
 def _table_labels(store: Store) -> tuple[frozenset[Version], ...]:
     """Return the CUDA releases that each table there knows."""
-    compat, gpus = read_nvcc_compat(store), read_gpus(store)
-    known = [list(compat.releases) if compat else [], list(gpus.sources) if gpus else []]
+    known = (releases_of(table.read(store)) for table in TABLES)
     return tuple(frozenset(map(parse_label, labels)) for labels in known if labels)

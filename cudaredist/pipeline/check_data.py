@@ -1,6 +1,5 @@
 """check: the data folder held against upstream, and against itself."""
 
-import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from cudaredist.errors import (
     CudaRedistError,
     NotAtSourceError,
     StoppedError,
+    command_line,
     worst_exit_code,
 )
 from cudaredist.manifests.manifest_values import Manifest
@@ -32,6 +32,7 @@ from cudaredist.pipeline.manifests.inventory import (
 )
 from cudaredist.pipeline.manifests.release_lines import line_reports
 from cudaredist.pipeline.manifests.upstream import described_changes, fetch_manifest
+from cudaredist.pipeline.read_data import no_manifests
 from cudaredist.pipeline.tasks import Task, run_tasks
 from cudaredist.primitives import Version
 from cudaredist.redists import REDISTS, Redist
@@ -41,8 +42,6 @@ from cudaredist.source.chain import SourceChain
 from cudaredist.source.protocol import Listing, NoProgress, Progress
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
-
-_COMMAND = re.compile(r"(cudaredist (?:download|process)-manifests)")
 
 
 @dataclass(slots=True)
@@ -101,8 +100,6 @@ def check_data(
         findings += found
     findings += feature_findings(store, held, names)
     findings += _table_findings(store, held)
-    if store.channel != "redist":
-        findings = [_in_channel(finding, store.channel) for finding in findings]
     findings.sort(key=_order)
     answered = {n: theirs.listing.source for n, theirs in upstream.items() if theirs.listing}
     return CheckReport(
@@ -132,17 +129,8 @@ def _table_findings(store: Store, held: Mapping[str, Inventory]) -> Iterator[Fin
     if "cuda" in held:
         yield from table_findings(store, held["cuda"].labels)
     if not any(own.labels for own in held.values()):
-        yield make_finding(
-            "nothing-held",
-            "no manifest is held",
-            hint="cudaredist download-manifests fetches the newest of each redistributable",
-        )
-
-
-def _in_channel(finding: Finding, channel: str) -> Finding:
-    """Return a finding whose hint names commands of this channel."""
-    hint = _COMMAND.sub(rf"\1 --channel {channel}", finding.hint) if finding.hint else None
-    return finding.model_copy(update={"hint": hint})
+        error = no_manifests(store)
+        yield make_finding("nothing-held", error.message, hint=error.hint)
 
 
 def _order(finding: Finding) -> tuple[bool, str, tuple[Version, ...], str, str]:
@@ -234,8 +222,14 @@ class _Asking:
                         redist=redist.name,
                         label=label,
                         path=self.store.relative(self.store.manifests(redist.name).place(label)),
-                        hint="look at it, then cudaredist download-manifests "
-                        f"--redist {redist.name} --version {label} --accept-changed",
+                        hint="look at it, then "
+                        + command_line(
+                            "download-manifests",
+                            "--accept-changed",
+                            channel=self.store.channel,
+                            redist=redist.name,
+                            version=label,
+                        ),
                         details=described_changes(data, upstream.data),
                     )
                 )

@@ -18,8 +18,8 @@ from cudaredist.features.wheel import as_redistributable
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.pipeline.facts_cache import known_facts
-from cudaredist.pipeline.read_data import held_features, held_manifest, located, redists_held
-from cudaredist.pipeline.tables.update import read_gpus, read_nvcc_compat
+from cudaredist.pipeline.read_data import held_features, held_manifest, located, require_manifests
+from cudaredist.pipeline.tables.table_registry import GPU_TABLE, NVCC_TABLE
 from cudaredist.primitives import label_of_manifest_name
 from cudaredist.redists import REDISTS
 from cudaredist.reports.answer_reports import DiffReport
@@ -114,7 +114,7 @@ def _redist_of(product: str | None) -> str | None:
 
 def _held(text: str, store: Store) -> _Side:
     redist, _, label_text = text.partition("@")
-    known = redists_held(store)
+    known = require_manifests(store)
     if redist not in known:
         raise UnknownNameError("held redistributable", redist, known)
     labels = {str(label): label for label in store.manifests(redist).labels()}
@@ -126,7 +126,7 @@ def _held(text: str, store: Store) -> _Side:
     if features is not None:
         comparable = merge_comparables(comparable, of_features(text, features))
     if redist == _CUDA:
-        comparable.tables = of_tables(label_text, read_nvcc_compat(store), read_gpus(store))
+        comparable.tables = of_tables(label_text, NVCC_TABLE.read(store), GPU_TABLE.read(store))
     return _Side("manifest", comparable, redist, manifest)
 
 

@@ -3,32 +3,25 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from cudaredist.errors import (
-    ReadError,
-)
+from cudaredist.errors import ReadError, command_line
 from cudaredist.features.derive import RULES
 from cudaredist.pipeline.findings import finding, own_file_findings
-from cudaredist.pipeline.manifests.inventory import (
-    Inventory,
-)
+from cudaredist.pipeline.manifests.inventory import Inventory
+from cudaredist.pipeline.tables.table_registry import TABLES, releases_of
 from cudaredist.primitives import Version
 from cudaredist.redists import REDISTS
 from cudaredist.reports.manifest_reports import Finding
 from cudaredist.schema.features import Features
 from cudaredist.schema.registry import FILE_KINDS
-from cudaredist.schema.tables import Gpus, NvccCompat
 from cudaredist.store.data_folder import Store
-
-_PROCESS_HINT = "cudaredist process-manifests makes what is missing"
-_TABLES = {"nvcc_compat": "nvcc-compat", "gpus": "gpus"}
-TABLE_COMMANDS = {"nvcc_compat": "update-nvcc-compat", "gpus": "update-gpus"}
-"""The command that makes each table."""
 
 
 def feature_findings(
     store: Store, held: Mapping[str, Inventory], redists: Sequence[str]
 ) -> Iterator[Finding]:
     """Find manifests whose feature file is missing, stale or broken, and orphaned feature files."""
+    command = command_line("process-manifests", channel=store.channel)
+    hint = f"{command} makes what is missing"
     for redist in redists:
         hashes = held[redist].sha256 if redist in held else {}
         try:
@@ -40,7 +33,7 @@ def feature_findings(
             path = store.features(redist).place(label)
             about = partial(finding, redist=redist, label=label, path=store.relative(path))
             if label not in with_features:
-                yield about("no-features", "no feature file", hint=_PROCESS_HINT)
+                yield about("no-features", "no feature file", hint=hint)
                 continue
             model = yield from own_file_findings(store, path, FILE_KINDS["features"])
             if label not in hashes:
@@ -50,10 +43,10 @@ def feature_findings(
                 or (model.redist, model.label) != (redist, str(label))
             ):
                 words = "made from another manifest than the one held"
-                yield about("stale-features", words, hint=_PROCESS_HINT)
+                yield about("stale-features", words, hint=hint)
             elif isinstance(model, Features) and model.rules != RULES:
                 words = f"made by other rules than today's ({model.rules}, not {RULES})"
-                yield about("stale-features", words, hint=_PROCESS_HINT)
+                yield about("stale-features", words, hint=hint)
 
 
 def unknown_redist_findings(names: Sequence[str]) -> Iterator[Finding]:
@@ -70,8 +63,9 @@ def unknown_redist_findings(names: Sequence[str]) -> Iterator[Finding]:
 
 def table_findings(store: Store, cuda_labels: Sequence[Version]) -> Iterator[Finding]:
     """Find tables that are broken or lack a CUDA release that is held."""
-    for name, kind in _TABLES.items():
-        path = store.table_path(name)
+    for table in TABLES:
+        path = store.table_path(table.name)
+        command = command_line(table.command, channel=store.channel)
         if not path.exists():
             if cuda_labels:
                 held = ", ".join(map(str, cuda_labels))
@@ -79,15 +73,12 @@ def table_findings(store: Store, cuda_labels: Sequence[Version]) -> Iterator[Fin
                     "table-missing",
                     f"no such table, for the CUDA releases held: {held}",
                     path=store.relative(path),
-                    hint=_table_hint(store, name, "makes it"),
+                    hint=f"{command} makes it",
                 )
             continue
-        model = yield from own_file_findings(store, path, FILE_KINDS[kind])
-        if isinstance(model, NvccCompat):
-            known = set(model.releases)
-        elif isinstance(model, Gpus):
-            known = set(model.sources)
-        else:
+        model = yield from own_file_findings(store, path, table.file_kind)
+        known = releases_of(model)
+        if known is None:
             continue
         lacking = [str(label) for label in cuda_labels if str(label) not in known]
         if lacking:
@@ -95,13 +86,8 @@ def table_findings(store: Store, cuda_labels: Sequence[Version]) -> Iterator[Fin
                 "table-lacks",
                 f"has no entry for CUDA {', '.join(lacking)}",
                 path=store.relative(path),
-                hint=_table_hint(store, name, "adds it"),
+                hint=f"{command} adds it",
             )
-
-
-def _table_hint(store: Store, name: str, does: str) -> str:
-    channel = "" if store.channel == "redist" else f" --channel {store.channel}"
-    return f"cudaredist {TABLE_COMMANDS[name]}{channel} {does}"
 
 
 def lock_findings(store: Store) -> Iterator[Finding]:

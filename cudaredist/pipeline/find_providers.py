@@ -10,7 +10,7 @@ from cudaredist.features.placement import place_all
 from cudaredist.features.wheel import as_redistributable
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.pipeline.facts_cache import known_facts
-from cudaredist.pipeline.read_data import held_features, held_manifest, redists_held
+from cudaredist.pipeline.read_data import held_features, held_manifest, require_manifests
 from cudaredist.pipeline.selection import Selection
 from cudaredist.primitives import Version
 from cudaredist.reports.answer_reports import WhichHit, WhichReport
@@ -40,7 +40,7 @@ def find_providers(
     hits: list[WhichHit] = []
     unknown = 0
     platforms: set[str] = set()
-    held = redists_held(store)
+    held = require_manifests(store)
     for redist in redists or held:
         labels = store.manifests(redist).labels()
         if cuda is not None and redist == "cuda":

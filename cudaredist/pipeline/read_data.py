@@ -1,15 +1,15 @@
 """Single files that are held, read for the questions asked of them; an error names the file."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from cudaredist.errors import InvalidFileError, Problem, ReadError, UsageError
+from cudaredist.errors import InvalidFileError, Problem, ReadError, UsageError, command_line
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version
-from cudaredist.schema.base import Channel, OwnModel
+from cudaredist.schema.base import OwnModel
 from cudaredist.schema.features import Features
 from cudaredist.schema.registry import (
     parse_own_json,
@@ -22,22 +22,30 @@ from cudaredist.store.data_folder import Store
 Model = TypeVar("Model", bound=OwnModel)
 
 
-def redists_held(store: Store) -> tuple[str, ...]:
-    """Return the names under which manifests are held; raises `UsageError` where there are none."""
-    held = store.redists()
-    if not held:
-        other: Channel = "redist" if store.channel == "wheels" else "wheels"
-        if Store(store.root, other).redists():
-            hint = f"manifests of --channel {other} are held there"
-        else:
-            channel = " --channel wheels" if store.channel == "wheels" else ""
-            hint = (
-                f"cudaredist download-manifests{channel} fetches them; --data-dir names other data"
-            )
-        raise UsageError(
-            f"no manifest of the channel {store.channel} is held in {store.root}", hint=hint
-        )
-    return held
+def require_manifests(store: Store, redists: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the redistributables with local manifests, of those named or of all.
+
+    Raises `UsageError` if there are none.
+    """
+    local = tuple(name for name in store.redists() if not redists or name in redists)
+    if local:
+        return local
+    raise no_manifests(store, redists)
+
+
+def no_manifests(store: Store, redists: Collection[str] = ()) -> UsageError:
+    """Return the error that there are no local manifests, with the way to get them."""
+    other = Store(store.root, "redist" if store.channel == "wheels" else "wheels")
+    download = command_line(
+        "download-manifests", *(f"--redist {name}" for name in redists), channel=store.channel
+    )
+    hint = f"run `{download}`, or name other data with --data-dir"
+    if any(name in (redists or (name,)) for name in other.redists()):
+        hint = f"--channel {other.channel} has some"
+    of = f" of {', '.join(redists)}" if redists else ""
+    return UsageError(
+        f"no local manifests{of} for --channel {store.channel} in {store.root}", hint=hint
+    )
 
 
 def held_manifest(store: Store, redist: str, label: Version) -> Manifest:

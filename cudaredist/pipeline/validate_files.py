@@ -14,8 +14,8 @@ from cudaredist.errors import (
     InvalidFileError,
     Problem,
     ReadError,
-    first_of,
     problems_of,
+    shortened,
     worst_exit_code,
 )
 from cudaredist.jsontext import canonical_json
@@ -60,7 +60,7 @@ class SetVerdict:
     @property
     def problems(self) -> tuple[str, ...]:
         """Return the violations as text, cut to a hundred."""
-        return first_of([str(violation) for violation in self.violations])
+        return shortened([str(violation) for violation in self.violations])
 
 
 def validate_files(paths: Sequence[Path], *, cache: Cache, strict: bool = False) -> ValidateReport:
@@ -184,7 +184,7 @@ def _manifest_verdict(path: Path, data: bytes, *, strict: bool) -> FileVerdict:
             f"{len(manifest.packages)} packages, {len(archives)} archives, "
             f"{len(manifest.platforms)} platforms"
         ),
-        warnings=first_of([str(warning) for warning in warnings]),
+        warnings=shortened([str(warning) for warning in warnings]),
         exit_code=EXIT_OK,
     )
 

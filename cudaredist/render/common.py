@@ -4,12 +4,12 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from cudaredist.schema.base import OwnModel
+from cudaredist.reports.report import Answer
 
 _ANNOTATIONS_SHOWN = 9
 
 
-def report_json(report: OwnModel) -> str:
+def report_json(report: Answer) -> str:
     """Return a report as one JSON document, `schema_version` first."""
     return json.dumps(report.model_dump(mode="json"), indent=2) + "\n"
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cudaredist.diffs.compare import is_alarming, may_break, natural_order
+from cudaredist.errors import shortened
 from cudaredist.render.common import escape_markdown
 from cudaredist.reports.answer_reports import Delta, DiffReport, Move, PackageDelta
 
@@ -225,8 +226,7 @@ def _move_line(move: Move, style: _Plain) -> str:
         ends = found[0] if len(found) == 1 else tuple(f"{folder}/" for folder in key)
         count = "" if len(found) == 1 else f" ({len(found)} files)"
         told.append(" -> ".join(map(style.name, dict.fromkeys(ends))) + count)
-    more = [f"and {len(told) - _NAMES_SHOWN} more"] if len(told) > _NAMES_SHOWN else []
-    listed = ", ".join([*told[:_NAMES_SHOWN], *more])
+    listed = ", ".join(shortened(told, _NAMES_SHOWN))
     return f"{style.name(move.old)} -> {style.name(move.new)}: {listed}"
 
 

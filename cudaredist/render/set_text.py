@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
+from cudaredist.errors import shortened
 from cudaredist.render.common import columns
 from cudaredist.reports.archive_reports import ToolkitReport
 from cudaredist.reports.set_reports import BuildReport, ExportReport, SetSummary
@@ -89,11 +90,7 @@ def toolkit_text(report: ToolkitReport) -> Iterator[str]:
     """Yield what became of a toolkit root, and what is wrong with it."""
     yield from report.problems
     if report.status != "written":
-        for path in report.foreign[:_FOREIGN_SHOWN]:
-            yield f"not ours: {path}"
-        more = len(report.foreign) - _FOREIGN_SHOWN
-        if more > 0:
-            yield f"not ours: and {more} more"
+        yield from (f"not ours: {path}" for path in shortened(report.foreign, _FOREIGN_SHOWN))
     about = "what an interrupted run left"
     if report.cuda is not None:
         about = (

@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from cudaredist.reports.report import Answer, Report
 from cudaredist.schema.base import OutputName, OwnModel
 from cudaredist.tables.explanation import Topic
 
@@ -43,10 +44,9 @@ class Move(OwnModel):
     added: tuple[str, ...] = Field(default=(), description="New paths of those")
 
 
-class DiffReport(OwnModel):
+class DiffReport(Report):
     """The result of diff."""
 
-    schema_version: Literal[1] = 1
     command: Literal["diff"] = "diff"
     old: str
     new: str
@@ -76,21 +76,18 @@ class WhichHit(OwnModel):
     output: OutputName
 
 
-class WhichReport(OwnModel):
+class WhichReport(Report):
     """The result of which."""
 
-    schema_version: Literal[1] = 1
     command: Literal["which"] = "which"
     name: str
     hits: tuple[WhichHit, ...]
     unknown: int = Field(description="Archives of which only libraries and programs are known")
-    exit_code: int
 
 
-class ExplainReport(OwnModel):
+class ExplainReport(Answer):
     """The result of explain."""
 
-    schema_version: Literal[1] = 1
     command: Literal["explain"] = "explain"
     kind: Literal["nvcc", "gpu", "cuda"]
     asked: str

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.reports.report import ErrorReport, ManifestStatus
+from cudaredist.reports.report import ErrorReport, ManifestStatus, Report
 from cudaredist.schema.base import OutputName, OwnModel
 from cudaredist.schema.features import OutputSize
 
@@ -48,15 +48,13 @@ class FeatureOutcome(OwnModel):
     error: ErrorReport | None = None
 
 
-class ProcessReport(OwnModel):
+class ProcessReport(Report):
     """The result of process-manifests."""
 
-    schema_version: Literal[1] = 1
     command: Literal["process-manifests"] = "process-manifests"
     manifests: tuple[FeatureOutcome, ...]
     archives: tuple[ArchiveOutcome, ...]
     fetched_bytes: int = Field(description="Bytes of archives that were read from a source")
-    exit_code: int
 
 
 class PeekedArchive(ArchivePlace):
@@ -72,15 +70,13 @@ class PeekedArchive(ArchivePlace):
     error: ErrorReport | None = None
 
 
-class PeekReport(OwnModel):
+class PeekReport(Report):
     """The result of process-manifests --peek."""
 
-    schema_version: Literal[1] = 1
     command: Literal["process-manifests --peek"] = "process-manifests --peek"
     manifests: tuple[FeatureOutcome, ...] = Field(description="Those that could not be read")
     archives: tuple[PeekedArchive, ...]
     left_out: int = Field(description="Archives that are no zip, which cannot be peeked into")
-    exit_code: int
 
 
 ReleaseStatus = Literal["read", "known", "stands", "held-back", "failed"]
@@ -115,10 +111,9 @@ class TableFinding(OwnModel):
     message: str
 
 
-class TableReport(OwnModel):
+class TableReport(Report):
     """The result of update-nvcc-compat and of update-gpus."""
 
-    schema_version: Literal[1] = 1
     command: Literal["update-nvcc-compat", "update-gpus"]
     table: str = Field(description="The table's name below the data folder")
     status: ManifestStatus
@@ -131,13 +126,11 @@ class TableReport(OwnModel):
     diff: tuple[str, ...] = Field(description="What changes in the table, as unified diff")
     archives_read: int
     fetched_bytes: int = Field(description="Bytes of archives that were read from a source")
-    exit_code: int
 
 
-class ToolkitReport(OwnModel):
+class ToolkitReport(Report):
     """The result of materialize."""
 
-    schema_version: Literal[1] = 1
     command: Literal["materialize"] = "materialize"
     root: str
     status: Literal["written", "unchanged", "verified", "altered", "removed"]
@@ -150,4 +143,3 @@ class ToolkitReport(OwnModel):
     fetched_bytes: int = Field(description="Of the network; what was at hand does not count")
     problems: tuple[str, ...] = Field(description="Files and links that are not as laid out")
     foreign: tuple[str, ...] = Field(description="Files in the root that are not ours")
-    exit_code: int

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.reports.report import ErrorReport, ManifestStatus
+from cudaredist.reports.report import ErrorReport, ManifestStatus, Report
 from cudaredist.schema.base import OwnModel
 
 
@@ -33,10 +33,9 @@ class RedistOutcome(OwnModel):
     error: ErrorReport | None = None
 
 
-class DownloadReport(OwnModel):
+class DownloadReport(Report):
     """The result of download-manifests."""
 
-    schema_version: Literal[1] = 1
     command: Literal["download-manifests"] = "download-manifests"
     redists: tuple[RedistOutcome, ...]
     manifests: tuple[ManifestOutcome, ...]
@@ -44,7 +43,6 @@ class DownloadReport(OwnModel):
         description="Whether the lock's records changed, or would have where nothing was written"
     )
     errors: tuple[ErrorReport, ...] = Field(description="What failed besides single items")
-    exit_code: int
 
 
 FindingKind = Literal[
@@ -102,16 +100,14 @@ class LineReport(OwnModel):
         return self.status in {"stale", "new"}
 
 
-class CheckReport(OwnModel):
+class CheckReport(Report):
     """The result of check."""
 
-    schema_version: Literal[1] = 1
     command: Literal["check"] = "check"
     offline: bool
     sources: dict[str, str] = Field(description="Which source answered, by redistributable")
     lines: tuple[LineReport, ...]
     findings: tuple[Finding, ...]
-    exit_code: int
 
 
 class FileVerdict(OwnModel):
@@ -129,19 +125,16 @@ class FileVerdict(OwnModel):
     exit_code: int
 
 
-class ValidateReport(OwnModel):
+class ValidateReport(Report):
     """The result of validate."""
 
-    schema_version: Literal[1] = 1
     command: Literal["validate"] = "validate"
     files: tuple[FileVerdict, ...]
-    exit_code: int
 
 
-class VersionsReport(OwnModel):
+class VersionsReport(Report):
     """The result of versions."""
 
-    schema_version: Literal[1] = 1
     command: Literal["versions"] = "versions"
     lines: tuple[LineReport, ...]
     releases: dict[str, tuple[str, ...]] = Field(
@@ -149,4 +142,3 @@ class VersionsReport(OwnModel):
     )
     absent: tuple[str, ...] = Field(default=(), description="Redistributables no source has")
     errors: tuple[ErrorReport, ...] = ()
-    exit_code: int

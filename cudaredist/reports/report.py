@@ -1,13 +1,31 @@
 """What all reports have in common, and errors as data."""
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from cudaredist.errors import CudaRedistError
 from cudaredist.schema.base import OwnModel
 
 ManifestStatus = Literal["written", "would-write", "unchanged", "failed"]
+
+
+class Answer(OwnModel):
+    """The result of a command."""
+
+    schema_version: Literal[1] = 1
+    command: str
+
+
+class Report(Answer):
+    """The result of a command that decides the exit code."""
+
+    exit_code: int
+
+    @model_serializer(mode="wrap")
+    def _with_exit_code_last(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        document: dict[str, Any] = fields(self)
+        return document | {"exit_code": document.pop("exit_code")}
 
 
 class ErrorReport(OwnModel):

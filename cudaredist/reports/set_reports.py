@@ -11,7 +11,7 @@ from cudaredist.reports.archive_reports import (
     FeatureOutcome,
     TableReport,
 )
-from cudaredist.reports.report import ErrorReport, ManifestStatus
+from cudaredist.reports.report import Answer, ErrorReport, ManifestStatus, Report
 from cudaredist.schema.base import OutputName, OwnModel
 from cudaredist.schema.packageset import Diagnostic, HostCompiler, Status
 
@@ -37,10 +37,9 @@ class SkippedRelease(OwnModel):
     reason: str
 
 
-class BuildReport(OwnModel):
+class BuildReport(Report):
     """The result of build."""
 
-    schema_version: Literal[1] = 1
     command: Literal["build"] = "build"
     output: str
     sets: tuple[SetOutcome, ...]
@@ -48,7 +47,6 @@ class BuildReport(OwnModel):
         default=(), description="Local releases that --cuda all skips"
     )
     index: ManifestStatus | None = Field(default=None, description="Null: one file has no index")
-    exit_code: int
 
 
 class SummarizedPackage(OwnModel):
@@ -77,10 +75,9 @@ class MissingPackage(OwnModel):
     reason: str
 
 
-class SetSummary(OwnModel):
+class SetSummary(Answer):
     """The result of explain set."""
 
-    schema_version: Literal[1] = 1
     command: Literal["explain"] = "explain"
     kind: Literal["set"] = "set"
     asked: str
@@ -126,10 +123,9 @@ class BumpedSet(OwnModel):
     exit_code: int
 
 
-class BumpReport(OwnModel):
+class BumpReport(Report):
     """The result of bump."""
 
-    schema_version: Literal[1] = 1
     command: Literal["bump"] = "bump"
     releases: tuple[BumpedRelease, ...]
     errors: tuple[ErrorReport, ...] = Field(description="Everything that failed, of all stages")
@@ -140,7 +136,6 @@ class BumpReport(OwnModel):
     tables: tuple[TableReport, ...] = ()
     sets: tuple[BumpedSet, ...] = ()
     fetched_bytes: int = Field(default=0, description="Bytes of archives, read from a source")
-    exit_code: int
 
 
 class ExportedFile(OwnModel):
@@ -152,11 +147,9 @@ class ExportedFile(OwnModel):
     sha256: str
 
 
-class ExportReport(OwnModel):
+class ExportReport(Report):
     """The result of export."""
 
-    schema_version: Literal[1] = 1
     command: Literal["export"] = "export"
     format: str
     files: tuple[ExportedFile, ...]
-    exit_code: int

@@ -508,10 +508,11 @@ def test_nothing_held(run: Run) -> None:
     Path("data").mkdir()
     result = run("build", "--channel", "redist")
     assert result.exit_code == 2
-    assert "cudaredist download-manifests fetches them; the data that is shipped" in error(result)
+    assert "no local manifests of cuda for --channel redist" in error(result)
+    assert "--channel wheels has some" in error(result)
     result = run("build", "--channel", "wheels", "--data-dir", "data")
     assert result.exit_code == 2
-    assert "cudaredist download-manifests --channel wheels finds them" in error(result)
+    assert "run `cudaredist download-manifests --channel wheels --redist cuda`" in error(result)
 
 
 def test_a_place_that_cannot_be_written(build: Run) -> None:

@@ -611,7 +611,7 @@ def test_a_manifest_without_its_record_is_taken_up_again(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ((), "nothing can be behind"),
+        ((), "no local manifests"),
         (("--print-commit-message", "--json"), "--print-commit-message cannot be combined with"),
         (("--no-process", "--output", "x"), "--output cannot be combined with --no-process"),
         (("--redist", "cudn"), "did you mean"),

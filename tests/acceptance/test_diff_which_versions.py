@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run
+from conftest import REPOSITORY, Run
 from support import server as faults
 from support.factory import manifest
 from support.releases import put, release
@@ -246,25 +246,39 @@ def test_a_broken_file_is_named(ask: Run, made: Path, call: tuple[str, ...], pat
     assert path in result.stderr
 
 
-@pytest.mark.parametrize("call", [("diff", "cuda@12.9.1", "cuda@12.9.2"), ("which", "x.h")])
-def test_where_nothing_is_held_it_says_where_something_is(run: Run, call: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("diff", "cuda@12.9.1", "cuda@12.9.2"),
+        ("which", "x.h"),
+        ("build",),
+        *(
+            (command, "--data-dir", REPOSITORY / "data", "--check")
+            for command in ("bump", "process-manifests", "update-gpus", "update-nvcc-compat")
+        ),
+    ],
+)
+def test_no_local_manifests_names_the_other_channel(run: Run, call: tuple[str, ...]) -> None:
     result = run(*call, "--channel", "redist")
     assert result.exit_code == 2
-    assert "no manifest of the channel redist is held" in result.stderr
-    assert "--channel wheels are held there" in result.stderr
+    assert "no local manifests" in result.stderr
+    assert "--channel wheels has some" in result.stderr
 
 
 @pytest.mark.parametrize(
     ("options", "fetches"),
-    [((), "cudaredist download-manifests"), (("--channel", "wheels"), "--channel wheels")],
+    [
+        (("--channel", "redist"), "cudaredist download-manifests"),
+        (("--channel", "wheels"), "cudaredist download-manifests --channel wheels"),
+    ],
 )
-def test_where_nothing_is_held_at_all_it_says_what_fetches(
+def test_no_local_manifests_at_all_names_the_download(
     run: Run, options: tuple[str, ...], fetches: str
 ) -> None:
     Path("data").mkdir()
     result = run("which", "x.h", "--data-dir", "data", *options)
     assert result.exit_code == 2
-    assert f"{fetches} fetches them" in " ".join(result.stderr.split())
+    assert f"run `{fetches}`" in " ".join(result.stderr.split())
 
 
 def test_diff_of_different_redistributables_has_a_note(ask: Run, made: Path) -> None:

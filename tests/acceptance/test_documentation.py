@@ -126,7 +126,7 @@ def test_readme_leads_to_every_page_and_names_every_command() -> None:
 
 
 def test_exit_codes_are_those_of_the_program() -> None:
-    codes = {value for name, value in vars(errors).items() if name.startswith("EXIT_")}
+    codes = errors.EXIT_CODES
     for page in (README, REPOSITORY / "docs/commands.md"):
         table = re.findall(r"^\| (\d+) \| (.+?) \|$", page.read_text(), re.MULTILINE)
         assert [int(code) for code, _ in table] == sorted(codes), page.name

@@ -11,7 +11,8 @@ from cudaredist.errors import (
     IncompleteError,
     UnknownNameError,
     UsageError,
-    first_of,
+    command_line,
+    shortened,
 )
 from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.pipeline.archives import ArchiveRequest
@@ -209,15 +210,15 @@ def read_local_manifests(
 def _require(labels: Mapping[str, Sequence[Version]], selection: Selection) -> None:
     if not any(labels.values()):
         raise UsageError(
-            "no manifest is held",
-            hint="cudaredist download-manifests fetches the newest of each redistributable",
+            "no local manifests of any known redistributable",
+            hint=f"run `{command_line('download-manifests')}`",
         )
     present = {str(label) for of_redist in labels.values() for label in of_redist}
     for text in selection.named:
         if text not in present:
             raise UsageError(
                 f"no manifest {text} is held",
-                hint=f"cudaredist download-manifests --version {text} fetches it",
+                hint=f"run `{command_line('download-manifests', version=text)}`",
             )
 
 
@@ -231,5 +232,5 @@ def _read(target: FeatureTarget, label: Version, *, strict: bool) -> LocalManife
         label=label,
         manifest=manifest,
         sha256=sha256_of(data),
-        warnings=first_of([str(warning) for warning in warnings]),
+        warnings=shortened([str(warning) for warning in warnings]),
     )

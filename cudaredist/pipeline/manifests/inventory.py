@@ -11,6 +11,7 @@ from cudaredist.errors import (
     InvalidFileError,
     NotAtSourceError,
     ReadError,
+    command_line,
     problems_of,
 )
 from cudaredist.manifests.manifest_values import Manifest
@@ -19,6 +20,7 @@ from cudaredist.pipeline.findings import finding
 from cudaredist.primitives import Version, sha256_of
 from cudaredist.redists import Redist
 from cudaredist.reports.manifest_reports import Finding, LineReport
+from cudaredist.schema.base import Channel
 from cudaredist.schema.features import LockEntry
 from cudaredist.store.data_folder import Store
 
@@ -28,6 +30,7 @@ class Inventory:
     """What a data folder holds of one redistributable, read once."""
 
     redist: str
+    channel: Channel
     manifests: dict[Version, Manifest]
     """Those that could be read, by label in ascending order."""
     data: dict[Version, bytes]
@@ -73,7 +76,8 @@ def read_inventory(store: Store, redist: str, locked: Mapping[str, LockEntry] | 
             continue
         contents[label], hashes[label] = data, sha256_of(data)
         if locked is not None:
-            findings += _lock_findings(about, hashes[label], locked.get(str(label)))
+            entry = locked.get(str(label))
+            findings += _lock_findings(about, store.channel, hashes[label], entry)
         try:
             manifests[label] = read_manifest(data, label=label)
         except InvalidFileError as error:
@@ -85,32 +89,43 @@ def read_inventory(store: Store, redist: str, locked: Mapping[str, LockEntry] | 
             redist=redist,
             label=label,
             path=store.relative(folder.place(label)),
-            hint=f"cudaredist download-manifests --redist {redist} --version {label}",
+            hint=_download(store.channel, redist=redist, version=label),
         )
         for label in sorted(Version.parse(text) for text in locked or ())
         if label not in hashes and label not in unreadable
     )
     return Inventory(
-        redist, manifests, contents, hashes, locked or {}, tuple(unreadable), tuple(findings)
+        redist,
+        store.channel,
+        manifests,
+        contents,
+        hashes,
+        locked or {},
+        tuple(unreadable),
+        tuple(findings),
     )
 
 
+def _download(channel: Channel, *flags: str, **options: object) -> str:
+    return command_line("download-manifests", *flags, channel=channel, **options)
+
+
 def _lock_findings(
-    about: Callable[..., Finding], sha256: str, entry: LockEntry | None
+    about: Callable[..., Finding], channel: Channel, sha256: str, entry: LockEntry | None
 ) -> Iterator[Finding]:
     """Compare a manifest's hash with the lock's record of it."""
     if entry is None:
         yield about(
             "unrecorded",
             "held, but the lock has no record of it",
-            hint="cudaredist download-manifests compares it with upstream and records it",
+            hint=f"{_download(channel)} compares it with upstream and records it",
         )
     elif entry.sha256 != sha256:
         yield about(
             "edited-locally",
             f"edited locally: sha256 {sha256[:12]}…, recorded {entry.sha256[:12]}…",
             hint="restore it with git, or take upstream's by "
-            "cudaredist download-manifests --accept-changed",
+            + _download(channel, "--accept-changed"),
         )
 
 
@@ -142,7 +157,7 @@ def freshness_findings(
             what,
             redist=held.redist,
             label=newest,
-            hint=f"cudaredist download-manifests --redist {held.redist} --version {newest}",
+            hint=_download(held.channel, redist=held.redist, version=newest),
             details=details,
         )
 
@@ -158,7 +173,7 @@ def gone_findings(held: Inventory, listed: Sequence[Version]) -> Iterator[Findin
             "upstream no longer lists it" + (" (recorded)" if entry.gone else ""),
             redist=held.redist,
             label=label,
-            hint=None if entry.gone else "cudaredist download-manifests records that",
+            hint=None if entry.gone else f"{_download(held.channel)} records that",
             exit_code=EXIT_OK if entry.gone else EXIT_FINDINGS,
         )
 

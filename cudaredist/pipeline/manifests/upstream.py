@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from cudaredist.diffs.manifest import manifest_changes
-from cudaredist.errors import InvalidFileError, Problem, first_of, shown
+from cudaredist.errors import InvalidFileError, Problem, shortened, shown
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import MANIFEST_LIMIT, read_manifest
 from cudaredist.primitives import Version, manifest_name, sha256_of
@@ -71,7 +71,7 @@ def fetch_manifest(
         if delivery.etag:
             cache.remember(place, sha256_of(data), delivery.etag)
     return UpstreamManifest(
-        delivery.source, data, sha256_of(data), first_of([str(problem) for problem in warnings])
+        delivery.source, data, sha256_of(data), shortened([str(problem) for problem in warnings])
     )
 
 

@@ -15,6 +15,7 @@ from cudaredist.errors import (
     InvalidFileError,
     UsageError,
     WriteError,
+    shortened,
     worst_exit_code,
 )
 from cudaredist.jsontext import canonical_json
@@ -263,11 +264,10 @@ def _refuse_warnings(package_set: PackageSet) -> None:
         if entry.level != "note" and entry.code not in _ALLOWED
     ]
     if warnings:
-        text = "; ".join(f"{entry.subject}: {entry.text}" for entry in warnings[:_SHOWN])
-        more = f"; and {len(warnings) - _SHOWN} more" if len(warnings) > _SHOWN else ""
+        lines = shortened([f"{entry.subject}: {entry.text}" for entry in warnings], _SHOWN)
         raise IncompleteError(
             f"CUDA {package_set.cuda.release} on {package_set.platform.redist_system}, under "
-            f"--strict: {text}{more}",
+            f"--strict: {'; '.join(lines)}",
             hint="without --strict the set is written, and the same is in its diagnostics",
         )
 

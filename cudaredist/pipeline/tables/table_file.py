@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -14,17 +14,14 @@ from cudaredist.errors import (
     TooLargeError,
 )
 from cudaredist.features.extracts import EXTRACT_PATHS, HEADER_LIMIT
-from cudaredist.features.facts import Extract, ExtractKind
+from cudaredist.features.facts import Extract
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.pipeline.archives import ArchiveService
 from cudaredist.pipeline.features.targets import LocalManifest
+from cudaredist.pipeline.tables.table_registry import Table
+from cudaredist.schema.base import OwnModel
 from cudaredist.tables.gpus.capability import Capability
 
-_PACKAGES: Mapping[ExtractKind, tuple[str, ...]] = {
-    "host-config": ("cuda_crt", "cuda_nvcc"),
-    "ptxas": ("cuda_nvcc",),
-}
-"""In whose archives the file may be."""
 _WHEEL_TOP = re.compile(r"(?:nvidia/)?[^/]+/")
 _ANY_TOP = re.compile(r"[^/]+/")
 
@@ -61,26 +58,31 @@ class TableFile:
 
 
 def find_table_file(
-    service: ArchiveService, manifest: LocalManifest, kind: ExtractKind, table_sha256: str | None
+    service: ArchiveService,
+    manifest: LocalManifest,
+    table: Table[OwnModel],
+    held_sha256: str | None,
 ) -> TableFile | None:
     """Return a release's file; None if the table has it from an archive that is still named.
 
-    `table_sha256` is the hash of that archive. Other archives are examined, the smallest first,
+    `held_sha256` is the hash of that archive. Other archives are examined, the smallest first,
     unless the cache has their facts. Raises `CudaRedistError` if no archive has the file, or one
     that may have it cannot be read.
     """
-    candidates = _candidates(manifest, kind)
-    candidates.sort(key=lambda archive: archive.sha256 != table_sha256)
-    if candidates[0].sha256 == table_sha256 and service.known(table_sha256) is None:
+    candidates = _candidates(manifest, table.packages)
+    candidates.sort(key=lambda archive: archive.sha256 != held_sha256)
+    if candidates[0].sha256 == held_sha256 and service.known(held_sha256) is None:
         return None
     for archive in candidates:
         facts, is_read = service.examine(manifest.request(archive))
-        extract = next((extract for extract in facts.extracts if extract.kind == kind), None)
+        extract = next(
+            (extract for extract in facts.extracts if extract.kind == table.extract), None
+        )
         if extract is not None:
             if extract.problem is not None:
                 _refuse(extract)
             return TableFile(archive=archive, extract=extract, is_read=is_read)
-    names, packages = " or ".join(EXTRACT_PATHS[kind]), " and ".join(_PACKAGES[kind])
+    names, packages = " or ".join(EXTRACT_PATHS[table.extract]), " and ".join(table.packages)
     raise ContentError(f"none of the {len(candidates)} archives of {packages} has {names}")
 
 
@@ -90,12 +92,11 @@ def _refuse(extract: Extract) -> NoReturn:
     raise InvalidFileError(extract.kind, [Problem("", extract.problem or "")])
 
 
-def _candidates(manifest: LocalManifest, kind: ExtractKind) -> list[Archive]:
+def _candidates(manifest: LocalManifest, packages: Collection[str]) -> list[Archive]:
     """Return the archives that may have the file, the smallest first.
 
     Raises `IncompleteError` if the manifest names none whose bytes can be verified.
     """
-    packages = _PACKAGES[kind]
     named: Sequence[Archive] = [a for a in manifest.manifest.archives if a.package in packages]
     verified = {archive.sha256: archive for archive in named if archive.sha256 is not None}
     if not verified:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, Literal, TypeAlias, TypeVar
+from typing import Generic, TypeVar
 
 from pydantic import ValidationError
 
@@ -19,11 +19,17 @@ from cudaredist.errors import (
     InvalidFileError,
     worst_exit_code,
 )
-from cudaredist.features.facts import ExtractKind
 from cudaredist.jsontext import canonical_json
 from cudaredist.pipeline.archives import ArchiveService
 from cudaredist.pipeline.features.targets import LocalManifest, LocalManifests
 from cudaredist.pipeline.tables.table_file import TableFile, find_table_file
+from cudaredist.pipeline.tables.table_registry import (
+    GPU_TABLE,
+    NVCC_TABLE,
+    Table,
+    read_gpu_policy,
+    read_nvcc_policy,
+)
 from cudaredist.pipeline.tasks import Task, run_tasks
 from cudaredist.primitives import Version
 from cudaredist.reports.archive_reports import (
@@ -38,10 +44,7 @@ from cudaredist.schema.registry import read_own_file, validation_problems
 from cudaredist.schema.tables import (
     BinarySource,
     CompilerRange,
-    GpuPolicy,
-    Gpus,
     HeaderSource,
-    NvccCompat,
     NvccPolicy,
     NvccRelease,
 )
@@ -52,33 +55,6 @@ from cudaredist.tables.nvcc_compat.nvcc_table import findings as bound_findings
 from cudaredist.tables.nvcc_compat.nvcc_table import hold_back, make_compat, make_release
 
 _Made = TypeVar("_Made")
-_Model = TypeVar("_Model", bound=OwnModel)
-
-TableName: TypeAlias = Literal["nvcc_compat", "gpus"]
-NVCC_TABLE: TableName = "nvcc_compat"
-GPU_TABLE: TableName = "gpus"
-
-
-def read_nvcc_compat(store: Store) -> NvccCompat | None:
-    """Return the table of host compilers; None where there is none. Raises `InvalidFileError`."""
-    return _read(store.read_table(NVCC_TABLE), NvccCompat)
-
-
-def read_gpus(store: Store) -> Gpus | None:
-    """Return the table of capabilities; None where there is none. Raises `InvalidFileError`."""
-    return _read(store.read_table(GPU_TABLE), Gpus)
-
-
-def read_nvcc_policy(store: Store) -> NvccPolicy:
-    """Return what only documentation says of host compilers. Raises `InvalidFileError`."""
-    policy = _read(store.read_policy("nvcc"), NvccPolicy)
-    return policy or NvccPolicy(schema_version=1, lower_bounds={}, unseen_releases={})
-
-
-def read_gpu_policy(store: Store) -> GpuPolicy:
-    """Return what only policy says of capabilities. Raises `InvalidFileError`."""
-    policy = _read(store.read_policy("gpus"), GpuPolicy)
-    return policy or GpuPolicy(schema_version=1, overlay={})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +78,7 @@ def update_nvcc_table(
     for a broken table or policy.
     """
     store = run.store
-    table, policy = read_nvcc_compat(store), read_nvcc_policy(store)
+    table, policy = NVCC_TABLE.read(store), read_nvcc_policy(store)
     held = {} if table is None else dict(table.releases)
     sources = {
         label: release.source
@@ -122,7 +98,7 @@ def update_nvcc_table(
         return make_release(_nvcc_version(manifest), source, read_header(file.header), policy)
 
     current = {label for label in sources if _follows(held[label], policy)}
-    work = _Work(run, "host-config", sources, current.__contains__, make)
+    work = _Work(run, NVCC_TABLE, sources, current.__contains__, make)
     work.do()
     compat = make_compat(held | work.made, policy)
     found = bound_findings(table, compat)
@@ -133,7 +109,6 @@ def update_nvcc_table(
         outcome = work.outcomes[label]
         work.outcomes[label] = outcome.model_copy(update={"status": "held-back"})
     return work.report(
-        NVCC_TABLE,
         compat if held or work.made else None,
         [TableFinding(kind=f.kind, about=f.release, message=str(f)) for f in found],
         is_finding=bool(held_back) or (bool(found) and not run.write),
@@ -147,7 +122,7 @@ def update_gpu_table(run: TableRun) -> TableReport:
     Raises `InvalidFileError` for a broken table or policy.
     """
     store = run.store
-    table, policy = read_gpus(store), read_gpu_policy(store)
+    table, policy = GPU_TABLE.read(store), read_gpu_policy(store)
     known = {} if table is None else known_of_table(table)
 
     def make(_: LocalManifest, file: TableFile) -> KnownGpus:
@@ -161,12 +136,11 @@ def update_gpu_table(run: TableRun) -> TableReport:
         return KnownGpus(source=source, families=file.families)
 
     sources = {} if table is None else table.sources
-    work = _Work(run, "ptxas", sources, sources.__contains__, make)
+    work = _Work(run, GPU_TABLE, sources, sources.__contains__, make)
     work.do()
     known |= work.made
     gpus, found = make_table(known, policy)
     return work.report(
-        GPU_TABLE,
         gpus if known else None,
         [TableFinding(kind=f.kind, about=f.capability, message=f.message) for f in found],
         # What else is odd is so in NVIDIA's files, and is seen where the table changes by it.
@@ -180,12 +154,12 @@ class _Work(Generic[_Made]):
     def __init__(
         self,
         run: TableRun,
-        kind: ExtractKind,
+        table: Table[OwnModel],
         sources: Mapping[str, HeaderSource | BinarySource],
         is_current: Callable[[str], bool],
         make: Callable[[LocalManifest, TableFile], _Made],
     ) -> None:
-        self._run, self._store, self._kind = run, run.store, kind
+        self._run, self._store, self._table = run, run.store, table
         self._sources = sources
         """Where the table has each release from."""
         self._is_current = is_current
@@ -222,7 +196,7 @@ class _Work(Generic[_Made]):
         if source is not None and (source.channel, self._store.channel) == ("redist", "wheels"):
             return _outcome_of(label, "stands", source)
         held = source.archive_sha256 if source is not None and self._is_current(label) else None
-        file = find_table_file(self._run.service, manifest, self._kind, held)
+        file = find_table_file(self._run.service, manifest, self._table, held)
         if file is None:
             return _outcome_of(label, "known", source)
         try:
@@ -239,7 +213,6 @@ class _Work(Generic[_Made]):
 
     def report(
         self,
-        name: TableName,
         model: OwnModel | None,
         findings: Iterable[TableFinding],
         *,
@@ -247,6 +220,7 @@ class _Work(Generic[_Made]):
         held_back: Iterable[str] = (),
     ) -> TableReport:
         """Write the table where it differs, and say what became of everything."""
+        name = self._table.name
         before = self._store.read_table(name)
         status: ManifestStatus = "unchanged"
         diff: tuple[str, ...] = ()
@@ -263,7 +237,7 @@ class _Work(Generic[_Made]):
         if is_finding or status == "would-write":
             codes.append(EXIT_FINDINGS)
         return TableReport(
-            command="update-nvcc-compat" if name == NVCC_TABLE else "update-gpus",
+            command=self._table.command,
             table=self._store.table_path(name).name,
             status=status,
             releases=tuple(outcomes),
@@ -274,10 +248,6 @@ class _Work(Generic[_Made]):
             fetched_bytes=self._run.service.fetched,
             exit_code=worst_exit_code(codes),
         )
-
-
-def _read(data: bytes | None, model: type[_Model]) -> _Model | None:
-    return None if data is None else read_own_file(data, model)
 
 
 def _outcome_of(

@@ -20,6 +20,7 @@ from cudaredist.errors import (
     StoppedError,
     UsageError,
     WriteError,
+    shortened,
 )
 from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
 from cudaredist.pipeline.kept_archive import kept_bytes
@@ -167,10 +168,9 @@ class Materialization:
             )
         foreign = look_at(self._place).foreign_to(record)
         if foreign:
-            more = f" and {len(foreign) - _SHOWN} more" if len(foreign) > _SHOWN else ""
             raise UsageError(
                 f"{self.root} would be made anew, and holds what was not laid out there: "
-                f"{', '.join(foreign[:_SHOWN])}{more}",
+                f"{', '.join(shortened(foreign, _SHOWN))}",
                 hint="move that away first, or name another folder",
             )
 
