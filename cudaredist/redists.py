@@ -46,9 +46,6 @@ class Redist:
     products: tuple[str, ...] = ()
     """Values of `release_product` that stand for this redist besides its name."""
 
-    quirks: tuple[str, ...] = ()
-    """What a reader or a packager should know, one sentence each."""
-
     @property
     def manifest_folders(self) -> tuple[str, ...]:
         """The folders to look in, each relative to a source's root."""
@@ -65,87 +62,58 @@ class Redist:
 
 
 _CATALOGUE = (
+    # libcal, to 0.4.0, has a version of its own.
     Redist(
         name="cublasmp",
         title="cuBLASMp",
         packages=("libcublasmp", "libcal"),
         products=("cublasmp-v0-1",),
-        quirks=("libcal, to 0.4.0, has a version of its own.",),
     ),
-    Redist(
-        name="cuda",
-        title="CUDA Toolkit",
-        quirks=(
-            "Manifests before 11.4.2 are of the early form: no hashes, drivers only.",
-            "linux-aarch64 (Jetson) is absent from 12.3 and from 13.0 on.",
-            "13.3 renamed cuda_cccl to cccl.",
-        ),
-    ),
-    Redist(
-        name="cudnn",
-        title="cuDNN",
-        packages=("cudnn", "cudnn_samples", "cudnn_jit"),
-        quirks=(
-            "Labels of 8.x exist with three numbers and, older, with four and no variants.",
-            "9.27.0 holds a flat and a nested archive in one platform.",
-        ),
-    ),
+    # Manifests before 11.4.2 are of the early form: no hashes, drivers only.
+    # linux-aarch64 (Jetson) is absent from 12.3 and from 13.0 on.
+    # 13.3 renamed cuda_cccl to cccl.
+    Redist(name="cuda", title="CUDA Toolkit"),
+    # Labels of 8.x exist with three numbers and, older, with four and no variants.
+    # 9.27.0 holds a flat and a nested archive in one platform.
+    Redist(name="cudnn", title="cuDNN", packages=("cudnn", "cudnn_samples", "cudnn_jit")),
     Redist(name="cudss", title="cuDSS", packages=("libcudss",)),
-    Redist(
-        name="cuquantum",
-        title="cuQuantum",
-        packages=("cuquantum",),
-        quirks=("23.03.0 holds libraries for two CUDA majors in one archive.",),
-    ),
+    # 23.03.0 holds libraries for two CUDA majors in one archive.
+    Redist(name="cuquantum", title="cuQuantum", packages=("cuquantum",)),
     Redist(name="cusolvermp", title="cuSOLVERMp", packages=("libcusolvermp",)),
-    Redist(
-        name="cusparselt",
-        title="cuSPARSELt",
-        packages=("libcusparse_lt",),
-        quirks=("Flat to 0.7.1, nested from 0.8.0.",),
-    ),
-    Redist(
-        name="cutensor",
-        title="cuTENSOR",
-        packages=("libcutensor",),
-        quirks=("Flat to 2.2.0, with one folder of libraries per CUDA version.",),
-    ),
+    # Flat to 0.7.1, nested from 0.8.0.
+    Redist(name="cusparselt", title="cuSPARSELt", packages=("libcusparse_lt",)),
+    # Flat to 2.2.0, with one folder of libraries per CUDA version.
+    Redist(name="cutensor", title="cuTENSOR", packages=("libcutensor",)),
+    # Labels name the toolkit too: 2.29.2-cuda12.9.
+    # Two manifests claim one path with different bytes, so identity is the hash.
     Redist(
         name="nccl",
         title="NCCL",
         packages=("nccl",),
         products=("nccl-nccl-stable-cuda-12", "nccl-nccl-stable-cuda-13"),
-        quirks=(
-            "Labels name the toolkit too: 2.29.2-cuda12.9.",
-            "Two manifests claim one path with different bytes, so identity is the hash.",
-        ),
     ),
     Redist(name="nppplus", title="NPP+", packages=("libnpp_plus",)),
     Redist(name="nvcomp", title="nvCOMP", packages=("nvcomp",)),
-    Redist(
-        name="nvidia-driver",
-        title="NVIDIA driver",
-        quirks=("Some of the earlier manifests do not follow the usual form.",),
-    ),
+    # Some of the earlier manifests do not follow the usual form.
+    Redist(name="nvidia-driver", title="NVIDIA driver"),
     Redist(
         name="nvidia-hpc-benchmarks",
         title="NVIDIA HPC Benchmarks",
         packages=("nvidia_hpc_benchmarks_openmpi", "nvidia_hpc_benchmarks_mpich"),
     ),
     Redist(name="nvjpeg2000", title="nvJPEG2000", packages=("libnvjpeg_2k",)),
-    Redist(
-        name="nvpl",
-        title="NVIDIA Performance Libraries",
-        quirks=("CPU libraries for linux-sbsa only; labels of two numbers.",),
-    ),
+    # CPU libraries for linux-sbsa only; labels of two numbers.
+    Redist(name="nvpl", title="NVIDIA Performance Libraries"),
+    # Older releases lie in a folder of their own.
     Redist(
         name="nvshmem",
         title="NVSHMEM",
         packages=("libnvshmem", "nvshmem_python"),
         folders=("compute/nvshmem/redist", "compute/redist/nvshmem"),
-        quirks=("Older releases lie in a folder of their own.",),
     ),
     Redist(name="nvtiff", title="nvTIFF", packages=("libnvtiff",)),
+    # NVIDIA publishes no manifest: packagers write them, from 10.0.0 on.
+    # 8.6.1 has neither size nor md5.
     Redist(
         name="tensorrt",
         title="TensorRT",
@@ -154,10 +122,6 @@ _CATALOGUE = (
         archive_base="https://developer.nvidia.com",
         archives=("downloads/compute/machine-learning", "compute/machine-learning"),
         handwritten=True,
-        quirks=(
-            "NVIDIA publishes no manifest: packagers write them, from 10.0.0 on.",
-            "8.6.1 has neither size nor md5.",
-        ),
     ),
 )
 

@@ -23,27 +23,23 @@ class SharedMemory:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._taken = 0
+        self.taken = 0
+        """Bytes that are in use."""
         self._waiting = 0
         self._changed = threading.Condition()
-
-    @property
-    def taken(self) -> int:
-        """Bytes that are in use."""
-        return self._taken
 
     def take(self, count: int) -> bool:
         """Take bytes if they are free and nobody waits for them; return whether they were taken."""
         with self._changed:
-            if self._waiting or self._taken + count > self.size:
+            if self._waiting or self.taken + count > self.size:
                 return False
-            self._taken += count
+            self.taken += count
             return True
 
     def give_back(self, count: int) -> None:
         """Let others have bytes that were taken."""
         with self._changed:
-            self._taken -= count
+            self.taken -= count
             self._changed.notify_all()
 
     @contextmanager
@@ -56,10 +52,10 @@ class SharedMemory:
         with self._changed:
             self._waiting += 1
             try:
-                self._changed.wait_for(lambda: self._taken + count <= self.size)
+                self._changed.wait_for(lambda: self.taken + count <= self.size)
             finally:
                 self._waiting -= 1
-            self._taken += count
+            self.taken += count
         try:
             yield
         finally:

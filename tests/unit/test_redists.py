@@ -24,7 +24,6 @@ def test_entries_are_well_formed(redist: object) -> None:
     for folder in redist.manifest_folders:  # type: ignore[attr-defined]
         assert not folder.startswith("/")
         assert not folder.endswith("/")
-    assert all(quirk.endswith(".") for quirk in redist.quirks)  # type: ignore[attr-defined]
 
 
 def test_folders() -> None:
