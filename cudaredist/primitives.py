@@ -9,6 +9,8 @@ import re
 from operator import ne
 from typing import NamedTuple, Self, TypeAlias
 
+from cudaredist.errors import UsageError, shown
+
 Sha256: TypeAlias = str
 """64 lower-case hexadecimal digits."""
 
@@ -186,6 +188,24 @@ def path_problem(text: str) -> str | None:  # noqa: PLR0911 - a table of cases r
     if unsafe:
         return f"has the character {unsafe.group()!a}, which no such path may have"
     return "has an empty or hidden part, expected names with single slashes between them"
+
+
+def join_address(address: str, path: str) -> str:
+    """Return the address of a path below another one, of any scheme; `..` goes up.
+
+    Raises `UsageError` for a path that leads above the server's root.
+    """
+    scheme, separator, place = address.rpartition("://")
+    below = path
+    while below.startswith("../"):
+        place, below = place.rstrip("/").rpartition("/")[0], below.removeprefix("../")
+        if not place:
+            raise UsageError(
+                f"{shown(path)} leads above the root of {address}",
+                hint="name an address with more folders, such as https://HOST/compute/cuda/redist/",
+            )
+        place = f"{place}/"
+    return f"{scheme}{separator}{place}{below}"
 
 
 def usual_stem(package: str, version: Version, platform: str, variant: str | None) -> str:

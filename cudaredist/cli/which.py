@@ -39,7 +39,8 @@ def which(options: WhichOptions, session: Session) -> int:
     """Say which packages, outputs and releases provide a file or a soname.
 
     Libraries and programs are found by the feature files; headers and all else where the cache
-    knows the archive. Exit 1 means that nothing held provides it.
+    knows the archive. Libraries of the driver and of the system are named as such. Exit 1 means
+    that nothing held provides it, exit 3 that archives are unknown that may have it.
 
     Examples:
 

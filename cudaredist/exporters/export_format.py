@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from cudaredist.errors import InvalidFileError, Problem, UsageError, shortened, shown
 from cudaredist.jsontext import canonical_json
-from cudaredist.primitives import path_problem
+from cudaredist.primitives import join_address, path_problem
 from cudaredist.schema.packageset import PackageSet, SetArchive, SetPackage
 
 Files: TypeAlias = Mapping[str, bytes]
@@ -129,7 +129,7 @@ def with_addresses(package_set: PackageSet, base: str) -> PackageSet:
     packages = dict(package_set.packages)
     for attr, entry in packages.items():
         if entry.archive is not None and entry.archive.url is None:
-            url = f"{base}{entry.archive.relative_path}"
+            url = join_address(base, entry.archive.relative_path)
             archive = entry.archive.model_copy(update={"url": url})
             packages[attr] = entry.model_copy(update={"archive": archive})
     return package_set.model_copy(update={"packages": packages})

@@ -26,7 +26,7 @@ from cudaredist.schema.packageset import (
     ReasonCode,
     SonameProvider,
 )
-from cudaredist.schema.policy import External, LoadedLibrary
+from cudaredist.schema.policy import External, LibraryPolicy, LoadedLibrary
 
 _SYSTEM = frozenset({"driver", "jetson"})
 
@@ -122,7 +122,7 @@ def external_sonames(entries: Iterable[Draft], data: SetData) -> dict[str, Exter
                 needed_by[need.soname].add(draft.attr)
     found = {}
     for soname in sorted(needed_by):
-        entry = find_external(soname, data)
+        entry = find_external(soname, data.policies.libraries)
         found[soname] = ExternalSoname(
             owner="unknown" if entry is None else entry.owner,
             provider=None if entry is None else entry.provider,
@@ -131,10 +131,10 @@ def external_sonames(entries: Iterable[Draft], data: SetData) -> dict[str, Exter
     return found
 
 
-def find_external(soname: str, data: SetData) -> External | None:
+def find_external(soname: str, policy: LibraryPolicy) -> External | None:
     """Return policy's entry of a library outside of every set, or None."""
     name = key_of(soname)
-    for entry in data.policies.libraries.external:
+    for entry in policy.external:
         if any(_pattern(key_of(pattern))(name) for pattern in entry.names):
             return entry
     return None
@@ -224,7 +224,7 @@ def _with_needs(
     problems: dict[str, tuple[ReasonCode, str]] = {}
     for need in wanted:
         found, unavailable = _find(draft, need, libraries, drafts)
-        outside = find_external(need.soname, data)
+        outside = find_external(need.soname, data.policies.libraries)
         # A library of the running system is never taken from another package that has it, too.
         is_of_system = outside is not None and outside.owner in _SYSTEM
         satisfied_by: InSet | OutsideSet | None = found

@@ -8,6 +8,7 @@ from cudaredist.packagesets.draft import Draft
 from cudaredist.packagesets.inputs import SetData
 from cudaredist.packagesets.outputs import OutputSplit, propagated
 from cudaredist.packagesets.spec import SetSpec
+from cudaredist.primitives import join_address
 from cudaredist.redists import NVIDIA_BASE, REDISTS
 from cudaredist.schema.features import DeviceCode
 from cudaredist.schema.packageset import ArchiveFormat, SetArchive, SetLicense, SetMeta, SetPackage
@@ -79,13 +80,6 @@ def _address(draft: Draft, data: SetData, wheel_base: str | None) -> str | None:
         return None
     # nixpkgs has the last folder of TensorRT, on the one server of all others.
     return f"{NVIDIA_BASE}/{known.archive_folders[-1 if known.archive_base else 0]}/"
-
-
-def join_address(address: str, path: str) -> str:
-    """Return the address of a path below another one, of any scheme; `..` goes up."""
-    while path.startswith("../"):
-        address, path = f"{address.rstrip('/').rpartition('/')[0]}/", path.removeprefix("../")
-    return address + path
 
 
 def _archive(archive: Archive, address: str | None) -> SetArchive:

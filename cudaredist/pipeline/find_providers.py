@@ -1,23 +1,39 @@
 """which: who provides a file or a soname, from features, and from the cache for any file."""
 
 import posixpath
-from collections.abc import Iterator, Sequence
+import re
+import shlex
+from collections.abc import Collection, Iterator, Sequence
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from pathlib import Path
 
-from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UnknownNameError, UsageError
+from cudaredist.diffs.compare import natural_order
+from cudaredist.errors import (
+    EXIT_FINDINGS,
+    EXIT_INCOMPLETE,
+    EXIT_OK,
+    UnknownNameError,
+    UsageError,
+)
 from cudaredist.features.archive_tree import build_tree
 from cudaredist.features.placement import place_all
 from cudaredist.features.wheel import as_redistributable
 from cudaredist.manifests.manifest_values import Archive
+from cudaredist.packagesets.libraries import find_external
 from cudaredist.pipeline.facts_cache import known_facts
 from cudaredist.pipeline.read_data import held_features, held_manifest, require_manifests
 from cudaredist.pipeline.selection import Selection
 from cudaredist.primitives import Version
-from cudaredist.reports.answer_reports import WhichHit, WhichReport
+from cudaredist.reports.answer_reports import OutsideProvider, WhichHit, WhichReport
 from cudaredist.schema.base import OutputName
 from cudaredist.schema.features import ExaminedArchive
+from cudaredist.schema.policy import LibraryPolicy
+from cudaredist.schema.registry import read_own_file
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
+
+_library = re.compile(r"\.(?:so|dll)(?:$|[.*?\[])", re.IGNORECASE)
 
 
 def find_providers(
@@ -34,11 +50,13 @@ def find_providers(
     A name is a soname, a file's name or its path's end; `*` stands for any characters. Libraries
     and programs are found by the features, other files where the cache knows the archive. `cuda`
     leaves out other releases of CUDA, and nothing of other redistributables. Without `redists` all
-    that is held is meant. Raises `UsageError` where nothing is held, or no release of CUDA is
+    that is held is meant. If nothing is found and archives are unknown that may have it, the exit
+    code is 3. Raises `UsageError` where nothing is held, or no release of CUDA is
     meant, and `UnknownNameError` for a platform that nothing held is for.
     """
     hits: list[WhichHit] = []
-    unknown = 0
+    unknown = unexamined = 0
+    sonames: set[str] = set()
     platforms: set[str] = set()
     held = require_manifests(store)
     for redist in redists or held:
@@ -55,6 +73,10 @@ def find_providers(
                 found = dict(_in_features(name, examined)) if examined else {}
                 cached = _in_cache(name, archive, cache)
                 unknown += cached is None
+                unexamined += cached is None and examined is None
+                sonames |= (
+                    {library.soname or "" for library in examined.libraries} if examined else set()
+                )
                 hits += (
                     WhichHit(
                         redist=redist,
@@ -70,12 +92,47 @@ def find_providers(
                 )
     if platform is not None and platform not in platforms:
         raise UnknownNameError("platform of what is held", platform, platforms)
+    outside = _outside(name, store)
+    code = EXIT_OK
+    if not hits and outside is None:
+        # Of examined archives, all libraries are known.
+        lacking = unexamined if _library.search(name) else unknown
+        code = EXIT_INCOMPLETE if lacking else EXIT_FINDINGS
     return WhichReport(
         name=name,
         hits=tuple(hits),
+        outside=outside,
         unknown=unknown,
-        exit_code=EXIT_OK if hits else EXIT_FINDINGS,
+        suggestions=() if code == EXIT_OK else _similar(name, sonames),
+        hint=_fill_command(store, redists, platform) if unknown else None,
+        exit_code=code,
     )
+
+
+def _outside(name: str, store: Store) -> OutsideProvider | None:
+    """Return policy's provider of a library that no redistributable contains."""
+    policy = read_own_file(store.read_policy("libraries"), LibraryPolicy)
+    entry = find_external(posixpath.basename(name), policy)
+    if entry is None:
+        return None
+    return OutsideProvider(owner=entry.owner, provider=entry.provider, reason=entry.reason)
+
+
+def _similar(name: str, sonames: Collection[str]) -> tuple[str, ...]:
+    """Return the sonames that begin with a name, else those that look like it."""
+    begin = posixpath.basename(name).lower()
+    found = [soname for soname in sonames if soname.lower().startswith(f"{begin}.")]
+    return tuple(sorted(found or get_close_matches(begin, sonames, cutoff=0.7), key=natural_order))
+
+
+def _fill_command(store: Store, redists: Sequence[str], platform: str | None) -> str:
+    words = ["cudaredist", "process-manifests", "--fill-cache"]
+    words += ["--channel", store.channel] if store.channel != "redist" else []
+    words += ["--data-dir", str(store.root)] if store.root != Path("data") else []
+    for redist in redists:
+        words += ["--redist", redist]
+    words += ["--platform", platform] if platform else []
+    return shlex.join(words)
 
 
 def _chosen(cuda: Selection, labels: Sequence[Version]) -> tuple[Version, ...]:

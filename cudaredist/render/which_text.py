@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 
+from cudaredist.errors import EXIT_INCOMPLETE
 from cudaredist.redists import NVIDIA_BASE
 from cudaredist.render.common import columns
 from cudaredist.reports.answer_reports import WhichReport
@@ -21,12 +22,19 @@ def which_text(report: WhichReport) -> Iterator[str]:
     rows += [(*key, " ".join(found)) for key, found in sorted(labels.items())]
     if labels:
         yield from columns(rows)
-    else:
+    elif report.exit_code == EXIT_INCOMPLETE:
+        yield f"the provider of {report.name} is not known"
+    elif report.outside is None:
         yield f"nothing held provides {report.name}"
-    if report.unknown:
+    if report.outside is not None:
+        provider = report.outside.provider or f"the {report.outside.owner}"
+        yield f"{report.name} is provided by {provider}: {report.outside.reason}"
+    if report.suggestions:
+        yield f"did you mean {' or '.join(report.suggestions)}?"
+    if report.hint is not None and report.outside is None:
         yield (
             f"of {report.unknown} archives only libraries and programs are known, if anything; "
-            "process-manifests --fill-cache reads their other files"
+            f"`{report.hint}` reads their other files; --version and --package select fewer"
         )
 
 

@@ -76,13 +76,28 @@ class WhichHit(OwnModel):
     output: OutputName
 
 
+class OutsideProvider(OwnModel):
+    """The provider of a library that no redistributable contains, such as the driver."""
+
+    owner: str
+    provider: str | None = Field(description="The distribution's package, if it is known")
+    reason: str
+
+
 class WhichReport(Report):
     """The result of which."""
 
     command: Literal["which"] = "which"
     name: str
     hits: tuple[WhichHit, ...]
+    outside: OutsideProvider | None = None
     unknown: int = Field(description="Archives of which only libraries and programs are known")
+    suggestions: tuple[str, ...] = Field(
+        default=(), description="Sonames like the name, if nothing provides it"
+    )
+    hint: str | None = Field(
+        default=None, description="Command that reads the files of unknown archives"
+    )
 
 
 class ExplainReport(Answer):

@@ -1,6 +1,7 @@
 """diff, which and versions as a user sees them, on small releases."""
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -322,14 +323,14 @@ def test_a_soname_by_the_features(ask: Run) -> None:
         ["cuda", "libcublas", "stubs", "lib/stubs/libcublas.so", "linux-sbsa", "12.9.1"],
         ["cuda", "libcublas", "stubs", "lib/stubs/libcublas.so", "linux-x86_64", "12.9.1"],
     ]
-    assert "process-manifests --fill-cache reads" in result.stdout
+    assert "process-manifests --fill-cache" in result.stdout
 
 
 @pytest.mark.parametrize(
     "name", ["cublas_v2.h", "include/cublas_v2.h", "cublas_v?.h", "*/cublas_v2.h"]
 )
 def test_any_file_by_the_cache(ask: Run, cached: tuple[object, ...], name: str) -> None:
-    assert ask("which", name).exit_code == 1
+    assert ask("which", name).exit_code == 3
     result = ask("which", name, "--platform", "linux-sbsa", *cached)
     assert rows(result)[1:] == [
         ["cuda", "libcublas", "include", "include/cublas_v2.h", "linux-sbsa", "12.9.1"]
@@ -382,6 +383,48 @@ def test_nobody_has_it(ask: Run, options: tuple[str, ...], code: int, said: str)
     result = ask("which", *options)
     assert result.exit_code == code
     assert said in result.output
+
+
+@pytest.mark.parametrize("name", ["libcuda.so.1", "lib/libcuda.so.1", "NVCUDA.dll"])
+def test_which_library_of_the_driver_names_the_driver(ask: Run, name: str) -> None:
+    result = ask("which", name)
+    assert result.exit_code == 0
+    assert f"{name} is provided by the driver: comes with the driver\n" in result.stdout
+    assert report(ask("which", name, "--json"))["outside"]["owner"] == "driver"
+
+
+def test_which_library_of_the_system_names_its_package(ask: Run) -> None:
+    result = ask("which", "libz.so.1")
+    assert "libz.so.1 is provided by zlib: compression\n" in result.stdout
+
+
+@pytest.mark.parametrize("name", ["libcublas", "libcublas.so", "libcublass.so.12"])
+def test_which_name_without_version_suggests_sonames(run: Run, name: str) -> None:
+    """On the shipped data."""
+    words = run("which", name).stdout.splitlines()
+    (line,) = [line for line in words if line.startswith("did you mean ")] or [""]
+    if name == "libcublas.so":  # a stub has this name
+        assert line == ""
+    else:
+        assert "libcublas.so.12" in line
+
+
+def test_which_header_that_is_not_in_the_cache_is_unknown(run: Run, made: Path) -> None:
+    """On the shipped data."""
+    result = run("which", "cuda_runtime.h")
+    assert result.exit_code == 3
+    assert "the provider of cuda_runtime.h is not known\n" in result.stdout
+    assert "nothing held provides" not in result.stdout
+    assert "process-manifests --fill-cache --channel wheels --data-dir" in result.stdout
+
+
+def test_which_hint_about_unknown_archives_works(run: Run, made: Path) -> None:
+    """The command that the hint names, with the source of these archives."""
+    call = ("which", "cublas_v2.h", "--data-dir", made / "data")
+    unknown = report(run(*call, "--redist", "cuda", "--platform", "linux-sbsa", "--json"))
+    words = shlex.split(unknown["hint"])[1:]
+    assert run(*words, "-q", "--base-url", made / "source").exit_code == 0
+    assert run(*call, "--platform", "linux-sbsa", "--redist", "cuda").exit_code == 0
 
 
 # -- versions

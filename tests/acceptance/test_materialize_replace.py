@@ -21,7 +21,7 @@ def shared(name: str) -> bytes:
 
 
 @pytest.fixture
-def made() -> MadeSet:
+def made(run: Run) -> MadeSet:
     """Three packages, of which two have a file in common and one has all that is rewritten."""
     made = MadeSet()
     made.add("cuda_nvcc", {"LICENSE": b"EULA\n", "bin/nvcc": b"nvcc", "include/same.h": b"//\n"})

@@ -390,7 +390,7 @@ def test_case_of_other_libraries_counts() -> None:
     ],
 )
 def test_owners_of_what_no_set_holds(soname: str, owner: str | None) -> None:
-    entry = find_external(soname, set_data_of())
+    entry = find_external(soname, set_data_of().policies.libraries)
     assert (entry.owner if entry else None) == owner
 
 
@@ -398,7 +398,7 @@ def test_patterns_of_dlls_are_compared_without_case() -> None:
     entry = {"names": ["My*.DLL"], "owner": "distribution", "reason": "r", "reference": "r"}
     data = set_data_of(policies={"libraries": {"external": [entry]}})
     for name in ("mything.dll", "MYTHING.DLL"):
-        found = find_external(name, data)
+        found = find_external(name, data.policies.libraries)
         assert found is not None
         assert found.owner == "distribution"
 

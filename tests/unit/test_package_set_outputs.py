@@ -20,10 +20,12 @@ from support.set_inputs import (
     set_data_of,
 )
 
+from cudaredist.errors import UsageError
 from cudaredist.packagesets.inputs import HeldFeatures, SetData
 from cudaredist.packagesets.invariants import check_set
-from cudaredist.packagesets.metadata import join_address, sri_of
+from cudaredist.packagesets.metadata import sri_of
 from cudaredist.packagesets.outputs import ORDER, order_outputs, propagated
+from cudaredist.primitives import join_address
 from cudaredist.redists import REDISTS
 from cudaredist.schema.base import OutputName
 from cudaredist.schema.features import ArchiveFeatures
@@ -374,6 +376,12 @@ def test_every_redistributable_has_an_address() -> None:
 )
 def test_paths_below_addresses(address: str, path: str, expected: str) -> None:
     assert join_address(address, path) == expected
+
+
+@pytest.mark.parametrize("address", ["https://h/", "https://h/a/b/", "s3://bucket/", "file:///x/"])
+def test_path_above_the_root_of_an_address_is_refused(address: str) -> None:
+    with pytest.raises(UsageError, match="leads above the root"):
+        join_address(address, "../../../pool/a.zip")
 
 
 def test_hashes_as_nix_writes_them() -> None:

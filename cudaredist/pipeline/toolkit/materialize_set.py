@@ -15,7 +15,9 @@ from cudaredist.errors import (
     ContentError,
     CudaRedistError,
     IntegrityError,
+    InvalidFileError,
     NotAtSourceError,
+    Problem,
     SourceError,
     StoppedError,
     UsageError,
@@ -39,7 +41,7 @@ from cudaredist.pipeline.toolkit.root import (
 )
 from cudaredist.pipeline.toolkit.staging import Workshop
 from cudaredist.pipeline.toolkit.unpack import Unpacked, held_content, is_held, unpack
-from cudaredist.primitives import Platform, sha256_of
+from cudaredist.primitives import Platform, path_problem, sha256_of
 from cudaredist.redists import REDISTS
 from cudaredist.reports.archive_reports import ToolkitReport
 from cudaredist.schema.packageset import PackageSet, SetPackage
@@ -273,6 +275,10 @@ class Materialization:
     def _request(self, package: SetPackage) -> ArchiveRequest:
         """Return an archive with where it may lie, at a source or in a folder of archives."""
         archive = archive_of(package)
+        problem = path_problem(archive.relative_path)
+        if problem is not None:
+            where = f"packages.{package.attr}.archive.relative_path"
+            raise InvalidFileError("package-set file", [Problem(where, problem)])
         path, name = archive.relative_path, posixpath.basename(archive.relative_path)
         folders: Sequence[str] = ("",)
         if self.package_set.channel == "redist":

@@ -1,0 +1,82 @@
+"""Manifests whose paths lead to `../../../pool/`, from manifests to exports and toolkit roots."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+from support.releases import put, release
+from support.server import FaultServer
+from support.toolkits import MadeSet
+
+POOL = "../../../pool/x/libx-linux-x86_64-1.2.3-archive.tar.xz"
+
+
+@pytest.fixture
+def made(run: Run) -> MadeSet:
+    """A set with one archive, which is in the pool."""
+    made = MadeSet()
+    path = made.add("libx", {"LICENSE": b"EULA\n", "lib/x": b"x"})
+    made.packages["libx"]["archive"] |= {
+        "relative_path": POOL,
+        "url": f"https://developer.download.nvidia.com/{POOL.removeprefix('../../../')}",
+    }
+    made.archives = {POOL.removeprefix("../../../"): made.archives[path]}
+    made.write(Path("set.json"))
+    return made
+
+
+def sources(made: MadeSet, server: FaultServer) -> Iterator[tuple[str, ...]]:
+    """Yield the options of every kind of source; each source has other files around it."""
+    (data,) = made.archives.values()
+    (path,) = made.archives
+    server.files |= {f"/mirror/{path}": data, f"/{path}": data}
+    put(Path("mirror"), {path: data})
+    put(Path("flat"), {path.rpartition("/")[2]: data})
+    yield "--base-url", server.url
+    yield "--base-url", f"{server.url}/mirror"
+    yield "--base-url", "mirror"
+    yield "--offline", "--archives", "mirror"
+    yield "--offline", "--archives", "flat"
+
+
+def test_materialize_reads_pool_paths_from_every_source(
+    made: MadeSet, server: FaultServer, run: Run
+) -> None:
+    for number, options in enumerate(sources(made, server)):
+        root = Path(f"root{number}")
+        result = run("materialize", "set.json", "--root", root, *options)
+        assert result.exit_code == 0, result.output
+        assert (root / "lib/x").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("form", ["urls", "sha256sums", "redistrib", "cyclonedx", "spdx"])
+def test_export_of_pool_path_keeps_path_and_address(made: MadeSet, run: Run, form: str) -> None:
+    result = run("export", form, "set.json", "--output", "out")
+    assert result.exit_code == 0, result.output
+    files = [Path("out")] if Path("out").is_file() else Path("out").rglob("*.*")
+    text = "".join(path.read_text() for path in files if path.is_file())
+    assert "x/libx-linux-x86_64-1.2.3-archive.tar.xz" in text or form == "spdx"
+    assert "nvidia.com/.." not in text
+
+
+@pytest.mark.parametrize(
+    "path", ["../../../../pool/x.tar.xz", "../../../x.tar.xz", "../../../pool/../../x.tar.xz"]
+)
+def test_path_beyond_the_root_is_refused(made: MadeSet, run: Run, path: str) -> None:
+    Path("x.tar.xz").write_bytes(b"outside")
+    made.packages["libx"]["archive"]["relative_path"] = path
+    made.write(Path("set.json"))
+    Path("mirror").mkdir()
+    result = run("materialize", "set.json", "--root", "root", "--base-url", "mirror")
+    assert result.exit_code == 5, result.output
+    assert "packages.libx.archive.relative_path: has '..'" in result.stderr
+    assert not Path("root").exists()
+    assert run("export", "urls", "set.json").exit_code == 5
+    files = release("12.9.1", {"libx": {"linux-x86_64": {"LICENSE": b"x"}}})
+    document: dict[str, Any] = json.loads(files["redistrib_12.9.1.json"])
+    document["libx"]["linux-x86_64"]["relative_path"] = path
+    put(Path("data/manifests/cuda"), {"redistrib_12.9.1.json": json.dumps(document).encode()})
+    assert run("process-manifests", "--base-url", "mirror").exit_code == 5
