@@ -125,7 +125,7 @@ FAULTS = {
     "another part": Fault(bad.shifted(-7), "3303", WRONG_PART),
     "part that nobody requested": Fault(faults.another_part, once=WRONG_PART),
     "several parts": Fault(bad.several_parts, once="3300"),
-    "half a part": Fault(bad.half_a_part, "0543", "0540"),
+    "half a part": Fault(bad.half_a_part, "3543", "0540"),
     "no such part": Fault(faults.status(416), once="3333"),
     # -- validators
     "new ETag each time": Fault(bad.new_etag, "0003", "0003"),
@@ -155,9 +155,9 @@ FAULTS = {
     "no last chunk": Fault(chunked(lambda data: chunk(b"%x" % len(data), data))),
     # -- bodies
     "cut": Fault(headers(b"Content-Length: %d", encode=bad.half)),
-    "cut, and the length agrees": Fault(faults.truncated_with_matching_length, "0543", "0543"),
-    "cut, and there is no length": Fault(headers(encode=bad.half), "0533", "0500"),
-    "longer than its length": Fault(headers(b"Content-Length: 40"), "5543", "5540"),
+    "cut, and the length agrees": Fault(faults.truncated_with_matching_length, "3543", "0543"),
+    "cut, and there is no length": Fault(headers(encode=bad.half), "3533", "0500"),
+    "longer than its length": Fault(headers(b"Content-Length: 40"), "3543", "0540"),
     "reset": Fault(faults.reset_in_the_middle, once="0003"),
     "stalled": Fault(faults.stalling_after(40), is_endless=True),
     "silent": Fault(faults.silent, is_endless=True),

@@ -26,7 +26,8 @@ def headers(*lines: bytes, encode: Callable[[bytes], bytes] = bytes) -> Behaviou
 
     def send(handler: Handler, data: bytes) -> None:
         part = handler.asked_part(data)
-        head = [b"HTTP/1.1 %d Status" % part.status]
+        # Else the client may send its next request just as the connection ends.
+        head = [b"HTTP/1.1 %d Status" % part.status, b"Connection: close"]
         head += (b"Content-Range: " + value.encode() for value in part.headers.values())
         head += (line.replace(b"%d", b"%d" % len(part.data)) for line in lines)
         handler.wfile.write(b"\r\n".join([*head, b"", encode(part.data)]))
