@@ -13,7 +13,7 @@ from cudaredist.errors import CudaRedistError, WriteError
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
-    from rich.progress import TaskID
+    from rich.progress import ProgressColumn, TaskID
 
 _BEFORE_PROGRESS = 1.0
 """Seconds a run may take before progress is shown."""
@@ -126,10 +126,10 @@ class TerminalProgress(_Shown):
         super().__init__(title, is_shown=is_shown)
         self._finished = self._bytes = 0
 
-    def expect(self, items: int) -> None:
+    def expect(self, count: int) -> None:
         """Learn that so many more items are to be done."""
         with self._mutex:
-            self._total += items
+            self._total += count
             self._update("")
 
     def done(self, item: str, size: int) -> None:
@@ -162,9 +162,9 @@ class TerminalByteProgress(_Shown):
         self._names: dict[int, tuple[str, int | None]] = {}
         self._tasks: dict[int, TaskID] = {}
 
-    def expect(self, size: int) -> None:
+    def expect(self, count: int) -> None:
         """Learn that so many more bytes are to be read."""
-        self._total += size
+        self._total += count
 
     def begin(self, name: str, size: int | None) -> int:
         """Learn that a file is begun; returns the number it has from now on."""
@@ -196,58 +196,45 @@ class TerminalByteProgress(_Shown):
 
 
 def _byte_bar() -> "RichProgress":
-    from rich.console import Console as RichConsole  # noqa: PLC0415 - rich only where it is shown
-    from rich.progress import (  # noqa: PLC0415
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
+    from rich import progress  # noqa: PLC0415 - rich only where it is shown
     from rich.table import Column  # noqa: PLC0415
 
-    console = RichConsole(stderr=True, markup=False, emoji=False, highlight=False)
-    bar = Progress(
-        TextColumn(
+    return _started(
+        progress.TextColumn(
             "{task.description}",
             markup=False,
             table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1),
         ),
-        BarColumn(bar_width=16),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        expand=True,
+        progress.BarColumn(bar_width=16),
+        progress.DownloadColumn(),
+        progress.TransferSpeedColumn(),
+        progress.TimeRemainingColumn(),
+        is_wide=True,
     )
-    bar.start()
-    return bar
 
 
 def _bar(title: str) -> "RichProgress":
-    from rich.console import Console as RichConsole  # noqa: PLC0415 - rich only where it is shown
-    from rich.progress import (  # noqa: PLC0415
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-    )
+    from rich import progress  # noqa: PLC0415 - rich only where it is shown
 
-    console = RichConsole(stderr=True, markup=False, emoji=False, highlight=False)
-    bar = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[size]}", markup=False),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[item]}", markup=False),
-        console=console,
-        transient=True,
+    bar = _started(
+        progress.TextColumn("{task.description}", markup=False),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TextColumn("{task.fields[size]}", markup=False),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("{task.fields[item]}", markup=False),
     )
     bar.add_task(title, total=None, item="", size="")
+    return bar
+
+
+def _started(*columns: "ProgressColumn", is_wide: bool = False) -> "RichProgress":
+    """Start a bar on stderr that disappears at the end."""
+    from rich.console import Console as RichConsole  # noqa: PLC0415 - rich only where it is shown
+    from rich.progress import Progress  # noqa: PLC0415
+
+    console = RichConsole(stderr=True, markup=False, emoji=False, highlight=False)
+    bar = Progress(*columns, console=console, transient=True, expand=is_wide)
     bar.start()
     return bar
 

@@ -104,7 +104,7 @@ class BuildOptions(Options):
 
 
 REFUSED: tuple[Refusal[BuildOptions], ...] = (
-    (lambda o: o.write.check and o.write.dry_run, CHECK_OR_DRY_RUN, None),
+    CHECK_OR_DRY_RUN,
     (lambda o: o.platform and o.system, "--platform cannot be combined with --system", None),
 )
 

@@ -22,14 +22,13 @@ from cudaredist.cli.options import (
 )
 from cudaredist.cli.session import (
     CHECK_OR_DRY_RUN,
-    NOT_WITH_URL,
-    URL_ALONE,
     URL_WITH_OPTIONS,
     Refusal,
     Session,
     command,
     find_redists,
     open_cache,
+    url_alone,
     warnings_of,
 )
 
@@ -67,13 +66,9 @@ class DownloadOptions(Options):
 
 
 REFUSED: tuple[Refusal[DownloadOptions], ...] = (
-    (lambda o: o.write.check and o.write.dry_run, CHECK_OR_DRY_RUN, None),
-    (
-        lambda o: o.url is not None and o.manifest_dir is None,
-        URL_ALONE,
-        "say where the manifests are to go",
-    ),
-    (lambda o: o.url is not None and o.typed & NOT_WITH_URL, URL_WITH_OPTIONS, None),
+    CHECK_OR_DRY_RUN,
+    url_alone("say where the manifests are to go"),
+    URL_WITH_OPTIONS,
 )
 
 

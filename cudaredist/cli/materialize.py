@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from cudaredist.pipeline.toolkit.materialize_set import Materialization
 
-Layout: TypeAlias = Literal["merged", "split"]
+LayoutName: TypeAlias = Literal["merged", "split"]
 
 
 class MaterializeOptions(Options):
@@ -38,7 +38,7 @@ class MaterializeOptions(Options):
         metavar="FOLDER",
         default=...,
     )
-    layout: Layout = output_option(
+    layout: LayoutName = output_option(
         "merged: the one tree that nvcc and CMake expect; split: FOLDER/PACKAGE/OUTPUT.",
         default="merged",
     )

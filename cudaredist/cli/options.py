@@ -25,6 +25,7 @@ from typing import (
 
 import typer
 
+from cudaredist.console import Color
 from cudaredist.errors import UsageError
 from cudaredist.redists import NVIDIA_BASE, REDISTS
 
@@ -36,7 +37,6 @@ _Group = TypeVar("_Group", bound="OptionGroup")
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _UNITS |= {f"{unit}i": 1 << (10 * power) for power, unit in enumerate("kmgt", 1)}
 
-Color: TypeAlias = Literal["auto", "always", "never"]
 LogLevel: TypeAlias = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 ChannelName: TypeAlias = Literal["redist", "wheels"]
 """The origin of archives: NVIDIA's own, or wheels."""

@@ -26,14 +26,13 @@ from cudaredist.cli.options import (
 )
 from cudaredist.cli.session import (
     CHECK_OR_DRY_RUN,
-    NOT_WITH_URL,
-    URL_ALONE,
     URL_WITH_OPTIONS,
     Refusal,
     Session,
     command,
     find_redists,
     open_cache,
+    url_alone,
     warnings_of,
 )
 
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from cudaredist.pipeline.features.process import FeatureRun
     from cudaredist.pipeline.features.targets import FeatureTarget
 
-Engine: TypeAlias = Literal["local", "dask"]
+EngineName: TypeAlias = Literal["local", "dask"]
 
 
 class ProcessOptions(Options):
@@ -90,7 +89,7 @@ class ProcessOptions(Options):
     write: Write = field(default_factory=Write)
     keep_going: bool = keep_going_option()
     strict: bool = strict_option()
-    engine: Engine = network_option(
+    engine: EngineName = network_option(
         "Where the work is done: threads of this machine, or a Dask cluster.", default="local"
     )
     scheduler: str | None = network_option(
@@ -120,7 +119,7 @@ class ProcessOptions(Options):
 
 
 REFUSED: tuple[Refusal[ProcessOptions], ...] = (
-    (lambda o: o.write.check and o.write.dry_run, CHECK_OR_DRY_RUN, None),
+    CHECK_OR_DRY_RUN,
     (lambda o: o.engine == "dask" and not o.scheduler, "--engine dask requires --scheduler", None),
     (
         lambda o: o.engine == "dask" and o.are_archives_kept,
@@ -128,12 +127,8 @@ REFUSED: tuple[Refusal[ProcessOptions], ...] = (
         None,
     ),
     (lambda o: o.legacy and o.url is None, "--legacy requires URL and MANIFEST_DIR", None),
-    (
-        lambda o: o.url is not None and o.manifest_dir is None,
-        URL_ALONE,
-        "say where the manifests are",
-    ),
-    (lambda o: o.url is not None and o.typed & NOT_WITH_URL, URL_WITH_OPTIONS, None),
+    url_alone("say where the manifests are"),
+    URL_WITH_OPTIONS,
 )
 
 

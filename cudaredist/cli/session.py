@@ -46,12 +46,22 @@ Refusal: TypeAlias = tuple[Callable[[_Options], object], str, str | None]
 The message may have options in braces.
 """
 
-CHECK_OR_DRY_RUN = "--check cannot be combined with --dry-run"
-URL_ALONE = "URL requires MANIFEST_DIR"
-NOT_WITH_URL = frozenset({"redist", "channel", "base_url", "data_dir"})
-URL_WITH_OPTIONS = (
-    "URL and MANIFEST_DIR cannot be combined with --redist, --channel, --base-url or --data-dir"
+CHECK_OR_DRY_RUN: Refusal[Any] = (
+    lambda o: o.write.check and o.write.dry_run,
+    "--check cannot be combined with --dry-run",
+    None,
 )
+_NOT_WITH_URL = frozenset({"redist", "channel", "base_url", "data_dir"})
+URL_WITH_OPTIONS: Refusal[Any] = (
+    lambda o: o.url is not None and o.typed & _NOT_WITH_URL,
+    "URL and MANIFEST_DIR cannot be combined with --redist, --channel, --base-url or --data-dir",
+    None,
+)
+
+
+def url_alone(hint: str) -> Refusal[Any]:
+    """Return the refusal of a URL without MANIFEST_DIR."""
+    return lambda o: o.url is not None and o.manifest_dir is None, "URL requires MANIFEST_DIR", hint
 
 
 def command(

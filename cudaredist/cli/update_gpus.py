@@ -47,9 +47,7 @@ class TableOptions(Options):
     places: Places = field(default_factory=Places)
 
 
-REFUSED: tuple[Refusal[TableOptions], ...] = (
-    (lambda o: o.write.check and o.write.dry_run, CHECK_OR_DRY_RUN, None),
-)
+REFUSED: tuple[Refusal[TableOptions], ...] = (CHECK_OR_DRY_RUN,)
 
 
 @command(TableOptions, REFUSED)

@@ -22,15 +22,15 @@ from cudaredist.errors import (
     IncompleteError,
     InvalidArchiveError,
     SourceError,
-    StoppedError,
 )
 from cudaredist.features.facts import Facts
 from cudaredist.features.gather import LateTables, gather
 from cudaredist.pipeline.facts_cache import known_facts, remember_facts
 from cudaredist.pipeline.kept_archive import ByteStream, PartialArchive, stream_of
+from cudaredist.pipeline.tasks import raise_if_stopped
 from cudaredist.private import private_size
 from cudaredist.source.chain import SourceChain
-from cudaredist.source.protocol import ByteProgress, NoByteProgress
+from cudaredist.source.protocol import NO_PROGRESS, ByteProgress
 from cudaredist.store.cache import Cache
 
 _log = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ class ArchiveService:
     stop: threading.Event = field(default_factory=threading.Event)
     jobs: int = 1
     """Threads of the run; the last archives to be read use the idle ones to decompress."""
-    progress: ByteProgress = field(default_factory=NoByteProgress)
+    progress: ByteProgress = NO_PROGRESS
     keep_archives: bool = False
     max_fetched: int | None = None
     """Bytes that sources may send in all."""
@@ -161,8 +161,7 @@ class ArchiveService:
 
     @contextlib.contextmanager
     def _reading(self, request: ArchiveRequest, keep_at: Path | None) -> Iterator["_Reading"]:
-        if self.stop.is_set():
-            raise StoppedError
+        raise_if_stopped(self.stop)
         number = self.progress.begin(request.name, request.size)
         try:
             yield _Reading(self, request, number, keep_at)

@@ -44,7 +44,7 @@ from cudaredist.reports.set_reports import BumpedRelease, BumpedSet, BumpReport,
 from cudaredist.schema.base import OwnModel
 from cudaredist.schema.packageset import PackageSet
 from cudaredist.source.chain import SourceChain
-from cudaredist.source.protocol import ByteProgress, NoByteProgress, NoProgress, Progress
+from cudaredist.source.protocol import NO_PROGRESS, ByteProgress, Progress
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 
@@ -86,11 +86,9 @@ class Bump:
     """Called before the first write, to make and lock the folder."""
     jobs: int = 16
     archive_jobs: int = 1
-    progress: Callable[[str], AbstractContextManager[Progress]] = lambda _: nullcontext(
-        NoProgress()
-    )
+    progress: Callable[[str], AbstractContextManager[Progress]] = lambda _: nullcontext(NO_PROGRESS)
     byte_progress: Callable[[str], AbstractContextManager[ByteProgress]] = lambda _: nullcontext(
-        NoByteProgress()
+        NO_PROGRESS
     )
     announce: Callable[[str], None] = lambda _: None
     _errors: list[ErrorReport] = field(default_factory=list)

@@ -9,7 +9,6 @@ from cudaredist.errors import (
     EXIT_CONTENT,
     CudaRedistError,
     NotAtSourceError,
-    StoppedError,
     command_line,
     worst_exit_code,
 )
@@ -33,13 +32,13 @@ from cudaredist.pipeline.manifests.inventory import (
 from cudaredist.pipeline.manifests.release_lines import line_reports
 from cudaredist.pipeline.manifests.upstream import described_changes, fetch_manifest
 from cudaredist.pipeline.read_data import no_manifests
-from cudaredist.pipeline.tasks import Task, run_tasks
+from cudaredist.pipeline.tasks import Task, raise_if_stopped, run_tasks
 from cudaredist.primitives import Version
 from cudaredist.redists import REDISTS, Redist
 from cudaredist.reports.manifest_reports import CheckReport, Finding, FindingKind, LineReport
 from cudaredist.schema.features import LockEntry
 from cudaredist.source.chain import SourceChain
-from cudaredist.source.protocol import Listing, NoProgress, Progress
+from cudaredist.source.protocol import NO_PROGRESS, Listing, Progress
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 
@@ -61,7 +60,7 @@ def check_data(
     cache: Cache,
     stop: threading.Event,
     jobs: int = 16,
-    progress: Progress | None = None,
+    progress: Progress = NO_PROGRESS,
 ) -> CheckReport:
     """Check what is held of the redistributables asked about, or of all that anything is held of.
 
@@ -88,7 +87,7 @@ def check_data(
     }
     upstream = {redist.name: _Upstream() for redist in redists}
     if sources is not None:
-        asking = _Asking(sources, store, cache, stop, progress or NoProgress())
+        asking = _Asking(sources, store, cache, stop, progress)
         asking.progress.expect(len(redists))
         run_tasks(
             [partial(asking.ask, r, held[r.name], upstream[r.name]) for r in redists], jobs, stop
@@ -171,8 +170,7 @@ class _Asking:
         """Ask for the listing; return the questions about single manifests that follow."""
         tasks: list[Task] = []
         try:
-            if self.stop.is_set():
-                raise StoppedError
+            raise_if_stopped(self.stop)
             listing = self.sources.listing(redist.manifest_folders, held.labels)
         except NotAtSourceError as error:
             answer.findings.append(absent_finding(redist, error))
@@ -206,8 +204,7 @@ class _Asking:
         data = held.data.get(label)
         size = 0
         try:
-            if self.stop.is_set():
-                raise StoppedError
+            raise_if_stopped(self.stop)
             upstream = fetch_manifest(self.sources, self.cache, label, listing, data, redist=redist)
             size = len(upstream.data)
             entry = held.locked.get(str(label))

@@ -6,8 +6,16 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import TypeAlias
 
+from cudaredist.errors import StoppedError
+
 Task: TypeAlias = Callable[[], "list[Task]"]
 """Something to be done in a thread; it returns what is to be done after it."""
+
+
+def raise_if_stopped(stop: threading.Event) -> None:
+    """Raise `StoppedError` if the run is to end."""
+    if stop.is_set():
+        raise StoppedError
 
 
 def run_tasks(tasks: Iterable[Task], jobs: int, stop: threading.Event) -> None:

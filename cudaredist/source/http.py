@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 import httpx
-import tenacity
 
 from cudaredist import __version__
 from cudaredist.errors import (
@@ -36,12 +35,12 @@ from cudaredist.source.http_response import (
     LEAST,
     NO_ADDRESS,
     Download,
-    backoff,
     client_error,
     content_range,
     status_error,
     strong_etag,
 )
+from cudaredist.source.http_retry import pause_after, retrying
 from cudaredist.source.index import INDEX_LIMIT, is_whole, parse_index
 from cudaredist.source.protocol import Delivery, Part, Settings, redacted
 
@@ -122,7 +121,7 @@ class HttpSource:
         for name in ("", "index.html"):
             path = f"{folder}/{name}" if folder else name
             try:
-                page = self._retrying()(self._listing, path)
+                page = retrying(self._settings)(self._listing, path)
             except TransientError:
                 raise
             except SourceError as error:
@@ -136,25 +135,11 @@ class HttpSource:
 
     def read(self, path: str, limit: int, etag: str | None = None) -> Delivery:
         """Return a file's bytes, or that `etag` still stands for it, trying as often as allowed."""
-        return self._retrying()(self._attempt, path, limit, etag)
+        return retrying(self._settings)(self._attempt, path, limit, etag)
 
     def part(self, path: str, start: int | None, length: int, etag: str | None = None) -> Part:
         """Return some bytes of a file by a range request, trying as often as allowed."""
-        return self._retrying()(self._part, self.place_of(path), start, length, etag)
-
-    def _retrying(self) -> tenacity.Retrying:
-        settings = self._settings
-        return tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(TransientError),
-            stop=tenacity.stop_any(
-                tenacity.stop_after_attempt(settings.retries + 1),
-                _StopAfterWaiting(settings.longest_wait),
-            ),
-            wait=_pause,
-            sleep=tenacity.sleep_using_event(settings.stop),
-            before_sleep=_log_retry,
-            reraise=True,
-        )
+        return retrying(self._settings)(self._part, self.place_of(path), start, length, etag)
 
     def _part(self, shown: str, start: int | None, length: int, etag: str | None) -> Part:
         asked = f"-{length}" if start is None else f"{start}-{start + length - 1}"
@@ -200,7 +185,7 @@ class HttpSource:
                 if download.received - reached >= LEAST:
                     failures, waited, reached = 0, 0.0, download.received
                 failures += 1
-                pause = max(backoff(failures), error.retry_after or 0.0)
+                pause = pause_after(error, failures)
                 waited += pause
                 if failures > self._settings.retries or waited > self._settings.longest_wait:
                     raise
@@ -430,25 +415,3 @@ def _has_usable_port(url: httpx.URL) -> bool:
 def _shown(url: httpx.URL) -> str:
     """Return an address for people: no credentials, no query (it may hold a token)."""
     return str(url.copy_with(username=None, password=None, query=None, fragment=None))
-
-
-class _StopAfterWaiting(tenacity.stop.stop_base):
-    """Stop before a pause that would make all pauses together longer than so many seconds."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-
-    def __call__(self, state: tenacity.RetryCallState) -> bool:
-        return state.idle_for + state.upcoming_sleep > self._seconds
-
-
-def _pause(state: tenacity.RetryCallState) -> float:
-    """Wait as long as the server asks, and never less than the back-off."""
-    error = state.outcome.exception() if state.outcome else None
-    asked = error.retry_after if isinstance(error, TransientError) else None
-    return max(backoff(state.attempt_number), asked or 0.0)
-
-
-def _log_retry(state: tenacity.RetryCallState) -> None:
-    error = state.outcome.exception() if state.outcome else None
-    _log.info("attempt %d: %s; next in %.1f s", state.attempt_number, error, state.upcoming_sleep)

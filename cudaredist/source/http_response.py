@@ -1,6 +1,5 @@
 """What an HTTP answer means: validators, errors, and how far a download has come."""
 
-import random
 import re
 import time
 from collections.abc import Iterator
@@ -120,12 +119,6 @@ def content_range(shown: str, response: httpx.Response) -> tuple[int, int, int |
         if first <= last and (total is None or last < total):
             return first, last, total
     raise CannotResumeError(shown, "answered with a part without saying which")
-
-
-def backoff(attempt: int) -> float:
-    """Return the seconds to wait after so many failures: longer each time, never in step."""
-    longest: float = min(20.0, 0.5 * 2.0 ** min(attempt - 1, 10))
-    return longest + random.uniform(0, 0.5)  # noqa: S311 - no secret
 
 
 def strong_etag(value: str | None) -> str | None:

@@ -26,8 +26,8 @@ from cudaredist.errors import (
     TransientError,
 )
 from cudaredist.primitives import sha256_of
+from cudaredist.source.pip_staging import Staging
 from cudaredist.source.protocol import Settings, redacted
-from cudaredist.source.staging import Staging
 from cudaredist.wheels import Wheel
 
 INDEX = "the package index"

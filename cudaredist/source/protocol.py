@@ -77,7 +77,7 @@ class Part:
 class Progress(Protocol):
     """Told how far a run is; the console shows it, tests count it, the default does nothing."""
 
-    def expect(self, items: int) -> None:
+    def expect(self, count: int) -> None:
         """Learn that so many more items are to be done."""
 
     def done(self, item: str, size: int) -> None:
@@ -130,7 +130,7 @@ class Source(Protocol):
 class ByteProgress(Protocol):
     """Told how far work on large files is; the console shows it."""
 
-    def expect(self, size: int) -> None:
+    def expect(self, count: int) -> None:
         """Learn that so many more bytes are to be read."""
 
     def begin(self, name: str, size: int | None) -> int:
@@ -144,10 +144,13 @@ class ByteProgress(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class NoByteProgress:
-    """Progress on large files that goes nowhere."""
+class NoProgress:
+    """Progress of either kind that goes nowhere."""
 
-    def expect(self, size: int) -> None:
+    def expect(self, count: int) -> None:
+        """Ignore it."""
+
+    def done(self, item: str, size: int) -> None:
         """Ignore it."""
 
     def begin(self, name: str, size: int | None) -> int:  # noqa: ARG002 - the protocol's
@@ -161,15 +164,7 @@ class NoByteProgress:
         """Ignore it."""
 
 
-@dataclass(frozen=True, slots=True)
-class NoProgress:
-    """Progress that goes nowhere."""
-
-    def expect(self, items: int) -> None:
-        """Ignore it."""
-
-    def done(self, item: str, size: int) -> None:
-        """Ignore it."""
+NO_PROGRESS = NoProgress()
 
 
 def redacted(location: str) -> str:

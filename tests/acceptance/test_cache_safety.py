@@ -14,7 +14,7 @@ from support.server import FaultServer
 from cudaredist.errors import UsageError
 from cudaredist.pipeline.kept_archive import PartialArchive
 from cudaredist.private import open_private, refuse_shared_folder
-from cudaredist.source.staging import Staging
+from cudaredist.source.pip_staging import Staging
 from cudaredist.store.cache import Cache
 
 KINDS = {"archives", "facts", "features", "files", "http"}

@@ -262,7 +262,7 @@ def _fast() -> Iterator[None]:
     """Read each header once, and make no pauses between attempts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(update, "read_header", functools.cache(read_header))
-        patch.setattr("cudaredist.source.http.backoff", lambda _: 0.01)
+        patch.setattr("cudaredist.source.http_retry.backoff", lambda _: 0.01)
         yield
 
 

@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,8 @@ from cudaredist.source.protocol import Settings, without_credentials
 
 if TYPE_CHECKING:
     from distributed import Future
+
+    from cudaredist.pipeline.features.dask_client import BytesClient
 
 _PATIENCE = 10.0
 """Seconds to wait for the scheduler, and then for its first worker."""
@@ -93,9 +96,7 @@ def dask_engine(address: str, settings: Settings) -> Iterator[Engine]:
     has no worker.
     """
     try:
-        from distributed import as_completed  # noqa: PLC0415 - an extra
-
-        from cudaredist.pipeline.features.dask_client import BytesClient  # noqa: PLC0415
+        from cudaredist.pipeline.features.dask_client import BytesClient  # noqa: PLC0415 - an extra
     except ImportError:
         raise UsageError(
             "--engine dask needs Dask", hint="pip install 'cudaredist[dask]', here and there"
@@ -110,40 +111,6 @@ def dask_engine(address: str, settings: Settings) -> Iterator[Engine]:
             "tls:// requires distributed.comm.tls in Dask's configuration",
         ) from error
 
-    def engine(run: FeatureRun, jobs: Sequence[Job]) -> None:
-        if any(without_credentials(base) != base for job in jobs for base in job.request.bases):
-            run.announce(
-                "credentials in base URLs are not sent to workers, which use those in their own "
-                "CUDAREDIST_BASE_URL"
-            )
-        waiting: dict[Future[bytes], Job] = {}
-        try:
-            for place, job in enumerate(jobs):
-                task = ArchiveTask(
-                    request=job.request._replace(bases=tuple(map(_shared_base, job.request.bases))),
-                    timeout=settings.timeout,
-                    retries=settings.retries,
-                    allow_http=settings.allow_http,
-                )
-                # The jobs come largest first, and so they stay.
-                future = client.submit(run_task, task, priority=-place, pure=False)
-                waiting[future] = job
-            for future in as_completed(list(waiting), loop=client.loop):
-                job = waiting.pop(future)
-                # Only the cluster knows its archives in progress: a line shows when one is done.
-                number = run.service.progress.begin(job.request.name, job.request.size)
-                _settle(run, job, future)
-                run.service.progress.advance(number, job.request.size or 0)
-                run.service.progress.end(number)
-                if run.service.stop.is_set():
-                    break
-            for job in waiting.values():
-                run.failed(job, StoppedError())
-        finally:
-            with contextlib.suppress(Exception):
-                # A dead scheduler cannot cancel anything.
-                client.cancel(list(waiting))
-
     try:
         try:
             client.wait_for_workers(1, timeout=_PATIENCE)
@@ -151,9 +118,49 @@ def dask_engine(address: str, settings: Settings) -> Iterator[Engine]:
             raise SourceError(
                 address, "the scheduler has no worker", hint="start some with dask worker"
             ) from None
-        yield engine
+        yield partial(_run_on_workers, client, settings)
     finally:
         client.close(timeout=1)
+
+
+def _run_on_workers(
+    client: "BytesClient", settings: Settings, run: FeatureRun, jobs: Sequence[Job]
+) -> None:
+    """Give all archives to the workers, and report each answer to the run."""
+    from distributed import as_completed  # noqa: PLC0415 - an extra
+
+    if any(without_credentials(base) != base for job in jobs for base in job.request.bases):
+        run.announce(
+            "credentials in base URLs are not sent to workers, which use those in their own "
+            "CUDAREDIST_BASE_URL"
+        )
+    waiting: dict[Future[bytes], Job] = {}
+    try:
+        for place, job in enumerate(jobs):
+            task = ArchiveTask(
+                request=job.request._replace(bases=tuple(map(_shared_base, job.request.bases))),
+                timeout=settings.timeout,
+                retries=settings.retries,
+                allow_http=settings.allow_http,
+            )
+            # The jobs come largest first, and so they stay.
+            future = client.submit(run_task, task, priority=-place, pure=False)
+            waiting[future] = job
+        for future in as_completed(list(waiting), loop=client.loop):
+            job = waiting.pop(future)
+            # Only the cluster knows its archives in progress: a line shows when one is done.
+            number = run.service.progress.begin(job.request.name, job.request.size)
+            _settle(run, job, future)
+            run.service.progress.advance(number, job.request.size or 0)
+            run.service.progress.end(number)
+            if run.service.stop.is_set():
+                break
+        for job in waiting.values():
+            run.failed(job, StoppedError())
+    finally:
+        with contextlib.suppress(Exception):
+            # A dead scheduler cannot cancel anything.
+            client.cancel(list(waiting))
 
 
 def _shared_base(base: str) -> str:

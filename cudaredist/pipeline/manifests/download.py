@@ -15,7 +15,6 @@ from cudaredist.errors import (
     EditedLocallyError,
     ManifestChangedError,
     NotAtSourceError,
-    StoppedError,
     WriteError,
     worst_exit_code,
 )
@@ -25,14 +24,14 @@ from cudaredist.pipeline.manifests.upstream import (
     fetch_manifest,
 )
 from cudaredist.pipeline.selection import Selection, redist_at
-from cudaredist.pipeline.tasks import Task, run_tasks
+from cudaredist.pipeline.tasks import Task, raise_if_stopped, run_tasks
 from cudaredist.primitives import Version, sha256_of
 from cudaredist.redists import Redist
 from cudaredist.reports.manifest_reports import DownloadReport, ManifestOutcome, RedistOutcome
 from cudaredist.reports.report import ErrorReport, ManifestStatus
 from cudaredist.schema.features import LockEntry
 from cudaredist.source.chain import SourceChain
-from cudaredist.source.protocol import Listing, NoProgress, Progress
+from cudaredist.source.protocol import NO_PROGRESS, Listing, Progress
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import ManifestFolder, Store
 
@@ -117,7 +116,7 @@ class ManifestDownload:
     accept_changed: bool = False
     strict: bool = False
     fail_fast: bool = False
-    progress: Progress = field(default_factory=NoProgress)
+    progress: Progress = NO_PROGRESS
     begin: Callable[[], object] = lambda: None
     """Called before every write, to make and lock the folder."""
     save_lock: Callable[[], object] = lambda: None
@@ -326,8 +325,7 @@ class ManifestDownload:
         return [Version.parse(text) for text in {*target.recorded, *self.selection.named}]
 
     def _check_stop(self) -> None:
-        if self.stop.is_set():
-            raise StoppedError
+        raise_if_stopped(self.stop)
 
     def _report(self) -> DownloadReport:
         """Put all outcomes in order, with a failure for each release that nobody listed."""

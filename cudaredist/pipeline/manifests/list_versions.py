@@ -5,20 +5,18 @@ from collections.abc import Sequence
 from functools import partial
 
 from cudaredist.errors import (
-    EXIT_OK,
     CudaRedistError,
     NotAtSourceError,
-    StoppedError,
     worst_exit_code,
 )
 from cudaredist.pipeline.manifests.release_lines import line_reports
-from cudaredist.pipeline.tasks import Task, run_tasks
+from cudaredist.pipeline.tasks import Task, raise_if_stopped, run_tasks
 from cudaredist.primitives import Version
 from cudaredist.redists import Redist
 from cudaredist.reports.manifest_reports import LineReport, VersionsReport
 from cudaredist.reports.report import ErrorReport
 from cudaredist.source.chain import SourceChain
-from cudaredist.source.protocol import NoProgress, Progress
+from cudaredist.source.protocol import NO_PROGRESS, Progress
 from cudaredist.store.data_folder import Store
 
 
@@ -29,7 +27,7 @@ def read_versions(
     sources: SourceChain | None,
     stop: threading.Event,
     jobs: int = 16,
-    progress: Progress | None = None,
+    progress: Progress = NO_PROGRESS,
     are_asked_for: bool = False,
 ) -> VersionsReport:
     """Return the release lines of redistributables, held and upstream.
@@ -38,8 +36,7 @@ def read_versions(
     was asked for by name, or is held and not written by packagers themselves; failures are in the
     report, and decide its exit code.
     """
-    shown = progress or NoProgress()
-    shown.expect(len(redists))
+    progress.expect(len(redists))
     listed: dict[str, tuple[Version, ...]] = {}
     absent: list[str] = []
     errors: list[ErrorReport] = []
@@ -47,8 +44,7 @@ def read_versions(
 
     def ask(redist: Redist, chain: SourceChain) -> list[Task]:
         try:
-            if stop.is_set():
-                raise StoppedError
+            raise_if_stopped(stop)
             labels = tuple(sorted(chain.listing(redist.manifest_folders).folders))
             with mutex:
                 listed[redist.name] = labels
@@ -61,7 +57,7 @@ def read_versions(
         except CudaRedistError as error:
             with mutex:
                 errors.append(ErrorReport.of(error))
-        shown.done(redist.name, 0)
+        progress.done(redist.name, 0)
         return []
 
     if sources is not None:
@@ -69,19 +65,28 @@ def read_versions(
     lines: list[LineReport] = []
     releases: dict[str, tuple[str, ...]] = {}
     for redist in redists:
-        held = store.manifests(redist.name).labels()
-        there = listed.get(redist.name)
-        if held or there:
-            lines += line_reports(redist.name, held, there)
-        known = held if sources is None else there
+        local = store.manifests(redist.name).labels()
+        upstream = listed.get(redist.name)
+        if local or upstream:
+            lines += line_reports(redist.name, local, upstream)
+        known = local if sources is None else upstream
         if known:
             releases[redist.name] = tuple(map(str, known))
+    return _report(lines, releases, absent, errors)
+
+
+def _report(
+    lines: Sequence[LineReport],
+    releases: dict[str, tuple[str, ...]],
+    absent: Sequence[str],
+    errors: Sequence[ErrorReport],
+) -> VersionsReport:
     # A source that is down says the same of every redistributable.
-    told = {error.message: error for error in errors}
+    by_message = {error.message: error for error in errors}
     return VersionsReport(
         lines=tuple(lines),
         releases=releases,
         absent=tuple(sorted(absent)),
-        errors=tuple(told[message] for message in sorted(told)),
-        exit_code=worst_exit_code([EXIT_OK, *(error.exit_code for error in errors)]),
+        errors=tuple(by_message[message] for message in sorted(by_message)),
+        exit_code=worst_exit_code(error.exit_code for error in errors),
     )

@@ -27,13 +27,12 @@ from cudaredist.errors import (
 from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
 from cudaredist.pipeline.kept_archive import kept_bytes
 from cudaredist.pipeline.read_data import read_file_given
-from cudaredist.pipeline.tasks import Task, run_tasks
+from cudaredist.pipeline.tasks import Task, raise_if_stopped, run_tasks
 from cudaredist.pipeline.toolkit.install import archive_of, lay_out
 from cudaredist.pipeline.toolkit.repair import RestoredFiles, altered_packages, plan_repair
 from cudaredist.pipeline.toolkit.root import (
     altered_paths,
     is_empty,
-    is_whole,
     look_at,
     read_record,
     real_place,
@@ -138,14 +137,14 @@ class Materialization:
     def _is_wanted(self, record: ToolkitRecord) -> bool:
         if not self._is_same_selection(record):
             return False
-        is_intact = (
+        is_as_created = (
             not altered_paths(self._place, record)
             if self.replace
-            else is_whole(self._place, record)
+            else is_intact(self._place, record)
         )
-        if not is_intact:
+        if not is_as_created:
             _log.warning("%s is not what was laid out any more: it is made anew", self.root)
-        return is_intact
+        return is_as_created
 
     def _is_same_selection(self, record: ToolkitRecord) -> bool:
         packages = {name: package.archive_sha256 for name, package in record.packages.items()}
@@ -245,8 +244,7 @@ class Materialization:
         return {attr: found[archive_of(p).sha256] for attr, p in packages.items()}
 
     def _content(self, request: ArchiveRequest, folder: Path) -> Unpacked:
-        if self._stop.is_set():
-            raise StoppedError
+        raise_if_stopped(self._stop)
         held = held_content(folder)
         if held is not None:
             return held

@@ -83,7 +83,7 @@ def is_empty(root: Path) -> bool:
         return False
 
 
-def is_whole(root: Path, record: ToolkitRecord) -> bool:
+def is_intact(root: Path, record: ToolkitRecord) -> bool:
     """Say whether all that was laid out is there, by names and sizes; no content is read."""
 
     def has(path: str, file: ToolkitFile) -> bool:
