@@ -151,6 +151,12 @@ def label_of_manifest_name(name: str) -> Version | None:
         return None
 
 
+def natural_order(text: str) -> list[tuple[int, int, str]]:
+    """Return what to sort names by so that numbers in them count as such: `sm_90`, `sm_100`."""
+    parts = re.split(r"([0-9]{1,18})", text)
+    return [(0, int(part), part) if part.isdecimal() else (1, 0, part) for part in parts]
+
+
 def sha256_of(data: bytes) -> Sha256:
     """Return the SHA-256 of some bytes."""
     return hashlib.sha256(data).hexdigest()

@@ -49,7 +49,7 @@ class BuildOptions(Options):
     capability: list[str] | None = select_option(
         "Compute capability to build for; repeatable. Default: those of the release, and on "
         "linux-aarch64 those of Jetsons.",
-        metavar="X.Y[a|f]",
+        metavar="X.Y[a|f]|sm_XY",
     )
     forward_compat: bool | None = select_option(
         "Embed code that later GPUs take. Default: where a capability without a letter "

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from cudaredist.diffs.comparable import Comparable, Fields, Value
 from cudaredist.diffs.moves import moved_files, origins_by_files
 from cudaredist.diffs.variants import align_variants, places_of, without_platforms_of
-from cudaredist.primitives import Version
+from cudaredist.primitives import Version, natural_order
 from cudaredist.reports.answer_reports import Delta, DiffReport, PackageDelta
 from cudaredist.schema.policy import NamePolicy
 
@@ -73,12 +73,6 @@ def compare(old: Comparable, new: Comparable, names: NamePolicy | None = None) -
         tables=tuple(sorted(tables, key=lambda delta: delta.field)),
         equal=equal,
     )
-
-
-def natural_order(text: str) -> list[tuple[int, int, str]]:
-    """Return what to sort names by so that numbers in them count as such: `sm_90`, `sm_100`."""
-    parts = re.split(r"([0-9]{1,18})", text)
-    return [(0, int(part), part) if part.isdecimal() else (1, 0, part) for part in parts]
 
 
 def is_alarming(delta: Delta) -> bool:

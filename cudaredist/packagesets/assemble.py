@@ -19,7 +19,7 @@ from cudaredist.packagesets.libraries import (
 from cudaredist.packagesets.metadata import finish
 from cudaredist.packagesets.platforms import JETSON, SBSA, UNSUPPORTED, threshold_of
 from cudaredist.packagesets.spec import SetSpec
-from cudaredist.packagesets.version_choice import Choice, choose_releases
+from cudaredist.packagesets.version_choice import Choice, choose_releases, is_for_later_cuda
 from cudaredist.primitives import Version, manifest_name
 from cudaredist.schema.packageset import (
     PACKAGE_SET_FORMAT,
@@ -60,12 +60,13 @@ def build_set(spec: SetSpec, data: SetData) -> PackageSet:
         raise _hollow_error(hollow, packages, spec)
     diagnostics += _diagnostics(drafts, missing, hollow, data)
     diagnostics += _platform_diagnostics(spec, data)
+    diagnostics += _release_diagnostics(choices, drafts, spec, data)
     return PackageSet(
         schema_version=1,
         schema=PACKAGE_SET_FORMAT,
         channel=data.channel,
         inputs=tuple(_inputs(choices, spec, data)),
-        cuda=_cuda_release(spec.cuda, data),
+        cuda=_cuda_release(spec, data),
         platform=_set_platform(spec, data),
         capabilities=spec.flags,
         host_compiler=choose_host(spec, data.nvcc),
@@ -107,12 +108,16 @@ def _compat_runpaths(drafts: Mapping[str, Draft], spec: SetSpec, data: SetData) 
 # -- release and platform
 
 
-def _cuda_release(cuda: Version, data: SetData) -> CudaRelease:
+def _cuda_release(spec: SetSpec, data: SetData) -> CudaRelease:
+    cuda = spec.cuda
     major = str(cuda.components[0])
     short = data.policies.names.sets
     aliases = []
-    # One set has the names of a minor: that of its newest local patch.
-    is_newest = cuda == max(label for label in data.cuda_labels if label.line == cuda.line)
+    # One set has the names of a minor: that of its newest local patch for the platform.
+    is_newest = not any(
+        label.line == cuda.line and label > cuda and spec.platform in data.cuda_platforms(label)
+        for label in data.cuda_labels
+    )
     if is_newest and short.majors.get(major) == cuda.line:
         aliases.append(f"cudaPackages_{major}")
         if short.default == major:
@@ -199,6 +204,33 @@ def _file_diagnostics(draft: Draft) -> Iterable[Diagnostic]:
     for path, fields in unread_files(draft):
         text = f"{path}: {', '.join(fields)} could not be read, and are unknown rather than none"
         yield warning("unread", draft.attr, text)
+
+
+def _release_diagnostics(
+    choices: Mapping[str, Choice], drafts: Mapping[str, Draft], spec: SetSpec, data: SetData
+) -> Iterable[Diagnostic]:
+    for redist, choice in choices.items():
+        if choice.held is not None and is_for_later_cuda(choice.held.label, spec.cuda):
+            minor = ".".join(map(str, choice.held.label.suffix))
+            text = f"{choice.held.label} is built for CUDA {minor}, later than the set's"
+            yield Diagnostic(level="note", code="later-cuda", subject=redist, text=text)
+    for attr, draft in drafts.items():
+        if draft.archive is None or draft.redist is None or not draft.is_available:
+            continue
+        path = draft.archive.relative_path
+        by_hash = data.labels_by_path[draft.redist, path]
+        others = [
+            str(label)
+            for sha256, labels in by_hash.items()
+            if sha256 != draft.archive.sha256
+            for label in labels
+        ]
+        if others:
+            text = (
+                f"{draft.redist} {', '.join(others)} has other bytes at {path}: a server has only "
+                "one of them, and a download of the other one fails"
+            )
+            yield warning("path-clash", attr, text)
 
 
 def _platform_diagnostics(spec: SetSpec, data: SetData) -> Iterable[Diagnostic]:

@@ -1,6 +1,6 @@
 """Compute capabilities of a set, and the compiler flags made from them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.primitives import Version
@@ -14,17 +14,26 @@ from cudaredist.tables.gpus.gpu_table import (
 )
 
 
+def known_capabilities(texts: Iterable[str], gpus: Gpus) -> tuple[str, ...]:
+    """Return the names of capabilities: `8.9` for `sm_89`, `compute_89` and `89`.
+
+    Raises `UnknownNameError`, which suggests the nearest, for a capability of no CUDA release.
+    """
+    names = tuple(map(Capability.name_of, texts))
+    for name in names:
+        if name not in gpus.capabilities:
+            raise UnknownNameError("compute capability", name, gpus.capabilities)
+    return names
+
+
 def capability_problems(
     requested: Sequence[str], cuda: Version, gpus: Gpus
 ) -> tuple[list[str], list[str]]:
-    """Return which capabilities asked for are good, and what is wrong with each of the others."""
+    """Return the supported capabilities, and the problem with each of the others."""
     good, problems = [], []
     for name in dict.fromkeys(requested):
-        entry = gpus.capabilities.get(name)
-        if entry is None:
-            known = ", ".join(sorted(gpus.capabilities, key=Capability.parse))
-            problems.append(f"{name} is no known compute capability (known: {known})")
-        elif not is_supported(entry, cuda.line):
+        entry = gpus.capabilities[name]
+        if not is_supported(entry, cuda.line):
             problems.append(f"CUDA {cuda.line} does not know {name}, CUDA {_known_by(entry)}")
         else:
             good.append(name)
@@ -60,18 +69,19 @@ def make_flags(
     """
     effective = tuple(requested) or default
     parsed = [Capability.parse(name) for name in effective]
-    has_plain = any(capability.variant is None for capability in parsed)
-    if forward_compat and not has_plain:
+    plain = [str(capability) for capability in parsed if capability.variant is None]
+    if forward_compat and not plain:
         names = ", ".join(effective)
         raise UsageError(
             f"forward compatibility needs a capability without a letter, and there is only {names}",
             hint="add one, such as --capability 9.0, or leave --forward-compat out",
         )
-    portable = has_plain if forward_compat is None else forward_compat
+    portable = bool(plain) if forward_compat is None else forward_compat
     numbers = [_digits(name) for name in effective]
     pairs = [(number, f"sm_{number}") for number in numbers]
     if portable:
-        pairs.append((numbers[-1], f"compute_{numbers[-1]}"))
+        last = _digits(plain[-1])
+        pairs.append((last, f"compute_{last}"))
     gencode = tuple(f"-gencode=arch=compute_{number},code={code}" for number, code in pairs)
     ordered = sorted(set(parsed))
     highest = max((c for c in ordered if c.variant is None), default=None) if portable else None

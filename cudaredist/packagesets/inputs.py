@@ -132,6 +132,17 @@ class SetData:
         return sorted(map(Platform, published - {SOURCE, LINUX_ALL}))
 
     @cached_property
+    def labels_by_path(self) -> Mapping[tuple[str, str], Mapping[Sha256, list[Version]]]:
+        """The releases that publish an archive, by redistributable, path and hash."""
+        labels: dict[tuple[str, str], dict[Sha256, list[Version]]] = defaultdict(dict)
+        for redist, releases in self.manifests.items():
+            for label, held in sorted(releases.items()):
+                for archive in held.manifest.archives:
+                    of_path = labels[redist, archive.relative_path]
+                    of_path.setdefault(archive.sha256 or "", []).append(label)
+        return labels
+
+    @cached_property
     def platforms(self) -> frozenset[str]:
         """The platforms that policy knows, or any manifest of CUDA."""
         held = self.manifests.get(CUDA, {}).values()

@@ -317,7 +317,8 @@ def _flags_of(flags: Flags) -> dict[str, object]:
     portable = max(plain) if plain and flags.forward_compat else None
     numbers = [name.replace(".", "") for name in flags.effective]
     codes = [f"sm_{number}" for number in numbers]
-    last = [f"compute_{number}" for number in numbers[-1:] if flags.forward_compat]
+    digits_of_plain = [str(capability).replace(".", "") for capability in plain]
+    last = [f"compute_{number}" for number in digits_of_plain[-1:] if flags.forward_compat]
     gencode = [
         f"-gencode=arch=compute_{code.partition('_')[2]},code={code}" for code in (*codes, *last)
     ]
@@ -411,12 +412,8 @@ def _set_names(package_sets: Sequence[PackageSet]) -> Iterator[tuple[int, Broken
     claims = []
     for position, package_set in enumerate(package_sets):
         flags, release = package_set.capabilities, Version.parse(package_set.cuda.release)
-        made_for = (
-            package_set.channel,
-            package_set.platform.redist_system,
-            flags.requested,
-            flags.forward_compat,
-        )
+        gpus = (flags.requested, flags.forward_compat)
+        made_for = (package_set.channel, package_set.platform.redist_system, gpus)
         for name in (package_set.cuda.attribute, *package_set.cuda.aliases):
             newest[made_for, name] = max(release, newest.get((made_for, name), release))
             claims.append((position, name, (made_for, name), release))

@@ -8,7 +8,7 @@ from cudaredist.packagesets.draft import Draft
 from cudaredist.packagesets.inputs import SetData
 from cudaredist.packagesets.outputs import OutputSplit, propagated
 from cudaredist.packagesets.spec import SetSpec
-from cudaredist.primitives import join_address
+from cudaredist.primitives import join_address, natural_order
 from cudaredist.redists import NVIDIA_BASE, REDISTS
 from cudaredist.schema.features import DeviceCode
 from cudaredist.schema.packageset import ArchiveFormat, SetArchive, SetLicense, SetMeta, SetPackage
@@ -158,8 +158,8 @@ def _architectures(split: OutputSplit) -> dict[str, tuple[str, ...]]:
 def _targets(code: DeviceCode) -> tuple[str, ...]:
     both = (code.declared, code.embedded)
     kinds = [
-        *(part.sass for part in both),
-        *(part.ptx for part in both),
-        *(part.lto for part in both),
+        {name for part in both for name in part.sass},
+        {name for part in both for name in part.ptx},
+        {name for part in both for name in part.lto},
     ]
-    return tuple(dict.fromkeys(name for names in kinds for name in names))
+    return tuple(name for names in kinds for name in sorted(names, key=natural_order))

@@ -176,15 +176,17 @@ def _unmet(
 
 
 def _newest(redist: str, target: Target, data: SetData, unmet: _Unmet | None = None) -> Choice:
-    """Return the newest release that serves a set; of builds of one version, the one nearest.
+    """Return the newest release that serves a set.
 
-    Of NCCL's builds for several toolkits of one major, the newest not beyond the set's leads.
+    Of NCCL's builds for several toolkits of one major, those for a later minor than the set's come
+    last.
     """
     cuda = target.cuda
     refusals: dict[Version, str | None] = {}
     best: Version | None = None
     for label in sorted(data.manifests[redist], reverse=True):
-        if best is not None and label.components < best.components:
+        is_settled = best is not None and not is_for_later_cuda(best, cuda)
+        if best is not None and is_settled and label.components < best.components:
             break
         refusals[label] = _refusal(data.manifests[redist][label], target, data, unmet)
         if refusals[label] is None and (best is None or _rank(label, cuda) > _rank(best, cuda)):
@@ -192,7 +194,7 @@ def _newest(redist: str, target: Target, data: SetData, unmet: _Unmet | None = N
     rejected = tuple(
         RejectedRelease(
             release=str(label),
-            reason=refusal or f"built with a CUDA further from the set's than that of {best}",
+            reason=refusal or f"built for another CUDA {cuda.components[0]} than the set's",
         )
         for label, refusal in refusals.items()
         if best is None or label > best
@@ -204,10 +206,15 @@ def _newest(redist: str, target: Target, data: SetData, unmet: _Unmet | None = N
 
 
 def _rank(label: Version, cuda: Version) -> tuple[object, ...]:
-    """Order releases; of NCCL's builds of one version, the newest toolkit not beyond ours leads."""
-    is_beyond = label.suffix > cuda.components[:2]
-    distance = tuple(-number for number in label.suffix) if is_beyond else label.suffix
-    return (label.components, not is_beyond, distance)
+    """Order releases: by version, then by toolkit, and builds for a later minor last."""
+    is_later = is_for_later_cuda(label, cuda)
+    distance = tuple(-number for number in label.suffix) if is_later else label.suffix
+    return (not is_later, label.components, distance)
+
+
+def is_for_later_cuda(label: Version, cuda: Version) -> bool:
+    """Check if a label names a later CUDA minor, as NCCL's can."""
+    return label.suffix > cuda.components[:2]
 
 
 def _refusal(held: HeldManifest, target: Target, data: SetData, unmet: _Unmet | None) -> str | None:

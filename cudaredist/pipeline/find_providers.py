@@ -8,7 +8,6 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from cudaredist.diffs.compare import natural_order
 from cudaredist.errors import (
     EXIT_FINDINGS,
     EXIT_INCOMPLETE,
@@ -24,7 +23,7 @@ from cudaredist.packagesets.libraries import find_external
 from cudaredist.pipeline.facts_cache import known_facts
 from cudaredist.pipeline.read_data import held_features, held_manifest, require_manifests
 from cudaredist.pipeline.selection import Selection
-from cudaredist.primitives import Version
+from cudaredist.primitives import Version, natural_order
 from cudaredist.reports.answer_reports import OutsideProvider, WhichHit, WhichReport
 from cudaredist.schema.base import OutputName
 from cudaredist.schema.features import ExaminedArchive

@@ -1,7 +1,7 @@
 """validate: judge whether a file is a good manifest, or a good file of ours."""
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from cudaredist.errors import (
     worst_exit_code,
 )
 from cudaredist.jsontext import canonical_json
+from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.packagesets.invariants import (
     NEED_FEATURES,
     RUN_INVARIANTS,
@@ -71,7 +72,12 @@ def validate_files(paths: Sequence[Path], *, cache: Cache, strict: bool = False)
     """
     judged = [_verdict(path, strict=strict) for path in paths]
     verdicts = [verdict for verdict, _ in judged]
-    sets = {n: package_set for n, (_, package_set) in enumerate(judged) if package_set is not None}
+    sets = {n: model for n, (_, model) in enumerate(judged) if isinstance(model, PackageSet)}
+    manifests = {n: model for n, (_, model) in enumerate(judged) if isinstance(model, Manifest)}
+    for position, warnings in _path_clashes(paths, manifests).items():
+        known = verdicts[position].warnings
+        update = {"warnings": shortened([*known, *warnings])}
+        verdicts[position] = verdicts[position].model_copy(update=update)
     of_sets = validate_sets(list(sets.values()), cache=cache)
     for position, of_set in zip(sets, of_sets, strict=True):
         verdicts[position] = _with_violations(verdicts[position], of_set)
@@ -93,6 +99,22 @@ def validate_sets(sets: Sequence[PackageSet], *, cache: Cache) -> list[SetVerdic
         unchecked = _unchecked(files, is_alone=channels[package_set.channel] == 1)
         verdicts.append(SetVerdict(violations, tuple(unchecked)))
     return verdicts
+
+
+def _path_clashes(paths: Sequence[Path], manifests: Mapping[int, Manifest]) -> dict[int, list[str]]:
+    """Return warnings of archives that another manifest of the folder has with other bytes."""
+    first: dict[tuple[Path, str], tuple[int, Archive]] = {}
+    warnings: dict[int, list[str]] = defaultdict(list)
+    for position, manifest in manifests.items():
+        for archive in manifest.archives:
+            place = (paths[position].parent, archive.relative_path)
+            other, known = first.setdefault(place, (position, archive))
+            if archive.sha256 != known.sha256:
+                warnings[position].append(
+                    f"{archive.relative_path} has other bytes in {paths[other].name}: a server has "
+                    "only one of them, and a download of the other one fails"
+                )
+    return warnings
 
 
 def _with_violations(verdict: FileVerdict, of_set: SetVerdict) -> FileVerdict:
@@ -121,8 +143,8 @@ def _unchecked(files: SetFiles, *, is_alone: bool) -> Iterator[str]:
         yield f"{', '.join(RUN_INVARIANTS)}: no other set of its channel is given"
 
 
-def _verdict(path: Path, *, strict: bool) -> tuple[FileVerdict, PackageSet | None]:
-    """Return what is to be said of one file, and the package set if it is a valid one."""
+def _verdict(path: Path, *, strict: bool) -> tuple[FileVerdict, PackageSet | Manifest | None]:
+    """Return the verdict on one file, and a valid package set or manifest."""
     try:
         data = read_file(path)
     except ReadError as error:
@@ -147,7 +169,7 @@ def _verdict(path: Path, *, strict: bool) -> tuple[FileVerdict, PackageSet | Non
             package_set = model if isinstance(model, PackageSet) else None
             return _own_verdict(path, kind, is_canonical=is_canonical), package_set
         kind = "manifest"
-        return _manifest_verdict(path, data, strict=strict), None
+        return _manifest_verdict(path, data, strict=strict)
     except CudaRedistError as error:
         invalid = FileVerdict(
             file=str(path),
@@ -170,12 +192,12 @@ def _own_verdict(path: Path, kind: str, *, is_canonical: bool) -> FileVerdict:
     )
 
 
-def _manifest_verdict(path: Path, data: bytes, *, strict: bool) -> FileVerdict:
+def _manifest_verdict(path: Path, data: bytes, *, strict: bool) -> tuple[FileVerdict, Manifest]:
     redist = REDISTS.get(path.absolute().parent.name)
     label = label_of_manifest_name(path.name)
     manifest, warnings = judge_manifest(data, label, redist, strict=strict)
     archives = list(manifest.archives)
-    return FileVerdict(
+    verdict = FileVerdict(
         file=str(path),
         kind="manifest",
         valid=True,
@@ -187,6 +209,7 @@ def _manifest_verdict(path: Path, data: bytes, *, strict: bool) -> FileVerdict:
         warnings=shortened([str(warning) for warning in warnings]),
         exit_code=EXIT_OK,
     )
+    return verdict, manifest
 
 
 def _unread(path: Path, reason: str) -> FileVerdict:

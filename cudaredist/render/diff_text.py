@@ -8,8 +8,9 @@ import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cudaredist.diffs.compare import is_alarming, may_break, natural_order
+from cudaredist.diffs.compare import is_alarming, may_break
 from cudaredist.errors import shortened
+from cudaredist.primitives import natural_order
 from cudaredist.render.common import escape_markdown
 from cudaredist.reports.answer_reports import Delta, DiffReport, Move, PackageDelta
 

@@ -73,8 +73,9 @@ class SetPlatform(OwnModel):
 class Flags(OwnModel):
     """Compute capabilities and the flags made from them.
 
-    The flags up to `cmake_cuda_architectures` are nixpkgs', in the order asked for, with portable
-    code for the last; the two after them are sorted, with portable code for the highest.
+    The flags up to `cmake_cuda_architectures` are nixpkgs', in the order requested, with portable
+    code for the last capability without a letter. The two after them are sorted, with portable code
+    for the highest.
     """
 
     requested: tuple[CapabilityName, ...]
@@ -91,6 +92,11 @@ class Flags(OwnModel):
     cmake_cuda_architectures: str
     cmake_architectures_real_virtual: str
     torch_cuda_arch_list: str
+
+    @property
+    def has_plain(self) -> bool:
+        """Whether a capability has no letter, so that portable code is possible."""
+        return any(name[-1].isdigit() for name in self.effective)
 
 
 class HostRange(OwnModel):

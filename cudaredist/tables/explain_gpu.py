@@ -1,7 +1,6 @@
 """Explain compute capabilities, and which of them a CUDA release supports."""
 
 import difflib
-import re
 from collections.abc import Iterable, Iterator
 
 from cudaredist.errors import UnknownNameError
@@ -40,7 +39,6 @@ _VARIANTS = {
     "a": "code of one architecture only: it runs on this capability and no other",
     "f": "code of one family: it runs on this capability and later ones of its family",
 }
-_target = re.compile(r"(?:sm|compute)_([1-9][0-9]{1,3})([af]?)").fullmatch
 _RULE_OF_TARGETS = "rule of PTX targets, measured with ptxas 12.9.86 and 13.5.37"
 _RULE_OF_SUPPORT = "rule: known to ptxas, and not ended by policy"
 _RULE_OF_DEFAULTS = "rule: supported, no variant, no Jetson, not past dont_default_after"
@@ -70,8 +68,7 @@ def explain_cuda(asked: str, compat: NvccCompat, gpus: Gpus, policy: NvccPolicy)
 
 
 def _capabilities_called(asked: str, gpus: Gpus) -> list[str]:
-    target = _target(asked)
-    name = str(Capability.of_target(target[1], target[2])) if target else asked
+    name = Capability.name_of(asked)
     if name in gpus.capabilities:
         return [name]
     words = asked.casefold().split()

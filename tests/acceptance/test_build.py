@@ -253,7 +253,7 @@ def test_capabilities_are_in_the_name_of_the_file(build: Run) -> None:
     assert found["platform"]["nix_system"] == "aarch64-linux"
     assert found["capabilities"]["arches"] == ["sm_87", "compute_87"]
     build(*ONE, "--capability", "9.0", "--capability", "8.0", "--no-forward-compat")
-    found = read(f"build/{LINUX}/cuda-12.9.1-9.0_8.0.json")
+    found = read(f"build/{LINUX}/cuda-12.9.1-9.0_8.0-no-forward-compat.json")
     assert found["capabilities"]["cmake_cuda_architectures"] == "90;80"
     assert found["capabilities"]["arches"] == ["sm_90", "sm_80"]
 
@@ -380,8 +380,6 @@ def test_calls_that_cannot_be(build: Run, options: Sequence[str], code: int, mes
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (["--capability", "9.9"], 2, "9.9 is no known compute capability"),
-        (["--capability", "13.0"], 2, "13.0 is no known compute capability"),
         (["--capability", "11.0"], 2, "CUDA 12.9 does not know 11.0, CUDA 13.0 and newer do"),
         (["--capability", "9.0a", "--forward-compat"], 2, "needs a capability without a letter"),
         (["--capability", "8.7"], 2, "is no platform of Jetsons"),
@@ -399,6 +397,34 @@ def test_requests_that_cannot_be_met(
     assert read("build/index.json")["skipped"][0]["reason"].endswith(message) or message in str(
         read("build/index.json")["skipped"]
     )
+
+
+@pytest.mark.parametrize("name", ["9.9", "sm_99", "13.0", "nine"])
+def test_unknown_capability_is_one_error_for_all_sets(build: Run, name: str) -> None:
+    result = build("--cuda", "all", "--capability", name)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.count("no compute capability is called") == 1
+    assert not Path("build").exists()
+
+
+@pytest.mark.parametrize("name", ["8.9", "sm_89", "89", "compute_89"])
+def test_capability_in_any_spelling_is_the_same_one(build: Run, name: str) -> None:
+    build(*ONE, "--capability", name)
+    found = read(f"build/{LINUX}/cuda-12.9.1-8.9.json")
+    assert found["capabilities"]["requested"] == ["8.9"]
+
+
+def test_sets_with_and_without_forward_compat_have_their_own_files(build: Run) -> None:
+    for options in ([], ["--capability", "9.0"]):
+        build(*ONE, *options)
+        build(*ONE, *options, "--no-forward-compat")
+    assert [path.name for path in sorted(Path("build", LINUX).iterdir())] == [
+        "cuda-12.9.1-9.0-no-forward-compat.json",
+        "cuda-12.9.1-9.0.json",
+        "cuda-12.9.1-no-forward-compat.json",
+        "cuda-12.9.1.json",
+    ]
+    assert len(read("build/index.json")["sets"]) == 4
 
 
 def test_a_capability_that_is_wrong_is_wrong_for_each_release(build: Run) -> None:

@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 from conftest import SAMPLE, Run
 from support.factory import manifest
+from support.set_inputs import Release, put_data
 
 from cudaredist.jsontext import canonical_json
 from cudaredist.schema.registry import FILE_KINDS, shipped_schema
@@ -174,3 +175,15 @@ def test_suggests_on_a_typo(run: Run) -> None:
     result = run("schema", "locks")
     assert result.exit_code == 2
     assert "did you mean lock?" in result.stderr
+
+
+def test_manifests_with_one_path_and_different_bytes_are_reported(run: Run, tmp_path: Path) -> None:
+    for label in ("2.29.2-cuda12.9", "2.29.2-cuda13.1", "2.31.2-cuda13.3"):
+        put_data(tmp_path, Release("nccl", label, {"nccl": ["linux-x86_64"]}))
+    files = sorted((tmp_path / "manifests" / "nccl").iterdir())
+    result = run("validate", *files, "--json")
+    warnings = [verdict["warnings"] for verdict in json.loads(result.stdout)["files"]]
+    path = "nccl/linux-x86_64/nccl-linux-x86_64-2.29.2-archive.tar.xz"
+    assert [len(found) for found in warnings] == [0, 1, 0]
+    assert warnings[1][0].startswith(f"{path} has other bytes in redistrib_2.29.2-cuda12.9.json")
+    assert result.exit_code == 0

@@ -218,7 +218,7 @@ def test_an_unknown_release_names_the_nearest(compat: NvccCompat) -> None:
 # -- gpu
 
 
-@pytest.mark.parametrize("asked", ["10.3f", "sm_103f", "compute_103f"])
+@pytest.mark.parametrize("asked", ["10.3f", "sm_103f", "compute_103f", "103f"])
 def test_explains_a_capability(asked: str, gpus: Gpus) -> None:
     answer = explain_gpu(asked, gpus, GPU_POLICY)
     assert [topic.title for topic in answer.topics] == ["compute capability 10.3f (Blackwell)"]

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import pytest
 from support.set_inputs import JETSON, LINUX, SBSA, WINDOWS, Release, build, cuda, set_data_of
 
-from cudaredist.errors import UsageError
+from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.packagesets.inputs import SetData
+from cudaredist.packagesets.invariants import check_set
 from cudaredist.schema.packageset import Flags, HostCompiler
 
 LABELS = ("11.8.0", "12.0.1", "12.2.2", "12.4.1", "12.6.3", "12.8.1", "12.9.1")
@@ -84,9 +85,29 @@ def test_one_architecture_or_family_alone_is_for_no_later_gpu(name: str) -> None
 def test_a_letter_beside_a_plain_one() -> None:
     found = flags("12.9.1", "9.0", "10.0a")
     assert found.forward_compat
-    assert found.arches == ("sm_90", "sm_100a", "compute_100a"), "bit for bit as nixpkgs has it"
+    assert found.arches == ("sm_90", "sm_100a", "compute_90"), "PTX of a letter is not portable"
     assert found.cmake_architectures_real_virtual == "90;100a-real"
     assert found.torch_cuda_arch_list == "9.0+PTX;10.0a"
+
+
+def test_gencode_with_plain_and_architecture_specific_capability_has_plain_ptx() -> None:
+    found = flags("12.9.1", "9.0", "9.0a")
+    assert found.forward_compat
+    assert found.gencode == (
+        "-gencode=arch=compute_90,code=sm_90",
+        "-gencode=arch=compute_90a,code=sm_90a",
+        "-gencode=arch=compute_90,code=compute_90",
+    )
+    assert check_set(build(DATA, "12.9.1", capabilities=("9.0", "9.0a"))) == []
+
+
+def test_unknown_capability_suggests_the_nearest() -> None:
+    with pytest.raises(
+        UnknownNameError, match=r"no compute capability is called '8\.8b'"
+    ) as caught:
+        flags("12.6.3", "8.8b")
+    assert caught.value.hint is not None
+    assert "did you mean 8.8" in caught.value.hint
 
 
 def test_natural_order() -> None:
@@ -148,10 +169,9 @@ def test_libcudla_and_tensorrt_on_linux_aarch64_are_available_by_default() -> No
 
 def test_everything_wrong_is_said_at_once() -> None:
     with pytest.raises(UsageError) as caught:
-        flags("12.6.3", "9.9", "3.5", "12.0", "8.7")
+        flags("12.6.3", "3.5", "12.0", "8.7")
     message = caught.value.message
-    assert message.startswith("cudaPackages_12_6: 9.9 is no known compute capability (known: ")
-    assert "CUDA 12.6 does not know 3.5, CUDA 5.0 to 11.8 do" in message
+    assert message.startswith("cudaPackages_12_6: CUDA 12.6 does not know 3.5, CUDA 5.0 to 11.8 do")
     assert "CUDA 12.6 does not know 12.0, CUDA 12.8 and newer do" in message
     assert "linux-x86_64 is no platform of Jetsons, which 8.7 stands for" in message
     assert caught.value.hint == "cudaredist explain cuda 12.6 lists what it supports"

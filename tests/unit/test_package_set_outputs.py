@@ -209,6 +209,21 @@ def test_gpu_architectures_lie_where_the_libraries_do() -> None:
     }
 
 
+def test_gpu_architectures_of_both_kinds_of_code_are_in_natural_order() -> None:
+    code = {
+        "bin": {
+            "declared": {"sass": ["sm_100", "sm_120f"], "ptx": ["compute_100"], "lto": ["lto_100"]},
+            "embedded": {"sass": ["sm_75", "sm_100a"], "ptx": ["compute_90"], "lto": ["lto_90"]},
+        }
+    }
+    dumped = features_of(NESTED).model_dump(mode="json") | {"device_code": code}
+    features = ArchiveFeatures.model_validate_json(json.dumps(dumped))
+    data = set_data_of(cuda(features={"libx": features}, libx=[LINUX]))
+    assert " ".join(package(data, "libx").gpu_architectures["bin"]) == (
+        "sm_75 sm_100 sm_100a sm_120f compute_90 compute_100 lto_90 lto_100"
+    )
+
+
 # -- changes that policy makes: section 3.3
 
 

@@ -441,11 +441,12 @@ NCCL = [
         ("12.6.3", "2.29.2-cuda12.4"),
         ("12.0.1", "2.29.2-cuda12.2"),
         ("13.0.2", "2.31.2-cuda13.3"),
+        ("13.2.0", "2.29.2-cuda13.1"),
         ("11.8.0", None),
     ],
 )
 def test_labels_with_a_toolkit(cuda_label: str, expected: str | None) -> None:
-    """The newest version, and of its builds the newest toolkit of our major not beyond ours."""
+    """The newest build for our major and no later minor, else the newest for a later one."""
     for releases in (NCCL, NCCL[::-1]):
         assert chosen(releases, "nccl", cuda_label, LINUX) == expected
 
@@ -456,8 +457,25 @@ def test_every_newer_label_is_explained_even_of_one_version() -> None:
     assert reasons == {
         "2.31.2-cuda13.3": "built for CUDA 13",
         "2.29.2-cuda13.1": "built for CUDA 13",
-        "2.29.2-cuda12.9": "built with a CUDA further from the set's than that of 2.29.2-cuda12.4",
+        "2.29.2-cuda12.9": "built for another CUDA 12 than the set's",
     }
+
+
+def test_nccl_build_for_a_later_minor_is_noted_if_there_is_no_other() -> None:
+    found = build(set_data_of(cuda("13.0.2"), cuda("13.2.0"), *NCCL), "13.0.2").diagnostics
+    (note,) = [entry for entry in found if entry.code == "later-cuda"]
+    assert note.text == "2.31.2-cuda13.3 is built for CUDA 13.3, later than the set's"
+
+
+def test_archives_of_two_releases_with_one_path_and_different_bytes_are_reported() -> None:
+    data = set_data_of(cuda("12.9.1"), *NCCL)
+    (warning,) = [d for d in build(data, "12.9.1").diagnostics if d.code == "path-clash"]
+    assert (warning.level, warning.subject) == ("warning", "nccl")
+    assert warning.text.startswith(
+        "nccl 2.29.2-cuda12.2, 2.29.2-cuda12.4, 2.29.2-cuda13.1 has other bytes at nccl/linux"
+    )
+    same = set_data_of(cuda("12.9.1"), *NCCL[:1])
+    assert [d for d in build(same, "12.9.1").diagnostics if d.code == "path-clash"] == []
 
 
 def test_a_pin_built_for_another_cuda_is_unsupported() -> None:
@@ -522,6 +540,12 @@ def test_names_of_a_minor_belong_to_its_newest_patch_only() -> None:
     assert newest.cuda.attribute == "cudaPackages_12_9"
     assert (older.cuda.attribute, older.cuda.aliases) == ("cudaPackages_12_9_0", ())
     assert check_run([older, newest]) == [[], []]
+
+
+def test_names_of_a_minor_belong_to_the_newest_patch_for_the_platform() -> None:
+    data = set_data_of(cuda("12.2.1", (LINUX, WINDOWS)), cuda("12.2.2", (LINUX,)))
+    assert build(data, "12.2.1", LINUX).cuda.attribute == "cudaPackages_12_2_1"
+    assert build(data, "12.2.1", WINDOWS).cuda.attribute == "cudaPackages_12_2"
 
 
 def test_set_names_of_two_patches_are_reported_if_equal() -> None:

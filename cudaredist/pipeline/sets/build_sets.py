@@ -20,6 +20,7 @@ from cudaredist.errors import (
 )
 from cudaredist.jsontext import canonical_json
 from cudaredist.packagesets.assemble import build_set
+from cudaredist.packagesets.flags import known_capabilities
 from cudaredist.packagesets.inputs import SetData
 from cudaredist.packagesets.spec import RefusedSet, Request, SetSpec, resolve_set
 from cudaredist.packagesets.version_choice import EARLY, find_cuda, newest_patches
@@ -49,7 +50,8 @@ def specs_for(request: Request, data: SetData, cuda: Sequence[str]) -> list[SetS
     that a release is published for. Raises `UsageError` for what is wrong with every set.
     """
     named, pins = _named_releases(request, data, cuda)
-    request = replace(request, pins=pins)
+    capabilities = known_capabilities(request.capabilities, data.gpus)
+    request = replace(request, pins=pins, capabilities=capabilities)
     labels = named or (data.cuda_labels if ALL in cuda else newest_patches(data))
     is_for_all = request.platform is None and request.system is None
     resolved = [
@@ -190,6 +192,8 @@ def _set_path(spec: SetSpec | RefusedSet) -> Path:
     suffix = f"-{'_'.join(spec.capabilities)}" if spec.capabilities else ""
     if isinstance(spec, RefusedSet) and spec.platform is None:
         raise spec.error
+    if isinstance(spec, SetSpec) and not spec.flags.forward_compat and spec.flags.has_plain:
+        suffix += "-no-forward-compat"
     return Path(str(spec.platform)) / f"cuda-{spec.cuda}{suffix}.json"
 
 

@@ -33,6 +33,7 @@ from cudaredist.pipeline.toolkit.repair import RestoredFiles, altered_packages, 
 from cudaredist.pipeline.toolkit.root import (
     altered_paths,
     is_empty,
+    is_intact,
     look_at,
     read_record,
     real_place,

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple, Self, TypeAlias
 Variant: TypeAlias = Literal["a", "f"]
 
 _VARIANTS: tuple[Variant, ...] = ("a", "f")
+_target = re.compile(r"(?:(?:sm|compute)_)?([1-9][0-9]{1,3})([af]?)").fullmatch
 _parts = re.compile(r"([1-9][0-9]{0,2})\.([0-9])([af]?)").fullmatch
 
 
@@ -28,6 +29,12 @@ class Capability(NamedTuple):
     def of_target(cls, digits: str, suffix: str) -> Self:
         """Read what stands in `compute_103f`: the last digit is the minor number."""
         return cls(int(digits[:-1]), int(digits[-1]), suffix)
+
+    @classmethod
+    def name_of(cls, text: str) -> str:
+        """Return `8.9` for `sm_89`, `compute_89` and `89`, and any other text as it is."""
+        target = _target(text)
+        return str(cls.of_target(target[1], target[2])) if target else text
 
     @property
     def base(self) -> Self:
