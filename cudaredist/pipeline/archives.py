@@ -108,6 +108,7 @@ class ArchiveService:
         with lock:
             facts = self.known(request.sha256)
             if facts is not None:
+                self._count_done()
                 return Examined(facts, is_read=False)
             facts = self._gathered(request)
             if self.cache is not None:
@@ -159,6 +160,11 @@ class ArchiveService:
         """Threads that the decompression of one archive may use."""
         return max(1, self.jobs // max(1, self.pending))
 
+    def _count_done(self, opened: int = 0) -> None:
+        with self._mutex:
+            self.opened += opened
+            self.pending -= 1
+
     @contextlib.contextmanager
     def _reading(self, request: ArchiveRequest, keep_at: Path | None) -> Iterator["_Reading"]:
         raise_if_stopped(self.stop)
@@ -167,9 +173,7 @@ class ArchiveService:
             yield _Reading(self, request, number, keep_at)
         finally:
             self.progress.end(number)
-            with self._mutex:
-                self.opened += 1
-                self.pending -= 1
+            self._count_done(opened=1)
 
     def _gathered(self, request: ArchiveRequest) -> Facts:
         is_wheel = request.name.endswith(".whl")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, Self, TypeAlias
 
 from cudaredist.errors import SourceError, WriteError
-from cudaredist.private import ForeignFileError, discard, open_file, open_private, private_size
+from cudaredist.private import ForeignFileError, discard, open_private, private_size
 
 _log = logging.getLogger(__name__)
 
@@ -45,8 +45,7 @@ class PartialArchive:
         with contextlib.suppress(ForeignFileError):
             return open_private(self._part, _APPEND)
         discard(self._part)
-        # On some file systems, as NFS with root squash, all files belong to another user.
-        return open_file(self._part, _APPEND | os.O_EXCL)
+        return open_private(self._part, _APPEND)
 
     def _is_still_there(self) -> bool:
         self.is_done = private_size(self._path) is not None

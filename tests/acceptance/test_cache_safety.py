@@ -12,7 +12,6 @@ from support.bumps import publish
 from support.server import FaultServer
 
 from cudaredist.errors import UsageError
-from cudaredist.pipeline.kept_archive import PartialArchive
 from cudaredist.private import open_private, refuse_shared_folder
 from cudaredist.source.pip_staging import Staging
 from cudaredist.store.cache import Cache
@@ -284,17 +283,6 @@ def test_sweep_passes_over_folders_that_another_run_removes(
     monkeypatch.setattr(os, "scandir", scan_and_remove_the_other)
     Cache(cache).sweep()
     assert not any(path.is_file() for path in cache.rglob("*"))
-
-
-def test_archive_is_kept_on_a_file_system_that_gives_files_to_another_user(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cudaredist.private._is_own", lambda _: False)
-    path = tmp_path / "archive.zip"
-    with PartialArchive(path) as partial:
-        assert b"".join(partial.through(lambda _: iter([b"whole"]), 5)(0)) == b"whole"
-        partial.complete()
-    assert path.read_bytes() == b"whole"
 
 
 def test_staging_is_elsewhere_if_the_cache_cannot_be_written(

@@ -13,6 +13,8 @@ from support.materializing import Materialize, assert_nothing_left, put_packages
 from support.server import FaultServer
 from support.toolkits import MadeSet, listing, modes
 
+from cudaredist.archives.open_archive import open_archive
+
 # -- again
 
 
@@ -245,6 +247,28 @@ def test_a_folder_as_a_source_is_not_copied(
 ) -> None:
     monkeypatch.setattr("cudaredist.pipeline.archives.PartialArchive", None)
     assert materialize().exit_code == 0
+
+
+def test_resumed_run_unpacks_the_last_archive_on_all_threads(
+    made_set: MadeSet,
+    materialize: Materialize,
+    server: FaultServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server.add_folder(Path("source"))
+    missing = next(path for path in server.files if "libcublas" in path)
+    data = server.files.pop(missing)
+    assert materialize("-j", 1, base=server.url).exit_code == 3
+    server.files[missing] = data
+    threads = []
+
+    def open_and_count(name: str, chunks: Any, **options: Any) -> Any:
+        threads.append(options["jobs"])
+        return open_archive(name, chunks, **options)
+
+    monkeypatch.setattr("cudaredist.pipeline.archives.open_archive", open_and_count)
+    assert materialize("-j", 8, base=server.url).exit_code == 0
+    assert threads == [8]
 
 
 def test_what_an_interrupted_run_left_is_proved_again(

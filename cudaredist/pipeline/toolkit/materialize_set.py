@@ -212,6 +212,8 @@ class Materialization:
             raise WriteError(
                 self.root, OSError(f"needs {needed:,} bytes more, and {free:,} are free there")
             )
+        self._services[-1].pending = len(fetched)
+        self._services[0].pending = len(waiting)
         self._services[0].progress.expect(sum(item.size or 0 for item in requests))
 
     # -- archives
@@ -235,8 +237,6 @@ class Materialization:
 
         # Several packages may be one archive.
         archives = {archive_of(package).sha256: package for package in packages.values()}
-        for service in self._services:
-            service.pending = len(archives)
         tasks = [partial(work, sha256, package) for sha256, package in archives.items()]
         run_tasks(tasks, self._services[0].jobs, self._stop)
         if errors:
