@@ -36,4 +36,5 @@ def validate(options: ValidateOptions, session: Session) -> int:
 
     cache = open_cache(options.cache_dir)
     report = validate_files(options.files, cache=cache, strict=options.strict)
+    # Warnings are part of the result here, and --quiet leaves them out of the text.
     return session.finish(report, partial(validate_text, with_warnings=not options.quiet))

@@ -10,7 +10,7 @@ from cudaredist.schema.policy import Bounds, Requirement
 from cudaredist.tables.gpus.capability import Capability
 
 
-class Target(NamedTuple):
+class SetTarget(NamedTuple):
     """The CUDA release, platform and effective capabilities of a set."""
 
     cuda: Version
@@ -19,7 +19,7 @@ class Target(NamedTuple):
 
 
 def requirements_of(
-    name: str, release: Version, target: Target, data: SetData
+    name: str, release: Version, target: SetTarget, data: SetData
 ) -> list[Requirement]:
     """Return the requirements on a package of a release in a set."""
     return [
@@ -32,7 +32,7 @@ def requirements_of(
     ]
 
 
-def target_problems(entry: Requirement, target: Target) -> Iterator[tuple[ReasonCode, str]]:
+def target_problems(entry: Requirement, target: SetTarget) -> Iterator[tuple[ReasonCode, str]]:
     """Yield the reasons why the CUDA release and the capabilities do not meet a requirement."""
     names = target.capabilities
     if entry.min_capability is not None:

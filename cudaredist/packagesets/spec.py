@@ -19,7 +19,7 @@ from cudaredist.packagesets.platforms import (
     jetson_defaults,
     platform_of_system,
 )
-from cudaredist.packagesets.requirements import Target
+from cudaredist.packagesets.requirements import SetTarget
 from cudaredist.packagesets.version_choice import find_release
 from cudaredist.primitives import Platform, Version
 from cudaredist.redists import CUDA
@@ -70,9 +70,9 @@ class SetSpec:
     options: SetOptions
 
     @property
-    def target(self) -> Target:
+    def target(self) -> SetTarget:
         """What policy's requirements are about."""
-        return Target(self.cuda, self.platform, self.flags.effective)
+        return SetTarget(self.cuda, self.platform, self.flags.effective)
 
     @property
     def capabilities(self) -> tuple[str, ...]:

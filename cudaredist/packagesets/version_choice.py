@@ -10,7 +10,7 @@ from cudaredist.packagesets.inputs import HeldManifest, SetData, is_within
 from cudaredist.packagesets.outputs import nested_refusal
 from cudaredist.packagesets.platforms import Absence, select_archive
 from cudaredist.packagesets.requirements import (
-    Target,
+    SetTarget,
     package_problem,
     requirements_of,
     target_problems,
@@ -92,7 +92,7 @@ def _nothing_held(data: SetData) -> UsageError:
 
 
 def choose_releases(
-    target: Target, pins: Mapping[str, HeldManifest], data: SetData
+    target: SetTarget, pins: Mapping[str, HeldManifest], data: SetData
 ) -> dict[str, Choice]:
     """Choose the release of every redistributable: the pinned one, else the newest that fits.
 
@@ -144,7 +144,9 @@ def _pinned(held: HeldManifest) -> Choice:
     return Choice(held, ChosenRelease(release=str(held.label), mode="pinned", newer_rejected=()))
 
 
-def _fitting(redist: str, target: Target, choices: Mapping[str, Choice], data: SetData) -> Choice:
+def _fitting(
+    redist: str, target: SetTarget, choices: Mapping[str, Choice], data: SetData
+) -> Choice:
     """Return the newest release whose requirements the set meets, else the newest published."""
 
     def unmet(held: HeldManifest, archive: Archive) -> str | None:
@@ -157,7 +159,7 @@ def _fitting(redist: str, target: Target, choices: Mapping[str, Choice], data: S
 def _unmet(
     held: HeldManifest,
     archive: Archive,
-    target: Target,
+    target: SetTarget,
     choices: Mapping[str, Choice],
     data: SetData,
 ) -> Iterator[str]:
@@ -175,7 +177,7 @@ def _unmet(
                 yield f"{entry.reason}: {lacking}"
 
 
-def _newest(redist: str, target: Target, data: SetData, unmet: _Unmet | None = None) -> Choice:
+def _newest(redist: str, target: SetTarget, data: SetData, unmet: _Unmet | None = None) -> Choice:
     """Return the newest release that serves a set.
 
     Of NCCL's builds for several toolkits of one major, those for a later minor than the set's come
@@ -217,7 +219,9 @@ def is_for_later_cuda(label: Version, cuda: Version) -> bool:
     return label.suffix > cuda.components[:2]
 
 
-def _refusal(held: HeldManifest, target: Target, data: SetData, unmet: _Unmet | None) -> str | None:
+def _refusal(
+    held: HeldManifest, target: SetTarget, data: SetData, unmet: _Unmet | None
+) -> str | None:
     """Return the reason why a release does not serve a set, or None."""
     other = built_for_other(held.label, target.cuda)
     if other is not None:

@@ -4,6 +4,7 @@ import posixpath
 import re
 import shlex
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -53,30 +54,57 @@ def find_providers(
     code is 3. Raises `UsageError` where nothing is held, or no release of CUDA is
     meant, and `UnknownNameError` for a platform that nothing held is for.
     """
-    hits: list[WhichHit] = []
-    unknown = unexamined = 0
-    sonames: set[str] = set()
-    platforms: set[str] = set()
-    held = require_manifests(store)
-    for redist in redists or held:
+    search = _Search(name, store, cache, platform)
+    for redist in redists or require_manifests(store):
         labels = store.manifests(redist).labels()
         if cuda is not None and redist == "cuda":
             labels = _chosen(cuda, labels)
         for label in labels:
-            known = _features(store, redist, label)
-            for archive in held_manifest(store, redist, label).archives:
-                platforms.add(archive.platform)
-                if platform is not None and archive.platform != platform:
-                    continue
+            search.add_release(redist, label)
+    if platform is not None and platform not in search.platforms:
+        raise UnknownNameError("platform of what is held", platform, search.platforms)
+    outside = _outside(name, store)
+    code = EXIT_OK
+    if not search.hits and outside is None:
+        # Of examined archives, all libraries are known.
+        lacking = search.unexamined if _library.search(name) else search.unknown
+        code = EXIT_INCOMPLETE if lacking else EXIT_FINDINGS
+    return WhichReport(
+        name=name,
+        hits=tuple(search.hits),
+        outside=outside,
+        unknown=search.unknown,
+        suggestions=() if code == EXIT_OK else _similar(name, search.sonames),
+        hint=_fill_command(store, redists, platform) if search.unknown else None,
+        exit_code=code,
+    )
+
+
+@dataclass
+class _Search:
+    """One name, and what the releases searched so far provide of it."""
+
+    name: str
+    store: Store
+    cache: Cache
+    platform: str | None
+    hits: list[WhichHit] = field(default_factory=list)
+    sonames: set[str] = field(default_factory=set)
+    platforms: set[str] = field(default_factory=set)
+    unknown: int = 0
+    """Archives that are not in the cache."""
+    unexamined: int = 0
+    """Of these, the ones without features."""
+
+    def add_release(self, redist: str, label: Version) -> None:
+        """Search the archives of a release."""
+        known = _features(self.store, redist, label)
+        for archive in held_manifest(self.store, redist, label).archives:
+            self.platforms.add(archive.platform)
+            if self.platform in {None, archive.platform}:
                 examined = known.get((archive.package, archive.sha256 or ""))
-                found = dict(_in_features(name, examined)) if examined else {}
-                cached = _in_cache(name, archive, cache)
-                unknown += cached is None
-                unexamined += cached is None and examined is None
-                sonames |= (
-                    {library.soname or "" for library in examined.libraries} if examined else set()
-                )
-                hits += (
+                paths = self._paths(archive, examined)
+                self.hits += (
                     WhichHit(
                         redist=redist,
                         label=str(label),
@@ -87,25 +115,20 @@ def find_providers(
                         path=path,
                         output=output,
                     )
-                    for path, output in sorted((found | (cached or {})).items())
+                    for path, output in sorted(paths.items())
                 )
-    if platform is not None and platform not in platforms:
-        raise UnknownNameError("platform of what is held", platform, platforms)
-    outside = _outside(name, store)
-    code = EXIT_OK
-    if not hits and outside is None:
-        # Of examined archives, all libraries are known.
-        lacking = unexamined if _library.search(name) else unknown
-        code = EXIT_INCOMPLETE if lacking else EXIT_FINDINGS
-    return WhichReport(
-        name=name,
-        hits=tuple(hits),
-        outside=outside,
-        unknown=unknown,
-        suggestions=() if code == EXIT_OK else _similar(name, sonames),
-        hint=_fill_command(store, redists, platform) if unknown else None,
-        exit_code=code,
-    )
+
+    def _paths(self, archive: Archive, examined: ExaminedArchive | None) -> dict[str, OutputName]:
+        """Return the matching files of an archive, with the output of each."""
+        found: dict[str, OutputName] = {}
+        if examined is not None:
+            found |= _in_features(self.name, examined)
+            self.sonames |= {library.soname or "" for library in examined.libraries}
+        cached = _in_cache(self.name, archive, self.cache)
+        if cached is None:
+            self.unknown += 1
+            self.unexamined += examined is None
+        return found | (cached or {})
 
 
 def _outside(name: str, store: Store) -> OutsideProvider | None:

@@ -25,7 +25,7 @@ from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts
 from cudaredist.packagesets.inputs import SetData
 from cudaredist.packagesets.invariants import check_run, check_set
 from cudaredist.packagesets.outputs import split_outputs
-from cudaredist.packagesets.requirements import Target
+from cudaredist.packagesets.requirements import SetTarget
 from cudaredist.packagesets.version_choice import choose_releases
 from cudaredist.pipeline.sets.build_sets import set_bytes
 from cudaredist.primitives import Platform, Version
@@ -196,7 +196,7 @@ def test_manifest_of_another_redist_that_none_requires_changes_no_choice(
     policy = set_data_of(toolkit).policies.requirements
     required = {name for entry in policy.requirements for name in entry.needs_packages or ()}
     assume(not required & new.packages.keys())
-    target = Target(Version.parse(toolkit.label), platform, ("9.0",))
+    target = SetTarget(Version.parse(toolkit.label), platform, ("9.0",))
     pins = {release.redist: release.held for release in others[:2]}
     for chosen in (pins, {}):
         before = choose_releases(target, chosen, set_data_of(toolkit, *others))
@@ -215,7 +215,7 @@ def test_manifest_of_another_redist_that_none_requires_changes_no_choice(
 def test_auto_takes_the_newest_that_would_be_taken_alone(
     toolkit: Release, cudnns: list[Release], platform: Platform
 ) -> None:
-    target = Target(Version.parse(toolkit.label), platform, ("9.0",))
+    target = SetTarget(Version.parse(toolkit.label), platform, ("9.0",))
     chosen = choose_releases(target, {}, set_data_of(toolkit, *cudnns))["cudnn"].chosen
     alone = {
         release.label: choose_releases(target, {}, set_data_of(toolkit, release))

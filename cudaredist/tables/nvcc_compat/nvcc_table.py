@@ -21,7 +21,7 @@ from cudaredist.schema.tables import (
 
 POLICY_FILE = "policy/nvcc.json"
 
-Answer: TypeAlias = CompilerRange | CompilerVerdict
+CompilerAnswer: TypeAlias = CompilerRange | CompilerVerdict
 BoundField: TypeAlias = Literal["status", "min", "max"]
 
 
@@ -46,7 +46,7 @@ class BoundFinding:
 
 
 def make_release(
-    nvcc: str | None, source: HeaderSource, found: Mapping[str, Answer], policy: NvccPolicy
+    nvcc: str | None, source: HeaderSource, found: Mapping[str, CompilerAnswer], policy: NvccPolicy
 ) -> NvccRelease:
     """Return what is known of one release: what its header states, and older bounds of policy's.
 
@@ -147,7 +147,7 @@ def _blamed(finding: BoundFinding, held: Mapping[str, NvccRelease]) -> str:
     return finding.release
 
 
-def _with_lower_bound(compiler: str, answer: Answer, policy: NvccPolicy) -> Answer:
+def _with_lower_bound(compiler: str, answer: CompilerAnswer, policy: NvccPolicy) -> CompilerAnswer:
     bound = policy.lower_bounds.get(compiler)
     if bound is None or not isinstance(answer, CompilerRange):
         return answer
@@ -212,7 +212,7 @@ def _going_down(
 
 def _around(
     held: Mapping[str, NvccRelease], before: str, after: str
-) -> tuple[Mapping[str, Answer], Mapping[str, Answer]]:
+) -> tuple[Mapping[str, CompilerAnswer], Mapping[str, CompilerAnswer]]:
     """Return the answers held for two releases, or for the nearest ones on their far sides."""
     upto = [label for label in held if Version.parse(label) <= Version.parse(before)]
     since = [label for label in held if Version.parse(label) >= Version.parse(after)]
@@ -223,7 +223,7 @@ def _around(
 
 
 def _steps_down(
-    old: Answer | None, new: Answer | None
+    old: CompilerAnswer | None, new: CompilerAnswer | None
 ) -> Iterator[tuple[BoundField, int | str | None, int | str | None]]:
     if old is None or new is None:
         return
