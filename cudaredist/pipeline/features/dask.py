@@ -34,6 +34,7 @@ from cudaredist.source.protocol import Settings, without_credentials
 
 if TYPE_CHECKING:
     from distributed import Future
+    from distributed import as_completed as AsCompleted  # noqa: N812 - a class
 
     from cudaredist.pipeline.features.dask_client import BytesClient
 
@@ -96,7 +97,9 @@ def dask_engine(address: str, settings: Settings) -> Iterator[Engine]:
     has no worker.
     """
     try:
-        from cudaredist.pipeline.features.dask_client import BytesClient  # noqa: PLC0415 - an extra
+        from distributed import as_completed  # noqa: PLC0415 - an extra
+
+        from cudaredist.pipeline.features.dask_client import BytesClient  # noqa: PLC0415
     except ImportError:
         raise UsageError(
             "--engine dask needs Dask", hint="pip install 'cudaredist[dask]', here and there"
@@ -118,17 +121,19 @@ def dask_engine(address: str, settings: Settings) -> Iterator[Engine]:
             raise SourceError(
                 address, "the scheduler has no worker", hint="start some with dask worker"
             ) from None
-        yield partial(_run_on_workers, client, settings)
+        yield partial(_run_on_workers, client, as_completed, settings)
     finally:
         client.close(timeout=1)
 
 
 def _run_on_workers(
-    client: "BytesClient", settings: Settings, run: FeatureRun, jobs: Sequence[Job]
+    client: "BytesClient",
+    as_completed: "type[AsCompleted]",
+    settings: Settings,
+    run: FeatureRun,
+    jobs: Sequence[Job],
 ) -> None:
     """Give all archives to the workers, and report each answer to the run."""
-    from distributed import as_completed  # noqa: PLC0415 - an extra
-
     if any(without_credentials(base) != base for job in jobs for base in job.request.bases):
         run.announce(
             "credentials in base URLs are not sent to workers, which use those in their own "
