@@ -285,9 +285,12 @@ class HttpSource:
                 raise client_error(shown, error) from error
 
     def _listing(self, path: str) -> bytes:
-        """Ask once for a listing; one that was cut must not make releases look gone."""
+        """Ask once for a listing; one that was cut must not make releases look gone.
+
+        An empty page is no listing: object stores have empty objects in place of folders.
+        """
         page = self._attempt(path, INDEX_LIMIT, None).data or b""
-        if not is_whole(page):
+        if page and not is_whole(page):
             raise TransientError(
                 self.place_of(path),
                 "the listing has no end (</html>), so it may lack manifests",

@@ -176,6 +176,14 @@ def test_index_html_is_read_where_the_folder_is_not_listed(
     assert [str(label) for label in source.labels("x")] == ["1.2"]
 
 
+def test_index_html_is_read_if_the_folder_is_an_empty_object(
+    server: FaultServer, connect: Connect
+) -> None:
+    server.files["/x/"] = b""
+    server.files["/x/index.html"] = b"<pre><a href='redistrib_1.2.json'></pre>"
+    assert len(connect(server.url, retries=0).labels("x")) == 1
+
+
 def test_index_html_is_read_where_listing_is_forbidden(
     server: FaultServer, connect: Connect
 ) -> None:
