@@ -151,7 +151,7 @@ def build(options: BuildOptions, session: Session) -> int:
     if options.json and options.output is None and options.write.is_allowed:
         if len(specs) != 1:
             raise UsageError(
-                f"--json prints one set, and {len(specs)} are meant",
+                f"--json needs exactly one set, but {len(specs)} match",
                 hint="name --cuda and --platform, or an --output folder",
             )
         package_set = build_one(specs[0], data, strict=options.strict)
@@ -159,7 +159,7 @@ def build(options: BuildOptions, session: Session) -> int:
         return EXIT_OK
     place = options.output or Path("build")
     if place.suffix == ".json" and len(specs) != 1:
-        raise UsageError(f"{place} holds one set, and {len(specs)} are meant")
+        raise UsageError(f"{place} needs exactly one set, but {len(specs)} match")
     progress = session.progress("building")
     made = make_sets(specs, data, strict=options.strict, progress=progress)
     skipped = skipped_releases(data, options.cuda or ())

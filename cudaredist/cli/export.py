@@ -66,7 +66,7 @@ def _is_relative(root: str) -> bool:
 REFUSED: tuple[Refusal[ExportOptions], ...] = (
     (
         lambda o: o.output is None and o.exporter.file is None,
-        "{form} is several files",
+        "{form} writes several files",
         "name the folder for them: -o FOLDER",
     ),
     (lambda o: o.output is None and o.check, "--check requires --output", "name the file: -o FILE"),
@@ -78,7 +78,7 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
     ),
     (
         lambda o: o.root is not None and _is_relative(o.root),
-        "--root {root}: expected a whole path",
+        "--root {root}: expected an absolute path",
         "--root /opt/cuda",
     ),
 )

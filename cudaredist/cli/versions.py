@@ -38,7 +38,7 @@ _OF_ONE = {"renovate", "newest"}
 REFUSED: tuple[Refusal[VersionsOptions], ...] = (
     (
         lambda o: o.format in _OF_ONE and len(set(o.redist or ())) != 1,
-        "--format {format} is about one redistributable",
+        "--format {format} requires exactly one --redist",
         "name one --redist",
     ),
 )

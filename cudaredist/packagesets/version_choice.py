@@ -20,7 +20,7 @@ from cudaredist.redists import CUDA, REDISTS
 from cudaredist.schema.packageset import ChosenRelease, RejectedRelease
 from cudaredist.schema.policy import Constraint
 
-EARLY = "names no hashes, so that no set can be made from it"
+EARLY = "has no hashes, so no set can be built from it"
 """The reason against releases whose manifest has the early form."""
 
 _Unmet: TypeAlias = Callable[[HeldManifest, Archive], str | None]
@@ -50,7 +50,7 @@ def find_cuda(text: str, data: SetData) -> Version:
     if early:
         raise UsageError(
             f"the manifest of CUDA {early[-1]} {EARLY}",
-            hint=f"the oldest release that does is {labels[0]}" if labels else None,
+            hint=f"the oldest local release with hashes is {labels[0]}" if labels else None,
         )
     if not labels:
         raise _nothing_held(data)

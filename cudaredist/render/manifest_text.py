@@ -134,7 +134,7 @@ def peek_text(report: PeekReport) -> Iterator[str]:
     undecided = sum(archive.undecided_libraries for archive in report.archives)
     if undecided:
         yield (
-            f"{undecided} .lib files are counted as static; without --peek, import libraries "
-            "among them are in lib"
+            f"{undecided} .lib files are counted as static, because --peek does not read them; "
+            "import libraries among them belong to the output lib"
         )
     yield f"unverified; {report.left_out} archives are no zip and were left out"

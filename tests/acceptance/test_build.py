@@ -364,8 +364,8 @@ def test_build_of_a_refused_set_into_one_file_names_its_platform(build: Run) -> 
         ([*ONE, "--available-gcc", "12,x"], 2, "--available-gcc 12,x: expected majors"),
         ([*ONE, "--overlay", "nowhere"], 2, "nowhere: no such folder"),
         (["--check", "--dry-run"], 2, "cannot be combined with"),
-        (["--json"], 2, "--json prints one set, and 8 are meant"),
-        (["-o", "one.json"], 2, "one.json holds one set, and 8 are meant"),
+        (["--json"], 2, "--json needs exactly one set, but 8 match"),
+        (["-o", "one.json"], 2, "one.json needs exactly one set, but 8 match"),
         (["--data-dir", "elsewhere"], 2, ""),
     ],
 )

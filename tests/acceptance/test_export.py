@@ -109,7 +109,7 @@ def test_json_says_what_was_written(run: Run, example: Path) -> None:
         (["urls", SET, "--check"], 2, "-o FILE"),
         (["urls", SET, "--json"], 2, "-o FILE"),
         (["urls", SET, "--root", "/opt/cuda"], 2, "--root requires the format env or cmake"),
-        (["env", SET, "--root", "cuda"], 2, "expected a whole path"),
+        (["env", SET, "--root", "cuda"], 2, "expected an absolute path"),
         (["urls", SET, "--wheel-base", BASE], 2, "requires a set of the wheel channel"),
         (["urls", "wheels.json"], 2, "--wheel-base"),
         (["nix", "wheels.json", "-o", "made"], 2, "--wheel-base"),

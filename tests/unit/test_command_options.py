@@ -132,7 +132,7 @@ def test_refusals_of_every_command_are_tested() -> None:
 
 
 def test_message_of_a_refusal_names_the_value() -> None:
-    with pytest.raises(UsageError, match=r"^--format newest is about one redistributable$"):
+    with pytest.raises(UsageError, match=r"^--format newest requires exactly one --redist$"):
         refuse(VersionsOptions(format="newest"), VERSIONS)
 
 

@@ -301,15 +301,15 @@ def test_early_manifests_make_no_sets() -> None:
     modern = cuda().held
     data = set_data_of(cuda(), manifests={"cuda": {label: held, modern.label: modern}})
     assert [str(label) for label in newest_patches(data)] == ["12.9.1"]
-    with pytest.raises(UsageError, match="names no hashes") as caught:
+    with pytest.raises(UsageError, match="has no hashes") as caught:
         build(data, "11.2.0")
-    assert caught.value.hint == "the oldest release that does is 12.9.1"
-    with pytest.raises(UsageError, match=r"manifest of CUDA 11\.2\.0 names no hashes"):
+    assert caught.value.hint == "the oldest local release with hashes is 12.9.1"
+    with pytest.raises(UsageError, match=r"manifest of CUDA 11\.2\.0 has no hashes"):
         build(data, "11.2")
     (skipped,) = skipped_releases(data, [ALL])
     assert (skipped.cuda, skipped.reason) == (
         "11.2.0",
-        "its manifest names no hashes, so that no set can be made from it",
+        "its manifest has no hashes, so no set can be built from it",
     )
     assert skipped_releases(data, []) == ()
 
