@@ -7,6 +7,7 @@ gives the same bytes as if there had never been a fault.
 """
 
 import functools
+import gc
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -39,7 +40,11 @@ from cudaredist.pipeline.tables import update
 from cudaredist.schema.registry import kind_of_document, read_own_document
 from cudaredist.tables.nvcc_compat.compilers import read_header
 
-pytestmark = pytest.mark.slow
+# After each fault, all sockets of ours are closed.
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("error:unclosed <socket:ResourceWarning"),
+]
 
 Kind = Literal["listing", "manifest", "archive", "part"]
 
@@ -260,6 +265,8 @@ NAMES = {"data", "cache", "root", "set.json"}
 @pytest.fixture(scope="module", autouse=True)
 def _fast() -> Iterator[None]:
     """Read each header once, and make no pauses between attempts."""
+    # Sockets that other tests left open are not for these tests to find.
+    gc.collect()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(update, "read_header", functools.cache(read_header))
         patch.setattr("cudaredist.source.http_retry.backoff", lambda _: 0.01)

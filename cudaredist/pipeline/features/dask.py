@@ -123,7 +123,9 @@ def dask_engine(address: str, settings: Settings) -> Iterator[Engine]:
             ) from None
         yield partial(_run_on_workers, client, as_completed, settings)
     finally:
-        client.close(timeout=1)
+        # A dead scheduler answers to nothing, and a busy machine takes its time.
+        with contextlib.suppress(TimeoutError):
+            client.close(timeout=_PATIENCE)
 
 
 def _run_on_workers(
