@@ -17,14 +17,14 @@ sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "tests")]
 import atheris
 
 with atheris.instrument_imports(include=["cudaredist.binaries"]):
-    from cudaredist.binaries import elf, window
+    from cudaredist.binaries import elf, range_buffer
     from cudaredist.binaries.examine_file import examine
 
 LIMITS = ("-rss_limit_mb=512", "-timeout=5", "-max_len=16384", "-print_final_stats=1")
 _FACTS_LIMIT = 1 << 20
 """Characters of all facts of one small file."""
 _SMALL = {
-    window: {"HEAD": 512, "_FRONT": (0, 512), "LOOK_BACK": 256, "BLOCK_MOST": 200},
+    range_buffer: {"HEAD": 512, "_FRONT": (0, 512), "LOOK_BACK": 256, "BLOCK_MOST": 200},
     elf: {"_FRONT": 2048, "_BACK": 512, "_BEFORE": 512},
 }
 """Bounds of what is kept, so small that tables of small files are lost, too."""
@@ -56,12 +56,12 @@ def compare(data: bytes) -> None:
     step = 1 + len(data) % 61
     chunks = [data[at : at + step] for at in range(0, len(data), step)]
     assert examine(chunks) == whole, "chunks make a difference"
-    least = window.BLOCK_LEAST
-    window.BLOCK_LEAST = 1
+    least = range_buffer.BLOCK_LEAST
+    range_buffer.BLOCK_LEAST = 1
     try:
         assert examine(chunks) == whole, "blocks make a difference"
     finally:
-        window.BLOCK_LEAST = least
+        range_buffer.BLOCK_LEAST = least
     assert len(repr(whole)) < _FACTS_LIMIT, "more facts than bytes"
     if whole is not None:
         assert not any(getattr(whole, field) for field in whole.unread), "a part for the whole"
