@@ -48,6 +48,7 @@ def serve(pipe: Connection) -> None:
     """
     files = {f"{FOLDER}redistrib_{x}.json": manifest(x, packages=PACKAGES) for x in LABELS}
     links = "".join(f"<a href='{path.rpartition('/')[2]}'>x</a>" for path in files)
+    links = f"<html>{links}</html>"
     files[FOLDER] = links.encode()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
