@@ -97,5 +97,6 @@ class ArReader(Reader):
             objects=self._objects,
             imports=self._imports,
             device_code=self.scanner.by_section(lambda _: ("", True)),
+            images=self.scanner.images(),
             notes=self.notes,
         )

@@ -353,6 +353,7 @@ class ElfReader(Reader):
             glibc=newest.get("GLIBC", (None, None))[1],
             libstdcxx=newest.get("GLIBCXX", (None, None))[1],
             device_code=self.scanner.by_section(self._sections.at),
+            images=self.scanner.images(),
             unread=() if is_debug else self.unread,
             notes=self.notes,
         )

@@ -7,7 +7,7 @@ entries fill it to the last byte. The first entry is checked before anything is 
 later one is broken the container is dropped with a note, and the search goes on from there.
 
 Memory is bounded: no payload is held, and a container is remembered by its place and by what is in
-it, which is the same for most.
+it, which is the same for most. Sizes are summed for the whole file.
 """
 
 import re
@@ -18,7 +18,7 @@ from struct import Struct
 from sys import maxsize
 from typing import TypeAlias
 
-from cudaredist.binaries.file_facts import CodeSection
+from cudaredist.binaries.file_facts import CodeSection, DeviceImages
 
 CONTAINER_MAGIC = bytes.fromhex("50ED55BA 0100 1000")
 """Magic number, version 1, and the size of the header, 16: little endian."""
@@ -50,8 +50,10 @@ _CONTAINER_LIMIT = 1 << 20
 """The largest file seen has 22,346."""
 _ENTRY_LIMIT = 1 << 21
 """The largest file seen has 18,236; with the limits beside it this bounds the time of any file."""
-_CONTENT_LIMIT = 1 << 16
+_CONTENT_LIMIT = 1 << 13
 """Architectures in all the different contents of containers; real files have some hundreds."""
+_UNPACKED_LIMIT = 1 << 32
+"""Bytes of one image; the sum for a file of any number of images can then be written as JSON."""
 _KINDS_NOTED = 20
 
 _Content: TypeAlias = tuple[tuple[str, int], ...]
@@ -62,6 +64,12 @@ def architecture_key(name: str) -> tuple[str, int, str]:
     """Order architectures by number: `sm_75`, `sm_90`, `sm_90a`, `sm_100`, `sm_100f`."""
     parts = _split_architecture(name)
     return (parts[1], int(parts[2]), parts[3]) if parts else (name, -1, "")
+
+
+def _module_text(content: _Content) -> str:
+    """Return a module's images as text: `sm_75 sm_90*2 compute_90`, in natural order."""
+    ordered = sorted(content, key=lambda item: architecture_key(item[0]))
+    return " ".join(name if count == 1 else f"{name}*{count}" for name, count in ordered)
 
 
 class FatbinScanner:
@@ -81,6 +89,10 @@ class FatbinScanner:
         self._container = 0
         self._end = 0
         self._images: Counter[str] = Counter()
+        self._packed: Counter[str] = Counter()
+        self._unpacked: Counter[str] = Counter()
+        self._all_packed: Counter[str] = Counter()
+        self._all_unpacked: Counter[str] = Counter()
         self._entries = 0
         self._containers = 0
         self._odd: set[str] = set()
@@ -123,6 +135,8 @@ class FatbinScanner:
             if self._places and self._places[-1] == self._container:
                 self._places.pop()
                 self._which.pop()
+                self._all_packed.subtract(self._packed)
+                self._all_unpacked.subtract(self._unpacked)
             self._drop()
         if self._broken:
             self.notes[
@@ -147,6 +161,22 @@ class FatbinScanner:
             ordered = {key: counts[key] for key in sorted(counts, key=architecture_key)}
             sections.append(CodeSection(section=name, is_declared=is_declared, counts=ordered))
         return tuple(sections)
+
+    def images(self) -> DeviceImages | None:
+        """Return sizes and modules of all images; None if there are none."""
+        if not self._places:
+            return None
+        contents = list(self._contents)
+        modules: Counter[str] = Counter()
+        for which, count in Counter(self._which).items():
+            modules[_module_text(contents[which])] += count
+        architectures = sorted({name for which in set(self._which) for name, _ in contents[which]})
+        return DeviceImages(
+            sizes={
+                name: (self._all_packed[name], self._all_unpacked[name]) for name in architectures
+            },
+            modules={key: modules[key] for key in sorted(modules)},
+        )
 
     # -- steps: each takes the bytes at hand and a place in them, and returns the next place
 
@@ -179,6 +209,8 @@ class FatbinScanner:
         self._container = self._start + at
         self._end = self._start + first + size
         self._images.clear()
+        self._packed.clear()
+        self._unpacked.clear()
         self._expect(self._entry, _ENTRY.size)
         return first
 
@@ -187,7 +219,7 @@ class FatbinScanner:
         size = self._entry_size(data, at, self._end - place)
         if size is None:
             return self._break(at)
-        kind, _, header, *_, flags, _, _ = fields = _ENTRY.unpack_from(data, at)
+        kind, _, header, payload, *_, flags, _, unpacked = fields = _ENTRY.unpack_from(data, at)
         if kind == _CONCAT and self._need < header <= _HEADER_LIMIT:
             self._need = header
             return at
@@ -197,7 +229,10 @@ class FatbinScanner:
         if kind == _CONCAT:
             self._concatenated(data[at : at + header] if header <= _HEADER_LIMIT else b"")
         else:
-            self._images.update(self._image(kind, fields[8], flags))
+            for name in self._image(kind, fields[8], flags):
+                self._packed[name] += payload
+                # An image that is stored as it is states no other size.
+                self._count(name, unpacked or payload)
         self._expect(self._entry, _ENTRY.size)
         if place + size == self._end:
             return self._commit(at + size)
@@ -223,6 +258,13 @@ class FatbinScanner:
         )
         return size if is_entry else None
 
+    def _count(self, name: str, unpacked: int) -> None:
+        self._images[name] += 1
+        if unpacked > _UNPACKED_LIMIT:
+            self._odd.add("device code with a decompressed size that cannot be")
+        else:
+            self._unpacked[name] += unpacked
+
     def _image(self, kind: int, number: int, flags: int) -> list[str]:
         """Return an image's architecture; nothing, with a note, where it has no known one."""
         prefix = _PREFIXES.get(kind)
@@ -244,7 +286,7 @@ class FatbinScanner:
         Each record there is the header that the image would have as an entry of its own, but tells
         in place of its sizes where the image lies once the payload is decompressed.
         """
-        images: list[str] = []
+        images: list[tuple[str, int]] = []
         options, total = _ENTRY.unpack_from(entry)[5::8] if entry else (0, 0)
         if options >= _ENTRY.size and options + _CONCATENATED.size <= len(entry):
             count, table = _CONCATENATED.unpack_from(entry, options)
@@ -257,11 +299,13 @@ class FatbinScanner:
                     break
                 reached = offset + size
                 self._entries += 1
-                images += self._image(fields[0], fields[8], fields[11])
+                names = self._image(fields[0], fields[8], fields[11])
+                images += ((name, size) for name in names)
                 at += self._record_size(entry, at, fields)
                 count -= 1
             if count == 0:
-                self._images.update(images)
+                for name, size in images:
+                    self._count(name, size)
                 return
         self._odd.add("concatenated device code that cannot be read")
 
@@ -290,6 +334,8 @@ class FatbinScanner:
         if content:
             self._places.append(self._container)
             self._which.append(which)
+            self._all_packed.update(self._packed)
+            self._all_unpacked.update(self._unpacked)
         return at
 
     def _break(self, at: int) -> int:

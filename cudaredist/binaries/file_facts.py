@@ -26,6 +26,22 @@ class CodeSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceImages:
+    """The device code of one file: the sizes of its images, and how they form modules."""
+
+    sizes: dict[str, tuple[int, int]]
+    """Bytes by architecture, in the file and decompressed.
+
+    Images that are compressed together state only their decompressed sizes.
+    """
+    modules: dict[str, int]
+    """Number of modules by the architectures of their images: `compute_90 sm_75 sm_90*2`.
+
+    A module is one container: the driver loads the image in it that suits the GPU best.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Binary:
     """What one file is and needs; every field is empty where its kind has no such thing."""
 
@@ -50,6 +66,8 @@ class Binary:
     """`ar`: those of them that are short import records of a DLL."""
     device_code: tuple[CodeSection, ...] = ()
     """Sorted by section."""
+    images: DeviceImages | None = None
+    """None if it has no device code."""
     unread: tuple[str, ...] = ()
     """Which of `soname`, `needed`, `runpath`, `glibc`, `libstdcxx` could not be read, sorted.
 

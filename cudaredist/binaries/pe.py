@@ -225,6 +225,7 @@ class PeReader(Reader):
             soname=self._soname,
             needed=tuple(name for _, name in needed if name),
             device_code=self.scanner.by_section(self._sections.at),
+            images=self.scanner.images(),
             unread=self.unread,
             notes=self.notes,
         )
@@ -288,5 +289,6 @@ class CoffReader(Reader):
             kind="coff",
             machine=self._machine,
             device_code=self.scanner.by_section(self._sections.at),
+            images=self.scanner.images(),
             notes=self.notes,
         )

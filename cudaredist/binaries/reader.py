@@ -65,7 +65,8 @@ class FatbinReader(Reader):
 
     def _facts(self) -> Binary:
         code = self.scanner.by_section(lambda _: ("", True))
-        return Binary(kind="fatbin", device_code=code, notes=self.notes)
+        images = self.scanner.images()
+        return Binary(kind="fatbin", device_code=code, images=images, notes=self.notes)
 
 
 class Sections:

@@ -19,12 +19,13 @@ from cudaredist.schema.features import (
     ArchiveFeatures,
     CodeTargets,
     DeviceCode,
+    FileCode,
     Library,
     OutputSize,
     Program,
 )
 
-RULES = 1
+RULES = 2
 """Raised whenever other features follow from the same facts."""
 
 _VERSIONS = 32
@@ -51,6 +52,7 @@ def derive(facts: Facts) -> ArchiveFeatures:
         libraries=tuple(_libraries(tree, placed)),
         programs=tuple(_programs(placed)),
         device_code=_device_code(tree.files),
+        code_by_file=dict(_code_by_file(placed)),
         cuda_versions_in_lib=versions,
         unnested=_unnested(tree.files, versions),
         python=_python(tree.files),
@@ -159,6 +161,24 @@ def _device_code(files: Mapping[str, Entry]) -> dict[str, DeviceCode]:
         folder: DeviceCode(declared=_targets(declared[folder]), embedded=_targets(embedded[folder]))
         for folder in sorted(declared.keys() | embedded.keys())
     }
+
+
+def _code_by_file(placed: Mapping[str, Placed]) -> Iterable[tuple[str, FileCode]]:
+    for path in sorted(placed):
+        entry, output = placed[path]
+        binary = entry.binary
+        if binary is None or binary.images is None:
+            continue
+        sizes = binary.images.sizes
+        yield (
+            path,
+            FileCode(
+                output=output,
+                bytes={name: packed for name, (packed, _) in sorted(sizes.items())},
+                unpacked={name: unpacked for name, (_, unpacked) in sorted(sizes.items())},
+                modules=binary.images.modules,
+            ),
+        )
 
 
 def _targets(names: set[str]) -> CodeTargets:

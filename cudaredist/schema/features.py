@@ -84,6 +84,21 @@ class DeviceCode(OwnModel):
     embedded: CodeTargets = Field(description="In data sections, where the library loads it itself")
 
 
+class FileCode(OwnModel):
+    """Device code of one file: a library, shared or static, a program, or an object."""
+
+    output: OutputName
+    modules: dict[str, Count] = Field(
+        description="Number of modules by the architectures of their images, such as "
+        "`compute_90 sm_75 sm_90`; `sm_90*2`: two images. The driver loads one image of a module"
+    )
+    bytes: dict[str, Count] = Field(
+        description="Bytes of the images in the file by architecture; 0 if they are compressed "
+        "together with others"
+    )
+    unpacked: dict[str, Count] = Field(description="Bytes of the images once decompressed")
+
+
 class ArchiveFeatures(OwnModel):
     """What one archive provides, whatever manifest names it."""
 
@@ -94,6 +109,9 @@ class ArchiveFeatures(OwnModel):
     libraries: tuple[Library, ...] = Field(description="Shared libraries, sorted by path")
     programs: tuple[Program, ...] = Field(description="Executables that need any, sorted by path")
     device_code: dict[str, DeviceCode] = Field(description="By directory of libraries")
+    code_by_file: dict[str, FileCode] | None = optional(
+        "Files with device code, by path; absent in files of earlier rules: not known"
+    )
     cuda_versions_in_lib: tuple[str, ...] = Field(description="Directories such as lib/12")
     unnested: dict[str, dict[OutputName, OutputSize]] = Field(
         description="By CUDA-versioned directory: the outputs once it took the place of lib"

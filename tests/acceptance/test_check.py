@@ -13,6 +13,7 @@ from support import server as faults
 from support.factory import manifest
 from support.server import FaultServer
 
+from cudaredist.features.derive import RULES
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import sha256_of
 
@@ -48,7 +49,7 @@ def write_features(of: str, **changes: object) -> Path:
         "redist": "cuda",
         "label": of,
         "manifest_sha256": sha256_of(held(of).read_bytes()) if held(of).exists() else "a" * 64,
-        "rules": 1,
+        "rules": RULES,
         "packages": {},
         **changes,
     }

@@ -11,6 +11,10 @@ from support.processing import FEATURES, archives_read, entry, features, report
 from support.releases import Files, publish, put, release
 from support.server import FaultServer
 
+from cudaredist.features.derive import RULES
+
+RULES_LINE = f'"rules": {RULES}'.encode()
+
 # -- what is chosen
 
 
@@ -44,7 +48,7 @@ def test_what_the_cache_knows_is_taken_even_if_it_was_not_asked_for(
 ) -> None:
     process()
     full = FEATURES.read_bytes()
-    for broken in (full[:-3], b"", full.replace(b'"rules": 1', b'"rules": 0')):
+    for broken in (full[:-3], b"", full.replace(RULES_LINE, b'"rules": 0')):
         FEATURES.write_bytes(broken)
         assert process("--package", "cuda_cccl").exit_code == 0
         assert FEATURES.read_bytes() == full
@@ -54,8 +58,8 @@ def test_what_the_cache_knows_is_taken_even_if_it_was_not_asked_for(
     ("change", "code", "words"),
     [
         ((b'"packages"', b'"package"'), 5, "not a valid feature file"),
-        ((b'"rules": 1', b'"rules": 99'), 5, "made by newer rules"),
-        ((b'"rules": 1', b'"rules": 0'), 5, "rules"),
+        ((RULES_LINE, b'"rules": 99'), 5, "made by newer rules"),
+        ((RULES_LINE, b'"rules": 0'), 5, "rules"),
     ],
 )
 def test_a_filtered_run_does_not_throw_away_what_it_cannot_read(
@@ -80,9 +84,9 @@ def test_a_file_by_older_rules_is_processed_whole(
         "cudaredist.pipeline.features.feature_file",
         "cudaredist.pipeline.file_findings",
     ):
-        monkeypatch.setattr(f"{module}.RULES", 2)
-    monkeypatch.setattr("cudaredist.pipeline.facts_cache.FEATURES_KIND", "features/1.2")
-    monkeypatch.setattr("cudaredist.pipeline.features.process.FILES_KIND", "files/1.2")
+        monkeypatch.setattr(f"{module}.RULES", RULES + 1)
+    monkeypatch.setattr("cudaredist.pipeline.facts_cache.FEATURES_KIND", "features/later")
+    monkeypatch.setattr("cudaredist.pipeline.features.process.FILES_KIND", "files/later")
     result = process("--package", "cuda_cccl", "--cache-dir", "other")
     assert result.exit_code == 3
     assert "made by older rules" in result.stderr
@@ -90,7 +94,7 @@ def test_a_file_by_older_rules_is_processed_whole(
     asked = cuda_archives.requests.copy()
     assert process().exit_code == 0
     assert cuda_archives.requests == asked
-    assert features()["rules"] == 2
+    assert features()["rules"] == RULES + 1
 
 
 def test_a_manifest_that_a_filter_leaves_out_gets_no_file(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cudaredist.binaries.file_facts import Binary
-from cudaredist.features.derive import derive
+from cudaredist.features.derive import RULES, derive
 from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.manifests.read_manifest import read_manifest
@@ -255,7 +255,7 @@ def _put_features(root: Path, release: Release) -> None:
         "redist": release.redist,
         "label": release.label,
         "manifest_sha256": release.held.sha256,
-        "rules": 1,
+        "rules": RULES,
         "packages": packages,
     }
     folder = root / "features" / release.redist

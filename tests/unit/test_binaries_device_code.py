@@ -1,15 +1,16 @@
 """Device code: containers found, counted, refused."""
 
 import struct
+from collections.abc import Callable
 
 import pytest
-from support.binaries import concatenated, container, elf, entry, fatbin
+from support.binaries import ar, coff, concatenated, container, elf, entry, fatbin, pe
 from support.cost import bounded_cost
 
 from cudaredist.binaries import fatbin as scanner
 from cudaredist.binaries.examine_file import examine
 from cudaredist.binaries.fatbin import architecture_key
-from cudaredist.binaries.file_facts import Binary
+from cudaredist.binaries.file_facts import Binary, DeviceImages
 
 
 def counts(data: bytes) -> dict[str, int]:
@@ -176,6 +177,84 @@ def test_the_search_ends_where_the_file_is_made_to_cost(
     assert 1 <= len(found.device_code[0].counts) < 9
     assert len(found.notes) == 1
     assert found.notes[0].startswith("device code not read to the end: more than 3")
+
+
+def images(data: bytes) -> DeviceImages | None:
+    return read(data).images
+
+
+SASS, PTX = ("sm", 90, ""), ("compute", 80, "")
+
+
+@pytest.mark.parametrize(
+    ("data", "sizes", "modules"),
+    [
+        pytest.param(
+            fatbin([SASS, PTX]) + fatbin([SASS, PTX]) + fatbin([SASS]),
+            {"sm_90": (96, 96), "compute_80": (64, 64)},
+            {"compute_80 sm_90": 2, "sm_90": 1},
+            id="stored",
+        ),
+        pytest.param(
+            fatbin([PTX, ("sm", 100, "f"), ("sm", 75, ""), ("lto", 75, ""), SASS, SASS]),
+            {"sm_90": (64, 64)}
+            | dict.fromkeys(("sm_75", "sm_100f", "lto_75", "compute_80"), (32, 32)),
+            {"compute_80 lto_75 sm_75 sm_90*2 sm_100f": 1},
+            id="natural order",
+        ),
+        pytest.param(
+            container([changed(entry(), 0x38, "<Q", 5000)]),
+            {"sm_90": (32, 5000)},
+            {"sm_90": 1},
+            id="compressed",
+        ),
+        pytest.param(
+            container([concatenated([SASS, SASS, PTX], size=100)]),
+            {"sm_90": (0, 200), "compute_80": (0, 100)},
+            {"compute_80 sm_90*2": 1},
+            id="compressed together",
+        ),
+        pytest.param(
+            fatbin([SASS]) + fatbin([SASS, PTX])[:-8],
+            {"sm_90": (32, 32)},
+            {"sm_90": 1},
+            id="the last one cut off",
+        ),
+        pytest.param(
+            fatbin([SASS]) + container([entry(), entry()[:64] + bytes(8)]),
+            {"sm_90": (32, 32)},
+            {"sm_90": 1},
+            id="the last one broken",
+        ),
+    ],
+)
+def test_images_of_a_file_are_summed_by_architecture_and_module(
+    data: bytes, sizes: dict[str, tuple[int, int]], modules: dict[str, int]
+) -> None:
+    expected = DeviceImages(sizes=sizes, modules=modules)
+    assert images(data) == expected
+
+
+@pytest.mark.parametrize("wrap", [elf, pe, coff, ar])
+def test_images_are_read_from_every_kind_of_file(wrap: Callable[..., bytes]) -> None:
+    code = fatbin([SASS]) + fatbin([PTX])
+    data = ar({"x.o": code}) if wrap is ar else wrap(sections={".nv_fatb": code})
+    expected = {"sm_90": 1, "compute_80": 1}
+    found = images(data)
+    assert found is not None
+    assert found.modules == expected
+
+
+def test_images_without_device_code_are_none() -> None:
+    assert images(elf()) is None
+    assert images(container()) is None
+    assert images(fatbin([SASS])[:-1]) is None
+
+
+def test_an_impossible_decompressed_size_is_noted_and_not_counted() -> None:
+    found = read(container([changed(entry(), 0x38, "<Q", 1 << 63), entry()]))
+    assert found.images == DeviceImages(sizes={"sm_90": (64, 32)}, modules={"sm_90*2": 1})
+    assert found.notes == ("device code with a decompressed size that cannot be",)
 
 
 def test_kinds_that_are_noted_are_bounded() -> None:

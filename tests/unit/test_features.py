@@ -14,13 +14,13 @@ from support import archives
 from support.cost import bounded_cost, calls
 
 from cudaredist.archives.open_archive import open_archive
-from cudaredist.binaries.file_facts import Binary, CodeSection
+from cudaredist.binaries.file_facts import Binary, CodeSection, DeviceImages
 from cudaredist.features.archive_tree import build_tree
 from cudaredist.features.derive import derive
 from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts, facts_from_bytes, facts_to_bytes
 from cudaredist.features.gather import gather
 from cudaredist.features.placement import place_all
-from cudaredist.schema.features import ArchiveFeatures
+from cudaredist.schema.features import ArchiveFeatures, FileCode
 
 SHARED = Binary(kind="elf", machine="x86_64", is_shared=True, soname="libx.so.1")
 PROGRAM = Binary(kind="elf", machine="x86_64", needed=("libc.so.6",))
@@ -497,6 +497,34 @@ def test_device_code_by_folder_kinds_apart_in_natural_order() -> None:
     assert found["lib"].declared.ptx == ("compute_120",)
     assert found["lib"].embedded.sass == ("sm_100f",)
     assert found["lib"].embedded.lto == ("lto_75",)
+
+
+def test_device_code_of_each_file_with_its_output() -> None:
+    code = (
+        CodeSection(section=".nv_fatbin", is_declared=True, counts={"sm_90": 3, "sm_100f": 1}),
+        CodeSection(section=".data", is_declared=False, counts={"sm_90": 1}),
+    )
+    images = DeviceImages(
+        sizes={"sm_90": (40, 400), "sm_100f": (0, 20)}, modules={"sm_90 sm_100f": 1, "sm_90": 3}
+    )
+    whole = replace(SHARED, device_code=code, images=images)
+    found = features(
+        file("lib/libx.so", whole),
+        file("lib/libx.a", replace(STATIC, device_code=code, images=images)),
+        file("lib/liby.so", SHARED),
+    )
+    assert found.code_by_file is not None
+    assert {path: code.output for path, code in found.code_by_file.items()} == {
+        "lib/libx.a": "static",
+        "lib/libx.so": "lib",
+    }
+    assert found.code_by_file["lib/libx.so"] == FileCode(
+        output="lib",
+        bytes={"sm_90": 40, "sm_100f": 0},
+        unpacked={"sm_90": 400, "sm_100f": 20},
+        modules={"sm_90": 3, "sm_90 sm_100f": 1},
+    )
+    assert features(file("lib/liby.so", SHARED)).code_by_file == {}
 
 
 def test_versions_in_lib_and_what_each_gives_once_it_is_lib() -> None:

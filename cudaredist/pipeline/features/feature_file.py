@@ -173,7 +173,7 @@ def earlier_entries(data: bytes | None, name: str) -> dict[object, Document]:
 def features_in(entry: Document) -> Document:
     """Return the features in an entry of a feature file, without what is about its place."""
     return {
-        **{name: entry[name] for name in ArchiveFeatures.model_fields},
+        **{name: entry[name] for name in ArchiveFeatures.model_fields if name in entry},
         "notes": [note for note in entry["notes"] if not note.endswith(_ON_PLATFORM)],
     }
 
