@@ -19,7 +19,7 @@ setup: $(VENV)/.done  ## make the virtual environment; all others do it where ne
 
 $(VENV)/.done: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade "pip>=26.0"
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --editable . --group dev
 	touch $@
 

@@ -8,6 +8,7 @@ CudaRedistError
 ├── IncompleteError            3    something could not be had or written
 │   ├── SourceError                 a source did not deliver
 │   │   ├── NotAtSourceError        it answered that it has no such thing
+│   │   ├── RefusedError            it answered that access is denied
 │   │   └── TransientError          trying again may help (and was tried)
 │   │       ├── CannotResumeError       only from the beginning
 │   │       └── UnreachedError          no connection could be made
@@ -147,6 +148,10 @@ class NotAtSourceError(SourceError):
     """The source answered, and has no such file or folder."""
 
     kind = "not-found"
+
+
+class RefusedError(SourceError):
+    """The source denied access, by 401 or 403."""
 
 
 class TransientError(SourceError):

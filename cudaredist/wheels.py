@@ -12,7 +12,7 @@ from typing import NamedTuple
 from packaging.markers import Marker
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
 from cudaredist.jsontext import canonical_json
@@ -81,7 +81,7 @@ class WheelPlatform(NamedTuple):
     """A platform as wheels know it."""
 
     tags: tuple[str, ...]
-    """Every tag that pip may take; with too few it silently falls to a placeholder."""
+    """Every tag of wheels for it; those for the oldest systems come first."""
     environment: Mapping[str, str]
     """What the markers of requirements see there."""
 
@@ -153,7 +153,7 @@ def requirements_on(platform: str, requires: Iterable[str]) -> dict[str, Specifi
         marker = requirement.marker
         extras = {"", *_extras_in(marker)}
         if marker is None or any(marker.evaluate(environment | {"extra": x}) for x in extras):
-            found[requirement.name] = requirement.specifier
+            found[canonicalize_name(requirement.name)] = requirement.specifier
     return found
 
 
@@ -171,53 +171,104 @@ def lower_bound(specifier: SpecifierSet) -> str | None:
     return str(max(bounds)) if bounds else None
 
 
-def platform_of(file_name: str) -> str | None:
-    """Return the platform that a wheel's tags name; `any` for every one, None for no known one."""
-    try:
-        *_, tags = parse_wheel_filename(file_name)
-    except (InvalidWheelFilename, InvalidVersion):
-        return None
-    platforms = {tag.platform for tag in tags}
-    if "any" in platforms:
-        return "any"
-    for name, platform in PLATFORMS.items():
-        if platforms & set(platform.tags):
-            return name
-    return None
-
-
 class Wheel(NamedTuple):
-    """One wheel that an index has."""
+    """One wheel as an index lists it."""
 
     project: str
-    version: str
+    version: Version
     file_name: str
-    sha256: str
+    tags: frozenset[str]
+    """The platforms that its name states."""
+    url: str
+    sha256: str | None = None
+    size: int | None = None
+    is_yanked: bool = False
+    metadata_sha256: str | None = None
+    """The hash of the metadata file next to it; empty for one without a hash, None for no file."""
+
+    def rank_on(self, platform: str) -> int | None:
+        """Return its order among the wheels of its version; None if it is not for the platform.
+
+        Wheels for the oldest systems come first, those for every platform last.
+        """
+        known = PLATFORMS[platform].tags
+        ranks = (known.index(tag) for tag in self.tags if tag in known)
+        return min(ranks, default=len(known) if "any" in self.tags else None)
+
+
+def parse_wheel(file_name: str, url: str) -> Wheel | None:
+    """Return a wheel by its name; None if it has extension modules or is not for our platforms.
+
+    Wheels of version 0.0.0 only reserve the name of a project.
+    """
+    try:
+        project, version, _, tags = parse_wheel_filename(file_name)
+    except (InvalidWheelFilename, InvalidVersion):
+        return None
+    platforms = frozenset(tag.platform for tag in tags)
+    wheel = Wheel(project, version, file_name, platforms, url)
+    is_plain = all(tag.abi == "none" for tag in tags) and version.release[:3] != (0, 0, 0)
+    is_known = any(wheel.rank_on(platform) is not None for platform in PLATFORMS)
+    return wheel if is_plain and is_known else None
+
+
+def best_wheel(wheels: Iterable[Wheel], platform: str, versions: SpecifierSet) -> Wheel | None:
+    """Return a platform's wheel of the lowest version that a requirement names.
+
+    If the platform lacks that version, it is the lowest one that fits. A yanked wheel is only
+    taken for the named version, and if there is no other one.
+    """
+    named = lower_bound(versions)
+    if named is None:
+        return None
+    on_platform = [wheel for wheel in wheels if wheel.rank_on(platform) is not None]
+    candidates = [wheel for wheel in on_platform if wheel.version == Version(named)]
+    if not candidates:
+        fitting = [wheel for wheel in on_platform if wheel.version in versions]
+        fitting = [wheel for wheel in fitting if not wheel.is_yanked]
+        lowest = min((wheel.version for wheel in fitting), default=None)
+        candidates = [wheel for wheel in fitting if wheel.version == lowest]
+    return min(
+        candidates,
+        key=lambda wheel: (wheel.is_yanked, wheel.rank_on(platform) or 0),
+        default=None,
+    )
+
+
+class Metadata(NamedTuple):
+    """The fields of a wheel's metadata that manifests are made of."""
+
     summary: str
     license: str
     requires: tuple[str, ...]
-    is_yanked: bool
+
+
+def newest_wheel(places: Mapping[tuple[str, str | None], Wheel]) -> Wheel:
+    """Return the wheel whose metadata and version describe a package."""
+    return max(places.values(), key=lambda wheel: wheel.version)
 
 
 def manifest_bytes(
-    redist: str, label: str, wheels: Mapping[str, Mapping[tuple[str, str | None], Wheel]]
+    redist: str,
+    label: str,
+    wheels: Mapping[str, Mapping[tuple[str, str | None], Wheel]],
+    metadata: Mapping[str, Metadata],
 ) -> bytes:
     """Return the manifest of wheels by package, platform and variant; equal for equal wheels.
 
-    A wheel's size is not stated: an index need not tell it.
+    A wheel's size is not stated: not every index states it.
     """
     document: dict[str, object] = {"release_label": label, "release_product": redist}
     for package, places in wheels.items():
-        newest = max(places.values(), key=lambda wheel: Version(wheel.version))
         entry: dict[str, object] = {
-            "name": newest.summary,
-            "license": newest.license,
-            "version": ".".join(map(str, Version(newest.version).release)),
+            "name": metadata[package].summary,
+            "license": metadata[package].license,
+            "version": ".".join(map(str, newest_wheel(places).version.release)),
         }
         variants = sorted({variant for _, variant in places if variant is not None})
         if variants:
             entry["cuda_variant"] = [variant.removeprefix("cuda") for variant in variants]
-        archives: dict[str, dict[str | None, dict[str, str]]] = {}
+        archives: dict[str, dict[str | None, dict[str, str | None]]] = {}
         for (platform, variant), wheel in places.items():
             archives.setdefault(platform, {})[variant] = {
                 "relative_path": f"{wheel.project}/{wheel.file_name}",

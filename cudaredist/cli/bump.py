@@ -142,7 +142,7 @@ def _bump(options: BumpOptions, session: Session) -> "Bump":
     folder = data_folder if options.redist else held_folder
     store = Store(folder(data_dir, writing=is_writing), options.channel)
     redists = _redists(store, options.redist, session)
-    bases = session.connect(options.network, store.channel, options.places.cache_dir)
+    bases = session.connect(options.network, store.channel)
     targets = targets_in_store(store, redists, bases)
     chains = {one: session.sources(one) for one in {bases, *(target.bases for target in targets)}}
     begin = session.lock(store.root) if is_writing else lambda: None

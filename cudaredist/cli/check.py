@@ -55,7 +55,7 @@ def check(options: CheckOptions, session: Session) -> int:
 
     network = options.network
     store = session.read_store(options.places.data_dir, options.channel, network.base_url)
-    bases = session.connect(network, store.channel, options.places.cache_dir)
+    bases = session.connect(network, store.channel)
     report = check_data(
         store,
         find_redists(options.redist, store.channel) if options.redist else (),

@@ -97,7 +97,7 @@ def download_manifests(options: DownloadOptions, session: Session) -> int:
     is_writing, cache_dir = options.write.is_allowed, options.places.cache_dir
     selection = options.releases.selection
     root = options.manifest_dir or data_folder(options.places.data_dir, writing=True)
-    bases = session.connect(options.network, options.channel, cache_dir)
+    bases = session.connect(options.network, options.channel)
     sources = session.sources(bases if options.url is None else [options.url])
     begin = session.lock(root) if is_writing else lambda: None
     destination = _destination(options, root)

@@ -217,7 +217,7 @@ def _targets(options: ProcessOptions, session: Session, root: Path) -> "Sequence
     from cudaredist.pipeline.read_data import require_manifests
     from cudaredist.store.data_folder import Store
 
-    bases = session.connect(options.network, options.channel, options.places.cache_dir)
+    bases = session.connect(options.network, options.channel)
     if options.url is not None:
         return targets_in_folder(options.url, root)
     store = Store(root, options.channel)

@@ -168,9 +168,7 @@ class Session(contextlib.ExitStack):
 
         return self.enter_context(writing(root))
 
-    def connect(
-        self, network: Network, channel: "Channel", cache_dir: Path | None = None
-    ) -> tuple[str, ...]:
+    def connect(self, network: Network, channel: "Channel") -> tuple[str, ...]:
         """Return the addresses given for manifests and archives, else those of the channel."""
         from cudaredist.source.chain import WHEELS
         from cudaredist.source.protocol import Settings
@@ -180,7 +178,6 @@ class Session(contextlib.ExitStack):
             retries=network.retries,
             allow_http=network.allow_http,
             offline=network.offline,
-            staging=cache_folder(cache_dir),
         )
         if channel == "redist":
             return tuple(network.base_url or [NVIDIA_BASE])

@@ -87,7 +87,7 @@ def update_table(
     from cudaredist.store.locate import held_folder
 
     selection, cache_dir = options.releases.selection, options.places.cache_dir
-    bases = session.connect(options.network, options.channel, cache_dir)
+    bases = session.connect(options.network, options.channel)
     root = held_folder(options.places.data_dir, writing=options.write.is_allowed)
     store = Store(root, options.channel)
     require_manifests(store, [CUDA])

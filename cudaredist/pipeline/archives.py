@@ -9,7 +9,7 @@ import hashlib
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -114,6 +114,22 @@ class ArchiveService:
             if self.cache is not None:
                 remember_facts(self.cache, request.sha256, facts)
             return Examined(facts, is_read=True)
+
+    def sized(self, requests: Sequence[ArchiveRequest]) -> list[ArchiveRequest]:
+        """Return requests with the sizes that sources list, if manifests do not state them."""
+        unknown = [request for request in requests if request.size is None]
+        sizes: dict[str, int] = {}
+        for bases in {request.bases for request in unknown}:
+            paths = [
+                path for request in unknown if request.bases == bases for path in request.paths
+            ]
+            sizes |= self.chains[bases].sizes(paths)
+        return [
+            request._replace(size=next((sizes[p] for p in request.paths if p in sizes), None))
+            if request.size is None
+            else request
+            for request in requests
+        ]
 
     def known(self, sha256: str | None) -> Facts | None:
         """Return the facts that the cache has of an archive."""

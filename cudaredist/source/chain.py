@@ -58,7 +58,7 @@ def open_sources(locations: Iterable[str], settings: Settings) -> "SourceChain":
 def _open(location: str, settings: Settings) -> Source:
     location = location.strip()
     if location == WHEELS:
-        from cudaredist.source.wheel_index import WheelSource  # noqa: PLC0415 - one channel of two
+        from cudaredist.source.wheel_source import WheelSource  # noqa: PLC0415 - one channel of two
 
         return WheelSource(settings)
     scheme = _SCHEME.match(location)
@@ -99,8 +99,7 @@ class SourceChain:
     @property
     def has_server(self) -> bool:
         """Whether a server is among them, where a file can be gone on with in the middle."""
-        # Folders and the wheel channel have no address.
-        return any("://" in source.name for source in self._sources)
+        return any(not isinstance(source, FolderSource) for source in self._sources)
 
     def listing(self, folders: Sequence[str], wanted: Iterable[Version] = ()) -> Listing:
         """Return what the first source that answers has in these folders, taken together.
@@ -212,6 +211,16 @@ class SourceChain:
         return _first_answer(
             [partial(deliver, source, path) for source in self._sources for path in paths]
         )
+
+    def sizes(self, paths: Sequence[str]) -> dict[str, int]:
+        """Return the sizes of files that any source lists with one; a failure leaves some out."""
+        sizes: dict[str, int] = {}
+        for source in reversed(self._sources):
+            try:
+                sizes |= source.sizes(paths)
+            except SourceError as error:
+                _log.info("sizes are not known: %s", error)
+        return sizes
 
     def close(self) -> None:
         """Close every source."""

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -87,6 +87,10 @@ class FolderSource:
                 return Part(file.read(length), begin, total)
         except OSError as error:
             raise SourceError(str(place), error.strerror or str(error)) from error
+
+    def sizes(self, paths: Iterable[str]) -> Mapping[str, int]:  # noqa: ARG002 - the protocol's
+        """Return nothing: manifests state the sizes."""
+        return {}
 
     def close(self) -> None:
         """Do nothing: no file stays open."""

@@ -11,12 +11,14 @@ from cudaredist.errors import (
     ArchiveMismatchError,
     CannotResumeError,
     NotAtSourceError,
+    RefusedError,
     SourceError,
     TransientError,
     UnreachedError,
 )
 
 _GONE = frozenset({404, 410})
+_REFUSED = frozenset({401, 403})
 _TRANSIENT = frozenset({408, 425, 429})
 _PARTIAL, _UNSATISFIABLE, _SERVER_ERRORS = 206, 416, 500
 _LONGEST_ETAG = 256
@@ -137,6 +139,8 @@ def status_error(shown: str, response: httpx.Response) -> SourceError:
     reason = f"the server answered {status} {phrase}".rstrip()
     if status in _GONE:
         return NotAtSourceError(shown, reason)
+    if status in _REFUSED:
+        return RefusedError(shown, reason)
     if status in _TRANSIENT or status >= _SERVER_ERRORS:
         return TransientError(
             shown,

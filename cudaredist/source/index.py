@@ -56,6 +56,12 @@ def is_whole(page: bytes) -> bool:
     return ends(text, text.rfind("redistrib_") + 1) is not None
 
 
+def is_whole_document(page: str) -> bool:
+    """Return whether a page that opens a document also ends it, after its last link."""
+    text = _without_comments(page).lower()
+    return not _is_document(text) or _ends_document(text, text.rfind("<a ") + 1) is not None
+
+
 def _label_in_folder(target: str, address: str, folder: list[str]) -> Version | None:
     try:
         path = urlsplit(urljoin(address, target)).path

@@ -2,9 +2,8 @@
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 
 from cudaredist.primitives import Version
@@ -29,9 +28,6 @@ class Settings:
 
     offline: bool = False
     """Whether sources that need the network are refused."""
-
-    staging: Path | None = None
-    """The cache folder, for the temporary files of other programs; None: the system's folder."""
 
     stop: threading.Event = field(default_factory=threading.Event)
     """Set to end waiting and reading soon, in every thread."""
@@ -118,6 +114,12 @@ class Source(Protocol):
 
         Raises `SourceError`, also where the source serves files only as a whole, or where `etag`
         no longer stands for the file.
+        """
+
+    def sizes(self, paths: Iterable[str]) -> Mapping[str, int]:
+        """Return the sizes of the files that the source lists with one, by path.
+
+        Raises `SourceError`.
         """
 
     def place_of(self, path: str) -> str:

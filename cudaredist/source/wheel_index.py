@@ -1,256 +1,275 @@
-"""The wheel channel as a source: listings, manifests and archives like any other, through pip."""
+"""The package indexes that pip is configured for: wheels of projects, their bytes and metadata.
 
+Every index and folder is asked, each once in a run. One that does not answer is an error and never
+an absence, except if it denies access to a project that another one has.
+"""
+
+import contextlib
+import hashlib
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import unquote, urlsplit
+from urllib.request import url2pathname
 
-from packaging.specifiers import SpecifierSet
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
-from packaging.version import InvalidVersion
-from packaging.version import Version as WheelVersion
+import httpx
+from packaging.metadata import parse_email
 
-from cudaredist.errors import NotAtSourceError, SourceError, TooLargeError
-from cudaredist.primitives import Version, label_of_manifest_name, parse_label
-from cudaredist.source.pip import AT_ONCE, INDEX, Listed, Pip
-from cudaredist.source.protocol import Delivery, Part, Settings
-from cudaredist.wheels import (
-    FAMILIES,
-    METAPACKAGE,
-    PLATFORMS,
-    Wheel,
-    lower_bound,
-    manifest_bytes,
-    newest_builds,
-    package_of,
-    platform_of,
-    requirements_on,
+from cudaredist.archives.open_archive import open_archive
+from cudaredist.errors import (
+    InvalidArchiveError,
+    NotAtSourceError,
+    RefusedError,
+    SourceError,
+    TransientError,
+    UsageError,
 )
+from cudaredist.primitives import sha256_of
+from cudaredist.source.credentials import Credentials
+from cudaredist.source.folder import FolderSource
+from cudaredist.source.http_client import Access, HttpAnswer, HttpClient
+from cudaredist.source.index_page import ACCEPT, read_page
+from cudaredist.source.pip_config import read_pip_config
+from cudaredist.source.protocol import Part, Settings, redacted, without_credentials
+from cudaredist.source.ranged_file import RangedFile
+from cudaredist.wheels import Metadata, Wheel, parse_wheel
 
 _log = logging.getLogger(__name__)
 
-_CHUNK = 1 << 18
+INDEX = "the package index"
+
+_AT_ONCE = 16
+_PAGE_LIMIT = 64 << 20
+_METADATA_LIMIT = 4 << 20
+_LICENSE_LIMIT = 100
+_HINT = "check `pip config list` and the credentials of the index, or try again"
+_NOT_A_WHEEL = (
+    *(zipfile.BadZipFile, StopIteration, EOFError, OSError, zlib.error),
+    *(NotImplementedError, RuntimeError, ValueError),
+)
+"""The errors of zipfile."""
 
 
-class WheelSource:
-    """What a package index has of NVIDIA's wheels, in the shape of NVIDIA's own server."""
+class _Contents(NamedTuple):
+    """The results of reading a whole wheel."""
+
+    sha256: str
+    metadata: bytes
+
+
+class WheelIndex:
+    """Asks all indexes and folders that pip is configured for, many at the same time."""
 
     def __init__(self, settings: Settings) -> None:
-        self._pip = Pip(settings)
-        self._known: dict[tuple[str, str | None], Listed] = {}
-        self._asking: dict[tuple[str, str | None], threading.Lock] = {}
-
-    @property
-    def name(self) -> str:
-        """What pip asks."""
-        return INDEX
-
-    def place_of(self, path: str) -> str:
-        """Return the path, since the index's address is not known."""
-        return f"{INDEX}: {path}"
+        config = read_pip_config()
+        given = dict.fromkeys((*config.find_links, *config.indexes))
+        remote = {address: _url(address) for address in given if _path(address) is None}
+        self._places = [
+            address for address in given if not (settings.offline and address in remote)
+        ]
+        self._indexes = frozenset(config.indexes)
+        if config.timeout is not None and settings.timeout == Settings().timeout:
+            settings = replace(settings, timeout=config.timeout)
+        access = Access(
+            credentials=Credentials(remote.values(), config.keyring).find,
+            trusted_hosts=config.trusted_hosts,
+            cert=config.cert,
+            client_cert=config.client_cert,
+            proxy=config.proxy,
+        )
+        self._client = HttpClient(settings, access)
+        for url in remote.values():
+            self._client.prepare(url)
+        self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="index")
+        self._mutex = threading.Lock()
+        self._tasks: dict[object, Future[Any]] = {}
 
     def close(self) -> None:
-        """Remove temporary files."""
-        self._pip.close()
+        """End connections and threads."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._client.close()
 
-    def labels(self, folder: str) -> tuple[Version, ...]:
-        """Return the labels of a redistributable: its wheels' versions, cut to three numbers."""
-        labels: set[Version] = set()
-        for project in self._projects(_redist_in(folder)).values():
-            labels |= {parse_label(label) for label in newest_builds(self._versions(project))}
-        if not labels:
-            raise NotAtSourceError(
-                INDEX,
-                f"no wheels of {_redist_in(folder)}",
-                hint="is pip configured for the right index?",
-            )
-        return tuple(sorted(labels))
+    def wheels(self, projects: Sequence[str]) -> dict[str, list[Wheel]]:
+        """Return the wheels of projects for our platforms, yanked ones too.
 
-    def read(self, path: str, limit: int, etag: str | None = None) -> Delivery:  # noqa: ARG002 - pip has none
-        """Return the manifest that the wheels of a release amount to."""
-        folder, _, name = path.rpartition("/")
-        label = label_of_manifest_name(name)
-        redist = _redist_in(folder)
-        if label is None:
-            raise NotAtSourceError(INDEX, f"{name} is no manifest")
-        wheels = self._release(str(label)) if redist == "cuda" else self._family(redist, str(label))
-        if not wheels:
-            raise NotAtSourceError(INDEX, f"no wheels of {redist} {label}")
-        data = manifest_bytes(redist, str(label), wheels)
-        if len(data) > limit:
-            raise TooLargeError(self.place_of(path), limit)
-        return Delivery(self.name, data)
-
-    def stream(self, path: str, start: int = 0, size: int | None = None) -> Iterator[bytes]:  # noqa: ARG002 - judged by its hash
-        """Yield a wheel's bytes; pip brings it to the staging folder first."""
-        *_, project, file_name = path.split("/")
-        try:
-            _, version, _, _ = parse_wheel_filename(file_name)
-        except (InvalidWheelFilename, InvalidVersion) as error:
-            raise NotAtSourceError(INDEX, f"{file_name} is no wheel") from error
-        platform = platform_of(file_name)
-        tags = PLATFORMS[platform].tags if platform in PLATFORMS else ()
-        with self._pip.temporary() as folder:
-            found = self._pip.download(project, str(version), tags, folder)
-            try:
-                with found.open("rb") as file:
-                    file.seek(start)
-                    while chunk := file.read(_CHUNK):
-                        yield chunk
-            except OSError as error:
-                raise SourceError(str(found), error.strerror or str(error)) from error
-
-    def part(self, path: str, start: int | None, length: int, etag: str | None = None) -> Part:  # noqa: ARG002 - the protocol's
-        """Refuse: pip brings whole wheels only."""
-        raise SourceError(self.place_of(path), "pip brings whole wheels only")
-
-    # -- what there is
-
-    def _projects(self, redist: str) -> dict[str, str]:
-        """Return the projects whose versions are a redistributable's labels, by variant."""
-        if redist == "cuda":
-            return {"": METAPACKAGE}
-        family = FAMILIES.get(redist)
-        if family is None:
-            raise NotAtSourceError(
-                INDEX,
-                f"NVIDIA makes no wheels of {redist}",
-                hint=f"there are wheels of cuda, {', '.join(FAMILIES)}",
-            )
-        return dict(family.projects)
-
-    def _listed(self, project: str, platform: str | None = None) -> Listed:
-        """Return what there is of a project for a platform, else for this machine; asked once."""
-        key = (project, platform)
-        with self._asking.setdefault(key, threading.Lock()):
-            if key not in self._known:
-                tags = PLATFORMS[platform].tags if platform else ()
-                self._known[key] = self._pip.versions(project, tags)
-            return self._known[key]
-
-    def _versions(self, project: str) -> tuple[str, ...]:
-        return self._listed(project).versions
-
-    # -- CUDA itself
-
-    def _release(self, label: str) -> dict[str, dict[tuple[str, str | None], Wheel]]:
-        builds = newest_builds(self._versions(METAPACKAGE))
-        if label not in builds:
-            raise NotAtSourceError(INDEX, f"no {METAPACKAGE} {label}")
-        (release,) = self._pip.resolve([f"{METAPACKAGE}=={builds[label]}"])
-        if release.is_yanked:
-            raise SourceError(
-                INDEX, f"{METAPACKAGE} {builds[label]} was yanked", hint="choose another release"
-            )
-        packages: dict[str, dict[tuple[str, str | None], Wheel]] = {}
-        pins: dict[str, str] = {}
-        for platform in PLATFORMS:
-            requirements = requirements_on(platform, release.requires)
-            for wheel in self._resolved(platform, requirements):
-                package, is_known = package_of(wheel.project)
-                if not is_known:
-                    _log.warning("%s stands in no table; taken as %s", wheel.project, package)
-                packages.setdefault(package, {})[platform, None] = wheel
-                pins[wheel.project] = wheel.version
-        if label == max(builds, key=Version.parse):
-            self._report_newer(pins)
-        return packages
-
-    def _resolved(self, platform: str, requirements: dict[str, SpecifierSet]) -> list[Wheel]:
-        """Return the wheels of a platform, of each project the version that it has there.
-
-        A question is a process, so most releases are asked for all at once. Where a platform lacks
-        one, pip says no to all, and the lists of what it has answer for every other release too.
+        If several places have a file of one name, the first place counts: folders, then indexes.
         """
-        exact = {name: lower_bound(specifier) for name, specifier in requirements.items()}
-        for name in (name for name, version in exact.items() if version is None):
-            _log.warning("%s states no version of %s", METAPACKAGE, name)
-        pinned = {name: version for name, version in exact.items() if version is not None}
-        wheels = None
-        if not self._are_listed(pinned, platform):
-            wheels = self._together(pinned, platform)
-        if wheels is None:
-            with ThreadPoolExecutor(AT_ONCE) as pool:
-                versions = pool.map(
-                    lambda name: self._nearest(name, pinned[name], requirements[name], platform),
-                    pinned,
-                )
-                there = {name: v for name, v in zip(pinned, versions, strict=True) if v is not None}
-            wheels = self._together(there, platform)
-        if wheels is None:
-            raise SourceError(INDEX, f"lists wheels for {platform} that it does not have")
-        return [wheel for wheel in wheels if _fits(wheel, platform)]
+        pages = {
+            project: [
+                self._once(self._page, place, project if place in self._indexes else None)
+                for place in self._places
+            ]
+            for project in projects
+        }
+        return {project: _merged(project, of_project) for project, of_project in pages.items()}
 
-    def _together(self, versions: Mapping[str, str], platform: str) -> list[Wheel] | None:
-        """Return one wheel of each project; None where the platform lacks one of them."""
-        if not versions:
-            return []
-        pins = [f"{name}=={version}" for name, version in versions.items()]
-        try:
-            return self._pip.resolve(pins, PLATFORMS[platform].tags)
-        except NotAtSourceError:
-            return None
-
-    def _are_listed(self, projects: Iterable[str], platform: str) -> bool:
-        return all((name, platform) in self._known for name in projects)
-
-    def _nearest(
-        self, name: str, version: str, specifier: SpecifierSet, platform: str
-    ) -> str | None:
-        """Return a platform's version, else its lowest that fits; None where it has none."""
-        there = self._listed(name, platform)
-        listed = {WheelVersion(text) for text in there.versions}
-        if WheelVersion(version) in listed:
-            return version
-        # A release may name what was yanked since.
-        if there.has_yanked and self._together({name: version}, platform):
-            return version
-        fitting = [other for other in listed if other in specifier]
-        return str(min(fitting)) if fitting else None
-
-    def _report_newer(self, pins: dict[str, str]) -> None:
-        """Say which components are newer than the newest release; they are not taken."""
-
-        def newest(project: str) -> str | None:
-            versions = self._versions(project)
-            return versions[0] if versions else None
-
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            found = dict(zip(pins, pool.map(newest, pins), strict=True))
-        newer = [
-            f"{project} {version}"
-            for project, version in sorted(found.items())
-            if version is not None and WheelVersion(version) > WheelVersion(pins[project])
+    def verified(self, wheels: Sequence[Wheel]) -> list[Wheel]:
+        """Return wheels with their hashes; a wheel that the index has no hash of is read."""
+        contents = [None if wheel.sha256 else self._once(self._contents, wheel) for wheel in wheels]
+        return [
+            wheel if future is None else wheel._replace(sha256=future.result().sha256)
+            for wheel, future in zip(wheels, contents, strict=True)
         ]
-        if newer:
-            _log.warning("newer than any release, and not taken: %s", ", ".join(newer))
 
-    # -- other products
+    def metadata(self, wheels: Sequence[Wheel]) -> list[Metadata]:
+        """Return the metadata of wheels, without reading the whole of them if possible."""
+        return [future.result() for future in [self._once(self._metadata, w) for w in wheels]]
 
-    def _family(self, redist: str, label: str) -> dict[str, dict[tuple[str, str | None], Wheel]]:
-        places: dict[tuple[str, str | None], Wheel] = {}
-        for variant, project in self._projects(redist).items():
-            version = newest_builds(self._versions(project)).get(label)
-            if version is None:
-                continue
-            for platform in PLATFORMS:
-                try:
-                    wheels = self._pip.resolve([f"{project}=={version}"], PLATFORMS[platform].tags)
-                except NotAtSourceError:
-                    continue
-                for wheel in wheels:
-                    if _fits(wheel, platform) and not wheel.is_yanked:
-                        places[platform, variant] = wheel
-        return {FAMILIES[redist].package: places} if places else {}
+    def stream(self, wheel: Wheel, start: int = 0, size: int | None = None) -> Iterator[bytes]:
+        """Yield a wheel's bytes."""
+        source, path = self._at(wheel)
+        return source.stream(path, start, size)
+
+    def part(self, wheel: Wheel, start: int | None, length: int, etag: str | None = None) -> Part:
+        """Return some bytes of a wheel."""
+        source, path = self._at(wheel)
+        return source.part(path, start, length, etag)
+
+    def _at(self, wheel: Wheel) -> tuple[HttpClient | FolderSource, str]:
+        path = _path(wheel.url)
+        return (self._client, wheel.url) if path is None else (FolderSource(path.parent), path.name)
+
+    def _once(self, work: Callable[..., Any], *arguments: object) -> "Future[Any]":
+        """Start a task that was not started before. No task may wait for another one."""
+        with self._mutex:
+            key = (work.__name__, *arguments)
+            if key not in self._tasks:
+                self._tasks[key] = self._pool.submit(work, *arguments)
+            return self._tasks[key]
+
+    def _page(self, place: str, project: str | None) -> list[Wheel]:
+        """Return the wheels that a place lists, on the page of a project if it is an index."""
+        path = _path(place)
+        if path is not None:
+            return _in_folder(path if project is None else path / project / "index.html")
+        address = place if project is None else f"{place.rstrip('/')}/{project}/"
+        shown = without_credentials(address)
+
+        def wheels(answer: HttpAnswer) -> list[Wheel]:
+            kind = answer.headers.get("Content-Type", "")
+            return read_page(answer.data or b"", kind, answer.url, shown)
+
+        return self._client.read(address, _PAGE_LIMIT, use=wheels, headers={"Accept": ACCEPT})
+
+    # -- single wheels
+
+    def _metadata(self, wheel: Wheel) -> Metadata:
+        """Return a wheel's metadata: from the file next to it, its end, or the whole wheel."""
+        data = None
+        for read in (self._metadata_file, self._metadata_at_end):
+            try:
+                data = data or read(wheel)
+            except (TransientError, RefusedError):
+                raise
+            except SourceError as error:
+                _log.debug("%s: %s", wheel.file_name, error)
+        raw, _ = parse_email(data or self._contents(wheel).metadata)
+        license_text = raw.get("license_expression") or raw.get("license") or "unknown"
+        return Metadata(
+            summary=(raw.get("summary") or wheel.project).strip(),
+            license=license_text.strip().splitlines()[0][:_LICENSE_LIMIT],
+            requires=tuple(raw.get("requires_dist", ())),
+        )
+
+    def _metadata_file(self, wheel: Wheel) -> bytes | None:
+        if wheel.metadata_sha256 is None:
+            return None
+        address = f"{wheel.url}.metadata"
+
+        def verified(answer: HttpAnswer) -> bytes:
+            data = answer.data or b""
+            if wheel.metadata_sha256 not in {"", sha256_of(data)}:
+                reason = "its hash is not the one that the index states"
+                raise TransientError(without_credentials(address), reason)
+            return data
+
+        return self._client.read(address, _METADATA_LIMIT, use=verified)
+
+    def _metadata_at_end(self, wheel: Wheel) -> bytes:
+        try:
+            with zipfile.ZipFile(RangedFile(partial(self.part, wheel))) as archive:
+                name = next(filter(_is_metadata, archive.namelist()))
+                with archive.open(name) as file:
+                    return file.read(_METADATA_LIMIT)
+        except _NOT_A_WHEEL as error:
+            raise InvalidArchiveError(wheel.file_name, f"is not a wheel: {error}") from error
+
+    def _contents(self, wheel: Wheel) -> _Contents:
+        """Read a whole wheel."""
+        digest, metadata = hashlib.sha256(), b""
+
+        def chunks() -> Iterator[bytes]:
+            for chunk in self.stream(wheel):
+                digest.update(chunk)
+                yield chunk
+
+        with contextlib.closing(open_archive(wheel.file_name, chunks())) as reader:
+            for member, content in reader:
+                if _is_metadata(member.name):
+                    metadata = b"".join(content)[:_METADATA_LIMIT]
+        return _Contents(digest.hexdigest(), metadata)
 
 
-def _redist_in(folder: str) -> str:
-    parts = folder.split("/")
-    return parts[1] if parts[:1] == ["compute"] and len(parts) > 1 else folder
+def _url(address: str) -> httpx.URL:
+    try:
+        return httpx.URL(address)
+    except (httpx.InvalidURL, ValueError) as error:
+        raise UsageError(f"pip is configured for {redacted(address)}, not an address") from error
 
 
-def _fits(wheel: Wheel, platform: str) -> bool:
-    """Say whether a wheel is for a platform: pip may fall back to a placeholder for all of them."""
-    if wheel.version.startswith("0.0.0"):
-        return False
-    return platform_of(wheel.file_name) in {platform, "any"}
+def _path(address: str) -> Path | None:
+    """Return the path that an address or a path stands for; None for one on a server."""
+    if address.startswith("file:"):
+        return Path(url2pathname(unquote(urlsplit(address).path)))
+    return None if "://" in address else Path(address).expanduser()
+
+
+def _merged(project: str, pages: Sequence["Future[list[Wheel]]"]) -> list[Wheel]:
+    """Return the wheels of a project on all pages."""
+    wheels: dict[str, Wheel] = {}
+    refusal: SourceError | None = None
+    for page in pages:
+        try:
+            for wheel in page.result():
+                if wheel.project == project:
+                    wheels.setdefault(wheel.file_name, wheel)
+        except NotAtSourceError:
+            continue
+        except SourceError as error:
+            refusal = error
+            if not isinstance(error, RefusedError):
+                break
+    else:
+        refusal = None if wheels else refusal
+    if refusal is not None:
+        raise TransientError(INDEX, f"not reached for {project}: {refusal}", hint=_HINT)
+    return list(wheels.values())
+
+
+def _in_folder(path: Path) -> list[Wheel]:
+    """Return the wheel or page at a path, or those in a folder."""
+    try:
+        wheels: list[Wheel] = []
+        for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+            address = file.absolute().as_uri()
+            if file.suffix in {".html", ".htm"}:
+                wheels += read_page(file.read_bytes(), "text/html", address, str(file))
+            elif wheel := parse_wheel(file.name, address):
+                wheels.append(wheel._replace(size=file.stat().st_size))
+    except FileNotFoundError:
+        raise NotAtSourceError(str(path), "no such file or folder") from None
+    except OSError as error:
+        raise SourceError(str(path), error.strerror or str(error)) from error
+    return wheels
+
+
+def _is_metadata(name: str) -> bool:
+    folder, _, file = name.partition("/")
+    return folder.endswith(".dist-info") and file == "METADATA"

@@ -13,7 +13,6 @@ from support.server import FaultServer
 
 from cudaredist.errors import UsageError
 from cudaredist.private import open_private, refuse_shared_folder
-from cudaredist.source.pip_staging import Staging
 from cudaredist.store.cache import Cache
 
 KINDS = {"archives", "facts", "features", "files", "http"}
@@ -283,15 +282,3 @@ def test_sweep_passes_over_folders_that_another_run_removes(
     monkeypatch.setattr(os, "scandir", scan_and_remove_the_other)
     Cache(cache).sweep()
     assert not any(path.is_file() for path in cache.rglob("*"))
-
-
-def test_staging_is_elsewhere_if_the_cache_cannot_be_written(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "file").touch()
-    staging = Staging(tmp_path / "file/cache")
-    folder = staging.folder()
-    assert folder.is_dir()
-    assert "cannot write" in caplog.text
-    staging.close()
-    assert not folder.exists()

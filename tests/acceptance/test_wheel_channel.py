@@ -1,14 +1,9 @@
-"""The wheel channel as a user sees it, on small indexes: folders of wheels that pip takes."""
+"""The wheel channel as a user sees it, on small indexes: folders of wheels, and servers."""
 
-import hashlib
-import importlib.util
 import json
 import os
-import shutil
-import time
-from collections.abc import Callable, Sequence
+import re
 from pathlib import Path
-from subprocess import Popen
 from typing import Any
 
 import pytest
@@ -16,12 +11,10 @@ from conftest import Run
 from support import binaries
 from support import server as faults
 from support.server import FaultServer
-from support.wheels import put_wheel, wheel
+from support.wheels import metadata_of, put_wheel, wheel
 from typer.testing import Result
 
-from cudaredist.source.pip import Pip
-
-Start = Callable[..., Popen[str]]
+from cudaredist.primitives import sha256_of
 
 X86, ARM = "manylinux2014_x86_64", "manylinux2014_aarch64"
 LIBRARY = {
@@ -59,17 +52,22 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Path:
     return folder
 
 
-def serve(server: FaultServer, index: Path, yanked: str = "nothing is") -> None:
+def serve(
+    server: FaultServer, index: Path, yanked: str = "nothing is", *, has_metadata: bool = False
+) -> None:
     """Let a server be an index of the wheels in a folder, some of them yanked."""
     pages: dict[str, list[str]] = {}
     for path in sorted(index.iterdir()):
-        server.files[f"/files/{path.name}"] = path.read_bytes()
-        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        data = server.files[f"/files/{path.name}"] = path.read_bytes()
         mark = " data-yanked='broken'" if yanked in path.name else ""
-        link = f"<a href='/files/{path.name}#sha256={sha256}'{mark}>{path.name}</a>"
+        if has_metadata:
+            metadata = metadata_of(path)
+            server.files[f"/files/{path.name}.metadata"] = metadata
+            mark += f" data-core-metadata='sha256={sha256_of(metadata)}'"
+        link = f"<a href='/files/{path.name}#sha256={sha256_of(data)}'{mark}>{path.name}</a>"
         pages.setdefault(path.name.split("-")[0].replace("_", "-"), []).append(link)
     for project, links in pages.items():
-        page = "".join(links).encode()
+        page = f"<!DOCTYPE html><html><body>{''.join(links)}</body></html>".encode()
         server.misbehave(f"/simple/{project}/", faults.body(page, Content_Type="text/html"))
 
 
@@ -121,7 +119,7 @@ def test_a_release_is_fetched_processed_and_fresh(index: Path, wheels: Run) -> N
 
     result = wheels("process-manifests")
     assert result.exit_code == 0, result.output
-    assert "2 archives to read, 0 bytes, 2 of unknown size" in result.stderr
+    assert re.search(r"2 archives to read, [0-9.]+ [a-zA-Z]+; 0 bytes known already", result.stderr)
     packages = json.loads(FEATURES.read_bytes())["packages"]
     (library,) = packages["cuda_cudart"]["archives"][1]["libraries"]
     assert library["path"] == "lib/libcudart.so.12"
@@ -155,39 +153,22 @@ def test_check_says_what_the_index_has_and_the_data_lacks(index: Path, wheels: R
     )
 
 
-@pytest.mark.slow
-def test_what_platforms_lack_is_asked_once_for_all_releases(
-    index: Path, wheels: Run, monkeypatch: pytest.MonkeyPatch
+def test_each_page_and_wheel_is_asked_for_once_for_all_releases(
+    index: Path, wheels: Run, served: FaultServer
 ) -> None:
-    asked: list[list[str]] = []
-    call = Pip._called
-
-    def counted(pip: Pip, command: Sequence[str]) -> tuple[int, str, str]:
-        asked.append([word for word in command if word.startswith("nvidia-")])
-        return call(pip, command)
-
-    monkeypatch.setattr(Pip, "_called", counted)
     requires = ["nvidia-cuda-runtime-cu12==12.9.79", "nvidia-cuda-nvcc-cu12==12.9.86"]
     labels = ("12.9.2", "12.9.3", "12.9.4")
     for label in labels:
         put_wheel(index, "cuda-toolkit", label, requires=requires)
-
-    def count(*asked_for: str) -> int:
-        shutil.rmtree("data", ignore_errors=True)
-        asked.clear()
-        options = [f"--version={label}" for label in asked_for]
-        assert wheels("download-manifests", "--jobs", 1, *options).exit_code == 0
-        return len(asked)
-
-    alone = count("12.9.2")
-    text = Path("data/manifests/wheels/cuda/redistrib_12.9.2.json").read_text()
-    newest = len(requires)  # Of these it is asked whether there are newer ones.
-    each = 3  # The release, and two platforms that have anything of it.
-    assert count(*labels) <= alone + 2 * each + newest
-    for label in labels:
-        of_label = Path(f"data/manifests/wheels/cuda/redistrib_{label}.json").read_text()
-        assert of_label.replace(label, "12.9.2") == text
-    assert platforms(json.loads(text)) == {
+    serve(served, index)
+    options = [f"--version={label}" for label in labels]
+    assert wheels("download-manifests", *options).exit_code == 0
+    assert max(served.requests.values()) == 1
+    texts = [
+        Path(f"data/manifests/wheels/cuda/redistrib_{label}.json").read_text() for label in labels
+    ]
+    assert len({text.replace(label, "X") for text, label in zip(texts, labels, strict=True)}) == 1
+    assert platforms(json.loads(texts[0])) == {
         "cuda_cudart": {"linux-sbsa", "linux-x86_64"},
         "cuda_nvcc": {"linux-x86_64"},
     }
@@ -337,23 +318,43 @@ def test_the_lowest_that_fits_where_a_platform_lacks_the_version(index: Path, wh
     assert f"nvidia_cuda_nvcc_cu12-12.9.87-py3-none-{ARM}.whl" in text
 
 
-@pytest.mark.slow
-def test_of_wheels_only_parts_are_read(wheels: Run, served: FaultServer) -> None:
-    served.answers_head = True
+def test_metadata_is_read_from_the_end_of_wheels(wheels: Run, served: FaultServer) -> None:
     assert wheels("download-manifests").exit_code == 0
-    asked = [headers for path, headers in served.headers if "nvidia" in path and "files" in path]
+    asked = [headers for path, headers in served.headers if "files" in path]
     assert asked
     assert all("Range" in headers for headers in asked)
 
 
-@pytest.mark.slow
-def test_of_a_server_that_gives_no_parts_whole_wheels_are_read(
-    wheels: Run, served: FaultServer
+def test_metadata_file_next_to_a_wheel_replaces_the_wheel(
+    index: Path, wheels: Run, served: FaultServer
 ) -> None:
+    serve(served, index, has_metadata=True)
     assert wheels("download-manifests").exit_code == 0
-    asked = [headers for path, headers in served.headers if "nvidia" in path and "files" in path]
+    asked = [path for path, _ in served.headers if "files" in path]
     assert asked
-    assert not any("Range" in headers for headers in asked)
+    assert all(path.endswith(".whl.metadata") for path in asked)
+
+
+def test_metadata_file_with_another_hash_is_a_failure(
+    index: Path, wheels: Run, served: FaultServer
+) -> None:
+    serve(served, index, has_metadata=True)
+    for path in served.files:
+        if "nvcc" in path and path.endswith(".metadata"):
+            served.files[path] = b"Metadata-Version: 2.1\n"
+    result = wheels("download-manifests", "--retries", 0)
+    assert result.exit_code == 3
+    assert "hash" in result.stderr
+
+
+def test_server_without_ranges_sends_whole_wheels(
+    index: Path, wheels: Run, served: FaultServer
+) -> None:
+    for path, data in served.files.items():
+        served.misbehave(path, faults.body(data))
+    assert wheels("download-manifests").exit_code == 0
+    manifest = json.loads(Path("data/manifests/wheels/cuda/redistrib_12.9.1.json").read_bytes())
+    assert manifest["cuda_nvcc"]["name"] == "nvidia-cuda-nvcc-cu12"
 
 
 @pytest.mark.parametrize(
@@ -378,7 +379,7 @@ def test_a_component_that_cannot_be_asked_for_is_not_taken_for_absent(
     elsewhere: bool,  # noqa: FBT001 - a row of the table
     quiet: str,
 ) -> None:
-    """Neither where another place answers, nor where pip was told to be silent."""
+    """Neither if another place answers, nor if pip is configured to be silent."""
     if elsewhere:
         monkeypatch.setenv("PIP_FIND_LINKS", str(index))
     monkeypatch.setenv("PIP_QUIET", quiet)
@@ -414,96 +415,9 @@ def test_calls_that_make_no_sense(index: Path, run: Run, options: list[str]) -> 
     assert "--channel" in result.stderr
 
 
-@pytest.mark.parametrize("answer", ["", "cuda-toolkit (12.9.1)\nInstalled: none"])
-def test_an_answer_of_pip_that_is_not_understood_is_no_absence(
-    index: Path, wheels: Run, monkeypatch: pytest.MonkeyPatch, answer: str
-) -> None:
-    monkeypatch.setattr(Pip, "_called", lambda *_: (0, answer, ""))
-    result = wheels("download-manifests")
-    assert result.exit_code == 3
-    assert "not understood" in result.stderr
-
-
-@pytest.mark.slow
-def test_a_pip_of_another_day_reads_whole_wheels(
-    index: Path, wheels: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What makes it read only their ends is an experiment of pip's, which may end."""
-    monkeypatch.setattr("cudaredist.source.pip._LAZILY", "--use-feature=of-another-day")
-    assert wheels("download-manifests").exit_code == 0
-    assert Path("data/manifests/wheels/cuda/redistrib_12.9.1.json").is_file()
-
-
-def test_without_pip_it_says_so(index: Path, wheels: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    result = wheels("download-manifests")
-    assert result.exit_code == 3
-    assert "needs pip" in result.stderr
-
-
-def test_peeking_is_refused(index: Path, wheels: Run) -> None:
+def test_peek_reads_parts_of_wheels(wheels: Run, served: FaultServer) -> None:
     wheels("download-manifests")
+    served.headers.clear()
     result = wheels("process-manifests", "--peek")
-    assert result.exit_code == 3
-    assert "whole wheels only" in result.stderr
-
-
-# -- temporary files
-
-
-@pytest.fixture
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The system's folder for temporary files, empty."""
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setenv("TMPDIR", str(folder))
-    return folder
-
-
-def test_wheel_channel_puts_temporary_files_into_the_cache(
-    index: Path,
-    wheels: Run,
-    temporary: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    staged = []
-    download = Pip.download
-
-    def spy(self: Pip, *arguments: Any) -> Path:
-        path = download(self, *arguments)
-        staged.append(path)
-        assert not list(temporary.iterdir())
-        return path
-
-    monkeypatch.setattr(Pip, "download", spy)
-    assert wheels("download-manifests").exit_code == 0
-    assert wheels("process-manifests").exit_code == 0
-    assert staged
-    assert all(tmp_path / "cache/staging" in path.parents for path in staged)
-    assert not list((tmp_path / "cache/staging").iterdir())
-    assert not list(temporary.iterdir())
-
-
-@pytest.mark.skipif(os.name == "nt", reason="needs locks on folders")
-def test_staging_of_a_killed_run_is_removed_by_the_next(
-    index: Path, served: FaultServer, wheels: Run, start: Start, temporary: Path, tmp_path: Path
-) -> None:
-    served.misbehave("/simple/cuda-toolkit/", faults.silent)
-    process = start(
-        *("download-manifests", "--channel", "wheels", "--redist", "cuda"),
-        *("--retries", "0", "--timeout", "2"),
-    )
-    deadline = time.monotonic() + 90
-    while not served.count("/simple/cuda-toolkit/"):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    process.kill()
-    process.communicate()
-    staging = tmp_path / "cache/staging"
-    (left,) = staging.iterdir()
-    serve(served, index)
-    assert wheels("download-manifests").exit_code == 0
-    assert not left.exists()
-    assert not list(temporary.iterdir())
+    assert result.exit_code == 0, result.output
+    assert all("Range" in headers for path, headers in served.headers if "files" in path)

@@ -1,4 +1,4 @@
-"""Small wheels, and folders of them that pip takes for an index."""
+"""Small wheels, and folders of them."""
 
 import base64
 import csv
@@ -60,3 +60,9 @@ def put_wheel(
     path = folder / f"{project.replace('-', '_')}-{version}-py3-none-{tag}.whl"
     path.write_bytes(wheel(project, version, files or {}, requires=requires))
     return path
+
+
+def metadata_of(path: Path) -> bytes:
+    """Return the metadata in a wheel."""
+    with zipfile.ZipFile(path) as archive:
+        return archive.read(next(name for name in archive.namelist() if "METADATA" in name))

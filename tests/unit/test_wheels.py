@@ -4,6 +4,7 @@ import json
 
 import pytest
 from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 from support import archives, binaries
 from support.wheels import wheel
 
@@ -17,12 +18,14 @@ from cudaredist.wheels import (
     COMPONENTS,
     FAMILIES,
     PLATFORMS,
+    Metadata,
     Wheel,
+    best_wheel,
     lower_bound,
     manifest_bytes,
     newest_builds,
     package_of,
-    platform_of,
+    parse_wheel,
     requirements_on,
 )
 
@@ -100,31 +103,67 @@ def test_the_tables_agree_with_the_catalogue() -> None:
 
 
 @pytest.mark.parametrize(
-    ("file_name", "platform"),
+    ("file_name", "platforms"),
     [
         ("x-1-py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64.whl", "linux-x86_64"),
         ("x-1-py3-none-manylinux_2_27_aarch64.whl", "linux-sbsa"),
         ("x-1-py3-none-win_amd64.whl", "windows-x86_64"),
         ("x-1-py3-none-win_arm64.whl", "windows-arm64"),
-        ("x-1-py3-none-any.whl", "any"),
-        ("x-1-py3-none-macosx_11_0_arm64.whl", None),
-        ("x-1.tar.gz", None),
+        ("x-1-py3-none-any.whl", " ".join(PLATFORMS)),
+        ("x-1-cp312-cp312-win_amd64.whl", ""),
+        ("x-0.0.0.1-py3-none-any.whl", ""),
+        ("x-1-py3-none-macosx_11_0_arm64.whl", ""),
+        ("x-1.tar.gz", ""),
     ],
 )
-def test_platforms_by_tags(file_name: str, platform: str | None) -> None:
-    assert platform_of(file_name) == platform
+def test_wheel_is_for_the_platforms_of_its_tags(file_name: str, platforms: str) -> None:
+    wheel = parse_wheel(file_name, "")
+    ranks = {name: wheel.rank_on(name) for name in PLATFORMS} if wheel is not None else {}
+    assert " ".join(name for name, rank in ranks.items() if rank is not None) == platforms
+
+
+@pytest.mark.parametrize(
+    ("versions", "chosen"),
+    [
+        ("==1.2", "1.2"),
+        ("==1.1.0", "1.1"),
+        (">=1.3,<2", "1.4"),
+        (">=1.0,<2", "1.0"),
+        ("~=1.0.1", None),
+        ("==1.0", "1.0"),
+        (">=3", None),
+        ("<3", None),
+    ],
+)
+def test_best_wheel_has_the_lowest_version_that_fits(versions: str, chosen: str | None) -> None:
+    """Version 1.0 was yanked, 1.3rc1 is not for everybody."""
+    names = [f"x-{version}-py3-none-win_amd64.whl" for version in ("1.4", "1.3rc1", "1.2", "1.0")]
+    names += ["x-1.1-py3-none-any.whl", "x-1.4-py3-none-win_arm64.whl"]
+    wheels = [wheel for name in names if (wheel := parse_wheel(name, ""))]
+    wheels = [wheel._replace(is_yanked=str(wheel.version) == "1.0") for wheel in wheels]
+    best = best_wheel(wheels, "windows-x86_64", SpecifierSet(versions))
+    assert (str(best.version) if best else None) == chosen
+
+
+def test_best_wheel_is_the_one_for_the_oldest_system() -> None:
+    names = ("any", "manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_aarch64")
+    wheels = [parse_wheel(f"x-1-py3-none-{name}.whl", "") for name in names]
+    best = best_wheel(filter(None, wheels), "linux-x86_64", SpecifierSet("==1"))
+    assert best is not None
+    assert best.file_name == "x-1-py3-none-manylinux_2_17_x86_64.whl"
 
 
 def test_the_manifest_is_an_ordinary_one() -> None:
     def one(project: str, version: str) -> Wheel:
         name = f"{project}-{version}-py3-none-any.whl"
-        return Wheel(project, version, name, "a" * 64, "Summary", "EULA", (), is_yanked=False)
+        return Wheel(project, Version(version), name, frozenset(), "", "a" * 64)
 
     places: dict[tuple[str, str | None], Wheel] = {
         ("linux-x86_64", "cuda12"): one("nvidia-cudnn-cu12", "9.13.0.50"),
         ("linux-x86_64", "cuda13"): one("nvidia-cudnn-cu13", "9.13.0.50.post1"),
     }
-    data = manifest_bytes("cudnn", "9.13.0", {"cudnn": places})
+    about = Metadata("Summary", "EULA", ())
+    data = manifest_bytes("cudnn", "9.13.0", {"cudnn": places}, {"cudnn": about})
     manifest = read_manifest(data)
     assert manifest.shape == "nested"
     assert not manifest.warnings
@@ -135,7 +174,7 @@ def test_the_manifest_is_an_ordinary_one() -> None:
     alone: dict[tuple[str, str | None], Wheel] = {
         (platform, None): one("nvidia-x", "1.0") for platform in PLATFORMS
     }
-    flat = read_manifest(manifest_bytes("cuda", "13.0.2", {"x": alone}))
+    flat = read_manifest(manifest_bytes("cuda", "13.0.2", {"x": alone}, {"x": about}))
     assert flat.shape == "flat"
     assert not flat.warnings
     assert json.loads(data)["cudnn"]["cuda_variant"] == ["12", "13"]

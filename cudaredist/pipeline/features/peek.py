@@ -4,7 +4,6 @@ A zip's directory stands at its end, in most of NVIDIA's within the last 64 KiB.
 be proved without the whole archive, so nothing of it is cached or written.
 """
 
-import io
 import stat
 import zipfile
 from collections.abc import Callable
@@ -23,10 +22,7 @@ from cudaredist.reports.report import ErrorReport
 from cudaredist.schema.base import OutputName
 from cudaredist.schema.features import OutputSize
 from cudaredist.source.protocol import Part
-
-_TAIL = 64 << 10
-_DIRECTORY_LIMIT = 64 << 20
-"""The most bytes a directory may have: about half a million members."""
+from cudaredist.source.ranged_file import RangedFile
 
 
 def peek(manifests: LocalManifests, filter_: Filter, service: ArchiveService) -> PeekReport:
@@ -67,7 +63,7 @@ def _peeked(service: ArchiveService, manifest: LocalManifest, archive: Archive) 
 
     def use(read: Callable[[int | None, int, str | None], Part]) -> None:
         nonlocal outputs, fetched, undecided
-        file = _RangedFile(read)
+        file = RangedFile(read)
         try:
             with zipfile.ZipFile(file) as directory:
                 members = tuple(map(_entry, directory.infolist()))
@@ -99,46 +95,3 @@ def _entry(info: zipfile.ZipInfo) -> Entry:
     # Where a link leads stands in its content, which is not read.
     kind: MemberKind = "other" if stat.S_ISLNK(mode) else "file"
     return Entry(name=info.filename, kind=kind, mode=stat.S_IMODE(mode), size=info.file_size)
-
-
-class _RangedFile(io.RawIOBase):
-    """A remote file as zipfile wants it: seekable, its end in hand, other parts when asked for."""
-
-    def __init__(self, read: Callable[[int | None, int, str | None], Part]) -> None:
-        self._read = read
-        self._part = read(None, _TAIL, None)
-        self._size = self._part.total
-        self._etag = self._part.etag
-        self._position = 0
-        self.fetched = len(self._part.data)
-
-    def seekable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        if base + offset < 0:
-            raise OSError("a place before the beginning of the file")
-        self._position = base + offset
-        return self._position
-
-    def read(self, size: int = -1) -> bytes:
-        """Return bytes from here on, fetching them unless they are in hand."""
-        end = self._size if size < 0 else min(self._size, self._position + size)
-        length = max(0, end - self._position)
-        part = self._part
-        if length and not part.start <= self._position <= end <= part.start + len(part.data):
-            if length > _DIRECTORY_LIMIT:
-                raise ValueError(f"a directory of {length:,} bytes")
-            self._part = part = self._read(self._position, length, self._etag)
-            self.fetched += len(part.data)
-        begin = self._position - part.start
-        data = part.data[begin : begin + length] if length else b""
-        self._position += len(data)
-        return data

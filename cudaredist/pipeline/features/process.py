@@ -137,6 +137,10 @@ class FeatureRun:
             self._outcomes[outcome.redist, Version.parse(outcome.label)] = outcome
         jobs: dict[str, Job] = {}
         self._files = [self._file(manifest, jobs) for manifest in readable]
+        if self.write:
+            requests = self.service.sized([job.request for job in jobs.values()])
+            for job, request in zip(jobs.values(), requests, strict=True):
+                job.request = request
         chosen = self._within_budget(list(jobs.values()))
         self._announce(chosen)
         for job in chosen:

@@ -81,6 +81,8 @@ class Materialization:
     """Reads the archives in that folder."""
     announce: Callable[[str], None] = lambda _: None
     _mutex: threading.Lock = field(default_factory=threading.Lock)
+    _sizes: dict[str | None, int | None] = field(default_factory=dict)
+    """Sizes that the source lists, by hash."""
 
     def __post_init__(self) -> None:
         self._services = [service for service in (self.at_hand, self.sources) if service]
@@ -182,6 +184,9 @@ class Materialization:
         waiting = {s: p for s, p in archives.items() if not is_held(self._workshop.archives / s)}
         requests = [self._request(package) for package in waiting.values()]
         fetched = [item for item in requests if not self._is_at_hand(item)]
+        if self.sources is not None:
+            fetched = self.sources.sized(fetched)
+        self._sizes = {item.sha256: item.size for item in fetched}
         # What an interrupted run brought of an archive is gone on from.
         lacking = [max(0, (f.size or 0) - kept_bytes(self._kept_at(f))) for f in fetched]
         known = sum(lacking)
@@ -214,6 +219,7 @@ class Materialization:
             )
         self._services[-1].pending = len(fetched)
         self._services[0].pending = len(waiting)
+        requests = [self._request(package) for package in waiting.values()]
         self._services[0].progress.expect(sum(item.size or 0 for item in requests))
 
     # -- archives
@@ -287,7 +293,8 @@ class Materialization:
         if self.archives is not None:
             paths += [posixpath.normpath(path), name]
         inside = [path for path in paths if not path.startswith(("../", "/"))]
-        return ArchiveRequest(name, tuple(dict.fromkeys(inside)), archive.sha256, archive.size)
+        size = archive.size or self._sizes.get(archive.sha256)
+        return ArchiveRequest(name, tuple(dict.fromkeys(inside)), archive.sha256, size)
 
     def _is_at_hand(self, request: ArchiveRequest) -> bool:
         """Say whether a folder of archives has one, as far as its name and its size tell."""

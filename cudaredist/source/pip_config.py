@@ -1,0 +1,101 @@
+"""The user's configuration of pip: its files, then its environment variables.
+
+Formats, paths and precedence are those of pip's documentation. pip itself is only asked for the
+index that it uses by default.
+"""
+
+import configparser
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from cudaredist.errors import UsageError
+
+_SECTIONS = ("global", "download")
+_FILE = "pip.ini" if os.name == "nt" else "pip.conf"
+_TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipConfig:
+    """The options of pip that say how to connect to package indexes."""
+
+    indexes: tuple[str, ...]
+    find_links: tuple[str, ...]
+    trusted_hosts: frozenset[str]
+    cert: str | None
+    client_cert: str | None
+    proxy: str | None
+    timeout: float | None
+    keyring: str
+
+
+def read_pip_config(environ: Mapping[str, str] = os.environ) -> PipConfig:
+    """Read pip's configuration. Raises `UsageError`."""
+    options = _options(environ)
+    indexes = options.get("index-url", "").split()
+    if options.get("no-index", "").lower() not in _TRUE:
+        indexes = (indexes or [_default_index()]) + options.get("extra-index-url", "").split()
+    else:
+        indexes = []
+    timeout = options.get("timeout") or options.get("default-timeout")
+    try:
+        seconds = float(timeout) if timeout else None
+    except ValueError as error:
+        raise UsageError(f"pip's timeout is not a number: {timeout!r}") from error
+    return PipConfig(
+        indexes=tuple(indexes),
+        find_links=tuple(options.get("find-links", "").split()),
+        trusted_hosts=frozenset(options.get("trusted-host", "").split()),
+        cert=options.get("cert"),
+        client_cert=options.get("client-cert"),
+        proxy=options.get("proxy"),
+        timeout=seconds,
+        keyring=options.get("keyring-provider", "auto"),
+    )
+
+
+def _options(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return every option that has a value, by its long name."""
+    parser = configparser.RawConfigParser()
+    try:
+        parser.read(_files(environ), encoding="utf-8")
+    except (configparser.Error, UnicodeError) as error:
+        raise UsageError(f"pip's configuration cannot be read: {error}") from error
+    pairs = [pair for name in _SECTIONS if parser.has_section(name) for pair in parser.items(name)]
+    pairs += [(name[4:], value) for name, value in environ.items() if name.startswith("PIP_")]
+    # An empty value means that the option is not set, also in another file.
+    options = {name.lower().replace("_", "-").removeprefix("--"): value for name, value in pairs}
+    return {name: value for name, value in options.items() if value}
+
+
+def _files(environ: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the paths of pip's configuration files, the one with the least precedence first."""
+    named = environ.get("PIP_CONFIG_FILE", "")
+    if named == os.devnull:
+        return
+    folders = platformdirs.PlatformDirs("pip", appauthor=False, roaming=True, multipath=True)
+    yield from (Path(folder, _FILE) for folder in folders.site_config_dir.split(os.pathsep))
+    yield Path("/etc", _FILE)
+    home = Path.home()
+    for folder in (home / ".pip", home / "pip", home / ".config/pip", folders.user_config_dir):
+        yield Path(folder, _FILE)
+    yield Path(sys.prefix, _FILE)
+    if named:
+        yield Path(named)
+
+
+def _default_index() -> str:
+    """Return the index that pip uses if none is configured."""
+    try:
+        from pip._internal.models.index import PyPI  # noqa: PLC0415 - only if none is configured
+    except ImportError as error:
+        raise UsageError(
+            "no package index is configured, and pip is not installed to name its default",
+            hint="set PIP_INDEX_URL, or: pip install pip",
+        ) from error
+    return str(PyPI.simple_url)

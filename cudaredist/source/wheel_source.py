@@ -1,0 +1,190 @@
+"""The wheel channel as a source: listings, manifests and archives like those of a server."""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+
+from packaging.specifiers import SpecifierSet
+
+from cudaredist.errors import NotAtSourceError, TooLargeError
+from cudaredist.primitives import Version, label_of_manifest_name, parse_label
+from cudaredist.source.protocol import Delivery, Part, Settings
+from cudaredist.source.wheel_index import INDEX, WheelIndex
+from cudaredist.wheels import (
+    FAMILIES,
+    METAPACKAGE,
+    PLATFORMS,
+    Wheel,
+    best_wheel,
+    lower_bound,
+    manifest_bytes,
+    newest_builds,
+    newest_wheel,
+    package_of,
+    requirements_on,
+)
+
+_log = logging.getLogger(__name__)
+
+_Places = dict[tuple[str, str | None], Wheel]
+
+
+class WheelSource:
+    """NVIDIA's wheels in the package indexes of pip, in the layout of NVIDIA's own server."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._index = WheelIndex(settings)
+
+    @property
+    def name(self) -> str:
+        """All indexes together."""
+        return INDEX
+
+    def place_of(self, path: str) -> str:
+        """Return the path, since several indexes may have it."""
+        return f"{INDEX}: {path}"
+
+    def close(self) -> None:
+        """End connections and threads."""
+        self._index.close()
+
+    def labels(self, folder: str) -> tuple[Version, ...]:
+        """Return the labels of a redistributable: its wheels' versions, cut to three numbers."""
+        projects = self._projects(_redist_in(folder))
+        wheels = self._index.wheels(list(projects.values()))
+        labels = {label for of_project in wheels.values() for label in _newest_builds(of_project)}
+        if not labels:
+            raise NotAtSourceError(
+                INDEX,
+                f"no wheels of {_redist_in(folder)}",
+                hint="is pip configured for the right index?",
+            )
+        return tuple(sorted(map(parse_label, labels)))
+
+    def read(self, path: str, limit: int, etag: str | None = None) -> Delivery:  # noqa: ARG002 - indexes have none for it
+        """Return the manifest that the wheels of a release amount to."""
+        folder, _, name = path.rpartition("/")
+        label = label_of_manifest_name(name)
+        redist = _redist_in(folder)
+        if label is None:
+            raise NotAtSourceError(INDEX, f"{name} is not a manifest")
+        is_cuda = redist == "cuda"
+        packages = self._release(str(label)) if is_cuda else self._family(redist, str(label))
+        if not packages:
+            raise NotAtSourceError(INDEX, f"no wheels of {redist} {label}")
+        wheels = [wheel for places in packages.values() for wheel in places.values()]
+        verified = dict(zip(wheels, self._index.verified(wheels), strict=True))
+        packages = {
+            package: {place: verified[wheel] for place, wheel in places.items()}
+            for package, places in packages.items()
+        }
+        metadata = self._index.metadata([newest_wheel(places) for places in packages.values()])
+        of_package = dict(zip(packages, metadata, strict=True))
+        data = manifest_bytes(redist, str(label), packages, of_package)
+        if len(data) > limit:
+            raise TooLargeError(self.place_of(path), limit)
+        return Delivery(self.name, data)
+
+    def stream(self, path: str, start: int = 0, size: int | None = None) -> Iterator[bytes]:
+        """Yield a wheel's bytes from byte `start` on."""
+        return self._index.stream(self._wheel(path), start, size)
+
+    def part(self, path: str, start: int | None, length: int, etag: str | None = None) -> Part:
+        """Return some bytes of a wheel, or its last ones."""
+        return self._index.part(self._wheel(path), start, length, etag)
+
+    def sizes(self, paths: Iterable[str]) -> Mapping[str, int]:
+        """Return the sizes of the wheels that indexes list with one, by path."""
+        names = {path: path.split("/")[-2:] for path in paths}
+        wheels = self._index.wheels(list({project for project, _ in names.values()}))
+        known = {(w.project, w.file_name): w.size for of_one in wheels.values() for w in of_one}
+        sizes = {path: known.get((project, name)) for path, (project, name) in names.items()}
+        return {path: size for path, size in sizes.items() if size is not None}
+
+    def _wheel(self, path: str) -> Wheel:
+        """Return the wheel at a path that a manifest states."""
+        *_, project, file_name = path.split("/")
+        for wheel in self._index.wheels([project])[project]:
+            if wheel.file_name == file_name:
+                return wheel
+        raise NotAtSourceError(INDEX, f"no wheel {file_name}")
+
+    def _projects(self, redist: str) -> dict[str, str]:
+        """Return the projects whose versions are a redistributable's labels, by variant."""
+        if redist == "cuda":
+            return {"": METAPACKAGE}
+        family = FAMILIES.get(redist)
+        if family is None:
+            raise NotAtSourceError(
+                INDEX,
+                f"NVIDIA makes no wheels of {redist}",
+                hint=f"there are wheels of cuda, {', '.join(FAMILIES)}",
+            )
+        return dict(family.projects)
+
+    # -- CUDA itself
+
+    def _release(self, label: str) -> dict[str, _Places]:
+        """Return the wheels that the metapackage requires on each platform, by package."""
+        releases = self._index.wheels([METAPACKAGE])[METAPACKAGE]
+        builds = _newest_builds(releases)
+        if label not in builds:
+            raise NotAtSourceError(INDEX, f"no {METAPACKAGE} {label}")
+        newest = [wheel for wheel in _released(releases) if str(wheel.version) == builds[label]]
+        (release,) = self._index.metadata(newest[:1])
+        required = {platform: requirements_on(platform, release.requires) for platform in PLATFORMS}
+        projects = dict.fromkeys(name for names in required.values() for name in names)
+        wheels = self._index.wheels(list(projects))
+        packages: dict[str, _Places] = {}
+        for platform, requirements in required.items():
+            for project, versions in requirements.items():
+                if lower_bound(versions) is None:
+                    _log.warning("%s states no version of %s", METAPACKAGE, project)
+                wheel = best_wheel(wheels[project], platform, versions)
+                if wheel is not None:
+                    package, is_known = package_of(project)
+                    if not is_known:
+                        _log.warning("%s stands in no table; taken as %s", project, package)
+                    packages.setdefault(package, {})[platform, None] = wheel
+        if label == max(builds, key=Version.parse):
+            _report_newer(wheels, (w for places in packages.values() for w in places.values()))
+        return packages
+
+    # -- other products
+
+    def _family(self, redist: str, label: str) -> dict[str, _Places]:
+        places: _Places = {}
+        projects = self._projects(redist)
+        wheels = self._index.wheels(list(projects.values()))
+        for variant, project in projects.items():
+            released = _released(wheels[project])
+            version = _newest_builds(released).get(label)
+            for platform in PLATFORMS if version is not None else ():
+                wheel = best_wheel(released, platform, SpecifierSet(f"=={version}"))
+                if wheel is not None:
+                    places[platform, variant] = wheel
+        return {FAMILIES[redist].package: places} if places else {}
+
+
+def _redist_in(folder: str) -> str:
+    parts = folder.split("/")
+    return parts[1] if parts[:1] == ["compute"] and len(parts) > 1 else folder
+
+
+def _released(wheels: Iterable[Wheel]) -> list[Wheel]:
+    return [wheel for wheel in wheels if not wheel.is_yanked]
+
+
+def _newest_builds(wheels: Iterable[Wheel]) -> dict[str, str]:
+    return newest_builds(str(wheel.version) for wheel in _released(wheels))
+
+
+def _report_newer(wheels: Mapping[str, Iterable[Wheel]], taken: Iterable[Wheel]) -> None:
+    """Warn about components that are newer than the newest release; they are not taken."""
+    pins = {wheel.project: wheel.version for wheel in sorted(taken, key=lambda w: w.version)}
+    newer = []
+    for project, pin in sorted(pins.items()):
+        versions = [w.version for w in _released(wheels[project]) if not w.version.is_prerelease]
+        if max(versions, default=pin) > pin:
+            newer.append(f"{project} {max(versions)}")
+    if newer:
+        _log.warning("newer than any release, and not taken: %s", ", ".join(newer))
