@@ -105,12 +105,11 @@ def ours(port: int) -> float:
         destination = into_store(Store(Path(folder)), [REDISTS["cuda"]], are_asked_for=True)
         report = ManifestDownload(
             sources=open_sources([f"http://127.0.0.1:{port}"], settings),
-            targets=destination.targets,
+            to=destination,
             selection=Selection(versions=("all",)),
             cache=Cache(Path(folder) / "cache"),
             stop=settings.stop,
             jobs=CONNECTIONS,
-            save_lock=destination.save_lock,
         ).run()
         elapsed = time.perf_counter() - started
         assert [outcome.status for outcome in report.manifests] == ["written"] * len(LABELS)

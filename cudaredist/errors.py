@@ -206,6 +206,20 @@ class WriteError(IncompleteError):
         )
 
 
+class WritingTo:
+    """Turns an `OSError` within a block into a `WriteError` about a path."""
+
+    def __init__(self, path: object) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        """Begin to write."""
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, OSError):
+            raise WriteError(self._path, error) from error
+
+
 class IntegrityError(CudaRedistError):
     """Bytes differ from what was recorded of them."""
 

@@ -1,6 +1,7 @@
 """Locks on folders, which leave no file behind."""
 
 import contextlib
+import errno
 import logging
 import os
 import threading
@@ -10,6 +11,8 @@ from pathlib import Path
 from cudaredist.errors import WriteError
 
 _log = logging.getLogger(__name__)
+
+_ATTEMPTS = 100
 
 
 @contextlib.contextmanager
@@ -44,15 +47,21 @@ def writing(root: Path) -> Iterator[Callable[[], None]]:
                 os.close(handle)
 
 
-def locked_folder(root: Path) -> int | None:
+def locked_folder(root: Path, *, mode: int = 0o777, made: Path | None = None) -> int | None:
     """Make a folder if it is missing, and return its descriptor once it is locked.
 
     The folder itself is locked, which leaves no file behind. Without locks (Windows, some network
-    file systems) the run continues without one: None. Raises `WriteError`.
+    file systems) the run continues without one: None. `made` is what other runs make in the folder,
+    for messages. Raises `WriteError`.
     """
-    while True:
+    failure = FileNotFoundError(errno.ENOENT, "is taken away again and again")
+    for _ in range(_ATTEMPTS):
         try:
-            root.mkdir(parents=True, exist_ok=True)
+            root.mkdir(mode=mode, parents=True, exist_ok=True)
+        except FileNotFoundError as error:
+            # Another run has just removed a parent, if it could be made at all.
+            failure = error
+            continue
         except OSError as error:
             raise WriteError(root, error) from error
         try:
@@ -68,17 +77,26 @@ def locked_folder(root: Path) -> int | None:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                _log.warning("waiting for another run that writes to %s", root)
+                does = f"writes to {root}" if made is None else f"makes {made}"
+                _log.warning("waiting for another run that %s", does)
                 fcntl.flock(handle, fcntl.LOCK_EX)
         except OSError as error:
             os.close(handle)
             _log.warning("going on without a lock on %s: %s", root, error)
             return None
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(handle), root.stat()):
-                return handle
+        if is_at(root, handle):
+            return handle
         # The run that was waited for brought nothing and has removed the folder.
         os.close(handle)
+    raise WriteError(root, failure)
+
+
+def is_at(folder: Path, handle: int) -> bool:
+    """Check if a descriptor is that of the folder which is there now."""
+    try:
+        return os.path.samestat(os.fstat(handle), folder.stat())
+    except FileNotFoundError:
+        return False
 
 
 def lock_if_free(folder: Path) -> int | None:

@@ -14,7 +14,7 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-from cudaredist.errors import UsageError, WriteError
+from cudaredist.errors import UsageError, WritingTo
 
 _log = logging.getLogger(__name__)
 
@@ -75,10 +75,8 @@ def discard(path: Path) -> None:
     if not os.path.lexists(path):
         return
     _log.warning("removing %s: it is a link, or was not made by this user", path)
-    try:
+    with WritingTo(path):
         path.unlink(missing_ok=True)
-    except OSError as error:
-        raise WriteError(path, error) from error
 
 
 def make_private_folders(root: Path, folder: Path) -> None:
@@ -87,12 +85,10 @@ def make_private_folders(root: Path, folder: Path) -> None:
     Existing ones stay as they are. Raises `WriteError`, and what `refuse_shared_folder` raises.
     """
     below = folder.relative_to(root)
-    try:
+    with WritingTo(folder):
         root.parent.mkdir(parents=True, exist_ok=True)
         for part in reversed([below, *below.parents]):
             (root / part).mkdir(mode=_OWNER_ONLY, exist_ok=True)
-    except OSError as error:
-        raise WriteError(folder, error) from error
     # Another user may have been faster.
     refuse_shared_folder(root)
 

@@ -14,16 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-
-from support.oracles import cuobjdump_oracle, elf_oracle, pe_oracle, readelf_oracle
-
 from cudaredist.binaries.file_facts import Binary, CodeSection
 from cudaredist.features.derive import derive
 from cudaredist.features.facts import facts_from_bytes
 from cudaredist.pipeline.facts_cache import FACTS_KIND
 from cudaredist.store.cache import Cache
+from tools.oracles import cuobjdump_oracle, elf_oracle, pe_oracle, readelf_oracle
 
 _ELF, _MZ, _AR = b"\x7fELF", b"MZ", b"!<arch>\n"
 

@@ -105,7 +105,7 @@ def download_manifests(options: DownloadOptions, session: Session) -> int:
         destination.sweep()
     report = ManifestDownload(
         sources=sources,
-        targets=destination.targets,
+        to=destination,
         selection=selection,
         cache=open_cache(cache_dir),
         stop=session.settings.stop,
@@ -116,7 +116,6 @@ def download_manifests(options: DownloadOptions, session: Session) -> int:
         fail_fast=not options.keep_going,
         progress=session.progress("manifests"),
         begin=begin,
-        save_lock=destination.save_lock,
     ).run()
     return session.finish(
         report,

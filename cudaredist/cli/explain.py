@@ -67,7 +67,9 @@ def explain(options: ExplainOptions, session: Session) -> int:
     return EXIT_OK
 
 
-def _explain_by_tables(subject: Subject, name: str, store: "Store") -> "ExplainReport":
+def _explain_by_tables(
+    subject: Literal["nvcc", "gpu", "cuda"], name: str, store: "Store"
+) -> "ExplainReport":
     from cudaredist.pipeline.tables import table_registry as tables
     from cudaredist.reports.answer_reports import ExplainReport
     from cudaredist.tables.explain_gpu import explain_cuda, explain_gpu
@@ -75,15 +77,15 @@ def _explain_by_tables(subject: Subject, name: str, store: "Store") -> "ExplainR
 
     if subject == "gpu":
         gpus = _read(tables.GPU_TABLE, store)
-        answer = explain_gpu(name, gpus, tables.read_gpu_policy(store))
+        topics = explain_gpu(name, gpus, tables.read_gpu_policy(store))
     else:
         compat = _read(tables.NVCC_TABLE, store)
+        policy = tables.read_nvcc_policy(store)
         if subject == "nvcc":
-            answer = explain_nvcc(name, compat, tables.read_nvcc_policy(store))
+            topics = (explain_nvcc(name, compat, policy),)
         else:
-            gpus = _read(tables.GPU_TABLE, store)
-            answer = explain_cuda(name, compat, gpus, tables.read_nvcc_policy(store))
-    return ExplainReport(kind=answer.kind, asked=answer.asked, topics=answer.topics)
+            topics = explain_cuda(name, compat, _read(tables.GPU_TABLE, store), policy)
+    return ExplainReport(kind=subject, asked=name, topics=topics)
 
 
 def _read(table: "Table[_Model]", store: "Store") -> "_Model":

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import get_type_hints
 
 from cudaredist.errors import Problem, UsageError
 from cudaredist.manifests.manifest_values import Manifest, Package
@@ -60,6 +61,14 @@ class Policies:
     def is_overlaid(self, entry: OwnModel) -> bool:
         """Say whether an overlay brought the entry."""
         return any(entry is other for other in self.from_overlay)
+
+
+POLICY_MODELS: Mapping[str, type[OwnModel]] = {
+    subject: kind
+    for subject, kind in sorted(get_type_hints(Policies).items())
+    if isinstance(kind, type) and issubclass(kind, OwnModel)
+}
+"""By subject: each is the file `policy/<subject>.json`."""
 
 
 @dataclass(frozen=True, slots=True)

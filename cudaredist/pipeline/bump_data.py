@@ -40,7 +40,13 @@ from cudaredist.redists import CUDA, Redist
 from cudaredist.reports.answer_reports import DiffReport
 from cudaredist.reports.archive_reports import FeatureOutcome, TableReport
 from cudaredist.reports.report import ErrorReport
-from cudaredist.reports.set_reports import BumpedRelease, BumpedSet, BumpReport, SetOutcome
+from cudaredist.reports.set_reports import (
+    BumpedRelease,
+    BumpedSet,
+    BumpReport,
+    ReleaseState,
+    SetOutcome,
+)
 from cudaredist.schema.base import OwnModel
 from cudaredist.schema.packageset import PackageSet
 from cudaredist.source.chain import SourceChain
@@ -108,7 +114,7 @@ class Bump:
         steps = self._plan()
         if not self.write:
             self._codes += [EXIT_FINDINGS] if steps else []
-            return self._report(tuple(_would(step) for step in steps), ())
+            return self._report(tuple(_release(step, "would-bump") for step in steps), ())
         if steps:
             self.begin()
         self.store.sweep()
@@ -180,14 +186,13 @@ class Bump:
                 to.sweep()
                 report = ManifestDownload(
                     sources=self.sources,
-                    targets=to.targets,
+                    to=to,
                     selection=Selection(versions=tuple(of_redist)),
                     cache=self.cache,
                     stop=self.stop,
                     jobs=self.jobs,
                     strict=self.strict,
                     progress=progress,
-                    save_lock=to.save_lock,
                 ).run()
                 self._codes.append(report.exit_code)
                 for outcome in report.manifests:
@@ -329,11 +334,9 @@ class Bump:
         paths = [folder.place(label), self.store.lock_path, self.store.features(name).place(label)]
         if name == CUDA and self.with_archives:
             paths += [self.store.table_path(table.name) for table in TABLES]
-        return BumpedRelease(
-            redist=name,
-            old=_text(step.old),
-            new=str(label),
-            status="incomplete" if (name, label) in self._failed else "bumped",
+        return _release(
+            step,
+            "incomplete" if (name, label) in self._failed else "bumped",
             files=tuple(sorted(self.store.relative(path) for path in paths if path.exists())),
             diff=self._diff(step),
         )
@@ -351,7 +354,7 @@ class Bump:
             return None
 
     def _fail(self, failure: CudaRedistError | ErrorReport) -> None:
-        report = ErrorReport.of(failure) if isinstance(failure, CudaRedistError) else failure
+        report = ErrorReport.of(failure)
         self._errors.append(report)
         self._codes.append(_never_usage(report.exit_code))
 
@@ -370,23 +373,17 @@ class Bump:
         )
 
 
-def _would(step: Step) -> BumpedRelease:
-    return _release(step, "would-bump")
-
-
-def _release(step: Step, status: str) -> BumpedRelease:
-    return BumpedRelease.model_validate(
-        {
-            "redist": step.redist.name,
-            "old": _text(step.old),
-            "new": str(step.label),
-            "status": status,
-        }
+def _release(
+    step: Step, status: ReleaseState, files: tuple[str, ...] = (), diff: DiffReport | None = None
+) -> BumpedRelease:
+    return BumpedRelease(
+        redist=step.redist.name,
+        old=None if step.old is None else str(step.old),
+        new=str(step.label),
+        status=status,
+        files=files,
+        diff=diff,
     )
-
-
-def _text(label: Version | None) -> str | None:
-    return None if label is None else str(label)
 
 
 def _bumped_set(

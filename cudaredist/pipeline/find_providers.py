@@ -105,16 +105,7 @@ class _Search:
                 examined = known.get((archive.package, archive.sha256 or ""))
                 paths = self._paths(archive, examined)
                 self.hits += (
-                    WhichHit(
-                        redist=redist,
-                        label=str(label),
-                        package=archive.package,
-                        version=str(archive.version),
-                        platform=archive.platform,
-                        variant=archive.variant,
-                        path=path,
-                        output=output,
-                    )
+                    WhichHit.of(redist, label, archive, path=path, output=output)
                     for path, output in sorted(paths.items())
                 )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Self, TypeAlias
 
-from cudaredist.errors import SourceError, WriteError
+from cudaredist.errors import SourceError, WritingTo
 from cudaredist.private import ForeignFileError, discard, open_private, private_size
 
 _log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ class PartialArchive:
         """Whether another run finished it while this one waited for its turn."""
 
     def __enter__(self) -> Self:
-        try:
+        with WritingTo(self._part):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             while True:
                 self._file = self._opened()
@@ -38,8 +38,6 @@ class PartialArchive:
                     return self
                 # Its name was taken away meanwhile: another run has renamed it.
                 self._file.close()
-        except OSError as error:
-            raise WriteError(self._part, error) from error
 
     def _opened(self) -> BinaryIO:
         with contextlib.suppress(ForeignFileError):
@@ -78,11 +76,9 @@ class PartialArchive:
             if start == size:
                 return
             for chunk in stream(start):
-                try:
+                with WritingTo(self._part):
                     self._file.write(chunk)
                     self._file.flush()
-                except OSError as error:
-                    raise WriteError(self._part, error) from error
                 yield chunk
 
         return chunks
@@ -93,14 +89,12 @@ class PartialArchive:
 
     def complete(self) -> None:
         """Give the archive its final name; raises `WriteError`."""
-        try:
+        with WritingTo(self._path):
             os.fsync(self._file.fileno())
             if os.name == "nt":
                 # Windows renames no open file; elsewhere closing it would let another run in.
                 self._file.close()
             self._part.replace(self._path)
-        except OSError as error:
-            raise WriteError(self._path, error) from error
 
 
 def kept_bytes(keep_at: Path) -> int:

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.reports.report import Answer, Report
+from cudaredist.reports.report import Answer, ArchiveName, Report
 from cudaredist.schema.base import OutputName, OwnModel
 from cudaredist.tables.explanation import Topic
 
@@ -63,15 +63,9 @@ class DiffReport(Report):
     exit_code: int = 0
 
 
-class WhichHit(OwnModel):
+class WhichHit(ArchiveName):
     """One file of one archive."""
 
-    redist: str
-    label: str
-    package: str
-    version: str
-    platform: str
-    variant: str | None
     path: str
     output: OutputName
 

@@ -4,22 +4,16 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.reports.report import ErrorReport, ManifestStatus, Report
+from cudaredist.reports.report import ArchiveName, ErrorReport, ManifestStatus, Report
 from cudaredist.schema.base import OutputName, OwnModel
 from cudaredist.schema.features import OutputSize
 
 ArchiveStatus = Literal["examined", "known", "would-examine", "failed", "skipped"]
 
 
-class ArchivePlace(OwnModel):
-    """Where one archive stands in the manifests."""
+class ArchivePlace(ArchiveName):
+    """One archive of a manifest, with its size."""
 
-    redist: str
-    label: str
-    package: str
-    version: str
-    platform: str
-    variant: str | None
     size: int | None = Field(description="Bytes; null: the manifest does not say")
 
 
@@ -40,8 +34,8 @@ class FeatureOutcome(OwnModel):
     redist: str
     label: str
     status: ManifestStatus
-    archives: int = Field(description="Archives the manifest names")
-    examined: int = Field(description="Of those, how many the feature file describes")
+    archives: int = Field(default=0, description="Archives the manifest names")
+    examined: int = Field(default=0, description="Of those, how many the feature file describes")
     failed: int = 0
     skipped: int = Field(default=0, description="Left out by a choice of this run")
     warnings: tuple[str, ...] = ()

@@ -5,6 +5,8 @@ from typing import Any, Literal, Self
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from cudaredist.errors import CudaRedistError
+from cudaredist.manifests.manifest_values import Archive
+from cudaredist.primitives import Version
 from cudaredist.schema.base import OwnModel
 
 ManifestStatus = Literal["written", "would-write", "unchanged", "failed"]
@@ -15,6 +17,32 @@ class Answer(OwnModel):
 
     schema_version: Literal[1] = 1
     command: str
+
+
+class ArchiveName(OwnModel):
+    """The names of one archive in a manifest."""
+
+    redist: str
+    label: str
+    package: str
+    version: str
+    platform: str
+    variant: str | None
+
+    @classmethod
+    def of(cls, redist: str, label: Version, archive: Archive, **more: object) -> Self:
+        """Return a report on an archive, with further fields."""
+        return cls.model_validate(
+            {
+                "redist": redist,
+                "label": str(label),
+                "package": archive.package,
+                "version": str(archive.version),
+                "platform": archive.platform,
+                "variant": archive.variant,
+                **more,
+            }
+        )
 
 
 class Report(Answer):
@@ -39,8 +67,10 @@ class ErrorReport(OwnModel):
     exit_code: int
 
     @classmethod
-    def of(cls, error: CudaRedistError) -> Self:
+    def of(cls, error: CudaRedistError | Self) -> Self:
         """Return an error as data."""
+        if not isinstance(error, CudaRedistError):
+            return error
         return cls(
             kind=error.kind,
             message=error.message,

@@ -96,6 +96,9 @@ class SetSummary(Answer):
     diagnostics: tuple[Diagnostic, ...]
 
 
+ReleaseState = Literal["bumped", "would-bump", "incomplete", "failed"]
+
+
 class BumpedRelease(OwnModel):
     """One release that a bump brings, or would bring, into a data folder."""
 
@@ -104,7 +107,7 @@ class BumpedRelease(OwnModel):
         description="Newest label held before, of its line if any; null: none before it"
     )
     new: str
-    status: Literal["bumped", "would-bump", "incomplete", "failed"] = Field(
+    status: ReleaseState = Field(
         description="incomplete: its manifest is held, and something of it failed"
     )
     files: tuple[str, ...] = Field(default=(), description="Its files, below the data folder")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
-from cudaredist.errors import ReadError, WriteError
+from cudaredist.errors import ReadError, WritingTo
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import Version, label_of_manifest_name, manifest_name, parse_label
 from cudaredist.schema.base import Channel
@@ -157,10 +157,8 @@ class Store:
         if lines:
             write_file(self._untold_path, "".join(lines).encode())
             return
-        try:
+        with WritingTo(self._untold_path):
             self._untold_path.unlink(missing_ok=True)
-        except OSError as error:
-            raise WriteError(self._untold_path, error) from error
 
     @property
     def _untold_path(self) -> Path:

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-from cudaredist.errors import ReadError, WriteError
+from cudaredist.errors import ReadError, WritingTo
 from cudaredist.private import open_file
 from cudaredist.schema.registry import OWN_FILE_LIMIT
 
@@ -23,7 +23,7 @@ def write_file(path: Path, data: bytes, *, durable: bool = True) -> bool:
     if _has_bytes(path, data):
         return False
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}{TEMPORARY_SUFFIX}")
-    try:
+    with WritingTo(path):
         try:
             with _created(temporary) as file:
                 file.write(data)
@@ -34,8 +34,6 @@ def write_file(path: Path, data: bytes, *, durable: bool = True) -> bool:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-    except OSError as error:
-        raise WriteError(path, error) from error
     return True
 
 

@@ -15,16 +15,8 @@ from cudaredist.schema.tables import (
     OverlayEntry,
     PolicyFact,
 )
-from cudaredist.tables.explain_nvcc import nvcc_topic
-from cudaredist.tables.explanation import (
-    Claim,
-    Explanation,
-    Fact,
-    FactBasis,
-    FactValue,
-    Topic,
-    list_fact,
-)
+from cudaredist.tables.explain_nvcc import explain_nvcc
+from cudaredist.tables.explanation import Claim, Fact, FactBasis, FactValue, Topic, list_fact
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.gpu_table import (
     default_capabilities,
@@ -44,24 +36,25 @@ _RULE_OF_SUPPORT = "rule: known to ptxas, and not ended by policy"
 _RULE_OF_DEFAULTS = "rule: supported, no variant, no Jetson, not past dont_default_after"
 
 
-def explain_gpu(asked: str, gpus: Gpus, policy: GpuPolicy) -> Explanation:
-    """Say what is known of a capability, or of those of a product or an architecture.
+def explain_gpu(asked: str, gpus: Gpus, policy: GpuPolicy) -> tuple[Topic, ...]:
+    """Explain a capability, or those of a product or an architecture.
 
     A product is found by words of its name. Raises `UnknownNameError` for what nothing is called.
     """
-    names = _capabilities_called(asked, gpus)
-    topics = (_capability_topic(name, gpus, policy) for name in names)
-    return Explanation(kind="gpu", asked=asked, topics=tuple(topics))
+    return tuple(
+        _capability_topic(name, gpus, policy) for name in _capabilities_called(asked, gpus)
+    )
 
 
-def explain_cuda(asked: str, compat: NvccCompat, gpus: Gpus, policy: NvccPolicy) -> Explanation:
-    """Say which compilers and capabilities a CUDA release or minor supports.
+def explain_cuda(
+    asked: str, compat: NvccCompat, gpus: Gpus, policy: NvccPolicy
+) -> tuple[Topic, ...]:
+    """Explain which compilers and capabilities a CUDA release or minor supports.
 
     Raises `UnknownNameError`, which suggests the nearest, for a release that is in no table.
     """
-    compilers = nvcc_topic(asked, compat, policy)
     minor = parse_label(newest_of(asked, compat)).line
-    return Explanation(kind="cuda", asked=asked, topics=(compilers, _release_topic(minor, gpus)))
+    return explain_nvcc(asked, compat, policy), _release_topic(minor, gpus)
 
 
 # -- capabilities

@@ -12,7 +12,7 @@ from cudaredist.schema.tables import (
     NvccRelease,
     PolicySource,
 )
-from cudaredist.tables.explanation import Claim, Explanation, Fact, FactValue, Topic, list_fact
+from cudaredist.tables.explanation import Claim, Fact, FactValue, Topic, list_fact
 from cudaredist.tables.nvcc_compat.compilers import visual_studio
 from cudaredist.tables.nvcc_compat.nvcc_table import newest_of
 
@@ -28,19 +28,11 @@ _COMPILER_NAMES = {
 }
 
 
-def explain_nvcc(asked: str, compat: NvccCompat, policy: NvccPolicy) -> Explanation:
-    """Say which host compilers the nvcc of a CUDA release or minor accepts.
+def explain_nvcc(asked: str, compat: NvccCompat, policy: NvccPolicy) -> Topic:
+    """Explain which host compilers the nvcc of a CUDA release or minor accepts.
 
     Raises `UnknownNameError`, which suggests the nearest, for a release that is not in the table.
     """
-    return Explanation(kind="nvcc", asked=asked, topics=(nvcc_topic(asked, compat, policy),))
-
-
-# -- compilers
-
-
-def nvcc_topic(asked: str, compat: NvccCompat, policy: NvccPolicy) -> Topic:
-    """Return what is known of the nvcc of a CUDA release or minor."""
     label = newest_of(asked, compat)
     facts = list(_release_facts(label, compat))
     for compiler, answer in compat.releases[label].compilers.items():

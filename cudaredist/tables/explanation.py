@@ -42,14 +42,6 @@ class Topic(OwnModel):
     facts: tuple[Fact, ...]
 
 
-class Explanation(OwnModel):
-    """The answer to one question."""
-
-    kind: Literal["nvcc", "gpu", "cuda"]
-    asked: str
-    topics: tuple[Topic, ...]
-
-
 def list_fact(
     name: str,
     words: str,

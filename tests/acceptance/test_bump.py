@@ -16,6 +16,7 @@ from support.bumps import FIVE, TWO, cuda, publish
 from support.headers import host_config
 from support.ptxas import PROFILES_12_9, PROFILES_13_4, ptxas
 from support.releases import Packages, release
+from support.running import report, snapshot
 from support.server import FaultServer
 from support.small_sets import library
 from support.wheels import put_wheel
@@ -86,14 +87,6 @@ def two_newer(held: FaultServer) -> FaultServer:
     return held
 
 
-def snapshot() -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in sorted(DATA.rglob("*")) if path.is_file()}
-
-
-def report(result: Result) -> Any:
-    return json.loads(result.stdout)
-
-
 def statuses(result: Result) -> dict[str, str]:
     return {entry["redist"]: entry["status"] for entry in report(result)["releases"]}
 
@@ -132,11 +125,11 @@ def test_a_second_run_has_nothing_to_do_and_touches_nothing(
     two_newer: FaultServer, bump: Run
 ) -> None:
     assert bump().exit_code == 0
-    before = snapshot()
+    before = snapshot(DATA)
     two_newer.requests.clear()
     result = bump()
     assert (result.exit_code, result.stdout) == (0, "nothing is new\n")
-    assert snapshot() == before
+    assert snapshot(DATA) == before
     assert not [path for path in two_newer.requests if path.endswith((".json", ".xz"))]
 
 
@@ -162,12 +155,12 @@ def test_nothing_new_is_said_in_every_form(
 
 
 def test_check_says_what_it_would_do_and_writes_nothing(newer: FaultServer, bump: Run) -> None:
-    before = snapshot()
+    before = snapshot(DATA)
     newer.requests.clear()
     result = bump("--check", "--write-commit-message", "m", "--changelog", "c", "--json")
     assert result.exit_code == 1
     assert statuses(result) == dict.fromkeys(FIVE, "would-bump")
-    assert snapshot() == before
+    assert snapshot(DATA) == before
     assert not Path("m").exists()
     assert not Path("c").exists()
     assert not [path for path in newer.requests if not path.endswith("/redist/")]
@@ -215,12 +208,12 @@ def test_a_label_by_name_and_one_that_nobody_lists(two_newer: FaultServer, bump:
 
 
 def test_manifests_alone(two_newer: FaultServer, bump: Run, run: Run) -> None:
-    before = set(snapshot())
+    before = set(snapshot(DATA))
     result = bump("--no-process", "--json")
     assert result.exit_code == 0
     assert statuses(result) == dict.fromkeys(TWO, "bumped")
-    added = set(snapshot()) - before
-    assert {Path(path).parts[1] for path in added} == {"manifests"}
+    added = set(snapshot(DATA)) - before
+    assert {Path(path).parts[0] for path in added} == {"manifests"}
     assert not two_newer.count("12.9.1.5-archive.tar.xz")
     assert_consistent(run, two_newer, "no-features")
     assert bump("--no-process").stdout == "nothing is new\n"
@@ -398,13 +391,13 @@ def test_foreign_text_stays_on_its_line() -> None:
 
 
 def test_a_server_that_is_down(two_newer: FaultServer, bump: Run) -> None:
-    before = snapshot()
+    before = snapshot(DATA)
     for redist in FIVE:
         two_newer.misbehave(f"/compute/{redist}/redist/", faults.status(503))
     result = bump("--print-commit-message")
     assert (result.exit_code, result.stdout) == (3, "")
     assert "503" in result.stderr
-    assert snapshot() == before
+    assert snapshot(DATA) == before
     two_newer.behaviours.clear()
     assert bump().exit_code == 0
 

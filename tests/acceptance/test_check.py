@@ -11,6 +11,7 @@ import pytest
 from conftest import REPOSITORY, SAMPLE, Run
 from support import server as faults
 from support.factory import manifest
+from support.running import held, snapshot
 from support.server import FaultServer
 
 from cudaredist.features.derive import RULES
@@ -30,10 +31,6 @@ def cuda(server: FaultServer, run: Run) -> FaultServer:
         write_features(label)
     write_tables(*LABELS)
     return server
-
-
-def held(label: str = "12.9.1") -> Path:
-    return Path(f"data/manifests/cuda/redistrib_{label}.json")
 
 
 def write(path: str, document: object) -> Path:
@@ -453,12 +450,9 @@ def test_json_is_one_document_with_the_version_first(run: Run, stale: FaultServe
 
 
 def test_check_writes_nothing(run: Run, stale: FaultServer) -> None:
-    def snapshot() -> dict[str, bytes]:
-        return {str(p): p.read_bytes() for p in Path().rglob("*") if p.is_file()}
-
-    before = snapshot()
+    before = snapshot(Path())
     run("check", "--base-url", stale.url)
-    assert snapshot() == before
+    assert snapshot(Path()) == before
 
 
 def test_the_channel_is_the_one_that_is_held(run: Run, server: FaultServer) -> None:

@@ -11,6 +11,7 @@ from conftest import REPOSITORY, Run
 from support import server as faults
 from support.factory import manifest
 from support.releases import put, release
+from support.running import report
 from support.server import FaultServer
 from support.small_sets import LABEL, LINUX, library, make_data, make_sets
 from typer.testing import CliRunner, Result
@@ -63,10 +64,6 @@ def ask(run: Run, made: Path) -> Run:
 def cached(made: Path) -> tuple[object, ...]:
     """The options for the cache that knows every archive."""
     return ("--cache-dir", made / "cache")
-
-
-def report(result: Result) -> Any:
-    return json.loads(result.stdout)
 
 
 # -- diff

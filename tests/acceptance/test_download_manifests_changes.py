@@ -2,8 +2,8 @@
 
 from conftest import Run
 from support import server as faults
-from support.downloading import FOLDER, LATEST, held, lock
 from support.factory import manifest
+from support.running import FOLDER, LATEST, held, lock
 from support.server import FaultServer
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from conftest import Run, Start
 from support import server as faults
-from support.downloading import FOLDER, files, held, lock, report
 from support.factory import manifest
+from support.running import FOLDER, files, held, lock, report
 from support.server import FaultServer
 
 from cudaredist.errors import WriteError

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from conftest import SAMPLE, Run
 from support import server as faults
-from support.downloading import FOLDER, LATEST, files, held, lock, report
 from support.factory import manifest
+from support.running import FOLDER, LATEST, files, held, lock, report
 from support.server import FaultServer
 
 

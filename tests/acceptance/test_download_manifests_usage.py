@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from conftest import SAMPLE, Run
 from support import server as faults
-from support.downloading import LATEST, files, report
 from support.factory import manifest
+from support.running import LATEST, files, report
 from support.server import FaultServer
 
 

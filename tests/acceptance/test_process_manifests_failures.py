@@ -18,10 +18,10 @@ from support.processing import (
     archives_read,
     cached,
     entry,
-    report,
     withdraw,
 )
 from support.releases import Files, Packages, packed, publish, put, release
+from support.running import report
 from support.server import FaultServer
 
 from cudaredist.archives.open_archive import open_archive

@@ -10,17 +10,9 @@ from pathlib import Path
 import pytest
 from conftest import Run
 from support import binaries
-from support.processing import (
-    CCCL,
-    FEATURES,
-    archives_read,
-    cached,
-    entry,
-    features,
-    report,
-    withdraw,
-)
+from support.processing import CCCL, FEATURES, archives_read, cached, entry, features, withdraw
 from support.releases import Files, packed, publish, put, release
+from support.running import report
 from support.server import FaultServer
 
 from cudaredist.pipeline import archives as archive_service

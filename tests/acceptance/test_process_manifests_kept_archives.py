@@ -1,13 +1,26 @@
 """Archives that process-manifests keeps, and resumes."""
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 from conftest import Run, Start
-from support.processing import FEATURES, LINUX, MANIFEST, archives_read, part_of, report
+from support.processing import FEATURES, FOLDER, LINUX, archives_read
 from support.releases import put
+from support.running import report
 from support.server import FaultServer
+
+MANIFEST = f"{FOLDER}redistrib_12.9.1.json"
+
+
+def part_of(server: FaultServer, tmp_path: Path) -> Path:
+    """Return where the archive is put while it is being kept, in a folder that is there."""
+    manifest = json.loads(server.files[MANIFEST])
+    sha256: str = manifest["cuda_cudart"]["linux-x86_64"]["sha256"]
+    part = tmp_path / "cache" / "archives" / sha256[:2] / f"{sha256}.tar.xz.part"
+    part.parent.mkdir(parents=True)
+    return part
 
 
 def test_two_runs_at_once_keep_one_archive_and_both_finish(

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from conftest import Run
 from support import server as faults
-from support.processing import FEATURES, archives_read, entry, features, report
+from support.processing import FEATURES, archives_read, entry, features
 from support.releases import Files, publish, put, release
+from support.running import report
 from support.server import FaultServer
 
 from cudaredist.features.derive import RULES

@@ -16,9 +16,9 @@ from support import server as faults
 from support.headers import host_config
 from support.ptxas import PROFILES_11_8, PROFILES_12_9, PROFILES_13_4, ptxas
 from support.releases import Files, publish, put, release
+from support.running import report
 from support.server import FaultServer
 from support.wheels import put_wheel
-from typer.testing import Result
 
 from cudaredist.pipeline import archives
 from cudaredist.pipeline.tables import update as tables
@@ -54,10 +54,6 @@ def archive_of(server: FaultServer, label: str, part: str = "linux-x86_64") -> s
 
 def read(path: Path) -> Any:
     return json.loads(path.read_bytes())
-
-
-def report(result: Result) -> Any:
-    return json.loads(result.stdout)
 
 
 def asked(server: FaultServer) -> Mapping[str, int]:

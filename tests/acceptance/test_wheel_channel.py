@@ -10,9 +10,9 @@ import pytest
 from conftest import Run
 from support import binaries
 from support import server as faults
+from support.running import report
 from support.server import FaultServer
 from support.wheels import metadata_of, put_wheel, wheel
-from typer.testing import Result
 
 from cudaredist.primitives import sha256_of
 
@@ -95,10 +95,6 @@ def platforms(manifest: Any) -> dict[str, set[str]]:
         for package, entry in manifest.items()
         if isinstance(entry, dict)
     }
-
-
-def report(result: Result) -> Any:
-    return json.loads(result.stdout)
 
 
 def test_a_release_is_fetched_processed_and_fresh(index: Path, wheels: Run) -> None:

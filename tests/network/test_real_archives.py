@@ -4,7 +4,6 @@ The set is small; `tools/mirrors.py` compares larger ones by hand.
 """
 
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from conftest import SHARED
+from support.running import cudaredist
 
 from tools.mirrors import Comparison
 
@@ -52,19 +52,6 @@ def cuobjdump(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
         pass
-
-
-def cudaredist(folder: Path, *arguments: object) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "cudaredist", *map(str, arguments)],
-        cwd=folder,
-        env=os.environ | {"CUDAREDIST_CACHE_DIR": str(folder / "cache")},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_a_mirror_is_read_as_other_programs_read_it(

@@ -1,15 +1,13 @@
 """The tables of real releases, made again from NVIDIA's wheels, are the ones that are shipped."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import REPOSITORY
+from support.running import cudaredist
 
 pytestmark = pytest.mark.network
 
@@ -24,21 +22,9 @@ BOUNDS = {
     "horizon-clang": (3, 20),
 }
 REFUSED = {"icc", "icx"}
+WHEELS = ("--channel", "wheels")
 KNOWN = "7.5 8.0 8.6 8.7 8.8 8.9 9.0 9.0a 10.0 10.0a 10.0f 10.3 10.3a 10.3f 11.0 11.0a 11.0f "
 KNOWN += "12.0 12.0a 12.0f 12.1 12.1a 12.1f"
-
-
-def cudaredist(folder: Path, command: str, code: int, options: tuple[str, ...] = ()) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "cudaredist", command, "--channel", "wheels", *options],
-        cwd=folder,
-        env=os.environ | {"CUDAREDIST_CACHE_DIR": str(folder / "cache")},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == code, done.stderr
-    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -51,12 +37,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(DATA / f"manifests/wheels/cuda/redistrib_{label}.json", held)
     shutil.copytree(DATA / "policy", folder / "data/policy")
     # 12.2 refuses ICX and 13.0 ICC, which the releases before them took.
-    cudaredist(folder, "update-nvcc-compat", 1)
+    cudaredist(folder, "update-nvcc-compat", *WHEELS, code=1)
     assert table(folder / "data", "nvcc_compat")["releases"].keys() & set(LABELS) == {LABELS[0]}
-    cudaredist(folder, "update-nvcc-compat", 0, options=("--accept-changed",))
-    cudaredist(folder, "update-gpus", 0)
+    cudaredist(folder, "update-nvcc-compat", *WHEELS, "--accept-changed")
+    cudaredist(folder, "update-gpus", *WHEELS)
     for command in ("update-nvcc-compat", "update-gpus"):
-        again = json.loads(cudaredist(folder, command, 0, options=("--check", "--json")))
+        again = json.loads(cudaredist(folder, command, *WHEELS, "--check", "--json"))
         assert (again["status"], again["archives_read"]) == ("unchanged", 0)
     return folder / "data"
 

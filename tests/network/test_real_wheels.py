@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from conftest import SHARED
+from support.running import cudaredist
 
 from cudaredist.wheels import COMPONENTS
 
@@ -24,18 +25,6 @@ PACKAGES = (
     *("cuda_cupti", "cuda_sanitizer_api"),
 )
 MAKE_MIRROR = SHARED / "tools" / "wheel_mirror.py"
-
-
-def cudaredist(folder: Path, *arguments: object) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "cudaredist", *map(str, arguments)],
-        cwd=folder,
-        env=os.environ | {"CUDAREDIST_CACHE_DIR": str(folder / "cache")},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture(scope="module")

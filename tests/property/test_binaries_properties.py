@@ -19,12 +19,12 @@ from support.binaries import (
     import_library,
     pe,
 )
-from support.oracles import elf_oracle, pe_oracle, readelf_oracle
 
 from cudaredist.binaries import elf as elf_reader
 from cudaredist.binaries import range_buffer
 from cudaredist.binaries.examine_file import examine
 from cudaredist.binaries.file_facts import Binary
+from tools.oracles import elf_oracle, pe_oracle, readelf_oracle
 
 CODE = fatbin([("sm", 90, "a"), ("compute", 90, "")]) + container(
     [concatenated([("sm", 100, "f"), ("lto", 75, "")]), entry(33)]

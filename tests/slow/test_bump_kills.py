@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from support.bumps import FIVE, publish
 from support.killing import Killer
+from support.running import snapshot
 from support.server import FaultServer
 
 from cudaredist.manifests.read_manifest import read_manifest
@@ -23,12 +24,6 @@ pytestmark = pytest.mark.slow
 
 KILLS = 45
 TOLD = ("message", "CHANGELOG.md")
-
-
-def snapshot(root: Path) -> dict[str, bytes]:
-    """Return every file below a folder, temporary and hidden ones as well."""
-    paths = (path for path in root.rglob("*") if path.is_file())
-    return {path.relative_to(root).as_posix(): path.read_bytes() for path in paths}
 
 
 def assert_whole(data: Path, published: dict[str, bytes]) -> None:

@@ -175,8 +175,6 @@ def zst(data: bytes) -> bytes:
     return zstd.compress(data, options={int(zstd.CompressionParameter.checksum_flag): 1})
 
 
-SKIPPABLE_FRAME = struct.pack("<2I", 0x184D2A50, 5) + b"hello"
-
 COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
     ".tar": bytes,
     ".tar.xz": xz,
@@ -184,19 +182,6 @@ COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
     ".tgz": gz,
     ".tar.zst": zst,
 }
-
-
-def xz_asking_for(dictionary: int, content: bytes = bytes(1000)) -> bytes:
-    """Return an xz whose block header asks for a dictionary of so many bytes."""
-    filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 1 << 16}]
-    made = bytearray(lzma.compress(content, filters=filters))
-    # Block header: size, flags, then the filter's number, the length of its properties, and them.
-    at = 12 + 2 + 2
-    bits = dictionary.bit_length() - 1
-    made[at] = (bits - 12) * 2 + (dictionary != 1 << bits)
-    header = bytes(made[12:20])
-    made[20:24] = struct.pack("<I", zlib.crc32(header))
-    return bytes(made)
 
 
 BOTH_SIZES, PACKED_SIZE, UNPACKED_SIZE = 0xC0, 0x40, 0x80

@@ -16,6 +16,11 @@ def aligned(data: bytes, to: int) -> bytes:
     return data + bytes(-len(data) % to)
 
 
+def patched(data: bytes, at: int, form: str, value: int) -> bytes:
+    """Return a file with another number at a byte."""
+    return data[:at] + struct.pack(form, value) + data[at + struct.calcsize(form) :]
+
+
 # -- device code
 
 

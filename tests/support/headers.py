@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass, replace
 
-from cudaredist.tables.nvcc_compat.compilers import COMPILERS
-
 OPENING = """\
 /* Ours, for tests: checks of host compilers as the real header makes them. */
 #if !defined(__CUDA_INCLUDE_COMPILER_INTERNAL_HEADERS__)
@@ -152,10 +150,3 @@ def _clang(kind: str, above: int, stated: int | None = None) -> str:
         f"#error {kind} clang must be less than {stated or above} and greater than 3.2 .\n"
         "#endif\n"
     )
-
-
-def played(compiler: str, *, gcc: int, clang: int) -> dict[int, dict[str, int]]:
-    """Return the macros of every version of a compiler that is played."""
-    # The keys are literals for mypy and plain text for a test's parameters.
-    found = next(value for name, value in COMPILERS.items() if name == compiler)
-    return {version: dict(found.macros(version, gcc, clang)) for version in found.versions}

@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from typer.testing import Result
-
 from support import binaries
 from support.releases import Files, Packages
 from support.server import FaultServer
@@ -33,17 +31,7 @@ CCCL = {
 PACKAGES: Packages = {"cuda_cudart": CUDART, "cuda_cccl": CCCL}
 LINUX = f"{FOLDER}cuda_cudart/linux-x86_64/cuda_cudart-linux-x86_64-12.9.1.5-archive.tar.xz"
 SBSA = f"{FOLDER}cuda_cudart/linux-sbsa/cuda_cudart-linux-sbsa-12.9.1.5-archive.tar.xz"
-MANIFEST = f"{FOLDER}redistrib_12.9.1.json"
 FEATURES = Path("data/features/cuda/feature_12.9.1.json")
-
-
-def part_of(server: FaultServer, tmp_path: Path) -> Path:
-    """Return where the archive is put while it is being kept, in a folder that is there."""
-    manifest = json.loads(server.files[MANIFEST])
-    sha256: str = manifest["cuda_cudart"]["linux-x86_64"]["sha256"]
-    part = tmp_path / "cache" / "archives" / sha256[:2] / f"{sha256}.tar.xz.part"
-    part.parent.mkdir(parents=True)
-    return part
 
 
 def features(path: Path = FEATURES) -> Any:
@@ -53,10 +41,6 @@ def features(path: Path = FEATURES) -> Any:
 def entry(package: str, platform: str, path: Path = FEATURES) -> Any:
     archives = features(path)["packages"][package]["archives"]
     return next(archive for archive in archives if archive["platform"] == platform)
-
-
-def report(result: Result) -> Any:
-    return json.loads(result.stdout)
 
 
 def cached(tmp_path: Path, kind: str = "facts") -> list[Path]:

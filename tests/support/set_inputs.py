@@ -11,7 +11,13 @@ from cudaredist.features.derive import RULES, derive
 from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.manifests.read_manifest import read_manifest
-from cudaredist.packagesets.inputs import HeldFeatures, HeldManifest, Policies, SetData
+from cudaredist.packagesets.inputs import (
+    POLICY_MODELS,
+    HeldFeatures,
+    HeldManifest,
+    Policies,
+    SetData,
+)
 from cudaredist.packagesets.spec import Request
 from cudaredist.pipeline.sets import load
 from cudaredist.pipeline.sets.build_sets import build_one, specs_for
@@ -163,7 +169,7 @@ def library(soname: str, *needed: str, **files: Binary | None) -> ArchiveFeature
 @cache
 def _shipped_policy(subject: str) -> OwnModel:
     data = (shipped_data() / "policy" / f"{subject}.json").read_bytes()
-    return load._POLICIES[subject].model_validate_json(data)
+    return POLICY_MODELS[subject].model_validate_json(data)
 
 
 @cache
@@ -175,11 +181,11 @@ def _shipped_tables() -> tuple[NvccCompat, Gpus]:
 
 
 def _policies(changes: Mapping[str, dict[str, Any]]) -> Policies:
-    merged: dict[str, Any] = {name: _shipped_policy(name) for name in load._POLICIES}
+    merged: dict[str, Any] = {name: _shipped_policy(name) for name in POLICY_MODELS}
     for subject, changed in changes.items():
         shipped = json.loads((shipped_data() / "policy" / f"{subject}.json").read_bytes())
         document = json.dumps(load.merge_policy(shipped, changed))
-        merged[subject] = load._POLICIES[subject].model_validate_json(document)
+        merged[subject] = POLICY_MODELS[subject].model_validate_json(document)
     return Policies(**merged)
 
 

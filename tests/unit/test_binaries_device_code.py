@@ -4,7 +4,7 @@ import struct
 from collections.abc import Callable
 
 import pytest
-from support.binaries import ar, coff, concatenated, container, elf, entry, fatbin, pe
+from support.binaries import ar, coff, concatenated, container, elf, entry, fatbin, patched, pe
 from support.cost import bounded_cost
 
 from cudaredist.binaries import fatbin as scanner
@@ -132,23 +132,19 @@ def test_what_is_odd_is_noted(data: bytes, expected: dict[str, int], note: str) 
     assert note in found.notes[0]
 
 
-def changed(data: bytes, at: int, form: str, value: int) -> bytes:
-    return data[:at] + struct.pack(form, value) + data[at + struct.calcsize(form) :]
-
-
 WHOLE = concatenated([("sm", 90, ""), ("sm", 100, "")])
 
 
 @pytest.mark.parametrize(
     "broken",
     [
-        pytest.param(changed(WHOLE, 0x14, "<I", 0), id="no options"),
-        pytest.param(changed(WHOLE, 0x14, "<I", 1 << 31), id="options outside"),
-        pytest.param(changed(WHOLE, 64, "<I", 1 << 31), id="count"),
-        pytest.param(changed(WHOLE, 68, "<I", 1 << 31), id="table outside"),
-        pytest.param(changed(WHOLE, 68, "<I", 8 + 64), id="table too short"),
-        pytest.param(changed(WHOLE, 0x38, "<Q", 150), id="images outside the blob"),
-        pytest.param(changed(WHOLE, 72 + 64 + 4, "<I", 50), id="images overlap"),
+        pytest.param(patched(WHOLE, 0x14, "<I", 0), id="no options"),
+        pytest.param(patched(WHOLE, 0x14, "<I", 1 << 31), id="options outside"),
+        pytest.param(patched(WHOLE, 64, "<I", 1 << 31), id="count"),
+        pytest.param(patched(WHOLE, 68, "<I", 1 << 31), id="table outside"),
+        pytest.param(patched(WHOLE, 68, "<I", 8 + 64), id="table too short"),
+        pytest.param(patched(WHOLE, 0x38, "<Q", 150), id="images outside the blob"),
+        pytest.param(patched(WHOLE, 72 + 64 + 4, "<I", 50), id="images overlap"),
     ],
 )
 def test_a_concatenated_entry_that_cannot_be_read_is_noted(broken: bytes) -> None:
@@ -158,7 +154,7 @@ def test_a_concatenated_entry_that_cannot_be_read_is_noted(broken: bytes) -> Non
 
 
 def test_a_concatenated_entry_with_a_huge_header_is_not_held() -> None:
-    huge = changed(WHOLE[:64], 4, "<I", 2 << 20) + bytes((2 << 20) - 64) + WHOLE[-64:]
+    huge = patched(WHOLE[:64], 4, "<I", 2 << 20) + bytes((2 << 20) - 64) + WHOLE[-64:]
     found = read(container([huge, entry("sm", 75)]))
     assert found.device_code[0].counts == {"sm_75": 1}
     assert found.notes == ("concatenated device code that cannot be read",)
@@ -279,9 +275,9 @@ def test_what_is_made_to_cost_takes_seconds_at_most(unit: bytes) -> None:
 
 def test_a_record_of_concatenated_code_may_have_options_of_its_own() -> None:
     outer = concatenated([("sm", 90, "")])
-    inner = changed(outer[72:136], 0x14, "<I", 64) + struct.pack("<II", 72, 3) + b"-O3\0" + bytes(4)
+    inner = patched(outer[72:136], 0x14, "<I", 64) + struct.pack("<II", 72, 3) + b"-O3\0" + bytes(4)
     table = struct.pack("<II", 2, 8 + len(inner) + 64) + inner
-    table += changed(outer[72:136], 4, "<I", 100)
-    header = changed(changed(outer[:64], 4, "<I", 64 + len(table)), 0x38, "<Q", 200)
+    table += patched(outer[72:136], 4, "<I", 100)
+    header = patched(patched(outer[:64], 4, "<I", 64 + len(table)), 0x38, "<Q", 200)
     found = read(container([header + table + outer[-64:]]))
     assert (found.device_code[0].counts, found.notes) == ({"sm_90": 2}, ())

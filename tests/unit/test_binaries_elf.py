@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.binaries import elf, fatbin
+from support.binaries import elf, fatbin, patched
 
 from cudaredist.binaries.elf import ElfReader
 from cudaredist.binaries.examine_file import examine
@@ -183,7 +183,7 @@ def headers_at_the_end(data: bytes) -> bytes:
     count = struct.unpack_from("<H", data, 56)[0]
     headers = data[PROGRAM : PROGRAM + 56 * count]
     moved = data[:PROGRAM] + bytes(len(headers)) + data[PROGRAM + len(headers) :]
-    return changed(moved, 32, "<Q", len(moved)) + headers
+    return patched(moved, 32, "<Q", len(moved)) + headers
 
 
 @pytest.mark.parametrize("strings", ["front", "before", "behind"])
@@ -220,10 +220,10 @@ def first_segment(data: bytes, size: int) -> bytes:
     other = struct.pack(
         "<IIQQQQQQ", 1, 6, start + size, *[address + size] * 2, *[length - size] * 2, 16
     )
-    data = changed(data, PROGRAM + 32, "<Q", size)
+    data = patched(data, PROGRAM + 32, "<Q", size)
     count = struct.unpack_from("<H", data, 56)[0]
     at = PROGRAM + 56 * count
-    return changed(data, 56, "<H", count + 1)[:at] + other + data[at + 56 :]
+    return patched(data, 56, "<H", count + 1)[:at] + other + data[at + 56 :]
 
 
 def test_what_lies_at_the_back_of_the_first_segment() -> None:
@@ -237,7 +237,7 @@ def test_what_lies_at_the_back_of_the_first_segment() -> None:
 
 def with_late_headers(data: bytes) -> bytes:
     """Move the program headers behind everything, where an optimiser of linked files puts them."""
-    return changed(data, 32, "<Q", len(data)) + data[PROGRAM : PROGRAM + 2 * 56]
+    return patched(data, 32, "<Q", len(data)) + data[PROGRAM : PROGRAM + 2 * 56]
 
 
 def test_program_headers_behind_everything() -> None:
@@ -302,9 +302,9 @@ def test_a_dynamic_section_that_is_elsewhere() -> None:
     at = headers
     while struct.unpack_from("<Q", PLAIN, at + 16)[0] != address:
         at += 64
-    found = read(changed(PLAIN, at + 4, "<I", 8))
+    found = read(patched(PLAIN, at + 4, "<I", 8))
     assert (found.is_shared, everything(found), found.unread) == (False, NOTHING, ())
-    assert not read(changed(PLAIN, DYNAMIC + 32, "<Q", 0)).is_shared
+    assert not read(patched(PLAIN, DYNAMIC + 32, "<Q", 0)).is_shared
 
 
 def test_names_of_sections_are_bounded() -> None:
@@ -318,7 +318,7 @@ def test_thousands_of_sections_with_one_long_name_cost_little() -> None:
     (headers,) = struct.unpack_from("<Q", data, 40)
     count, names = struct.unpack_from("<HH", data, 60)
     section = data[headers + 64 : headers + 128]
-    data = changed(changed(data, 60, "<H", 16_000), 62, "<H", names)
+    data = patched(patched(data, 60, "<H", 16_000), 62, "<H", names)
     data += section * (16_000 - count)
     tracemalloc.reset_peak()
     before, _ = tracemalloc.get_traced_memory()
@@ -326,10 +326,6 @@ def test_thousands_of_sections_with_one_long_name_cost_little() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak - before < 40 << 20
-
-
-def changed(data: bytes, at: int, form: str, value: int) -> bytes:
-    return data[:at] + struct.pack(form, value) + data[at + struct.calcsize(form) :]
 
 
 PLAIN = elf(**FULL, sections={".nv_fatbin": fatbin()})
@@ -341,7 +337,7 @@ def dynamic(data: bytes, tag: int, value: int) -> bytes:
     (start,) = struct.unpack_from("<Q", data, DYNAMIC + 8)
     while struct.unpack_from("<Q", data, start)[0] != tag:
         start += 16
-    return changed(data, start + 8, "<Q", value)
+    return patched(data, start + 8, "<Q", value)
 
 
 @pytest.mark.parametrize(
@@ -349,17 +345,17 @@ def dynamic(data: bytes, tag: int, value: int) -> bytes:
     [
         (PLAIN[:10], "header not read: it lies outside the file"),
         (PLAIN[:40], "header not read: it lies outside the file"),
-        (changed(PLAIN, 4, "<B", 7), "header not read: neither 32 nor 64 bits"),
-        (changed(PLAIN, 5, "<B", 0), "header not read: neither 32 nor 64 bits"),
-        (changed(PLAIN, 54, "<H", 3), "program headers not read: their size"),
-        (changed(PLAIN, 58, "<H", 3), "section headers not read: their size"),
-        (changed(PLAIN, 32, "<Q", 1 << 60), "program headers not read: it lies outside"),
-        (changed(PLAIN, 40, "<Q", 1 << 60), "section headers not read: it lies outside"),
-        (changed(PLAIN, 56, "<H", 65535), "program headers not read: larger than"),
-        (changed(PLAIN, 60, "<H", 65535), "section headers not read: larger than"),
-        (changed(PLAIN, 62, "<H", 5000), "section names not read: their section"),
-        (changed(PLAIN, DYNAMIC + 8, "<Q", 1 << 60), "dynamic section not read: it lies outside"),
-        (changed(PLAIN, DYNAMIC + 32, "<Q", 1 << 60), "dynamic section not read: larger"),
+        (patched(PLAIN, 4, "<B", 7), "header not read: neither 32 nor 64 bits"),
+        (patched(PLAIN, 5, "<B", 0), "header not read: neither 32 nor 64 bits"),
+        (patched(PLAIN, 54, "<H", 3), "program headers not read: their size"),
+        (patched(PLAIN, 58, "<H", 3), "section headers not read: their size"),
+        (patched(PLAIN, 32, "<Q", 1 << 60), "program headers not read: it lies outside"),
+        (patched(PLAIN, 40, "<Q", 1 << 60), "section headers not read: it lies outside"),
+        (patched(PLAIN, 56, "<H", 65535), "program headers not read: larger than"),
+        (patched(PLAIN, 60, "<H", 65535), "section headers not read: larger than"),
+        (patched(PLAIN, 62, "<H", 5000), "section names not read: their section"),
+        (patched(PLAIN, DYNAMIC + 8, "<Q", 1 << 60), "dynamic section not read: it lies outside"),
+        (patched(PLAIN, DYNAMIC + 32, "<Q", 1 << 60), "dynamic section not read: larger"),
         (dynamic(PLAIN, 5, 1), "names not read: their table lies in no segment"),
         (dynamic(PLAIN, 10, 0), "soname not read: it lies outside its table"),
         (dynamic(PLAIN, 10, 5), "needed library not read: it has no end"),
@@ -383,7 +379,7 @@ def test_what_is_broken_is_left_out(data: bytes, note: str) -> None:
 
 def test_a_dynamic_section_without_end_and_versions_without_end() -> None:
     (start, size) = struct.unpack_from("<Q16xQ", PLAIN, DYNAMIC + 8)
-    cut = changed(PLAIN, DYNAMIC + 32, "<Q", size - 16)
+    cut = patched(PLAIN, DYNAMIC + 32, "<Q", size - 16)
     assert struct.unpack_from("<Q", PLAIN, start + size - 16)[0] == 0
     assert read(cut).needed == FULL["needed"]
     assert read(dynamic(PLAIN, 0x6FFFFFFF, 1)).glibc == "2.17"
@@ -398,10 +394,10 @@ def test_more_sections_than_the_header_can_tell() -> None:
     data = elf(soname="x", sections={".nv_fatbin": fatbin()})
     (headers,) = struct.unpack_from("<Q", data, 40)
     count, names = struct.unpack_from("<HH", data, 60)
-    data = changed(changed(data, 60, "<H", 0), 62, "<H", 0xFFFF)
-    data = changed(changed(data, headers + 32, "<Q", count), headers + 40, "<I", names)
+    data = patched(patched(data, 60, "<H", 0), 62, "<H", 0xFFFF)
+    data = patched(patched(data, headers + 32, "<Q", count), headers + 40, "<I", names)
     assert [s.section for s in read(data).device_code] == [".nv_fatbin"]
-    absurd = read(changed(data, headers + 32, "<Q", 1 << 32))
+    absurd = read(patched(data, headers + 32, "<Q", 1 << 32))
     assert "section headers not read: larger than 1,048,576 bytes" in absurd.notes
 
 
@@ -427,7 +423,7 @@ def versions_at(data: bytes) -> int:
 def test_a_broken_chain_of_versions_ends(
     offset: int, form: str, value: int, floor: str | None
 ) -> None:
-    found = read(changed(PLAIN, versions_at(PLAIN) + offset, form, value))
+    found = read(patched(PLAIN, versions_at(PLAIN) + offset, form, value))
     assert found.needed == FULL["needed"]
     assert found.glibc == floor
     assert found.unread == (() if floor else VERSIONS)

@@ -5,7 +5,17 @@ import tracemalloc
 from collections.abc import Iterator
 
 import pytest
-from support.binaries import ar, coff, container, elf, fatbin, import_library, import_record, pe
+from support.binaries import (
+    ar,
+    coff,
+    container,
+    elf,
+    fatbin,
+    import_library,
+    import_record,
+    patched,
+    pe,
+)
 from support.cost import bounded_cost
 
 from cudaredist.binaries.examine_file import examine
@@ -20,10 +30,6 @@ def read(data: bytes) -> Binary:
     return binary
 
 
-def changed(data: bytes, at: int, form: str, value: int) -> bytes:
-    return data[:at] + struct.pack(form, value) + data[at + struct.calcsize(form) :]
-
-
 # -- what is looked at
 
 
@@ -32,14 +38,14 @@ def changed(data: bytes, at: int, form: str, value: int) -> bytes:
     [
         *(b"", b"\x7fEL", b"#ifndef X\n", b"#!/bin/sh\n", b"MZ", b"MZ" + bytes(200), b"PK\3\4"),
         *(b"\x64\x86", b"\x64\x86" + bytes(100), import_record("x.dll"), b"\0\0\xff\xff"),
-        changed(pe(), 0x3C, "<I", 1 << 30),
-        changed(pe(), 0x3C, "<I", 0x81),
+        patched(pe(), 0x3C, "<I", 1 << 30),
+        patched(pe(), 0x3C, "<I", 0x81),
         pe()[:0x80],
-        changed(coff(), 16, "<H", 8),
-        changed(coff(), 18, "<H", 2),
-        changed(coff(), 2, "<H", 0),
-        changed(coff(), 20, "<B", 1),
-        changed(coff(), 40, "<I", 1),
+        patched(coff(), 16, "<H", 8),
+        patched(coff(), 18, "<H", 2),
+        patched(coff(), 2, "<H", 0),
+        patched(coff(), 20, "<B", 1),
+        patched(coff(), 40, "<I", 1),
     ],
 )
 def test_files_of_no_interest(data: bytes) -> None:
@@ -120,13 +126,13 @@ RDATA = 0x400
         (PE[:0x100], "optional header not read: it lies outside the file"),
         (PE[:0x1A0], "section headers not read: it lies outside the file"),
         (PE[:0x410], "imports not read: it lies outside the file"),
-        (changed(PE, OPTIONAL, "<H", 0x107), "optional header not read: of no known kind"),
-        (changed(PE, 0x80 + 20, "<H", 20), "optional header not read: of no known kind, or cut"),
-        (changed(PE, 0x80 + 6, "<H", 65535), "section headers not read: larger than"),
-        (changed(PE, DIRECTORIES, "<I", 1 << 31), "exports not read: they lie in no section"),
-        (changed(PE, DIRECTORIES + 8, "<I", 7), "imports not read: they lie in no section"),
-        (changed(PE, DIRECTORIES + 13 * 8, "<I", 7), "delayed imports not read: they lie in no"),
-        (changed(PE, RDATA + 12, "<I", 7), "imported library not read: it lies in no section"),
+        (patched(PE, OPTIONAL, "<H", 0x107), "optional header not read: of no known kind"),
+        (patched(PE, 0x80 + 20, "<H", 20), "optional header not read: of no known kind, or cut"),
+        (patched(PE, 0x80 + 6, "<H", 65535), "section headers not read: larger than"),
+        (patched(PE, DIRECTORIES, "<I", 1 << 31), "exports not read: they lie in no section"),
+        (patched(PE, DIRECTORIES + 8, "<I", 7), "imports not read: they lie in no section"),
+        (patched(PE, DIRECTORIES + 13 * 8, "<I", 7), "delayed imports not read: they lie in no"),
+        (patched(PE, RDATA + 12, "<I", 7), "imported library not read: it lies in no section"),
         (pe(imports=["x.dll"] * 1025), "imports not read: more than 1,024"),
         (pe(name="\x02"), "export name not read: it is no text"),
     ],
@@ -141,15 +147,15 @@ def test_what_is_broken_in_a_pe_is_left_out(data: bytes, note: str) -> None:
 
 
 def test_directories_beyond_their_number_or_with_sizes_that_are_not_theirs() -> None:
-    assert read(changed(PE, DIRECTORIES - 4, "<I", 1)).needed == ()
-    assert read(changed(PE, DIRECTORIES - 4, "<I", 1)).unread == ()
+    assert read(patched(PE, DIRECTORIES - 4, "<I", 1)).needed == ()
+    assert read(patched(PE, DIRECTORIES - 4, "<I", 1)).unread == ()
     # Only that there is one counts.
     everything = ("a.dll", "b.dll", "c.dll")
-    assert read(changed(PE, DIRECTORIES + 12, "<I", 25)).needed == everything
-    assert read(changed(PE, DIRECTORIES + 4, "<I", 8)).soname == "x.dll"
-    assert read(changed(PE, DIRECTORIES + 13 * 8 + 4, "<I", 40)).needed == everything
-    assert read(changed(PE, DIRECTORIES + 12, "<I", 0)).needed == ("c.dll",)
-    unnamed = read(changed(PE, RDATA + 60 + 64 + 12, "<I", 0))
+    assert read(patched(PE, DIRECTORIES + 12, "<I", 25)).needed == everything
+    assert read(patched(PE, DIRECTORIES + 4, "<I", 8)).soname == "x.dll"
+    assert read(patched(PE, DIRECTORIES + 13 * 8 + 4, "<I", 40)).needed == everything
+    assert read(patched(PE, DIRECTORIES + 12, "<I", 0)).needed == ("c.dll",)
+    unnamed = read(patched(PE, RDATA + 60 + 64 + 12, "<I", 0))
     assert (unnamed.soname, unnamed.unread) == (None, ())
 
 
@@ -164,7 +170,7 @@ def test_directories_beyond_their_number_or_with_sizes_that_are_not_theirs() -> 
 def test_directories_that_leave_their_section(directory: int, note: str, fact: str) -> None:
     data = pe(name="x.dll", imports=["a.dll"], delayed=["c.dll"], sections={".z": b"\1" * 512})
     (address,) = struct.unpack_from("<I", data, OPTIONAL + 240 + 2 * 40 + 12)
-    found = read(changed(data, DIRECTORIES + 8 * directory, "<I", address + 511))
+    found = read(patched(data, DIRECTORIES + 8 * directory, "<I", address + 511))
     assert (found.notes, found.unread) == ((note,), (fact,))
     assert not getattr(found, fact)
 
@@ -189,7 +195,7 @@ def test_many_sections_cost_little() -> None:
 
 
 def test_an_image_without_sections_is_read_the_same_in_one_piece_and_in_many() -> None:
-    data = changed(PE, 0x80 + 6, "<H", 0)
+    data = patched(PE, 0x80 + 6, "<H", 0)
     whole = read(data)
     assert "imports not read: they lie in no section" in whole.notes
     reader = PeReader(0x80)
@@ -200,12 +206,12 @@ def test_an_image_without_sections_is_read_the_same_in_one_piece_and_in_many() -
 
 def test_delayed_imports_of_an_old_linker() -> None:
     # In a 64-bit image such an address cannot be written whole: it is left out, with a note.
-    broken = read(changed(PE, RDATA + 60, "<I", 0))
+    broken = read(patched(PE, RDATA + 60, "<I", 0))
     assert (broken.needed, broken.unread) == ((), ("needed",))
     small = pe(delayed=["c.dll"], machine="x86")
     at = RDATA + 20
     (name,) = struct.unpack_from("<I", small, at + 4)
-    old = changed(changed(small, at, "<I", 0), at + 4, "<I", name + 0x10000000)
+    old = patched(patched(small, at, "<I", 0), at + 4, "<I", name + 0x10000000)
     assert read(old).needed == ("c.dll",)
 
 
@@ -233,7 +239,7 @@ def test_an_object_file_without_sections_or_with_absurd_ones() -> None:
     plain = coff(is_big=True)
     other = plain[:12] + bytes(16) + plain[28:]
     assert read(other) == Binary(kind="coff", machine="x86_64")
-    absurd = read(changed(plain, 44, "<I", 1 << 32 - 1))
+    absurd = read(patched(plain, 44, "<I", 1 << 32 - 1))
     assert absurd.notes == ("section headers not read: larger than 1,048,576 bytes",)
     cut = read(coff({".nv_fatbin": fatbin()})[:-15])
     assert [(s.section, s.is_declared) for s in cut.device_code] == [("", False)]
@@ -318,7 +324,7 @@ SECOND = 8 + 60 + 4
         (AR + b"garbage", 2, "the library ends inside a member"),
         (AR + b"x" * 60, 2, "members not read to the end: a header is broken"),
         (AR[:SECOND] + AR[SECOND:].replace(b"`\n", b"xx", 1), 0, "members not read to the end"),
-        (changed(AR, SECOND + 48, "<B", 0x2D), 0, "members not read to the end"),
+        (patched(AR, SECOND + 48, "<B", 0x2D), 0, "members not read to the end"),
         (AR[: SECOND + 48] + b"9999999999" + AR[SECOND + 58 :], 1, "the library ends inside a"),
     ],
 )

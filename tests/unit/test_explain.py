@@ -22,7 +22,7 @@ from cudaredist.schema.tables import (
 )
 from cudaredist.tables.explain_gpu import explain_cuda, explain_gpu
 from cudaredist.tables.explain_nvcc import explain_nvcc
-from cudaredist.tables.explanation import Explanation, Fact
+from cudaredist.tables.explanation import Fact, Topic
 from cudaredist.tables.gpus.gpu_table import KnownGpus, make_table
 from cudaredist.tables.nvcc_compat.compilers import read_header
 from cudaredist.tables.nvcc_compat.nvcc_table import make_compat, make_release
@@ -144,8 +144,8 @@ def gpus() -> Gpus:
     return make_table(releases, GPU_POLICY)[0]
 
 
-def facts(explanation: Explanation, topic: int = 0) -> dict[str, Fact]:
-    return {fact.name: fact for fact in explanation.topics[topic].facts}
+def facts(topic: Topic) -> dict[str, Fact]:
+    return {fact.name: fact for fact in topic.facts}
 
 
 # -- nvcc
@@ -153,7 +153,7 @@ def facts(explanation: Explanation, topic: int = 0) -> dict[str, Fact]:
 
 def test_explains_an_nvcc(compat: NvccCompat) -> None:
     answer = explain_nvcc("13.4", compat, NVCC_POLICY)
-    assert answer.topics[0].title == "nvcc of CUDA 13.4.0"
+    assert answer.title == "nvcc of CUDA 13.4.0"
     found = facts(answer)
     assert found["nvcc"].value == "13.4.59"
     assert found["gcc.max"].value == 16
@@ -220,8 +220,8 @@ def test_an_unknown_release_names_the_nearest(compat: NvccCompat) -> None:
 
 @pytest.mark.parametrize("asked", ["10.3f", "sm_103f", "compute_103f", "103f"])
 def test_explains_a_capability(asked: str, gpus: Gpus) -> None:
-    answer = explain_gpu(asked, gpus, GPU_POLICY)
-    assert [topic.title for topic in answer.topics] == ["compute capability 10.3f (Blackwell)"]
+    (answer,) = explain_gpu(asked, gpus, GPU_POLICY)
+    assert answer.title == "compute capability 10.3f (Blackwell)"
     found = facts(answer)
     assert found["runs_on"].value == ("10.3", "10.7")
     assert found["runs_on"].reason is not None
@@ -236,7 +236,7 @@ def test_explains_a_capability(asked: str, gpus: Gpus) -> None:
 
 
 def test_says_what_policy_states_and_what_ptxas_does(gpus: Gpus) -> None:
-    xavier = facts(explain_gpu("7.2", gpus, GPU_POLICY))
+    xavier = facts(explain_gpu("7.2", gpus, GPU_POLICY)[0])
     assert xavier["last_cuda"].value == "12.9"
     assert [(claim.value, claim.source) for claim in xavier["last_cuda"].otherwise] == [
         ("12.2", "table (policy/gpus.json)")
@@ -244,17 +244,17 @@ def test_says_what_policy_states_and_what_ptxas_does(gpus: Gpus) -> None:
     assert xavier["first_cuda"].value == "11.8"
     assert xavier["first_cuda"].statement.endswith("the oldest that was read")
     assert xavier["jetson"].value is True
-    volta = facts(explain_gpu("7.0", gpus, GPU_POLICY))
+    volta = facts(explain_gpu("7.0", gpus, GPU_POLICY)[0])
     assert (volta["first_cuda"].value, volta["first_cuda"].basis) == ("9.0", "documented")
     assert [claim.value for claim in volta["first_cuda"].otherwise] == ["11.8"]
     assert volta["dont_default_after"].reason == "TensorRT"
-    blackwell = facts(explain_gpu("10.0", gpus, GPU_POLICY))
+    blackwell = facts(explain_gpu("10.0", gpus, GPU_POLICY)[0])
     assert (blackwell["first_cuda"].value, blackwell["first_cuda"].basis) == ("12.9", "derived")
     assert [claim.value for claim in blackwell["first_cuda"].otherwise] == ["12.7"]
 
 
 def test_a_table_without_its_sources_has_less_to_say(gpus: Gpus) -> None:
-    found = facts(explain_gpu("7.0", gpus.model_copy(update={"sources": {}}), GPU_POLICY))
+    found = facts(explain_gpu("7.0", gpus.model_copy(update={"sources": {}}), GPU_POLICY)[0])
     assert list(found) == ["runs_on", "jetson", "products", "dont_default_after"]
 
 
@@ -273,7 +273,7 @@ def test_finds_capabilities_by_product_and_architecture(
     asked: str, names: list[str], gpus: Gpus
 ) -> None:
     answer = explain_gpu(asked, gpus, GPU_POLICY)
-    assert [topic.title.split()[2] for topic in answer.topics] == names
+    assert [topic.title.split()[2] for topic in answer] == names
 
 
 @pytest.mark.parametrize(
@@ -298,11 +298,11 @@ def test_an_unknown_gpu_names_the_nearest(asked: str, hint: str, gpus: Gpus) -> 
 
 def test_explains_a_release(compat: NvccCompat, gpus: Gpus) -> None:
     answer = explain_cuda("12.9", compat, gpus, NVCC_POLICY)
-    assert [topic.title for topic in answer.topics] == [
+    assert [topic.title for topic in answer] == [
         "nvcc of CUDA 12.9.0",
         "compute capabilities of CUDA 12.9",
     ]
-    found = facts(answer, 1)
+    found = facts(answer[1])
     assert found["default"].value == ("7.5", "8.0", "9.0", "10.0", "10.3")
     assert found["default"].basis == "computed"
     assert isinstance(found["supported"].value, tuple)
@@ -318,18 +318,18 @@ def test_explains_a_release(compat: NvccCompat, gpus: Gpus) -> None:
 def test_a_full_release_is_answered_with_its_minors_capabilities(
     compat: NvccCompat, gpus: Gpus
 ) -> None:
-    found = facts(explain_cuda("13.4.0", compat, gpus, NVCC_POLICY), 1)
+    found = facts(explain_cuda("13.4.0", compat, gpus, NVCC_POLICY)[1])
     (claim,) = found["supported"].otherwise
     assert claim.value == "7.5: until CUDA 13.0 by policy, no end seen by ptxas"
 
 
 def test_a_release_whose_ptxas_was_not_read_is_marked(compat: NvccCompat, gpus: Gpus) -> None:
-    found = facts(explain_cuda("12.2.1", compat, gpus, NVCC_POLICY), 1)
+    found = facts(explain_cuda("12.2.1", compat, gpus, NVCC_POLICY)[1])
     assert found["known"].basis == "computed"
     assert "no ptxas of this release was read" in found["known"].source
     assert found["known"].file_sha256 is None
 
 
-def test_an_answer_is_json(compat: NvccCompat, gpus: Gpus) -> None:
-    answer = explain_cuda("12.2", compat, gpus, NVCC_POLICY)
-    assert Explanation.model_validate_json(answer.model_dump_json()) == answer
+def test_topic_survives_json(compat: NvccCompat, gpus: Gpus) -> None:
+    for topic in explain_cuda("12.2", compat, gpus, NVCC_POLICY):
+        assert Topic.model_validate_json(topic.model_dump_json()) == topic

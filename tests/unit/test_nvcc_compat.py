@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.headers import ERAS, host_config, played
+from support.headers import ERAS, host_config
 
 from cudaredist.errors import InvalidFileError, UnknownNameError
 from cudaredist.jsontext import canonical_json
@@ -235,6 +235,13 @@ def errors_by_gcc(header: Path, versions: dict[int, dict[str, int]]) -> dict[int
             assert complaint[2].startswith("#error"), line
             found[current].append(int(complaint[1]))
     return found
+
+
+def played(compiler: str, *, gcc: int, clang: int) -> dict[int, dict[str, int]]:
+    """Return the macros of every version of a compiler that is played."""
+    # The keys are literals for mypy and plain text for a test's parameters.
+    found = next(value for name, value in COMPILERS.items() if name == compiler)
+    return {version: dict(found.macros(version, gcc, clang)) for version in found.versions}
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")

@@ -201,7 +201,7 @@ def test_without_locks_work_goes_on(
 def test_a_folder_that_goes_away_again_and_again_is_no_endless_loop(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Workshop, "_is_the_one_there", lambda *_: False)
+    monkeypatch.setattr("cudaredist.locks.is_at", lambda *_: False)
     with pytest.raises(CudaRedistError, match="again and again"), workshop.locked():
         pytest.fail("went on")
 

@@ -79,8 +79,11 @@ def _peeked(service: ArchiveService, manifest: LocalManifest, archive: Archive) 
         service.chains[request.bases].reach(request.paths, use)
     except CudaRedistError as failure:
         error = ErrorReport.of(failure)
-    return PeekedArchive(
-        **manifest.place(archive).model_dump(),
+    return PeekedArchive.of(
+        manifest.target.redist.name,
+        manifest.label,
+        archive,
+        size=archive.size,
         fetched=fetched,
         outputs=outputs,
         undecided_libraries=undecided,

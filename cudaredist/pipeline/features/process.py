@@ -256,7 +256,7 @@ class FeatureRun:
 
     def failed(self, job: Job, error: CudaRedistError | ErrorReport) -> None:
         """Note why an archive could not be examined; the others go on unless asked otherwise."""
-        report = ErrorReport.of(error) if isinstance(error, CudaRedistError) else error
+        report = ErrorReport.of(error)
         is_stopped = report.kind == StoppedError.kind
         for _, item in job.users:
             item.status, item.error = "failed", report
@@ -357,8 +357,11 @@ class FeatureRun:
                 status = item.status
                 if status == "would-examine" and self.write:
                     status = "failed"
-                yield ArchiveOutcome(
-                    **file.source.place(item.archive).model_dump(),
+                yield ArchiveOutcome.of(
+                    file.source.target.redist.name,
+                    file.source.label,
+                    item.archive,
+                    size=item.archive.size,
                     sha256=item.archive.sha256,
                     status=status,
                     reason=item.reason if status in {"skipped", "failed"} else None,

@@ -20,7 +20,7 @@ from cudaredist.pipeline.manifests.upstream import judge_manifest
 from cudaredist.pipeline.selection import Selection, redist_at
 from cudaredist.primitives import Version, sha256_of
 from cudaredist.redists import NVIDIA_BASE, Redist
-from cudaredist.reports.archive_reports import ArchivePlace, FeatureOutcome
+from cudaredist.reports.archive_reports import FeatureOutcome
 from cudaredist.reports.report import ErrorReport
 from cudaredist.store.data_folder import FeatureFolder, ManifestFolder, Store
 
@@ -140,18 +140,6 @@ class LocalManifest:
         """Return an archive's identity: its hash, or where none is stated its place."""
         return archive.sha256 or f"{self.target.redist.name}/{archive.relative_path}"
 
-    def place(self, archive: Archive) -> ArchivePlace:
-        """Return where an archive stands, for reports."""
-        return ArchivePlace(
-            redist=self.target.redist.name,
-            label=str(self.label),
-            package=archive.package,
-            version=str(archive.version),
-            platform=archive.platform,
-            variant=archive.variant,
-            size=archive.size,
-        )
-
     def request(self, archive: Archive) -> ArchiveRequest:
         """Return how to read an archive."""
         return ArchiveRequest(
@@ -199,8 +187,6 @@ def read_local_manifests(
                         redist=target.redist.name,
                         label=str(label),
                         status="failed",
-                        archives=0,
-                        examined=0,
                         error=ErrorReport.of(error),
                     )
                 )

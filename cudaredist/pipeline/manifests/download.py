@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -42,34 +42,36 @@ class Target:
 
     redist: Redist
     folder: ManifestFolder
-    locked: dict[str, LockEntry] | None
-    """The lock's entries, updated by the run; None where no lock is kept."""
     is_asked_for: bool
     """Whether the user named it, so that its absence is a failure."""
-    recorded: dict[str, LockEntry] = field(init=False)
+    recorded: Mapping[str, LockEntry] = field(default_factory=dict)
     """The lock's entries as they were before the run."""
-
-    def __post_init__(self) -> None:
-        """Keep what the run may change."""
-        object.__setattr__(self, "recorded", dict(self.locked or {}))
-
-    def changed_entries(self) -> dict[str, LockEntry]:
-        """Return the lock's entries that the run added or changed."""
-        entries = (self.locked or {}).items()
-        return {label: entry for label, entry in entries if self.recorded.get(label) != entry}
+    changed: dict[str, LockEntry] = field(default_factory=dict)
+    """The lock's entries that the run added or changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a run's manifests go: the targets, and how to save what is recorded of them."""
+    """Where a run's manifests go."""
 
     targets: tuple[Target, ...]
-    save_lock: Callable[[], object] = lambda: None
-    sweep_lock: Callable[[], object] = lambda: None
+    store: Store | None = None
+    """The data folder whose lock records them; None: a plain folder without a lock."""
+
+    @property
+    def is_lock_changed(self) -> bool:
+        """Whether the run added or changed an entry of the lock."""
+        return self.store is not None and any(target.changed for target in self.targets)
+
+    def save_lock(self) -> None:
+        """Record the changes in the lock."""
+        if self.store is not None:
+            self.store.update_lock({target.redist.name: target.changed for target in self.targets})
 
     def sweep(self) -> None:
         """Remove what killed runs left; only while no other run writes there."""
-        self.sweep_lock()
+        if self.store is not None:
+            self.store.sweep()
         for target in self.targets:
             target.folder.sweep()
 
@@ -81,22 +83,18 @@ def into_store(store: Store, redists: Sequence[Redist], *, are_asked_for: bool) 
         Target(
             redist=redist,
             folder=store.manifests(redist.name),
-            locked=dict(recorded.get(redist.name, {})),
             is_asked_for=are_asked_for,
+            recorded=recorded.get(redist.name, {}),
         )
         for redist in redists
     )
-
-    def save_lock() -> None:
-        store.update_lock({target.redist.name: target.changed_entries() for target in targets})
-
-    return Destination(targets, save_lock, store.sweep)
+    return Destination(targets, store)
 
 
 def into_folder(url: str, folder: Path) -> Destination:
     """Return a plain folder as the destination of the manifests at one address, without a lock."""
     redist = redist_at(url)
-    target = Target(redist=redist, folder=ManifestFolder(folder), locked=None, is_asked_for=True)
+    target = Target(redist=redist, folder=ManifestFolder(folder), is_asked_for=True)
     return Destination((target,))
 
 
@@ -105,7 +103,7 @@ class ManifestDownload:
     """One run of download-manifests."""
 
     sources: SourceChain
-    targets: Sequence[Target]
+    to: Destination
     selection: Selection
     cache: Cache
     stop: threading.Event
@@ -119,8 +117,6 @@ class ManifestDownload:
     progress: Progress = NO_PROGRESS
     begin: Callable[[], object] = lambda: None
     """Called before every write, to make and lock the folder."""
-    save_lock: Callable[[], object] = lambda: None
-    """Called whenever a redistributable is complete, and at the end, however it comes."""
     _redists: list[RedistOutcome] = field(default_factory=list)
     _manifests: list[ManifestOutcome] = field(default_factory=list)
     _errors: dict[str, ErrorReport] = field(default_factory=dict)
@@ -141,10 +137,10 @@ class ManifestDownload:
 
         What was finished stays finished, also where Ctrl-C or `fail_fast` ends the run.
         """
-        self.progress.expect(len(self.targets))
-        self._open.update(target.redist.name for target in self.targets)
+        self.progress.expect(len(self.to.targets))
+        self._open.update(target.redist.name for target in self.to.targets)
         try:
-            tasks = [partial(self._list, target) for target in self.targets]
+            tasks = [partial(self._list, target) for target in self.to.targets]
             with self._writers:
                 run_tasks(tasks, self.jobs, self.stop)
             for write in self._writes:
@@ -154,11 +150,12 @@ class ManifestDownload:
         return self._report()
 
     def _save(self) -> None:
+        """Save the lock, whenever a redistributable is complete and at the end."""
         if not self.write:
             return
         with self._mutex:
             try:
-                self.save_lock()
+                self.to.save_lock()
             except WriteError as error:
                 # What was fetched is in place and in the report; the next run records it.
                 self._errors[error.message] = ErrorReport.of(error)
@@ -180,7 +177,7 @@ class ManifestDownload:
         name = target.redist.name
         tasks: list[Task] = []
         try:
-            self._check_stop()
+            raise_if_stopped(self.stop)
             listing = self.sources.listing(target.redist.manifest_folders, self._wanted(target))
         except NotAtSourceError as error:
             is_held = target.recorded or target.folder.is_there()
@@ -216,7 +213,7 @@ class ManifestDownload:
     def _mark_gone(self, target: Target, listing: Listing) -> tuple[str, ...]:
         """Mark labels of the lock that are no longer listed, and unmark those that are again."""
         newly_gone: list[str] = []
-        if target.locked is None or not listing.is_complete:
+        if not listing.is_complete:
             return ()
         with self._mutex:
             for text, entry in target.recorded.items():
@@ -224,13 +221,13 @@ class ManifestDownload:
                 if is_gone and not entry.gone:
                     newly_gone.append(text)
                 if is_gone is not entry.gone:
-                    target.locked[text] = entry.model_copy(update={"gone": is_gone})
+                    target.changed[text] = entry.model_copy(update={"gone": is_gone})
         return tuple(sorted(newly_gone, key=Version.parse))
 
     def _fetch(self, target: Target, label: Version, listing: Listing) -> list[Task]:
         """Fetch one manifest and pass it to a writer; every failure becomes an outcome."""
         try:
-            self._check_stop()
+            raise_if_stopped(self.stop)
             upstream, status = self._fetched(target, label, listing)
         except CudaRedistError as error:
             self._record(target, label, error)
@@ -244,7 +241,7 @@ class ManifestDownload:
     ) -> tuple[UpstreamManifest, ManifestStatus]:
         name, text = target.redist.name, str(label)
         held = target.folder.read(label)
-        entry = target.locked.get(text) if target.locked is not None else None
+        entry = target.recorded.get(text)
         upstream = fetch_manifest(
             self.sources,
             self.cache,
@@ -295,9 +292,10 @@ class ManifestDownload:
             )
         else:
             size = len(result.data)
-            if target.locked is not None:
+            entry = LockEntry(sha256=result.sha256, size=size)
+            if entry != target.recorded.get(text):
                 with self._mutex:
-                    target.locked[text] = LockEntry(sha256=result.sha256, size=size)
+                    target.changed[text] = entry
             outcome = ManifestOutcome(
                 redist=name,
                 label=text,
@@ -323,9 +321,6 @@ class ManifestDownload:
     def _wanted(self, target: Target) -> list[Version]:
         """Return the labels that must be looked for wherever they may be listed."""
         return [Version.parse(text) for text in {*target.recorded, *self.selection.named}]
-
-    def _check_stop(self) -> None:
-        raise_if_stopped(self.stop)
 
     def _report(self) -> DownloadReport:
         """Put all outcomes in order, with a failure for each release that nobody listed."""
@@ -353,15 +348,14 @@ class ManifestDownload:
             codes.append(EXIT_INCOMPLETE)
         if not self.write and any(o.status == "would-write" for o in self._manifests):
             codes.append(EXIT_FINDINGS)
-        is_lock_changed = any(target.changed_entries() for target in self.targets)
-        if not self.write and is_lock_changed:
+        if not self.write and self.to.is_lock_changed:
             codes.append(EXIT_FINDINGS)
         return DownloadReport(
             redists=tuple(redists),
             manifests=tuple(
                 sorted(self._manifests, key=lambda o: (o.redist, Version.parse(o.label)))
             ),
-            is_lock_changed=is_lock_changed,
+            is_lock_changed=self.to.is_lock_changed,
             errors=tuple(self._errors.values()),
             exit_code=worst_exit_code(codes),
         )

@@ -61,7 +61,9 @@ def specs_for(request: Request, data: SetData, cuda: Sequence[str]) -> list[SetS
     ]
     if not resolved:
         raise UsageError("a set is for a platform", hint="name --platform or --system")
-    specs = [spec for spec in resolved if named or not _is_unpublished(spec)]
+    specs = [
+        spec for spec in resolved if named or isinstance(spec, SetSpec) or not spec.is_unpublished
+    ]
     if not specs and isinstance(resolved[-1], RefusedSet):
         # What is wrong with the newest release is wrong with all.
         raise resolved[-1].error
@@ -92,10 +94,6 @@ def _named_releases(
             hint="leave --cuda out, or take cuda out of the map",
         )
     return [label], pins
-
-
-def _is_unpublished(spec: SetSpec | RefusedSet) -> bool:
-    return isinstance(spec, RefusedSet) and spec.is_unpublished
 
 
 Attempt: TypeAlias = tuple[SetSpec | RefusedSet, PackageSet | CudaRedistError]
@@ -284,7 +282,9 @@ def _put_index(
     Those that the folder no longer has go, and those that lie there under `--check` stay.
     """
     path = output / INDEX_NAME
-    sets = {entry.path: entry for entry in _held(path) if (output / entry.path).is_file()}
+    data = read_file(path)
+    listed = () if data is None else read_file_given(path, data, PackageSetIndex).sets
+    sets = {entry.path: entry for entry in listed if (output / entry.path).is_file()}
     sets |= {entry.path: entry for entry in indexed}
     skipped = [
         SkippedSet(cuda=o.cuda, platform=o.platform, reason=o.error.message)
@@ -297,20 +297,13 @@ def _put_index(
         skipped=tuple(sorted(skipped, key=_order)),
     )
     document = canonical_json(index.model_dump(mode="json"))
-    if read_file(path) == document:
+    if data == document:
         return "unchanged"
     is_read_only = any(o.error is not None and o.error.kind == WriteError.kind for o in outcomes)
     if is_read_only or not may_write:
         return "would-write"
     write_output(path, document)
     return "written"
-
-
-def _held(path: Path) -> tuple[IndexedSet, ...]:
-    data = read_file(path)
-    if data is None:
-        return ()
-    return read_file_given(path, data, PackageSetIndex).sets
 
 
 def _order(entry: IndexedSet | SkippedSet) -> tuple[object, ...]:

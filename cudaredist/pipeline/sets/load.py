@@ -9,52 +9,32 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError
 from cudaredist.features.legacy import legacy_outputs
 from cudaredist.manifests.read_manifest import read_manifest
-from cudaredist.packagesets.inputs import HeldFeatures, HeldManifest, Policies, SetData
+from cudaredist.packagesets.inputs import (
+    POLICY_MODELS,
+    HeldFeatures,
+    HeldManifest,
+    Policies,
+    SetData,
+)
 from cudaredist.pipeline.read_data import located
+from cudaredist.pipeline.tables.table_registry import GPU_TABLE, NVCC_TABLE, Table
 from cudaredist.primitives import Version, sha256_of
 from cudaredist.schema.base import OwnModel
 from cudaredist.schema.features import ExaminedArchive, Features
 from cudaredist.schema.packageset import Input
-from cudaredist.schema.policy import (
-    ConstraintPolicy,
-    FixupPolicy,
-    LibraryPolicy,
-    LicensePolicy,
-    MetaPolicy,
-    NamePolicy,
-    OutputPolicy,
-    PlatformPolicy,
-    RequirementPolicy,
-    WithheldPolicy,
-)
 from cudaredist.schema.registry import (
     parse_own_json,
     read_own_document,
     read_own_file,
     schema_version_of,
 )
-from cudaredist.schema.tables import Gpus, NvccCompat
 from cudaredist.store.data_folder import Store, shipped_data
 
 _InputKind: TypeAlias = Literal["nvcc", "capabilities", "policy"]
 _Model = TypeVar("_Model", bound=OwnModel)
 
 _OF_OTHER_COMMANDS = ("components", "gpus", "nvcc")
-_POLICIES: Mapping[str, type[OwnModel]] = {
-    "constraints": ConstraintPolicy,
-    "fixups": FixupPolicy,
-    "libraries": LibraryPolicy,
-    "licenses": LicensePolicy,
-    "meta": MetaPolicy,
-    "names": NamePolicy,
-    "outputs": OutputPolicy,
-    "platforms": PlatformPolicy,
-    "requirements": RequirementPolicy,
-    "withheld": WithheldPolicy,
-}
-"""By subject: each is the file `policy/<subject>.json`."""
-
-_POLICY_NAMES = frozenset({f"{name}.json" for name in (*_POLICIES, *_OF_OTHER_COMMANDS)})
+_POLICY_NAMES = frozenset({f"{name}.json" for name in (*POLICY_MODELS, *_OF_OTHER_COMMANDS)})
 
 
 def read_set_data(store: Store, overlays: Sequence[Store] = ()) -> SetData:
@@ -67,8 +47,8 @@ def read_set_data(store: Store, overlays: Sequence[Store] = ()) -> SetData:
         _check_overlay(overlay)
     stores = [store, *overlays]
     inputs: list[Input] = []
-    nvcc = _table(store, "nvcc_compat", NvccCompat, "nvcc", inputs)
-    gpus = _table(store, "gpus", Gpus, "capabilities", inputs)
+    nvcc = _table(store, NVCC_TABLE, "nvcc", inputs)
+    gpus = _table(store, GPU_TABLE, "capabilities", inputs)
     policies = _policies(store, overlays, inputs)
     return SetData(
         channel=store.channel,
@@ -159,22 +139,17 @@ def _features(data: bytes, *, is_overlay: bool) -> HeldFeatures:
 
 
 def _table(
-    store: Store,
-    name: str,
-    model: type[_Model],
-    input_kind: _InputKind,
-    inputs: list[Input],
+    store: Store, table: Table[_Model], input_kind: _InputKind, inputs: list[Input]
 ) -> _Model:
-    data = store.read_table(name) or Store(shipped_data()).read_table(name)
+    data = store.read_table(table.name) or Store(shipped_data()).read_table(table.name)
     if data is None:
         raise UsageError(
-            f"{store.table_path(name)}: no such table",
+            f"{store.table_path(table.name)}: no such table",
             hint="cudaredist update-nvcc-compat and update-gpus make the tables",
         )
-    with located(f"{name}.json"):
-        table = read_own_file(data, model)
-    inputs.append(_input(input_kind, name, data))
-    return table
+    inputs.append(_input(input_kind, table.name, data))
+    with located(f"{table.name}.json"):
+        return read_own_file(data, table.model)
 
 
 # -- policies
@@ -184,7 +159,7 @@ def _policies(store: Store, overlays: Sequence[Store], inputs: list[Input]) -> P
     merged: dict[str, Any] = {}
     from_overlay: list[OwnModel] = []
     taken_away: set[tuple[str, str]] = set()
-    for subject, model in _POLICIES.items():
+    for subject, model in POLICY_MODELS.items():
         data = store.read_policy(subject)
         document = _document(data, subject)
         inputs.append(_input("policy", subject, data))

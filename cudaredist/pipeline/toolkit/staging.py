@@ -1,7 +1,6 @@
 """The folder beside a toolkit root in which everything is made, and how the root changes place."""
 
 import contextlib
-import errno
 import logging
 import os
 import shutil
@@ -9,14 +8,14 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from cudaredist.errors import CudaRedistError, UsageError, WriteError
+from cudaredist.errors import CudaRedistError, UsageError, WriteError, WritingTo
+from cudaredist.locks import is_at, lock_if_free, locked_folder
 
 _log = logging.getLogger(__name__)
 
 TEMPORARY = ".tmp"
 """What the name of a folder ends with whose content is not proved yet."""
 _OWNER_ONLY = 0o700
-_ATTEMPTS = 100
 _NO_FOLDER = -100
 """What stands for a folder where paths are whole: `AT_FDCWD`."""
 _RENAME_EXCHANGE = 2
@@ -57,7 +56,7 @@ class Workshop:
         """
         missing = [place for place in self.folder.parents if not os.path.lexists(place)]
         try:
-            handle = self._lock(wait=True)
+            handle = self._lock()
         except CudaRedistError as error:
             _remove_empty(missing)
             raise _with_hint(error) from error.__cause__
@@ -74,12 +73,12 @@ class Workshop:
 
     def clear_if_idle(self) -> None:
         """Take away what an interrupted run left, unless another run is at work."""
-        if not self.is_there():
-            return
-        with contextlib.suppress(BlockingIOError, WriteError, UsageError):
-            handle = self._lock(wait=False)
+        with contextlib.suppress(UsageError):
+            self._refuse_foreign()
+            handle = lock_if_free(self.folder)
             if handle is not None:
-                self.clear()
+                if is_at(self.folder, handle):
+                    self.clear()
                 os.close(handle)
 
     def clear(self) -> None:
@@ -96,13 +95,11 @@ class Workshop:
         root for a moment; a run that is killed just then leaves the old one, and `locked` brings it
         back. Raises `WriteError`.
         """
-        try:
+        with WritingTo(self.root):
             if not os.path.lexists(self.root):
                 self.new.rename(self.root)
             elif not _exchange(self.new, self.root):
                 self._replace()
-        except OSError as error:
-            raise WriteError(self.root, error) from error
         for before in (self.new, self._old):
             with contextlib.suppress(OSError):
                 self.discard(before)
@@ -131,10 +128,8 @@ class Workshop:
 
     def _recover(self) -> None:
         if os.path.lexists(self._old) and not os.path.lexists(self.root):
-            try:
+            with WritingTo(self.root):
                 self._old.rename(self.root)
-            except OSError as error:
-                raise WriteError(self.root, error) from error
 
     def _sweep(self) -> None:
         """Take away what a killed run had not finished, since nobody can go on with it."""
@@ -144,7 +139,7 @@ class Workshop:
     def _leave(self, handle: int | None, missing: list[Path]) -> None:
         """Leave only what a later run can use, and let others in."""
         # Once it is cleared, a folder of that name is another run's.
-        if (handle is None or self._is_the_one_there(handle)) and not self._is_of_use():
+        if (handle is None or is_at(self.folder, handle)) and not self._is_of_use():
             self.clear()
         if handle is not None:
             os.close(handle)
@@ -159,69 +154,26 @@ class Workshop:
             return any(place.lstat().st_size for place in self.fetched.iterdir())
         return False
 
-    def _lock(self, *, wait: bool) -> int | None:
-        """Return the locked folder's descriptor; None where folders cannot be locked.
-
-        Raises `BlockingIOError` where another run is at work and is not to be waited for.
-        """
-        failure = FileNotFoundError(errno.ENOENT, "is taken away again and again")
-        for _ in range(_ATTEMPTS):
-            try:
-                self.folder.parent.mkdir(parents=True, exist_ok=True)
-                self.folder.mkdir(mode=_OWNER_ONLY, exist_ok=True)
-                self._refuse_foreign()
-                handle = self._locked_handle(wait=wait)
-            except BlockingIOError:
-                raise
-            except FileNotFoundError as error:
-                # Another run has just taken it away, if it could be made at all.
-                failure = error
-                continue
-            except OSError as error:
-                raise WriteError(self.folder, error) from error
-            if handle is None or self._is_the_one_there(handle):
-                return handle
-            # The run that was waited for has taken it away.
-            os.close(handle)
-        raise WriteError(self.folder, failure)
+    def _lock(self) -> int | None:
+        """Return the locked folder's descriptor; None if folders cannot be locked."""
+        self._refuse_foreign()
+        handle = locked_folder(self.folder, mode=_OWNER_ONLY, made=self.root)
+        # Another user may have been faster.
+        self._refuse_foreign()
+        return handle
 
     def _refuse_foreign(self) -> None:
-        about = self.folder.lstat()
+        """Raise `UsageError` for a link, a file or another user's folder."""
+        try:
+            about = self.folder.lstat()
+        except OSError:
+            return
         is_own = not hasattr(os, "geteuid") or about.st_uid == os.geteuid()
         if not stat.S_ISDIR(about.st_mode) or not is_own:
             raise UsageError(
                 f"{self.folder}, where the root would be made, is no folder of yours",
                 hint="take it away, or name another folder with --root",
             )
-
-    def _locked_handle(self, *, wait: bool) -> int | None:
-        try:
-            import fcntl  # noqa: PLC0415 - not on Windows
-        except ImportError:
-            return None
-        handle = os.open(self.folder, os.O_RDONLY)
-        try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if not wait:
-                    raise
-                _log.warning("waiting for another run that makes %s", self.root)
-                fcntl.flock(handle, fcntl.LOCK_EX)
-        except BaseException as error:
-            os.close(handle)
-            if isinstance(error, OSError) and not isinstance(error, BlockingIOError):
-                # Some network file systems have no locks.
-                _log.warning("going on without a lock on %s: %s", self.folder, error)
-                return None
-            raise
-        return handle
-
-    def _is_the_one_there(self, handle: int) -> bool:
-        try:
-            return os.path.samestat(os.fstat(handle), self.folder.lstat())
-        except FileNotFoundError:
-            return False
 
 
 def _with_hint(error: CudaRedistError) -> CudaRedistError:

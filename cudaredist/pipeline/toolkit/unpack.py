@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cudaredist.archives.members import ArchiveReader, Member
-from cudaredist.errors import InvalidArchiveError, WriteError
+from cudaredist.errors import InvalidArchiveError, WriteError, WritingTo
 from cudaredist.features.facts import Entry, Facts, facts_from_bytes, facts_to_bytes
 from cudaredist.features.gather import gather
 from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
@@ -51,7 +51,9 @@ def unpack(
     is_wheel = request.name.endswith(".whl")
 
     def use(reader: ArchiveReader) -> tuple[Facts, _Writing]:
-        _renew(temporary)
+        remove_tree(temporary)
+        with WritingTo(temporary):
+            temporary.mkdir(parents=True)
         writing = _Writing(reader, temporary, request.name)
         return gather(writing, is_wheel=is_wheel), writing
 
@@ -62,7 +64,8 @@ def unpack(
             "files": {str(position): found for position, found in writing.found.items()},
         }
         write_file(temporary / _INDEX, json.dumps(index).encode(), durable=False)
-        _rename(temporary, folder)
+        with WritingTo(temporary):
+            temporary.rename(folder)
     except BaseException:
         remove_tree(temporary)
         raise
@@ -121,21 +124,6 @@ def _is_proved(unpacked: Unpacked) -> bool:
         return False
 
 
-def _renew(folder: Path) -> None:
-    remove_tree(folder)
-    try:
-        folder.mkdir(parents=True)
-    except OSError as error:
-        raise WriteError(folder, error) from error
-
-
-def _rename(folder: Path, to: Path) -> None:
-    try:
-        folder.rename(to)
-    except OSError as error:
-        raise WriteError(folder, error) from error
-
-
 class _Writing:
     """A reader's members, whose content is written down and hashed as it passes."""
 
@@ -169,10 +157,8 @@ class _Writing:
         digest = hashlib.sha256()
         size = 0
         path = self._folder / str(position)
-        try:
+        with WritingTo(path):
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o644)
-        except OSError as error:
-            raise WriteError(path, error) from error
         try:
             for chunk in content:
                 size += len(chunk)
@@ -195,9 +181,7 @@ _BINARY = getattr(os, "O_BINARY", 0)
 
 def _write(handle: int, chunk: bytes, path: Path) -> None:
     """Write all of a chunk: chunks are large, so that a buffer would only copy them once more."""
-    try:
+    with WritingTo(path):
         count = os.write(handle, chunk)
         while count < len(chunk):
             count += os.write(handle, memoryview(chunk)[count:])
-    except OSError as error:
-        raise WriteError(path, error) from error

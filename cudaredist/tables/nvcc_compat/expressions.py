@@ -1,4 +1,4 @@
-"""The expression of an `#if`: text to tokens, tokens to a function of the macros.
+"""The expression of an `#if`: text to tokens, tokens to a number.
 
 Integers have 64 bits and are signed or not, as in C. What C leaves to functions, such as
 `__has_include(...)`, is no expression here but an error, because guessing would give a wrong table.
@@ -8,7 +8,7 @@ import operator
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple, NoReturn, Protocol, TypeAlias
+from typing import NamedTuple, NoReturn, TypeAlias
 
 Tokens: TypeAlias = tuple[str, ...]
 
@@ -38,22 +38,6 @@ class Number(NamedTuple):
     is_unsigned: bool = False
 
 
-class Names(Protocol):
-    """What an expression asks of the macros."""
-
-    def is_defined(self, name: str) -> bool:
-        """Say whether a macro of that name is defined."""
-        ...
-
-    def number(self, name: str) -> str | None:
-        """Return the number that a macro stands for, as written; None where it is undefined."""
-        ...
-
-
-Expression: TypeAlias = Callable[[Names, bool], Number]
-"""The second argument says whether the value matters: behind `0 &&` a division by 0 does not."""
-
-
 @lru_cache(maxsize=1024)
 def tokenize(text: str) -> Tokens:
     """Split the text behind an `#if`; `ExpressionError` for a character that no expression has."""
@@ -72,13 +56,15 @@ def tokenize(text: str) -> Tokens:
     return tuple(tokens)
 
 
-@lru_cache(maxsize=1024)
-def parse(tokens: Tokens) -> Expression:
-    """Make the function of an expression; `ExpressionError` where it is none."""
-    return _Parser(tokens).whole()
+def evaluate(tokens: Tokens, is_defined: Callable[[str], bool]) -> int:
+    """Return the value of an expression whose macros were replaced.
+
+    Raises `ExpressionError` for what is not an expression.
+    """
+    return _Evaluation(tokens, is_defined).whole().value
 
 
-def to_number(token: str) -> Number:
+def _to_number(token: str) -> Number:
     """Read an integer with its suffix; `ExpressionError` for a fraction or a too large one."""
     match = _is_integer(token)
     if match is None:
@@ -123,23 +109,29 @@ _LEVELS: tuple[dict[str, _Operation], ...] = (
 )
 """Binary operators, weakest first. Logical ones and shifts are evaluated apart."""
 
+_LOGICAL = {"||": True, "&&": False}
+"""Logical operators, each with the truth of a left side that decides."""
 _OPERATIONS = {symbol: made for level in _LEVELS for symbol, made in level.items()}
 _STRENGTH = {symbol: level for level, symbols in enumerate(_LEVELS) for symbol in symbols}
 
 
-class _Parser:
-    """Reads the tokens of one expression from left to right."""
+class _Evaluation:
+    """Reads the tokens of one expression from left to right, and computes on the way.
 
-    def __init__(self, tokens: Tokens) -> None:
+    `matters` is whether a value matters: behind `0 &&` a division by 0 does not.
+    """
+
+    def __init__(self, tokens: Tokens, is_defined: Callable[[str], bool]) -> None:
         self._tokens = tokens
+        self._is_defined = is_defined
         self._at = 0
         self._depth = 0
 
-    def whole(self) -> Expression:
-        expression = self._choice()
+    def whole(self) -> Number:
+        number = self._choice(matters=True)
         if self._peek():
             self._refuse("an operator")
-        return expression
+        return number
 
     def _peek(self) -> str:
         return self._tokens[self._at] if self._at < len(self._tokens) else ""
@@ -155,47 +147,62 @@ class _Parser:
             f"expected {expected}, found {found[:60]!a}" if found else f"expected {expected}"
         )
 
-    def _choice(self) -> Expression:
+    def _choice(self, *, matters: bool) -> Number:
         self._depth += 1
         if self._depth > _DEPTH_LIMIT:
             raise ExpressionError("nested deeper than any such expression is")
-        condition = self._binary(0)
+        number = self._binary(0, matters=matters)
         if self._take("?"):
-            first = self._choice()
+            holds = number.value != 0
+            first = self._choice(matters=matters and holds)
             if not self._take(":"):
                 self._refuse("':'")
-            condition = _choice(condition, first, self._choice())
+            second = self._choice(matters=matters and not holds)
+            is_unsigned = first.is_unsigned or second.is_unsigned
+            number = _wrapped((first if holds else second).value, is_unsigned=is_unsigned)
         self._depth -= 1
-        return condition
+        return number
 
-    def _binary(self, weakest: int) -> Expression:
-        left = self._unary()
-        while _STRENGTH.get(symbol := self._peek(), -1) >= weakest:
+    def _binary(self, weakest: int, *, matters: bool) -> Number:
+        left = self._unary(matters=matters)
+        while (strength := _STRENGTH.get(symbol := self._peek(), -1)) >= weakest:
             self._at += 1
-            left = _binary(symbol, left, self._binary(_STRENGTH[symbol] + 1))
+            is_decided = _LOGICAL.get(symbol) == (left.value != 0)
+            right = self._binary(strength + 1, matters=matters and not is_decided)
+            if symbol in _LOGICAL:
+                left = Number(int((left if is_decided else right).value != 0))
+            elif symbol in {"<<", ">>"}:
+                left = _shifted(left, right, is_left=symbol == "<<")
+            elif symbol in {"/", "%"} and right.value == 0 and matters:
+                raise ExpressionError("division by zero")
+            else:
+                left = _computed(symbol, left, right)
         return left
 
-    def _unary(self) -> Expression:
+    def _unary(self, *, matters: bool) -> Number:
         symbols = []
         while self._peek() in {"!", "~", "-", "+"}:
             symbols.append(self._peek())
             self._at += 1
-        operand = self._primary()
+        number = self._primary(matters=matters)
         for symbol in reversed(symbols):
-            operand = _unary(symbol, operand)
-        return operand
+            if symbol == "!":
+                number = Number(int(number.value == 0))
+            elif symbol != "+":
+                value = -number.value if symbol == "-" else ~number.value
+                number = _wrapped(value, is_unsigned=number.is_unsigned)
+        return number
 
-    def _primary(self) -> Expression:
+    def _primary(self, *, matters: bool) -> Number:
         token = self._peek()
         if self._take("("):
-            inner = self._choice()
+            number = self._choice(matters=matters)
             if not self._take(")"):
                 self._refuse("')'")
-            return inner
+            return number
         if token[:1].isdigit() or token[:1] == ".":
             self._at += 1
-            number = to_number(token)
-            return lambda _names, _matters: number
+            return _to_number(token)
         if self._take("defined"):
             return self._defined()
         if not is_name(token):
@@ -203,9 +210,10 @@ class _Parser:
         self._at += 1
         if self._peek() == "(":
             raise ExpressionError(f"{token[:60]} is used as a function, which is not understood")
-        return _name(token)
+        # C++ knows `true` and `false` in an #if; every other name counts as 0.
+        return Number({"true": 1}.get(token, 0))
 
-    def _defined(self) -> Expression:
+    def _defined(self) -> Number:
         has_parenthesis = self._take("(")
         name = self._peek()
         if not is_name(name):
@@ -213,69 +221,18 @@ class _Parser:
         self._at += 1
         if has_parenthesis and not self._take(")"):
             self._refuse("')'")
-        return lambda names, _matters: Number(int(names.is_defined(name)))
+        return Number(int(self._is_defined(name)))
 
 
-def _name(name: str) -> Expression:
-    def value(names: Names, matters: bool) -> Number:  # noqa: ARG001, FBT001
-        number = names.number(name)
-        if number is None:
-            # C++ knows these two in an #if; every other name counts as 0.
-            return Number(int(name == "true"))
-        return to_number(number)
-
-    return value
-
-
-def _choice(condition: Expression, first: Expression, second: Expression) -> Expression:
-    def value(names: Names, matters: bool) -> Number:  # noqa: FBT001
-        holds = condition(names, matters).value != 0
-        taken, other = first(names, matters and holds), second(names, matters and not holds)
-        if not holds:
-            taken, other = other, taken
-        return _wrapped(taken.value, is_unsigned=taken.is_unsigned or other.is_unsigned)
-
-    return value
-
-
-def _unary(symbol: str, operand: Expression) -> Expression:
-    def value(names: Names, matters: bool) -> Number:  # noqa: FBT001
-        number = operand(names, matters)
-        match symbol:
-            case "!":
-                return Number(int(number.value == 0))
-            case "~":
-                return _wrapped(~number.value, is_unsigned=number.is_unsigned)
-            case "-":
-                return _wrapped(-number.value, is_unsigned=number.is_unsigned)
-            case _:
-                return number
-
-    return value
-
-
-def _binary(symbol: str, left: Expression, right: Expression) -> Expression:
-    def value(names: Names, matters: bool) -> Number:  # noqa: FBT001
-        first = left(names, matters)
-        if symbol in {"&&", "||"}:
-            is_decided = (first.value != 0) == (symbol == "||")
-            second = right(names, matters and not is_decided)
-            return Number(int((first.value if is_decided else second.value) != 0))
-        second = right(names, matters)
-        if symbol in {"<<", ">>"}:
-            return _shifted(first, second, is_left=symbol == "<<")
-        if symbol in {"/", "%"} and second.value == 0:
-            if matters:
-                raise ExpressionError("division by zero")
-            second = Number(1)
-        is_unsigned = first.is_unsigned or second.is_unsigned
-        one, two = (_wrapped(side.value, is_unsigned=is_unsigned).value for side in (first, second))
-        result = _OPERATIONS[symbol](one, two)
-        if isinstance(result, bool):
-            return Number(int(result))
-        return _wrapped(result, is_unsigned=is_unsigned)
-
-    return value
+def _computed(symbol: str, left: Number, right: Number) -> Number:
+    is_unsigned = left.is_unsigned or right.is_unsigned
+    one, two = (_wrapped(side.value, is_unsigned=is_unsigned).value for side in (left, right))
+    if symbol in {"/", "%"}:
+        two = two or 1
+    result = _OPERATIONS[symbol](one, two)
+    if isinstance(result, bool):
+        return Number(int(result))
+    return _wrapped(result, is_unsigned=is_unsigned)
 
 
 def _shifted(number: Number, by: Number, *, is_left: bool) -> Number:

@@ -15,8 +15,8 @@ from cudaredist.tables.nvcc_compat.expressions import (
     TOKEN_LIMIT,
     ExpressionError,
     Tokens,
+    evaluate,
     is_name,
-    parse,
     tokenize,
 )
 
@@ -31,8 +31,6 @@ _MACRO_DEPTH_LIMIT = 40
 _PASSED_OVER = frozenset(
     {"", "include", "include_next", "import", "pragma", "warning", "ident", "sccs", "line"}
 )
-_OPENING = frozenset({"if", "ifdef", "ifndef"})
-_is_decimal = re.compile(r"\s*(?:0|[1-9][0-9]*)\s*", re.ASCII).fullmatch
 _directive = re.compile(r"\s*#\s*([A-Za-z_]\w*|)(.*)", re.ASCII | re.DOTALL).fullmatch
 _definition = re.compile(r"\s*([A-Za-z_$][\w$]*)(\(?)(.*)", re.ASCII | re.DOTALL).fullmatch
 
@@ -75,39 +73,48 @@ class Header:
     """A header, read once and evaluated for many compilers."""
 
     def __init__(self, data: bytes) -> None:
-        """Read the directives; `InvalidFileError` where they do not fit into each other."""
+        """Read the directives; `InvalidFileError` if the file is too large or cut off."""
         if len(data) > _SIZE_LIMIT:
             reject(None, f"{len(data):,} bytes, more than {_SIZE_LIMIT:,}")
         text = data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
         self.directives = tuple(_directives(text))
-        _check_nesting(self.directives)
 
     def run(self, macros: Mapping[str, int]) -> Outcome:
-        """Evaluate the header for a compiler that defines these macros."""
+        """Evaluate the header for a compiler that defines these macros.
+
+        Raises `InvalidFileError` if the conditions do not fit into each other.
+        """
         table = _Macros(macros)
         errors: list[Complaint] = []
         groups: list[_Group] = []
         for directive in self.directives:
+            line, name, _ = directive
             is_live = not groups or groups[-1].is_live
-            match directive.name:
+            match name:
                 case "if" | "ifdef" | "ifndef":
+                    if len(groups) == _NESTING_LIMIT:
+                        reject(line, "nested deeper than any such header is")
                     holds = is_live and _holds(directive, table)
-                    groups.append(_Group(is_outer_live=is_live, is_live=holds, is_done=holds))
-                case "elif":
+                    groups.append(_Group(directive, is_live, is_live=holds, is_done=holds))
+                case "elif" | "else" | "endif" if not groups:
+                    reject(line, f"#{name} without #if")
+                case "elif" | "else" if groups[-1].has_else:
+                    reject(line, f"#{name} behind #else")
+                case "elif" | "else":
                     group = groups[-1]
-                    group.is_live = (
-                        group.is_outer_live and not group.is_done and _holds(directive, table)
-                    )
+                    is_open = group.is_outer_live and not group.is_done
+                    group.has_else = name == "else"
+                    group.is_live = is_open and (group.has_else or _holds(directive, table))
                     group.is_done |= group.is_live
-                case "else":
-                    group = groups[-1]
-                    group.is_live = group.is_outer_live and not group.is_done
                 case "endif":
                     groups.pop()
                 case _ if is_live:
                     _obey(directive, table, errors)
                 case _:
                     pass
+        if groups:
+            line, name, _ = groups[-1].opening
+            reject(line, f"#{name} without #endif: the file is cut off")
         return Outcome(errors=tuple(errors), asked=frozenset(table.asked))
 
 
@@ -115,9 +122,11 @@ class Header:
 class _Group:
     """An `#if` whose `#endif` was not met yet."""
 
+    opening: Directive
     is_outer_live: bool
     is_live: bool
     is_done: bool
+    has_else: bool = False
 
 
 class _Macros:
@@ -138,20 +147,12 @@ class _Macros:
         self.asked.add(name)
         return name in self._texts
 
-    def number(self, name: str) -> str | None:
-        # What was not replaced and is no number is a plain name, as in C: a macro with parameters
-        # that is named without any, or one inside its own text.
-        text = self._texts.get(name)
-        return text.strip() if text is not None and _is_decimal(text) else None
+    def expanded(self, tokens: Tokens, inside: frozenset[str] = frozenset()) -> Tokens:
+        """Replace macros by their texts, except behind `defined`.
 
-    def expanded(self, tokens: Tokens) -> Tokens:
-        """Replace macros by what they stand for, except by single numbers and behind `defined`.
-
-        Numbers stay names, so that one expression is parsed once for all versions of a compiler.
+        As in C, a name stays if its macro has parameters and it is named without any, and within
+        the text of its own macro.
         """
-        return tuple(self._expand(tokens, frozenset()))
-
-    def _expand(self, tokens: Tokens, inside: frozenset[str]) -> list[str]:
         if len(inside) > _MACRO_DEPTH_LIMIT:
             raise ExpressionError("macros nested deeper than in any such header")
         # Macros that expand to nothing can double the work without making the result longer.
@@ -167,13 +168,13 @@ class _Macros:
             elif is_name(token):
                 self.asked.add(token)
                 text = self._texts.get(token)
-            if text is None or token in inside or _is_decimal(text):
+            if text is None or token in inside:
                 result.append(token)
             else:
-                result += self._expand(tokenize(text), inside | {token})
+                result += self.expanded(tokenize(text), inside | {token})
             if len(result) > TOKEN_LIMIT:
                 raise ExpressionError(f"more than {TOKEN_LIMIT} tokens once macros are replaced")
-        return result
+        return tuple(result)
 
 
 def _holds(directive: Directive, macros: _Macros) -> bool:
@@ -184,7 +185,7 @@ def _holds(directive: Directive, macros: _Macros) -> bool:
         return macros.is_defined(name) == (directive.name == "ifdef")
     try:
         tokens = macros.expanded(tokenize(directive.text))
-        return parse(tokens)(macros, True).value != 0  # noqa: FBT003 - the value matters
+        return evaluate(tokens, macros.is_defined) != 0
     except ExpressionError as error:
         reject(directive.line, f"#{directive.name}: {error}")
 
@@ -207,35 +208,13 @@ def _obey(directive: Directive, macros: _Macros, errors: list[Complaint]) -> Non
             pass
 
 
-def _check_nesting(directives: Iterable[Directive]) -> None:
-    open_groups: list[Directive] = []
-    with_else: list[bool] = []
-    for directive in directives:
-        line, name, _ = directive
-        if name in _OPENING:
-            open_groups.append(directive)
-            with_else.append(False)
-            if len(open_groups) > _NESTING_LIMIT:
-                reject(line, "nested deeper than any such header is")
-        elif name in {"elif", "else", "endif"}:
-            if not open_groups:
-                reject(line, f"#{name} without #if")
-            if name != "endif" and with_else[-1]:
-                reject(line, f"#{name} behind #else")
-            with_else[-1] |= name == "else"
-            if name == "endif":
-                open_groups.pop()
-                with_else.pop()
-        elif name in {"elifdef", "elifndef"}:
-            reject(line, f"unknown directive #{name}")
-    if open_groups:
-        reject(open_groups[-1].line, f"#{open_groups[-1].name} without #endif: the file is cut off")
-
-
 def _directives(text: str) -> Iterator[Directive]:
     for line, code in _without_comments(_logical_lines(text)):
         match = _directive(code)
         if match:
+            if match[1] in {"elifdef", "elifndef"}:
+                # Unlike other unknown directives, these decide which code is live.
+                reject(line, f"unknown directive #{match[1]}")
             yield Directive(line, match[1], match[2])
 
 

@@ -1,0 +1,49 @@
+"""Runs of the command line, what they answer, and the data folder that they write."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from typer.testing import Result
+
+FOLDER = "/compute/cuda/redist/"
+LATEST = f"{FOLDER}redistrib_12.9.1.json"
+
+
+def report(result: Result) -> Any:
+    return json.loads(result.stdout)
+
+
+def cudaredist(folder: Path, *arguments: object, code: int = 0) -> str:
+    """Run a process in a folder with a cache of its own, and return its output."""
+    done = subprocess.run(
+        [sys.executable, "-m", "cudaredist", *map(str, arguments)],
+        cwd=folder,
+        env=os.environ | {"CUDAREDIST_CACHE_DIR": str(folder / "cache")},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == code, done.stderr
+    return done.stdout
+
+
+def snapshot(root: Path) -> dict[str, bytes]:
+    """Return every file below a folder, temporary and hidden ones as well."""
+    paths = (path for path in sorted(root.rglob("*")) if path.is_file())
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in paths}
+
+
+def held(label: str = "12.9.1", redist: str = "cuda") -> Path:
+    return Path(f"data/manifests/{redist}/redistrib_{label}.json")
+
+
+def lock() -> Any:
+    return json.loads(Path("data/manifests/lock.json").read_bytes())["redists"]
+
+
+def files() -> set[str]:
+    return set(snapshot(Path()))
