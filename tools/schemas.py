@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from cudaredist.jsontext import canonical_json
-from cudaredist.schema.registry import FILE_KINDS, FileKind
+from cudaredist.schema.registry import FILE_KINDS, UPSTREAM_KINDS, FileKind
+from tools.upstream_schemas import upstream_schema
 
 FOLDER = Path(__file__).parents[1] / "cudaredist" / "schemas"
 
@@ -24,6 +25,12 @@ def made_schema(kind: FileKind) -> dict[str, object]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
+def made_schemas() -> dict[str, dict[str, object]]:
+    """Return every shipped schema by its name."""
+    own = {kind.name: made_schema(kind) for kind in FILE_KINDS.values()}
+    return own | {name: upstream_schema(name) for name in UPSTREAM_KINDS}
+
+
 if __name__ == "__main__":
-    for kind in FILE_KINDS.values():
-        (FOLDER / f"{kind.name}.json").write_bytes(canonical_json(made_schema(kind)))
+    for name, schema in made_schemas().items():
+        (FOLDER / f"{name}.json").write_bytes(canonical_json(schema))

@@ -112,10 +112,9 @@ def export(options: ExportOptions, session: Session) -> int:
         package_set = _with_addresses(package_set, options.wheel_base)
     exported = ExportedSet(package_set, options.root)
     files = exporter.files(exported)
-    if exporter.reads_features and exported.unexamined:
-        session.console.warning(
-            f"{len(exported.unexamined)} packages were not examined, and nothing is said of them"
-        )
+    skipped = exporter.skipped(exported)
+    if skipped:
+        session.console.warning(f"{len(skipped)} packages were not examined, and are left out")
     if options.output is None:
         (content,) = files.values()
         session.console.result(content.decode())

@@ -66,13 +66,18 @@ class ExportedSet:
             raise InvalidFileError("package-set file", problems)
         return tuple(found)
 
-    @property
+    @cached_property
+    def without_libraries(self) -> frozenset[str]:
+        """The available packages whose libraries are not known."""
+        return frozenset(p.attr for p in self.packages if not p.entry.contents)
+
+    @cached_property
     def unexamined(self) -> frozenset[str]:
-        """The available packages whose outputs and libraries are not known."""
+        """The available packages of which not even the outputs are known."""
         return frozenset(
             package.attr
             for package in self.packages
-            if not package.entry.contents and package.entry.outputs == ("out",)
+            if package.attr in self.without_libraries and package.entry.outputs == ("out",)
         )
 
     def is_available(self, name: str) -> bool:
@@ -106,17 +111,30 @@ class Exporter:
     takes_root: bool = False
     """Whether it refers to a toolkit root."""
     reads_features: bool = False
-    """Whether it says nothing of packages that were not examined."""
+    """Whether it skips packages that were not examined."""
+    reads_libraries: bool = False
+    """Whether it also skips packages of which only the outputs are known."""
+
+    def skipped(self, exported: ExportedSet) -> frozenset[str]:
+        """Return the available packages that the format skips."""
+        if self.reads_libraries:
+            return exported.without_libraries
+        return exported.unexamined if self.reads_features else frozenset()
 
 
 def exporter(
-    name: str, file: str | None, *, takes_root: bool = False, reads_features: bool = False
+    name: str,
+    file: str | None,
+    *,
+    takes_root: bool = False,
+    reads_features: bool = False,
+    reads_libraries: bool = False,
 ) -> Callable[[Callable[[ExportedSet], Files]], Exporter]:
     """Make a format of the function that makes its files; its docstring begins with the title."""
 
     def make(files: Callable[[ExportedSet], Files]) -> Exporter:
         title = (files.__doc__ or "").partition("\n")[0]
-        return Exporter(name, title, files, file, takes_root, reads_features)
+        return Exporter(name, title, files, file, takes_root, reads_features, reads_libraries)
 
     return make
 

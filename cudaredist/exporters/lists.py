@@ -52,7 +52,7 @@ def outputs(exported: ExportedSet) -> Files:
     return {"outputs.json": canonical_json(table)}
 
 
-@exporter("ignore-missing", "ignore-missing.json", reads_features=True)
+@exporter("ignore-missing", "ignore-missing.json", reads_libraries=True)
 def ignore_missing(exported: ExportedSet) -> Files:
     """The driver's libraries that each package needs as JSON, for patchers that refuse them.
 

@@ -58,6 +58,18 @@ def _read(before: bytes | None) -> dict[str, Any]:
     return document if all(isinstance(value, dict) for value in nested) and is_legacy else {}
 
 
+def is_legacy(document: object) -> bool:
+    """Check if a document has outputs where such a file has them."""
+    return isinstance(document, dict) and any(
+        isinstance(entry, dict) and "outputs" in entry
+        for platforms in document.values()
+        # A package of a manifest has texts, too.
+        if isinstance(platforms, dict) and all(isinstance(v, dict) for v in platforms.values())
+        for value in platforms.values()
+        for entry in (value, *value.values())
+    )
+
+
 def legacy_outputs(document: object) -> dict[tuple[str, str, str | None], tuple[OutputName, ...]]:
     """Return the outputs that such a file names, by package, platform and variant.
 

@@ -182,6 +182,14 @@ def _diagnostics(
             f"are unknown: {_some([draft.attr for draft in missing], ', ')}"
         )
         yield warning("features-missing", "packages", text)
+    partial = [draft.attr for draft in drafts.values() if draft.has_outputs_only]
+    if partial:
+        text = (
+            f"only the outputs of {len(partial)} packages are known, from a feature file in "
+            "nixpkgs' form; their libraries and dependencies are unknown: "
+            f"{_some(partial, ', ')}"
+        )
+        yield warning("outputs-only", "packages", text)
     for name in hollow:
         text = "not available, so that nothing can be compiled with this set"
         yield warning("hollow", name, text)

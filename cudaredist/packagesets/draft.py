@@ -68,6 +68,11 @@ class Draft:
         """Whether the set describes the archive's contents: it can be fetched, if not used."""
         return self.archive is not None and self.status in {"available", "broken"}
 
+    @property
+    def has_outputs_only(self) -> bool:
+        """Whether only outputs are known, from a feature file in nixpkgs' form."""
+        return self.is_available and self.split is None and self.missing is None
+
     def refused(
         self, status: Status, code: ReasonCode, text: str, subject: str, source: str
     ) -> Self:

@@ -1,12 +1,13 @@
 """What package sets are made from, as one frozen value: the data files, read and merged."""
 
+import difflib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import get_type_hints
 
-from cudaredist.errors import Problem, UsageError
+from cudaredist.errors import Problem, UnknownNameError, UsageError
 from cudaredist.manifests.manifest_values import Manifest, Package
 from cudaredist.primitives import LINUX_ALL, SOURCE, Platform, Sha256, Version
 from cudaredist.redists import CUDA, REDISTS
@@ -160,8 +161,40 @@ class SetData:
 
     @cached_property
     def problems(self) -> tuple[Problem, ...]:
-        """Where the policies contradict themselves."""
-        return tuple(policy_problems(self.policies))
+        """Where the policies contradict themselves, or name what does not exist."""
+        return (
+            *policy_problems(self.policies),
+            *self._unknown_platforms(),
+            *self._mistyped_names(),
+        )
+
+    def _unknown_platforms(self) -> Iterator[Problem]:
+        for subject in fields(self.policies):
+            policy = getattr(self.policies, subject.name)
+            for path, name in _platforms_in(policy, subject.name):
+                if name not in self.platforms:
+                    yield _unknown("platform", name, self.platforms, path)
+
+    def _mistyped_names(self) -> Iterator[Problem]:
+        """Yield names in a user's own policies that are close to a known name.
+
+        An overlay may be about packages that the data folder does not have.
+        """
+        fixups = self.policies.fixups
+        packages = {name for redist in REDISTS.values() for name in redist.packages}
+        packages |= {name for name, known in self.names.items() if known.redist is not None}
+        for name, entry in self.policies.withheld.withheld.items():
+            if self.policies.is_overlaid(entry) and _is_mistyped(name, packages):
+                yield _unknown("package", name, packages, f"withheld.{name}")
+        packages.update(self._policy_names())
+        for number, fixup in enumerate(fixups.fixups):
+            if _is_mistyped(fixup.package, packages):
+                path = f"fixups.fixups[{number}].package"
+                yield _unknown("package", fixup.package, packages, path)
+        redists = self.manifests.keys() | REDISTS.keys()
+        for name in fixups.urls:
+            if _is_mistyped(name, redists):
+                yield _unknown("redistributable", name, redists, f"fixups.urls.{name}")
 
     @cached_property
     def names(self) -> Mapping[str, KnownName]:
@@ -176,7 +209,8 @@ class SetData:
                 for name, package in held.packages.items():
                     redists[name] = _owner(name, redist, redists.get(name, redist))
                     systems[name].update(Platform(a.platform).os for a in package.archives)
-        for name in self._policy_names():
+        fixed = (fixup.package for fixup in self.policies.fixups.fixups)
+        for name in (*self._policy_names(), *fixed):
             systems.setdefault(name, set())
         return {
             name: KnownName(redists.get(name), frozenset(systems[name])) for name in sorted(systems)
@@ -209,7 +243,6 @@ class SetData:
         yield from (entry.package for entry in libraries.compat_run_path)
         yield from self.policies.licenses.packages
         yield from self.policies.meta.packages
-        yield from (fixup.package for fixup in self.policies.fixups.fixups)
 
 
 def _owner(name: str, redist: str, other: str) -> str:
@@ -284,19 +317,41 @@ def policy_problems(policies: Policies) -> list[Problem]:
     return problems
 
 
-def _reversed_bounds(value: object, path: str) -> Iterator[Problem]:
+def _platforms_in(value: object, path: str) -> Iterator[tuple[str, str]]:
+    """Yield the platform of every entry that is for one, with the path to it."""
+    for below, entry in _entries(value, path):
+        platform = getattr(entry, "platform", None)
+        if platform is not None:
+            yield f"{below}.platform", platform
+
+
+def _is_mistyped(name: str, known: Collection[str]) -> bool:
+    return name not in known and bool(difflib.get_close_matches(name, known, n=1, cutoff=0.8))
+
+
+def _unknown(what: str, name: str, known: Collection[str], path: str) -> Problem:
+    error = UnknownNameError(what, name, known)
+    return Problem(path, f"{error.message}; {error.hint}")
+
+
+def _reversed_bounds(policy: OwnModel, path: str) -> Iterator[Problem]:
     """Yield every range within a policy that ends before it begins."""
-    if isinstance(value, Bounds):
-        if value.min and value.max:
+    for below, value in _entries(policy, path):
+        if isinstance(value, Bounds) and value.min and value.max:
             low, high = Version.parse(value.min), Version.parse(value.max)
             if high.components < low.components[: len(high.components)]:
-                yield Problem(path, f"begins at {low}, after its end {high}")
-    elif isinstance(value, OwnModel):
+                yield Problem(below, f"begins at {low}, after its end {high}")
+
+
+def _entries(value: object, path: str) -> Iterator[tuple[str, OwnModel]]:
+    """Yield a model and every model within it, with the path to each."""
+    if isinstance(value, OwnModel):
+        yield path, value
         for name in type(value).model_fields:
-            yield from _reversed_bounds(getattr(value, name), f"{path}.{name}")
+            yield from _entries(getattr(value, name), f"{path}.{name}")
     elif isinstance(value, dict):
         for name, entry in value.items():
-            yield from _reversed_bounds(entry, f"{path}.{name}")
+            yield from _entries(entry, f"{path}.{name}")
     elif isinstance(value, tuple):
         for number, entry in enumerate(value):
-            yield from _reversed_bounds(entry, f"{path}[{number}]")
+            yield from _entries(entry, f"{path}[{number}]")

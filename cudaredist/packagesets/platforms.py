@@ -18,9 +18,6 @@ UNSUPPORTED = Platform("unsupported")
 SBSA, JETSON = Platform("linux-sbsa"), Platform("linux-aarch64")
 """The two platforms for ARM."""
 
-_OLDEST_JETSON = Capability(7, 2)
-"""Xavier's. NVIDIA's manifests have nothing for older Jetsons, which end with CUDA 10.2."""
-
 
 class Absence(NamedTuple):
     """Why a package has no archive for a set."""
@@ -61,11 +58,12 @@ def below_threshold(
 def jetson_defaults(cuda: Version, policy: PlatformPolicy, gpus: Gpus) -> tuple[str, ...]:
     """Return the default capabilities of Jetson's own build: the Jetsons that only it serves."""
     supported = supported_capabilities(cuda.line, gpus)
-    return tuple(
-        name
-        for name in below_threshold(supported, cuda, policy, gpus)
-        if gpus.capabilities[name].variant is None and Capability.parse(name) >= _OLDEST_JETSON
-    )
+    names = below_threshold(supported, cuda, policy, gpus)
+    plain = [name for name in names if gpus.capabilities[name].variant is None]
+    if policy.oldest_jetson is None:
+        return tuple(plain)
+    oldest = Capability.parse(policy.oldest_jetson.capability)
+    return tuple(name for name in plain if Capability.parse(name) >= oldest)
 
 
 def threshold_of(cuda: Version, policy: PlatformPolicy) -> JetsonThreshold | None:

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
-from cudaredist.errors import ReadError, command_line
+from cudaredist.errors import CudaRedistError, ReadError, command_line
 from cudaredist.features.derive import RULES
+from cudaredist.features.legacy import is_legacy
 from cudaredist.pipeline.findings import finding, own_file_findings
 from cudaredist.pipeline.manifests.inventory import Inventory
 from cudaredist.pipeline.tables.table_registry import TABLES, releases_of
@@ -12,8 +14,9 @@ from cudaredist.primitives import Version
 from cudaredist.redists import REDISTS
 from cudaredist.reports.manifest_reports import Finding
 from cudaredist.schema.features import Features
-from cudaredist.schema.registry import FILE_KINDS
+from cudaredist.schema.registry import FILE_KINDS, parse_own_json
 from cudaredist.store.data_folder import Store
+from cudaredist.store.files import read_file
 
 
 def feature_findings(
@@ -35,7 +38,12 @@ def feature_findings(
             if label not in with_features:
                 yield about("no-features", "no feature file", hint=hint)
                 continue
-            model = yield from own_file_findings(store, path, FILE_KINDS["features"])
+            model = None
+            if _is_legacy_file(path):
+                words = "in nixpkgs' form: outputs only, libraries and dependencies are unknown"
+                yield about("legacy-features", words)
+            else:
+                model = yield from own_file_findings(store, path, FILE_KINDS["features"])
             if label not in hashes:
                 yield about("orphan-features", "a feature file without its manifest")
             elif isinstance(model, Features) and (
@@ -47,6 +55,14 @@ def feature_findings(
             elif isinstance(model, Features) and model.rules != RULES:
                 words = f"made by other rules than today's ({model.rules}, not {RULES})"
                 yield about("stale-features", words, hint=hint)
+
+
+def _is_legacy_file(path: Path) -> bool:
+    """Check if a file is readable and in nixpkgs' form; other findings report what is not."""
+    try:
+        return is_legacy(parse_own_json(read_file(path) or b""))
+    except CudaRedistError:
+        return False
 
 
 def unknown_redist_findings(names: Sequence[str]) -> Iterator[Finding]:

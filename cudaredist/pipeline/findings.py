@@ -27,6 +27,7 @@ from cudaredist.store.files import read_file
 
 _EXIT_CODES: dict[FindingKind, int] = {
     "gone": EXIT_OK,
+    "legacy-features": EXIT_OK,
     "platform-lost": EXIT_OK,
     "changed-upstream": EXIT_INTEGRITY,
     "edited-locally": EXIT_INTEGRITY,

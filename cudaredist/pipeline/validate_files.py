@@ -18,6 +18,7 @@ from cudaredist.errors import (
     shortened,
     worst_exit_code,
 )
+from cudaredist.features.legacy import is_legacy
 from cudaredist.jsontext import canonical_json
 from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.packagesets.invariants import (
@@ -161,13 +162,20 @@ def _verdict(path: Path, *, strict: bool) -> tuple[FileVerdict, PackageSet | Man
                 problem = Problem("", f"has a schema_version, but is of no kind known ({known})")
                 raise InvalidFileError("data file", [problem])
             kind = own.name
-            problems = schema_problems(document, own)
+            problems = schema_problems(document, kind)
             if problems:
                 raise InvalidFileError(f"{kind} file", problems)
             model = read_own_document(document, data, own.model)
             is_canonical = canonical_json(document) == data
             package_set = model if isinstance(model, PackageSet) else None
             return _own_verdict(path, kind, is_canonical=is_canonical), package_set
+        if is_legacy(document):
+            kind = "legacy-features"
+            problems = schema_problems(document, kind)
+            if problems:
+                raise InvalidFileError(f"{kind} file", problems)
+            # Whoever wrote it, other tools read it: no form is canonical.
+            return _own_verdict(path, kind, is_canonical=True), None
         kind = "manifest"
         return _manifest_verdict(path, data, strict=strict)
     except CudaRedistError as error:

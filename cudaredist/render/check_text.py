@@ -11,8 +11,13 @@ from cudaredist.render.common import (
     flag,
     markdown_table,
 )
-from cudaredist.reports.manifest_reports import CheckReport, Finding, LineReport, ValidateReport
-from cudaredist.schema.registry import FileKind
+from cudaredist.reports.manifest_reports import (
+    CheckReport,
+    Finding,
+    LineReport,
+    SchemaReport,
+    ValidateReport,
+)
 
 _EXIT_MEANINGS = {
     0: "nothing to report",
@@ -143,16 +148,6 @@ def validate_text(report: ValidateReport, *, with_warnings: bool = True) -> Iter
         yield from (f"    not checked: {names}" for names in verdict.unchecked)
 
 
-def kinds_text(kinds: Iterable[FileKind]) -> Iterator[str]:
-    """List the kinds of data files with what each holds."""
-    yield from columns([(kind.name, _summary(kind)) for kind in kinds])
-
-
-def kinds_json(kinds: Iterable[FileKind]) -> str:
-    """Return the same as one JSON document."""
-    listed = [{"name": kind.name, "summary": _summary(kind)} for kind in kinds]
-    return json.dumps({"schema_version": 1, "schemas": listed}, indent=2) + "\n"
-
-
-def _summary(kind: FileKind) -> str:
-    return (kind.model.__doc__ or "").splitlines()[0]
+def schemas_text(report: SchemaReport) -> Iterator[str]:
+    """List the schemas with a summary of each."""
+    yield from columns([(schema.name, schema.summary) for schema in report.schemas])

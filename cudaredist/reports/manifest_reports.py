@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.reports.report import ErrorReport, ManifestStatus, Report
+from cudaredist.reports.report import Answer, ErrorReport, ManifestStatus, Report
 from cudaredist.schema.base import OwnModel
 
 
@@ -54,6 +54,7 @@ FindingKind = Literal[
     "no-features",
     "stale-features",
     "orphan-features",
+    "legacy-features",
     "unknown-redist",
     "table-missing",
     "table-lacks",
@@ -130,6 +131,20 @@ class ValidateReport(Report):
 
     command: Literal["validate"] = "validate"
     files: tuple[FileVerdict, ...]
+
+
+class ListedSchema(OwnModel):
+    """One JSON Schema that `schema` prints."""
+
+    name: str
+    summary: str
+
+
+class SchemaReport(Answer):
+    """The result of schema without NAME."""
+
+    command: Literal["schema"] = "schema"
+    schemas: tuple[ListedSchema, ...]
 
 
 class VersionsReport(Report):

@@ -46,6 +46,12 @@ class JetsonThreshold(Reasoned):
     capability: PlainCapability
 
 
+class OldestJetson(Reasoned):
+    """The oldest Jetson capability that `linux-aarch64` is published for."""
+
+    capability: PlainCapability
+
+
 class PlatformPolicy(OwnModel):
     """`policy/platforms.json`: platforms, and which of the two for ARM a Nix system means."""
 
@@ -54,6 +60,7 @@ class PlatformPolicy(OwnModel):
     jetson_thresholds: tuple[JetsonThreshold, ...] = Field(
         description="The first whose bounds hold the CUDA release decides"
     )
+    oldest_jetson: OldestJetson | None = optional("Absent: no lower limit")
 
 
 class NamePolicy(OwnModel):

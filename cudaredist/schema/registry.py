@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from cudaredist.errors import InvalidFileError, Problem, find_name
+from cudaredist.errors import InvalidFileError, Problem
 from cudaredist.jsontext import join_path, parse_json
 from cudaredist.schema.base import OwnModel
 from cudaredist.schema.features import Features, Lock
@@ -75,10 +75,17 @@ FILE_KINDS = {
 }
 """Every kind of file of ours, by name."""
 
+UPSTREAM_KINDS = {
+    "manifest": "NVIDIA's `redistrib_<label>.json`: the archives of a release, in every known form",
+    "legacy-features": "The feature file that nixpkgs consumed: outputs by package and platform",
+}
+"""Kinds of files that others define, with a summary, by the name that `schema` takes."""
 
-def find_kind(name: str) -> FileKind:
-    """Return the kind of that name; `UnknownNameError`, which suggests the nearest, if none."""
-    return find_name("schema", name, FILE_KINDS)
+
+def schema_summaries() -> dict[str, str]:
+    """Return a summary of each shipped schema of a file, by the name that `schema` takes."""
+    own = {kind.name: (kind.model.__doc__ or "").splitlines()[0] for kind in FILE_KINDS.values()}
+    return dict(sorted((own | UPSTREAM_KINDS).items()))
 
 
 def kind_of_document(document: object) -> FileKind | None:
@@ -100,9 +107,8 @@ def schema_version_of(document: object) -> object:
 
 
 def shipped_schema(name: str) -> str:
-    """Return the text of the schema that is shipped in the package, as `schema` prints it."""
-    kind = find_kind(name)
-    return (resources.files("cudaredist") / "schemas" / f"{kind.name}.json").read_text("utf-8")
+    """Return the text of a shipped schema, as `schema` prints it."""
+    return (resources.files("cudaredist") / "schemas" / f"{name}.json").read_text("utf-8")
 
 
 def read_own_file(data: bytes, model: type[_OwnModel]) -> _OwnModel:
@@ -128,7 +134,9 @@ def read_own_document(document: object, data: bytes, model: type[_OwnModel]) -> 
         return model.model_validate_json(data)
     except ValidationError as error:
         # The schema's words are the plainer ones; what it has none for, only the model knows.
-        problems = schema_problems(document, _kind_of_model(model)) or validation_problems(error)
+        problems = schema_problems(document, _kind_of_model(model).name) or validation_problems(
+            error
+        )
         raise InvalidFileError(_what(model), problems) from None
 
 
@@ -148,12 +156,12 @@ def validation_problems(error: ValidationError) -> list[Problem]:
     ]
 
 
-def schema_problems(document: object, kind: FileKind) -> list[Problem]:
+def schema_problems(document: object, kind: str) -> list[Problem]:
     """Return what a document breaks of its kind's shipped schema, each with the path to it."""
     # jsonschema costs half of a short command's time, and most commands read nothing to be checked.
     from jsonschema import Draft202012Validator  # noqa: PLC0415
 
-    validator = Draft202012Validator(json.loads(shipped_schema(kind.name)))
+    validator = Draft202012Validator(json.loads(shipped_schema(kind)))
     problems = []
     try:
         found = list(islice(validator.iter_errors(document), _PROBLEMS_GATHERED))

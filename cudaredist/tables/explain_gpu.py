@@ -64,6 +64,8 @@ def _capabilities_called(asked: str, gpus: Gpus) -> list[str]:
     name = Capability.name_of(asked)
     if name in gpus.capabilities:
         return [name]
+    if name != asked:
+        raise UnknownNameError("compute capability", name, gpus.capabilities)
     words = asked.casefold().split()
     plain = {name: entry for name, entry in gpus.capabilities.items() if entry.variant is None}
     found = [

@@ -236,6 +236,12 @@ def test_checking_again_transfers_no_manifest_twice(run: Run, cuda: FaultServer)
         pytest.param(
             lambda: write_features("12.9.1", label="12.9.0"), "stale-features", 1, id="of another"
         ),
+        pytest.param(
+            lambda: feature().write_text('{"x": {"linux-x86_64": {"outputs": {"lib": true}}}}'),
+            "legacy-features",
+            0,
+            id="features in nixpkgs' form",
+        ),
         pytest.param(lambda: write_features("12.8.0"), "orphan-features", 1, id="orphan"),
         pytest.param(lambda: write_tables("12.9.0"), "table-lacks", 1, id="table lacks one"),
         pytest.param(lambda: Path("data/gpus.json").unlink(), "table-missing", 1, id="no table"),

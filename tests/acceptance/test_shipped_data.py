@@ -161,3 +161,25 @@ def test_make_data_names_the_releases_that_are_shipped() -> None:
     assert set(releases.split()) == labels(MANIFESTS / "cuda", "redistrib_")
     named = set(re.findall(r"--redist ([a-z]+)", text.partition("\ndata:")[2]))
     assert {folder.name for folder in MANIFESTS.iterdir() if folder.is_dir()} <= named
+
+
+@pytest.mark.parametrize(
+    ("claim", "outputs"),
+    [
+        ("only programs", {"out", "bin"}),
+        ("header-only", {"out", "dev", "include"}),
+        ("one static library", {"out", "include", "static"}),
+    ],
+)
+def test_reasons_for_one_output_agree_with_the_shipped_features(
+    claim: str, outputs: set[str]
+) -> None:
+    """`cuda_sanitizer_api` has headers and libraries, so "only programs" was wrong."""
+    collapse = set_data().policies.outputs.collapse
+    claimed = {name for name, entry in collapse.items() if claim in entry.reason}
+    for path in FEATURES.glob("*/feature_*.json"):
+        packages = json.loads(path.read_bytes())["packages"]
+        for name in claimed & packages.keys():
+            for archive in packages[name]["archives"]:
+                beyond = archive.get("outputs", {}).keys() - outputs
+                assert not beyond, (path.name, name, archive["platform"])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import jsonschema
@@ -11,8 +12,8 @@ from support.factory import manifest
 from support.set_inputs import Release, put_data
 
 from cudaredist.jsontext import canonical_json
-from cudaredist.schema.registry import FILE_KINDS, shipped_schema
-from tools.schemas import made_schema
+from cudaredist.schema.registry import schema_problems, shipped_schema
+from tools.schemas import made_schemas
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 LOCK = {"schema_version": 1, "redists": {"cuda": {"12.9.1": {"sha256": "a" * 64, "size": 5}}}}
@@ -152,23 +153,67 @@ def test_a_flood_of_problems_is_cut(run: Run) -> None:
 
 def test_lists_the_kinds(run: Run) -> None:
     result = run("schema")
-    assert [line.split()[0] for line in result.stdout.splitlines()] == sorted(FILE_KINDS)
+    names = sorted(made_schemas())
+    assert [line.split()[0] for line in result.stdout.splitlines()] == names
     listed = json.loads(run("schema", "--json").stdout)["schemas"]
-    assert [kind["name"] for kind in listed] == sorted(FILE_KINDS)
+    assert [kind["name"] for kind in listed] == names
 
 
-@pytest.mark.parametrize("name", FILE_KINDS)
+@pytest.mark.parametrize("name", made_schemas())
 def test_prints_a_schema_that_is_one(run: Run, name: str) -> None:
     result = run("schema", name)
     assert result.exit_code == 0
     jsonschema.Draft202012Validator.check_schema(json.loads(result.stdout))
 
 
-@pytest.mark.parametrize("name", FILE_KINDS)
-def test_shipped_schemas_are_the_models_own(name: str) -> None:
-    assert shipped_schema(name).encode() == canonical_json(made_schema(FILE_KINDS[name])), (
-        "run `make schemas`"
-    )
+@pytest.mark.parametrize(("name", "schema"), made_schemas().items())
+def test_shipped_schemas_are_those_that_make_schemas_writes(
+    name: str, schema: dict[str, object]
+) -> None:
+    assert shipped_schema(name).encode() == canonical_json(schema), "run `make schemas`"
+
+
+BEYOND_A_SCHEMA = re.compile(
+    "one_character_off|key_twice|climbs|lone_surrogate|control_character|release_date_that_is_none|"
+    "package_(empty|none|of_paths)|platform_missing|early_without_platform"
+)
+"""Broken manifests that only `validate` refuses: it compares names, paths and dates."""
+
+
+@pytest.mark.parametrize("path", sorted(FIXTURES.glob("*/*.json")), ids=lambda path: path.stem)
+def test_schema_of_manifests_accepts_the_good_and_refuses_the_broken_ones(path: Path) -> None:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        return
+    is_broken = path.parent.name == "broken"
+    problems = schema_problems(document, "manifest")
+    if not is_broken:
+        assert problems == []
+    elif not BEYOND_A_SCHEMA.search(path.stem):
+        assert problems != []
+
+
+# -- feature files in nixpkgs' form
+
+
+LEGACY = {
+    "cuda_cudart": {"linux-x86_64": {"outputs": {"bin": False, "lib": True}}},
+    "cudnn": {"linux-x86_64": {"cuda12": {"outputs": {"dev": True}}}},
+}
+
+
+def test_feature_files_in_the_form_of_nixpkgs_are_valid(run: Run) -> None:
+    result = run("validate", write("feature_12.9.1.json", json.dumps(LEGACY).encode()))
+    assert (result.exit_code, result.stdout.count("valid legacy-features file")) == (0, 1)
+
+
+def test_feature_files_in_the_form_of_nixpkgs_show_problems_with_their_paths(run: Run) -> None:
+    broken = LEGACY | {"x": {"linux-x86_64": {"outputs": {"bin": 1}}}}
+    result = run("validate", write("feature_12.9.1.json", json.dumps(broken).encode()))
+    assert result.exit_code == 5
+    assert "not a valid legacy-features file" in result.stdout
+    assert "x.linux-x86_64" in result.stdout
 
 
 def test_suggests_on_a_typo(run: Run) -> None:

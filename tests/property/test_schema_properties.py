@@ -82,4 +82,4 @@ def test_what_a_model_takes_its_schema_takes(kind: str, data: st.DataObject) -> 
         read_own_document(document, text, FILE_KINDS[kind].model)
     except InvalidFileError:
         return
-    assert schema_problems(document, FILE_KINDS[kind]) == []
+    assert schema_problems(document, kind) == []

@@ -15,6 +15,7 @@ from cudaredist.errors import InvalidFileError
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import label_of_manifest_name
 from cudaredist.redists import REDISTS
+from cudaredist.schema.registry import schema_problems
 
 pytestmark = pytest.mark.real
 
@@ -172,3 +173,8 @@ def test_the_manuals_call_on_the_real_manifests(
 def test_every_real_file_validates(run: Run, real_manifests: Path) -> None:
     files = sorted(real_manifests.rglob("redistrib_*.json"))
     assert run("validate", "--strict", *files).exit_code == 0
+
+
+@pytest.mark.parametrize("path", listed())
+def test_the_schema_of_manifests_accepts(path: Path) -> None:
+    assert schema_problems(json.loads(path.read_bytes()), "manifest") == []

@@ -13,12 +13,13 @@ from support.set_inputs import build, put_policy
 from typer.testing import CliRunner
 
 from cudaredist.cli import app
+from cudaredist.packagesets.flags import release_defaults
 from cudaredist.packagesets.invariants import check_run, check_set
 from cudaredist.packagesets.spec import Request
 from cudaredist.pipeline.selection import ALL
 from cudaredist.pipeline.sets.build_sets import build_one, set_bytes, specs_for
 from cudaredist.pipeline.sets.load import read_set_data
-from cudaredist.primitives import Platform
+from cudaredist.primitives import Platform, Version
 from cudaredist.schema.packageset import PackageSet, SetPackage
 from cudaredist.store.data_folder import Store, shipped_data
 
@@ -112,7 +113,7 @@ def test_tensorrt_by_availability(
 @pytest.mark.parametrize(
     ("cuda", "expected"),
     [
-        ("11.8", {"cublasmp": "0.2.1", "cudnn": "9.10.2", "cusparselt": "0.6.3"}),
+        ("11.8", {"cublasmp": "0.2.1", "cudnn": "9.10.2", "cusparselt": "0.5.2"}),
         ("12.4", {"cudnn": "9.14.0", "cudss": "0.7.1", "cusparselt": "0.6.3"}),
         ("12.8", {"cusparselt": "0.7.1"}),
         ("12.9", {"cusparselt": "0.8.1", "nccl": "2.29.2-cuda12.9"}),
@@ -227,9 +228,12 @@ def test_the_worked_examples_exactly(data_folder: Path, with_cudnn: Path, exampl
     assert found.cuda.attribute == expect["package_set_attribute"]
     assert found.cuda.name_prefix == expect["name_prefix"]
     flags = found.capabilities.model_dump(mode="json")
-    if not found.platform.jetson:
-        # nixpkgs has one list for all platforms.
-        assert flags["default"] == expect["default_capabilities"]
+    # nixpkgs has one list for all platforms: ours for Jetson's build is the Jetsons it serves.
+    gpus = read_set_data(Store(data_folder)).gpus
+    of_release = list(release_defaults(Version.parse(found.cuda.release), gpus))
+    assert of_release == expect["default_capabilities"]
+    is_jetson = found.platform.jetson
+    assert flags["default"] == (expect["effective_capabilities"] if is_jetson else of_release)
     assert flags["effective"] == expect["effective_capabilities"]
     wanted = dict(expect["flags"])
     assert flags["effective"] == wanted.pop("capabilities")

@@ -218,6 +218,14 @@ def test_an_unknown_release_names_the_nearest(compat: NvccCompat) -> None:
 # -- gpu
 
 
+@pytest.mark.parametrize("asked", ["sm_104", "compute_104", "104"])
+def test_an_unknown_target_suggests_the_nearest_capabilities(asked: str, gpus: Gpus) -> None:
+    with pytest.raises(UnknownNameError, match=r"capability is called '10\.4'") as raised:
+        explain_gpu(asked, gpus, GPU_POLICY)
+    assert raised.value.hint is not None
+    assert raised.value.hint.startswith("did you mean 10.")
+
+
 @pytest.mark.parametrize("asked", ["10.3f", "sm_103f", "compute_103f", "103f"])
 def test_explains_a_capability(asked: str, gpus: Gpus) -> None:
     (answer,) = explain_gpu(asked, gpus, GPU_POLICY)

@@ -164,6 +164,16 @@ def test_libcudla_and_tensorrt_on_linux_aarch64_are_available_by_default() -> No
     assert packages["tensorrt"].status == "available"
 
 
+def test_default_jetsons_begin_at_the_oldest_one_of_policy() -> None:
+    older = {"capability": "8.7", "reason": "r", "reference": "r"}
+    released = cuda("11.8.0", (LINUX, JETSON))
+    found = {}
+    for name, oldest in (("shipped", {}), ("8.7", {"oldest_jetson": older})):
+        data = set_data_of(released, policies={"platforms": oldest})
+        found[name] = build(data, "11.8.0", JETSON).capabilities.default
+    assert found == {"shipped": ("7.2", "8.7"), "8.7": ("8.7",)}
+
+
 # -- what cannot be
 
 

@@ -21,6 +21,8 @@ from support.set_inputs import (
 )
 
 from cudaredist.errors import UsageError
+from cudaredist.exporters import EXPORTERS
+from cudaredist.exporters.export_format import ExportedSet
 from cudaredist.packagesets.inputs import HeldFeatures, SetData
 from cudaredist.packagesets.invariants import check_set
 from cudaredist.packagesets.metadata import sri_of
@@ -491,3 +493,22 @@ def test_run_paths_of_the_driver() -> None:
     assert found["cuda_nvcc"].driver_runpath, "not examined"
     windows = set_data_of(cuda(platforms=(WINDOWS,)))
     assert not package(windows, "cuda_nvcc", platform=WINDOWS).driver_runpath
+
+
+def test_outputs_without_libraries_are_reported_and_not_exported_as_examined() -> None:
+    """Sets from feature files in nixpkgs' form had no needs, and nothing reported that."""
+    outputs: dict[tuple[str, str, str | None], tuple[OutputName, ...]] = {
+        (name, LINUX, None): ("lib", "out") for name in ("libx", "cuda_nvcc", "cuda_cudart")
+    }
+    package_set = build(legacy_data(outputs, "libx", "liby"), allow_missing_features=True)
+    texts = [d.text for d in package_set.diagnostics if d.code == "outputs-only"]
+    assert texts == [
+        "only the outputs of 3 packages are known, from a feature file in nixpkgs' form; their "
+        "libraries and dependencies are unknown: cuda_cudart, cuda_nvcc, libx"
+    ]
+    exported = ExportedSet(package_set)
+    skipped = {name: EXPORTERS[name].skipped(exported) for name in ("outputs", "ignore-missing")}
+    assert skipped["ignore-missing"] == {"cuda_cudart", "cuda_nvcc", "libx", "liby"}
+    assert skipped["outputs"] == {"cuda_cudart", "cuda_nvcc", "liby"}
+    table = json.loads(EXPORTERS["outputs"].files(exported)["outputs.json"])
+    assert table == {"libx": ["out", "lib"]}

@@ -171,9 +171,33 @@ def test_a_fixup_reaches_a_package_under_any_of_its_names() -> None:
 
 
 def test_a_fixup_of_what_nobody_knows_is_a_warning(base: Store, overlay: Path) -> None:
-    put_policy(overlay, "fixups", fixups=[fixup("libxx", broken="b")])
+    put_policy(overlay, "fixups", fixups=[fixup("unheard_of", broken="b")])
     found = made(base, overlay)
-    assert [(d.code, d.subject) for d in found.diagnostics] == [("unknown-package", "libxx")]
+    assert [(d.code, d.subject) for d in found.diagnostics] == [("unknown-package", "unheard_of")]
+
+
+def test_mistyped_names_in_fixups_are_errors_with_a_suggestion(base: Store, overlay: Path) -> None:
+    """A fixup with a mistyped platform applied to nothing, and nothing reported that."""
+    fixups = [
+        fixup("libx", platform="linux-x86-64", broken="b"),
+        fixup("cuda_cudrt", broken="b"),
+        fixup("libcutensor", broken="b"),
+    ]
+    put_policy(overlay, "fixups", fixups=fixups, urls={"cublasm": "https://x.test/"})
+    entry = {"reason": "r", "reference": "r"}
+    put_policy(overlay, "withheld", withheld={"libz": entry, "cuda_nvc": entry})
+    with pytest.raises(InvalidFileError) as caught:
+        build(read_set_data(base, [Store(overlay)]))
+    suggestions = {
+        problem.path: problem.message.partition("did you mean ")[2].split()[0].rstrip("?")
+        for problem in caught.value.problems
+    }
+    assert suggestions == {
+        "fixups.fixups[0].platform": "linux-x86_64",
+        "withheld.cuda_nvc": "cuda_nvcc",
+        "fixups.fixups[1].package": "cuda_cudart",
+        "fixups.urls.cublasm": "cublasmp",
+    }
 
 
 def test_the_last_overlay_wins(base: Store, tmp_path: Path) -> None:

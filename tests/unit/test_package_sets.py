@@ -374,14 +374,30 @@ def test_versions_are_numbers() -> None:
 
 @pytest.mark.parametrize(
     ("cuda_label", "expected"),
-    [("12.6.3", "0.6.3"), ("12.8.1", "0.7.1"), ("12.9.1", "0.8.1"), ("13.0.2", "0.10.0")],
+    [
+        ("11.8.0", "0.5.2"),
+        ("12.0.1", "0.6.3"),
+        ("12.6.3", "0.6.3"),
+        ("12.8.1", "0.7.1"),
+        ("12.9.1", "0.8.1"),
+        ("13.0.2", "0.10.0"),
+    ],
 )
 def test_constraints_that_no_manifest_states(cuda_label: str, expected: str) -> None:
     releases = [
         Release("cusparselt", label, {"libcusparse_lt": [LINUX]})
-        for label in ("0.6.3", "0.7.0", "0.7.1", "0.8.1", "0.9.0", "0.10.0")
+        for label in ("0.5.2", "0.6.3", "0.7.0", "0.7.1", "0.8.1", "0.9.0", "0.10.0")
     ]
     assert chosen(releases, "cusparselt", cuda_label, LINUX) == expected
+
+
+@pytest.mark.parametrize("label", ["0.6.0", "0.6.1", "0.6.2", "0.6.3"])
+def test_cusparselt_0_6_is_not_available_for_cuda_11(label: str) -> None:
+    released = Release("cusparselt", label, {"libcusparse_lt": [LINUX]})
+    for cuda_label in ("11.4.4", "11.8.0"):
+        entry = build(set_data_of(cuda(cuda_label), released), cuda_label).packages
+        assert entry["libcusparse_lt"].status == "unsupported"
+        assert "CUDA 12.0 or newer" in entry["libcusparse_lt"].reasons[0].text
 
 
 def test_a_pin_stands_and_what_speaks_against_it_is_said() -> None:
