@@ -16,6 +16,7 @@ from cudaredist.cli.options import (
     read_channel_option,
     safety_option,
     select_option,
+    shipped_data_option,
 )
 from cudaredist.cli.session import CHECK_OR_DRY_RUN, Refusal, Session, command
 from cudaredist.errors import EXIT_OK, ReadError, UsageError
@@ -92,6 +93,7 @@ class BuildOptions(Options):
         metavar="FOLDER",
     )
     data_dir: Path | None = data_dir_option()
+    shipped_data: bool = shipped_data_option()
     allow_missing_features: bool = safety_option(
         "Go on where archives were not examined: outputs and libraries are unknown then."
     )
@@ -137,7 +139,7 @@ def build(options: BuildOptions, session: Session) -> int:
     from cudaredist.pipeline.sets.load import read_set_data
     from cudaredist.render.set_text import build_text
 
-    store = session.read_store(options.data_dir, options.channel)
+    store = session.read_store(options.data_dir, options.channel, use_shipped=options.shipped_data)
     if options.wheel_base and store.channel != "wheels":
         raise UsageError(
             "--wheel-base requires --channel wheels",

@@ -135,12 +135,11 @@ def _bump(options: BumpOptions, session: Session) -> "Bump":
     from cudaredist.pipeline.features.targets import targets_in_store
     from cudaredist.pipeline.selection import Selection
     from cudaredist.store.data_folder import Store
-    from cudaredist.store.locate import data_folder, held_folder
+    from cudaredist.store.locate import data_folder
 
     Selection.parse(options.version or (), None, None)
     data_dir, is_writing = options.places.data_dir, not options.check
-    folder = data_folder if options.redist else held_folder
-    store = Store(folder(data_dir, writing=is_writing), options.channel)
+    store = Store(data_folder(data_dir, writing=is_writing), options.channel)
     redists = _redists(store, options.redist, session)
     bases = session.connect(options.network, store.channel)
     targets = targets_in_store(store, redists, bases)

@@ -13,6 +13,7 @@ from cudaredist.cli.options import (
     output_option,
     read_channel_option,
     redist_option,
+    shipped_data_option,
 )
 from cudaredist.cli.session import Session, command, find_redists, open_cache
 
@@ -27,6 +28,7 @@ class CheckOptions(Options):
     network: Network = field(default_factory=Network)
     jobs: int = jobs_option()
     places: Places = field(default_factory=Places)
+    shipped_data: bool = shipped_data_option()
     format: CheckFormat = output_option("Form of the result.", default="text")
 
 
@@ -54,7 +56,13 @@ def check(options: CheckOptions, session: Session) -> int:
     )
 
     network = options.network
-    store = session.read_store(options.places.data_dir, options.channel, network.base_url)
+    store = session.read_store(
+        options.places.data_dir,
+        options.channel,
+        network.base_url,
+        use_shipped=options.shipped_data,
+        is_layered=False,
+    )
     bases = session.connect(network, store.channel)
     report = check_data(
         store,

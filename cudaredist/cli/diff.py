@@ -10,6 +10,7 @@ from cudaredist.cli.options import (
     argument,
     output_option,
     read_channel_option,
+    shipped_data_option,
 )
 from cudaredist.cli.session import Session, command, open_cache
 
@@ -23,6 +24,7 @@ class DiffOptions(Options):
     new: str = argument("Likewise, and of the same kind.", metavar="NEW", default=...)
     channel: ChannelName | None = read_channel_option()
     places: Places = field(default_factory=Places)
+    shipped_data: bool = shipped_data_option()
     format: DiffFormat = output_option("Form of the result.", default="text")
 
 
@@ -47,6 +49,7 @@ def diff(options: DiffOptions, session: Session) -> int:
     store = session.read_store(
         options.places.data_dir,
         options.channel,
+        use_shipped=options.shipped_data,
         is_channel_used=any(map(is_local_release, (options.old, options.new))),
     )
     cache = open_cache(options.places.cache_dir)

@@ -1,19 +1,11 @@
 """explain: what is known of a compiler, a GPU, a CUDA release or a package set."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias
 
-from cudaredist.cli.options import Options, argument, data_dir_option
+from cudaredist.cli.options import Options, argument, data_dir_option, shipped_data_option
 from cudaredist.cli.session import Session, command
-from cudaredist.errors import EXIT_OK, IncompleteError, command_line
-
-if TYPE_CHECKING:
-    from cudaredist.pipeline.tables.table_registry import Table
-    from cudaredist.reports.answer_reports import ExplainReport
-    from cudaredist.schema.base import OwnModel
-    from cudaredist.store.data_folder import Store
-
-_Model = TypeVar("_Model", bound="OwnModel")
+from cudaredist.errors import EXIT_OK
 
 Subject: TypeAlias = Literal["nvcc", "gpu", "cuda", "set"]
 
@@ -30,6 +22,7 @@ class ExplainOptions(Options):
         default=...,
     )
     data_dir: Path | None = data_dir_option()
+    shipped_data: bool = shipped_data_option()
 
 
 @command(ExplainOptions)
@@ -38,7 +31,8 @@ def explain(options: ExplainOptions, session: Session) -> int:
 
     Every fact comes with its source, and of a set what it holds and what it lacks and why. Where
     documentation or policy says otherwise than NVIDIA's files, both are shown. Answers come
-    from nvcc_compat.json and gpus.json of the data folder; nothing is fetched.
+    from nvcc_compat.json and gpus.json, those of the data folder and of the shipped data release by
+    release, and each fact names its layer. Nothing is fetched.
 
     Examples:
 
@@ -58,41 +52,10 @@ def explain(options: ExplainOptions, session: Session) -> int:
         package_set = read_package_set(Path(options.name)).value
         session.show(summarize(options.name, package_set), set_text)
     else:
+        from cudaredist.pipeline.tables.explain_by_tables import explain_by_tables
         from cudaredist.render.table_text import explain_text
-        from cudaredist.store.data_folder import Store
-        from cudaredist.store.locate import data_folder
+        from cudaredist.store.locate import store_to_read
 
-        store = Store(data_folder(options.data_dir, writing=False))
-        session.show(_explain_by_tables(options.subject, options.name, store), explain_text)
+        store = store_to_read(options.data_dir, "redist", use_shipped=options.shipped_data)
+        session.show(explain_by_tables(options.subject, options.name, store), explain_text)
     return EXIT_OK
-
-
-def _explain_by_tables(
-    subject: Literal["nvcc", "gpu", "cuda"], name: str, store: "Store"
-) -> "ExplainReport":
-    from cudaredist.pipeline.tables import table_registry as tables
-    from cudaredist.reports.answer_reports import ExplainReport
-    from cudaredist.tables.explain_gpu import explain_cuda, explain_gpu
-    from cudaredist.tables.explain_nvcc import explain_nvcc
-
-    if subject == "gpu":
-        gpus = _read(tables.GPU_TABLE, store)
-        topics = explain_gpu(name, gpus, tables.read_gpu_policy(store))
-    else:
-        compat = _read(tables.NVCC_TABLE, store)
-        policy = tables.read_nvcc_policy(store)
-        if subject == "nvcc":
-            topics = (explain_nvcc(name, compat, policy),)
-        else:
-            topics = explain_cuda(name, compat, _read(tables.GPU_TABLE, store), policy)
-    return ExplainReport(kind=subject, asked=name, topics=topics)
-
-
-def _read(table: "Table[_Model]", store: "Store") -> "_Model":
-    content = table.read(store)
-    if content is None:
-        raise IncompleteError(
-            f"{store.table_path(table.name)}: no such table",
-            hint=f"{command_line(table.command)} makes it",
-        )
-    return content

@@ -165,10 +165,17 @@ parallel_option = partial(
 )
 data_dir_option = partial(
     place_option,
-    "Folder with manifests/, features/ and tables. Default: ./data; to read, where there "
-    "is none, the data shipped with cudaredist.",
+    "Folder with manifests/, features/ and tables. Default: ./data; to read, if it has no "
+    "data, the data shipped with cudaredist.",
     metavar="DIR",
     envvar="CUDAREDIST_DATA_DIR",
+)
+shipped_data_option = partial(
+    place_option,
+    "Complete the data folder with the data shipped with cudaredist, or do not. The folder's own "
+    "entries win.",
+    names="--shipped-data/--no-shipped-data",
+    default=True,
 )
 cache_dir_option = partial(
     place_option,

@@ -176,12 +176,12 @@ def _feature_run(options: ProcessOptions, session: Session) -> "FeatureRun":
     """Open what the run needs, and lock the folder that it writes to."""
     from cudaredist.pipeline.features.process import FeatureRun
     from cudaredist.pipeline.features.targets import Filter, read_local_manifests
-    from cudaredist.store.locate import held_folder
+    from cudaredist.store.locate import data_folder
 
     selection, cache = options.releases.selection, open_cache(options.places.cache_dir)
     size = None if options.max_download is None else parse_size(options.max_download)
     folder = options.manifest_dir or options.places.data_dir
-    root = held_folder(folder, writing=options.is_writing)
+    root = data_folder(folder, writing=options.is_writing)
     targets = _targets(options, session, root)
     service = session.archive_service(
         (target.bases for target in targets),

@@ -143,24 +143,25 @@ class Session(contextlib.ExitStack):
         channel: ChannelName | None,
         base_url: list[str] | None = None,
         *,
+        use_shipped: bool = True,
+        is_layered: bool = True,
         is_channel_used: bool = True,
     ) -> "Store":
-        """Return the data to read, of the channel named, else of the one that is in the folder.
+        """Return the data to read, of the channel named, else of the one that it has.
 
         A base URL selects the redist channel. A note reports the choice of the other one if
         `is_channel_used`.
         """
-        from cudaredist.store.data_folder import Store, shipped_data
-        from cudaredist.store.locate import data_folder, held_channel
+        from cudaredist.store.data_folder import shipped_data
+        from cudaredist.store.locate import store_to_read
 
-        root = data_folder(data_dir, writing=False)
-        if channel is not None:
-            return Store(root, channel)
-        held = "redist" if base_url else held_channel(root)
-        if held != "redist" and is_channel_used:
-            where = "the data shipped with cudaredist" if root == shipped_data() else str(root)
-            self.console.note(f"--channel {held}: {where} holds nothing else")
-        return Store(root, held)
+        named = channel or ("redist" if base_url else None)
+        store = store_to_read(data_dir, named, use_shipped=use_shipped, is_layered=is_layered)
+        if named is None and store.channel != "redist" and is_channel_used:
+            is_shipped = store.manifest_root == shipped_data()
+            data = "the data shipped with cudaredist" if is_shipped else str(store.root)
+            self.console.note(f"--channel {store.channel}: {data} holds nothing else")
+        return store
 
     def lock(self, root: Path) -> Callable[[], None]:
         """Lock a folder; the function returned is called before the first write."""

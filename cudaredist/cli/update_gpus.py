@@ -84,11 +84,11 @@ def update_table(
     from cudaredist.pipeline.tables.update import TableRun
     from cudaredist.render.table_text import table_text
     from cudaredist.store.data_folder import Store
-    from cudaredist.store.locate import held_folder
+    from cudaredist.store.locate import data_folder
 
     selection, cache_dir = options.releases.selection, options.places.cache_dir
     bases = session.connect(options.network, options.channel)
-    root = held_folder(options.places.data_dir, writing=options.write.is_allowed)
+    root = data_folder(options.places.data_dir, writing=options.write.is_allowed)
     store = Store(root, options.channel)
     require_manifests(store, [CUDA])
     targets = targets_in_store(store, find_redists([CUDA]), bases)

@@ -13,6 +13,7 @@ from cudaredist.cli.options import (
     output_option,
     read_channel_option,
     redist_option,
+    shipped_data_option,
 )
 from cudaredist.cli.session import Refusal, Session, command, find_redists
 
@@ -27,6 +28,7 @@ class VersionsOptions(Options):
     network: Network = field(default_factory=Network)
     jobs: int = jobs_option()
     data_dir: Path | None = data_dir_option()
+    shipped_data: bool = shipped_data_option()
     format: VersionsFormat = output_option(
         "Form of the result. Of one --redist: renovate, for its custom data source, and "
         "newest, the newest label alone, for nvchecker.",
@@ -61,7 +63,13 @@ def versions(options: VersionsOptions, session: Session) -> int:
     from cudaredist.render.which_text import versions_renovate, versions_text
 
     network = options.network
-    store = session.read_store(options.data_dir, options.channel, network.base_url)
+    store = session.read_store(
+        options.data_dir,
+        options.channel,
+        network.base_url,
+        use_shipped=options.shipped_data,
+        is_layered=False,
+    )
     redists = find_redists(options.redist, store.channel)
     bases = session.connect(network, store.channel)
     report = read_versions(

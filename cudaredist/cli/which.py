@@ -11,6 +11,7 @@ from cudaredist.cli.options import (
     read_channel_option,
     redist_option,
     select_option,
+    shipped_data_option,
 )
 from cudaredist.cli.session import Session, command, find_redists, open_cache
 
@@ -32,6 +33,7 @@ class WhichOptions(Options):
     redist: list[str] | None = redist_option()
     channel: ChannelName | None = read_channel_option()
     places: Places = field(default_factory=Places)
+    shipped_data: bool = shipped_data_option()
 
 
 @command(WhichOptions)
@@ -53,7 +55,9 @@ def which(options: WhichOptions, session: Session) -> int:
     from cudaredist.render.which_text import which_text
 
     cuda = options.cuda
-    store = session.read_store(options.places.data_dir, options.channel)
+    store = session.read_store(
+        options.places.data_dir, options.channel, use_shipped=options.shipped_data
+    )
     names = options.redist or ([] if cuda is None else ["cuda"])
     report = find_providers(
         options.name,

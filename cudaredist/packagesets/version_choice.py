@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from cudaredist.errors import UnknownNameError, UsageError, shown
+from cudaredist.errors import UnknownNameError, UsageError, command_line, shown
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.packagesets.inputs import HeldManifest, SetData, is_within
 from cudaredist.packagesets.outputs import nested_refusal
@@ -53,7 +53,7 @@ def find_cuda(text: str, data: SetData) -> Version:
             hint=f"the oldest local release with hashes is {labels[0]}" if labels else None,
         )
     if not labels:
-        raise _nothing_held(data)
+        raise _no_cuda(data)
     raise UsageError(f"CUDA {shown(text)} is not held", hint=_nearest_hint(text, labels))
 
 
@@ -79,16 +79,13 @@ def newest_patches(data: SetData) -> list[Version]:
     """
     newest = list({label.line: label for label in data.cuda_labels}.values())
     if not newest:
-        raise _nothing_held(data)
+        raise _no_cuda(data)
     return newest
 
 
-def _nothing_held(data: SetData) -> UsageError:
-    hint = "cudaredist download-manifests --channel wheels finds them"
-    if data.channel == "redist":
-        shipped = "the data that is shipped is for --channel wheels"
-        hint = f"cudaredist download-manifests fetches them; {shipped}"
-    return UsageError("no manifest of CUDA is held", hint=hint)
+def _no_cuda(data: SetData) -> UsageError:
+    download = command_line("download-manifests", channel=data.channel, redist=CUDA)
+    return UsageError("no local CUDA manifest has hashes", hint=f"run `{download}`")
 
 
 def choose_releases(

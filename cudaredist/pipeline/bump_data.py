@@ -53,6 +53,7 @@ from cudaredist.source.chain import SourceChain
 from cudaredist.source.protocol import NO_PROGRESS, ByteProgress, Progress
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
+from cudaredist.store.locate import store_to_read
 
 _TABLES: tuple[tuple[Table[OwnModel], Callable[[TableRun], TableReport]], ...] = (
     (NVCC_TABLE, partial(update_nvcc_table, accept_new=True)),
@@ -304,7 +305,7 @@ class Bump:
         template = Request(allow_missing_features=self.allow_missing_features)
         with self.progress("building") as progress:
             try:
-                data = read_set_data(self.store)
+                data = read_set_data(store_to_read(self.store.root, self.store.channel))
                 specs = specs_for(template, data, labels)
                 attempts = list(make_sets(specs, data, progress=progress))
                 written: Sequence[SetOutcome | None] = [None] * len(attempts)

@@ -19,7 +19,7 @@ from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.pipeline.facts_cache import known_facts
 from cudaredist.pipeline.read_data import held_features, held_manifest, located, require_manifests
-from cudaredist.pipeline.tables.table_registry import GPU_TABLE, NVCC_TABLE
+from cudaredist.pipeline.tables.layered_tables import read_gpus, read_nvcc_compat
 from cudaredist.primitives import label_of_manifest_name
 from cudaredist.redists import REDISTS
 from cudaredist.reports.answer_reports import DiffReport
@@ -126,7 +126,12 @@ def _held(text: str, store: Store) -> _Side:
     if features is not None:
         comparable = merge_comparables(comparable, of_features(text, features))
     if redist == _CUDA:
-        comparable.tables = of_tables(label_text, NVCC_TABLE.read(store), GPU_TABLE.read(store))
+        compat, gpus = read_nvcc_compat(store), read_gpus(store)
+        comparable.tables = of_tables(
+            label_text,
+            None if compat is None else compat.table,
+            None if gpus is None else gpus.table,
+        )
     return _Side("manifest", comparable, redist, manifest)
 
 

@@ -141,7 +141,8 @@ def _similar(name: str, sonames: Collection[str]) -> tuple[str, ...]:
 def _fill_command(store: Store, redists: Sequence[str], platform: str | None) -> str:
     words = ["cudaredist", "process-manifests", "--fill-cache"]
     words += ["--channel", store.channel] if store.channel != "redist" else []
-    words += ["--data-dir", str(store.root)] if store.root != Path("data") else []
+    root = store.manifest_root
+    words += ["--data-dir", str(root)] if root != Path("data") else []
     for redist in redists:
         words += ["--redist", redist]
     words += ["--platform", platform] if platform else []

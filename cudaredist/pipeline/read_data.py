@@ -35,7 +35,7 @@ def require_manifests(store: Store, redists: Collection[str] = ()) -> tuple[str,
 
 def no_manifests(store: Store, redists: Collection[str] = ()) -> UsageError:
     """Return the error that there are no local manifests, with the way to get them."""
-    other = Store(store.root, "redist" if store.channel == "wheels" else "wheels")
+    other = Store(store.manifest_root, "redist" if store.channel == "wheels" else "wheels")
     download = command_line(
         "download-manifests", *(f"--redist {name}" for name in redists), channel=store.channel
     )

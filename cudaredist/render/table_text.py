@@ -37,7 +37,8 @@ def explain_text(report: ExplainReport) -> Iterator[str]:
         for fact in topic.facts:
             yield f"  {fact.statement}"
             because = f"; {fact.reason}" if fact.reason else ""
-            yield f"      {fact.basis}: {fact.source}{because}"
+            layer = f", {fact.layer} data" if fact.layer else ""
+            yield f"      {fact.basis}: {fact.source}{layer}{because}"
             for claim in fact.otherwise:
                 reason = f" ({claim.reason})" if claim.reason else ""
                 value = "none" if claim.value is None else claim.value

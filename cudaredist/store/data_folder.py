@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from cudaredist.errors import ReadError, WritingTo
 from cudaredist.jsontext import canonical_json
@@ -17,6 +18,9 @@ from cudaredist.store.files import names_in, read_file, sweep, write_file
 
 _log = logging.getLogger(__name__)
 _FEATURE_NAMES = ("feature_", "redistrib_features_")
+TABLE_NAMES = ("nvcc_compat", "gpus")
+Layer: TypeAlias = Literal["local", "shipped"]
+"""The origin of a fact: the data folder, or the data shipped with the package."""
 
 
 class ManifestFolder:
@@ -86,15 +90,30 @@ class FeatureFolder:
 
 
 class Store:
-    """A data folder: `manifests/`, `features/`, and the tables beside them."""
+    """A data folder: `manifests/`, `features/`, and the tables beside them.
 
-    def __init__(self, root: Path, channel: Channel = "redist") -> None:
+    A `base` is another one to read from: its tables complete those of the folder, and its manifests
+    and features are used if the folder has no manifest of the channel.
+    """
+
+    def __init__(
+        self, root: Path, channel: Channel = "redist", base: "Store | None" = None
+    ) -> None:
         self.root = root
         self.channel = channel
+        self._base = base
+        self.manifest_root = root
+        """The folder of the manifests and features: the data folder, or the base's."""
+        self._set_folders()
+        if base is not None and not self.redists():
+            self.manifest_root = base.root
+            self._set_folders()
+
+    def _set_folders(self) -> None:
         # NVIDIA's server is the channel everyone means, so that it needs no folder of its own.
-        below = "" if channel == "redist" else channel
-        self._manifests = root / "manifests" / below
-        self._features = root / "features" / below
+        below = "" if self.channel == "redist" else self.channel
+        self._manifests = self.manifest_root / "manifests" / below
+        self._features = self.manifest_root / "features" / below
 
     @property
     def lock_path(self) -> Path:
@@ -196,6 +215,18 @@ class Store:
         """Return a table's bytes; None where it is not there. Raises `ReadError`."""
         return read_file(self.table_path(name))
 
+    def table_layers(self, name: str) -> dict[Layer, bytes]:
+        """Return a table's bytes in each layer that has it, the lowest layer first.
+
+        Equal tables are one, that of the data folder. Raises `ReadError`.
+        """
+        found: dict[Layer, bytes] = {} if self._base is None else self._base.table_layers(name)
+        data = self.read_table(name)
+        if data is not None:
+            found = {layer: lower for layer, lower in found.items() if lower != data}
+            found["shipped" if self.root == shipped_data() else "local"] = data
+        return found
+
     def write_table(self, name: str, data: bytes) -> bool:
         """Put a table; return whether that changed anything."""
         return write_file(self.table_path(name), data)
@@ -221,7 +252,9 @@ class Store:
         return data
 
     def relative(self, path: Path) -> str:
-        """Return a file's path below the data folder, with slashes."""
+        """Return a file's path below its data folder, with slashes."""
+        if self._base is not None and path.is_relative_to(self._base.root):
+            return f"shipped {self._base.relative(path)}"
         return path.relative_to(self.root).as_posix()
 
 

@@ -1,11 +1,70 @@
-"""Which data folder a command uses: the one given, `./data`, or the shipped one."""
+"""Find the data folder of a command, with the shipped data as the layer below it."""
 
 from pathlib import Path
 
 from cudaredist.errors import UsageError
 from cudaredist.schema.base import Channel
-from cudaredist.store.data_folder import Store, shipped_data
+from cudaredist.store.data_folder import TABLE_NAMES, Store, shipped_data
 from cudaredist.store.files import names_in
+
+_DEFAULT = Path("data")
+
+
+def data_folder(given: Path | None, *, writing: bool, use_shipped: bool = True) -> Path:
+    """Return the data folder: the one given, else `./data`, else (to read) the shipped one.
+
+    To read, `./data` needs a manifest or a table; to write, it may also be missing or empty. Raises
+    `UsageError` if the folder given to read does not exist, or if `./data` is something else.
+    """
+    if given is not None:
+        if not writing and not _is_folder(given):
+            raise UsageError(f"{given}: no such folder", hint="name the data folder in --data-dir")
+        return given
+    if not writing:
+        return shipped_data() if use_shipped and not _has_data(_DEFAULT) else _DEFAULT
+    # An empty one may be the start of another run's.
+    is_free = not _DEFAULT.exists() or (_DEFAULT.is_dir() and not names_in(_DEFAULT))
+    if not is_free and not _is_folder(_DEFAULT / "manifests"):
+        raise UsageError(
+            "./data is no data folder (it has no manifests/)",
+            hint="name one in --data-dir, or make ./data/manifests",
+        )
+    return _DEFAULT
+
+
+def store_to_read(
+    given: Path | None,
+    channel: Channel | None,
+    *,
+    use_shipped: bool = True,
+    is_layered: bool = True,
+) -> Store:
+    """Return the data to read: the data folder, completed by the shipped data if layered.
+
+    The channel is the one given, else that of the manifests.
+    """
+    root, shipped = data_folder(given, writing=False, use_shipped=use_shipped), shipped_data()
+    is_other = root.resolve() != shipped.resolve()
+    base = shipped if is_layered and use_shipped and is_other else None
+    if channel is None:
+        channel = local_channel(root if base is None or _has_manifests(root) else base)
+    return Store(root, channel, None if base is None else Store(base, channel))
+
+
+def local_channel(root: Path) -> Channel:
+    """Return the channel of a folder's manifests: redist, or wheels if it has no others."""
+    has_wheels_only = Store(root, "wheels").redists() and not Store(root).redists()
+    return "wheels" if has_wheels_only else "redist"
+
+
+def _has_data(root: Path) -> bool:
+    """Check if a folder has a manifest or a table: empty folders are left by killed runs."""
+    tables = (Store(root).table_path(name) for name in TABLE_NAMES)
+    return _has_manifests(root) or any(table.exists() for table in tables)
+
+
+def _has_manifests(root: Path) -> bool:
+    return bool(Store(root).redists() or Store(root, "wheels").redists())
 
 
 def _is_folder(path: Path) -> bool:
@@ -13,46 +72,3 @@ def _is_folder(path: Path) -> bool:
         return path.is_dir()
     except OSError:  # such as a name that is too long
         return False
-
-
-def data_folder(given: Path | None, *, writing: bool) -> Path:
-    """Return the data folder to use: the one given, else `./data`, else (to read) the shipped one.
-
-    To write, `./data` is also taken where it is empty or not there. Raises `UsageError` where a
-    folder given to be read does not exist, or `./data` is something else.
-    """
-    default = Path("data")
-    if given is not None:
-        if not writing and not _is_folder(given):
-            raise UsageError(f"{given}: no such folder", hint="name the data folder in --data-dir")
-        return given
-    if _is_folder(default / "manifests"):
-        return default
-    if not writing:
-        return shipped_data()
-    # An empty one may be the start of another run's.
-    if default.exists() and (not default.is_dir() or names_in(default)):
-        raise UsageError(
-            "./data is no data folder (it has no manifests/)",
-            hint="name one in --data-dir, or make ./data/manifests",
-        )
-    return default
-
-
-def held_channel(root: Path) -> Channel:
-    """Return the channel that a folder holds manifests of: redist, but wheels where it is alone."""
-    has_wheels_only = Store(root, "wheels").redists() and not Store(root).redists()
-    return "wheels" if has_wheels_only else "redist"
-
-
-def held_folder(given: Path | None, *, writing: bool) -> Path:
-    """Return the folder to work on what is held in, which must be there.
-
-    Raises `UsageError` where it is not: nothing could be held in it.
-    """
-    root = data_folder(given, writing=writing)
-    if not _is_folder(root):
-        raise UsageError(
-            f"{root}: no such folder", hint="cudaredist download-manifests fetches manifests first"
-        )
-    return root

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable, Iterator
 
 from cudaredist.errors import UnknownNameError
-from cudaredist.primitives import parse_label
+from cudaredist.primitives import Version, parse_label
 from cudaredist.schema.tables import (
     BinarySource,
     CapabilityEntry,
@@ -206,6 +206,7 @@ def _ptxas_fact(
         basis="derived",
         source=_binary_place(source, label),
         file_sha256=source.file_sha256,
+        release=label,
         otherwise=tuple(otherwise),
     )
 
@@ -218,7 +219,8 @@ def _binary_place(source: BinarySource, label: str) -> str:
 
 
 def _release_topic(minor: str, gpus: Gpus) -> Topic:
-    source, sha256, basis = _source_of_minor(minor, gpus)
+    newest = max(_labels_of(minor, gpus), default=None)
+    source, sha256, basis = _source_of_release(newest, gpus)
     supported, default = supported_capabilities(minor, gpus), default_capabilities(minor, gpus)
     known = tuple(
         name
@@ -227,7 +229,15 @@ def _release_topic(minor: str, gpus: Gpus) -> Topic:
     )
     withheld = _withheld([name for name in known if name not in supported], gpus)
     facts = (
-        list_fact("known", "ptxas knows", known, basis, source, sha256),
+        list_fact(
+            "known",
+            "ptxas knows",
+            known,
+            basis,
+            source,
+            sha256,
+            release=None if newest is None else str(newest),
+        ),
         list_fact(
             "supported", "supported", supported, "computed", _RULE_OF_SUPPORT, None, withheld
         ),
@@ -236,13 +246,16 @@ def _release_topic(minor: str, gpus: Gpus) -> Topic:
     return Topic(title=f"compute capabilities of CUDA {minor}", facts=facts)
 
 
-def _source_of_minor(minor: str, gpus: Gpus) -> tuple[str, str | None, FactBasis]:
-    labels = [label for label in map(parse_label, gpus.sources) if label.line == minor]
-    if not labels:
+def _labels_of(minor: str, gpus: Gpus) -> list[Version]:
+    return [label for label in map(parse_label, gpus.sources) if label.line == minor]
+
+
+def _source_of_release(label: Version | None, gpus: Gpus) -> tuple[str, str | None, FactBasis]:
+    if label is None:
         # Of a release between or before those that were read, only the ends of the others speak.
         return "gpus.json; no ptxas of this release was read", None, "computed"
-    label = str(max(labels))
-    return _binary_place(gpus.sources[label], label), gpus.sources[label].file_sha256, "derived"
+    source = gpus.sources[str(label)]
+    return _binary_place(source, str(label)), source.file_sha256, "derived"
 
 
 def _withheld(names: Iterable[str], gpus: Gpus) -> Iterator[Claim]:

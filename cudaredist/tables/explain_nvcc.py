@@ -40,7 +40,8 @@ def explain_nvcc(asked: str, compat: NvccCompat, policy: NvccPolicy) -> Topic:
             facts += _range_facts(label, compiler, answer, compat, policy)
         else:
             facts.append(_verdict_fact(label, compiler, answer, compat))
-    return Topic(title=f"nvcc of CUDA {label}", facts=tuple(facts))
+    stated = (fact.model_copy(update={"release": label}) for fact in facts)
+    return Topic(title=f"nvcc of CUDA {label}", facts=tuple(stated))
 
 
 def _release_facts(label: str, compat: NvccCompat) -> Iterator[Fact]:

@@ -31,6 +31,10 @@ class Fact(OwnModel):
     basis: FactBasis
     source: str
     file_sha256: str | None = Field(default=None, description="Of the file it was read from")
+    release: str | None = Field(default=None, description="CUDA release whose entry has the fact")
+    layer: Literal["local", "shipped"] | None = Field(
+        default=None, description="Layer of that entry: the data folder, or the shipped data"
+    )
     reason: str | None = None
     otherwise: tuple[Claim, ...] = ()
 
@@ -50,6 +54,7 @@ def list_fact(
     source: str,
     file_sha256: str | None = None,
     otherwise: Iterable[Claim] = (),
+    release: str | None = None,
 ) -> Fact:
     """Return a fact whose value is a list of names."""
     return Fact(
@@ -60,4 +65,5 @@ def list_fact(
         source=source,
         file_sha256=file_sha256,
         otherwise=tuple(otherwise),
+        release=release,
     )

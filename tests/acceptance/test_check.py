@@ -307,7 +307,7 @@ def test_the_peers_name_of_a_feature_file_is_read_too(run: Run, cuda: FaultServe
 
 def test_nothing_held(run: Run) -> None:
     Path("data/manifests").mkdir(parents=True)
-    document = check(run, None)
+    document = check(run, None, "--data-dir", "data")
     assert (document["exit_code"], kinds(document)) == (1, [("nothing-held", None)])
 
 

@@ -274,7 +274,7 @@ def test_no_local_manifests_at_all_names_the_download(
     run: Run, options: tuple[str, ...], fetches: str
 ) -> None:
     Path("data").mkdir()
-    result = run("which", "x.h", "--data-dir", "data", *options)
+    result = run("which", "x.h", "--data-dir", "data", "--no-shipped-data", *options)
     assert result.exit_code == 2
     assert f"run `{fetches}`" in " ".join(result.stderr.split())
 

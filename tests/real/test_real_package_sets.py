@@ -22,6 +22,7 @@ from cudaredist.pipeline.sets.load import read_set_data
 from cudaredist.primitives import Platform, Version
 from cudaredist.schema.packageset import PackageSet, SetPackage
 from cudaredist.store.data_folder import Store, shipped_data
+from cudaredist.store.locate import store_to_read
 
 pytestmark = pytest.mark.real
 
@@ -46,7 +47,7 @@ def test_every_set_of_every_release_on_every_platform(
 ) -> None:
     """All together cost at most ten times reading the JSON of the inputs once for each."""
     before = time.process_time()
-    data = read_set_data(Store(data_folder))
+    data = read_set_data(store_to_read(data_folder, "redist"))
     specs = specs_for(Request(allow_missing_features=True), data, [ALL])
     sets = [build_one(spec, data) for spec in specs]
     documents = [set_bytes(package_set) for package_set in sets]
@@ -103,7 +104,7 @@ def test_tensorrt_by_availability(
     data_folder: Path, system: str, capabilities: tuple[str, ...], expected: Mapping[str, str]
 ) -> None:
     """What nixpkgs keeps by hand for each kind of machine follows from the manifests."""
-    data = read_set_data(Store(data_folder))
+    data = read_set_data(store_to_read(data_folder, "redist"))
     for cuda, release in expected.items():
         found = build(data, cuda, system=system, capabilities=capabilities)
         assert found.redists["tensorrt"].release == release
@@ -121,13 +122,13 @@ def test_tensorrt_by_availability(
     ],
 )
 def test_others_by_availability(data_folder: Path, cuda: str, expected: Mapping[str, str]) -> None:
-    data = read_set_data(Store(data_folder))
+    data = read_set_data(store_to_read(data_folder, "redist"))
     found = build(data, cuda, Platform("linux-x86_64")).redists
     assert {name: found[name].release for name in expected} == expected
 
 
 def test_where_the_compatibility_driver_comes_first(data_folder: Path) -> None:
-    data = read_set_data(Store(data_folder))
+    data = read_set_data(store_to_read(data_folder, "redist"))
     found = {}
     for label in data.cuda_labels:
         if "linux-aarch64" in data.cuda_platforms(label):
@@ -173,7 +174,7 @@ def with_cudnn(data_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 def example_set(data_folder: Path, overlay: Path, inputs: Any) -> PackageSet:
-    data = read_set_data(Store(data_folder), [Store(overlay)])
+    data = read_set_data(store_to_read(data_folder, "redist"), [Store(overlay)])
     return build(
         data,
         inputs["cuda"],

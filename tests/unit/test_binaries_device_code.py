@@ -199,7 +199,7 @@ SASS, PTX = ("sm", 90, ""), ("compute", 80, "")
             id="natural order",
         ),
         pytest.param(
-            container([changed(entry(), 0x38, "<Q", 5000)]),
+            container([patched(entry(), 0x38, "<Q", 5000)]),
             {"sm_90": (32, 5000)},
             {"sm_90": 1},
             id="compressed",
@@ -248,7 +248,7 @@ def test_images_without_device_code_are_none() -> None:
 
 
 def test_an_impossible_decompressed_size_is_noted_and_not_counted() -> None:
-    found = read(container([changed(entry(), 0x38, "<Q", 1 << 63), entry()]))
+    found = read(container([patched(entry(), 0x38, "<Q", 1 << 63), entry()]))
     assert found.images == DeviceImages(sizes={"sm_90": (64, 32)}, modules={"sm_90*2": 1})
     assert found.notes == ("device code with a decompressed size that cannot be",)
 

@@ -317,7 +317,7 @@ def test_early_manifests_make_no_sets() -> None:
 def test_nothing_held() -> None:
     data = set_data_of()
     for call in (lambda: build(data), lambda: newest_patches(data)):
-        with pytest.raises(UsageError, match="no manifest of CUDA is held"):
+        with pytest.raises(UsageError, match="no local CUDA manifest has hashes"):
             call()
 
 

@@ -1,5 +1,6 @@
 """What a run is about: the manifests of a data folder, and the archives selected from them."""
 
+import os
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -174,7 +175,8 @@ def read_local_manifests(
     Raises `UsageError` if there are none.
     """
     labels = {target.redist.name: target.labels() for target in targets}
-    _require(labels, selection)
+    folder = os.path.commonpath([target.manifests.path for target in targets])
+    _require(labels, selection, folder)
     readable: list[LocalManifest] = []
     broken: list[FeatureOutcome] = []
     for target in targets:
@@ -193,10 +195,10 @@ def read_local_manifests(
     return LocalManifests(tuple(readable), tuple(broken))
 
 
-def _require(labels: Mapping[str, Sequence[Version]], selection: Selection) -> None:
+def _require(labels: Mapping[str, Sequence[Version]], selection: Selection, folder: str) -> None:
     if not any(labels.values()):
         raise UsageError(
-            "no local manifests of any known redistributable",
+            f"no local manifests of any known redistributable in {folder}",
             hint=f"run `{command_line('download-manifests')}`",
         )
     present = {str(label) for of_redist in labels.values() for label in of_redist}

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias
 
 from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError
 from cudaredist.features.legacy import legacy_outputs
@@ -17,7 +17,8 @@ from cudaredist.packagesets.inputs import (
     SetData,
 )
 from cudaredist.pipeline.read_data import located
-from cudaredist.pipeline.tables.table_registry import GPU_TABLE, NVCC_TABLE, Table
+from cudaredist.pipeline.tables.layered_tables import require_gpus, require_nvcc_compat
+from cudaredist.pipeline.tables.table_registry import GPU_TABLE, NVCC_TABLE
 from cudaredist.primitives import Version, sha256_of
 from cudaredist.schema.base import OwnModel
 from cudaredist.schema.features import ExaminedArchive, Features
@@ -28,10 +29,10 @@ from cudaredist.schema.registry import (
     read_own_file,
     schema_version_of,
 )
-from cudaredist.store.data_folder import Store, shipped_data
+from cudaredist.schema.tables import Gpus, NvccCompat
+from cudaredist.store.data_folder import Store
 
 _InputKind: TypeAlias = Literal["nvcc", "capabilities", "policy"]
-_Model = TypeVar("_Model", bound=OwnModel)
 
 _OF_OTHER_COMMANDS = ("components", "gpus", "nvcc")
 _POLICY_NAMES = frozenset({f"{name}.json" for name in (*POLICY_MODELS, *_OF_OTHER_COMMANDS)})
@@ -40,15 +41,13 @@ _POLICY_NAMES = frozenset({f"{name}.json" for name in (*POLICY_MODELS, *_OF_OTHE
 def read_set_data(store: Store, overlays: Sequence[Store] = ()) -> SetData:
     """Read what sets are made from; what an overlay has goes before the data folder's.
 
-    Tables and policies that the data folder lacks are the shipped ones. Raises `InvalidFileError`
-    for a file that is broken, naming it.
+    Raises `InvalidFileError` for a broken file, and `IncompleteError` without tables.
     """
     for overlay in overlays:
         _check_overlay(overlay)
     stores = [store, *overlays]
     inputs: list[Input] = []
-    nvcc = _table(store, NVCC_TABLE, "nvcc", inputs)
-    gpus = _table(store, GPU_TABLE, "capabilities", inputs)
+    nvcc, gpus = _tables(store, inputs)
     policies = _policies(store, overlays, inputs)
     return SetData(
         channel=store.channel,
@@ -138,18 +137,15 @@ def _features(data: bytes, *, is_overlay: bool) -> HeldFeatures:
     return HeldFeatures(sha256_of(data), is_overlay, examined, unexamined, {})
 
 
-def _table(
-    store: Store, table: Table[_Model], input_kind: _InputKind, inputs: list[Input]
-) -> _Model:
-    data = store.read_table(table.name) or Store(shipped_data()).read_table(table.name)
-    if data is None:
-        raise UsageError(
-            f"{store.table_path(table.name)}: no such table",
-            hint="cudaredist update-nvcc-compat and update-gpus make the tables",
-        )
-    inputs.append(_input(input_kind, table.name, data))
-    with located(f"{table.name}.json"):
-        return read_own_file(data, table.model)
+def _tables(store: Store, inputs: list[Input]) -> tuple[NvccCompat, Gpus]:
+    """Return both tables, and add every file of theirs to the inputs."""
+    compat, gpus = require_nvcc_compat(store), require_gpus(store)
+    inputs += (_input("nvcc", NVCC_TABLE.name, data) for data in compat.files)
+    inputs += (_input("capabilities", GPU_TABLE.name, data) for data in gpus.files)
+    if len(gpus.files) > 1:
+        # It decides what becomes of two tables.
+        inputs.append(_input("policy", "gpus", store.read_policy("gpus")))
+    return compat.table, gpus.table
 
 
 # -- policies

@@ -71,6 +71,16 @@ def known_of_table(gpus: Gpus) -> dict[str, KnownGpus]:
     return result
 
 
+def merge_gpus(base: Gpus, local: Gpus, policy: GpuPolicy) -> Gpus:
+    """Return two tables as one, release by release; the local entry wins.
+
+    A capability that no release of either explains is kept as it is.
+    """
+    merged, _ = make_table(known_of_table(base) | known_of_table(local), policy)
+    capabilities = base.capabilities | local.capabilities | merged.capabilities
+    return merged.model_copy(update={"capabilities": capabilities})
+
+
 def is_between(minor: str, first: str, last: str | None) -> bool:
     """Say whether a CUDA minor lies between two, both inclusive; None is no end."""
     at = Version.parse(minor)

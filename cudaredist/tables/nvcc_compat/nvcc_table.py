@@ -77,6 +77,25 @@ def make_compat(releases: Mapping[str, NvccRelease], policy: NvccPolicy) -> Nvcc
     return NvccCompat(schema_version=1, releases=documented | read)
 
 
+def merge_compat(base: NvccCompat, local: NvccCompat) -> NvccCompat:
+    """Return two tables as one, release by release; the local entry wins.
+
+    A header that either has read replaces the documentation of its minor.
+    """
+    releases = base.releases | local.releases
+    read = {
+        parse_label(label).line
+        for label, release in releases.items()
+        if isinstance(release.source, HeaderSource)
+    }
+    kept = {
+        label: release
+        for label, release in releases.items()
+        if isinstance(release.source, HeaderSource) or parse_label(label).line not in read
+    }
+    return NvccCompat(schema_version=1, releases=kept)
+
+
 def newest_of(minor: str, compat: NvccCompat) -> str:
     """Return the label that speaks for a CUDA minor, or the release itself if it is one.
 

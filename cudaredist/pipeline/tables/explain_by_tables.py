@@ -1,0 +1,42 @@
+"""explain: answers from the tables of all layers, with the layer of each fact."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from cudaredist.pipeline.tables.layered_tables import require_gpus, require_nvcc_compat
+from cudaredist.pipeline.tables.table_registry import read_gpu_policy, read_nvcc_policy
+from cudaredist.reports.answer_reports import ExplainReport
+from cudaredist.store.data_folder import Layer, Store
+from cudaredist.tables.explain_gpu import explain_cuda, explain_gpu
+from cudaredist.tables.explain_nvcc import explain_nvcc
+from cudaredist.tables.explanation import Topic
+
+
+def explain_by_tables(
+    subject: Literal["nvcc", "gpu", "cuda"], name: str, store: Store
+) -> ExplainReport:
+    """Answer a question about an nvcc, a GPU or a CUDA release.
+
+    Raises `IncompleteError` if no layer has the table, and `UnknownNameError`.
+    """
+    if subject == "gpu":
+        gpus = require_gpus(store)
+        topics = explain_gpu(name, gpus.table, read_gpu_policy(store))
+        layers = [gpus.layers] * len(topics)
+    elif subject == "nvcc":
+        compat = require_nvcc_compat(store)
+        topics = (explain_nvcc(name, compat.table, read_nvcc_policy(store)),)
+        layers = [compat.layers]
+    else:
+        compat, gpus = require_nvcc_compat(store), require_gpus(store)
+        topics = explain_cuda(name, compat.table, gpus.table, read_nvcc_policy(store))
+        layers = [compat.layers, gpus.layers]
+    return ExplainReport(kind=subject, asked=name, topics=tuple(map(_with_layers, topics, layers)))
+
+
+def _with_layers(topic: Topic, layers: Mapping[str, Layer]) -> Topic:
+    """Return a topic whose facts name the layer of their release."""
+    facts = (
+        fact.model_copy(update={"layer": layers.get(fact.release or "")}) for fact in topic.facts
+    )
+    return topic.model_copy(update={"facts": tuple(facts)})

@@ -1,0 +1,216 @@
+"""Shipped data is the base layer: it completes a data folder, whose own entries win."""
+
+import contextlib
+import json
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY, SAMPLE, Run, Start
+from support import server as faults
+from support.server import FaultServer
+
+from cudaredist.pipeline.sets.load import read_set_data
+from cudaredist.primitives import sha256_of
+from cudaredist.store.locate import store_to_read
+
+SHIPPED = REPOSITORY / "data"
+QUESTIONS = (
+    ("explain", "nvcc", "13.0"),
+    ("which", "libcublas.so.12"),
+    ("diff", "cuda@12.9.1", "cuda@13.0.2"),
+    ("build", "--cuda", "13.0", "--platform", "linux-x86_64", "--json"),
+)
+
+
+def put_wheels(label: str = "13.0.2") -> None:
+    """Put one release of the wheel channel into the data folder, with its features."""
+    for kind, name in (("manifests", "redistrib"), ("features", "feature")):
+        path = Path("data", kind, "wheels/cuda", f"{name}_{label}.json")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(SHIPPED / kind / "wheels/cuda" / path.name, path)
+
+
+def put_table(name: str, label: str = "13.0.2", **changes: object) -> None:
+    """Put the part of a shipped table into the data folder that is about one release."""
+    table = json.loads((SHIPPED / f"{name}.json").read_bytes())
+    part = "releases" if name == "nvcc_compat" else "sources"
+    table[part] = {label: table[part][label] | changes}
+    if name == "gpus":
+        gone = [c for c, entry in table["capabilities"].items() if entry["last_cuda"] is not None]
+        for capability in gone:
+            del table["capabilities"][capability]
+        for entry in table["capabilities"].values():
+            entry["first_cuda"] = max(entry["first_cuda"], "13.0")
+    Path("data").mkdir(exist_ok=True)
+    Path("data", f"{name}.json").write_text(json.dumps(table))
+
+
+def answers(run: Run) -> dict[str, tuple[int, str]]:
+    """Return the exit code and the output of every question, by its command."""
+    results = {words[0]: run(*words) for words in QUESTIONS}
+    return {name: (result.exit_code, result.stdout) for name, result in results.items()}
+
+
+def layers_of(run: Run, *question: str) -> dict[str, set[str | None]]:
+    """Return the layers of an answer's facts by their CUDA release."""
+    document = json.loads(run("explain", *question, "--json").stdout)
+    found: dict[str, set[str | None]] = {}
+    for topic in document["topics"]:
+        for fact in topic["facts"]:
+            found.setdefault(fact["release"], set()).add(fact["layer"])
+    return found
+
+
+# -- folders that hide nothing
+
+
+def test_questions_after_failed_download_are_answered_as_before(run: Run) -> None:
+    before = answers(run)
+    assert {code for code, _ in before.values()} == {0}
+    failed = run("download-manifests", "--base-url", SAMPLE, "--version", "99.1.1")
+    assert failed.exit_code == 3
+    assert not list(Path().iterdir())
+    assert answers(run) == before
+
+
+@pytest.mark.parametrize("left", ["data/manifests/cuda", "data/features/wheels", "data/policy"])
+def test_questions_after_killed_run_are_answered_as_before(run: Run, left: str) -> None:
+    before = answers(run)
+    Path(left).mkdir(parents=True)
+    Path("data/manifests").mkdir(exist_ok=True)
+    lock = {"schema_version": 1, "redists": {}}
+    Path("data/manifests/lock.json").write_text(json.dumps(lock))
+    assert answers(run) == before
+    assert run("check", "--offline").exit_code == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_download_ended_between_manifests_hides_nothing(
+    cuda_manifests: FaultServer, start: Start, run: Run, tmp_path: Path, number: signal.Signals
+) -> None:
+    before = answers(run)
+    cuda_manifests.misbehave("/compute/cuda/redist/redistrib_12.9.0.json", faults.silent)
+    options = ["--base-url", cuda_manifests.url, "--redist", "cuda", "--version", "all"]
+    process = start("download-manifests", *options)
+    deadline = time.monotonic() + 90
+    while not list(tmp_path.glob("data/manifests/cuda/redistrib_12.9.1.json")):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    with contextlib.chdir(tmp_path):
+        assert "cuda    12.9  12.9.1" in run("versions", "--offline").stdout
+        for words in QUESTIONS:
+            channel = () if words[0] == "explain" else ("--channel", "wheels")
+            assert run(*words, *channel).exit_code == 0
+    assert answers(run) == before
+
+
+# -- layers
+
+
+def test_tables_of_one_release_are_completed_by_shipped_ones(run: Run) -> None:
+    put_wheels()
+    put_table("nvcc_compat")
+    put_table("gpus")
+    assert run("explain", "gpu", "V100").exit_code == 0
+    assert layers_of(run, "nvcc", "12.9") == {"12.9.2": {"shipped"}}
+    assert layers_of(run, "nvcc", "13.0.2") == {"13.0.2": {"local"}}
+    assert layers_of(run, "gpu", "H100") == {
+        None: {None},
+        "11.8.0": {"shipped"},
+        "13.5.0": {"shipped"},
+    }
+    assert layers_of(run, "cuda", "13.0.2")["13.0.2"] == {"local"}
+    text = run("explain", "nvcc", "13.0").stdout
+    assert "cuda_crt 13.0.88 (wheels), shipped data" in text
+    assert "cuda_crt 13.0.88 (wheels), local data" in run("explain", "nvcc", "13.0.2").stdout
+
+
+def test_capabilities_of_both_layers_are_those_of_the_shipped_table(run: Run) -> None:
+    put_table("gpus")
+    merged = read_set_data(store_to_read(None, None)).gpus
+    shutil.rmtree("data")
+    shipped = read_set_data(store_to_read(None, None)).gpus
+    assert merged == shipped
+
+
+def test_local_entry_replaces_the_shipped_one(run: Run) -> None:
+    put_table("nvcc_compat", nvcc="13.0.999")
+    assert "  nvcc 13.0.999\n" in run("explain", "nvcc", "13.0.2").stdout
+    assert "  nvcc 13.0.999\n" in run("explain", "nvcc", "13.0", "--no-shipped-data").stdout
+    assert "  nvcc 13.0.88\n" in run("explain", "nvcc", "13.0.3").stdout
+
+
+def test_channel_with_a_local_manifest_is_read_from_the_data_folder_only(run: Run) -> None:
+    put_wheels()
+    found = json.loads(run("which", "libcublas.so*", "--json").stdout)
+    assert {hit["label"] for hit in found["hits"]} == {"13.0.2"}
+    result = run("build", "--cuda", "12.9", "--check")
+    assert result.exit_code == 2
+    assert "13.0.2" in result.stderr
+
+
+def test_channel_without_a_local_manifest_is_read_from_shipped_data(run: Run) -> None:
+    run("download-manifests", "--base-url", SAMPLE, "--redist", "cuda")
+    assert run("which", "libcublas.so.12", "--channel", "wheels").exit_code == 0
+    assert run("diff", "cuda@12.9.1", "cuda@13.0.2", "--channel", "wheels").exit_code == 0
+    result = run("build", "--cuda", "13.0", "--channel", "wheels")
+    assert result.exit_code == 0
+    assert not list(Path("data").rglob("*wheels*"))
+
+
+def test_check_and_versions_are_about_the_data_folder_only(run: Run) -> None:
+    run("download-manifests", "--base-url", SAMPLE, "--redist", "cuda")
+    assert "nothing-held" in run("check", "--offline", "--channel", "wheels").stdout
+    document = json.loads(run("versions", "--offline", "--channel", "wheels", "--json").stdout)
+    assert document["lines"] == []
+
+
+# -- package sets
+
+
+def test_package_set_records_every_table_that_it_was_made_from(run: Run) -> None:
+    put_wheels()
+    put_table("nvcc_compat")
+    put_table("gpus")
+    call = ("build", "--cuda", "13.0", "--platform", "linux-x86_64", "--json")
+    made = json.loads(run(*call).stdout)
+    recorded = {(one["name"], one["sha256"]) for one in made["inputs"]}
+    for name in ("nvcc_compat", "gpus"):
+        for folder in (SHIPPED, Path("data")):
+            assert (name, sha256_of((folder / f"{name}.json").read_bytes())) in recorded
+    policy = (SHIPPED / "policy/gpus.json").read_bytes()
+    assert ("gpus", sha256_of(policy)) in recorded
+    alone = json.loads(run(*call, "--no-shipped-data").stdout)
+    tables = [one for one in alone["inputs"] if one["name"] in {"nvcc_compat", "gpus"}]
+    assert {one["sha256"] for one in tables} == {
+        sha256_of(Path("data", f"{name}.json").read_bytes()) for name in ("nvcc_compat", "gpus")
+    }
+
+
+# -- without shipped data
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "hint"),
+    [
+        (("explain", "nvcc", "13.0"), 3, "hint: run `cudaredist update-nvcc-compat`"),
+        (("explain", "gpu", "V100"), 3, "hint: run `cudaredist update-gpus`"),
+        (("which", "libcublas.so.12"), 2, "hint: run `cudaredist download-manifests`"),
+        (("diff", "cuda@12.9.1", "cuda@13.0.2"), 2, "hint: run `cudaredist download-manifests`"),
+        (("build",), 2, "hint: run `cudaredist download-manifests --redist cuda`"),
+    ],
+)
+def test_empty_folder_without_shipped_data_is_an_error_with_a_command(
+    run: Run, call: tuple[str, ...], code: int, hint: str
+) -> None:
+    result = run(*call, "--no-shipped-data")
+    assert result.exit_code == code
+    assert hint in result.stderr
+    assert "nothing-held" in run("check", "--offline", "--no-shipped-data").stdout
+    assert not list(Path().iterdir())
