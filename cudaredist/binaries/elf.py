@@ -18,6 +18,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from cudaredist.binaries.file_facts import Binary
+from cudaredist.binaries.opened_names import OpenedNames
 from cudaredist.binaries.reader import NAMES_LIMIT, Reader, Sections, whole_entries
 
 ELF_MAGIC = b"\x7fELF"
@@ -97,6 +98,7 @@ class ElfReader(Reader):
 
     def __init__(self) -> None:
         super().__init__()
+        self.opened_names = OpenedNames(is_windows=False)
         self._machine: str | None = None
         self._layout = _Layout(64, "<")
         self._type = 0
@@ -339,6 +341,7 @@ class ElfReader(Reader):
         lost = _FACTS if is_debug else self.window.unread
         soname = None if "soname" in lost else self._names.get("soname") or None
         needed = () if "needed" in lost else sorted(self._needed.items())
+        names = tuple(name for _, name in needed if name)
         runpath = "" if "runpath" in lost else self._names.get("runpath", "")
         newest = {} if "glibc" in lost else self._newest
         is_library = not self._is_program or soname is not None
@@ -348,12 +351,13 @@ class ElfReader(Reader):
             machine=self._machine,
             is_shared=self._type == _ET_DYN and has_dynamic and is_library and not self._is_pie,
             soname=soname,
-            needed=tuple(name for _, name in needed if name),
+            needed=names,
             runpath=tuple(part for part in runpath.split(":") if part),
             glibc=newest.get("GLIBC", (None, None))[1],
             libstdcxx=newest.get("GLIBCXX", (None, None))[1],
             device_code=self.scanner.by_section(self._sections.at),
             images=self.scanner.images(),
+            opens=() if is_debug else self.opens_besides(soname, names),
             unread=() if is_debug else self.unread,
             notes=self.notes,
         )

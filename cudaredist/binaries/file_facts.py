@@ -68,8 +68,12 @@ class Binary:
     """Sorted by section."""
     images: DeviceImages | None = None
     """None if it has no device code."""
+    opens: tuple[str, ...] = ()
+    """Names of other libraries that are whole strings of a library or program, sorted: a guess."""
     unread: tuple[str, ...] = ()
-    """Which of `soname`, `needed`, `runpath`, `glibc`, `libstdcxx` could not be read, sorted.
+    """Which of `soname`, `needed`, `runpath`, `glibc`, `libstdcxx`, `opens` could not be read.
+
+    Sorted.
 
     They are empty then, however much of them was seen: nobody is to take a part for the whole.
     """

@@ -12,6 +12,7 @@ from operator import itemgetter
 from struct import Struct
 
 from cudaredist.binaries.file_facts import Binary
+from cudaredist.binaries.opened_names import OpenedNames
 from cudaredist.binaries.range_buffer import RANGE_LIMIT, text_of_name
 from cudaredist.binaries.reader import NAMES_LIMIT, Reader, Sections, whole_entries
 
@@ -94,6 +95,7 @@ class PeReader(Reader):
 
     def __init__(self, header: int) -> None:
         super().__init__()
+        self.opened_names = OpenedNames(is_windows=True)
         self._header_at = header
         self._machine: str | None = None
         self._is_dll = False
@@ -218,14 +220,16 @@ class PeReader(Reader):
 
     def _facts(self) -> Binary:
         needed = () if "needed" in self.window.unread else sorted(self._needed.items())
+        names = tuple(name for _, name in needed if name)
         return Binary(
             kind="pe",
             machine=self._machine,
             is_shared=self._is_dll,
             soname=self._soname,
-            needed=tuple(name for _, name in needed if name),
+            needed=names,
             device_code=self.scanner.by_section(self._sections.at),
             images=self.scanner.images(),
+            opens=self.opens_besides(self._soname, names),
             unread=self.unread,
             notes=self.notes,
         )

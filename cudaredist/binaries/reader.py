@@ -7,6 +7,7 @@ from struct import Struct
 
 from cudaredist.binaries.fatbin import FatbinScanner
 from cudaredist.binaries.file_facts import Binary
+from cudaredist.binaries.opened_names import OpenedNames
 from cudaredist.binaries.range_buffer import Window, text_of_name
 
 NAMES_LIMIT = 1024
@@ -31,6 +32,9 @@ def whole_entries(layout: Struct, data: bytes) -> Iterator[tuple[int, ...]]:
 class Reader(abc.ABC):
     """Takes a file's bytes in order and gives its facts at the end; never raises over them."""
 
+    opened_names: OpenedNames | None = None
+    """The names of libraries in its data, if it is of a kind that may open any."""
+
     def __init__(self) -> None:
         self.window = Window()
         self.scanner = FatbinScanner()
@@ -39,11 +43,15 @@ class Reader(abc.ABC):
         """Take the next bytes."""
         self.window.feed(block)
         self.scanner.feed(block)
+        if self.opened_names is not None:
+            self.opened_names.feed(block)
 
     def finish(self) -> Binary:
         """Return what was read; no more bytes come."""
         self.window.finish()
         self.scanner.finish()
+        if self.opened_names is not None and self.opened_names.is_cut:
+            self.window.lose("opened libraries not read: too many names", "opens")
         return self._facts()
 
     @property
@@ -55,6 +63,12 @@ class Reader(abc.ABC):
     def unread(self) -> tuple[str, ...]:
         """The facts that could not be read."""
         return tuple(sorted(self.window.unread))
+
+    def opens_besides(self, soname: str | None, needed: Iterable[str]) -> tuple[str, ...]:
+        """Return the names of libraries in its data, without its own and those that it needs."""
+        names = () if self.opened_names is None else self.opened_names.names()
+        known = {soname, *needed}
+        return tuple(name for name in names if name not in known)
 
     @abc.abstractmethod
     def _facts(self) -> Binary: ...

@@ -1,7 +1,8 @@
 """From facts to features: what one archive provides, by rule.
 
 Only what follows from the archive's own bytes stands here. To add a detector, write a function of
-the tree and give it a field in `schema.ArchiveFeatures` and a line in `derive`; raise `RULES`.
+the tree and give it a field in `schema.features.ArchiveFeatures` and a line in `derive`; raise
+`RULES`.
 """
 
 import re
@@ -9,20 +10,23 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from cudaredist.binaries.fatbin import architecture_key
+from cudaredist.binaries.file_facts import Binary
 from cudaredist.errors import printable, shortened
 from cudaredist.features.archive_tree import Tree, build_tree
 from cudaredist.features.facts import Entry, Facts
+from cudaredist.features.listing import list_files
+from cudaredist.features.missing_headers import missing_headers
 from cudaredist.features.placement import Placed, is_stub, place_all
 from cudaredist.features.wheel import as_redistributable
 from cudaredist.schema.base import OutputName
 from cudaredist.schema.features import (
-    ArchiveFeatures,
     CodeTargets,
     DeviceCode,
     FileCode,
     Library,
     OutputSize,
     Program,
+    WholeFeatures,
 )
 
 RULES = 2
@@ -35,18 +39,21 @@ _MODULE_FOLDER = re.compile(r"^(?:python|(?:.*/)?(?:site|dist)-packages)/")
 _MODULE_SUFFIXES = (".py", ".so", ".pyd")
 
 
-def derive(facts: Facts) -> ArchiveFeatures:
+def derive(facts: Facts) -> WholeFeatures:
     """Return what an archive provides."""
     members, added = as_redistributable(facts.members)
     tree = build_tree(members)
     placed = place_all(tree.files)
     versions = _versions_in_lib(tree.files)
     machine, machine_notes = _machine(tree.files)
+    listing, unlisted = list_files(placed)
+    missing, header_notes = missing_headers(tree.files, tree.links)
     notes = [*facts.notes, *added, *tree.notes, *machine_notes, *_binary_notes(tree.files)]
+    notes += header_notes
     if len(versions) > _VERSIONS:
         notes.append(f"lib has folders of {len(versions)} versions; {_VERSIONS} were looked at")
         versions = versions[-_VERSIONS:]
-    return ArchiveFeatures(
+    return WholeFeatures(
         machine=machine,
         outputs=_sizes(placed),
         libraries=tuple(_libraries(tree, placed)),
@@ -56,6 +63,11 @@ def derive(facts: Facts) -> ArchiveFeatures:
         cuda_versions_in_lib=versions,
         unnested=_unnested(tree.files, versions),
         python=_python(tree.files),
+        files=listing,
+        unlisted=unlisted,
+        missing_headers=missing,
+        unread_headers=_unread_headers(tree.files),
+        licences={path: e.sha256 for path, e in sorted(tree.files.items()) if e.sha256},
         # Notes quote names in the archive, and no data file may contain control characters.
         notes=tuple(map(printable, shortened(notes))),
     )
@@ -128,6 +140,7 @@ def _libraries(tree: Tree, placed: Mapping[str, Placed]) -> Iterable[Library]:
             stub=is_stub(path),
             glibc=binary.glibc,
             libstdcxx=binary.libstdcxx,
+            opens=_opens(path, binary),
             unread=binary.unread,
         )
 
@@ -137,7 +150,7 @@ def _programs(placed: Mapping[str, Placed]) -> Iterable[Program]:
         entry, output = placed[path]
         binary = entry.binary
         is_program = binary is not None and binary.kind in {"elf", "pe"} and not binary.is_shared
-        if binary is None or not is_program or not (binary.needed or binary.unread):
+        if binary is None or not is_program or not (binary.needed or binary.opens or binary.unread):
             continue
         yield Program(
             path=path,
@@ -146,8 +159,28 @@ def _programs(placed: Mapping[str, Placed]) -> Iterable[Program]:
             runpath=binary.runpath,
             glibc=binary.glibc,
             libstdcxx=binary.libstdcxx,
+            opens=_opens(path, binary),
             unread=binary.unread,
         )
+
+
+def _opens(path: str, binary: Binary) -> tuple[str, ...]:
+    """Return the libraries that a file may open, without any of its own name.
+
+    DLLs are the same in any case.
+    """
+    known = {path.rpartition("/")[2], *binary.needed}
+    if binary.kind == "pe":
+        known = {name.lower() for name in known}
+    return tuple(
+        name
+        for name in binary.opens
+        if (name.lower() if binary.kind == "pe" else name) not in known
+    )
+
+
+def _unread_headers(files: Mapping[str, Entry]) -> int:
+    return sum(entry.header is not None and bool(entry.header.unread) for entry in files.values())
 
 
 def _device_code(files: Mapping[str, Entry]) -> dict[str, DeviceCode]:

@@ -15,12 +15,34 @@ from cudaredist.binaries.file_facts import Binary
 
 ExtractKind: TypeAlias = Literal["host-config", "ptxas"]
 
-FACTS_SCHEMA = 3
+FACTS_SCHEMA = 4
 """Raised whenever facts are read in another way, so that older ones in caches do not count."""
 
 
 STRICT = ConfigDict(extra="forbid", strict=True)
 """How facts are read back: whatever is not exactly as written does not count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Include:
+    """One `#include` of a header."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+    name: str
+    """As it stands between the quotes or angle brackets."""
+    condition: str = ""
+    """The `#if` around it, as one expression; empty if there is none but the include guard."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncludeLines:
+    """The includes of one header."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+    includes: tuple[Include, ...] = ()
+    """Without repetitions, in their order."""
+    unread: str | None = None
+    """Why they could not be read; there are none then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +57,10 @@ class Entry:
     size: Annotated[int, Field(ge=0)] = 0
     target: str | None = None
     binary: Binary | None = None
+    header: IncludeLines | None = None
+    """None: not a header, or one without includes."""
+    sha256: str | None = None
+    """Of a licence's bytes; None for all other files."""
     origin: int | None = None
     """Position among the archive's members, where its content is kept; facts do not have it."""
 

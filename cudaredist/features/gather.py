@@ -8,7 +8,9 @@ from cudaredist.binaries.examine_file import examine
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.binaries.range_buffer import Range
 from cudaredist.features.extracts import Extracts
-from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts
+from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts, IncludeLines
+from cudaredist.features.includes import Includes
+from cudaredist.features.licences import Licences
 from cudaredist.features.wheel import Record
 
 _ESCAPED = 0xDC00
@@ -51,26 +53,29 @@ def gather(
     """
     entries: list[Entry] = []
     record = Record() if is_wheel else None
-    extracts = Extracts()
+    extracts, includes, licences = Extracts(), Includes(), Licences()
     late = LateTables() if late is None else late
     for position, (member, content) in enumerate(reader):
         passing = content if record is None else record.following(member.name, content)
         binary = None
         if member.kind == "file":
             passing = extracts.following(position, member.name, readable(member.name), passing)
+            passing = includes.following(position, member.name, passing)
+            passing = licences.following(position, member.name, passing)
             missed: list[Range] = []
             binary = examine(passing, late.held(position), missed)
             late.add(position, missed)
         if passing is not content:
-            # Hashes and extracts need a file to its end.
+            # Hashes, extracts and headers need a file to its end.
             for _ in passing:
                 pass
-        entries.append(_entry(member, binary))
+        header, sha256 = includes.at(position), licences.at(position)
+        entries.append(_entry(member, binary, header, sha256))
     for position, member in reader.corrections.items():
         if member.kind != "file":
             extracts.drop(position)
-        binary = entries[position].binary if member.kind == "file" else None
-        entries[position] = _entry(member, binary)
+        read = entries[position] if member.kind == "file" else Entry(name="", kind="other")
+        entries[position] = _entry(member, read.binary, read.header, read.sha256)
     return Facts(
         schema=FACTS_SCHEMA,
         members=tuple(entries),
@@ -79,7 +84,9 @@ def gather(
     )
 
 
-def _entry(member: Member, binary: Binary | None) -> Entry:
+def _entry(
+    member: Member, binary: Binary | None, header: IncludeLines | None, sha256: str | None
+) -> Entry:
     return Entry(
         name=readable(member.name),
         kind=member.kind,
@@ -87,6 +94,8 @@ def _entry(member: Member, binary: Binary | None) -> Entry:
         size=member.size,
         target=None if member.target is None else readable(member.target),
         binary=binary,
+        header=header,
+        sha256=sha256,
     )
 
 

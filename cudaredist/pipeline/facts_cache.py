@@ -12,7 +12,7 @@ from cudaredist.errors import InvalidFileError, Problem
 from cudaredist.features.derive import RULES, derive
 from cudaredist.features.facts import FACTS_SCHEMA, Facts, facts_from_bytes, facts_to_bytes
 from cudaredist.jsontext import parse_json
-from cudaredist.schema.features import ArchiveFeatures
+from cudaredist.schema.features import WholeFeatures
 from cudaredist.store.cache import Cache
 
 Document: TypeAlias = dict[str, Any]
@@ -57,7 +57,7 @@ def known_features(cache: Cache, sha256: str | None) -> Document | None:
     return None
 
 
-def remember_features(cache: Cache, sha256: str | None, features: ArchiveFeatures) -> Document:
+def remember_features(cache: Cache, sha256: str | None, features: WholeFeatures) -> Document:
     """Cache features, unless the archive's hash was not verified, and return them.
 
     Raises `InvalidFileError` if no feature file may contain them: one archive must not spoil the

@@ -1,8 +1,8 @@
 """Models of what was fetched and what archives provide: the lock and the feature files."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from cudaredist.schema.base import (
     Count,
@@ -15,6 +15,15 @@ from cudaredist.schema.base import (
     optional,
 )
 
+FileNames: TypeAlias = dict[OutputName, dict[str, str]]
+"""The files of an archive: by output and folder their names, with a slash between each two."""
+MissingHeaders: TypeAlias = dict[str, dict[str, str]]
+"""By a header that an archive lacks, its own headers that include it, with the condition."""
+
+_OPENS = (
+    "Other libraries whose file names are strings in its data, sorted. It may open them at run "
+    "time: a guess. Absent: none"
+)
 _UNREAD = "Fields that could not be read, and are empty for that; absent: none"
 
 
@@ -54,11 +63,12 @@ class Library(OwnModel):
     stub: bool = Field(description="Stands in for a library of the driver while linking")
     glibc: str | None = Field(description="Newest GLIBC_ version needed; null: none")
     libstdcxx: str | None = Field(description="Newest GLIBCXX_ version needed; null: none")
+    opens: tuple[str, ...] = optional(_OPENS, ())
     unread: tuple[str, ...] = optional(_UNREAD, ())
 
 
 class Program(OwnModel):
-    """One executable file that needs shared libraries."""
+    """One executable file that needs shared libraries, or may open some."""
 
     path: str = Field(description="Path below the archive's top directory")
     output: OutputName
@@ -66,6 +76,7 @@ class Program(OwnModel):
     runpath: tuple[str, ...] = Field(description="DT_RUNPATH, or else DT_RPATH, entry by entry")
     glibc: str | None = Field(description="Newest GLIBC_ version needed; null: none")
     libstdcxx: str | None = Field(description="Newest GLIBCXX_ version needed; null: none")
+    opens: tuple[str, ...] = optional(_OPENS, ())
     unread: tuple[str, ...] = optional(_UNREAD, ())
 
 
@@ -117,7 +128,19 @@ class ArchiveFeatures(OwnModel):
         description="By CUDA-versioned directory: the outputs once it took the place of lib"
     )
     python: tuple[str, ...] = Field(description="Python modules and wheels")
+    licences: dict[str, HexSha256] | None = optional(
+        "SHA-256 of each licence and notice, by path. Absent: unknown, as by earlier rules"
+    )
+    unlisted: Count = optional("Files whose names are left out, as there are too many", 0)
+    unread_headers: Count = optional("Headers whose includes could not be read (see notes)", 0)
     notes: tuple[str, ...] = Field(description="Unsafe names, unknown things")
+
+
+class WholeFeatures(ArchiveFeatures):
+    """What one archive provides, with what its package's archives share in a feature file."""
+
+    files: FileNames
+    missing_headers: MissingHeaders
 
 
 class ExaminedArchive(ArchiveFeatures):
@@ -146,6 +169,31 @@ class UnexaminedArchive(OwnModel):
     reason: str = Field(min_length=1)
 
 
+_POSITIONS = Field(description="Positions in `archives` of those that it is true of")
+
+
+class SharedFiles(OwnModel):
+    """The files of one output, for all archives in which they are the same."""
+
+    archives: tuple[Count, ...] = _POSITIONS
+    output: OutputName
+    folders: dict[str, str] = Field(
+        description="By folder, the names of its regular files, sorted, with a slash between each "
+        "two. The folder of the archive's top directory is an empty string"
+    )
+
+
+class SharedHeaders(OwnModel):
+    """The headers that others must provide, for all archives in which they are the same."""
+
+    archives: tuple[Count, ...] = _POSITIONS
+    headers: MissingHeaders = Field(
+        description="What the archive's headers include and it does not contain, without the "
+        "headers of C, C++ and POSIX. For each: headers that include it, with the condition, "
+        "which is empty if there is none"
+    )
+
+
 class PackageFeatures(OwnModel):
     """The archives of one package, sorted by platform and variant."""
 
@@ -155,6 +203,32 @@ class PackageFeatures(OwnModel):
     archives: tuple[
         Annotated[ExaminedArchive | UnexaminedArchive, Field(discriminator="status")], ...
     ]
+    files: tuple[SharedFiles, ...] = optional(
+        "All regular files. An archive without any here: unknown, as by earlier rules", ()
+    )
+    missing_headers: tuple[SharedHeaders, ...] = optional(
+        "Headers that other packages must provide. An archive that is not here: unknown", ()
+    )
+
+    @model_validator(mode="after")
+    def _check_positions(self) -> Self:
+        positions = [shared.archives for shared in self.files]
+        positions += [shared.archives for shared in self.missing_headers]
+        if any(position >= len(self.archives) for each in positions for position in each):
+            raise ValueError("a position that no archive has")
+        return self
+
+    def files_of(self, position: int) -> FileNames | None:
+        """Return the files of an archive; None if they are unknown."""
+        listing = {
+            shared.output: shared.folders for shared in self.files if position in shared.archives
+        }
+        return listing or None
+
+    def missing_headers_of(self, position: int) -> MissingHeaders | None:
+        """Return the headers that an archive lacks; None if they are unknown."""
+        shared = (shared.headers for shared in self.missing_headers if position in shared.archives)
+        return next(shared, None)
 
 
 class Features(OwnModel):

@@ -51,6 +51,8 @@ def test_everything_is_read(bits: int, order: str, strings: str, gap: int) -> No
         runpath=("$ORIGIN", "/opt/x"),
         glibc="2.17",
         libstdcxx="3.4.21",
+        # Named only by the versions that are needed of them.
+        opens=("libc.so.6", "libstdc++.so.6"),
     )
 
 

@@ -15,7 +15,7 @@ from cudaredist.pipeline.features.targets import LocalManifest
 from cudaredist.primitives import Platform, Version
 from cudaredist.reports.archive_reports import ArchiveStatus
 from cudaredist.reports.report import ErrorReport
-from cudaredist.schema.features import ArchiveFeatures, Features
+from cudaredist.schema.features import Features, WholeFeatures
 from cudaredist.schema.registry import read_own_file, validation_problems
 from cudaredist.store.cache import Cache
 
@@ -23,6 +23,8 @@ _ON_PLATFORM = " archives do not hold"
 """How a note ends that is about the platform, and not the archive alone."""
 
 _PROBLEMS_SHOWN = 5
+_SHARED = frozenset({"files", "missing_headers"})
+"""What the archives of a package mostly have in common; a feature file states it once."""
 
 EXCLUDED = "excluded by "
 """How the reason begins that stands for a choice of the run, which says nothing of the archive."""
@@ -105,7 +107,7 @@ class FeatureFile:
             "packages": {
                 package.name: {
                     "version": None if several[package.name] else str(package.versions[0]),
-                    "archives": sorted(entries.get(package.name, []), key=_order),
+                    **_shared(sorted(entries.get(package.name, []), key=_order)),
                 }
                 for package in self.source.manifest.packages
             },
@@ -115,6 +117,22 @@ class FeatureFile:
 def _order(entry: Document) -> tuple[str, str, tuple[Version, ...]]:
     version = (Version.parse(entry["version"]),) if "version" in entry else ()
     return entry["platform"], entry["variant"] or "", version
+
+
+def _shared(entries: list[Document]) -> Document:
+    """Return the archives of a package, and apart from them what is the same in several."""
+    files: dict[str, Document] = {}
+    headers: dict[str, Document] = {}
+    for position, entry in enumerate(entries):
+        for output, folders in entry.get("files", {}).items():
+            shared = {"archives": [], "output": output, "folders": folders}
+            files.setdefault(json.dumps(shared), shared)["archives"].append(position)
+        if "missing_headers" in entry:
+            shared = {"archives": [], "headers": entry["missing_headers"]}
+            headers.setdefault(json.dumps(shared), shared)["archives"].append(position)
+    packed = [{key: entry[key] for key in entry if key not in _SHARED} for entry in entries]
+    tables = {"files": list(files.values()), "missing_headers": list(headers.values())}
+    return {"archives": packed, **{name: table for name, table in tables.items() if table}}
 
 
 def identity(package: str, entry: Document) -> object:
@@ -129,12 +147,23 @@ def identity(package: str, entry: Document) -> object:
 
 
 def entries_of(document: Document) -> dict[object, Document]:
-    """Return the entries of a feature file by their identity."""
+    """Return the entries of a feature file by their identity, each with all that is true of it."""
     return {
         identity(package, entry): entry
         for package, features in document["packages"].items()
-        for entry in features["archives"]
+        for entry in _unshared(features)
     }
+
+
+def _unshared(features: Document) -> list[Document]:
+    entries: list[Document] = features["archives"]
+    for shared in features.get("files", ()):
+        for position in shared["archives"]:
+            entries[position].setdefault("files", {})[shared["output"]] = shared["folders"]
+    for shared in features.get("missing_headers", ()):
+        for position in shared["archives"]:
+            entries[position]["missing_headers"] = shared["headers"]
+    return entries
 
 
 def _machine_note(platform: str, machine: str | None) -> str | None:
@@ -173,7 +202,7 @@ def earlier_entries(data: bytes | None, name: str) -> dict[object, Document]:
 def features_in(entry: Document) -> Document:
     """Return the features in an entry of a feature file, without what is about its place."""
     return {
-        **{name: entry[name] for name in ArchiveFeatures.model_fields if name in entry},
+        **{name: entry[name] for name in WholeFeatures.model_fields if name in entry},
         "notes": [note for note in entry["notes"] if not note.endswith(_ON_PLATFORM)],
     }
 

@@ -1,0 +1,198 @@
+"""The `#include` lines of headers, each with the condition around it.
+
+Comments are left out as a preprocessor does, so that an `#include` in one does not count. Macros
+are not known here: an include below `#if` is read with the text of its condition, and whoever asks
+decides. An include guard is no condition.
+"""
+
+import re
+from collections.abc import Iterator
+
+from cudaredist.features.facts import Include, IncludeLines
+
+INCLUDES_SIZE_LIMIT = 4 << 20
+"""Bytes of the largest header that is read; NVIDIA's have 2 MB at most."""
+CONDITION_LIMIT = 160
+"""Characters of a condition; a longer one is cut, and ends in an ellipsis."""
+_NAME_LIMIT = 256
+_HEADER_INCLUDES_LIMIT = 1000
+"""Different includes of one header."""
+_ARCHIVE_INCLUDES_LIMIT = 50_000
+"""Includes of all headers of an archive: five times those of cuda_cccl, which has most."""
+_DEPTH_LIMIT = 200
+_FOLDER = "include"
+
+# A quote that is not closed reaches to the end of its line, as in every compiler.
+_comments_or_quotes = re.compile(
+    rb"""("(?:[^"\\\n]|\\.)*+"?|'(?:[^'\\\n]|\\.)*+'?)|//[^\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/)?"""
+)
+_directives = re.compile(
+    rb"^[ \t]*+#[ \t]*+(include(?:_next)?|if|ifdef|ifndef|elif|elifdef|elifndef|else|endif|define)"
+    rb"\b([^\n]*+)",
+    re.MULTILINE,
+)
+_name = re.compile(rb"\s*(?:<([^>\n]+)>|\"([^\"\n]+)\")").match
+_macro = re.compile(r"\w+").match
+_guard = re.compile(r"!\s*defined\s*\(?\s*(\w+)\s*\)?").fullmatch
+_is_single = re.compile(r"!*\s*(?:\w+|defined\s*\(\s*\w+\s*\)|defined\s+\w+)").fullmatch
+
+
+class Includes:
+    """Collects the includes of an archive's headers while its members pass."""
+
+    def __init__(self) -> None:
+        self._by_position: dict[int, IncludeLines] = {}
+        self._same: dict[Include, Include] = {}
+        """Most are in many headers, and are in memory once."""
+        self._room = _ARCHIVE_INCLUDES_LIMIT
+
+    def following(self, position: int, name: str, content: Iterator[bytes]) -> Iterator[bytes]:
+        """Return a member's content; if it is a header, it is read as it passes.
+
+        The content must then be read to its end.
+        """
+        return self._read(position, content) if is_header(name) else content
+
+    def at(self, position: int) -> IncludeLines | None:
+        """Return the includes of a member; None if it has none, or is not a header."""
+        return self._by_position.get(position)
+
+    def _read(self, position: int, content: Iterator[bytes]) -> Iterator[bytes]:
+        kept = bytearray()
+        for chunk in content:
+            kept += chunk[: INCLUDES_SIZE_LIMIT + 1 - len(kept)]
+            yield chunk
+        lines = read_includes(bytes(kept))
+        if lines is not None and len(lines.includes) > self._room:
+            lines = IncludeLines(unread=f"more than {_ARCHIVE_INCLUDES_LIMIT:,} in the archive")
+        if lines is not None:
+            self._room -= len(lines.includes)
+            shared = tuple(self._same.setdefault(one, one) for one in lines.includes)
+            self._by_position[position] = IncludeLines(includes=shared, unread=lines.unread)
+
+
+def is_header(path: str) -> bool:
+    """Check if a file is a header: whatever is below a folder of that name."""
+    return _FOLDER in path.split("/")[:-1]
+
+
+def read_includes(data: bytes) -> IncludeLines | None:
+    """Return the includes of a header, without repetitions; None if it has none."""
+    if len(data) > INCLUDES_SIZE_LIMIT:
+        return IncludeLines(unread=f"larger than {INCLUDES_SIZE_LIMIT:,} bytes")
+    if b"include" not in data or b"\0" in data:
+        return None
+    text = data.replace(b"\r\n", b"\n").replace(b"\\\n", b"")
+    reader = _HeaderReader()
+    for match in _directives.finditer(_comments_or_quotes.sub(rb"\1 ", text)):
+        reader.take(match[1].decode(), match[2])
+        if reader.problem:
+            return IncludeLines(unread=reader.problem)
+    return IncludeLines(includes=tuple(reader.found)) if reader.found else None
+
+
+class _Group:
+    """An `#if` up to its `#endif`."""
+
+    def __init__(self, condition: str) -> None:
+        self.own = condition
+        """The condition of the present branch; empty in an include guard."""
+        self._before = ""
+
+    @property
+    def condition(self) -> str:
+        """Return the condition of the present branch, with those before it negated."""
+        return _both(self._before, self.own)
+
+    def turn(self, condition: str) -> None:
+        """Begin the next branch; an empty condition for `#else`."""
+        self._before = _both(self._before, _negated(self.own)) if self.own else self._before
+        self.own = condition
+
+
+class _HeaderReader:
+    """Takes the directives of one header in their order."""
+
+    def __init__(self) -> None:
+        self.found: dict[Include, None] = {}
+        self.problem: str | None = None
+        self._groups: list[_Group] = []
+        self._maybe_guard: str | None = None
+        """The macro of an `#ifndef` that was the last directive."""
+
+    def take(self, directive: str, rest: bytes) -> None:
+        """Take the next directive."""
+        guard, self._maybe_guard = self._maybe_guard, None
+        groups = self._groups
+        match directive:
+            case "include" | "include_next":
+                self._include(rest)
+            case "if" | "ifdef" | "ifndef":
+                condition = _condition(directive, rest)
+                groups.append(_Group(condition))
+                negated = _guard(condition)
+                self._maybe_guard = negated[1] if negated else None
+                if len(groups) > _DEPTH_LIMIT:
+                    self.problem = f"more than {_DEPTH_LIMIT} conditions in each other"
+            case "define":
+                macro = _macro(_words(rest))
+                if macro is not None and macro[0] == guard:
+                    groups[-1].own = ""
+            case "endif":
+                if groups:
+                    groups.pop()
+            case _ if groups:
+                is_else = directive == "else"
+                own = "" if is_else else _condition(directive.removeprefix("el"), rest)
+                groups[-1].turn(own)
+            case _:
+                # An `#else` without its `#if`: a compiler would refuse it.
+                pass
+
+    def _include(self, rest: bytes) -> None:
+        match = _name(rest)
+        name = (match[1] or match[2]).decode("utf-8", "replace").strip() if match else ""
+        if not name or len(name) > _NAME_LIMIT or not name.isprintable():
+            # The name is a macro, or it is none.
+            return
+        condition = ""
+        for group in self._groups:
+            condition = _both(condition, group.condition)
+        self.found[Include(name=name, condition=condition)] = None
+        if len(self.found) > _HEADER_INCLUDES_LIMIT:
+            self.problem = f"more than {_HEADER_INCLUDES_LIMIT:,}"
+
+
+def _condition(directive: str, rest: bytes) -> str:
+    text = _words(rest)
+    if directive == "if":
+        return _cut(text)
+    macro = _macro(text)
+    return f"{'!' if directive == 'ifndef' else ''}defined({macro[0] if macro else '?'})"
+
+
+def _words(rest: bytes) -> str:
+    text = " ".join(rest.decode("utf-8", "replace").split())
+    return text if text.isprintable() else "?"
+
+
+def _negated(condition: str) -> str:
+    if condition.startswith("!") and _is_single(condition):
+        return condition.removeprefix("!").strip()
+    return _cut(f"!{condition}" if _is_single(condition) else f"!({condition})")
+
+
+def _both(one: str, other: str) -> str:
+    """Return two conditions as one; an empty one is always true."""
+    if not one or not other:
+        return one or other
+    return _cut(" && ".join(map(_part, (one, other))))
+
+
+def _part(condition: str) -> str:
+    is_safe = "||" not in condition and "?" not in condition
+    return condition if is_safe else f"({condition})"
+
+
+def _cut(condition: str) -> str:
+    return condition if len(condition) <= CONDITION_LIMIT else f"{condition[:CONDITION_LIMIT]}…"

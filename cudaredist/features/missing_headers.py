@@ -1,0 +1,117 @@
+"""The headers that an archive's own headers include and that others must provide.
+
+An include is the archive's own if a header of it has that path below any folder: include paths are
+not known here. Headers of the language and of POSIX are left out. Which package provides one of
+the others only a whole release can tell.
+"""
+
+import posixpath
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from cudaredist.features.facts import Entry, IncludeLines
+from cudaredist.features.includes import is_header
+
+_WAYS = 4
+"""Headers that are named for each missing one, each with another condition."""
+_LIMIT = 1 << 20
+"""Characters of what is stated of one archive's missing headers; cuda_cccl has 5,000."""
+
+
+# C: ISO/IEC 9899:2024, 7.1.2. C++: ISO/IEC 14882:2024 and the draft of C++26 (N5008), [headers].
+# POSIX: IEEE Std 1003.1-2024 and -2017, Headers. No package of NVIDIA provides one at that path.
+_C = """
+    assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal
+    stdalign stdarg stdatomic stdbit stdbool stdckdint stddef stdint stdio stdlib stdnoreturn
+    string tgmath threads time uchar wchar wctype
+"""
+_CXX = """
+    algorithm any array atomic barrier bit bitset cassert ccomplex cctype cerrno cfenv cfloat
+    charconv chrono cinttypes ciso646 climits clocale cmath codecvt compare complex concepts
+    condition_variable contracts coroutine csetjmp csignal cstdalign cstdarg cstdbool cstddef
+    cstdint cstdio cstdlib cstring ctgmath ctime cuchar cwchar cwctype debugging deque exception
+    execution expected filesystem flat_map flat_set format forward_list fstream functional
+    future generator hazard_pointer hive initializer_list inplace_vector iomanip ios iosfwd
+    iostream istream iterator latch limits linalg list locale map mdspan memory memory_resource
+    meta mutex new numbers numeric optional ostream print queue random ranges ratio rcu regex
+    scoped_allocator semaphore set shared_mutex simd source_location span spanstream sstream
+    stack stacktrace stdexcept stdfloat stop_token streambuf string string_view strstream
+    syncstream system_error text_encoding thread tuple type_traits typeindex typeinfo
+    unordered_map unordered_set utility valarray variant vector version
+"""
+_POSIX = """
+    aio arpa/inet cpio devctl dirent dlfcn endian fcntl fmtmsg fnmatch ftw glob grp iconv
+    langinfo libgen libintl monetary mqueue ndbm net/if netdb netinet/in netinet/tcp nl_types
+    poll pthread pwd regex sched search semaphore spawn strings stropts sys/ipc sys/mman sys/msg
+    sys/resource sys/select sys/sem sys/shm sys/socket sys/stat sys/statvfs sys/time sys/times
+    sys/types sys/uio sys/un sys/utsname sys/wait syslog tar termios trace ulimit unistd utime
+    utmpx wordexp
+"""
+_STANDARD = frozenset({*_CXX.split(), *(f"{name}.h" for name in (_C + _POSIX).split())})
+"""As they are written in an `#include`."""
+
+
+def missing_headers(
+    files: Mapping[str, Entry], links: Iterable[str]
+) -> tuple[dict[str, dict[str, str]], list[str]]:
+    """Return the headers an archive lacks, each with headers that include it, and notes.
+
+    Of each of those the condition is stated, empty if there is none. Without one they are the only
+    one; else those with the shortest conditions.
+    """
+    headers = {
+        path: entry.header for path, entry in sorted(files.items()) if entry.header is not None
+    }
+    wanted: dict[str, dict[str, str]] = defaultdict(dict)
+    for path, lines in headers.items():
+        for name, condition in _names(path, lines):
+            ways = wanted[name]
+            if path not in ways or _rank(condition) < _rank(ways[path]):
+                ways[path] = condition
+    for path in (*files, *links):
+        for name in _ends(path) if is_header(path) else ():
+            wanted.pop(name, None)
+    notes = [f"{path}: includes not read: {h.unread}" for path, h in headers.items() if h.unread]
+    missing: dict[str, dict[str, str]] = {}
+    room = _LIMIT
+    for name in sorted(wanted):
+        ways = _shortest(wanted[name])
+        room -= len(name) + sum(len(path) + len(condition) for path, condition in ways.items())
+        if room < 0:
+            notes.append(f"{len(wanted):,} headers missing, of which {len(missing):,} are listed")
+            break
+        missing[name] = ways
+    return missing, notes
+
+
+def _names(path: str, lines: IncludeLines) -> Iterator[tuple[str, str]]:
+    """Yield what a header includes, `../x.h` as seen from the folder of headers."""
+    folders = path.split("/")[:-1]
+    folder = "/".join(folders[folders.index("include") + 1 :])
+    for include in lines.includes:
+        name = include.name
+        if name.startswith("."):
+            name = posixpath.normpath(posixpath.join(folder, name))
+        if name not in _STANDARD and not name.startswith(("/", "..")):
+            yield name, include.condition
+
+
+def _ends(path: str) -> Iterator[str]:
+    """Yield a path without its first folder, without its first two, and so on."""
+    while "/" in path:
+        path = path.partition("/")[2]
+        yield path
+
+
+def _rank(condition: str) -> tuple[int, str]:
+    return len(condition), condition
+
+
+def _shortest(ways: Mapping[str, str]) -> dict[str, str]:
+    kept: dict[str, str] = {}
+    for path, condition in sorted(ways.items(), key=lambda way: (*_rank(way[1]), way[0])):
+        if condition not in kept.values():
+            kept[path] = condition
+        if not condition or len(kept) == _WAYS:
+            break
+    return kept
