@@ -23,6 +23,7 @@ from support.toolkits import MadeSet
 from verdict import hold
 
 from cudaredist.pipeline.archives import ArchiveService
+from cudaredist.pipeline.toolkit.install import Toolkit
 from cudaredist.pipeline.toolkit.materialize_set import Materialization, read_package_set
 from cudaredist.source.chain import open_sources
 from cudaredist.source.protocol import Settings
@@ -50,16 +51,19 @@ def write_set(archive: Path, folder: Path) -> Path:
 
 def lay_out(set_path: Path, archives: Path, root: Path) -> None:
     """Lay out a set as the command does with one job."""
-    found = read_package_set(set_path)
+    package_set, sha256 = read_package_set(set_path)
     sources = open_sources([str(archives)], Settings())
-    report = Materialization(
-        package_set=found.value,
-        set_sha256=found.sha256,
-        packages=found.value.packages,
-        required=(),
-        root=root,
+    toolkit = Toolkit(
+        package_set=package_set,
+        set_sha256=sha256,
+        packages=package_set.packages,
         layout="merged",
         with_static=True,
+    )
+    report = Materialization(
+        toolkit=toolkit,
+        required=(),
+        root=root,
         sources=None,
         archives=archives,
         at_hand=ArchiveService(chains={(): sources}),

@@ -17,10 +17,11 @@ from support.factory import manifest
 from support.golden import golden
 from support.materializing import Materialize, put_packages
 from support.releases import publish, release
+from support.running import invoke
 from support.server import FaultServer
 from support.toolkits import MadeSet
 from typer.main import get_command
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 __all__ = ["golden"]
 
@@ -98,12 +99,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run the command line in this process, from an empty folder."""
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
-
-    def invoke(*arguments: object) -> Result:
-        from cudaredist.cli import app  # noqa: PLC0415 - after the environment is clean
-
-        return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
     return invoke
 
 

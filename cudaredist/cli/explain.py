@@ -49,7 +49,7 @@ def explain(options: ExplainOptions, session: Session) -> int:
         from cudaredist.pipeline.toolkit.materialize_set import read_package_set
         from cudaredist.render.set_text import set_text
 
-        package_set = read_package_set(Path(options.name)).value
+        package_set, _ = read_package_set(Path(options.name))
         session.show(summarize(options.name, package_set), set_text)
     else:
         from cudaredist.pipeline.tables.explain_by_tables import explain_by_tables

@@ -107,7 +107,7 @@ def export(options: ExportOptions, session: Session) -> int:
     from cudaredist.render.set_text import export_text
 
     exporter = options.exporter
-    package_set = read_package_set(options.package_set).value
+    package_set, _ = read_package_set(options.package_set)
     if options.wheel_base is not None:
         package_set = _with_addresses(package_set, options.wheel_base)
     exported = ExportedSet(package_set, options.root)

@@ -123,9 +123,9 @@ def _materialization(
 ) -> "Materialization":
     """Open what is needed to create a toolkit root."""
     from cudaredist.pipeline.archives import ArchiveService
+    from cudaredist.pipeline.toolkit.install import Toolkit
     from cudaredist.pipeline.toolkit.materialize_set import (
         Materialization,
-        read_component_policy,
         read_package_set,
         selected,
     )
@@ -135,13 +135,12 @@ def _materialization(
     network, archives, jobs = options.network, options.archives, ArchiveJobs(jobs=options.jobs)
     if archives is not None and not os.path.isdir(archives):  # noqa: PTH112 - raises nothing
         raise UsageError(f"--archives {archives}: no such folder")
-    found = read_package_set(package_set)
+    value, sha256 = read_package_set(package_set)
     limit = None if options.max_download is None else parse_size(options.max_download)
-    policy = read_component_policy(Store(data_folder(options.data_dir, writing=False)))
-    chosen = selected(found.value, options.component or (), options.exclude or (), policy)
-    channel = found.value.channel
-    bases = session.connect(network, channel)
-    if network.offline and (channel == "wheels" or not network.base_url):
+    store = Store(data_folder(options.data_dir, writing=False))
+    chosen = selected(value, options.component or (), options.exclude or (), store)
+    bases = session.connect(network, value.channel)
+    if network.offline and (value.channel == "wheels" or not network.base_url):
         bases = ()
     if not bases and archives is None:
         raise UsageError(
@@ -159,14 +158,17 @@ def _materialization(
             max_fetched=limit,
         )
 
-    return Materialization(
-        package_set=found.value,
-        set_sha256=found.sha256,
+    toolkit = Toolkit(
+        package_set=value,
+        set_sha256=sha256,
         packages=chosen.packages,
-        required=chosen.required,
-        root=options.root,
         layout=options.layout,
         with_static=options.static,
+    )
+    return Materialization(
+        toolkit=toolkit,
+        required=chosen.required,
+        root=options.root,
         replace=options.replace,
         sources=service(bases, limit) if bases else None,
         archives=archives,

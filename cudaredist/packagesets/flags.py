@@ -9,6 +9,7 @@ from cudaredist.schema.tables import CapabilityEntry, Gpus
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.gpu_table import (
     default_capabilities,
+    fact_of,
     is_supported,
     supported_capabilities,
 )
@@ -116,10 +117,6 @@ def _digits(name: str) -> str:
 
 
 def _known_by(entry: CapabilityEntry) -> str:
-    ends = [fact.value for fact in entry.policy if fact.field == "last_cuda"]
-    last = min(
-        [*ends, *([entry.last_cuda] if entry.last_cuda else [])], key=Version.parse, default=None
-    )
-    if last is None:
-        return f"{entry.first_cuda} and newer do"
-    return f"{entry.first_cuda} to {last} do"
+    ends = filter(None, (fact_of(entry.policy, "last_cuda"), entry.last_cuda))
+    last = min(ends, key=Version.parse, default=None)
+    return f"{entry.first_cuda} {'and newer' if last is None else f'to {last}'} do"

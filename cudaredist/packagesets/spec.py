@@ -101,14 +101,12 @@ def resolve_set(request: Request, cuda: Version, data: SetData) -> SetSpec | Ref
     pins = {redist: find_release(redist, label, data) for redist, label in request.pins.items()}
     also = [find_release(redist, label, data) for redist, label in dict.fromkeys(request.also)]
     named = None if request.platform is None else _check_platform(request.platform, data)
+    platform = named
     try:
         platform = _resolve_platform(request, named, cuda, data)
-    except UsageError as error:
-        return RefusedSet(cuda, request.capabilities, named, error)
-    if not request.allow_hollow and platform not in data.cuda_platforms(cuda):
-        unpublished = _unpublished(request.system, platform, cuda, data)
-        return RefusedSet(cuda, request.capabilities, named, unpublished, is_unpublished=True)
-    try:
+        if not request.allow_hollow and platform not in data.cuda_platforms(cuda):
+            unpublished = _unpublished(request.system, platform, cuda, data)
+            return RefusedSet(cuda, request.capabilities, named, unpublished, is_unpublished=True)
         flags = make_flags(
             request.capabilities,
             _default_capabilities(platform, cuda, data),

@@ -413,8 +413,6 @@ def _failed_set(spec: SetSpec | RefusedSet, error: ErrorReport) -> BumpedSet:
     return BumpedSet(
         cuda=str(spec.cuda),
         platform=spec.platform or "",
-        counts={},
-        path=None,
         problems=(error.message,),
         exit_code=error.exit_code,
     )

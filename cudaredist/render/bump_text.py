@@ -28,9 +28,9 @@ _NEW_CHANGELOG = """\
 """
 
 
-def _is_news(release: BumpedRelease) -> bool:
-    """Say whether a release is in the data now, or would be, and belongs in what is told."""
-    return release.status != "failed"
+def _news(report: BumpReport) -> list[BumpedRelease]:
+    """Return the releases that are in the data now, or would be."""
+    return [release for release in report.releases if release.status != "failed"]
 
 
 def bump_text(report: BumpReport) -> Iterator[str]:
@@ -77,7 +77,7 @@ def bump_troubles(report: BumpReport) -> Iterator[str]:
 
 def _title(report: BumpReport) -> str:
     """Return a commit's first line: one change, or all in few words; empty where nothing is new."""
-    news = [release for release in report.releases if _is_news(release)]
+    news = _news(report)
     if len(news) <= 1:
         return "".join(map(_change, news))
     redists = dict.fromkeys(release.redist for release in news)
@@ -90,23 +90,19 @@ def _title(report: BumpReport) -> str:
     return subject
 
 
-def _body(report: BumpReport) -> str:
-    """Return the rest of a commit's message: the changes, if several, and what is different."""
-    news = [release for release in report.releases if _is_news(release)]
-    parts = []
+def commit_message(report: BumpReport) -> str:
+    """Return a whole commit message, with a final newline; empty if nothing is new.
+
+    Its body has the changes, if several, and the differences of each release.
+    """
+    news = _news(report)
+    if not news:
+        return ""
+    parts = [_title(report)]
     if len(news) > 1:
         parts.append("\n".join(map(_change, news)))
     parts += [_release_body(release, report) for release in news]
-    return "\n\n".join(filter(None, parts))
-
-
-def commit_message(report: BumpReport) -> str:
-    """Return a whole commit message, with a final newline; empty where nothing is new."""
-    subject = _title(report)
-    if not subject:
-        return ""
-    rest = _body(report)
-    return f"{subject}\n\n{rest}\n" if rest else f"{subject}\n"
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def _change(release: BumpedRelease) -> str:
@@ -143,8 +139,7 @@ def nixpkgs_commits(report: BumpReport, root: PurePath) -> str:
             "commitMessage": f"{_attribute(release)}: {_versions(release)}",
             "commitBody": _release_body(release, report),
         }
-        for release in report.releases
-        if _is_news(release)
+        for release in _news(report)
     ]
     return json.dumps(commits, indent=2) + "\n"
 
@@ -205,14 +200,14 @@ def bump_annotations(report: BumpReport) -> Iterator[str]:
         [
             *(("error", about, error.message) for error in report.errors),
             *(("warning", about, trouble) for trouble in bump_troubles(report)),
-            *(("notice", {"title": r.redist}, _change(r)) for r in report.releases if _is_news(r)),
+            *(("notice", {"title": release.redist}, _change(release)) for release in _news(report)),
         ]
     )
 
 
 def bump_outputs(report: BumpReport) -> Iterator[str]:
     """Return lines for `$GITHUB_OUTPUT`: what a step that makes a pull request needs."""
-    news = [release for release in report.releases if _is_news(release)]
+    news = _news(report)
     text = "\n".join(bump_markdown(report))
     # Nothing in the text can end it, because the end is made from the whole of it.
     end = f"end-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
@@ -241,7 +236,7 @@ def with_entries(changelog: str | None, report: BumpReport) -> str:
     text = _NEW_CHANGELOG if changelog is None else changelog
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = text.splitlines()
-    entries = [f"- {_change(release)}" for release in report.releases if _is_news(release)]
+    entries = [f"- {_change(release)}" for release in _news(report)]
     start, end = _section(lines, r"## \[?unreleased\b", r"## ")
     if start is None:
         at = next((n for n, line in enumerate(lines) if line.startswith("## ")), len(lines))

@@ -7,6 +7,7 @@ what lost something or needs more, what is new, which files moved, and the rest.
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from cudaredist.diffs.compare import is_alarming, may_break
 from cudaredist.errors import shortened
@@ -34,7 +35,7 @@ def diff_text(report: DiffReport, *, shown: int = _PACKAGES_SHOWN) -> Iterator[s
     """Yield what is different, a line for each package and change."""
     yield f"{report.old} -> {report.new}"
     yield from (f"note: {note}" for note in report.notes)
-    for section in _sections(report, _Plain(), shown):
+    for section in _sections(report, _PLAIN, shown):
         yield f"{section.title}:"
         for line, details in section.lines:
             yield f"  {line}"
@@ -42,13 +43,13 @@ def diff_text(report: DiffReport, *, shown: int = _PACKAGES_SHOWN) -> Iterator[s
     yield _summary(report)
 
 
-def diff_markdown(report: DiffReport, *, shown: int = _PACKAGES_SHOWN) -> Iterator[str]:
+def diff_markdown(report: DiffReport) -> Iterator[str]:
     """Yield the same as Markdown, for a pull request."""
     yield f"### {escape_markdown(report.old)} → {escape_markdown(report.new)}"
     for note in report.notes:
         yield ""
         yield f"Note: {escape_markdown(note)}."
-    for section in _sections(report, _Markdown(), shown):
+    for section in _sections(report, _MARKDOWN, _PACKAGES_SHOWN):
         yield ""
         yield f"**{section.title[0].upper()}{section.title[1:]}**"
         yield ""
@@ -59,28 +60,16 @@ def diff_markdown(report: DiffReport, *, shown: int = _PACKAGES_SHOWN) -> Iterat
     yield f"{_summary(report)}."
 
 
-class _Plain:
-    """How names and values are written in text."""
+class _Style(NamedTuple):
+    """How names and other texts are written."""
 
-    def name(self, text: str) -> str:
-        """Return a name."""
-        return text
-
-    def value(self, text: str) -> str:
-        """Return any text."""
-        return text
+    name: Callable[[str], str]
+    value: Callable[[str], str]
 
 
-class _Markdown(_Plain):
-    """How they are written in Markdown: names as code, and nothing of foreign text is markup."""
-
-    def name(self, text: str) -> str:
-        """Return a name."""
-        return f"`{text.replace('`', '')}`"
-
-    def value(self, text: str) -> str:
-        """Return any text."""
-        return escape_markdown(text)
+_PLAIN = _Style(str, str)
+_MARKDOWN = _Style(lambda text: f"`{text.replace('`', '')}`", escape_markdown)
+"""Names are code, and nothing of foreign text is markup."""
 
 
 def _summary(report: DiffReport) -> str:
@@ -89,7 +78,7 @@ def _summary(report: DiffReport) -> str:
     return f"{differ}, {report.equal} {'is' if report.equal == 1 else 'are'} equal"
 
 
-def _sections(report: DiffReport, style: _Plain, shown: int) -> Iterator[_Section]:
+def _sections(report: DiffReport, style: _Style, shown: int) -> Iterator[_Section]:
     said_once = _said_once(report)
     left = [_without(package, said_once) for package in report.packages]
     renamed = {
@@ -155,7 +144,7 @@ def _whole(report: DiffReport) -> set[tuple[str, str]]:
 
 
 def _platform_lines(
-    report: DiffReport, said_once: Mapping[tuple[str, str], list[str]], style: _Plain
+    report: DiffReport, said_once: Mapping[tuple[str, str], list[str]], style: _Style
 ) -> Iterator[str]:
     """Yield a line for each platform, those that are gone altogether first."""
     whole = _whole(report)
@@ -204,7 +193,7 @@ def _is_renamed(package: PackageDelta, packages: Iterable[PackageDelta]) -> bool
 
 
 def _renamed_lines(
-    packages: Sequence[PackageDelta], renamed: Mapping[str, str | None], style: _Plain
+    packages: Sequence[PackageDelta], renamed: Mapping[str, str | None], style: _Style
 ) -> Iterator[tuple[str, list[str]]]:
     by_name = {package.name: package for package in packages}
     for old, new in renamed.items():
@@ -212,7 +201,7 @@ def _renamed_lines(
         yield " -> ".join(_named(package, style) for package in (before, after)), []
 
 
-def _move_line(move: Move, style: _Plain) -> str:
+def _move_line(move: Move, style: _Style) -> str:
     """Return which files moved: those of one folder that lie in one folder again are counted."""
     pairs = [(path, path) for path in move.equal]
     by_name = {posixpath.basename(path): path for path in move.added}
@@ -231,7 +220,7 @@ def _move_line(move: Move, style: _Plain) -> str:
     return f"{style.name(move.old)} -> {style.name(move.new)}: {listed}"
 
 
-def _named(package: PackageDelta, style: _Plain) -> str:
+def _named(package: PackageDelta, style: _Style) -> str:
     version = next((d.old or d.new for d in package.deltas if d.field == "version"), None)
     return " ".join([style.name(package.name), *map(style.value, filter(None, [version]))])
 
@@ -240,7 +229,7 @@ def _may_break(package: PackageDelta) -> bool:
     return bool(package.parts) or any(map(may_break, package.deltas))
 
 
-def _package_line(package: PackageDelta, style: _Plain) -> str:
+def _package_line(package: PackageDelta, style: _Style) -> str:
     words = [style.name(package.name)]
     for delta in package.deltas:
         if delta.field == "version":
@@ -257,13 +246,13 @@ def _package_line(package: PackageDelta, style: _Plain) -> str:
     return " ".join(filter(None, words))
 
 
-def _details(package: PackageDelta, style: _Plain) -> list[str]:
+def _details(package: PackageDelta, style: _Style) -> list[str]:
     if package.status != "changed":
         return []
     return [_delta_line(delta, style) for delta in package.deltas if delta.field != "version"]
 
 
-def _delta_line(delta: Delta, style: _Plain) -> str:
+def _delta_line(delta: Delta, style: _Style) -> str:
     where = f" [{', '.join(delta.places)}]" if delta.places else ""
     about = style.value(f"{delta.field}{where}")
     if delta.added or delta.gone:
@@ -273,7 +262,7 @@ def _delta_line(delta: Delta, style: _Plain) -> str:
     return f"{about}: {style.value(old)} -> {style.value(new)}"
 
 
-def _signed(sign: str, names: Sequence[str], style: _Plain) -> Iterator[str]:
+def _signed(sign: str, names: Sequence[str], style: _Style) -> Iterator[str]:
     yield from (style.value(f"{sign}{name}") for name in names[:_NAMES_SHOWN])
     if len(names) > _NAMES_SHOWN:
         yield f"({sign}{len(names) - _NAMES_SHOWN} more)"

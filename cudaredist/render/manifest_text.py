@@ -34,11 +34,9 @@ def download_text(report: DownloadReport) -> Iterator[str]:
             yield f"{outcome.redist} {label}: upstream no longer lists it"
     if report.is_lock_changed and all(o.status == "unchanged" for o in report.manifests):
         yield "only the lock's records change"
-    counts: dict[str, int] = {}
-    for status in [o.status for o in report.manifests] + [
-        o.status for o in report.redists if o.status == "failed"
-    ]:
-        counts[status] = counts.get(status, 0) + 1
+    statuses: list[str] = [o.status for o in report.manifests]
+    statuses += [o.status for o in report.redists if o.status == "failed"]
+    counts = Counter(statuses)
     answered = [o.source for o in report.manifests] + [o.source for o in report.redists]
     sources = sorted({source for source in answered if source})
     total = ", ".join(f"{n} {status.replace('-', ' ')}" for status, n in counts.items())

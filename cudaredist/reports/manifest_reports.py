@@ -14,7 +14,7 @@ class ManifestOutcome(OwnModel):
     redist: str
     label: str
     status: ManifestStatus
-    source: str | None = Field(description="The source that answered; null: none did")
+    source: str | None = Field(default=None, description="The source that answered; null: none did")
     size: int | None = None
     sha256: str | None = None
     warnings: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class RedistOutcome(OwnModel):
 
     redist: str
     status: Literal["listed", "absent", "failed"]
-    source: str | None
+    source: str | None = None
     newest: str | None = None
     listed: int = 0
     gone: tuple[str, ...] = ()

@@ -22,9 +22,11 @@ class SetOutcome(OwnModel):
     cuda: str
     platform: str
     status: ManifestStatus
-    path: str | None = Field(description="Below the output folder; null: none was made")
-    bytes: int
-    counts: dict[Status, int] = Field(description="Packages by status, other names not counted")
+    path: str | None = Field(default=None, description="Below the output folder; null: none")
+    bytes: int = 0
+    counts: dict[Status, int] = Field(
+        default={}, description="Packages by status, other names not counted"
+    )
     diagnostics: tuple[Diagnostic, ...] = ()
     error: ErrorReport | None = None
     exit_code: int
@@ -119,8 +121,8 @@ class BumpedSet(OwnModel):
 
     cuda: str
     platform: str
-    counts: dict[Status, int]
-    path: str | None = Field(description="Where it was written; null: it was not")
+    counts: dict[Status, int] = Field(default={})
+    path: str | None = Field(default=None, description="Where it was written; null: it was not")
     problems: tuple[str, ...] = Field(description="Invariants that it breaks, and what failed")
     warnings: tuple[str, ...] = ()
     exit_code: int

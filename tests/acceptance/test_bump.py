@@ -12,17 +12,16 @@ from typing import Any
 import pytest
 from conftest import Run
 from support import server as faults
-from support.bumps import FIVE, TWO, cuda, publish
+from support.bumps import FIVE, TWO, cuda, product, publish
 from support.headers import host_config
 from support.ptxas import PROFILES_12_9, PROFILES_13_4, ptxas
 from support.releases import Packages, release
-from support.running import report, snapshot
+from support.running import report, snapshot, succeed
 from support.server import FaultServer
 from support.small_sets import library
 from support.wheels import put_wheel
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from cudaredist.cli import app
 from cudaredist.jsontext import canonical_json
 from cudaredist.packagesets.invariants import Broken, Invariant, Violation, check_run
 from cudaredist.pipeline.bump_data import Bump
@@ -55,9 +54,8 @@ def seed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for redist, (old, _) in FIVE.items():
             publish(server, redist, old)
         names = [word for name in FIVE for word in ("--redist", name)]
-        places = ["--data-dir", str(root / "data"), "--cache-dir", str(root / "cache")]
-        result = CliRunner().invoke(app, ["bump", "-q", "--base-url", server.url, *places, *names])
-    assert result.exit_code == 0, result.output
+        places = ("--data-dir", root / "data", "--cache-dir", root / "cache")
+        succeed("bump", "-q", "--base-url", server.url, *places, *names)
     return root
 
 
@@ -471,11 +469,7 @@ def test_a_manifest_that_is_none(two_newer: FaultServer, bump: Run, run: Run) ->
 
 def publish_cuda(server: FaultServer, label: str, packages: Packages) -> None:
     """Serve CUDA 12.9.0 and one newer release."""
-    files = release(label, packages)
-    for path, data in files.items():
-        server.files[f"/compute/cuda/redist/{path}"] = data
-    manifests = {"12.9.0": release("12.9.0", cuda("12.9.0"))["redistrib_12.9.0.json"]}
-    server.add_manifests("cuda", manifests | {label: files[f"redistrib_{label}.json"]})
+    server.add_releases("cuda", product("cuda", "12.9.0"), release(label, packages))
 
 
 def test_bump_accepts_lower_bounds_of_new_release_and_names_them(

@@ -11,12 +11,10 @@ from conftest import REPOSITORY, Run
 from support import server as faults
 from support.factory import manifest
 from support.releases import put, release
-from support.running import report
+from support.running import report, succeed
 from support.server import FaultServer
 from support.small_sets import LABEL, LINUX, library, make_data, make_sets
-from typer.testing import CliRunner, Result
-
-from cudaredist.cli import app
+from typer.testing import Result
 
 NEWER = "12.9.2"
 
@@ -45,10 +43,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     files = release(NEWER, newer())
     put(root / "source/compute/cuda/redist", files)
     put(root / "data/manifests/cuda", {n: d for n, d in files.items() if "/" not in n})
-    places = ["--data-dir", str(root / "data"), "--cache-dir", str(root / "cache")]
-    base = ["--base-url", str(root / "source")]
-    result = CliRunner().invoke(app, ["process-manifests", "-q", *base, *places])
-    assert result.exit_code == 0, result.output
+    places = ("--data-dir", root / "data", "--cache-dir", root / "cache")
+    succeed("process-manifests", "-q", "--base-url", root / "source", *places)
     make_sets(root)
     return root
 

@@ -1,7 +1,8 @@
 """process-manifests on a Dask cluster; tests/slow kills clusters and attacks from them."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from support.server import FaultServer
 from cudaredist.errors import SourceError
 from cudaredist.features.facts import FACTS_SCHEMA, Facts, facts_to_bytes
 from cudaredist.pipeline.archives import ArchiveRequest
-from cudaredist.pipeline.features.dask import ArchiveTask, read_answer, run_task
+from cudaredist.pipeline.features.dask import read_answer, run_task
 from cudaredist.primitives import sha256_of
 from cudaredist.reports.report import ErrorReport
 
@@ -86,7 +87,7 @@ def test_worker_answer_in_another_form_is_not_read(answer: object) -> None:
     assert read_answer(answer) is None
 
 
-def task(server: FaultServer) -> ArchiveTask:
+def task(server: FaultServer) -> Callable[[], bytes]:
     """Return the task for the first archive of a release that the server has."""
     files = release("12.9.1", PACKAGES)
     for path, data in files.items():
@@ -94,11 +95,11 @@ def task(server: FaultServer) -> ArchiveTask:
     path = next(path for path in files if path.endswith(".tar.xz"))
     data = files[path]
     request = ArchiveRequest(Path(path).name, (path,), sha256_of(data), len(data), (server.url,))
-    return ArchiveTask(request=request, timeout=10, retries=0, allow_http=False)
+    return partial(run_task, request, 10, 0, allow_http=False)
 
 
 def test_worker_task_returns_the_facts_of_an_archive(server: FaultServer) -> None:
-    answer = read_answer(run_task(task(server)))
+    answer = read_answer(task(server)())
     assert isinstance(answer, Facts)
     assert len(answer.members) == 2
 
@@ -108,17 +109,17 @@ def test_worker_task_with_own_credentials_uses_them_at_their_address_only(
 ) -> None:
     other, own = "http://a:b@127.0.0.1:1", server.url.replace("://", "://me:secret@")
     monkeypatch.setenv("CUDAREDIST_BASE_URL", other)
-    run_task(task(server))
+    task(server)()
     assert "Authorization" not in server.headers[-1][1]
     monkeypatch.setenv("CUDAREDIST_BASE_URL", f"{other} {own}/")
-    run_task(task(server))
+    task(server)()
     assert server.headers[-1][1]["Authorization"] == "Basic bWU6c2VjcmV0"
 
 
 def test_worker_task_that_fails_returns_a_report(server: FaultServer) -> None:
     archive = task(server)
     server.files.clear()
-    answer = read_answer(run_task(archive))
+    answer = read_answer(archive())
     assert isinstance(answer, ErrorReport)
     assert answer.kind == "not-found"
 
@@ -130,7 +131,7 @@ def test_worker_task_with_a_bug_returns_a_report(
         raise ZeroDivisionError
 
     monkeypatch.setattr("cudaredist.pipeline.features.dask.facts_to_bytes", fail)
-    answer = read_answer(run_task(task(server)))
+    answer = read_answer(task(server)())
     assert isinstance(answer, ErrorReport)
     assert "package_0-linux-x86_64-12.9.1.5-archive.tar.xz: ZeroDivisionError" in answer.message
 

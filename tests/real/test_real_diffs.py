@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from conftest import REAL_MANIFESTS, Run
+from support.running import succeed
 from support.server import FaultServer
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from cudaredist.cli import app
 from cudaredist.primitives import Version, label_of_manifest_name
 
 pytestmark = pytest.mark.real
@@ -25,10 +25,8 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not REAL_MANIFESTS.is_dir():
         pytest.skip(f"NVIDIA's manifests are not at {REAL_MANIFESTS}")
     root = tmp_path_factory.mktemp("held")
-    places = ["--data-dir", str(root / "data"), "--cache-dir", str(root / "cache")]
-    base = ["--base-url", str(REAL_MANIFESTS), "--version", "all", "-q"]
-    result = CliRunner().invoke(app, ["download-manifests", *base, *places])
-    assert result.exit_code == 0, result.output
+    places = ("--data-dir", root / "data", "--cache-dir", root / "cache")
+    succeed("download-manifests", "--base-url", REAL_MANIFESTS, "--version", "all", "-q", *places)
     return root / "data"
 
 

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 from conftest import REAL_MANIFESTS, SHARED
+from support.running import succeed
 from support.set_inputs import build, put_policy
-from typer.testing import CliRunner
 
-from cudaredist.cli import app
 from cudaredist.packagesets.flags import release_defaults
 from cudaredist.packagesets.invariants import check_run, check_set
 from cudaredist.packagesets.spec import Request
@@ -37,8 +36,7 @@ def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip(f"NVIDIA's manifests are not at {REAL_MANIFESTS}")
     folder = tmp_path_factory.mktemp("real") / "data"
     options = ("--base-url", REAL_MANIFESTS, "--version", "all", "--data-dir", folder)
-    result = CliRunner().invoke(app, ["download-manifests", *map(str, options)])
-    assert result.exit_code == 0, result.output
+    succeed("download-manifests", *options)
     return folder
 
 

@@ -14,6 +14,7 @@ from distributed import Scheduler, get_worker
 from distributed.diagnostics.plugin import SchedulerPlugin
 from distributed.protocol.serialize import ToPickle
 
+from cudaredist.pipeline.archives import ArchiveRequest
 from cudaredist.pipeline.features import dask as cluster
 
 CODE = f"import os; open(os.path.join({os.environ['HOSTILE_FOLDER']!r}, str(os.getpid())), 'w')"
@@ -43,8 +44,8 @@ class Odd(metaclass=HostileType):
 copyreg.pickle(HostileType, reduced)
 
 
-def run_task(task: cluster.ArchiveTask) -> object:
-    match task.request.name.partition("-")[0]:
+def run_task(request: ArchiveRequest, *settings: Any, **options: Any) -> object:
+    match request.name.partition("-")[0]:
         case "result":
             return Hostile()
         case "type":
@@ -63,7 +64,7 @@ def run_task(task: cluster.ArchiveTask) -> object:
             worker.log_event("print", "printed by a worker")
         case _:
             pass
-    return honest(task)
+    return honest(request, *settings, **options)
 
 
 def dask_setup(server: Any) -> None:

@@ -31,11 +31,11 @@ from support.network_faults import (
 )
 from support.ptxas import PROFILES_12_9, ptxas
 from support.releases import Packages, put, release
+from support.running import invoke
 from support.server import Behaviour, FaultServer
-from support.toolkits import FOLDER, MadeSet, listing
-from typer.testing import CliRunner, Result
+from support.toolkits import MadeSet, listing
+from typer.testing import Result
 
-from cudaredist.cli import app
 from cudaredist.pipeline.tables import update
 from cudaredist.schema.registry import kind_of_document, read_own_document
 from cudaredist.tables.nvcc_compat.compilers import read_header
@@ -226,13 +226,7 @@ def toolkit() -> MadeSet:
 
 
 def serve(server: FaultServer, *labels: str) -> None:
-    manifests = {label: published(label)[f"redistrib_{label}.json"] for label in labels}
-    server.add_manifests("cuda", manifests)
-    for label in labels:
-        for path, data in published(label).items():
-            server.files[f"/{FOLDER}/{path}"] = data
-    for path, data in toolkit().archives.items():
-        server.files[f"/{FOLDER}/{path}"] = data
+    server.add_releases("cuda", *map(published, labels), toolkit().archives)
 
 
 @dataclass(frozen=True)
@@ -247,7 +241,7 @@ class Place:
         places = [str(self.root / word) if word in NAMES else word for word in command.words]
         options = [str(self.root / word) if word in NAMES else word for word in command.more]
         base = ("--base-url", self.server.url)
-        result = CliRunner().invoke(app, [*places, *base, *options, *more])
+        result = invoke(*places, *base, *options, *more)
         return result, result.stdout.replace(self.server.url, "URL").replace(str(self.root), "")
 
     def files(self) -> dict[str, str | bytes]:

@@ -69,11 +69,4 @@ def product(redist: str, label: str) -> dict[str, bytes]:
 
 def publish(server: FaultServer, redist: str, *labels: str) -> None:
     """Serve these releases of a redistributable, and no others in its listing."""
-    manifests = {}
-    for label in labels:
-        for path, data in product(redist, label).items():
-            if path.startswith("redistrib_"):
-                manifests[label] = data
-            else:
-                server.files[f"/compute/{redist}/redist/{path}"] = data
-    server.add_manifests(redist, manifests)
+    server.add_releases(redist, *(product(redist, label) for label in labels))

@@ -28,17 +28,24 @@ def packed(name: str, files: Files, *, is_stored: bool = False) -> bytes:
                 assert isinstance(content, bytes)
                 archive.writestr(zipfile.ZipInfo(f"{top}/{path}"), content, method)
         return out.getvalue()
+    programs = [path for path in files if path.startswith("bin/")]
+    return lzma.compress(tarred(top, files, dict.fromkeys(programs, 0o755)), preset=1)
+
+
+def tarred(top: str, files: Files, modes: Mapping[str, int]) -> bytes:
+    """Return a tar with one top directory."""
+    out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as tar:
         for path, content in files.items():
             member = tarfile.TarInfo(f"{top}/{path}")
-            member.mode = 0o755 if path.startswith("bin/") else 0o644
+            member.mode = modes.get(path, 0o644)
             if isinstance(content, str):
                 member.type, member.linkname = tarfile.SYMTYPE, content
                 tar.addfile(member)
             else:
                 member.size = len(content)
                 tar.addfile(member, io.BytesIO(content))
-    return lzma.compress(out.getvalue(), preset=1)
+    return out.getvalue()
 
 
 def release(

@@ -7,10 +7,23 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from typer.testing import Result
+from typer.testing import CliRunner, Result
 
 FOLDER = "/compute/cuda/redist/"
 LATEST = f"{FOLDER}redistrib_12.9.1.json"
+
+
+def invoke(*arguments: object) -> Result:
+    """Run the command line in this process."""
+    from cudaredist.cli import app  # noqa: PLC0415 - after the environment is clean
+
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def succeed(*arguments: object) -> None:
+    """Run the command line in this process, and assert that it succeeds."""
+    result = invoke(*arguments)
+    assert result.exit_code == 0, result.output
 
 
 def report(result: Result) -> Any:

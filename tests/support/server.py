@@ -12,8 +12,9 @@ import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import repeat
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -178,6 +179,15 @@ class FaultServer:
         for name, data in zip(names, manifests.values(), strict=True):
             self.files[folder + name] = data
 
+    def add_releases(self, redist: str, *releases: Mapping[str, bytes]) -> None:
+        """Serve files of releases by their paths below the folder, and list their manifests."""
+        manifests = {}
+        for path, data in (item for files in releases for item in files.items()):
+            self.files[f"/compute/{redist}/redist/{path}"] = data
+            if path.startswith("redistrib_"):
+                manifests[path.removeprefix("redistrib_").removesuffix(".json")] = data
+        self.add_manifests(redist, manifests)
+
     def misbehave(self, path: str, behaviour: Behaviour, times: int | None = None) -> None:
         """Answer a path by a behaviour, the first `times` times, or always."""
         self.behaviours[path] = behaviour
@@ -238,10 +248,7 @@ def another_part(handler: Handler, data: bytes) -> None:
 def never_ending_of_right_length(handler: Handler, data: bytes) -> None:
     """Send all there is a byte at a time."""
     handler.begin(200, len(data))
-    for byte in data:
-        handler.wfile.write(bytes([byte]))
-        handler.wfile.flush()
-        time.sleep(0.05)
+    _drip(handler, (bytes([byte]) for byte in data), 0.05)
 
 
 def stalling_after(count: int) -> Behaviour:
@@ -281,33 +288,30 @@ def without_length(handler: Handler, data: bytes) -> None:
 def never_ending(handler: Handler, data: bytes) -> None:
     """Promise a megabyte and send it a byte at a time, far below any time-out of a read."""
     handler.begin(200, 1 << 20)
-    for _ in range(1 << 20):
-        handler.wfile.write(b" ")
-        handler.wfile.flush()
-        time.sleep(0.02)
+    _drip(handler, repeat(b" ", 1 << 20))
 
 
-def _drip(handler: Handler, beginning: bytes, piece: bytes) -> None:
-    handler.wfile.write(beginning)
-    for _ in range(3000):
+def _drip(handler: Handler, pieces: Iterable[bytes], seconds: float = 0.02) -> None:
+    for piece in pieces:
         handler.wfile.write(piece)
         handler.wfile.flush()
-        time.sleep(0.02)
+        time.sleep(seconds)
 
 
 def header_byte_by_byte(handler: Handler, data: bytes) -> None:
     """Begin a header and never end it."""
-    _drip(handler, b"HTTP/1.1 200 OK\r\nX-Long: ", b"x")
+    _drip(handler, [b"HTTP/1.1 200 OK\r\nX-Long: ", *[b"x"] * 3000])
 
 
 def early_hints_for_ever(handler: Handler, data: bytes) -> None:
     """Announce an answer again and again, and never give it."""
-    _drip(handler, b"", b"HTTP/1.1 103 Early Hints\r\n\r\n")
+    _drip(handler, repeat(b"HTTP/1.1 103 Early Hints\r\n\r\n", 3000))
 
 
 def chunk_extension_for_ever(handler: Handler, data: bytes) -> None:
     """Begin a chunk and never say how it ends."""
-    _drip(handler, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;", b"a")
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;"
+    _drip(handler, [head, *[b"a"] * 3000])
 
 
 def silent(handler: Handler, _: bytes) -> None:

@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from typer.testing import CliRunner
-
-from cudaredist.cli import app
 from cudaredist.schema.packageset import PackageSet
 from support import binaries
 from support.releases import Files, Packages, put, release
+from support.running import succeed
 
 LINUX = {"linux-x86_64": "x86_64", "linux-sbsa": "aarch64"}
 """The platforms that have most packages, with their machines."""
@@ -85,7 +83,7 @@ def make_data(root: Path) -> None:
             put(root / "source/compute" / redist / "redist", files)
             manifests = {name: data for name, data in files.items() if "/" not in name}
             put(root / "data/manifests" / redist, manifests)
-    _invoke("process-manifests", "--base-url", root / "source", *_places(root))
+    succeed("process-manifests", "--base-url", root / "source", *_places(root))
 
 
 def make_sets(root: Path, *options: object) -> dict[str, PackageSet]:
@@ -94,15 +92,10 @@ def make_sets(root: Path, *options: object) -> dict[str, PackageSet]:
     for platform in LINUX:
         path = root / "sets" / platform / f"cuda-{LABEL}.json"
         places = ("--data-dir", root / "data", "--output", path, "--quiet")
-        _invoke("build", "--cuda", LABEL, "--platform", platform, *places, *options)
+        succeed("build", "--cuda", LABEL, "--platform", platform, *places, *options)
         sets[platform] = PackageSet.model_validate_json(path.read_bytes())
     return sets
 
 
 def _places(root: Path) -> tuple[object, ...]:
     return ("--data-dir", root / "data", "--cache-dir", root / "cache", "--quiet")
-
-
-def _invoke(*arguments: object) -> None:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == 0, result.output

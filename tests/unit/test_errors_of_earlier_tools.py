@@ -4,17 +4,15 @@ Trees are built as archives and read by everything that a real one goes through.
 """
 
 import ast
-import io
 import logging
 import re
-import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
 from support import binaries
-from support.releases import Files, packed
+from support.releases import Files, packed, tarred
 
 from cudaredist.archives.open_archive import open_archive
 from cudaredist.features.derive import derive
@@ -30,18 +28,7 @@ COMMANDS = b"/* GNU ld script */\nINPUT(libx.so.1 -lm)\n"
 
 def read(files: Files, modes: Mapping[str, int] | None = None) -> ArchiveFeatures:
     """Return the features of an archive with these files."""
-    tar = io.BytesIO()
-    with tarfile.open(fileobj=tar, mode="w") as archive:
-        for path, content in files.items():
-            member = tarfile.TarInfo(f"top/{path}")
-            member.mode = (modes or {}).get(path, 0o644)
-            if isinstance(content, str):
-                member.type, member.linkname = tarfile.SYMTYPE, content
-                archive.addfile(member)
-            else:
-                member.size = len(content)
-                archive.addfile(member, io.BytesIO(content))
-    return derive(gather(open_archive("x.tar", [tar.getvalue()])))
+    return derive(gather(open_archive("x.tar", [tarred("top", files, modes or {})])))
 
 
 def outputs(files: Files, modes: Mapping[str, int] | None = None) -> set[str]:

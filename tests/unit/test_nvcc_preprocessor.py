@@ -132,6 +132,8 @@ def test_what_is_no_expression_is_an_error_with_its_line(expression: str, messag
         pytest.param("#if A \\\r\n == 5\r\n#error x\r\n#endif", [(3, "x")], id="continued there"),
         pytest.param("\ufeff#error x", [(1, "x")], id="byte order mark"),
         pytest.param("#error x \\", [(1, "x")], id="backslash at the end"),
+        pytest.param('"/*\\\\\n\n#error x', [(3, "x")], id="backslash behind an open quote"),
+        pytest.param("/\\\n* #error x\n*\\\n/#error y", [(1, "y")], id="comment signs continued"),
     ],
 )  # fmt: skip
 def test_lines_and_directives(text: str, expected: list[tuple[int, str]]) -> None:

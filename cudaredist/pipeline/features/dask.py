@@ -9,7 +9,6 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,37 +42,23 @@ _PATIENCE = 10.0
 _SAME_VERSION = "install the same cudaredist on the scheduler and on every worker"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArchiveTask:
-    """One archive to examine on a worker."""
-
-    request: ArchiveRequest
-    """Its bases have no credentials."""
-    timeout: float
-    retries: int
-    allow_http: bool
-
-
-def run_task(task: ArchiveTask) -> bytes:
+def run_task(request: ArchiveRequest, timeout: float, retries: int, *, allow_http: bool) -> bytes:
     """Examine an archive on a worker; return its facts or an error report as JSON.
 
-    Never raises, because an exception would reach the client as a pickle.
+    The request's bases have no credentials. Never raises, because an exception would reach the
+    client as a pickle.
     """
     try:
         settings = Settings(
-            timeout=task.timeout,
-            retries=task.retries,
-            allow_http=task.allow_http,
-            stop=threading.Event(),
+            timeout=timeout, retries=retries, allow_http=allow_http, stop=threading.Event()
         )
-        bases = task.request.bases
-        with contextlib.closing(open_sources(map(_own_base, bases), settings)) as sources:
-            service = ArchiveService(chains={bases: sources})
-            return facts_to_bytes(service.examine(task.request).facts)
+        with contextlib.closing(open_sources(map(_own_base, request.bases), settings)) as sources:
+            service = ArchiveService(chains={request.bases: sources})
+            return facts_to_bytes(service.examine(request).facts)
     except CudaRedistError as error:
         return _report_to_bytes(error)
     except Exception as error:  # noqa: BLE001 - see above
-        message = f"{task.request.name}: {type(error).__name__}: {error}"
+        message = f"{request.name}: {type(error).__name__}: {error}"
         return _report_to_bytes(IncompleteError(message))
 
 
@@ -144,14 +129,17 @@ def _run_on_workers(
     waiting: dict[Future[bytes], Job] = {}
     try:
         for place, job in enumerate(jobs):
-            task = ArchiveTask(
-                request=job.request._replace(bases=tuple(map(_shared_base, job.request.bases))),
-                timeout=settings.timeout,
-                retries=settings.retries,
+            request = job.request._replace(bases=tuple(map(_shared_base, job.request.bases)))
+            future = client.submit(
+                run_task,
+                request,
+                settings.timeout,
+                settings.retries,
                 allow_http=settings.allow_http,
+                # The jobs come largest first, and so they stay.
+                priority=-place,
+                pure=False,
             )
-            # The jobs come largest first, and so they stay.
-            future = client.submit(run_task, task, priority=-place, pure=False)
             waiting[future] = job
         for future in as_completed(list(waiting), loop=client.loop):
             job = waiting.pop(future)

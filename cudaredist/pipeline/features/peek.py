@@ -27,7 +27,7 @@ from cudaredist.source.ranged_file import RangedFile
 
 def peek(manifests: LocalManifests, filter_: Filter, service: ArchiveService) -> PeekReport:
     """Return the outputs of every zip archive of some manifests, in the manifests' order."""
-    found: list[tuple[int, PeekedArchive]] = []
+    found: dict[int, PeekedArchive] = {}
     chosen, left_out = [], 0
     for manifest in manifests.readable:
         for archive in manifest.manifest.archives:
@@ -39,13 +39,12 @@ def peek(manifests: LocalManifests, filter_: Filter, service: ArchiveService) ->
                 left_out += 1
 
     def work(position: int, manifest: LocalManifest, archive: Archive) -> list[Task]:
-        found.append((position, _peeked(service, manifest, archive)))
+        found[position] = _peeked(service, manifest, archive)
         return []
 
     tasks = [partial(work, n, manifest, archive) for n, (manifest, archive) in enumerate(chosen)]
     run_tasks(tasks, service.jobs, service.stop)
-    found.sort(key=lambda pair: pair[0])
-    archives = tuple(archive for _, archive in found)
+    archives = tuple(found[position] for position in sorted(found))
     errors = [*(o.error for o in manifests.broken), *(archive.error for archive in archives)]
     codes = [error.exit_code for error in errors if error is not None]
     return PeekReport(

@@ -186,13 +186,10 @@ class ManifestDownload:
             outcome = RedistOutcome(
                 redist=name,
                 status="failed" if is_failure else "absent",
-                source=None,
                 error=ErrorReport.of(_with_redist_hint(error, target.redist)),
             )
         except CudaRedistError as error:
-            outcome = RedistOutcome(
-                redist=name, status="failed", source=None, error=ErrorReport.of(error)
-            )
+            outcome = RedistOutcome(redist=name, status="failed", error=ErrorReport.of(error))
         else:
             chosen = self.selection.of(tuple(listing.folders))
             tasks = [partial(self._fetch, target, label, listing) for label in chosen]
@@ -288,7 +285,7 @@ class ManifestDownload:
         name, text = target.redist.name, str(label)
         if isinstance(result, CudaRedistError):
             outcome = ManifestOutcome(
-                redist=name, label=text, status=status, source=None, error=ErrorReport.of(result)
+                redist=name, label=text, status=status, error=ErrorReport.of(result)
             )
         else:
             size = len(result.data)
@@ -339,7 +336,6 @@ class ManifestDownload:
                         redist=", ".join(outcome.redist for outcome in listed),
                         label=text,
                         status="failed",
-                        source=None,
                         error=error,
                     )
                 )

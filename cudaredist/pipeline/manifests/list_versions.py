@@ -11,12 +11,11 @@ from cudaredist.errors import (
 )
 from cudaredist.pipeline.manifests.release_lines import line_reports
 from cudaredist.pipeline.tasks import Task, raise_if_stopped, run_tasks
-from cudaredist.primitives import Version
 from cudaredist.redists import Redist
 from cudaredist.reports.manifest_reports import LineReport, VersionsReport
 from cudaredist.reports.report import ErrorReport
 from cudaredist.source.chain import SourceChain
-from cudaredist.source.protocol import NO_PROGRESS, Progress
+from cudaredist.source.protocol import NO_PROGRESS, Listing, Progress
 from cudaredist.store.data_folder import Store
 
 
@@ -37,26 +36,14 @@ def read_versions(
     report, and decide its exit code.
     """
     progress.expect(len(redists))
-    listed: dict[str, tuple[Version, ...]] = {}
-    absent: list[str] = []
-    errors: list[ErrorReport] = []
-    mutex = threading.Lock()
+    answers: dict[str, Listing | CudaRedistError] = {}
 
     def ask(redist: Redist, chain: SourceChain) -> list[Task]:
         try:
             raise_if_stopped(stop)
-            labels = tuple(sorted(chain.listing(redist.manifest_folders).folders))
-            with mutex:
-                listed[redist.name] = labels
-        except NotAtSourceError as error:
-            is_held = store.manifests(redist.name).is_there()
-            with mutex:
-                absent.append(redist.name)
-                if are_asked_for or (is_held and not redist.handwritten):
-                    errors.append(ErrorReport.of(error))
+            answers[redist.name] = chain.listing(redist.manifest_folders)
         except CudaRedistError as error:
-            with mutex:
-                errors.append(ErrorReport.of(error))
+            answers[redist.name] = error
         progress.done(redist.name, 0)
         return []
 
@@ -64,29 +51,28 @@ def read_versions(
         run_tasks([partial(ask, redist, sources) for redist in redists], jobs, stop)
     lines: list[LineReport] = []
     releases: dict[str, tuple[str, ...]] = {}
+    absent: list[str] = []
+    # A source that is down says the same of every redistributable.
+    errors: dict[str, ErrorReport] = {}
     for redist in redists:
-        local = store.manifests(redist.name).labels()
-        upstream = listed.get(redist.name)
+        folder, answer = store.manifests(redist.name), answers.get(redist.name)
+        local = folder.labels()
+        upstream = tuple(sorted(answer.folders)) if isinstance(answer, Listing) else None
+        if isinstance(answer, NotAtSourceError):
+            absent.append(redist.name)
+            if not are_asked_for and (redist.handwritten or not folder.is_there()):
+                answer = None
+        if isinstance(answer, CudaRedistError):
+            errors[answer.message] = ErrorReport.of(answer)
         if local or upstream:
             lines += line_reports(redist.name, local, upstream)
         known = local if sources is None else upstream
         if known:
             releases[redist.name] = tuple(map(str, known))
-    return _report(lines, releases, absent, errors)
-
-
-def _report(
-    lines: Sequence[LineReport],
-    releases: dict[str, tuple[str, ...]],
-    absent: Sequence[str],
-    errors: Sequence[ErrorReport],
-) -> VersionsReport:
-    # A source that is down says the same of every redistributable.
-    by_message = {error.message: error for error in errors}
     return VersionsReport(
         lines=tuple(lines),
         releases=releases,
         absent=tuple(sorted(absent)),
-        errors=tuple(by_message[message] for message in sorted(by_message)),
-        exit_code=worst_exit_code(error.exit_code for error in errors),
+        errors=tuple(errors[message] for message in sorted(errors)),
+        exit_code=worst_exit_code(error.exit_code for error in errors.values()),
     )

@@ -31,7 +31,7 @@ from cudaredist.redists import CUDA
 from cudaredist.reports.report import ErrorReport, ManifestStatus
 from cudaredist.reports.set_reports import BuildReport, SetOutcome, SkippedRelease
 from cudaredist.schema.packageset import IndexedSet, PackageSet, PackageSetIndex, SkippedSet, Status
-from cudaredist.source.protocol import NoProgress, Progress
+from cudaredist.source.protocol import NO_PROGRESS, Progress
 from cudaredist.store.files import read_file, write_output
 
 INDEX_NAME = "index.json"
@@ -105,21 +105,20 @@ def make_sets(
     data: SetData,
     *,
     strict: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = NO_PROGRESS,
 ) -> Iterator[Attempt]:
     """Yield the set of each spec; one that cannot be built does not stop the others.
 
     With `strict` a set with a warning, such as a broken package, counts as one of those.
     """
-    shown = progress or NoProgress()
-    shown.expect(len(specs))
+    progress.expect(len(specs))
     for spec in specs:
         try:
             made: PackageSet | CudaRedistError = build_one(spec, data, strict=strict)
         except CudaRedistError as error:
             made = error
         yield spec, made
-        shown.done(f"{spec.cuda} {spec.platform or ''}", 0)
+        progress.done(f"{spec.cuda} {spec.platform or ''}", 0)
 
 
 def write_sets(
@@ -250,9 +249,6 @@ def _failure(spec: SetSpec | RefusedSet, error: CudaRedistError) -> SetOutcome:
         cuda=str(spec.cuda),
         platform=spec.platform or "",
         status="failed",
-        path=None,
-        bytes=0,
-        counts={},
         error=ErrorReport.of(error),
         exit_code=error.exit_code,
     )

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from cudaredist.errors import UsageError, WriteError
@@ -21,49 +22,62 @@ _PROGRAM, _FILE = 0o755, 0o644
 _PIECE = 1 << 20
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toolkit:
+    """A toolkit to create."""
+
+    package_set: PackageSet
+    set_sha256: str
+    packages: Mapping[str, SetPackage]
+    """Its packages, by name."""
+    layout: Layout
+    with_static: bool
+
+    def is_recorded(self, record: ToolkitRecord) -> bool:
+        """Check if a record is that of this toolkit, whatever became of its files."""
+        return record == self.record(record.files, record.links)
+
+    def record(self, files: dict[str, ToolkitFile], links: dict[str, ToolkitLink]) -> ToolkitRecord:
+        """Return the record of a root with these files and links."""
+        return ToolkitRecord(
+            schema_version=1,
+            set_sha256=self.set_sha256,
+            channel=self.package_set.channel,
+            cuda=self.package_set.cuda.release,
+            platform=self.package_set.platform.redist_system,
+            layout=self.layout,
+            static=self.with_static,
+            packages={
+                attr: ToolkitPackage(
+                    version=package.version or "",
+                    archive_sha256=archive_of(package).sha256,
+                )
+                for attr, package in self.packages.items()
+            },
+            files=files,
+            links=links,
+        )
+
+
 def lay_out(
-    new: Path,
-    plan: Plan,
-    unpacked: Mapping[str, Unpacked | RestoredFiles],
-    *,
-    package_set: PackageSet,
-    set_sha256: str,
-    packages: Mapping[str, SetPackage],
-    layout: Layout,
-    with_static: bool,
+    new: Path, toolkit: Toolkit, plan: Plan, unpacked: Mapping[str, Unpacked | RestoredFiles]
 ) -> ToolkitRecord:
     """Make a root in a new folder, with its record. Raises `WriteError`."""
     remove_tree(new)
     try:
-        files = _Files(new, plan, unpacked, layout).put()
+        files = _Files(new, plan, unpacked, toolkit.layout).put()
     except OSError as error:
         raise WriteError(error.filename or new, error) from error
-    version = _version_json(package_set, packages)
+    version = _version_json(toolkit.package_set, toolkit.packages)
     write_file(new / VERSION_NAME, version)
     files[VERSION_NAME] = ToolkitFile(
         sha256=sha256_of(version), size=len(version), executable=False, package=OURS
     )
-    record = ToolkitRecord(
-        schema_version=1,
-        set_sha256=set_sha256,
-        channel=package_set.channel,
-        cuda=package_set.cuda.release,
-        platform=package_set.platform.redist_system,
-        layout=layout,
-        static=with_static,
-        packages={
-            attr: ToolkitPackage(
-                version=package.version or "",
-                archive_sha256=archive_of(package).sha256,
-            )
-            for attr, package in packages.items()
-        },
-        files=files,
-        links={
-            path: ToolkitLink(target=target, package=plan.link_owners[path])
-            for path, target in plan.links.items()
-        },
-    )
+    links = {
+        path: ToolkitLink(target=target, package=plan.link_owners[path])
+        for path, target in plan.links.items()
+    }
+    record = toolkit.record(files, links)
     write_file(new / RECORD_NAME, canonical_json(record.model_dump(mode="json")))
     return record
 

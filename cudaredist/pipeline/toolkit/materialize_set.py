@@ -28,8 +28,8 @@ from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
 from cudaredist.pipeline.kept_archive import kept_bytes
 from cudaredist.pipeline.read_data import read_file_given
 from cudaredist.pipeline.tasks import Task, raise_if_stopped, run_tasks
-from cudaredist.pipeline.toolkit.install import archive_of, lay_out
-from cudaredist.pipeline.toolkit.repair import RestoredFiles, altered_packages, plan_repair
+from cudaredist.pipeline.toolkit.install import Toolkit, archive_of, lay_out
+from cudaredist.pipeline.toolkit.repair import altered_packages, plan_repair
 from cudaredist.pipeline.toolkit.root import (
     altered_paths,
     is_empty,
@@ -50,7 +50,7 @@ from cudaredist.schema.toolkit_record import ComponentPolicy, ComponentSet, Tool
 from cudaredist.store.data_folder import Store
 from cudaredist.store.files import read_file
 from cudaredist.toolkit.components import Chosen, choose
-from cudaredist.toolkit.merge import RECORD_NAME, Layout, Plan, make_plan
+from cudaredist.toolkit.merge import RECORD_NAME, Plan, make_plan
 from cudaredist.toolkit.root_tree import make_tree
 
 _log = logging.getLogger(__name__)
@@ -62,15 +62,10 @@ _SHOWN = 3
 class Materialization:
     """One toolkit root to be laid out."""
 
-    package_set: PackageSet
-    set_sha256: str
-    packages: Mapping[str, SetPackage]
-    """What it is made of, by name."""
+    toolkit: Toolkit
     required: Sequence[ComponentSet]
     """Named sets that were asked for, whose programs must be there."""
     root: Path
-    layout: Layout
-    with_static: bool
     sources: ArchiveService | None
     """Fetches archives; None if they are all at hand."""
     replace: bool = False
@@ -80,7 +75,6 @@ class Materialization:
     at_hand: ArchiveService | None = None
     """Reads the archives in that folder."""
     announce: Callable[[str], None] = lambda _: None
-    _mutex: threading.Lock = field(default_factory=threading.Lock)
     _sizes: dict[str | None, int | None] = field(default_factory=dict)
     """Sizes that the source lists, by hash."""
 
@@ -138,7 +132,7 @@ class Materialization:
         return record
 
     def _is_wanted(self, record: ToolkitRecord) -> bool:
-        if not self._is_same_selection(record):
+        if not self.toolkit.is_recorded(record):
             return False
         is_as_created = (
             not altered_paths(self._place, record)
@@ -149,20 +143,11 @@ class Materialization:
             _log.warning("%s is not what was laid out any more: it is made anew", self.root)
         return is_as_created
 
-    def _is_same_selection(self, record: ToolkitRecord) -> bool:
-        packages = {name: package.archive_sha256 for name, package in record.packages.items()}
-        return (
-            record.set_sha256 == self.set_sha256
-            and record.layout == self.layout
-            and record.static == self.with_static
-            and packages == {name: archive_of(p).sha256 for name, p in self.packages.items()}
-        )
-
     def _refuse_foreign(self, record: ToolkitRecord | None) -> None:
         """Raise `UsageError` if making a root anew would remove packages or what is not ours."""
         if record is None:
             return
-        removed = sorted(record.packages.keys() - self.packages.keys())
+        removed = sorted(record.packages.keys() - self.toolkit.packages.keys())
         if removed and not self.replace:
             named = " ".join(f"--component {name}" for name in removed[:_SHOWN])
             raise UsageError(
@@ -232,12 +217,10 @@ class Materialization:
 
         def work(sha256: str, package: SetPackage) -> list[Task]:
             try:
-                unpacked = self._content(self._request(package), self._workshop.archives / sha256)
-                with self._mutex:
-                    found[sha256] = unpacked
+                folder = self._workshop.archives / sha256
+                found[sha256] = self._content(self._request(package), folder)
             except CudaRedistError as error:
-                with self._mutex:
-                    errors.append(error)
+                errors.append(error)
                 self._stop.set()
             return []
 
@@ -286,7 +269,7 @@ class Materialization:
             raise InvalidFileError("package-set file", [Problem(where, problem)])
         path, name = archive.relative_path, posixpath.basename(archive.relative_path)
         folders: Sequence[str] = ("",)
-        if self.package_set.channel == "redist":
+        if self.toolkit.package_set.channel == "redist":
             known = REDISTS.get(package.redist or "")
             folders = known.archive_folders if known else (f"compute/{package.redist}/redist",)
         paths = [posixpath.normpath(posixpath.join(folder, path)) for folder in folders]
@@ -308,58 +291,45 @@ class Materialization:
 
     def _built(self) -> ToolkitRecord:
         """Make the root from the archives of all packages."""
-        unpacked = self._unpack(self.packages)
+        unpacked = self._unpack(self.toolkit.packages)
         plan = self._plan(unpacked)
         self._check_programs(plan)
-        return self._lay_out(plan, unpacked)
+        return lay_out(self._workshop.new, self.toolkit, plan, unpacked)
 
     def _repaired(self, record: ToolkitRecord) -> ToolkitRecord | None:
         """Make the root from its intact files and the archives of the others.
 
         Returns None if that cannot be done: the selection is another one, or the record is.
         """
-        if not self._is_same_selection(record):
+        if not self.toolkit.is_recorded(record):
             return None
         altered = altered_paths(self._place, record)
         names = altered_packages(record, altered)
-        if not names <= self.packages.keys():
+        if not names <= self.toolkit.packages.keys():
             return None
-        unpacked = self._unpack({name: self.packages[name] for name in sorted(names)})
+        unpacked = self._unpack({name: self.toolkit.packages[name] for name in sorted(names)})
         plan = plan_repair(self._place, record, altered, self._plan(unpacked), unpacked)
         if plan is None:
             return None
-        return self._lay_out(plan[0], dict.fromkeys(self.packages, plan[1]))
+        contents = dict.fromkeys(self.toolkit.packages, plan[1])
+        return lay_out(self._workshop.new, self.toolkit, plan[0], contents)
 
     def _plan(self, unpacked: Mapping[str, Unpacked]) -> Plan:
         trees = {
             attr: make_tree(
-                posixpath.basename(archive_of(self.packages[attr]).relative_path),
+                posixpath.basename(archive_of(self.toolkit.packages[attr]).relative_path),
                 found.members,
-                self.packages[attr],
-                is_split=self.layout == "split",
+                self.toolkit.packages[attr],
+                is_split=self.toolkit.layout == "split",
             )
             for attr, found in unpacked.items()
         }
         return make_plan(
             trees,
             {attr: found.hashes for attr, found in unpacked.items()},
-            layout=self.layout,
-            with_static=self.with_static,
-            platform=Platform(self.package_set.platform.redist_system),
-        )
-
-    def _lay_out(
-        self, plan: Plan, unpacked: Mapping[str, Unpacked | RestoredFiles]
-    ) -> ToolkitRecord:
-        return lay_out(
-            self._workshop.new,
-            plan,
-            unpacked,
-            package_set=self.package_set,
-            set_sha256=self.set_sha256,
-            packages=self.packages,
-            layout=self.layout,
-            with_static=self.with_static,
+            layout=self.toolkit.layout,
+            with_static=self.toolkit.with_static,
+            platform=Platform(self.toolkit.package_set.platform.redist_system),
         )
 
     def _check_programs(self, plan: Plan) -> None:
@@ -372,8 +342,8 @@ class Materialization:
             lacking = [name for name in component.programs if name not in names]
             if lacking:
                 raise UsageError(
-                    f"the packages of CUDA {self.package_set.cuda.release} in the "
-                    f"{self.package_set.channel} channel have no {', '.join(lacking)}",
+                    f"the packages of CUDA {self.toolkit.package_set.cuda.release} in the "
+                    f"{self.toolkit.package_set.channel} channel have no {', '.join(lacking)}",
                     hint="another release or channel may; name single packages to go without",
                 )
 
@@ -382,34 +352,25 @@ class Materialization:
         return toolkit_report(self.root, record, status, fetched_bytes=fetched)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadSet:
-    """A package set and the hash of its document."""
+def read_package_set(path: Path) -> tuple[PackageSet, str]:
+    """Return the package set in a file, and the hash of its document.
 
-    value: PackageSet
-    sha256: str
-
-
-def read_package_set(path: Path) -> ReadSet:
-    """Return the package set in a file; `InvalidFileError` where it is none."""
+    Raises `UsageError` if there is no such file, and `InvalidFileError` if it is not a package set.
+    """
     data = read_file(path)
     if data is None:
         raise UsageError(f"{path}: no such file", hint="cudaredist build makes package sets")
-    return ReadSet(read_file_given(path, data, PackageSet), sha256_of(data))
-
-
-def read_component_policy(store: Store) -> ComponentPolicy:
-    """Return what the words for components mean. Raises `InvalidFileError`."""
-    return read_own_file(store.read_policy("components"), ComponentPolicy)
+    return read_file_given(path, data, PackageSet), sha256_of(data)
 
 
 def selected(
-    package_set: PackageSet,
-    components: Sequence[str],
-    exclude: Sequence[str],
-    policy: ComponentPolicy,
+    package_set: PackageSet, components: Sequence[str], exclude: Sequence[str], store: Store
 ) -> Chosen:
-    """Return the packages meant, and the named sets that were asked for. Raises `UsageError`."""
+    """Return the packages that components mean by the data folder's policy.
+
+    Raises `UsageError`, and `InvalidFileError` for a broken policy.
+    """
+    policy = read_own_file(store.read_policy("components"), ComponentPolicy)
     chosen = choose(package_set, components, exclude, policy.components)
     for warning in chosen.warnings:
         _log.warning("%s", warning)

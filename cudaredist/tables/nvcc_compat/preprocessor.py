@@ -6,7 +6,7 @@ looked at. What is not understood is an `InvalidFileError` with its line, never 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
@@ -34,8 +34,16 @@ _PASSED_OVER = frozenset(
 _directive = re.compile(r"\s*#\s*([A-Za-z_]\w*|)(.*)", re.ASCII | re.DOTALL).fullmatch
 _definition = re.compile(r"\s*([A-Za-z_$][\w$]*)(\(?)(.*)", re.ASCII | re.DOTALL).fullmatch
 
+_JOINED = "\0"
+"""Marks a newline that does not end a line: within a comment, or behind a backslash."""
+# Blanks behind the backslash do not count, as with gcc.
+_continuation = re.compile(r"\\[ \t]*(?:\n|\Z)")
 # A quote that is not closed reaches to the end of its line, as in every compiler.
-_find_comment = re.compile(r"""//|/\*|"(?:\\.|[^"\\])*(?:"|$)|'(?:\\.|[^'\\])*(?:'|$)""").search
+_comment_or_text = re.compile(
+    r"""(?P<line>/\0*/[^\n]*)|(?P<block>/\0*\*(?:.*?(?P<end>\*\0*/)|.*))"""
+    r"""|"(?:\\\0*.|[^"\\\n])*"?|'(?:\\\0*.|[^'\\\n])*'?""",
+    re.DOTALL,
+)
 
 
 class Directive(NamedTuple):
@@ -209,57 +217,26 @@ def _obey(directive: Directive, macros: _Macros, errors: list[Complaint]) -> Non
 
 
 def _directives(text: str) -> Iterator[Directive]:
-    for line, code in _without_comments(_logical_lines(text)):
-        match = _directive(code)
+    """Yield the directives of a text, each with the number of its first line."""
+    joined = _continuation.sub(_JOINED, text.replace(_JOINED, "\ufffd"))
+    number = 1
+    for line in _comment_or_text.sub(_without_comment, joined).split("\n"):
+        match = _directive(line.replace(_JOINED, ""))
         if match:
             if match[1] in {"elifdef", "elifndef"}:
                 # Unlike other unknown directives, these decide which code is live.
-                reject(line, f"unknown directive #{match[1]}")
-            yield Directive(line, match[1], match[2])
+                reject(number, f"unknown directive #{match[1]}")
+            yield Directive(number, match[1], match[2])
+        number += 1 + line.count(_JOINED)
 
 
-def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Join lines that end in a backslash; each result has the number of its first line."""
-    parts: list[str] = []
-    first = 1
-    for number, line in enumerate(text.split("\n"), 1):
-        if not parts:
-            first = number
-        # Blanks behind the backslash do not count, as with gcc.
-        bare = line.rstrip(" \t")
-        if bare.endswith("\\"):
-            parts.append(bare[:-1])
-        else:
-            yield first, "".join([*parts, line])
-            parts = []
-    if parts:
-        yield first, "".join(parts)
-
-
-def _without_comments(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Replace each comment by a blank; one over several lines joins the lines around it."""
-    done: list[str] = []
-    first = opened = 0
-    in_comment = False
-    for number, line in lines:
-        place = 0
-        if not in_comment:
-            done, first = [], number
-        while True:
-            if in_comment:
-                end = line.find("*/", place)
-                if end < 0:
-                    break
-                in_comment, place = False, end + 2
-                done.append(" ")
-            match = _find_comment(line, place)
-            if match is None or match[0] == "//":
-                done.append(line[place : match.start() if match else None])
-                break
-            is_comment = match[0] == "/*"
-            done.append(line[place : match.start() if is_comment else match.end()])
-            in_comment, place, opened = is_comment, match.end(), number
-        if not in_comment:
-            yield first, "".join(done)
-    if in_comment:
-        reject(opened, "a comment without its end: the file is cut off")
+def _without_comment(match: re.Match[str]) -> str:
+    """Replace a comment by a blank, and its newlines by marks; other text stays."""
+    found = match[0]
+    if match["line"] is None and match["block"] is None:
+        return found
+    if match["line"] is None and match["end"] is None:
+        before = match.string[: match.start()]
+        line = 1 + before.count("\n") + before.count(_JOINED)
+        reject(line, "a comment without its end: the file is cut off")
+    return " " + _JOINED * (found.count("\n") + found.count(_JOINED))
