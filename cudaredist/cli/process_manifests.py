@@ -82,8 +82,8 @@ class ProcessOptions(Options):
     )
     keep_archives: bool = safety_option("Keep archives in the cache folder, by their hash.")
     fill_cache: bool = select_option(
-        "Also read archives that feature files know and the cache does not: of them which "
-        "and diff know all files then.",
+        "Also read archives that feature files know and the cache does not: of them diff "
+        "knows the contents of all files then.",
         default=False,
     )
     write: Write = field(default_factory=Write)

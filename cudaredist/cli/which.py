@@ -1,19 +1,19 @@
 """which: the packages that provide a file or a soname."""
 
-from dataclasses import field
+from pathlib import Path
 
 from cudaredist.cli.options import (
     ChannelName,
     Options,
-    Places,
     argument,
     complete_platform,
+    data_dir_option,
     read_channel_option,
     redist_option,
     select_option,
     shipped_data_option,
 )
-from cudaredist.cli.session import Session, command, find_redists, open_cache
+from cudaredist.cli.session import Session, command, find_redists
 
 
 class WhichOptions(Options):
@@ -32,7 +32,7 @@ class WhichOptions(Options):
     )
     redist: list[str] | None = redist_option()
     channel: ChannelName | None = read_channel_option()
-    places: Places = field(default_factory=Places)
+    data_dir: Path | None = data_dir_option()
     shipped_data: bool = shipped_data_option()
 
 
@@ -40,9 +40,9 @@ class WhichOptions(Options):
 def which(options: WhichOptions, session: Session) -> int:
     """Say which packages, outputs and releases provide a file or a soname.
 
-    Libraries and programs are found by the feature files; headers and all else where the cache
-    knows the archive. Libraries of the driver and of the system are named as such. Exit 1 means
-    that nothing held provides it, exit 3 that archives are unknown that may have it.
+    Headers, libraries, programs and all other files are found by the feature files. Libraries of
+    the driver and of the system are named as such. Exit 1 means that nothing held provides it,
+    exit 3 that the files of some archives are unknown.
 
     Examples:
 
@@ -55,14 +55,11 @@ def which(options: WhichOptions, session: Session) -> int:
     from cudaredist.render.which_text import which_text
 
     cuda = options.cuda
-    store = session.read_store(
-        options.places.data_dir, options.channel, use_shipped=options.shipped_data
-    )
+    store = session.read_store(options.data_dir, options.channel, use_shipped=options.shipped_data)
     names = options.redist or ([] if cuda is None else ["cuda"])
     report = find_providers(
         options.name,
         store,
-        open_cache(options.places.cache_dir),
         redists=[one.name for one in find_redists(names, store.channel)] if names else [],
         cuda=None if cuda is None else Selection.parse([], cuda, cuda),
         platform=options.platform,

@@ -118,6 +118,11 @@ def _properties(package: ExportedPackage) -> dict[str, str]:
         "license-redistributable": {True: "yes", False: "no", None: "unknown"}[
             entry.license.redistributable
         ],
+        "license-manifest": entry.license.manifest,
+        **{
+            f"license-file:{path}": f"sha256:{sha256}"
+            for path, sha256 in sorted((entry.license.files or {}).items())
+        },
     }
     return without_nulls(found)
 

@@ -24,6 +24,7 @@ from cudaredist.schema.packageset import SetLicense
 _CREATED = "1970-01-01T00:00:00Z"
 """SPDX wants a time, and a set has none: the same set must give the same bytes."""
 
+_is_reference = re.compile(r"LicenseRef-[A-Za-z0-9.-]+").fullmatch
 _UNKNOWN = "NOASSERTION"
 _DOCUMENT = "SPDXRef-DOCUMENT"
 
@@ -61,6 +62,7 @@ def _package(package: ExportedPackage) -> dict[str, object]:
     entry, archive = package.entry, package.archive
     hashes = without_nulls({"SHA256": archive.sha256, "MD5": archive.md5})
     known: dict[str, object] = {
+        "licenseComments": _license_comment(entry.license),
         "versionInfo": entry.version,
         "summary": entry.description,
         "homepage": entry.meta.homepage,
@@ -92,7 +94,19 @@ def _package(package: ExportedPackage) -> dict[str, object]:
 def _license(stated: SetLicense) -> str:
     if stated.spdx is not None:
         return stated.spdx
+    if _is_reference(stated.short_name):
+        return stated.short_name
     return f"LicenseRef-NVIDIA-{_id(stated.short_name.removeprefix('NVIDIA '))}"
+
+
+def _license_comment(stated: SetLicense) -> str | None:
+    """Return the manifest's word for a licence, and the licence files of the archive."""
+    parts = [] if stated.manifest is None else [f"The manifest says: {stated.manifest}."]
+    parts += [
+        f"The archive has {path}, SHA-256 {sha256}."
+        for path, sha256 in sorted((stated.files or {}).items())
+    ]
+    return " ".join(parts) or None
 
 
 def _licenses(exported: ExportedSet) -> list[dict[str, Any]]:

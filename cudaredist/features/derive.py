@@ -14,7 +14,6 @@ from cudaredist.binaries.file_facts import Binary
 from cudaredist.errors import printable, shortened
 from cudaredist.features.archive_tree import Tree, build_tree
 from cudaredist.features.facts import Entry, Facts
-from cudaredist.features.listing import list_files
 from cudaredist.features.missing_headers import missing_headers
 from cudaredist.features.placement import Placed, is_stub, place_all
 from cudaredist.features.wheel import as_redistributable
@@ -23,17 +22,20 @@ from cudaredist.schema.features import (
     CodeTargets,
     DeviceCode,
     FileCode,
+    FileNames,
     Library,
     OutputSize,
     Program,
     WholeFeatures,
 )
 
-RULES = 2
+RULES = 3
 """Raised whenever other features follow from the same facts."""
 
 _VERSIONS = 32
 """CUDA-versioned folders looked at; NVIDIA's have had four at most."""
+_NAMES_ROOM = 1 << 20
+"""Characters of all file names of an archive; cuda_cccl has 40,000."""
 _is_cuda_version = re.compile(r"[1-9][0-9]{0,2}(?:\.(?:0|[1-9][0-9]?))?").fullmatch
 _MODULE_FOLDER = re.compile(r"^(?:python|(?:.*/)?(?:site|dist)-packages)/")
 _MODULE_SUFFIXES = (".py", ".so", ".pyd")
@@ -46,7 +48,7 @@ def derive(facts: Facts) -> WholeFeatures:
     placed = place_all(tree.files)
     versions = _versions_in_lib(tree.files)
     machine, machine_notes = _machine(tree.files)
-    listing, unlisted = list_files(placed)
+    listing, unlisted = _list_files(placed)
     missing, header_notes = missing_headers(tree.files, tree.links)
     notes = [*facts.notes, *added, *tree.notes, *machine_notes, *_binary_notes(tree.files)]
     notes += header_notes
@@ -82,6 +84,25 @@ def _sizes(placed: Mapping[str, Placed]) -> dict[OutputName, OutputSize]:
     return {
         output: OutputSize(files=counts[output], bytes=sizes[output]) for output in sorted(sizes)
     }
+
+
+def _list_files(placed: Mapping[str, Placed]) -> tuple[FileNames, int]:
+    """Return the files of an archive, and the number of those left out as they are too many."""
+    folders: dict[OutputName, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    room, left_out = _NAMES_ROOM, 0
+    for path in sorted(placed):
+        folder, _, name = path.rpartition("/")
+        names = folders[placed[path].output][folder]
+        room -= len(name) + 1 + (0 if names else len(folder))
+        if room < 0:
+            left_out += 1
+        else:
+            names.append(name)
+    listing = {
+        output: {folder: "/".join(names) for folder, names in by_folder.items() if names}
+        for output, by_folder in sorted(folders.items())
+    }
+    return {output: by_folder for output, by_folder in listing.items() if by_folder}, left_out
 
 
 def _unnested(

@@ -80,15 +80,22 @@ def read_includes(data: bytes) -> IncludeLines | None:
     """Return the includes of a header, without repetitions; None if it has none."""
     if len(data) > INCLUDES_SIZE_LIMIT:
         return IncludeLines(unread=f"larger than {INCLUDES_SIZE_LIMIT:,} bytes")
-    if b"include" not in data or b"\0" in data:
-        return None
     text = data.replace(b"\r\n", b"\n").replace(b"\\\n", b"")
+    if b"include" not in text or b"\0" in text:
+        return None
     reader = _HeaderReader()
     for match in _directives.finditer(_comments_or_quotes.sub(rb"\1 ", text)):
         reader.take(match[1].decode(), match[2])
         if reader.problem:
             return IncludeLines(unread=reader.problem)
     return IncludeLines(includes=tuple(reader.found)) if reader.found else None
+
+
+def join_conditions(one: str, other: str) -> str:
+    """Return two conditions as one; an empty one is always true."""
+    if not one or not other or one == other:
+        return one or other
+    return _cut(" && ".join(map(_part, (one, other))))
 
 
 class _Group:
@@ -102,11 +109,13 @@ class _Group:
     @property
     def condition(self) -> str:
         """Return the condition of the present branch, with those before it negated."""
-        return _both(self._before, self.own)
+        return join_conditions(self._before, self.own)
 
     def turn(self, condition: str) -> None:
         """Begin the next branch; an empty condition for `#else`."""
-        self._before = _both(self._before, _negated(self.own)) if self.own else self._before
+        self._before = (
+            join_conditions(self._before, _negated(self.own)) if self.own else self._before
+        )
         self.own = condition
 
 
@@ -157,7 +166,7 @@ class _HeaderReader:
             return
         condition = ""
         for group in self._groups:
-            condition = _both(condition, group.condition)
+            condition = join_conditions(condition, group.condition)
         self.found[Include(name=name, condition=condition)] = None
         if len(self.found) > _HEADER_INCLUDES_LIMIT:
             self.problem = f"more than {_HEADER_INCLUDES_LIMIT:,}"
@@ -180,13 +189,6 @@ def _negated(condition: str) -> str:
     if condition.startswith("!") and _is_single(condition):
         return condition.removeprefix("!").strip()
     return _cut(f"!{condition}" if _is_single(condition) else f"!({condition})")
-
-
-def _both(one: str, other: str) -> str:
-    """Return two conditions as one; an empty one is always true."""
-    if not one or not other:
-        return one or other
-    return _cut(" && ".join(map(_part, (one, other))))
 
 
 def _part(condition: str) -> str:

@@ -6,14 +6,21 @@ the others only a whole release can tell.
 """
 
 import posixpath
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from heapq import heappop, heappush
 
 from cudaredist.features.facts import Entry, IncludeLines
-from cudaredist.features.includes import is_header
+from cudaredist.features.includes import CONDITION_LIMIT, is_header, join_conditions
 
 _WAYS = 4
 """Headers that are named for each missing one, each with another condition."""
+_has_private_folder = re.compile(r"/(?:__[^/]*|[a-z0-9]*[dD]etails?|impl|internal)/").search
+"""Folders whose headers nobody is to include but the package's own."""
+_NEVER = " " * (CONDITION_LIMIT * 2)
+"""A condition longer than any."""
 _LIMIT = 1 << 20
 """Characters of what is stated of one archive's missing headers; cuda_cccl has 5,000."""
 
@@ -57,20 +64,23 @@ def missing_headers(
     """Return the headers an archive lacks, each with headers that include it, and notes.
 
     Of each of those the condition is stated, empty if there is none. Without one they are the only
-    one; else those with the shortest conditions.
+    one; else those with the shortest conditions. A private header has the condition under which the
+    archive's others include it, too.
     """
     headers = {
         path: entry.header for path, entry in sorted(files.items()) if entry.header is not None
     }
+    names = {name for path, lines in headers.items() for name, _ in _names(path, lines)}
+    own = _own_headers(names, (*files, *links))
+    reached = _reached(headers, own)
     wanted: dict[str, dict[str, str]] = defaultdict(dict)
     for path, lines in headers.items():
         for name, condition in _names(path, lines):
-            ways = wanted[name]
-            if path not in ways or _rank(condition) < _rank(ways[path]):
-                ways[path] = condition
-    for path in (*files, *links):
-        for name in _ends(path) if is_header(path) else ():
-            wanted.pop(name, None)
+            if name not in own:
+                ways = wanted[name]
+                whole = join_conditions(reached[path], condition)
+                if path not in ways or _rank(whole) < _rank(ways[path]):
+                    ways[path] = whole
     notes = [f"{path}: includes not read: {h.unread}" for path, h in headers.items() if h.unread]
     missing: dict[str, dict[str, str]] = {}
     room = _LIMIT
@@ -96,11 +106,38 @@ def _names(path: str, lines: IncludeLines) -> Iterator[tuple[str, str]]:
             yield name, include.condition
 
 
+def _own_headers(names: AbstractSet[str], paths: Iterable[str]) -> dict[str, str]:
+    """Return the archive's header for each of the names that it has, the one nearest to the top."""
+    own: dict[str, str] = {}
+    for path in paths:
+        for name in names & set(_ends(path)) if is_header(path) else ():
+            own[name] = min(own.get(name, path), path, key=_rank)
+    return own
+
+
 def _ends(path: str) -> Iterator[str]:
     """Yield a path without its first folder, without its first two, and so on."""
     while "/" in path:
         path = path.partition("/")[2]
         yield path
+
+
+def _reached(headers: Mapping[str, IncludeLines], own: Mapping[str, str]) -> dict[str, str]:
+    """Return the condition under which each header is included: public ones under none."""
+    reached = {path: "" for path in headers if not _has_private_folder(path)}
+    waiting = [(*_rank(""), path) for path in reached]
+    while waiting:
+        _, condition, path = heappop(waiting)
+        if condition != reached[path]:
+            continue
+        for name, further in _names(path, headers[path]):
+            beside = posixpath.join(path.rpartition("/")[0], name)
+            target = beside if beside in headers else own.get(name, "")
+            whole = join_conditions(condition, further)
+            if target in headers and _rank(whole) < _rank(reached.get(target, _NEVER)):
+                reached[target] = whole
+                heappush(waiting, (*_rank(whole), target))
+    return {path: reached.get(path, "") for path in headers}
 
 
 def _rank(condition: str) -> tuple[int, str]:

@@ -4,10 +4,18 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from cudaredist.manifests.manifest_values import Archive, Package
-from cudaredist.packagesets.inputs import HeldManifest
+from cudaredist.packagesets.inputs import ArchiveHeaders, HeldManifest
 from cudaredist.packagesets.outputs import OutputSplit
 from cudaredist.schema.base import OutputName
-from cudaredist.schema.packageset import Depends, Needed, Provided, Reason, ReasonCode, Status
+from cudaredist.schema.packageset import (
+    Depends,
+    Needed,
+    Opened,
+    Provided,
+    Reason,
+    ReasonCode,
+    Status,
+)
 
 _PRECEDENCE: tuple[Status, ...] = ("foreign", "withheld", "unsupported", "broken", "available")
 _WITHOUT_ARCHIVE: frozenset[Status] = frozenset({"foreign", "unsupported"})
@@ -17,7 +25,7 @@ _WITHOUT_ARCHIVE: frozenset[Status] = frozenset({"foreign", "unsupported"})
 class Draft:
     """All that is decided about a package so far.
 
-    `entries` decides up to `missing`, and `libraries` adds the last three.
+    `entries` decides up to `missing`, and `libraries` adds the last four.
     """
 
     attr: str
@@ -31,10 +39,13 @@ class Draft:
     outputs: tuple[OutputName, ...] = ("out",)
     split: OutputSplit | None = None
     """None: the archive was not examined."""
+    headers: ArchiveHeaders | None = None
+    """None: unknown."""
     missing: str | None = None
     """Why the features are missing."""
     provides: tuple[Provided, ...] = ()
     needs: tuple[Needed, ...] = ()
+    opens: tuple[Opened, ...] = ()
     depends: tuple[Depends, ...] = ()
 
     @property

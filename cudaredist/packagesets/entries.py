@@ -267,7 +267,8 @@ def _with_outputs(draft: Draft, spec: SetSpec, data: SetData) -> Draft:
     if empty:
         text = f"nothing would be in {', '.join(empty)}, which is declared"
         draft = draft.refused("broken", "outputs-empty", text, draft.pname, "policy/fixups.json")
-    return replace(draft, split=split, outputs=split.outputs)
+    headers = features.headers.get((draft.pname, archive.sha256))
+    return replace(draft, split=split, outputs=split.outputs, headers=headers)
 
 
 def _with_legacy_outputs(

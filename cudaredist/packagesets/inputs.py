@@ -3,16 +3,16 @@
 import difflib
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import get_type_hints
+from typing import NamedTuple, get_type_hints
 
 from cudaredist.errors import Problem, UnknownNameError, UsageError
 from cudaredist.manifests.manifest_values import Manifest, Package
 from cudaredist.primitives import LINUX_ALL, SOURCE, Platform, Sha256, Version
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.schema.base import Channel, OutputName, OwnModel
-from cudaredist.schema.features import ExaminedArchive
+from cudaredist.schema.features import ExaminedArchive, MissingHeaders
 from cudaredist.schema.packageset import Input
 from cudaredist.schema.policy import (
     Bounds,
@@ -85,6 +85,19 @@ class HeldManifest:
     """By name."""
 
 
+class ArchiveHeaders(NamedTuple):
+    """The headers of an archive, and those it lacks."""
+
+    paths: tuple[str, ...]
+    missing: MissingHeaders
+
+
+def archive_headers(files: Iterable[str], missing: MissingHeaders) -> ArchiveHeaders:
+    """Return the headers of an archive with these files."""
+    paths = (path for path in files if path.startswith("include/"))
+    return ArchiveHeaders(tuple(sorted(paths)), missing)
+
+
 @dataclass(frozen=True, slots=True)
 class HeldFeatures:
     """A feature file: what is known of archives, by what identifies them."""
@@ -97,6 +110,8 @@ class HeldFeatures:
     """Why an archive was not looked into."""
     legacy: Mapping[tuple[str, str, str | None], tuple[OutputName, ...]]
     """Outputs by package, platform and variant, of a file of nixpkgs' earlier form."""
+    headers: Mapping[tuple[str, Sha256], ArchiveHeaders] = field(default_factory=dict)
+    """Like `examined`; without archives whose headers are unknown."""
 
 
 @dataclass(frozen=True, slots=True)

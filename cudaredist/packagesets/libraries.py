@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 
 from cudaredist.packagesets.draft import Draft
 from cudaredist.packagesets.entries import FindVersions, fixups_for, require_packages
+from cudaredist.packagesets.headers import Included, header_depends, included_headers
 from cudaredist.packagesets.inputs import SetData, is_within
 from cudaredist.packagesets.outputs import ORDER, resolve
 from cudaredist.packagesets.spec import SetSpec
@@ -21,6 +22,7 @@ from cudaredist.schema.packageset import (
     ExternalSoname,
     InSet,
     Needed,
+    Opened,
     OutsideSet,
     Provided,
     ReasonCode,
@@ -67,6 +69,7 @@ def connect(
             drafts[attr] = replace(draft, provides=libraries).noted(*notes)
             wanted[attr] = [*_needed(draft), *_loaded(libraries, rules)]
     found = _Libraries(named, _index_of(named))
+    included = included_headers(entries, spec.platform.os)
 
     def find(name: str, by: Draft) -> list[Draft]:
         main = drafts.get(aliases.get(name, name))
@@ -81,11 +84,16 @@ def connect(
         diagnostics: list[Diagnostic] = []
         for attr, needs in wanted.items():
             drafts[attr] = _with_needs(drafts[attr], needs, found, drafts, data)
-            drafts[attr], lacking = _with_depends(drafts[attr], find, spec, data)
+            headers = header_depends(included[attr], drafts)
+            drafts[attr], lacking = _with_depends(drafts[attr], headers, find, spec, data)
             drafts[attr] = require_packages(drafts[attr], find, spec, data)
             diagnostics += lacking
         if sum(drafts[attr].is_available for attr in wanted) == before:
-            return drafts, diagnostics
+            break
+    for attr in wanted:
+        opens = tuple(_opened(drafts[attr], found, drafts, data))
+        drafts[attr] = replace(drafts[attr], opens=opens)
+    return drafts, diagnostics
 
 
 def soname_index(entries: Iterable[Draft]) -> dict[str, tuple[SonameProvider, ...]]:
@@ -279,6 +287,25 @@ def _find(
     return None, " and ".join(sorted({attr for attr, _ in providers})) or None
 
 
+def _opened(
+    draft: Draft, libraries: _Libraries, drafts: Mapping[str, Draft], data: SetData
+) -> Iterator[Opened]:
+    """Yield the libraries that files may open, without those that policy says they do."""
+    confirmed = {(n.by_path, _stem(n.soname)) for n in draft.needs if n.kind == "dlopen"}
+    for file, path, output in draft.split.placed(draft.split.binaries) if draft.split else ():
+        is_stub = isinstance(file, Library) and file.stub
+        for soname in () if is_stub else file.opens:
+            if (path, _stem(soname)) not in confirmed:
+                outside = find_external(soname, data.policies.libraries)
+                satisfied_by: InSet | OutsideSet | None = None
+                if outside is None or outside.owner not in _SYSTEM:
+                    need = _need(soname, path, output, "needed")
+                    satisfied_by = _find(draft, need, libraries, drafts)[0]
+                if satisfied_by is None and outside is not None:
+                    satisfied_by = OutsideSet(external=outside.owner)
+                yield Opened(soname=soname, by_path=path, satisfied_by=satisfied_by)
+
+
 def _stem(name: str) -> str:
     return name.partition(".so")[0]
 
@@ -287,14 +314,19 @@ def _stem(name: str) -> str:
 
 
 def _with_depends(
-    draft: Draft, find: FindVersions, spec: SetSpec, data: SetData
+    draft: Draft,
+    headers: tuple[list[Depends], list[Included]],
+    find: FindVersions,
+    spec: SetSpec,
+    data: SetData,
 ) -> tuple[Draft, list[Diagnostic]]:
-    """Return a package with its dependencies by libraries, policy and fixups.
+    """Return a package with its dependencies by libraries, headers, policy and fixups.
 
     With it come the dependencies that the set lacks, and that do not break the package.
     """
-    depends = list(_library_depends(draft))
-    diagnostics = []
+    by_headers, lacking = headers
+    depends = [*_library_depends(draft), *by_headers]
+    diagnostics = [_lacking_header(draft, header) for header in lacking]
     policies = data.policies
     wanted = []
     for rule in policies.libraries.dependencies:
@@ -310,7 +342,8 @@ def _with_depends(
         if other is not None:
             first: tuple[OutputName, ...] = ("include", "dev") if kind == "header" else ("lib",)
             entry = Depends(attr=other.attr, output=resolve(first, other.outputs), kind=kind)
-            if entry not in depends and other.attr != draft.attr:
+            known = {(one.attr, one.output, one.kind) for one in depends}
+            if other.attr != draft.attr and (other.attr, entry.output, kind) not in known:
                 depends.append(entry)
         elif kind == "runtime":
             text = f"{name} is not available: {reason}"
@@ -320,6 +353,12 @@ def _with_depends(
             diagnostics.append(warning("dependency-unavailable", draft.attr, text))
     depends.sort(key=lambda entry: (entry.attr, ORDER.index(entry.output), entry.kind))
     return replace(draft, depends=tuple(depends)), diagnostics
+
+
+def _lacking_header(draft: Draft, header: Included) -> Diagnostic:
+    providers = " and ".join(header.providers)
+    text = f"{header.by_path} includes {header.name}, which is in {providers} only"
+    return warning("dependency-unavailable", draft.attr, text)
 
 
 def _library_depends(draft: Draft) -> Iterable[Depends]:

@@ -15,6 +15,16 @@ from cudaredist.schema.packageset import ArchiveFormat, SetArchive, SetLicense, 
 from cudaredist.schema.policy import License, PackageMeta
 
 _FORMATS: tuple[ArchiveFormat, ...] = ("tar.xz", "tar.gz", "tar.zst", "tar", "zip", "whl")
+_USUAL = {
+    "cuda": ("CUDA Toolkit",),
+    "cusparselt": ("cuSPARSELt",),
+    "cutensor": ("cuTensor",),
+    "tensorrt": ("TensorRT",),
+}
+"""How manifests name the licence of a redistributable, besides by its own name."""
+_is_vague = re.compile(
+    r"(?:LicenseRef-)?NVIDIA(?:[- ]Proprietary)?(?: Software)?", re.IGNORECASE
+).fullmatch
 _top = re.compile(r"(.*-archive)\.[a-z.]+").fullmatch
 
 
@@ -51,6 +61,7 @@ def finish(draft: Draft, spec: SetSpec, data: SetData, *, compat_runpath: bool) 
         propagates=propagated(draft.pname, outputs, data.policies.outputs),
         provides=tuple(sorted(draft.provides, key=lambda p: (p.stub, p.path))) if has_files else (),
         needs=draft.needs if has_files else (),
+        opens=draft.opens if has_files else (),
         depends=draft.depends if has_files else (),
         driver_runpath=has_files and spec.platform.os == "linux" and has_binaries,
         compat_runpath=compat_runpath,
@@ -102,25 +113,35 @@ def _archive(archive: Archive, address: str | None) -> SetArchive:
 
 
 def _license_entry(draft: Draft, data: SetData) -> License:
-    """Return policy's entry of a package's licence, the most specific one."""
-    policy = data.policies.licenses
+    """Return policy's entry of a package's licence, the most specific one.
+
+    That of the redistributable does not count if the manifest names another licence.
+    """
+    policy, redist = data.policies.licenses, draft.redist or ""
     word = draft.package.license if draft.package else None
+    is_usual = word is None or word in (redist, *_USUAL.get(redist, ())) or _is_vague(word)
     return (
         policy.packages.get(draft.pname)
         or policy.manifests.get(word or "")
-        or policy.redists.get(draft.redist or "")
+        or (policy.redists.get(redist) if is_usual else None)
         or policy.default
     )
 
 
 def _license(draft: Draft, entry: License, address: str | None, data: SetData) -> SetLicense:
     package = draft.package
+    word = package.license if package else None
     path = package.license_path if package else None
+    # Of what policy does not know, the manifest knows more.
+    is_known = entry is not data.policies.licenses.default or word is None
+    url = entry.url if is_known else None
     return SetLicense(
-        manifest=package.license if package else None,
-        spdx=entry.spdx,
-        short_name=entry.short_name,
-        url=join_address(address, path) if address and path else entry.url,
+        manifest=word,
+        manifest_path=path,
+        files=None if draft.split is None else draft.split.examined.licences,
+        spdx=entry.spdx if is_known else None,
+        short_name=entry.short_name if is_known or word is None else word,
+        url=join_address(address, path) if address and path else url,
         free=entry.free,
         redistributable=entry.redistributable,
         source=data.policies.source("licenses", entry),

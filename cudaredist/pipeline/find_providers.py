@@ -1,13 +1,14 @@
-"""which: who provides a file or a soname, from features, and from the cache for any file."""
+"""which: the packages that provide a file or a soname, by feature files."""
 
 import posixpath
 import re
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TypeAlias
 
 from cudaredist.errors import (
     EXIT_FINDINGS,
@@ -16,12 +17,7 @@ from cudaredist.errors import (
     UnknownNameError,
     UsageError,
 )
-from cudaredist.features.archive_tree import build_tree
-from cudaredist.features.placement import place_all
-from cudaredist.features.wheel import as_redistributable
-from cudaredist.manifests.manifest_values import Archive
 from cudaredist.packagesets.libraries import find_external
-from cudaredist.pipeline.facts_cache import known_facts
 from cudaredist.pipeline.read_data import held_features, held_manifest, require_manifests
 from cudaredist.pipeline.selection import Selection
 from cudaredist.primitives import Version, natural_order
@@ -30,7 +26,6 @@ from cudaredist.schema.base import OutputName
 from cudaredist.schema.features import ExaminedArchive
 from cudaredist.schema.policy import LibraryPolicy
 from cudaredist.schema.registry import read_own_file
-from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 
 _library = re.compile(r"\.(?:so|dll)(?:$|[.*?\[])", re.IGNORECASE)
@@ -39,7 +34,6 @@ _library = re.compile(r"\.(?:so|dll)(?:$|[.*?\[])", re.IGNORECASE)
 def find_providers(
     name: str,
     store: Store,
-    cache: Cache,
     *,
     redists: Sequence[str] = (),
     cuda: Selection | None = None,
@@ -47,14 +41,13 @@ def find_providers(
 ) -> WhichReport:
     """Return which packages of the releases held provide a soname or a file.
 
-    A name is a soname, a file's name or its path's end; `*` stands for any characters. Libraries
-    and programs are found by the features, other files where the cache knows the archive. `cuda`
+    A name is a soname, a file's name or its path's end; `*` stands for any characters. `cuda`
     leaves out other releases of CUDA, and nothing of other redistributables. Without `redists` all
-    that is held is meant. If nothing is found and archives are unknown that may have it, the exit
+    that is held is meant. If nothing is found and archives with unknown files may have it, the exit
     code is 3. Raises `UsageError` where nothing is held, or no release of CUDA is
     meant, and `UnknownNameError` for a platform that nothing held is for.
     """
-    search = _Search(name, store, cache, platform)
+    search = _Search(name, store, platform)
     for redist in redists or require_manifests(store):
         labels = store.manifests(redist).labels()
         if cuda is not None and redist == "cuda":
@@ -75,9 +68,13 @@ def find_providers(
         outside=outside,
         unknown=search.unknown,
         suggestions=() if code == EXIT_OK else _similar(name, search.sonames),
-        hint=_fill_command(store, redists, platform) if search.unknown else None,
+        hint=_process_command(store, redists, platform) if search.unknown else None,
         exit_code=code,
     )
+
+
+_Features: TypeAlias = tuple[ExaminedArchive, Mapping[str, OutputName] | None]
+"""The features of an archive, and its files; None: unknown."""
 
 
 @dataclass
@@ -86,13 +83,12 @@ class _Search:
 
     name: str
     store: Store
-    cache: Cache
     platform: str | None
     hits: list[WhichHit] = field(default_factory=list)
     sonames: set[str] = field(default_factory=set)
     platforms: set[str] = field(default_factory=set)
     unknown: int = 0
-    """Archives that are not in the cache."""
+    """Archives with unknown files."""
     unexamined: int = 0
     """Of these, the ones without features."""
 
@@ -102,24 +98,37 @@ class _Search:
         for archive in held_manifest(self.store, redist, label).archives:
             self.platforms.add(archive.platform)
             if self.platform in {None, archive.platform}:
-                examined = known.get((archive.package, archive.sha256 or ""))
-                paths = self._paths(archive, examined)
+                features = known.get((archive.package, archive.sha256 or ""))
                 self.hits += (
                     WhichHit.of(redist, label, archive, path=path, output=output)
-                    for path, output in sorted(paths.items())
+                    for path, output in sorted(self._paths(features).items())
                 )
 
-    def _paths(self, archive: Archive, examined: ExaminedArchive | None) -> dict[str, OutputName]:
+    def _paths(self, features: _Features | None) -> dict[str, OutputName]:
         """Return the matching files of an archive, with the output of each."""
-        found: dict[str, OutputName] = {}
-        if examined is not None:
-            found |= _in_features(self.name, examined)
-            self.sonames |= {library.soname or "" for library in examined.libraries}
-        cached = _in_cache(self.name, archive, self.cache)
-        if cached is None:
+        if features is None:
             self.unknown += 1
-            self.unexamined += examined is None
-        return found | (cached or {})
+            self.unexamined += 1
+            return {}
+        examined, files = features
+        self.sonames |= {library.soname or "" for library in examined.libraries}
+        self.unknown += files is None or examined.unlisted > 0
+        listed = ((path, output) for path, output in (files or {}).items() if self._fits(path))
+        return {**dict(listed), **dict(self._binaries(examined))}
+
+    def _binaries(self, examined: ExaminedArchive) -> Iterator[tuple[str, OutputName]]:
+        for library in examined.libraries:
+            if any(map(self._fits, (library.soname or "", library.path, *library.links))):
+                yield library.path, library.output
+        for program in examined.programs:
+            if self._fits(program.path):
+                yield program.path, program.output
+
+    def _fits(self, path: str) -> bool:
+        """Check if a file is meant: by its name, its path, or its path's end, as in `#include`."""
+        is_end = "/" in self.name and fnmatchcase(path, f"*/{self.name}")
+        name = posixpath.basename(path)
+        return is_end or fnmatchcase(path, self.name) or fnmatchcase(name, self.name)
 
 
 def _outside(name: str, store: Store) -> OutsideProvider | None:
@@ -138,8 +147,8 @@ def _similar(name: str, sonames: Collection[str]) -> tuple[str, ...]:
     return tuple(sorted(found or get_close_matches(begin, sonames, cutoff=0.7), key=natural_order))
 
 
-def _fill_command(store: Store, redists: Sequence[str], platform: str | None) -> str:
-    words = ["cudaredist", "process-manifests", "--fill-cache"]
+def _process_command(store: Store, redists: Sequence[str], platform: str | None) -> str:
+    words = ["cudaredist", "process-manifests"]
     words += ["--channel", store.channel] if store.channel != "redist" else []
     root = store.manifest_root
     words += ["--data-dir", str(root)] if root != Path("data") else []
@@ -157,36 +166,11 @@ def _chosen(cuda: Selection, labels: Sequence[Version]) -> tuple[Version, ...]:
     return chosen
 
 
-def _features(store: Store, redist: str, label: Version) -> dict[tuple[str, str], ExaminedArchive]:
+def _features(store: Store, redist: str, label: Version) -> dict[tuple[str, str], _Features]:
     features = held_features(store, redist, label)
     return {
-        (name, archive.sha256 or ""): archive
+        (name, archive.sha256 or ""): (archive, package.files_of(position))
         for name, package in (features.packages.items() if features else ())
-        for archive in package.archives
+        for position, archive in enumerate(package.archives)
         if isinstance(archive, ExaminedArchive)
     }
-
-
-def _in_features(name: str, examined: ExaminedArchive) -> Iterator[tuple[str, OutputName]]:
-    for library in examined.libraries:
-        if any(_fits(name, one) for one in (library.soname or "", library.path, *library.links)):
-            yield library.path, library.output
-    for program in examined.programs:
-        if _fits(name, program.path):
-            yield program.path, program.output
-
-
-def _in_cache(name: str, archive: Archive, cache: Cache) -> dict[str, OutputName] | None:
-    """Return the files of an archive with that name; None where the cache does not know it."""
-    facts = known_facts(cache, archive.sha256)
-    if facts is None:
-        return None
-    members, _ = as_redistributable(facts.members)
-    placed = place_all(build_tree(members).files)
-    return {path: output for path, (_, output) in placed.items() if _fits(name, path)}
-
-
-def _fits(name: str, path: str) -> bool:
-    """Say whether a file is meant: by its name, its path, or its path's end, as in `#include`."""
-    is_end = "/" in name and fnmatchcase(path, f"*/{name}")
-    return is_end or fnmatchcase(path, name) or fnmatchcase(posixpath.basename(path), name)

@@ -33,8 +33,8 @@ def which_text(report: WhichReport) -> Iterator[str]:
         yield f"did you mean {' or '.join(report.suggestions)}?"
     if report.hint is not None and report.outside is None:
         yield (
-            f"of {report.unknown} archives only libraries and programs are known, or nothing; "
-            f"run `{report.hint}` to read them, with --version or --package to read fewer"
+            f"of {report.unknown} archives not all files are known; run `{report.hint}` to read "
+            "them, with --version or --package to read fewer"
         )
 
 

@@ -85,7 +85,7 @@ class WhichReport(Report):
     name: str
     hits: tuple[WhichHit, ...]
     outside: OutsideProvider | None = None
-    unknown: int = Field(description="Archives of which only libraries and programs are known")
+    unknown: int = Field(description="Archives of which not all files are known")
     suggestions: tuple[str, ...] = Field(
         default=(), description="Sonames like the name, if nothing provides it"
     )

@@ -218,12 +218,16 @@ class PackageFeatures(OwnModel):
             raise ValueError("a position that no archive has")
         return self
 
-    def files_of(self, position: int) -> FileNames | None:
-        """Return the files of an archive; None if they are unknown."""
-        listing = {
-            shared.output: shared.folders for shared in self.files if position in shared.archives
+    def files_of(self, position: int) -> dict[str, OutputName] | None:
+        """Return the files of an archive, each with its output; None if they are unknown."""
+        shared = [entry for entry in self.files if position in entry.archives]
+        found = {
+            f"{folder}/{name}" if folder else name: entry.output
+            for entry in shared
+            for folder, names in entry.folders.items()
+            for name in names.split("/")
         }
-        return listing or None
+        return found if shared else None
 
     def missing_headers_of(self, position: int) -> MissingHeaders | None:
         """Return the headers that an archive lacks; None if they are unknown."""

@@ -216,20 +216,38 @@ class Needed(OwnModel):
     kind: Literal["needed", "dlopen"]
 
 
+class Opened(OwnModel):
+    """A library whose name is a string in a file's data, so that it may open it at run time."""
+
+    soname: str
+    by_path: str
+    satisfied_by: InSet | OutsideSet | None = Field(description="Null: nothing known has it")
+
+
 class Depends(OwnModel):
     """A package of the set that another one needs."""
 
     attr: str
     output: OutputName
     kind: Literal["runtime", "header", "dlopen"]
+    header: str | None = optional("One of its headers that the package includes; absent: by policy")
+    included_by: str | None = optional("The package's header that includes it")
 
 
 class SetLicense(OwnModel):
     """The licence of a package."""
 
     manifest: str | None = Field(description="The manifest's word for it")
+    manifest_path: str | None = optional(
+        "The manifest's path to its text, from the same address as archives; absent: none"
+    )
+    files: dict[str, HexSha256] | None = optional(
+        "SHA-256 of each licence and notice in the archive, by path; absent: unknown"
+    )
     spdx: str | None
-    short_name: str
+    short_name: str = Field(
+        description="Policy's name for it, or else the manifest's word if it names a licence"
+    )
     url: str | None
     free: bool
     redistributable: bool | None
@@ -268,6 +286,11 @@ class SetPackage(OwnModel):
     propagates: dict[OutputName, tuple[OutputName, ...]]
     provides: tuple[Provided, ...]
     needs: tuple[Needed, ...]
+    opens: tuple[Opened, ...] = optional(
+        "Libraries that its files may open at run time: a guess, and no dependency. What policy "
+        "confirms is in `needs`. Absent: none",
+        (),
+    )
     depends: tuple[Depends, ...]
     driver_runpath: bool = Field(
         description="Whether it is for Linux and has binaries: their run path leads to the driver"

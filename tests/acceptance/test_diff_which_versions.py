@@ -208,8 +208,9 @@ def test_a_release_held_with_a_manifest_that_lies_elsewhere(ask: Run, made: Path
 def test_two_feature_files_tell_platforms_and_other_bytes(ask: Run, made: Path) -> None:
     path = made / "data/features/cuda/feature_12.9.1.json"
     document = json.loads(path.read_bytes())
-    archives = document["packages"]["libcublas"]["archives"]
-    del archives[0]
+    package = document["packages"]["libcublas"]
+    archives = package["archives"]
+    del archives[0], package["files"], package["missing_headers"]
     archives[0]["sha256"] = "0" * 64
     Path("other.json").write_text(json.dumps(document))
     lines = ask("diff", path, "other.json").stdout.splitlines()
@@ -316,19 +317,17 @@ def test_a_soname_by_the_features(ask: Run) -> None:
         ["cuda", "libcublas", "stubs", "lib/stubs/libcublas.so", "linux-sbsa", "12.9.1"],
         ["cuda", "libcublas", "stubs", "lib/stubs/libcublas.so", "linux-x86_64", "12.9.1"],
     ]
-    assert "process-manifests --fill-cache" in result.stdout
+    assert "process-manifests" not in result.stdout
 
 
 @pytest.mark.parametrize(
     "name", ["cublas_v2.h", "include/cublas_v2.h", "cublas_v?.h", "*/cublas_v2.h"]
 )
-def test_any_file_by_the_cache(ask: Run, cached: tuple[object, ...], name: str) -> None:
-    assert ask("which", name).exit_code == 3
-    result = ask("which", name, "--platform", "linux-sbsa", *cached)
+def test_which_header_is_found_by_the_features(ask: Run, name: str) -> None:
+    result = ask("which", name, "--platform", "linux-sbsa")
     assert rows(result)[1:] == [
         ["cuda", "libcublas", "include", "include/cublas_v2.h", "linux-sbsa", "12.9.1"]
     ]
-    assert "--fill-cache" not in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -402,22 +401,43 @@ def test_which_name_without_version_suggests_sonames(run: Run, name: str) -> Non
         assert "libcublas.so.12" in line
 
 
-def test_which_header_that_is_not_in_the_cache_is_unknown(run: Run, made: Path) -> None:
-    """On the shipped data."""
-    result = run("which", "cuda_runtime.h")
+@pytest.fixture
+def aged(made: Path) -> Path:
+    """A copy of that data folder whose features are as earlier rules made them, without files."""
+    shutil.copytree(made / "data", "aged")
+    for path in Path("aged/features").rglob("*.json"):
+        document = json.loads(path.read_bytes())
+        document["rules"] = 1
+        for package in document["packages"].values():
+            for name in ("files", "missing_headers"):
+                package.pop(name, None)
+        path.write_text(json.dumps(document))
+    return Path("aged")
+
+
+def test_which_header_in_features_of_earlier_rules_is_unknown(run: Run, aged: Path) -> None:
+    result = run("which", "cublas_v2.h", "--data-dir", aged)
     assert result.exit_code == 3
-    assert "the provider of cuda_runtime.h is not known\n" in result.stdout
+    assert "the provider of cublas_v2.h is not known\n" in result.stdout
     assert "nothing held provides" not in result.stdout
-    assert "process-manifests --fill-cache --channel wheels --data-dir" in result.stdout
+    assert run("which", "libnothing.so", "--data-dir", aged).exit_code == 1
+    assert run("which", "libcublas.so.12", "--data-dir", aged).exit_code == 0
 
 
-def test_which_hint_about_unknown_archives_works(run: Run, made: Path) -> None:
+def test_which_hint_about_unknown_archives_works(run: Run, made: Path, aged: Path) -> None:
     """The command that the hint names, with the source of these archives."""
-    call = ("which", "cublas_v2.h", "--data-dir", made / "data")
-    unknown = report(run(*call, "--redist", "cuda", "--platform", "linux-sbsa", "--json"))
+    call = ("which", "cublas_v2.h", "--data-dir", aged, "--redist", "cuda")
+    unknown = report(run(*call, "--json"))
     words = shlex.split(unknown["hint"])[1:]
     assert run(*words, "-q", "--base-url", made / "source").exit_code == 0
-    assert run(*call, "--platform", "linux-sbsa", "--redist", "cuda").exit_code == 0
+    assert run(*call).exit_code == 0
+
+
+def test_which_header_and_program_are_found_in_the_shipped_data(run: Run) -> None:
+    for name, package in {"cuda_runtime.h": "cuda_cudart", "ptxas": "cuda_nvcc"}.items():
+        found = report(run("which", name, "--cuda", "13.0.2", "--json"))
+        assert package in {hit["package"] for hit in found["hits"]}
+        assert found["unknown"] == 0
 
 
 # -- versions

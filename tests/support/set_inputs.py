@@ -13,17 +13,20 @@ from cudaredist.manifests.manifest_values import Archive
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.packagesets.inputs import (
     POLICY_MODELS,
+    ArchiveHeaders,
     HeldFeatures,
     HeldManifest,
     Policies,
     SetData,
+    archive_headers,
 )
 from cudaredist.packagesets.spec import Request
+from cudaredist.pipeline.features.feature_file import share_parts
 from cudaredist.pipeline.sets import load
 from cudaredist.pipeline.sets.build_sets import build_one, specs_for
 from cudaredist.primitives import Platform, Version, parse_label, sha256_of
 from cudaredist.schema.base import OwnModel
-from cudaredist.schema.features import ArchiveFeatures, ExaminedArchive
+from cudaredist.schema.features import ArchiveFeatures, ExaminedArchive, WholeFeatures
 from cudaredist.schema.packageset import PackageSet, SetPackage
 from cudaredist.schema.registry import read_own_file
 from cudaredist.schema.tables import Gpus, NvccCompat
@@ -76,8 +79,16 @@ class Release(NamedTuple):
 
     def features_of(self, archive: Archive) -> ArchiveFeatures | None:
         """The features of an archive; None where it was not examined."""
+        return self._of(archive.package, archive.platform)
+
+    def whole_features_of(self, package: str, platform: str) -> WholeFeatures | None:
+        """The features of an archive with its files; None where they are unknown."""
+        features = self._of(package, platform)
+        return features if isinstance(features, WholeFeatures) else None
+
+    def _of(self, package: str, platform: str) -> ArchiveFeatures | None:
         known = self.features or {}
-        return known.get(f"{archive.package}/{archive.platform}", known.get(archive.package))
+        return known.get(f"{package}/{platform}", known.get(package))
 
     @property
     def examined(self) -> dict[tuple[str, str], ExaminedArchive]:
@@ -94,6 +105,17 @@ class Release(NamedTuple):
                     status="examined",
                 )
         return found
+
+    @property
+    def headers(self) -> dict[tuple[str, str], ArchiveHeaders]:
+        """The headers of the archives whose files are known."""
+        return {
+            (archive.package, archive.sha256 or ""): archive_headers(
+                paths_of(features), features.missing_headers
+            )
+            for archive in self.held.manifest.archives
+            if (features := self.whole_features_of(archive.package, archive.platform))
+        }
 
 
 def cuda(
@@ -163,6 +185,16 @@ def library(soname: str, *needed: str, **files: Binary | None) -> ArchiveFeature
     )
 
 
+def paths_of(features: WholeFeatures) -> list[str]:
+    """Return the paths of an archive's files."""
+    return [
+        f"{folder}/{name}".lstrip("/")
+        for folders in features.files.values()
+        for folder, names in folders.items()
+        for name in names.split("/")
+    ]
+
+
 # -- data
 
 
@@ -204,7 +236,7 @@ def set_data_of(
         release = by_place[redist, label]
         if release.features is None:
             return None
-        return HeldFeatures("f" * 64, release.is_overlay, release.examined, {}, {})
+        return HeldFeatures("f" * 64, release.is_overlay, release.examined, {}, {}, release.headers)
 
     return SetData(
         **{
@@ -255,7 +287,11 @@ def _put_features(root: Path, release: Release) -> None:
     for (name, _), archive in release.examined.items():
         version = release.versions.get(name, release.label.partition("-")[0])
         entry = packages.setdefault(name, {"version": version, "archives": []})
-        entry["archives"].append(archive.model_dump(mode="json"))
+        whole = release.whole_features_of(name, archive.platform)
+        shared = {} if whole is None else whole.model_dump(mode="json")
+        entry["archives"].append({**shared, **archive.model_dump(mode="json")})
+    for entry in packages.values():
+        entry.update(share_parts(entry["archives"]))
     document = {
         "schema_version": 1,
         "redist": release.redist,

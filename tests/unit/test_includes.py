@@ -123,6 +123,22 @@ def test_missing_headers_are_those_of_others() -> None:
     }
 
 
+def test_private_header_counts_as_far_as_others_include_it() -> None:
+    found = features(
+        include__cub__a_cuh={"cub/detail/b.cuh": "B", "c.h": "", "detail/c.h": ""},
+        include__cub__detail__b_cuh={"b.h": "", "d.cuh": "C"},
+        include__cub__detail__c_h={"c2.h": ""},
+        include__cub__detail__d_cuh={"d.h": "", "cub/a.cuh": "", "b.h": "D"},
+        include__cub__detail__nobody_cuh={"e.h": ""},
+    )
+    assert found.missing_headers == {
+        "b.h": {"include/cub/detail/b.cuh": "B", "include/cub/detail/d.cuh": "B && C && D"},
+        "c2.h": {"include/cub/detail/c.h": ""},
+        "d.h": {"include/cub/detail/d.cuh": "B && C"},
+        "e.h": {"include/cub/detail/nobody.cuh": ""},
+    }
+
+
 def test_missing_header_has_its_shortest_conditions() -> None:
     found = features(
         include__a_h={"x.h": "AAA", "y.h": "B"},

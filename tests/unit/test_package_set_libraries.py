@@ -279,6 +279,27 @@ def test_libraries_that_are_loaded_come_from_policy() -> None:
     assert depends == {("cuda_nvrtc", "dlopen"), ("cuda_cudart", "header")}
 
 
+def test_names_in_data_are_guesses_unless_policy_confirms_them() -> None:
+    nvrtc = library("libnvrtc.so.12")
+    names = ("libcuda.so.1", "libnothing.so", "libnvrtc.so.12")
+    blas = {
+        "lib/libcublasLt.so.12": elf("libcublasLt.so.12", opens=names),
+        "lib/libnvblas.so.12": elf("libnvblas.so.12", opens=names),
+        "lib/stubs/libcublas.so": elf("libcublas.so.12", opens=names),
+    }
+    found = made({"cuda_nvrtc": nvrtc, "libcublas": features_of(blas)}).packages["libcublas"]
+    assert [
+        (o.by_path, o.soname, o.satisfied_by and o.satisfied_by.model_dump()) for o in found.opens
+    ] == [
+        ("lib/libcublasLt.so.12", "libcuda.so.1", {"external": "driver"}),
+        ("lib/libcublasLt.so.12", "libnothing.so", None),
+        ("lib/libnvblas.so.12", "libcuda.so.1", {"external": "driver"}),
+        ("lib/libnvblas.so.12", "libnothing.so", None),
+        ("lib/libnvblas.so.12", "libnvrtc.so.12", {"attr": "cuda_nvrtc", "output": "lib"}),
+    ]
+    assert [n.soname for n in found.needs if n.by_path == "lib/libnvblas.so.12"] == []
+
+
 def test_tables_that_could_not_be_read_are_a_warning() -> None:
     files = {
         "lib/libcublas.so.12": elf("libcublas.so.12", unread=("needed",)),

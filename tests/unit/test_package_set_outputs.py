@@ -30,7 +30,7 @@ from cudaredist.packagesets.outputs import ORDER, order_outputs, propagated
 from cudaredist.primitives import join_address
 from cudaredist.redists import REDISTS
 from cudaredist.schema.base import OutputName
-from cudaredist.schema.features import ArchiveFeatures
+from cudaredist.schema.features import ArchiveFeatures, WholeFeatures
 from cudaredist.schema.packageset import SetPackage
 
 LIB = elf("libx.so.1", "libc.so.6")
@@ -46,6 +46,8 @@ EVERYTHING = {
     "samples/a.cu": None,
     "share/doc/x.txt": None,
 }
+
+A = "a" * 64
 
 
 def libx(features: ArchiveFeatures, name: str = "libx", **more: Any) -> SetPackage:
@@ -203,7 +205,7 @@ def test_gpu_architectures_lie_where_the_libraries_do() -> None:
         for folder, sass in (("lib/11", "sm_50"), ("lib/12", "sm_90"), ("bin", "sm_80"))
     }
     dumped = features.model_dump(mode="json") | {"device_code": code}
-    features = ArchiveFeatures.model_validate_json(json.dumps(dumped))
+    features = WholeFeatures.model_validate_json(json.dumps(dumped))
     data = set_data_of(cuda(features={"libx": features}, libx=[LINUX]))
     assert package(data, "libx").gpu_architectures == {
         "lib": ("sm_90", "compute_90"),
@@ -219,7 +221,7 @@ def test_gpu_architectures_of_both_kinds_of_code_are_in_natural_order() -> None:
         }
     }
     dumped = features_of(NESTED).model_dump(mode="json") | {"device_code": code}
-    features = ArchiveFeatures.model_validate_json(json.dumps(dumped))
+    features = WholeFeatures.model_validate_json(json.dumps(dumped))
     data = set_data_of(cuda(features={"libx": features}, libx=[LINUX]))
     assert " ".join(package(data, "libx").gpu_architectures["bin"]) == (
         "sm_75 sm_100 sm_100a sm_120f compute_90 compute_100 lto_90 lto_100"
@@ -449,8 +451,13 @@ def test_the_wheel_channel_has_addresses_only_where_they_are_given() -> None:
             "cuBLASMp library",
             ("NVIDIA Math SDK SLA", None, False, False),
         ),
-        ("nvcomp", "nvcomp", "nvCOMP library", ("CUDA EULA", None, False, False)),
-        ("mine", "mine", "whatever", ("CUDA EULA", None, False, False)),
+        ("cuda", "libx", "NVIDIA Proprietary Software", ("CUDA EULA", None, False, True)),
+        ("cudnn", "cudnn", "LicenseRef-NVIDIA-Proprietary", ("cuDNN EULA", None, False, False)),
+        ("cuda", "cuda_nvtx", "Other 1.0", ("Other 1.0", None, False, False)),
+        ("cuda", "fabricmanager", "NVIDIA Driver", ("NVIDIA Driver", None, False, False)),
+        ("nvcomp", "nvcomp", "nvCOMP library", ("nvCOMP library", None, False, False)),
+        ("nccl", "nccl", "NVIDIA NVTX", ("NVIDIA NVTX", None, False, False)),
+        ("mine", "mine", "whatever", ("whatever", None, False, False)),
     ],
 )
 def test_licences(redist: str, name: str, word: str, expected: tuple[object, ...]) -> None:
@@ -464,6 +471,17 @@ def test_licences(redist: str, name: str, word: str, expected: tuple[object, ...
     found = package(data, name).license
     assert (found.short_name, found.spdx, found.free, found.redistributable) == expected
     assert (found.manifest, found.source) == (word, "policy/licenses.json")
+
+
+def test_licence_files_of_the_archive_are_named() -> None:
+    features = features_of({"include/x.h": None}).model_copy(update={"licences": {"LICENSE": A}})
+    data = set_data_of(
+        cuda(libx=[LINUX], features={"libx": features}, platforms=(LINUX,)),
+    )
+    found = package(data, "libx").license
+    assert found.files == {"LICENSE": A}
+    assert found.manifest_path == "libx/LICENSE.txt"
+    assert package(data, "cuda_nvcc").license.files is None
 
 
 def test_metadata() -> None:

@@ -107,7 +107,7 @@ class FeatureFile:
             "packages": {
                 package.name: {
                     "version": None if several[package.name] else str(package.versions[0]),
-                    **_shared(sorted(entries.get(package.name, []), key=_order)),
+                    **share_parts(sorted(entries.get(package.name, []), key=_order)),
                 }
                 for package in self.source.manifest.packages
             },
@@ -119,7 +119,7 @@ def _order(entry: Document) -> tuple[str, str, tuple[Version, ...]]:
     return entry["platform"], entry["variant"] or "", version
 
 
-def _shared(entries: list[Document]) -> Document:
+def share_parts(entries: list[Document]) -> Document:
     """Return the archives of a package, and apart from them what is the same in several."""
     files: dict[str, Document] = {}
     headers: dict[str, Document] = {}

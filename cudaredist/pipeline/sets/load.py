@@ -15,6 +15,7 @@ from cudaredist.packagesets.inputs import (
     HeldManifest,
     Policies,
     SetData,
+    archive_headers,
 )
 from cudaredist.pipeline.read_data import located
 from cudaredist.pipeline.tables.layered_tables import require_gpus, require_nvcc_compat
@@ -118,7 +119,7 @@ def _features_reader(
 
 def _features(data: bytes, *, is_overlay: bool) -> HeldFeatures:
     document = parse_own_json(data, "features file")
-    examined, unexamined = {}, {}
+    examined, unexamined, headers = {}, {}, {}
     if schema_version_of(document) is None:
         outputs = legacy_outputs(document)
         if not outputs:
@@ -127,14 +128,17 @@ def _features(data: bytes, *, is_overlay: bool) -> HeldFeatures:
         return HeldFeatures(sha256_of(data), is_overlay, {}, {}, outputs)
     features = read_own_document(document, data, Features)
     for name, package in features.packages.items():
-        for archive in package.archives:
+        for position, archive in enumerate(package.archives):
             if archive.sha256 is None:
                 continue
             if isinstance(archive, ExaminedArchive):
                 examined[name, archive.sha256] = archive
+                files, missing = package.files_of(position), package.missing_headers_of(position)
+                if files is not None and missing is not None:
+                    headers[name, archive.sha256] = archive_headers(files, missing)
             else:
                 unexamined[name, archive.sha256] = archive.reason
-    return HeldFeatures(sha256_of(data), is_overlay, examined, unexamined, {})
+    return HeldFeatures(sha256_of(data), is_overlay, examined, unexamined, {}, headers)
 
 
 def _tables(store: Store, inputs: list[Input]) -> tuple[NvccCompat, Gpus]:

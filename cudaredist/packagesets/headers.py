@@ -1,0 +1,122 @@
+"""Headers of a set: the packages whose headers a package's own ones include.
+
+Includes come from features, each with its condition. An include counts if its condition holds for a
+C++ compiler of the platform, or for nvcc, when the user defines no macro. All others are optional:
+nothing depends on them.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from cudaredist.packagesets.draft import Draft
+from cudaredist.packagesets.outputs import resolve
+from cudaredist.schema.packageset import Depends
+from cudaredist.tables.nvcc_compat.expressions import ExpressionError, evaluate, tokenize
+
+ROOTS = ("include/", "include/cccl/")
+"""Folders that nvcc searches for headers, as its nvcc.profile says; CUDA 13 has the second one."""
+
+_COMPILER = {"__cplusplus": "202002", "__x86_64__": "1"}
+_OF_SYSTEM = {
+    "linux": {**_COMPILER, "__linux__": "1", "__GNUC__": "13", "__unix__": "1"},
+    "windows": {**_COMPILER, "_WIN32": "1", "_WIN64": "1", "_MSC_VER": "1940"},
+}
+"""Macros that C++ compilers of a system define."""
+_MACROS = {
+    system: (macros, {**macros, "__CUDACC__": "1", "__NVCC__": "1"})
+    for system, macros in _OF_SYSTEM.items()
+}
+"""The same for the host's compiler and for nvcc."""
+_DEFINED = "defined"
+
+
+class Included(NamedTuple):
+    """A header of other packages that a package's headers include."""
+
+    name: str
+    by_path: str
+    """One of the headers that include it."""
+    providers: tuple[str, ...]
+    """Attributes of the packages that have it, the best first."""
+
+
+def included_headers(drafts: Mapping[str, Draft], system: str) -> dict[str, list[Included]]:
+    """Return, by package, the headers of others that its headers include in any case."""
+    index: dict[str, list[str]] = defaultdict(list)
+    for attr, draft in drafts.items():
+        for name in _provided(draft):
+            index[name].append(attr)
+    return {attr: list(_included(draft, drafts, index, system)) for attr, draft in drafts.items()}
+
+
+def header_depends(
+    included: Iterable[Included], drafts: Mapping[str, Draft]
+) -> tuple[list[Depends], list[Included]]:
+    """Return the packages depended on for headers, and the headers only unavailable ones have."""
+    found: dict[str, Depends] = {}
+    lacking = []
+    for header in included:
+        available = [attr for attr in header.providers if drafts[attr].is_available]
+        if not available:
+            lacking.append(header)
+        elif found.keys().isdisjoint(available):
+            attr = available[0]
+            found[attr] = Depends(
+                attr=attr,
+                output=resolve(("include", "dev"), drafts[attr].outputs),
+                kind="header",
+                header=header.name,
+                included_by=header.by_path,
+            )
+    return list(found.values()), lacking
+
+
+def _provided(draft: Draft) -> Iterator[str]:
+    """Yield the names by which the headers of a package are included."""
+    if draft.headers is None or draft.split is None or not draft.has_files:
+        return
+    for path in draft.headers.paths:
+        placed = draft.split.place(path)
+        for root in ROOTS if placed is not None else ():
+            if path.startswith(root):
+                yield path.removeprefix(root)
+
+
+def _included(
+    draft: Draft, drafts: Mapping[str, Draft], index: Mapping[str, list[str]], system: str
+) -> Iterator[Included]:
+    if draft.headers is None or not draft.has_files:
+        return
+    for name, ways in sorted(draft.headers.missing.items()):
+        for path, condition in ways.items():
+            # In quotes, a header next to the including one goes before that of the name.
+            beside = f"{path.rpartition('/')[0].removeprefix('include').lstrip('/')}/{name}"
+            attrs = index.get(beside.lstrip("/")) or index.get(name, [])
+            providers = [
+                attr
+                for attr in attrs
+                if attr != draft.attr and (draft.is_further or not drafts[attr].is_further)
+            ]
+            if providers and holds(condition, system):
+                yield Included(name, path, tuple(sorted(providers)))
+                break
+
+
+@lru_cache(maxsize=4096)
+def holds(condition: str, system: str) -> bool:
+    """Check if a condition holds for a C++ compiler of a system or for nvcc."""
+    return any(_is_true(condition, macros) for macros in _MACROS[system]) if condition else True
+
+
+def _is_true(condition: str, macros: Mapping[str, str]) -> bool:
+    tokens: list[str] = []
+    try:
+        for token in tokenize(condition):
+            is_operand = tokens[-1:] == [_DEFINED] or tokens[-2:] == [_DEFINED, "("]
+            tokens.append(token if is_operand else macros.get(token, token))
+        return evaluate(tuple(tokens), macros.__contains__) != 0
+    except ExpressionError:
+        # It calls `__has_include` or another function, or was cut.
+        return False

@@ -1,0 +1,137 @@
+"""Package sets: packages whose headers include those of others depend on them."""
+
+from pathlib import Path
+
+import pytest
+from support.set_inputs import LINUX, build, cuda, features_of, put_data, set_data_of
+
+from cudaredist.features.derive import derive
+from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts, Include, IncludeLines
+from cudaredist.packagesets.headers import holds
+from cudaredist.packagesets.invariants import check_set
+from cudaredist.pipeline.sets.load import read_set_data
+from cudaredist.schema.features import WholeFeatures
+from cudaredist.schema.packageset import PackageSet
+
+
+def headers(**files: dict[str, str]) -> WholeFeatures:
+    """Return an archive with these headers: `a__b` stands for include/a/b.h."""
+    members = tuple(
+        Entry(
+            name=f"top/include/{name.replace('__', '/')}.h",
+            kind="file",
+            header=IncludeLines(
+                includes=tuple(Include(name=n, condition=c) for n, c in includes.items())
+            ),
+        )
+        for name, includes in files.items()
+    )
+    return derive(Facts(schema=FACTS_SCHEMA, members=members))
+
+
+def made(platform: str = LINUX, **features: WholeFeatures) -> PackageSet:
+    known = {
+        "cuda_nvcc": features_of({"bin/nvcc": None}),
+        "cuda_cudart": headers(cuda_runtime={}),
+        "cuda_cccl": headers(cccl__nv__target={}),
+        **features,
+    }
+    packages = {name: [platform] for name in known}
+    found = build(
+        set_data_of(cuda(platforms=(platform,), features=known, packages=packages)),
+        platform=platform,
+    )
+    assert check_set(found) == []
+    return found
+
+
+def depends(found: PackageSet, name: str) -> dict[str, tuple[str, str | None, str | None]]:
+    return {
+        entry.attr: (entry.output, entry.header, entry.included_by)
+        for entry in found.packages[name].depends
+        if entry.kind == "header"
+    }
+
+
+def test_package_depends_on_the_packages_of_included_headers() -> None:
+    found = made(
+        libx=headers(x={"cuda_runtime.h": "", "nv/target.h": "", "GL/gl.h": "", "y.h": ""}),
+        liby=headers(y={"x.h": "", "cuda_runtime.h": "defined(MAYBE)"}),
+    )
+    assert depends(found, "libx") == {
+        "cuda_cccl": ("out", "nv/target.h", "include/x.h"),
+        "cuda_cudart": ("out", "cuda_runtime.h", "include/x.h"),
+        "liby": ("include", "y.h", "include/x.h"),
+    }
+    # Two packages may include each other's headers; a condition of one's own is optional.
+    assert depends(found, "liby") == {"libx": ("include", "x.h", "include/y.h")}
+
+
+def test_quoted_header_of_the_same_folder_in_another_package_is_found() -> None:
+    found = made(cuda_crt=headers(crt__a={}), libx=headers(crt__x={"a.h": ""}))
+    assert depends(found, "libx") == {"cuda_crt": ("out", "a.h", "include/crt/x.h")}
+
+
+def test_header_of_an_unavailable_package_is_a_finding() -> None:
+    data = set_data_of(
+        cuda(
+            platforms=(LINUX,),
+            packages={name: [LINUX] for name in ("cuda_nvcc", "cuda_cudart", "libx", "liby")},
+            features={
+                "cuda_nvcc": headers(a={}),
+                "cuda_cudart": headers(b={}),
+                "libx": headers(x={"y.h": ""}),
+                "liby": headers(y={}),
+            },
+        ),
+        policies={
+            "fixups": {
+                "fixups": [{"package": "liby", "broken": "r", "reason": "r", "reference": "r"}]
+            }
+        },
+    )
+    found = build(data)
+    assert depends(found, "libx") == {}
+    assert found.packages["libx"].status == "available"
+    texts = [d.text for d in found.diagnostics if d.subject == "libx"]
+    assert texts == ["include/x.h includes y.h, which is in liby only"]
+
+
+def test_headers_are_read_from_feature_files(tmp_path: Path) -> None:
+    known = {
+        "cuda_nvcc": headers(a={}),
+        "cuda_cudart": headers(b={}),
+        "libx": headers(x={"b.h": ""}),
+    }
+    packages = {name: [LINUX] for name in known}
+    store = put_data(tmp_path, cuda(platforms=(LINUX,), features=known, packages=packages))
+    found = build(read_set_data(store))
+    assert depends(found, "libx") == {"cuda_cudart": ("out", "b.h", "include/x.h")}
+
+
+@pytest.mark.parametrize(
+    ("condition", "systems"),
+    [
+        ("", "linux windows"),
+        ("defined(__cplusplus)", "linux windows"),
+        ("__cplusplus >= 201103L", "linux windows"),
+        ("defined(__CUDACC__)", "linux windows"),
+        ("!defined(__CUDACC__)", "linux windows"),
+        ("defined __CUDACC__ && !defined(__CUDACC_RTC__)", "linux windows"),
+        ("defined(__CUDACC_RTC__)", ""),
+        ("defined(_WIN32)", "windows"),
+        ("!defined(_WIN32) && !defined(__ANDROID__)", "linux"),
+        ("defined(__GNUC__) || defined(_MSC_VER)", "linux windows"),
+        ("defined(OTHER)", ""),
+        ("!defined(OTHER)", "linux windows"),
+        ("OTHER > 3", ""),
+        ("0", ""),
+        ("__has_include(<a.h>)", ""),
+        ("!OTHER(NVHPC)", ""),
+        ("defined(__cplusplus) && defin…", ""),
+        ("1 / 0", ""),
+    ],
+)
+def test_conditions_hold_by_system(condition: str, systems: str) -> None:
+    found = [system for system in ("linux", "windows") if holds(condition, system)]
+    assert found == systems.split()
