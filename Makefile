@@ -68,7 +68,7 @@ docs: setup  ## make the reference pages anew from commands and schemas
 WHEELS = --channel wheels --data-dir data
 RELEASES = 11.8.0 12.0.1 12.1.1 12.2.0 12.2.1 12.2.2 12.3.2 12.4.1 12.5.1 12.6.3 12.8.2 12.9.1 12.9.2 \
 	13.0.2 13.0.3 13.1.2 13.2.2 13.3.1 13.4.3 13.5.0
-data: setup  ## make the shipped data anew through pip: some 80 GB of wheels, none of them kept
+data: setup  ## make the shipped data anew from wheels: some 80 GB of wheels, none of them kept
 	$(BIN)/cudaredist download-manifests $(WHEELS) --redist cuda $(addprefix --version ,$(RELEASES))
 	$(BIN)/cudaredist download-manifests $(WHEELS) --redist cudnn --redist cudss --redist cusparselt \
 		--redist cutensor --redist nccl --redist nvshmem
@@ -82,6 +82,7 @@ benchmark: setup  ## measure against limits and peers
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/read_manifests.py
 	$(BIN)/python benchmarks/fetch_manifests.py
+	$(BIN)/python benchmarks/check_wheels.py
 	$(BIN)/python benchmarks/process_archives.py
 	$(BIN)/python benchmarks/materialize.py
 	$(BIN)/python benchmarks/second_run.py

@@ -4,6 +4,7 @@ To add a component, add a line in `COMPONENTS`; to add a product, one in `FAMILI
 asks an index.
 """
 
+import functools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -108,6 +109,7 @@ PLATFORMS = {
 
 _PROJECT = re.compile(r"nvidia-(?P<component>.+?)(?:-cu[0-9]+)?")
 _LABEL_NUMBERS = 3
+_is_plain_name = re.compile(r"[A-Za-z0-9_.+!-]+").fullmatch
 
 
 def package_of(project: str) -> tuple[str, bool]:
@@ -145,16 +147,20 @@ def requirements_on(platform: str, requires: Iterable[str]) -> dict[str, Specifi
     """
     environment = dict(PLATFORMS[platform].environment)
     found: dict[str, SpecifierSet] = {}
-    for line in requires:
-        try:
-            requirement = Requirement(line)
-        except InvalidRequirement:
-            continue
+    for requirement in filter(None, map(_requirement, requires)):
         marker = requirement.marker
         extras = {"", *_extras_in(marker)}
         if marker is None or any(marker.evaluate(environment | {"extra": x}) for x in extras):
             found[canonicalize_name(requirement.name)] = requirement.specifier
     return found
+
+
+@functools.cache
+def _requirement(line: str) -> Requirement | None:
+    try:
+        return Requirement(line)
+    except InvalidRequirement:
+        return None
 
 
 def _extras_in(marker: Marker | None) -> set[str]:
@@ -187,7 +193,7 @@ class Wheel(NamedTuple):
     """The hash of the metadata file next to it; empty for one without a hash, None for no file."""
 
     def rank_on(self, platform: str) -> int | None:
-        """Return its order among the wheels of its version; None if it is not for the platform.
+        """Return its order among the wheels of its version, None if it is for other platforms.
 
         Wheels for the oldest systems come first, those for every platform last.
         """
@@ -197,10 +203,13 @@ class Wheel(NamedTuple):
 
 
 def parse_wheel(file_name: str, url: str) -> Wheel | None:
-    """Return a wheel by its name; None if it has extension modules or is not for our platforms.
+    """Return a wheel by its name, None if manifests cannot contain it.
 
-    Wheels of version 0.0.0 only reserve the name of a project.
+    They contain no extension modules, and no other platforms. Wheels of version 0.0.0 only reserve
+    the name of a project.
     """
+    if not _is_plain_name(file_name):
+        return None
     try:
         project, version, _, tags = parse_wheel_filename(file_name)
     except (InvalidWheelFilename, InvalidVersion):

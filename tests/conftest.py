@@ -4,12 +4,14 @@ import functools
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
+import trustme
 import typer.testing
 from hypothesis import HealthCheck, settings
 from support import processing
@@ -91,6 +93,24 @@ def _no_network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 def server() -> Iterator[FaultServer]:
     """A server on loopback that can misbehave."""
     with FaultServer() as running:
+        yield running
+
+
+@pytest.fixture
+def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> trustme.CA:
+    """A certificate authority that the tool is told to trust."""
+    made = trustme.CA()
+    made.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    return made
+
+
+@pytest.fixture
+def secure(authority: trustme.CA) -> Iterator[FaultServer]:
+    """A server with a certificate of that authority."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with FaultServer(context) as running:
         yield running
 
 

@@ -147,7 +147,7 @@ redist_option = partial(
 )
 channel_option = partial(
     select_option,
-    "NVIDIA's redistributable archives, or the same components as wheels, through pip.",
+    "NVIDIA's redistributable archives, or the same components as wheels, from pip's indexes.",
     default="redist",
 )
 read_channel_option = partial(

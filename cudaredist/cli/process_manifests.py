@@ -69,7 +69,7 @@ class ProcessOptions(Options):
     )
     max_download: str | None = select_option(
         "Most that may be fetched, such as 5GB; the smallest archives go first, and those "
-        "of unknown size, such as wheels, are left out.",
+        "of unknown size are left out.",
         metavar="SIZE",
     )
     network: Network = field(default_factory=Network)

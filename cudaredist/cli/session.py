@@ -185,7 +185,7 @@ class Session(contextlib.ExitStack):
         if "base_url" in self._options.typed:
             raise UsageError(
                 "--base-url cannot be combined with --channel wheels",
-                hint="wheels come from where pip finds them: pip config, PIP_INDEX_URL",
+                hint="wheels come from the indexes of pip: set PIP_INDEX_URL, or use pip config",
             )
         return (WHEELS,)
 

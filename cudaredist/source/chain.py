@@ -43,7 +43,7 @@ _PATIENCE = 4
 """Archives in a row that a source may not be reached for, each with all its retries."""
 
 WHEELS = "wheels:"
-"""The location that stands for NVIDIA's wheels, wherever pip is configured to find them."""
+"""The location that stands for NVIDIA's wheels in the package indexes of pip."""
 
 
 def open_sources(locations: Iterable[str], settings: Settings) -> "SourceChain":

@@ -29,7 +29,10 @@ class Credentials:
         self._known: dict[str, Login | None] = {}
 
     def find(self, url: httpx.URL, is_refused: bool) -> Login | None:  # noqa: FBT001 - the client's callback
-        """Return the credentials for an address; the keyring is asked after the server refused."""
+        """Return the credentials for an address.
+
+        The keyring is asked only after the server refused the others.
+        """
         index = self._index_of(url)
         if index.password:
             return None if is_refused else (index.username, index.password)

@@ -7,12 +7,14 @@ others. No redirect may weaken the connection.
 import contextlib
 import ipaddress
 import logging
+import os
 import ssl
 import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import httpx
@@ -90,7 +92,7 @@ class HttpClient:
         self._clients: list[httpx.Client] = []
         self._local = threading.local()
         self._mutex = threading.Lock()
-        self._trusting: ssl.SSLContext | None = None
+        self._contexts: dict[str, ssl.SSLContext] = {}
 
     def close(self) -> None:
         """Close all connections."""
@@ -233,7 +235,8 @@ class HttpClient:
         except (OSError, ValueError, ImportError, httpx.InvalidURL) as error:
             raise UsageError(
                 f"cannot prepare a connection: {type(error).__name__}",
-                hint="look at SSL_CERT_FILE, SSL_CERT_DIR, HTTPS_PROXY, HTTP_PROXY and ALL_PROXY",
+                hint="look at SSL_CERT_FILE, SSL_CERT_DIR, HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, "
+                "and for wheels at `pip config list`",
             ) from error
 
     def _client(self, url: httpx.URL) -> httpx.Client:
@@ -264,18 +267,25 @@ class HttpClient:
         with self._mutex:
             if kind == "http":
                 return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            if kind == "trusted":
-                return self._with_client_cert(httpx.create_ssl_context(verify=False))
-            if self._trusting is None:
-                cert = self._access.cert
-                self._trusting = self._with_client_cert(
-                    httpx.create_ssl_context(verify=cert or True)
-                )
-            return self._trusting
+            if kind not in self._contexts:
+                context = self._contexts[kind] = self._new_context(kind)
+                if self._access.client_cert is not None:
+                    context.load_cert_chain(self._access.client_cert)
+            return self._contexts[kind]
 
-    def _with_client_cert(self, context: ssl.SSLContext) -> ssl.SSLContext:
-        if self._access.client_cert is not None:
-            context.load_cert_chain(self._access.client_cert)
+    def _new_context(self, kind: str) -> ssl.SSLContext:
+        cert = self._access.cert
+        if kind == "trusted":
+            return httpx.create_ssl_context(verify=False)
+        if cert is not None:
+            is_folder = Path(cert).is_dir()
+            return ssl.create_default_context(
+                cafile=None if is_folder else cert, capath=cert if is_folder else None
+            )
+        context = httpx.create_ssl_context()
+        if not os.environ.keys() & {"SSL_CERT_FILE", "SSL_CERT_DIR"}:
+            # Authorities of a company are often only in the system's store, which pip uses, too.
+            context.load_default_certs()
         return context
 
     def _attempt(self, address: str, limit: int, headers: dict[str, str]) -> HttpAnswer:

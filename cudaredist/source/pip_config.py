@@ -47,13 +47,14 @@ def read_pip_config(environ: Mapping[str, str] = os.environ) -> PipConfig:
         seconds = float(timeout) if timeout else None
     except ValueError as error:
         raise UsageError(f"pip's timeout is not a number: {timeout!r}") from error
+    proxy = options.get("proxy")
     return PipConfig(
         indexes=tuple(indexes),
         find_links=tuple(options.get("find-links", "").split()),
         trusted_hosts=frozenset(options.get("trusted-host", "").split()),
         cert=options.get("cert"),
         client_cert=options.get("client-cert"),
-        proxy=options.get("proxy"),
+        proxy=proxy if proxy is None or "://" in proxy else f"http://{proxy}",
         timeout=seconds,
         keyring=options.get("keyring-provider", "auto"),
     )
@@ -65,7 +66,11 @@ def _options(environ: Mapping[str, str]) -> dict[str, str]:
     try:
         parser.read(_files(environ), encoding="utf-8")
     except (configparser.Error, UnicodeError) as error:
-        raise UsageError(f"pip's configuration cannot be read: {error}") from error
+        # The text of the error quotes the line, which may contain a password.
+        raise UsageError(
+            f"pip's configuration cannot be read: {type(error).__name__}",
+            hint="find the file with: pip config debug",
+        ) from error
     pairs = [pair for name in _SECTIONS if parser.has_section(name) for pair in parser.items(name)]
     pairs += [(name[4:], value) for name, value in environ.items() if name.startswith("PIP_")]
     # An empty value means that the option is not set, also in another file.
@@ -81,9 +86,10 @@ def _files(environ: Mapping[str, str]) -> Iterator[Path]:
     folders = platformdirs.PlatformDirs("pip", appauthor=False, roaming=True, multipath=True)
     yield from (Path(folder, _FILE) for folder in folders.site_config_dir.split(os.pathsep))
     yield Path("/etc", _FILE)
-    home = Path.home()
-    for folder in (home / ".pip", home / "pip", home / ".config/pip", folders.user_config_dir):
-        yield Path(folder, _FILE)
+    if not Path(named or " ").exists():
+        home = Path.home()
+        for folder in (home / ".pip", home / "pip", home / ".config/pip", folders.user_config_dir):
+            yield Path(folder, _FILE)
     yield Path(sys.prefix, _FILE)
     if named:
         yield Path(named)

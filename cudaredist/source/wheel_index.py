@@ -7,6 +7,7 @@ an absence, except if it denies access to a project that another one has.
 import contextlib
 import hashlib
 import logging
+import re
 import threading
 import zipfile
 import zlib
@@ -50,6 +51,7 @@ _PAGE_LIMIT = 64 << 20
 _METADATA_LIMIT = 4 << 20
 _LICENSE_LIMIT = 100
 _HINT = "check `pip config list` and the credentials of the index, or try again"
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _NOT_A_WHEEL = (
     *(zipfile.BadZipFile, StopIteration, EOFError, OSError, zlib.error),
     *(NotImplementedError, RuntimeError, ValueError),
@@ -111,12 +113,16 @@ class WheelIndex:
         return {project: _merged(project, of_project) for project, of_project in pages.items()}
 
     def verified(self, wheels: Sequence[Wheel]) -> list[Wheel]:
-        """Return wheels with their hashes; a wheel that the index has no hash of is read."""
+        """Return wheels with their hashes, reading those that an index has no hash of."""
         contents = [None if wheel.sha256 else self._once(self._contents, wheel) for wheel in wheels]
         return [
             wheel if future is None else wheel._replace(sha256=future.result().sha256)
             for wheel, future in zip(wheels, contents, strict=True)
         ]
+
+    def sizes(self, wheels: Sequence[Wheel]) -> list[int | None]:
+        """Return the sizes of wheels, None for each that neither index nor server states."""
+        return [future.result() for future in [self._once(self._size, w) for w in wheels]]
 
     def metadata(self, wheels: Sequence[Wheel]) -> list[Metadata]:
         """Return the metadata of wheels, without reading the whole of them if possible."""
@@ -145,7 +151,7 @@ class WheelIndex:
             return self._tasks[key]
 
     def _page(self, place: str, project: str | None) -> list[Wheel]:
-        """Return the wheels that a place lists, on the page of a project if it is an index."""
+        """Return the wheels on a page, in an index on the page of a project."""
         path = _path(place)
         if path is not None:
             return _in_folder(path if project is None else path / project / "index.html")
@@ -154,11 +160,19 @@ class WheelIndex:
 
         def wheels(answer: HttpAnswer) -> list[Wheel]:
             kind = answer.headers.get("Content-Type", "")
-            return read_page(answer.data or b"", kind, answer.url, shown)
+            found = read_page(answer.data or b"", kind, answer.url, shown)
+            # A page on a server must not lead to files of this machine.
+            return [wheel for wheel in found if _path(wheel.url) is None]
 
         return self._client.read(address, _PAGE_LIMIT, use=wheels, headers={"Accept": ACCEPT})
 
     # -- single wheels
+
+    def _size(self, wheel: Wheel) -> int | None:
+        if wheel.size is None:
+            with contextlib.suppress(SourceError):
+                return self.part(wheel, None, 1).total
+        return wheel.size
 
     def _metadata(self, wheel: Wheel) -> Metadata:
         """Return a wheel's metadata: from the file next to it, its end, or the whole wheel."""
@@ -218,17 +232,21 @@ class WheelIndex:
 
 
 def _url(address: str) -> httpx.URL:
-    try:
-        return httpx.URL(address)
-    except (httpx.InvalidURL, ValueError) as error:
-        raise UsageError(f"pip is configured for {redacted(address)}, not an address") from error
+    with contextlib.suppress(httpx.InvalidURL, ValueError):
+        url = httpx.URL(address)
+        if url.scheme in {"http", "https"} and url.host:
+            return url
+    raise UsageError(
+        f"pip is configured for {redacted(address)}, which is not an address",
+        hint="find it with: pip config debug",
+    )
 
 
 def _path(address: str) -> Path | None:
-    """Return the path that an address or a path stands for; None for one on a server."""
+    """Return the path of a local address or path, None for an address on a server."""
     if address.startswith("file:"):
         return Path(url2pathname(unquote(urlsplit(address).path)))
-    return None if "://" in address else Path(address).expanduser()
+    return None if _SCHEME.match(address) else Path(address).expanduser()
 
 
 def _merged(project: str, pages: Sequence["Future[list[Wheel]]"]) -> list[Wheel]:

@@ -20,6 +20,7 @@ from cudaredist.wheels import (
     newest_builds,
     newest_wheel,
     package_of,
+    parse_wheel,
     requirements_on,
 )
 
@@ -61,7 +62,7 @@ class WheelSource:
         return tuple(sorted(map(parse_label, labels)))
 
     def read(self, path: str, limit: int, etag: str | None = None) -> Delivery:  # noqa: ARG002 - indexes have none for it
-        """Return the manifest that the wheels of a release amount to."""
+        """Return the manifest of the wheels of a release."""
         folder, _, name = path.rpartition("/")
         label = label_of_manifest_name(name)
         redist = _redist_in(folder)
@@ -93,20 +94,23 @@ class WheelSource:
         return self._index.part(self._wheel(path), start, length, etag)
 
     def sizes(self, paths: Iterable[str]) -> Mapping[str, int]:
-        """Return the sizes of the wheels that indexes list with one, by path."""
-        names = {path: path.split("/")[-2:] for path in paths}
-        wheels = self._index.wheels(list({project for project, _ in names.values()}))
-        known = {(w.project, w.file_name): w.size for of_one in wheels.values() for w in of_one}
-        sizes = {path: known.get((project, name)) for path, (project, name) in names.items()}
-        return {path: size for path, size in sizes.items() if size is not None}
+        """Return the sizes of wheels by path, except those that no index or server states."""
+        wheels = self._found(paths)
+        sizes = self._index.sizes(list(wheels.values()))
+        return {path: size for path, size in zip(wheels, sizes, strict=True) if size is not None}
 
     def _wheel(self, path: str) -> Wheel:
-        """Return the wheel at a path that a manifest states."""
-        *_, project, file_name = path.split("/")
-        for wheel in self._index.wheels([project])[project]:
-            if wheel.file_name == file_name:
-                return wheel
-        raise NotAtSourceError(INDEX, f"no wheel {file_name}")
+        wheel = self._found([path]).get(path)
+        if wheel is None:
+            raise NotAtSourceError(INDEX, f"no wheel {path}")
+        return wheel
+
+    def _found(self, paths: Iterable[str]) -> dict[str, Wheel]:
+        """Return the wheels at the paths that manifests state, without those that are missing."""
+        named = {path: parse_wheel(path.rpartition("/")[2], "") for path in paths}
+        listed = self._index.wheels(list({w.project for w in named.values() if w is not None}))
+        wheels = {wheel.file_name: wheel for of_one in listed.values() for wheel in of_one}
+        return {p: wheels[w.file_name] for p, w in named.items() if w and w.file_name in wheels}
 
     def _projects(self, redist: str) -> dict[str, str]:
         """Return the projects whose versions are a redistributable's labels, by variant."""

@@ -614,9 +614,8 @@ def test_calls_that_are_wrong(
     assert said in result.stderr
 
 
-@pytest.mark.slow
 def test_the_wheel_channel(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slow for pip's sake; the same way from the index to judged sets."""
+    """The same way from the index to judged sets."""
     index = tmp_path / "index"
     for name in [name for name in os.environ if name.startswith("PIP_")]:
         monkeypatch.delenv(name)

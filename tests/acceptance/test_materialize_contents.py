@@ -309,7 +309,7 @@ def test_calls_that_make_no_sense(
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that is all that pip knows."""
+    """The only folder in pip's configuration."""
     folder = tmp_path / "index"
     folder.mkdir()
     for name in [name for name in os.environ if name.startswith("PIP_")]:
@@ -353,7 +353,7 @@ def test_wheels_are_laid_out_as_archives_are(
         p: m for p, m in expected.items() if m
     }
     assert Path("root/lib64/libnvvm.so").resolve().name == "libnvvm.so.4"
-    # At hand, by its name alone, and without pip.
+    # At hand, by its name alone, and without an index.
     at_hand = materialize("--archives", index, "--offline", base=None, root="two")
     assert at_hand.exit_code == 0, at_hand.output
     assert listing(Path("two")) == listing(Path("root"))

@@ -28,7 +28,7 @@ FEATURES = Path("data/features/wheels/cuda/feature_12.9.1.json")
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Path:
-    """A folder that is all that pip knows, with two releases of CUDA."""
+    """The only folder in pip's configuration, with two releases of CUDA."""
     folder = tmp_path / "index"
     folder.mkdir()
     for name in [name for name in os.environ if name.startswith("PIP_")]:
@@ -73,7 +73,7 @@ def serve(
 
 @pytest.fixture
 def served(index: Path, server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> FaultServer:
-    """The same wheels on a server, which is all that pip knows."""
+    """The same wheels on a server, the only index in pip's configuration."""
     monkeypatch.delenv("PIP_NO_INDEX")
     monkeypatch.delenv("PIP_FIND_LINKS")
     monkeypatch.setenv("PIP_INDEX_URL", f"{server.url}/simple")
@@ -127,7 +127,6 @@ def test_a_release_is_fetched_processed_and_fresh(index: Path, wheels: Run) -> N
     assert kinds == {"table-missing"}
 
 
-@pytest.mark.slow
 def test_what_is_newer_than_any_release_is_said_and_not_taken(index: Path, wheels: Run) -> None:
     put_wheel(index, "nvidia-cuda-nvcc-cu12", "12.9.99", NVCC, tag=X86)
     result = wheels("download-manifests")
@@ -137,7 +136,6 @@ def test_what_is_newer_than_any_release_is_said_and_not_taken(index: Path, wheel
     assert "12.9.99" not in manifest
 
 
-@pytest.mark.slow
 def test_check_says_what_the_index_has_and_the_data_lacks(index: Path, wheels: Run) -> None:
     Path("data/manifests/wheels/cuda").mkdir(parents=True)
     put_wheel(index, "nvidia-cuda-runtime-cu12", "12.9.70.1", LIBRARY, tag=X86)
@@ -170,7 +168,6 @@ def test_each_page_and_wheel_is_asked_for_once_for_all_releases(
     }
 
 
-@pytest.mark.slow
 def test_other_products_have_variants(index: Path, run: Run) -> None:
     files = {"nvidia/cudnn/lib/libcudnn.so.9": binaries.elf(soname="libcudnn.so.9")}
     for variant in ("cu12", "cu13"):
@@ -187,7 +184,6 @@ def test_other_products_have_variants(index: Path, run: Run) -> None:
     ]
 
 
-@pytest.mark.slow
 def test_a_wheel_that_changed_is_refused(index: Path, wheels: Run) -> None:
     wheels("download-manifests")
     put_wheel(index, "nvidia-cuda-nvcc-cu12", "12.9.86", {**NVCC, "x": b"more"}, tag=X86)
@@ -196,7 +192,6 @@ def test_a_wheel_that_changed_is_refused(index: Path, wheels: Run) -> None:
     assert "SHA-256" in result.stderr
 
 
-@pytest.mark.slow
 def test_a_wheel_whose_record_disagrees_is_noted(index: Path, wheels: Run) -> None:
     path = next(index.glob("nvidia_cuda_nvcc_cu12-*"))
     record = {"nvidia/cuda_nvcc/bin/ptxas": "sha256=AAAA"}
@@ -207,7 +202,6 @@ def test_a_wheel_whose_record_disagrees_is_noted(index: Path, wheels: Run) -> No
     assert "other than in RECORD: nvidia/cuda_nvcc/bin/ptxas" in archive["notes"]
 
 
-@pytest.mark.slow
 def test_record_with_a_control_character_spoils_no_other_archive(index: Path, wheels: Run) -> None:
     path = next(index.glob("nvidia_cuda_nvcc_cu12-*"))
     record = {"nvidia/cuda_nvcc/a\x01": "sha256=AAAA"}
@@ -218,7 +212,6 @@ def test_record_with_a_control_character_spoils_no_other_archive(index: Path, wh
     assert r"only in RECORD: nvidia/cuda_nvcc/a\x01" in archive["notes"]
 
 
-@pytest.mark.slow
 def test_what_the_index_lacks(index: Path, run: Run) -> None:
     put_wheel(index, "nvidia-nccl-cu12", "2.28.0rc1", tag=X86)
     (index / "nvidia-cudss-cu12-0.7.0.tar.gz").write_bytes(b"a source distribution")
@@ -232,7 +225,6 @@ def test_what_the_index_lacks(index: Path, run: Run) -> None:
         assert words in result.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "behaviour",
     [
@@ -260,7 +252,6 @@ def test_an_index_that_is_down_is_not_an_empty_one(
     assert "secret" not in result.output
 
 
-@pytest.mark.slow
 def test_yanked_releases_are_not_listed(
     index: Path, wheels: Run, server: FaultServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,7 +266,6 @@ def test_yanked_releases_are_not_listed(
     assert "no redistributable asked for lists 12.9.9" in result.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("yanked", "other"), [("nvcc", "12.9.2"), (X86, "12.9.1")])
 def test_what_a_release_names_is_taken_though_it_was_yanked(
     index: Path, wheels: Run, served: FaultServer, yanked: str, other: str
@@ -302,7 +292,6 @@ def test_what_a_release_names_is_taken_though_it_was_yanked(
     }
 
 
-@pytest.mark.slow
 def test_the_lowest_that_fits_where_a_platform_lacks_the_version(index: Path, wheels: Run) -> None:
     requires = ["nvidia-cuda-runtime-cu12==12.9.79", "nvidia-cuda-nvcc-cu12>=12.9.86,<12.10"]
     put_wheel(index, "cuda-toolkit", "12.9.2", requires=requires)
@@ -357,13 +346,12 @@ def test_server_without_ranges_sends_whole_wheels(
     ("behaviour", "elsewhere", "quiet"),
     [
         pytest.param(faults.status(500), True, "2", id="500, and links that have it"),
-        pytest.param(faults.status(500), False, "3", id="500", marks=pytest.mark.slow),
+        pytest.param(faults.status(500), False, "3", id="500"),
         pytest.param(
             *(faults.body(b"log in", Content_Type="text/plain"), False, "0"),
             id="another page",
-            marks=pytest.mark.slow,
         ),
-        pytest.param(faults.reset_in_the_middle, True, "0", id="reset", marks=pytest.mark.slow),
+        pytest.param(faults.reset_in_the_middle, True, "0", id="reset"),
     ],
 )
 def test_a_component_that_cannot_be_asked_for_is_not_taken_for_absent(
@@ -386,7 +374,6 @@ def test_a_component_that_cannot_be_asked_for_is_not_taken_for_absent(
     assert not list(Path("data").rglob("redistrib_*"))
 
 
-@pytest.mark.slow
 def test_a_second_index_that_refuses_what_it_lacks_is_no_failure(
     index: Path, wheels: Run, served: FaultServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -417,3 +404,26 @@ def test_peek_reads_parts_of_wheels(wheels: Run, served: FaultServer) -> None:
     result = wheels("process-manifests", "--peek")
     assert result.exit_code == 0, result.output
     assert all("Range" in headers for path, headers in served.headers if "files" in path)
+
+
+def test_wheel_channel_writes_no_temporary_files(
+    wheels: Run, served: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.mkdtemp", None)
+    monkeypatch.setattr("tempfile.mkstemp", None)
+    for path, data in served.files.items():
+        served.misbehave(path, faults.body(data))
+    assert wheels("download-manifests").exit_code == 0
+    assert wheels("process-manifests").exit_code == 0
+    assert not (tmp_path / "cache/staging").exists()
+
+
+def test_max_download_selects_wheels_by_their_sizes(
+    index: Path, wheels: Run, served: FaultServer
+) -> None:
+    put_wheel(index, "nvidia-cuda-nvcc-cu12", "12.9.86", {**NVCC, "x": os.urandom(9000)}, tag=X86)
+    serve(served, index)
+    wheels("download-manifests")
+    result = wheels("process-manifests", "--max-download", "5kB", "--json")
+    skipped = [a for a in report(result)["archives"] if a["status"] == "skipped"]
+    assert [archive["package"] for archive in skipped] == ["cuda_nvcc"]

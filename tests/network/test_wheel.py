@@ -143,7 +143,7 @@ def test_every_installer_gives_the_whole_tool(
     assert "0 findings" in run("check", "--offline")
     assert '"$schema"' in run("schema", "package-set")
     if source == "wheel":
-        # Whichever pip the machine has: manifests of wheels are the same everywhere.
+        # Manifests of wheels are the same everywhere.
         (shipped,) = (REPOSITORY / "data/manifests/wheels/nccl").glob("*.json")
         label = shipped.stem.removeprefix("redistrib_")
         run("download-manifests", "--channel", "wheels", "--redist", "nccl", "--version", label)

@@ -2,7 +2,6 @@
 
 import functools
 import os
-import ssl
 import threading
 from collections.abc import Callable, Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -11,7 +10,6 @@ from typing import Any
 
 import httpx
 import pytest
-import trustme
 from support import network_faults as bad
 from support import server as faults
 from support.server import FaultServer
@@ -267,24 +265,6 @@ def test_part_with_another_etag_than_the_first_part_is_refused(
 
 
 # -- TLS
-
-
-@pytest.fixture
-def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> trustme.CA:
-    """A certificate authority that the tool is told to trust."""
-    made = trustme.CA()
-    made.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-    return made
-
-
-@pytest.fixture
-def secure(authority: trustme.CA) -> Iterator[FaultServer]:
-    """A server with a certificate of that authority."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    with FaultServer(context) as running:
-        yield running
 
 
 def test_https_with_an_authority_from_the_environment(

@@ -114,6 +114,8 @@ def test_the_tables_agree_with_the_catalogue() -> None:
         ("x-0.0.0.1-py3-none-any.whl", ""),
         ("x-1-py3-none-macosx_11_0_arm64.whl", ""),
         ("x-1.tar.gz", ""),
+        ("x-1-py3-none-any.a/../../b.whl", ""),
+        ("x-1-py3-none-any.\x1b[2J.whl", ""),
     ],
 )
 def test_wheel_is_for_the_platforms_of_its_tags(file_name: str, platforms: str) -> None:

@@ -56,7 +56,7 @@ def peek(manifests: LocalManifests, filter_: Filter, service: ArchiveService) ->
 
 
 def _peeked(service: ArchiveService, manifest: LocalManifest, archive: Archive) -> PeekedArchive:
-    request = manifest.request(archive)
+    (request,) = service.sized([manifest.request(archive)])
     outputs: dict[OutputName, OutputSize] | None = None
     fetched, undecided, error = 0, 0, None
 
@@ -82,7 +82,7 @@ def _peeked(service: ArchiveService, manifest: LocalManifest, archive: Archive) 
         manifest.target.redist.name,
         manifest.label,
         archive,
-        size=archive.size,
+        size=request.size,
         fetched=fetched,
         outputs=outputs,
         undecided_libraries=undecided,

@@ -1,0 +1,218 @@
+"""`check` of the wheel channel over 50 ms of delay, against bare httpx clients, in one run.
+
+The server is a process of its own: a package index with twenty releases of CUDA, which waits 50 ms
+before every answer. The bare script sends the requests that `check` sends, with sixteen clients at
+the same time, and throws the bodies away. The ratio of wall-clock times must stay at 3 or below;
+the median of three pairs counts.
+"""
+
+import asyncio
+import contextlib
+import json
+import multiprocessing
+import os
+import queue
+import re
+import sys
+import tempfile
+import threading
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+from statistics import median
+
+import httpx
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from support.wheels import wheel
+from verdict import hold
+
+from cudaredist.pipeline.check_data import check_data
+from cudaredist.pipeline.manifests.download import ManifestDownload, into_store
+from cudaredist.pipeline.selection import Selection
+from cudaredist.redists import REDISTS
+from cudaredist.source.chain import WHEELS, open_sources
+from cudaredist.source.protocol import Settings
+from cudaredist.store.cache import Cache
+from cudaredist.store.data_folder import Store
+from cudaredist.wheels import COMPONENTS, METAPACKAGE
+
+LIMIT = 3.0
+CLIENTS = 16
+DELAY = 0.05
+"""Seconds before every answer."""
+LABELS = [f"12.{minor}.{patch}" for minor in range(10) for patch in range(2)]
+PROJECTS = [f"nvidia-{component}-cu12" for component in COMPONENTS]
+TAGS = ("manylinux2014_aarch64", "manylinux2014_x86_64", "win_amd64")
+PADDING = os.urandom(96 << 10)
+"""Most of a wheel is never asked for."""
+LOG = "/log"
+
+Asked = list[tuple[str, dict[str, str]]]
+
+
+def files_of_index() -> dict[str, bytes]:
+    """Return the pages and wheels of an index, by path."""
+    files: dict[str, bytes] = {}
+    for project in (METAPACKAGE, *PROJECTS):
+        listed = []
+        for label in LABELS:
+            requires = [f"{name}=={label}.*" for name in PROJECTS if project == METAPACKAGE]
+            content = {} if requires else {"nvidia/x/padding": PADDING}
+            data = wheel(project, label, content, requires=requires)
+            for tag in ("any",) if requires else TAGS:
+                name = f"{project.replace('-', '_')}-{label}-py3-none-{tag}.whl"
+                files[f"/files/{name}"] = data
+                listed.append(
+                    {
+                        "filename": name,
+                        "url": f"../../files/{name}",
+                        "hashes": {"sha256": "a" * 64},
+                        "size": len(data),
+                    }
+                )
+        page = {"meta": {"api-version": "1.1"}, "name": project, "files": listed}
+        files[f"/simple/{project}/"] = json.dumps(page).encode()
+    return files
+
+
+def serve(pipe: Connection) -> None:
+    """Serve the index, 50 ms late, with a list of the requests so far at `LOG`."""
+    files = files_of_index()
+    asked: list[tuple[str, str]] = []
+
+    def answered(request: str) -> tuple[str, bytes]:
+        path = request.split(" ", 2)[1]
+        span = re.search(r"\r\nrange: (bytes=(\d*)-(\d*))", request, re.IGNORECASE)
+        if path == LOG:
+            body = json.dumps(asked).encode()
+            asked.clear()
+            return "200 OK\r\nContent-Type: application/json", body
+        asked.append((path, span[1] if span else ""))
+        data = files[path]
+        if span is None:
+            return "200 OK\r\nContent-Type: application/vnd.pypi.simple.v1+json", data
+        start = int(span[2]) if span[2] else max(0, len(data) - int(span[3]))
+        part = data[start : int(span[3]) + 1 if span[2] else None]
+        last = start + len(part) - 1
+        return f"206 Part\r\nContent-Range: bytes {start}-{last}/{len(data)}", part
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while request := await reader.readuntil(b"\r\n\r\n"):
+                head, body = answered(request.decode())
+                await asyncio.sleep(DELAY)
+                writer.write(f"HTTP/1.1 {head}\r\nContent-Length: {len(body)}\r\n\r\n".encode())
+                writer.write(body)
+                await writer.drain()
+        writer.close()
+
+    async def run() -> None:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0, backlog=128)
+        pipe.send(server.sockets[0].getsockname()[1])
+        await server.serve_forever()
+
+    asyncio.run(run())
+
+
+def bare(port: int, asked: Asked) -> float:
+    """Return the seconds that sixteen bare clients need for some requests."""
+    started = time.perf_counter()
+    waiting: queue.SimpleQueue[tuple[str, dict[str, str]]] = queue.SimpleQueue()
+    for item in asked:
+        waiting.put(item)
+
+    def work() -> None:
+        with httpx.Client() as client:
+            while True:
+                try:
+                    path, headers = waiting.get_nowait()
+                except queue.Empty:
+                    return
+                client.get(f"http://127.0.0.1:{port}{path}", headers=headers)
+
+    threads = [threading.Thread(target=work) for _ in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return time.perf_counter() - started
+
+
+def ours(store: Store) -> float:
+    """Return the seconds that `check` takes with an empty cache."""
+    settings = Settings()
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.perf_counter()
+        sources = open_sources([WHEELS], settings)
+        cache = Cache(Path(folder))
+        redists = [REDISTS["cuda"]]
+        report = check_data(
+            store, redists, sources=sources, cache=cache, stop=settings.stop, jobs=CLIENTS
+        )
+        sources.close()
+        elapsed = time.perf_counter() - started
+    kinds = {finding.kind for finding in report.findings}
+    assert not kinds & {"unreachable", "changed-upstream", "invalid"}, kinds
+    return elapsed
+
+
+def download(store: Store, folder: Path) -> None:
+    """Fill a data folder with the manifests of every release."""
+    settings = Settings()
+    destination = into_store(store, [REDISTS["cuda"]], are_asked_for=True)
+    sources = open_sources([WHEELS], settings)
+    report = ManifestDownload(
+        sources=sources,
+        targets=destination.targets,
+        selection=Selection(versions=("all",)),
+        cache=Cache(folder),
+        stop=settings.stop,
+        jobs=CLIENTS,
+        save_lock=destination.save_lock,
+    ).run()
+    sources.close()
+    assert [outcome.status for outcome in report.manifests] == ["written"] * len(LABELS)
+
+
+def main() -> None:
+    """Measure, print, and exit 1 above the limit."""
+    here, there = multiprocessing.Pipe()
+    process = multiprocessing.get_context("spawn").Process(target=serve, args=(there,))
+    process.start()
+    port = here.recv()
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        del os.environ[name]
+    os.environ |= {
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_INDEX_URL": f"http://127.0.0.1:{port}/simple",
+        "NO_PROXY": "127.0.0.1",
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder, "data"), "wheels")
+        download(store, Path(folder, "cache"))
+        httpx.get(f"http://127.0.0.1:{port}{LOG}")
+        ours(store)
+        log = httpx.get(f"http://127.0.0.1:{port}{LOG}").json()
+        asked: Asked = [(path, {"Range": span} if span else {}) for path, span in log]
+
+        def measured() -> float:
+            pairs = [(bare(port, asked), ours(store)) for _ in range(3)]
+            ratio = median(own / limit for limit, own in pairs)
+            print(
+                f"check of {len(LABELS)} releases of wheels: {ratio:.2f} x {CLIENTS} bare clients "
+                f"for {len(asked)} requests (<= {LIMIT:g}); medians "
+                f"{median(p[1] for p in pairs):.2f} s and {median(p[0] for p in pairs):.2f} s"
+            )
+            return ratio
+
+        try:
+            hold(LIMIT, measured)
+        finally:
+            process.terminate()
+            process.join()
+
+
+if __name__ == "__main__":
+    main()
