@@ -161,16 +161,14 @@ def ours(store: Store) -> float:
 def download(store: Store, folder: Path) -> None:
     """Fill a data folder with the manifests of every release."""
     settings = Settings()
-    destination = into_store(store, [REDISTS["cuda"]], are_asked_for=True)
     sources = open_sources([WHEELS], settings)
     report = ManifestDownload(
         sources=sources,
-        targets=destination.targets,
+        to=into_store(store, [REDISTS["cuda"]], are_asked_for=True),
         selection=Selection(versions=("all",)),
         cache=Cache(folder),
         stop=settings.stop,
         jobs=CLIENTS,
-        save_lock=destination.save_lock,
     ).run()
     sources.close()
     assert [outcome.status for outcome in report.manifests] == ["written"] * len(LABELS)

@@ -5,18 +5,21 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TextIO
 
 from cudaredist.errors import CudaRedistError, WriteError
+from cudaredist.progress import Tally
 
 if TYPE_CHECKING:
-    from rich.progress import Progress as RichProgress
-    from rich.progress import ProgressColumn, TaskID
+    from rich.console import Console as RichConsole
+    from rich.progress import TaskID
 
 _BEFORE_PROGRESS = 1.0
-"""Seconds a run may take before progress is shown."""
+"""Seconds a run may take before progress is shown on a terminal."""
+_BETWEEN_LINES = 10.0
+"""Seconds between lines of progress elsewhere."""
 
 _STYLES = {"error": "31", "warning": "33", "hint": "36"}
 _CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(128, 160)) if code != 10}  # noqa: PLR2004 - a line break stays
@@ -27,8 +30,15 @@ Color = Literal["auto", "always", "never"]
 class Console:
     """Where a command's words go."""
 
-    def __init__(self, color: Color = "auto", *, quiet: bool = False) -> None:
-        self._quiet = quiet
+    def __init__(
+        self,
+        color: Color = "auto",
+        *,
+        quiet: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.is_quiet = quiet
+        self.clock = clock
         self._is_coloured = color == "always" or (
             color == "auto" and sys.stderr.isatty() and not os.environ.get("NO_COLOR")
         )
@@ -65,21 +75,23 @@ class Console:
 
     def warning(self, message: str) -> None:
         """Say something odd that does not stop the run; --quiet leaves it out."""
-        if not self._quiet:
+        if not self.is_quiet:
             self._say("warning", message)
 
     def note(self, message: str) -> None:
         """Say what is about to happen; --quiet leaves it out."""
-        if not self._quiet:
+        if not self.is_quiet:
             self._write(message)
 
-    def byte_progress(self, title: str) -> "TerminalByteProgress":
-        """Return progress on large files, which shows on a terminal only."""
-        return TerminalByteProgress(title, is_shown=self.is_interactive and not self._quiet)
-
     def progress(self, title: str) -> "TerminalProgress":
-        """Return progress that shows on a terminal only, and only on work of some length."""
-        return TerminalProgress(title, is_shown=self.is_interactive and not self._quiet)
+        """Return the progress of a run; --quiet leaves it out."""
+        return TerminalProgress(title, self)
+
+    def rich(self) -> "RichConsole":
+        """Return rich's console for bars."""
+        from rich.console import Console as RichConsole  # noqa: PLC0415 - rich only if it is shown
+
+        return RichConsole(stderr=True, markup=False, emoji=False, highlight=False)
 
     def _say(self, kind: str, message: str) -> None:
         prefix = f"{kind}:"
@@ -91,20 +103,43 @@ class Console:
         sys.stderr.write(f"{line}\n")
 
 
-class _Shown:
-    """A bar that comes once the work has taken a second, and goes away when it is done."""
+class TerminalProgress:
+    """Progress of a run: on a terminal bars that disappear at the end, else a line now and then."""
 
-    def __init__(self, title: str, *, is_shown: bool) -> None:
+    def __init__(self, title: str, console: Console) -> None:
         self._title = title
-        self._is_shown = is_shown
-        self._started = time.monotonic()
-        self._total = 0
-        self._bar: RichProgress | None = None
+        self._console = console
+        self._now = console.clock
+        self._tally = Tally(self._now())
+        self._last_line = self._tally.started
+        self._bars: _Bars | None = None
         self._mutex = threading.Lock()
 
-    @property
-    def _is_due(self) -> bool:
-        return self._is_shown and time.monotonic() - self._started >= _BEFORE_PROGRESS
+    def expect(self, items: int, size: int | None = 0) -> None:
+        """Add items to be done, and their bytes; None: they are not known."""
+        self._tally.expect(items, size)
+        self._show()
+
+    def begin(self, name: str, size: int | None) -> int:
+        """Add an item to those in progress; return its number."""
+        number = self._tally.begin(name, size)
+        self._show()
+        return number
+
+    def advance(self, number: int, size: int) -> None:
+        """Add bytes of an item; a negative size takes some back."""
+        self._tally.advance(number, size, self._now())
+        self._show()
+
+    def end(self, number: int, *, is_done: bool = True) -> None:
+        """Remove an item from those in progress, and count it if it is done."""
+        self._tally.end(number, is_done=is_done)
+        self._show()
+
+    def done(self, size: int = 0) -> None:
+        """Count an item that was not begun, and its bytes."""
+        self._tally.done(size, self._now())
+        self._show()
 
     def __enter__(self) -> Self:
         return self
@@ -115,128 +150,70 @@ class _Shown:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-
-class TerminalProgress(_Shown):
-    """Progress of many small items, shown by rich once the work has taken a second."""
-
-    def __init__(self, title: str, *, is_shown: bool) -> None:
-        super().__init__(title, is_shown=is_shown)
-        self._finished = self._bytes = 0
-
-    def expect(self, count: int) -> None:
-        """Learn that so many more items are to be done."""
         with self._mutex:
-            self._total += count
-            self._update("")
+            if self._bars is not None:
+                self._bars.stop()
 
-    def done(self, item: str, size: int) -> None:
-        """Learn that an item is done, and how many bytes it brought."""
+    def _show(self) -> None:
+        now = self._now()
         with self._mutex:
-            self._finished += 1
-            self._bytes += size
-            self._update(item)
+            if not self._console.is_interactive:
+                if now - self._last_line >= _BETWEEN_LINES:
+                    self._last_line = now
+                    self._console.note(self._text())
+            elif now - self._tally.started >= _BEFORE_PROGRESS and not self._console.is_quiet:
+                if self._bars is None:
+                    self._bars = _Bars(self._console.rich(), self._text)
+                self._bars.show(self._tally)
 
-    def _update(self, item: str) -> None:
-        if not self._is_due:
-            return
-        if self._bar is None:
-            self._bar = _bar(self._title)
-        self._bar.update(
-            self._bar.task_ids[0],
-            total=self._total,
-            completed=self._finished,
-            item=item,
-            size=f"{self._bytes / 1e6:.1f} MB" if self._bytes else "",
+    def _text(self) -> str:
+        return f"{self._title} {self._tally.text(self._now())}"
+
+
+class _Bars:
+    """A bar for the run, and below it one for each item in progress."""
+
+    def __init__(self, console: "RichConsole", text: Callable[[], str]) -> None:
+        from rich import progress  # noqa: PLC0415 - rich only if it is shown
+        from rich.table import Column  # noqa: PLC0415
+
+        whole_line = Column(no_wrap=True, overflow="ellipsis", ratio=1)
+        self._progress = progress.Progress(
+            progress.BarColumn(bar_width=10),
+            progress.TextColumn("{task.fields[text]}", markup=False, table_column=whole_line),
+            console=console,
+            transient=True,
+            expand=True,
         )
-
-
-class TerminalByteProgress(_Shown):
-    """Progress on large files: all bytes with rate and time left, and a line per file in hand."""
-
-    def __init__(self, title: str, *, is_shown: bool) -> None:
-        super().__init__(title, is_shown=is_shown)
-        self._count = 0
-        self._names: dict[int, tuple[str, int | None]] = {}
         self._tasks: dict[int, TaskID] = {}
+        self._whole = self._progress.add_task("", total=1, text=_Text(text))
+        self._progress.start()
 
-    def expect(self, count: int) -> None:
-        """Learn that so many more bytes are to be read."""
-        self._total += count
-
-    def begin(self, name: str, size: int | None) -> int:
-        """Learn that a file is begun; returns the number it has from now on."""
-        with self._mutex:
-            self._count += 1
-            self._names[self._count] = (name, size)
-            return self._count
-
-    def advance(self, number: int, size: int) -> None:
-        """Learn that bytes of a file came; a negative size takes some back."""
-        if not self._is_due:
-            return
-        with self._mutex:
-            if self._bar is None:
-                self._bar = _byte_bar()
-                self._bar.add_task(self._title, total=self._total)
+    def show(self, tally: Tally) -> None:
+        """Bring the bars up to date."""
+        self._progress.update(self._whole, completed=tally.fraction or 0)
+        items = dict(tally.current)
+        for number in self._tasks.keys() - items.keys():
+            self._progress.remove_task(self._tasks.pop(number))
+        for number, item in items.items():
             if number not in self._tasks:
-                name, total = self._names[number]
-                self._tasks[number] = self._bar.add_task(f"  {name}", total=total)
-            self._bar.advance(self._bar.task_ids[0], size)
-            self._bar.advance(self._tasks[number], size)
+                text = _Text(item.text)
+                self._tasks[number] = self._progress.add_task("", total=1, text=text)
+            self._progress.update(self._tasks[number], completed=item.fraction or 0)
 
-    def end(self, number: int) -> None:
-        """Learn that a file is done with, well or not."""
-        with self._mutex:
-            task = self._tasks.pop(number, None)
-            if self._bar is not None and task is not None:
-                self._bar.remove_task(task)
+    def stop(self) -> None:
+        """Remove the bars."""
+        self._progress.stop()
 
 
-def _byte_bar() -> "RichProgress":
-    from rich import progress  # noqa: PLC0415 - rich only where it is shown
-    from rich.table import Column  # noqa: PLC0415
+class _Text:
+    """Text that is made whenever it is shown, so that it is right even if nothing happens."""
 
-    return _started(
-        progress.TextColumn(
-            "{task.description}",
-            markup=False,
-            table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1),
-        ),
-        progress.BarColumn(bar_width=16),
-        progress.DownloadColumn(),
-        progress.TransferSpeedColumn(),
-        progress.TimeRemainingColumn(),
-        is_wide=True,
-    )
+    def __init__(self, text: Callable[[], str]) -> None:
+        self._text = text
 
-
-def _bar(title: str) -> "RichProgress":
-    from rich import progress  # noqa: PLC0415 - rich only where it is shown
-
-    bar = _started(
-        progress.TextColumn("{task.description}", markup=False),
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TextColumn("{task.fields[size]}", markup=False),
-        progress.TimeElapsedColumn(),
-        progress.TextColumn("{task.fields[item]}", markup=False),
-    )
-    bar.add_task(title, total=None, item="", size="")
-    return bar
-
-
-def _started(*columns: "ProgressColumn", is_wide: bool = False) -> "RichProgress":
-    """Start a bar on stderr that disappears at the end."""
-    from rich.console import Console as RichConsole  # noqa: PLC0415 - rich only where it is shown
-    from rich.progress import Progress  # noqa: PLC0415
-
-    console = RichConsole(stderr=True, markup=False, emoji=False, highlight=False)
-    bar = Progress(*columns, console=console, transient=True, expand=is_wide)
-    bar.start()
-    return bar
+    def __str__(self) -> str:
+        return self._text()
 
 
 class _Formatter(logging.Formatter):

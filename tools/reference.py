@@ -27,8 +27,12 @@ def pages() -> dict[str, str]:
 def _commands() -> Iterator[str]:
     group: Any = typer.main.get_command(app)
     yield from ("# Commands", "", _MADE, "")
-    yield "Every command has `--help`. Exit codes are the same everywhere; of several the worst one"
-    yield "counts (4, 5, 3, 1, 0):"
+    yield "Every command has `--help`. Its examples run in order in an empty folder. Those marked"
+    yield "`# needs network` need NVIDIA's server, a package index, or the result of such a call."
+    yield from (
+        "",
+        "Exit codes are the same everywhere; of several the worst one counts (4, 5, 3, 1, 0):",
+    )
     yield from ("", "| code | meaning |", "| --- | --- |")
     for code, meaning in EXIT_CODES.items():
         yield f"| {code} | {meaning} |"
@@ -49,9 +53,17 @@ def _commands() -> Iterator[str]:
     yield ""
 
 
+def examples_of(text: str) -> list[str]:
+    """Return the examples of a help text; those that need the network are marked."""
+    before, _, after = text.partition("Examples that need the network:")
+    _, _, offline = before.partition("Examples:")
+    here, there = (re.findall(r"cudaredist .+", part) for part in (offline, after))
+    return [*here, *(f"{line}  # needs network" for line in there)]
+
+
 def _paragraphs(text: str) -> str:
-    body, _, examples = text.partition("Examples:")
-    lines = re.findall(r"cudaredist .+", examples)
+    body, *_ = text.partition("Examples")
+    lines = examples_of(text)
     shown = "\n".join(("```console", *(f"$ {line}" for line in lines), "```"))
     words = [" ".join(part.split()) for part in body.split("\n\n") if part.strip()]
     return "\n\n".join([*words, shown] if lines else words)

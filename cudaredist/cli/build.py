@@ -123,7 +123,9 @@ def build(options: BuildOptions, session: Session) -> int:
 
         cudaredist build --cuda 12.9 --platform linux-x86_64
 
-        cudaredist build --cuda 12.6.3 --system aarch64-linux --capability 8.7
+        cudaredist build --cuda 13.0 --system aarch64-linux --capability 11.0
+
+    Examples that need the network:
 
         cudaredist build --cuda 13.0 --platform linux-sbsa --redist cudnn=9.13.0 --json
     """

@@ -105,7 +105,9 @@ def bump(options: BumpOptions, session: Session) -> int:
     is kept where something fails; the same command goes on from there. Nothing is ever committed.
     Exit 0 where all went well or nothing is new, with --check 1 where something is.
 
-    Examples:
+    Examples that need the network:
+
+        cudaredist download-manifests --redist cuda
 
         cudaredist bump
 
@@ -164,7 +166,6 @@ def _bump(options: BumpOptions, session: Session) -> "Bump":
         jobs=_LISTINGS if options.jobs.parallel else 1,
         archive_jobs=options.jobs.count,
         progress=session.console.progress,
-        byte_progress=session.console.byte_progress,
         announce=session.console.note,
     )
 

@@ -41,11 +41,13 @@ def check(options: CheckOptions, session: Session) -> int:
 
     Examples:
 
+        cudaredist check --offline --json
+
+    Examples that need the network:
+
         cudaredist check
 
         cudaredist check --redist cuda --format markdown
-
-        cudaredist check --offline --json
     """
     from cudaredist.pipeline.check_data import check_data
     from cudaredist.render.check_text import (

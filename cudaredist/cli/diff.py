@@ -41,7 +41,11 @@ def diff(options: DiffOptions, session: Session) -> int:
 
         cudaredist diff cuda@12.9.1 cuda@13.0.2
 
-        cudaredist diff old/cuda-13.0.2.json new/cuda-13.0.2.json --format markdown
+        cudaredist build --cuda 13.0.2 --platform linux-x86_64 -o old.json
+
+        cudaredist build --cuda 13.0.3 --platform linux-x86_64 -o new.json
+
+        cudaredist diff old.json new.json --format markdown
     """
     from cudaredist.pipeline.diff_releases import compare_releases, is_local_release
     from cudaredist.render.diff_text import diff_markdown, diff_text

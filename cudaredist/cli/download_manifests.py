@@ -82,7 +82,7 @@ def download_manifests(options: DownloadOptions, session: Session) -> int:
 
     With URL and MANIFEST_DIR: one folder of manifests into one folder, as in the nixpkgs manual.
 
-    Examples:
+    Examples that need the network:
 
         cudaredist download-manifests --redist cuda --redist cudnn
 

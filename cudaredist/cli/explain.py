@@ -42,6 +42,8 @@ def explain(options: ExplainOptions, session: Session) -> int:
 
         cudaredist explain cuda 12.9 --json
 
+        cudaredist build --cuda 13.0.2 --platform linux-x86_64
+
         cudaredist explain set build/linux-x86_64/cuda-13.0.2.json
     """
     if options.subject == "set":

@@ -96,11 +96,13 @@ def export(options: ExportOptions, session: Session) -> int:
 
     Examples:
 
-        cudaredist export nix build/linux-x86_64/cuda-12.9.1.json -o cuda
+        cudaredist build --cuda 13.0.2 --platform linux-x86_64 -o set.json
 
-        cudaredist export urls SET | wget -i -
+        cudaredist export nix set.json --wheel-base https://wheels.example.org -o cuda
 
-        cudaredist export cmake SET --root /opt/cuda -o cuda-toolchain.cmake
+        cudaredist export cmake set.json --root /opt/cuda -o cuda-toolchain.cmake
+
+        cudaredist export urls set.json --wheel-base https://wheels.example.org | wget -i -
     """
     from cudaredist.exporters.export_format import ExportedSet
     from cudaredist.pipeline.toolkit.materialize_set import read_package_set

@@ -100,9 +100,13 @@ def materialize(options: MaterializeOptions, session: Session) -> int:
 
     Examples:
 
-        cudaredist materialize build/linux-x86_64/cuda-13.0.2.json --root cuda
+        cudaredist build --cuda 13.0.2 --platform linux-x86_64 -o set.json
 
-        cudaredist materialize SET --root cuda --component compiler --component runtime
+    Examples that need the network:
+
+        cudaredist materialize set.json --root cuda
+
+        cudaredist materialize set.json --root compiler --component compiler
 
         cudaredist materialize --root cuda --verify
     """
@@ -147,7 +151,7 @@ def _materialization(
             "without the network, archives must be at hand",
             hint="name the folder that holds them with --archives",
         )
-    progress = session.byte_progress("archives")
+    progress = session.progress("archives")
 
     def service(bases: "Sequence[str]", limit: int | None) -> ArchiveService:
         return ArchiveService(

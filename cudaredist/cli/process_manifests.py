@@ -136,14 +136,17 @@ REFUSED: tuple[Refusal[ProcessOptions], ...] = (
 def process_manifests(options: ProcessOptions, session: Session) -> int:
     """Look into every archive that the manifests name, and write down what each provides.
 
-    Archives are fetched, proved and read in one pass; nothing is unpacked, stored or executed. What
-    was read is cached by the archive's hash, so that no archive is ever fetched twice, and feature
-    files are written as DATA/features/NAME/feature_LABEL.json as soon as they are known. A run that
-    was interrupted goes on where it stopped when it is started again.
+    Archives are fetched, verified and read in one pass; nothing is unpacked or executed. The result
+    is cached by the archive's hash, so that no archive is ever fetched twice, and feature files are
+    written as DATA/features/NAME/feature_LABEL.json as soon as they are known. If a run is
+    interrupted, the next one resumes it, also in the middle of an archive: until an archive is
+    examined, its bytes are in the cache.
 
     With URL and MANIFEST_DIR: one folder of manifests, as in the nixpkgs manual.
 
-    Examples:
+    Examples that need the network:
+
+        cudaredist download-manifests --redist cudnn
 
         cudaredist process-manifests --redist cudnn --version latest
 

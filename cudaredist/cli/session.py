@@ -27,12 +27,13 @@ from cudaredist.redists import NVIDIA_BASE, REDISTS, Redist, find_redist
 
 if TYPE_CHECKING:
     from cudaredist.pipeline.archives import ArchiveService
+    from cudaredist.progress import Progress
     from cudaredist.reports.archive_reports import FeatureOutcome
     from cudaredist.reports.manifest_reports import ManifestOutcome
     from cudaredist.reports.report import Answer, ErrorReport, Report
     from cudaredist.schema.base import Channel
     from cudaredist.source.chain import SourceChain
-    from cudaredist.source.protocol import ByteProgress, Progress, Settings
+    from cudaredist.source.protocol import Settings
     from cudaredist.store.cache import Cache
     from cudaredist.store.data_folder import Store
 
@@ -211,17 +212,13 @@ class Session(contextlib.ExitStack):
             cache=cache,
             stop=self.settings.stop,
             jobs=jobs,
-            progress=self.byte_progress("archives"),
+            progress=self.progress("archives"),
             keep_archives=keep_archives,
         )
 
     def progress(self, title: str) -> "Progress":
-        """Show progress on many small items until the session is closed."""
+        """Show progress until the session is closed."""
         return self.enter_context(self.console.progress(title))
-
-    def byte_progress(self, title: str) -> "ByteProgress":
-        """Show progress on large files until the session is closed."""
-        return self.enter_context(self.console.byte_progress(title))
 
     # -- what it answers
 

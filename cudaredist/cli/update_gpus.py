@@ -58,11 +58,13 @@ def update_gpus(options: TableOptions, session: Session) -> int:
     for text; nothing is unpacked or executed, and no archive is read twice. Policy adds what no
     file states. The result is DATA/gpus.json, and what changes in it is shown.
 
-    Examples:
+    Examples that need the network:
+
+        cudaredist download-manifests --redist cuda
 
         cudaredist update-gpus
 
-        cudaredist update-gpus --channel wheels --version 13.0.2
+        cudaredist update-gpus --version latest
 
         cudaredist update-gpus --check --json
     """

@@ -26,11 +26,13 @@ def update_nvcc_compat(options: NvccCompatOptions, session: Session) -> int:
     those of the release before it, or others than the table has, is written with --accept-changed
     only (else exit 1).
 
-    Examples:
+    Examples that need the network:
+
+        cudaredist download-manifests --redist cuda
 
         cudaredist update-nvcc-compat
 
-        cudaredist update-nvcc-compat --channel wheels --min-version 12.8
+        cudaredist update-nvcc-compat --min-version 12.8
 
         cudaredist update-nvcc-compat --check --json
     """

@@ -27,9 +27,15 @@ def validate(options: ValidateOptions, session: Session) -> int:
 
     Examples:
 
-        cudaredist validate data/manifests/cuda/*.json data/manifests/lock.json
+        cudaredist build --cuda 13.0.2
 
         cudaredist validate build/*/*.json
+
+    Examples that need the network:
+
+        cudaredist download-manifests --redist cuda
+
+        cudaredist validate data/manifests/cuda/*.json data/manifests/lock.json
     """
     from cudaredist.pipeline.validate_files import validate_files
     from cudaredist.render.check_text import validate_text

@@ -55,6 +55,10 @@ def versions(options: VersionsOptions, session: Session) -> int:
 
     Examples:
 
+        cudaredist versions --offline
+
+    Examples that need the network:
+
         cudaredist versions --redist cuda --redist cudnn
 
         cudaredist versions --redist cudnn --format renovate

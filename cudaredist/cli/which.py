@@ -48,7 +48,7 @@ def which(options: WhichOptions, session: Session) -> int:
 
         cudaredist which libcublas.so.12
 
-        cudaredist which crt/host_config.h --cuda 12.9 --platform linux-x86_64
+        cudaredist which libcudart.so.13 --cuda 13.0 --platform linux-x86_64
     """
     from cudaredist.pipeline.find_providers import find_providers
     from cudaredist.pipeline.selection import Selection

@@ -22,15 +22,17 @@ from cudaredist.errors import (
     IncompleteError,
     InvalidArchiveError,
     SourceError,
+    UsageError,
+    WriteError,
 )
 from cudaredist.features.facts import Facts
 from cudaredist.features.gather import LateTables, gather
 from cudaredist.pipeline.facts_cache import known_facts, remember_facts
-from cudaredist.pipeline.kept_archive import ByteStream, PartialArchive, stream_of
+from cudaredist.pipeline.kept_archive import ByteStream, PartialArchive, remove_part, stream_of
 from cudaredist.pipeline.tasks import raise_if_stopped
 from cudaredist.private import private_size
+from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.source.chain import SourceChain
-from cudaredist.source.protocol import NO_PROGRESS, ByteProgress
 from cudaredist.store.cache import Cache
 
 _log = logging.getLogger(__name__)
@@ -82,7 +84,7 @@ class ArchiveService:
     stop: threading.Event = field(default_factory=threading.Event)
     jobs: int = 1
     """Threads of the run; the last archives to be read use the idle ones to decompress."""
-    progress: ByteProgress = NO_PROGRESS
+    progress: Progress = NO_PROGRESS
     keep_archives: bool = False
     max_fetched: int | None = None
     """Bytes that sources may send in all."""
@@ -109,6 +111,7 @@ class ArchiveService:
             facts = self.known(request.sha256)
             if facts is not None:
                 self._count_done()
+                self.progress.done()
                 return Examined(facts, is_read=False)
             facts = self._gathered(request)
             if self.cache is not None:
@@ -182,44 +185,73 @@ class ArchiveService:
             self.pending -= 1
 
     @contextlib.contextmanager
-    def _reading(self, request: ArchiveRequest, keep_at: Path | None) -> Iterator["_Reading"]:
+    def _reading(
+        self, request: ArchiveRequest, keep_at: Path | None, *, is_temporary: bool = False
+    ) -> Iterator["_Reading"]:
         raise_if_stopped(self.stop)
-        number = self.progress.begin(request.name, request.size)
+        number, is_done = self.progress.begin(request.name, request.size), False
         try:
-            yield _Reading(self, request, number, keep_at)
+            yield _Reading(self, request, number, keep_at, is_temporary=is_temporary)
+            is_done = True
         finally:
-            self.progress.end(number)
+            self.progress.end(number, is_done=is_done)
             self._count_done(opened=1)
 
     def _gathered(self, request: ArchiveRequest) -> Facts:
         is_wheel = request.name.endswith(".whl")
         late = LateTables()
-        keep_at = self.kept_at(request)
-        if keep_at is None and self.keep_archives and self.cache is not None and request.sha256:
-            keep_at = self.cache.new_archive_path(request.sha256, request.suffix)
+        kept = self.kept_at(request)
+        keep_at = kept or self._new_path(request)
+        is_temporary = kept is None and not self.keep_archives
 
         def use(reader: ArchiveReader) -> Facts:
             return gather(reader, is_wheel=is_wheel, late=late)
 
-        with self._reading(request, keep_at) as reading:
+        with self._reading(request, keep_at, is_temporary=is_temporary) as reading:
             facts, known, passes = reading.read(use), 0, 1
             while known < len(late) and passes < _PASSES:
                 _log.info("%s: read again for tables that had passed", request.name)
                 known, passes = len(late), passes + 1
                 facts = reading.read(use)
+        if keep_at is not None and is_temporary:
+            remove_part(keep_at)
         return facts
+
+    def _new_path(self, request: ArchiveRequest) -> Path | None:
+        """Return where to keep an archive, or its first bytes until it is examined; None: nowhere.
+
+        An interrupted download resumes there. Raises `WriteError` if archives are to be kept and
+        cannot be.
+        """
+        if self.cache is None or request.sha256 is None:
+            return None
+        if not self.keep_archives and not self.chains[request.bases].has_server:
+            return None
+        try:
+            return self.cache.new_archive_path(request.sha256, request.suffix)
+        except (WriteError, UsageError):
+            if self.keep_archives:
+                raise
+            return None
 
 
 class _Reading:
     """One archive being read."""
 
     def __init__(
-        self, service: ArchiveService, request: ArchiveRequest, number: int, keep_at: Path | None
+        self,
+        service: ArchiveService,
+        request: ArchiveRequest,
+        number: int,
+        keep_at: Path | None,
+        *,
+        is_temporary: bool,
     ) -> None:
         self._service = service
         self._request = request
         self._number = number
         self._keep_at = keep_at
+        self._is_temporary = is_temporary
 
     def read(self, use: Callable[[ArchiveReader], _Result]) -> _Result:
         """Return what `use` makes of the kept archive, else of a source's."""
@@ -264,20 +296,39 @@ class _Reading:
         path = self._keep_at
         if path is None:
             return self._once(place, counted, use)
-        with PartialArchive(path) as partial:
-            if partial.is_done:
-                # Another run has brought it while this one waited.
-                return self._once(str(path), stream_of(path), use)
-            resumed = partial.size
-            through = partial.through(counted, self._request.size)
+        with contextlib.ExitStack() as stack:
             try:
-                result = self._once(place, through, use)
-            except (ArchiveMismatchError, InvalidArchiveError, CannotResumeError):
-                partial.forget()
-                if not resumed:
+                partial = stack.enter_context(PartialArchive(path, is_temporary=self._is_temporary))
+            except WriteError as error:
+                if not self._is_temporary:
                     raise
-                # What an earlier run left may be what was wrong.
-                result = self._once(place, through, use)
+                _log.info("%s: cannot resume if interrupted: %s", self._request.name, error)
+                return self._once(place, counted, use)
+            return self._through(partial, path, place, counted, use)
+
+    def _through(
+        self,
+        partial: PartialArchive,
+        path: Path,
+        place: str,
+        stream: ByteStream,
+        use: Callable[[ArchiveReader], _Result],
+    ) -> _Result:
+        """Use an archive whose bytes are kept on the way, after those of an earlier run."""
+        if partial.is_done:
+            # Another run has brought it while this one waited.
+            return self._once(str(path), stream_of(path), use)
+        resumed = partial.size
+        through = partial.through(stream, self._request.size)
+        try:
+            result = self._once(place, through, use)
+        except (ArchiveMismatchError, InvalidArchiveError, CannotResumeError):
+            partial.forget()
+            if not resumed:
+                raise
+            # What an earlier run left may be what was wrong.
+            result = self._once(place, through, use)
+        if not self._is_temporary:
             partial.complete()
         return result
 

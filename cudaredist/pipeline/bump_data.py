@@ -36,6 +36,7 @@ from cudaredist.pipeline.tables.table_registry import GPU_TABLE, NVCC_TABLE, TAB
 from cudaredist.pipeline.tables.update import TableRun, update_gpu_table, update_nvcc_table
 from cudaredist.pipeline.validate_files import SetVerdict, validate_sets
 from cudaredist.primitives import Version
+from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import CUDA, Redist
 from cudaredist.reports.answer_reports import DiffReport
 from cudaredist.reports.archive_reports import FeatureOutcome, TableReport
@@ -50,7 +51,6 @@ from cudaredist.reports.set_reports import (
 from cudaredist.schema.base import OwnModel
 from cudaredist.schema.packageset import PackageSet
 from cudaredist.source.chain import SourceChain
-from cudaredist.source.protocol import NO_PROGRESS, ByteProgress, Progress
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 from cudaredist.store.locate import store_to_read
@@ -94,9 +94,6 @@ class Bump:
     jobs: int = 16
     archive_jobs: int = 1
     progress: Callable[[str], AbstractContextManager[Progress]] = lambda _: nullcontext(NO_PROGRESS)
-    byte_progress: Callable[[str], AbstractContextManager[ByteProgress]] = lambda _: nullcontext(
-        NO_PROGRESS
-    )
     announce: Callable[[str], None] = lambda _: None
     _errors: list[ErrorReport] = field(default_factory=list)
     _codes: list[int] = field(default_factory=list)
@@ -223,7 +220,7 @@ class Bump:
                 target.features.sweep()
         if not targets:
             return
-        with self.byte_progress("archives") as progress:
+        with self.progress("archives") as progress:
             try:
                 manifests = read_local_manifests(targets, _ALL, strict=self.strict)
                 report = FeatureRun(
@@ -260,7 +257,7 @@ class Bump:
             is_there = self.store.table_path(table.name).exists()
             self.store.sweep_table(table.name)
             meant = replace(target, only=tuple(labels)) if is_there else target
-            with self.byte_progress("tables") as progress:
+            with self.progress("tables") as progress:
                 try:
                     manifests = read_local_manifests([meant], _ALL, strict=self.strict)
                     service = self._service(progress)
@@ -285,7 +282,7 @@ class Bump:
                     what = f"{report.table}: cuda {release.label}"
                     self._fail(release.error.about(what))
 
-    def _service(self, progress: ByteProgress) -> ArchiveService:
+    def _service(self, progress: Progress) -> ArchiveService:
         return ArchiveService(
             chains=self.chains,
             cache=self.cache,

@@ -34,11 +34,12 @@ from cudaredist.pipeline.manifests.upstream import described_changes, fetch_mani
 from cudaredist.pipeline.read_data import no_manifests
 from cudaredist.pipeline.tasks import Task, raise_if_stopped, run_tasks
 from cudaredist.primitives import Version
+from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import REDISTS, Redist
 from cudaredist.reports.manifest_reports import CheckReport, Finding, FindingKind, LineReport
 from cudaredist.schema.features import LockEntry
 from cudaredist.source.chain import SourceChain
-from cudaredist.source.protocol import NO_PROGRESS, Listing, Progress
+from cudaredist.source.protocol import Listing
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 
@@ -188,8 +189,8 @@ class _Asking:
                 partial(self.compare, redist, label, listing, held, answer)
                 for label in sorted({*held.labels} & {*listed} | newest)
             )
-        self.progress.expect(len(tasks))
-        self.progress.done(redist.name, 0)
+        self.progress.expect(len(tasks), None if tasks else 0)
+        self.progress.done()
         return tasks
 
     def compare(
@@ -232,5 +233,5 @@ class _Asking:
                 )
         except CudaRedistError as error:
             answer.findings.append(_failure(redist.name, label, error))
-        self.progress.done(f"{redist.name} {label}", size)
+        self.progress.done(size)
         return []

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Self, TypeAlias
 
-from cudaredist.errors import SourceError, WritingTo
+from cudaredist.errors import SourceError, WriteError, WritingTo
 from cudaredist.private import ForeignFileError, discard, open_private, private_size
 
 _log = logging.getLogger(__name__)
@@ -20,10 +20,15 @@ _APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND
 
 
 class PartialArchive:
-    """An archive that is being kept: written beside its final name, renamed once proved."""
+    """An archive that is being kept: written beside its final name, renamed once verified.
 
-    def __init__(self, path: Path) -> None:
+    A temporary one is only there to be resumed: without space or without the lock, its bytes pass
+    without being written.
+    """
+
+    def __init__(self, path: Path, *, is_temporary: bool = False) -> None:
         self._path = path
+        self._is_temporary = is_temporary
         self._part = _part_of(path)
         self.is_done = False
         """Whether another run finished it while this one waited for its turn."""
@@ -33,7 +38,7 @@ class PartialArchive:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             while True:
                 self._file = self._opened()
-                _lock(self._file)
+                _lock(self._file, wait=not self._is_temporary)
                 if self._is_still_there():
                     return self
                 # Its name was taken away meanwhile: another run has renamed it.
@@ -75,10 +80,18 @@ class PartialArchive:
                 yield chunk
             if start == size:
                 return
+            is_writing = True
             for chunk in stream(start):
-                with WritingTo(self._part):
-                    self._file.write(chunk)
-                    self._file.flush()
+                try:
+                    if is_writing:
+                        self._file.write(chunk)
+                        self._file.flush()
+                except OSError as error:
+                    if not self._is_temporary:
+                        raise WriteError(self._part, error) from error
+                    _log.info("%s: cannot resume if interrupted: %s", self._part.name, error)
+                    is_writing = False
+                    os.ftruncate(self._file.fileno(), 0)
                 yield chunk
 
         return chunks
@@ -106,16 +119,28 @@ def kept_bytes(keep_at: Path) -> int:
     return 0
 
 
+def remove_part(keep_at: Path) -> None:
+    """Remove the part of an archive that is not needed any more."""
+    with contextlib.suppress(OSError):
+        _part_of(keep_at).unlink()
+
+
 def _part_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.part")
 
 
-def _lock(file: BinaryIO) -> None:
-    """Wait until no other run writes the same archive."""
+def _lock(file: BinaryIO, *, wait: bool) -> None:
+    """Keep other runs from writing the same archive.
+
+    Raises `BlockingIOError` instead of waiting.
+    """
     try:
         import fcntl  # noqa: PLC0415 - not on Windows
 
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise
     except (ImportError, OSError) as error:
         _log.warning("going on without a lock on %s: %s", file.name, error)
 

@@ -70,16 +70,6 @@ class Part:
     """What stands for exactly this file, where the server gives something."""
 
 
-class Progress(Protocol):
-    """Told how far a run is; the console shows it, tests count it, the default does nothing."""
-
-    def expect(self, count: int) -> None:
-        """Learn that so many more items are to be done."""
-
-    def done(self, item: str, size: int) -> None:
-        """Learn that an item is done, and how many bytes it brought."""
-
-
 class Source(Protocol):
     """One place that manifests come from."""
 
@@ -127,46 +117,6 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Give back connections."""
-
-
-class ByteProgress(Protocol):
-    """Told how far work on large files is; the console shows it."""
-
-    def expect(self, count: int) -> None:
-        """Learn that so many more bytes are to be read."""
-
-    def begin(self, name: str, size: int | None) -> int:
-        """Learn that a file is begun; returns the number it has from now on."""
-
-    def advance(self, number: int, size: int) -> None:
-        """Learn that bytes of a file came; a negative size takes some back."""
-
-    def end(self, number: int) -> None:
-        """Learn that a file is done with, well or not."""
-
-
-@dataclass(frozen=True, slots=True)
-class NoProgress:
-    """Progress of either kind that goes nowhere."""
-
-    def expect(self, count: int) -> None:
-        """Ignore it."""
-
-    def done(self, item: str, size: int) -> None:
-        """Ignore it."""
-
-    def begin(self, name: str, size: int | None) -> int:  # noqa: ARG002 - the protocol's
-        """Ignore it."""
-        return 0
-
-    def advance(self, number: int, size: int) -> None:
-        """Ignore it."""
-
-    def end(self, number: int) -> None:
-        """Ignore it."""
-
-
-NO_PROGRESS = NoProgress()
 
 
 def redacted(location: str) -> str:

@@ -6,14 +6,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
 from conftest import REPOSITORY, SAMPLE, Run
+from support.command_calls import COMMANDS, GROUP, problem_with
 
 from cudaredist import errors
-from cudaredist.cli import app
+from tools.reference import examples_of
 
 PAGES = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *REPOSITORY.glob("docs/*.md")]
 README = REPOSITORY / "README.md"
@@ -24,8 +23,6 @@ OF_OTHER_PROGRAMS = {
     "--refresh-golden",
     "--with",
 }
-_GROUP: Any = typer.main.get_command(app)
-COMMANDS: dict[str, Any] = _GROUP.commands
 CUT = "..."
 
 
@@ -45,25 +42,6 @@ def calls(page: Path) -> Iterator[list[str]]:
             continue
         call = re.split(r" [|>#&]|\$\(", found[1])[0].strip()
         yield shlex.split(call if call.count('"') % 2 == 0 else call.rstrip('"'))
-
-
-def problem_with(words: list[str], *, may_lack_words: bool) -> str | None:
-    """Return why a call is refused before it does anything; None where it is not."""
-    name, *rest = words
-    if name.startswith("-"):
-        known = {option for parameter in _GROUP.params for option in parameter.opts}
-        return None if name in {*known, "--help"} else f"no option {name}"
-    if name not in COMMANDS:
-        return f"no command {name}"
-    if set(rest) & {"-h", "--help"}:
-        return None
-    try:
-        COMMANDS[name].make_context(name, rest)
-    except Exception as error:  # noqa: BLE001 - typer's errors have no public name
-        if type(error).__name__ == "MissingParameter" and may_lack_words:
-            return None
-        return f"{type(error).__name__}: {error}"
-    return None
 
 
 def is_shown(shown: str, printed: str) -> bool:
@@ -87,12 +65,11 @@ def test_every_call_on_a_page_is_one_that_can_be_made(run: Run, page: Path) -> N
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_help_has_examples_that_can_be_run(run: Run, command: str) -> None:
-    _, _, examples = COMMANDS[command].help.partition("Examples:")
-    lines = [line.strip() for line in examples.splitlines() if line.strip()]
+    lines = examples_of(COMMANDS[command].help)
     assert lines, f"{command} has no example"
     for line in lines:
-        program, *words = shlex.split(re.split(r" [|>] ", line)[0])
-        assert (program, words[0]) == ("cudaredist", command)
+        program, *words = shlex.split(re.split(r" +(?:[|>]|# )", line)[0])
+        assert program == "cudaredist"
         assert problem_with(words, may_lack_words=False) is None, line
 
 
@@ -105,7 +82,7 @@ def test_a_call_that_cannot_be_made_would_be_found(run: Run, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_option_on_a_page_exists(run: Run, page: Path) -> None:
-    parameters = [p for one in (_GROUP, *COMMANDS.values()) for p in one.params]
+    parameters = [p for one in (GROUP, *COMMANDS.values()) for p in one.params]
     known = {name for p in parameters for name in (*p.opts, *p.secondary_opts)} | {"--help"}
     found = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+(?![\w\[-])", page.read_text()))
     assert found - known - OF_OTHER_PROGRAMS == set()
@@ -170,9 +147,9 @@ def test_readme_shows_what_the_demo_really_prints(
 def test_readme_shows_what_commands_really_print(run: Run, command: str) -> None:
     Path("examples").symlink_to(REPOSITORY / "examples")
     start = f"$ cudaredist {command} "
-    (block,) = [block for block in blocks(README) if block.startswith(start)]
+    block = next(block for block in blocks(README) if block.startswith(start))
     line, _, shown = block.partition("\n")
-    assert is_shown(shown, run(*shlex.split(line)[2:]).stdout)
+    assert is_shown(shown, run(*shlex.split(line, comments=True)[2:]).stdout)
 
 
 def test_readme_shows_what_check_really_prints(run: Run) -> None:
@@ -180,4 +157,4 @@ def test_readme_shows_what_check_really_prints(run: Run) -> None:
     run("download-manifests", *data, "--redist", "cuda", "--max-version", "12.9.0")
     run("download-manifests", *data, "--redist", "cudnn", "--version", "8.9.5")
     printed = run("check", *data).stdout
-    assert is_shown(shown_after("cudaredist check\n"), printed)
+    assert is_shown(shown_after("cudaredist check  # needs network\n"), printed)

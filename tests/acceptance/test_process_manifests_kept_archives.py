@@ -1,15 +1,24 @@
 """Archives that process-manifests keeps, and resumes."""
 
+import errno
+import io
 import json
+import os
 import shutil
+import signal
+import time
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from conftest import Run, Start
+from support import server as faults
 from support.processing import FEATURES, FOLDER, LINUX, archives_read
 from support.releases import put
 from support.running import report
 from support.server import FaultServer
+
+from cudaredist.pipeline.kept_archive import PartialArchive
 
 MANIFEST = f"{FOLDER}redistrib_12.9.1.json"
 
@@ -129,3 +138,76 @@ def test_a_wrong_part_is_begun_again(
     only = ("--package", "cuda_cudart", "--platform", "linux-x86_64", "--keep-archives")
     assert process(*only).exit_code == 0
     assert part.with_suffix("").read_bytes() == cuda_archives.files[LINUX]
+
+
+# -- archives that are only examined
+
+ONLY = ("--package", "cuda_cudart", "--platform", "linux-x86_64")
+
+
+def stored(tmp_path: Path) -> list[Path]:
+    """Return the archives, whole or in part, that are in the cache."""
+    return [path for path in (tmp_path / "cache/archives").rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_interrupted_archive_is_resumed_by_the_next_run(
+    cuda_archives: FaultServer, start: Start, process: Run, tmp_path: Path, number: signal.Signals
+) -> None:
+    data = cuda_archives.files[LINUX]
+    half = len(data) // 2
+    put(tmp_path / "data/manifests/cuda", {"redistrib_12.9.1.json": cuda_archives.files[MANIFEST]})
+    cuda_archives.misbehave(LINUX, faults.stalling_after(half), times=1)
+    running = start("process-manifests", "--base-url", cuda_archives.url, *ONLY)
+    while [path.stat().st_size for path in stored(tmp_path)] != [half]:
+        assert running.poll() is None
+        time.sleep(0.05)
+    running.send_signal(number)
+    running.communicate(timeout=60)
+    result = process(*ONLY, "--json")
+    assert result.exit_code == 0, result.stderr
+    assert cuda_archives.headers[-1][1]["Range"] == f"bytes={half}-"
+    assert report(result)["fetched_bytes"] == len(data) - half
+    assert stored(tmp_path) == []
+
+
+def test_examined_archive_is_not_left_in_the_cache(
+    cuda_archives: FaultServer, process: Run, tmp_path: Path
+) -> None:
+    assert process().exit_code == 0
+    assert stored(tmp_path) == []
+
+
+@pytest.mark.parametrize("left", [b"x" * 200, b"x" * 100_000])
+def test_wrong_part_of_an_examined_archive_is_begun_again(
+    cuda_archives: FaultServer, process: Run, tmp_path: Path, left: bytes
+) -> None:
+    part_of(cuda_archives, tmp_path).write_bytes(left)
+    assert process(*ONLY).exit_code == 0
+    assert stored(tmp_path) == []
+
+
+class FullDisk(io.FileIO):
+    """A file on a disk without space."""
+
+    def write(self, _: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_cache_without_space_does_not_fail_an_examined_archive(
+    cuda_archives: FaultServer, process: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = part_of(cuda_archives, tmp_path)
+    monkeypatch.setattr(PartialArchive, "_opened", lambda _: FullDisk(part, "a+"))
+    assert process(*ONLY).exit_code == 0
+    assert archives_read(cuda_archives) == 1
+    assert stored(tmp_path) == []
+
+
+def test_archive_that_another_run_downloads_is_not_waited_for(
+    cuda_archives: FaultServer, process: Run, tmp_path: Path
+) -> None:
+    part = part_of(cuda_archives, tmp_path)
+    with PartialArchive(part.with_suffix("")):
+        assert process(*ONLY).exit_code == 0
+    assert archives_read(cuda_archives) == 1

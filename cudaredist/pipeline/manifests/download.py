@@ -26,12 +26,13 @@ from cudaredist.pipeline.manifests.upstream import (
 from cudaredist.pipeline.selection import Selection, redist_at
 from cudaredist.pipeline.tasks import Task, raise_if_stopped, run_tasks
 from cudaredist.primitives import Version, sha256_of
+from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import Redist
 from cudaredist.reports.manifest_reports import DownloadReport, ManifestOutcome, RedistOutcome
 from cudaredist.reports.report import ErrorReport, ManifestStatus
 from cudaredist.schema.features import LockEntry
 from cudaredist.source.chain import SourceChain
-from cudaredist.source.protocol import NO_PROGRESS, Listing, Progress
+from cudaredist.source.protocol import Listing
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import ManifestFolder, Store
 
@@ -202,8 +203,8 @@ class ManifestDownload:
                 gone=self._mark_gone(target, listing),
             )
         self._redists.append(outcome)
-        self.progress.expect(len(tasks))
-        self.progress.done(name, 0)
+        self.progress.expect(len(tasks), None if tasks else 0)
+        self.progress.done()
         self._finish(name, failed=outcome.status == "failed", more=len(tasks))
         return tasks
 
@@ -303,7 +304,7 @@ class ManifestDownload:
                 warnings=result.warnings,
             )
         self._manifests.append(outcome)
-        self.progress.done(f"{name} {text}", outcome.size or 0)
+        self.progress.done(outcome.size or 0)
         self._finish(name, failed=outcome.status == "failed")
 
     def _refuse_change(

@@ -11,11 +11,12 @@ from cudaredist.errors import (
 )
 from cudaredist.pipeline.manifests.release_lines import line_reports
 from cudaredist.pipeline.tasks import Task, raise_if_stopped, run_tasks
+from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import Redist
 from cudaredist.reports.manifest_reports import LineReport, VersionsReport
 from cudaredist.reports.report import ErrorReport
 from cudaredist.source.chain import SourceChain
-from cudaredist.source.protocol import NO_PROGRESS, Listing, Progress
+from cudaredist.source.protocol import Listing
 from cudaredist.store.data_folder import Store
 
 
@@ -44,7 +45,7 @@ def read_versions(
             answers[redist.name] = chain.listing(redist.manifest_folders)
         except CudaRedistError as error:
             answers[redist.name] = error
-        progress.done(redist.name, 0)
+        progress.done()
         return []
 
     if sources is not None:

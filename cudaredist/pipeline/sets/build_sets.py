@@ -27,11 +27,11 @@ from cudaredist.packagesets.version_choice import EARLY, find_cuda, newest_patch
 from cudaredist.pipeline.read_data import read_file_given
 from cudaredist.pipeline.selection import ALL
 from cudaredist.primitives import Version, parse_label, sha256_of
+from cudaredist.progress import Progress
 from cudaredist.redists import CUDA
 from cudaredist.reports.report import ErrorReport, ManifestStatus
 from cudaredist.reports.set_reports import BuildReport, SetOutcome, SkippedRelease
 from cudaredist.schema.packageset import IndexedSet, PackageSet, PackageSetIndex, SkippedSet, Status
-from cudaredist.source.protocol import NO_PROGRESS, Progress
 from cudaredist.store.files import read_file, write_output
 
 INDEX_NAME = "index.json"
@@ -118,7 +118,7 @@ def make_sets(
         except CudaRedistError as error:
             made = error
         yield spec, made
-        progress.done(f"{spec.cuda} {spec.platform or ''}", 0)
+        progress.done()
 
 
 def write_sets(

@@ -57,23 +57,38 @@ class TableFile:
         return {Capability.parse(name): family for name, family in families.items()}
 
 
-def find_table_file(
+def archives_to_read(
     service: ArchiveService,
     manifest: LocalManifest,
     table: Table[OwnModel],
     held_sha256: str | None,
-) -> TableFile | None:
-    """Return a release's file; None if the table has it from an archive that is still named.
+) -> list[Archive]:
+    """Return the archives that may have a release's file, in the order to read them.
 
-    `held_sha256` is the hash of that archive. Other archives are examined, the smallest first,
-    unless the cache has their facts. Raises `CudaRedistError` if no archive has the file, or one
-    that may have it cannot be read.
+    None are needed if the table has it from an archive that the manifest still names, whose hash is
+    `held_sha256`, and the cache does not have its facts. Raises `IncompleteError` if no archive can
+    be verified.
     """
     candidates = _candidates(manifest, table.packages)
     candidates.sort(key=lambda archive: archive.sha256 != held_sha256)
-    if candidates[0].sha256 == held_sha256 and service.known(held_sha256) is None:
-        return None
-    for archive in candidates:
+    is_held = candidates[0].sha256 == held_sha256 and service.known(held_sha256) is None
+    return [] if is_held else candidates
+
+
+def find_table_file(
+    service: ArchiveService,
+    manifest: LocalManifest,
+    table: Table[OwnModel],
+    archives: Sequence[Archive],
+) -> TableFile:
+    """Return a release's file from the first archive that has it.
+
+    Archives are read unless the cache has their facts. Raises `CudaRedistError` if no archive has
+    the file, or one that may have it cannot be read.
+    """
+    for position, archive in enumerate(archives):
+        if position:
+            service.progress.expect(1, 0 if service.known(archive.sha256) else archive.size)
         facts, is_read = service.examine(manifest.request(archive))
         extract = next(
             (extract for extract in facts.extracts if extract.kind == table.extract), None
@@ -83,7 +98,7 @@ def find_table_file(
                 _refuse(extract)
             return TableFile(archive=archive, extract=extract, is_read=is_read)
     names, packages = " or ".join(EXTRACT_PATHS[table.extract]), " and ".join(table.packages)
-    raise ContentError(f"none of the {len(candidates)} archives of {packages} has {names}")
+    raise ContentError(f"none of the {len(archives)} archives of {packages} has {names}")
 
 
 def _refuse(extract: Extract) -> NoReturn:

@@ -5,7 +5,7 @@ where nothing may be written, because only then a run can say what it would writ
 """
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
@@ -20,9 +20,10 @@ from cudaredist.errors import (
     worst_exit_code,
 )
 from cudaredist.jsontext import canonical_json
+from cudaredist.manifests.manifest_values import Archive
 from cudaredist.pipeline.archives import ArchiveService
 from cudaredist.pipeline.features.targets import LocalManifest, LocalManifests
-from cudaredist.pipeline.tables.table_file import TableFile, find_table_file
+from cudaredist.pipeline.tables.table_file import TableFile, archives_to_read, find_table_file
 from cudaredist.pipeline.tables.table_registry import (
     GPU_TABLE,
     NVCC_TABLE,
@@ -32,6 +33,7 @@ from cudaredist.pipeline.tables.table_registry import (
 )
 from cudaredist.pipeline.tasks import Task, run_tasks
 from cudaredist.primitives import Version
+from cudaredist.progress import total_size
 from cudaredist.reports.archive_reports import (
     ReleaseOutcome,
     ReleaseStatus,
@@ -55,6 +57,7 @@ from cudaredist.tables.nvcc_compat.nvcc_table import findings as bound_findings
 from cudaredist.tables.nvcc_compat.nvcc_table import hold_back, make_compat, make_release
 
 _Made = TypeVar("_Made")
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,35 +179,54 @@ class _Work(Generic[_Made]):
             self.outcomes[broken.label] = ReleaseOutcome(
                 label=broken.label, status="failed", error=broken.error
             )
-        service.pending = len(manifests.readable)
-        tasks = [partial(self._release, manifest) for manifest in manifests.readable]
+        plans = [(m, found) for m in manifests.readable if (found := self._attempt(m, self._plan))]
+        sizes = [0 if service.known(a.sha256) else a.size for _, (a, *_) in plans]
+        service.pending = len(plans)
+        service.progress.expect(len(plans), total_size(sizes))
+        tasks = [partial(self._release, manifest, archives) for manifest, archives in plans]
         run_tasks(tasks, service.jobs, service.stop)
 
-    def _release(self, manifest: LocalManifest) -> list[Task]:
-        label = str(manifest.label)
-        try:
-            outcome = self._outcome(manifest, label)
-        except CudaRedistError as error:
-            outcome = ReleaseOutcome(label=label, status="failed", error=ErrorReport.of(error))
-            if self._run.fail_fast:
-                self._run.service.stop.set()
-        self.outcomes[label] = outcome
+    def _release(self, manifest: LocalManifest, archives: Sequence[Archive]) -> list[Task]:
+        self._attempt(manifest, partial(self._read, archives=archives))
         return []
 
-    def _outcome(self, manifest: LocalManifest, label: str) -> ReleaseOutcome:
+    def _attempt(
+        self, manifest: LocalManifest, work: Callable[[LocalManifest], _Result]
+    ) -> _Result | None:
+        """Work on a release; a failure becomes its outcome."""
+        try:
+            return work(manifest)
+        except CudaRedistError as error:
+            label = str(manifest.label)
+            self.outcomes[label] = ReleaseOutcome(
+                label=label, status="failed", error=ErrorReport.of(error)
+            )
+            if self._run.fail_fast:
+                self._run.service.stop.set()
+        return None
+
+    def _plan(self, manifest: LocalManifest) -> list[Archive]:
+        """Return the archives to read for a release, in order; none if the table has it."""
+        label = str(manifest.label)
         source = self._sources.get(label)
         if source is not None and (source.channel, self._store.channel) == ("redist", "wheels"):
-            return _outcome_of(label, "stands", source)
+            self.outcomes[label] = _outcome_of(label, "stands", source)
+            return []
         held = source.archive_sha256 if source is not None and self._is_current(label) else None
-        file = find_table_file(self._run.service, manifest, self._table, held)
-        if file is None:
-            return _outcome_of(label, "known", source)
+        archives = archives_to_read(self._run.service, manifest, self._table, held)
+        if not archives:
+            self.outcomes[label] = _outcome_of(label, "known", source)
+        return archives
+
+    def _read(self, manifest: LocalManifest, archives: Sequence[Archive]) -> None:
+        label = str(manifest.label)
+        file = find_table_file(self._run.service, manifest, self._table, archives)
         try:
             self.made[label] = self._make(manifest, file)
         except ValidationError as error:
             what = f"entry of the table, for CUDA {label}"
             raise InvalidFileError(what, validation_problems(error)) from None
-        return ReleaseOutcome(
+        self.outcomes[label] = ReleaseOutcome(
             label=label,
             status="read" if file.is_read else "known",
             package=file.archive.package,

@@ -42,6 +42,7 @@ from cudaredist.pipeline.toolkit.root import (
 from cudaredist.pipeline.toolkit.staging import Workshop
 from cudaredist.pipeline.toolkit.unpack import Unpacked, held_content, is_held, unpack
 from cudaredist.primitives import Platform, path_problem, sha256_of
+from cudaredist.progress import total_size
 from cudaredist.redists import REDISTS
 from cudaredist.reports.archive_reports import ToolkitReport
 from cudaredist.schema.packageset import PackageSet, SetPackage
@@ -204,8 +205,8 @@ class Materialization:
             )
         self._services[-1].pending = len(fetched)
         self._services[0].pending = len(waiting)
-        requests = [self._request(package) for package in waiting.values()]
-        self._services[0].progress.expect(sum(item.size or 0 for item in requests))
+        size = total_size(request.size for request in requests)
+        self._services[0].progress.expect(len(requests), size)
 
     # -- archives
 

@@ -1,0 +1,194 @@
+"""Progress of a run: what work reports, and what is shown of it."""
+
+import threading
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+_WINDOW = 15.0
+"""Seconds over which the rate is measured."""
+_SAMPLE = 0.5
+_UNITS = ("kB", "MB", "GB", "TB")
+
+
+class Progress(Protocol):
+    """Receives the progress of a run; the console shows it, the default does nothing."""
+
+    def expect(self, items: int, size: int | None = 0) -> None:
+        """Add items to be done, and their bytes; None: they are not known."""
+
+    def begin(self, name: str, size: int | None) -> int:
+        """Add an item to those in progress; return its number."""
+
+    def advance(self, number: int, size: int) -> None:
+        """Add bytes of an item; a negative size takes some back."""
+
+    def end(self, number: int, *, is_done: bool = True) -> None:
+        """Remove an item from those in progress, and count it if it is done."""
+
+    def done(self, size: int = 0) -> None:
+        """Count an item that was not begun, and its bytes."""
+
+
+class NoProgress:
+    """Progress that nobody looks at."""
+
+    def expect(self, items: int, size: int | None = 0) -> None:
+        """Ignore it."""
+
+    def begin(self, name: str, size: int | None) -> int:  # noqa: ARG002 - the protocol's
+        """Ignore it."""
+        return 0
+
+    def advance(self, number: int, size: int) -> None:
+        """Ignore it."""
+
+    def end(self, number: int, *, is_done: bool = True) -> None:
+        """Ignore it."""
+
+    def done(self, size: int = 0) -> None:
+        """Ignore it."""
+
+
+NO_PROGRESS = NoProgress()
+
+
+def total_size(sizes: Iterable[int | None]) -> int | None:
+    """Return the sum of sizes; None if one is not known."""
+    total = 0
+    for size in sizes:
+        if size is None:
+            return None
+        total += size
+    return total
+
+
+@dataclass(slots=True)
+class Item:
+    """An item in progress."""
+
+    name: str
+    size: int | None
+    received: int = 0
+
+    @property
+    def fraction(self) -> float | None:
+        """The part that is done; None if the size is not known."""
+        return self.received / self.size if self.size else None
+
+    def text(self) -> str:
+        """Return the bytes of the item and its name."""
+        return f"{_of(self.received, self.size)}  {self.name}"
+
+
+@dataclass
+class Tally:
+    """The state of a run, and the words for it. Safe to use from any thread."""
+
+    started: float
+    items: int = 0
+    finished: int = 0
+    received: int = 0
+    expected: int = 0
+    is_size_known: bool = True
+    current: dict[int, Item] = field(default_factory=dict)
+    """Items in progress, by number."""
+    _begun: int = 0
+    _samples: deque[tuple[float, int]] = field(default_factory=deque)
+    _mutex: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def total(self) -> int | None:
+        """The bytes of all items; None if they are not known."""
+        return max(self.expected, self.received) if self.is_size_known else None
+
+    @property
+    def fraction(self) -> float | None:
+        """The part that is done, by bytes if their total is known, else by items."""
+        if self.expected and self.total:
+            return self.received / self.total
+        return self.finished / self.items if self.items else None
+
+    def expect(self, items: int, size: int | None) -> None:
+        """Add items to be done; a size of None makes the total unknown."""
+        with self._mutex:
+            self.items += items
+            self.expected += size or 0
+            self.is_size_known &= size is not None
+
+    def begin(self, name: str, size: int | None) -> int:
+        """Add an item to those in progress; return its number."""
+        with self._mutex:
+            self._begun += 1
+            self.current[self._begun] = Item(name, size)
+            return self._begun
+
+    def advance(self, number: int, size: int, now: float) -> None:
+        """Add bytes of an item."""
+        with self._mutex:
+            self.current[number].received += size
+            self._count(size, now)
+
+    def end(self, number: int, *, is_done: bool) -> None:
+        """Remove an item from those in progress, and count it if it is done."""
+        with self._mutex:
+            del self.current[number]
+            self.finished += is_done
+
+    def done(self, size: int, now: float) -> None:
+        """Count an item that was not begun."""
+        with self._mutex:
+            self.finished += 1
+            self._count(size, now)
+
+    def _count(self, size: int, now: float) -> None:
+        self.received += size
+        if not self._samples:
+            self._samples.append((self.started, 0))
+        if now - self._samples[-1][0] >= _SAMPLE:
+            self._samples.append((now, self.received))
+        while len(self._samples) > 1 and now - self._samples[1][0] >= _WINDOW:
+            self._samples.popleft()
+
+    def text(self, now: float) -> str:
+        """Return items, bytes, rate and time left, in this order and in at most 64 characters."""
+        with self._mutex:
+            rate = self._rate(now)
+            parts = [f"{self.finished:,} of {self.items:,}"]
+            if self.received or self.expected:
+                parts += [_of(self.received, self.total), f"{_size(rate)}/s"]
+            return ", ".join([*parts, self._left(now, rate)])
+
+    def _rate(self, now: float) -> float:
+        """Return the bytes of a second, over the last seconds."""
+        since, before = self._samples[0] if self._samples else (self.started, 0)
+        return max(0.0, self.received - before) / (now - since) if now > since else 0.0
+
+    def _left(self, now: float, rate: float) -> str:
+        left: float | None = None
+        if self.expected and self.total is not None:
+            left = (self.total - self.received) / rate if rate else None
+        elif self.finished:
+            left = (self.items - self.finished) * (now - self.started) / self.finished
+        return "time unknown" if left is None else f"{_time(left)} left"
+
+
+def _of(received: int, total: int | None) -> str:
+    return _size(received) + (" (total unknown)" if total is None else f" of {_size(total)}")
+
+
+def _size(count: float) -> str:
+    """Return a number of bytes with three or four digits and a decimal unit."""
+    number, unit = count, "B"
+    for larger in _UNITS:
+        if number < 1000:  # noqa: PLR2004 - decimal units
+            break
+        number, unit = number / 1000, larger
+    return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+
+
+def _time(seconds: float) -> str:
+    minutes, second = divmod(round(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"

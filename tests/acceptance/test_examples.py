@@ -1,0 +1,101 @@
+"""Every example in help, README and docs runs in an empty folder, or is marked."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY, SAMPLE, Run
+from support.command_calls import COMMANDS, problem_with
+from support.server import FaultServer
+
+from cudaredist.redists import NVIDIA_BASE
+from tools.reference import examples_of
+
+NETWORK = "# needs network"
+"""Marks what needs NVIDIA's server, a package index, or the result of a command that does."""
+PAGES = [REPOSITORY / "README.md", *sorted(REPOSITORY.glob("docs/*.md"))]
+MADE_FROM_HELP = "commands.md"
+LISTING = {"check", "download-manifests", "versions"}
+"""Commands that need no more of a server than manifests."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """One command of a page or of a help text."""
+
+    line: str
+
+    @property
+    def needs_network(self) -> bool:
+        return NETWORK in self.line
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether it needs the network or a file of one's own."""
+        return "# needs " in self.line
+
+    @property
+    def words(self) -> list[str]:
+        """The arguments, without redirections and comments; patterns are expanded."""
+        call = re.split(r" +(?:[|>]|# )", self.line)[0]
+        _, *words = shlex.split(call)
+        return [path for word in words for path in _matches(word) or [word]]
+
+
+def _matches(pattern: str) -> list[str]:
+    return sorted(map(str, Path().glob(pattern))) if "*" in pattern else []
+
+
+def examples_of_page(page: Path) -> Iterator[Example]:
+    """Yield the commands in the blocks of a page; `make demo` runs its own."""
+    for block in re.findall(r"```[a-z]*\n(.*?)```", page.read_text(), re.DOTALL):
+        if block.startswith("$ make "):
+            continue
+        for line in block.replace("\\\n", " ").splitlines():
+            call = re.sub(r'^cmd = "(.*)"', r"\1", line.strip())
+            found = re.match(r"(?:\$ |[- ]*run: )?(cudaredist .*)", call)
+            if found:
+                yield Example(found[1])
+
+
+SOURCES = {page.name: list(examples_of_page(page)) for page in PAGES if page.name != MADE_FROM_HELP}
+SOURCES |= {
+    f"{name} --help": [Example(line) for line in examples_of(command.help)]
+    for name, command in COMMANDS.items()
+}
+SOURCES = {name: examples for name, examples in SOURCES.items() if examples}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_examples_run_in_an_empty_folder_in_order(run: Run, source: str) -> None:
+    for example in SOURCES[source]:
+        if example.is_marked:
+            continue
+        result = run(*example.words)
+        # 1 is for findings, of which an example may have some.
+        assert result.exit_code in {0, 1}, f"{example.line}\n{result.output}"
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_examples_that_need_the_network_can_be_made(
+    run: Run, server: FaultServer, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.add_folder(SAMPLE)
+    monkeypatch.setenv("CUDAREDIST_BASE_URL", server.url)
+    for example in SOURCES[source]:
+        if not example.needs_network:
+            continue
+        words = [word.replace(NVIDIA_BASE, server.url) for word in example.words]
+        assert problem_with(words, may_lack_words=False) is None, example.line
+        if words[0] in LISTING and "wheels" not in words:
+            result = run(*words)
+            assert result.exit_code in {0, 1, 3}, f"{example.line}\n{result.output}"
+
+
+def test_example_that_needs_the_network_without_a_mark_fails(run: Run) -> None:
+    assert run("update-gpus").exit_code == 2
+    assert Example(f"cudaredist update-gpus  {NETWORK}").needs_network
+    assert Example(f"cudaredist versions > x  {NETWORK}").words == ["versions"]
