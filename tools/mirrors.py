@@ -19,7 +19,13 @@ from cudaredist.features.derive import derive
 from cudaredist.features.facts import facts_from_bytes
 from cudaredist.pipeline.facts_cache import FACTS_KIND
 from cudaredist.store.cache import Cache
-from tools.oracles import cuobjdump_oracle, elf_oracle, pe_oracle, readelf_oracle
+from tools.oracles import (
+    cuobjdump_listing,
+    cuobjdump_oracle,
+    elf_oracle,
+    pe_oracle,
+    readelf_oracle,
+)
 
 _ELF, _MZ, _AR = b"\x7fELF", b"MZ", b"!<arch>\n"
 
@@ -79,9 +85,11 @@ class Comparison:
 
     def device_code(self, path: Path, found: Binary | None, cuobjdump: Path) -> None:
         """Compare device code in both of cuobjdump's modes, or name why it sees none."""
+        known = self.counts["cuobjdump -all: equal"]
         sections = found.device_code if found is not None else ()
         declared = [section for section in sections if section.is_declared]
         first = [section for section in declared if section.section == ".nv_fatbin"] or declared
+        self.modules(path, found)
         for mode, options, ours in (
             ("cuobjdump", (), total(first)),
             ("cuobjdump -all", ("-all",), total(declared)),
@@ -97,8 +105,24 @@ class Comparison:
             else:
                 self.counts[f"{mode}: images"] += sum(ours.values())
                 self._count(mode, path.name, theirs, ours)
+        if self.counts["cuobjdump -all: equal"] > known:
+            listed = cuobjdump_listing(cuobjdump, path)
+            ours = without_families(total(declared))
+            self._count("cuobjdump -lelf -lptx", path.name, without_families(listed), ours)
         if len(declared) < len(sections):
             self.counts["files with code that cuobjdump does not look at"] += 1
+
+    def modules(self, path: Path, found: Binary | None) -> None:
+        """Compare the images of all modules with those of all sections."""
+        if found is None or found.images is None:
+            return
+        counts: Counter[tuple[str, str]] = Counter()
+        for key, times in found.images.modules.items():
+            for image in key.split():
+                name, _, repeated = image.partition("*")
+                kind, underscore, architecture = name.partition("_")
+                counts[kind + underscore, architecture] += times * int(repeated or 1)
+        self._count("modules", path.name, total(list(found.device_code)), counts)
 
     def _count(self, what: str, name: str, expected: Any, ours: Any) -> None:
         if expected == ours:
@@ -139,6 +163,15 @@ def total(sections: list[CodeSection]) -> Counter[tuple[str, str]]:
             kind, underscore, architecture = name.partition("_")
             counts[kind + underscore, architecture] += count
     return counts
+
+
+def without_families(counts: Counter[tuple[str, str]]) -> Counter[tuple[str, str]]:
+    """Return the counts of SASS and PTX, those of a family with those of its first member."""
+    found: Counter[tuple[str, str]] = Counter()
+    for (kind, architecture), count in counts.items():
+        if kind in {"sm_", "compute_"}:
+            found[kind, architecture.removesuffix("f")] += count
+    return found
 
 
 def plain_outputs(top: Path) -> Counter[str]:

@@ -118,6 +118,21 @@ def pe_oracle(path: Path) -> dict[str, Any] | None:
         }
 
 
+def cuobjdump_listing(cuobjdump: Path, path: Path) -> "Counter[tuple[str, str]]":
+    """Count (kind, architecture) by the names of the files that cuobjdump lists.
+
+    The names of machine code lack the `f` of a family.
+    """
+    command = [str(cuobjdump), "-all", "-lelf", "-lptx", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return Counter(
+        ({"cubin": "sm_", "ptx": "compute_"}[kind], architecture)
+        for architecture, kind in re.findall(
+            r"\.sm_(\d+[af]?)\.(cubin|ptx)$", done.stdout, re.MULTILINE
+        )
+    )
+
+
 def cuobjdump_oracle(
     cuobjdump: Path, path: Path, *options: str
 ) -> "Counter[tuple[str, str]] | None":

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cudaredist.cli.options import (
     ChannelName,
+    CoverageName,
     Options,
     Write,
     complete_platform,
@@ -98,6 +99,11 @@ class BuildOptions(Options):
         "Go on where archives were not examined: outputs and libraries are unknown then."
     )
     allow_hollow: bool = safety_option("Make a set even where it would have no nvcc or no cudart.")
+    require_coverage: CoverageName | None = select_option(
+        "Take the newest release of each library with this coverage of every capability: native "
+        "code, or at least PTX. Default: the newest release.",
+        metavar="native|ptx",
+    )
     strict: bool = safety_option(
         "Refuse sets with a warning, such as a broken package, but for what the two "
         "options above allow."
@@ -128,6 +134,8 @@ def build(options: BuildOptions, session: Session) -> int:
     Examples that need the network:
 
         cudaredist build --cuda 13.0 --platform linux-sbsa --redist cudnn=9.13.0 --json
+
+        cudaredist build --cuda 12.9 --capability 7.0 --require-coverage native
     """
     from cudaredist.pipeline.read_data import require_manifests
     from cudaredist.pipeline.sets.build_sets import (
@@ -186,6 +194,7 @@ def _request(options: BuildOptions) -> "Request":
         wheel_base=options.wheel_base,
         allow_missing_features=options.allow_missing_features,
         allow_hollow=options.allow_hollow,
+        require_coverage=options.require_coverage,
     )
 
 

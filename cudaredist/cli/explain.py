@@ -30,15 +30,18 @@ def explain(options: ExplainOptions, session: Session) -> int:
     """Say what is known of a compiler, a GPU, a CUDA release or a package set.
 
     Every fact comes with its source, and of a set what it holds and what it lacks and why. Where
-    documentation or policy says otherwise than NVIDIA's files, both are shown. Answers come
-    from nvcc_compat.json and gpus.json, those of the data folder and of the shipped data release by
-    release, and each fact names its layer. Nothing is fetched.
+    documentation or policy says otherwise than NVIDIA's files, both are shown. For a GPU, the
+    releases of each library that run on it are listed. Answers come from nvcc_compat.json,
+    gpus.json and the feature files, those of the data folder and of the shipped data release by
+    release, and each fact of the tables names its layer. Nothing is fetched.
 
     Examples:
 
         cudaredist explain nvcc 13.4
 
         cudaredist explain gpu "Jetson Orin"
+
+        cudaredist explain gpu V100
 
         cudaredist explain cuda 12.9 --json
 
@@ -58,6 +61,6 @@ def explain(options: ExplainOptions, session: Session) -> int:
         from cudaredist.render.table_text import explain_text
         from cudaredist.store.locate import store_to_read
 
-        store = store_to_read(options.data_dir, "redist", use_shipped=options.shipped_data)
+        store = store_to_read(options.data_dir, None, use_shipped=options.shipped_data)
         session.show(explain_by_tables(options.subject, options.name, store), explain_text)
     return EXIT_OK

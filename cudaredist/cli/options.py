@@ -40,6 +40,8 @@ _UNITS |= {f"{unit}i": 1 << (10 * power) for power, unit in enumerate("kmgt", 1)
 LogLevel: TypeAlias = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 ChannelName: TypeAlias = Literal["redist", "wheels"]
 """The origin of archives: NVIDIA's own, or wheels."""
+CoverageName: TypeAlias = Literal["native", "ptx"]
+"""The coverage that a release must have."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)

@@ -22,8 +22,8 @@ def validate(options: ValidateOptions, session: Session) -> int:
     """Judge manifests and our own data files, told apart by their content.
 
     Every problem of a file is reported with the path to its field. Package sets are also held to
-    the invariants I1 to I15, I19 and I25, together where several are given; what needs the files of
-    archives is looked up in the cache that process-manifests filled.
+    the invariants I1 to I15, I19 and I25 to I27, together where several are given; what needs the
+    files of archives is looked up in the cache that process-manifests filled.
 
     Examples:
 

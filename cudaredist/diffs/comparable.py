@@ -4,11 +4,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from cudaredist.diffs.coverage_changes import archive_coverage, coverage_fields
 from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.primitives import Version, parse_label
 from cudaredist.schema.features import ExaminedArchive, Features, UnexaminedArchive
 from cudaredist.schema.packageset import PackageSet
 from cudaredist.schema.tables import CompilerRange, Gpus, NvccCompat
+from cudaredist.tables.gpus.coverage import CoverageRules
 from cudaredist.tables.gpus.gpu_table import default_capabilities, supported_capabilities
 from cudaredist.tables.nvcc_compat.nvcc_table import newest_of
 
@@ -46,15 +48,19 @@ def of_manifest(name: str, manifest: Manifest) -> Comparable:
     return found
 
 
-def of_features(name: str, features: Features) -> Comparable:
-    """Return what is compared of a feature file; of what was not examined only that it is there."""
+def of_features(name: str, features: Features, rules: CoverageRules | None = None) -> Comparable:
+    """Return what is compared of a feature file; of what was not examined only that it is there.
+
+    Without `rules`, coverage is not compared.
+    """
     found = Comparable(name)
     for package_name, package in features.packages.items():
         fields = _published(package.version or "", package.archives)
         for archive in package.archives:
             place = _place(archive.platform, archive.variant)
             if isinstance(archive, ExaminedArchive):
-                fields |= {(key, place): value for key, value in _examined(archive).items()}
+                values = _examined(archive) | (archive_coverage(archive, rules) if rules else {})
+                fields |= {(key, place): value for key, value in values.items()}
         found.packages[package_name] = fields
     return found
 
@@ -85,6 +91,7 @@ def of_package_set(name: str, package_set: PackageSet) -> Comparable:
                 fields["archive size", place] = str(package.archive.size)
         if package.contents:
             fields["size", ""] = str(sum(part.bytes for part in package.contents.values()))
+        fields |= {(key, ""): text for key, text in coverage_fields(package.coverage).items()}
         found.packages[attr] = fields
     flags, gcc = package_set.capabilities, package_set.host_compiler.gcc
     found.tables["set"] = {

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from cudaredist.diffs.comparable import Comparable, Fields, Value
+from cudaredist.diffs.coverage_changes import coverage_deltas, is_coverage
 from cudaredist.diffs.moves import moved_files, origins_by_files
 from cudaredist.diffs.variants import align_variants, places_of, without_platforms_of
 from cudaredist.primitives import Version, natural_order
@@ -20,6 +21,7 @@ _BREAKING_FIRST = (
     "sonames",
     "needed",
     "glibc",
+    "coverage",
     "architectures",
     "depends",
     "license",
@@ -179,6 +181,8 @@ def _field_deltas(before: Fields, after: Fields) -> Iterator[Delta]:
     grouped: dict[Delta, list[str]] = defaultdict(list)
     for key in before.keys() | after.keys():
         field, place = key
+        if is_coverage(field):
+            continue
         # A place that one side does not have is told by the platforms, and not once for each field.
         if place and (key not in before or key not in after):
             continue
@@ -187,6 +191,7 @@ def _field_deltas(before: Fields, after: Fields) -> Iterator[Delta]:
             grouped[_delta(field, was, now)].append(place)
     for delta, places in grouped.items():
         yield delta.model_copy(update={"places": tuple(sorted(filter(None, places)))})
+    yield from coverage_deltas(before, after)
 
 
 def _delta(field: str, was: Value | None, now: Value | None) -> Delta:

@@ -18,6 +18,7 @@ from cudaredist.packagesets.libraries import (
 )
 from cudaredist.packagesets.metadata import finish
 from cudaredist.packagesets.platforms import JETSON, SBSA, UNSUPPORTED, threshold_of
+from cudaredist.packagesets.set_coverage import coverage_diagnostics
 from cudaredist.packagesets.spec import SetSpec
 from cudaredist.packagesets.version_choice import Choice, choose_releases, is_for_later_cuda
 from cudaredist.primitives import Version, manifest_name
@@ -35,6 +36,9 @@ ESSENTIAL = ("cuda_nvcc", "cuda_cudart")
 """Packages without which nothing can be compiled."""
 
 _ORIN_ON_SERVER_BUILD = Version.parse("13.2")
+OLDER_RELEASE = "older-release"
+"""The code of notes on releases that were chosen for their coverage."""
+
 _SHOWN = 5
 
 
@@ -44,7 +48,7 @@ def build_set(spec: SetSpec, data: SetData) -> PackageSet:
     Raises `UsageError` if the set would be of no use, and `IncompleteError` if features are
     missing.
     """
-    choices = choose_releases(spec.target, spec.pins, data)
+    choices = choose_releases(spec.target, spec.pins, data, coverage=spec.options.require_coverage)
     entries = make_entries(spec, choices, data)
     missing = [draft for draft in entries.values() if draft.missing and draft.is_available]
     if missing and not spec.options.allow_missing_features:
@@ -59,6 +63,7 @@ def build_set(spec: SetSpec, data: SetData) -> PackageSet:
     if hollow and not spec.options.allow_hollow:
         raise _hollow_error(hollow, packages, spec)
     diagnostics += _diagnostics(drafts, missing, hollow, data)
+    diagnostics += coverage_diagnostics(packages)
     diagnostics += _platform_diagnostics(spec, data)
     diagnostics += _release_diagnostics(choices, drafts, spec, data)
     return PackageSet(
@@ -218,6 +223,10 @@ def _release_diagnostics(
     choices: Mapping[str, Choice], drafts: Mapping[str, Draft], spec: SetSpec, data: SetData
 ) -> Iterable[Diagnostic]:
     for redist, choice in choices.items():
+        if spec.options.require_coverage and choice.held and choice.chosen.newer_rejected:
+            newest = choice.chosen.newer_rejected[0]
+            text = f"{newest.release} is not chosen: {newest.reason}"
+            yield Diagnostic(level="note", code=OLDER_RELEASE, subject=redist, text=text)
         if choice.held is not None and is_for_later_cuda(choice.held.label, spec.cuda):
             minor = ".".join(map(str, choice.held.label.suffix))
             text = f"{choice.held.label} is built for CUDA {minor}, later than the set's"

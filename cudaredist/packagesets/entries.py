@@ -16,8 +16,14 @@ from cudaredist.packagesets.requirements import (
     requirements_of,
     target_problems,
 )
+from cudaredist.packagesets.set_coverage import coverage_problem
 from cudaredist.packagesets.spec import SetSpec
-from cudaredist.packagesets.version_choice import Choice, broken_constraints, built_for_other
+from cudaredist.packagesets.version_choice import (
+    Choice,
+    broken_constraints,
+    built_for_other,
+    examined_archive,
+)
 from cudaredist.primitives import Version
 from cudaredist.schema.base import OutputName
 from cudaredist.schema.packageset import ReasonCode
@@ -167,7 +173,12 @@ def _explain_absence(draft: Draft, choice: Choice | None, spec: SetSpec, data: S
             continue
         found = select_archive(package, spec.platform, spec.cuda)
         if not isinstance(found, Absence):
-            found = Absence("cuda-version-unsupported", rejected.reason)
+            least = spec.options.require_coverage
+            examined = examined_archive(held, found, data)
+            uncovered = least and coverage_problem(examined, found, spec.target, least, data)
+            is_reason = uncovered == rejected.reason
+            code: ReasonCode = "capability-unsupported" if is_reason else "cuda-version-unsupported"
+            found = Absence(code, rejected.reason)
         newest = f"no release of {draft.redist} serves this set; the newest, {held.label}"
         text = f"{newest}: {found.text}"
         return draft.refused("unsupported", found.code, text, draft.pname, source_of(held))

@@ -28,6 +28,7 @@ from cudaredist.schema.policy import (
     WithheldPolicy,
 )
 from cudaredist.schema.tables import Gpus, NvccCompat
+from cudaredist.tables.gpus.coverage import CoverageRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +137,11 @@ class SetData:
     policies: Policies
     inputs: tuple[Input, ...]
     """Of tables and policies; those of manifests and features are added as they are used."""
+
+    @cached_property
+    def coverage_rules(self) -> CoverageRules:
+        """The rules of which GPU runs which device code."""
+        return CoverageRules(self.gpus)
 
     @cached_property
     def cuda_labels(self) -> list[Version]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
+from cudaredist.packagesets.coverage_invariant import check_coverage
 from cudaredist.packagesets.libraries import key_of
 from cudaredist.packagesets.metadata import sri_of
 from cudaredist.packagesets.outputs import ORDER
@@ -434,6 +435,7 @@ SET_INVARIANTS: Mapping[str, Invariant[PackageSet, Broken]] = {
     "I12": Invariant("Capabilities are supported, and the flags follow from them.", _capabilities),
     "I13": Invariant("nvcc accepts the compiler, the default one if it can.", _host_compiler),
     "I14": Invariant("What is withheld or foreign is never available.", _never_available),
+    "I26": Invariant("Coverage is complete and agrees with its counts.", check_coverage),
 }
 """By name; with `FILE_INVARIANTS` of the pipeline all that one document is held to."""
 

@@ -7,6 +7,7 @@ from cudaredist.manifests.manifest_values import Archive
 from cudaredist.packagesets.draft import Draft
 from cudaredist.packagesets.inputs import SetData
 from cudaredist.packagesets.outputs import OutputSplit, propagated
+from cudaredist.packagesets.set_coverage import package_coverage
 from cudaredist.packagesets.spec import SetSpec
 from cudaredist.primitives import join_address, natural_order
 from cudaredist.redists import NVIDIA_BASE, REDISTS
@@ -66,6 +67,7 @@ def finish(draft: Draft, spec: SetSpec, data: SetData, *, compat_runpath: bool) 
         driver_runpath=has_files and spec.platform.os == "linux" and has_binaries,
         compat_runpath=compat_runpath,
         gpu_architectures={} if split is None else _architectures(split),
+        coverage=package_coverage(split, spec.flags.effective, data) if has_files else {},
         license=_license(draft, license_entry, address, data),
         meta=_meta(of_redist, own),
         overlay=draft.overlay,

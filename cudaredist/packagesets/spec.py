@@ -20,6 +20,7 @@ from cudaredist.packagesets.platforms import (
     platform_of_system,
 )
 from cudaredist.packagesets.requirements import SetTarget
+from cudaredist.packagesets.set_coverage import RequiredCoverage
 from cudaredist.packagesets.version_choice import find_release
 from cudaredist.primitives import Platform, Version
 from cudaredist.redists import CUDA
@@ -37,6 +38,8 @@ class SetOptions:
     allow_missing_features: bool = False
     allow_hollow: bool = False
     """Whether to make a set without nvcc or cudart."""
+    require_coverage: RequiredCoverage | None = None
+    """The coverage of every capability that chosen releases must have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Which release of each redistributable a set takes, and why none newer."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from cudaredist.errors import UnknownNameError, UsageError, command_line, shown
@@ -15,8 +15,10 @@ from cudaredist.packagesets.requirements import (
     requirements_of,
     target_problems,
 )
+from cudaredist.packagesets.set_coverage import RequiredCoverage, coverage_problem
 from cudaredist.primitives import Version
 from cudaredist.redists import CUDA, REDISTS
+from cudaredist.schema.features import ExaminedArchive
 from cudaredist.schema.packageset import ChosenRelease, RejectedRelease
 from cudaredist.schema.policy import Constraint
 
@@ -89,11 +91,16 @@ def _no_cuda(data: SetData) -> UsageError:
 
 
 def choose_releases(
-    target: SetTarget, pins: Mapping[str, HeldManifest], data: SetData
+    target: SetTarget,
+    pins: Mapping[str, HeldManifest],
+    data: SetData,
+    *,
+    coverage: RequiredCoverage | None = None,
 ) -> dict[str, Choice]:
     """Choose the release of every redistributable: the pinned one, else the newest that fits.
 
-    Redistributables that require versions of others are chosen after those.
+    Redistributables that require versions of others are chosen after those. If a coverage is
+    required, releases without it are never chosen, except CUDA's own and pinned ones.
     """
     fixed = {**pins, CUDA: data.manifests[CUDA][target.cuda]}
     requirements = data.policies.requirements.requirements
@@ -101,7 +108,9 @@ def choose_releases(
     choices: dict[str, Choice] = {}
     for redist in sorted(data.manifests, key=lambda name: (name in requiring, name)):
         held = fixed.get(redist)
-        choices[redist] = _fitting(redist, target, choices, data) if held is None else _pinned(held)
+        choices[redist] = (
+            _fitting(redist, target, choices, data, coverage) if held is None else _pinned(held)
+        )
     return dict(sorted(choices.items()))
 
 
@@ -142,15 +151,46 @@ def _pinned(held: HeldManifest) -> Choice:
 
 
 def _fitting(
-    redist: str, target: SetTarget, choices: Mapping[str, Choice], data: SetData
+    redist: str,
+    target: SetTarget,
+    choices: Mapping[str, Choice],
+    data: SetData,
+    coverage: RequiredCoverage | None,
 ) -> Choice:
     """Return the newest release whose requirements the set meets, else the newest published."""
+    uncovered: set[str] = set()
+
+    def uncovered_reason(held: HeldManifest, archive: Archive) -> str | None:
+        if coverage is None:
+            return None
+        examined = examined_archive(held, archive, data)
+        problem = coverage_problem(examined, archive, target, coverage, data)
+        if problem is not None:
+            uncovered.add(problem)
+        return problem
 
     def unmet(held: HeldManifest, archive: Archive) -> str | None:
-        return next(_unmet(held, archive, target, choices, data), None)
+        reason = next(_unmet(held, archive, target, choices, data), None)
+        return reason or uncovered_reason(held, archive)
 
     fitting = _newest(redist, target, data, unmet)
-    return fitting if fitting.held else _newest(redist, target, data)
+    if fitting.held is None:
+        fitting = _newest(redist, target, data, uncovered_reason)
+    return _naming_newest(fitting, uncovered)
+
+
+def _naming_newest(choice: Choice, uncovered: Collection[str]) -> Choice:
+    """Name the chosen release in the reasons against newer ones that lack coverage."""
+    release = choice.chosen.release
+    if release is None:
+        return choice
+    rejected = tuple(
+        entry.model_copy(update={"reason": f"{entry.reason}; the newest that has it is {release}"})
+        if entry.reason in uncovered
+        else entry
+        for entry in choice.chosen.newer_rejected
+    )
+    return replace(choice, chosen=choice.chosen.model_copy(update={"newer_rejected": rejected}))
 
 
 def _unmet(
@@ -250,8 +290,13 @@ def _main_packages(held: HeldManifest, data: SetData) -> Iterable[str]:
 
 
 def _nested(held: HeldManifest, archive: Archive, cuda: Version, data: SetData) -> str | None:
+    examined = examined_archive(held, archive, data)
+    return None if examined is None else nested_refusal(examined, cuda)
+
+
+def examined_archive(held: HeldManifest, archive: Archive, data: SetData) -> ExaminedArchive | None:
+    """Return what is known of an archive; None if it was not examined."""
     features = data.read_features(held.redist, held.label)
     if features is None or archive.sha256 is None:
         return None
-    examined = features.examined.get((archive.package, archive.sha256))
-    return None if examined is None else nested_refusal(examined, cuda)
+    return features.examined.get((archive.package, archive.sha256))

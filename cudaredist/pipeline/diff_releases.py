@@ -36,6 +36,7 @@ from cudaredist.schema.registry import (
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 from cudaredist.store.files import read_file
+from cudaredist.tables.gpus.coverage import CoverageRules
 
 _CUDA = "cuda"
 
@@ -98,7 +99,7 @@ def _read(text: str, store: Store) -> _Side:
         value = None if kind is None else read_own_document(document, data, kind.model)
         match value:
             case Features():
-                return _Side("feature file", of_features(text, value), value.redist)
+                return _Side("feature file", of_features(text, value, _rules(store)), value.redist)
             case PackageSet():
                 return _Side("package set", of_package_set(text, value))
             case _:
@@ -124,7 +125,7 @@ def _held(text: str, store: Store) -> _Side:
     comparable = of_manifest(text, manifest)
     features = held_features(store, redist, labels[label_text])
     if features is not None:
-        comparable = merge_comparables(comparable, of_features(text, features))
+        comparable = merge_comparables(comparable, of_features(text, features, _rules(store)))
     if redist == _CUDA:
         compat, gpus = read_nvcc_compat(store), read_gpus(store)
         comparable.tables = of_tables(
@@ -133,6 +134,12 @@ def _held(text: str, store: Store) -> _Side:
             None if gpus is None else gpus.table,
         )
     return _Side("manifest", comparable, redist, manifest)
+
+
+def _rules(store: Store) -> CoverageRules | None:
+    """Return the rules of coverage by the table of GPUs; None if no layer has one."""
+    gpus = read_gpus(store)
+    return CoverageRules(gpus.table) if gpus else None
 
 
 def _files_of(manifest: Manifest | None, cache: Cache) -> dict[str, frozenset[str]]:

@@ -140,6 +140,8 @@ def _unchecked(files: SetFiles, *, is_alone: bool) -> Iterator[str]:
     if files.unknown:
         names, count = ", ".join(FILE_INVARIANTS), len(files.unknown)
         yield f"{names}: the cache lacks the files of {count} of {len(available)} packages"
+    if files.known and files.rules is None:
+        yield "I27: the set was made with another gpus.json than the local ones"
     if is_alone:
         yield f"{', '.join(RUN_INVARIANTS)}: no other set of its channel is given"
 

@@ -257,7 +257,8 @@ def _delta_line(delta: Delta, style: _Style) -> str:
     about = style.value(f"{delta.field}{where}")
     if delta.added or delta.gone:
         signs = [*_signed("-", delta.gone, style), *_signed("+", delta.added, style)]
-        return f"{about}: {' '.join(signs)}"
+        shares = f" ({delta.old} -> {delta.new})" if delta.old and delta.new else ""
+        return f"{about}: {' '.join(signs)}{style.value(shares)}"
     old, new = _shortened(delta.old, delta.field), _shortened(delta.new, delta.field)
     return f"{about}: {style.value(old)} -> {style.value(new)}"
 

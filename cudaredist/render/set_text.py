@@ -4,9 +4,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from cudaredist.errors import shortened
+from cudaredist.packagesets.assemble import OLDER_RELEASE
 from cudaredist.render.common import columns
 from cudaredist.reports.archive_reports import ToolkitReport
 from cudaredist.reports.set_reports import BuildReport, ExportReport, SetSummary
+from cudaredist.tables.gpus.coverage import describe_coverage
 
 _FOREIGN_SHOWN = 20
 
@@ -25,7 +27,7 @@ def build_text(report: BuildReport) -> Iterator[str]:
         counts = ", ".join(f"{count} {status}" for status, count in outcome.counts.items() if count)
         yield f"{name} {counts}"
         for entry in outcome.diagnostics:
-            if entry.level != "note":
+            if entry.level != "note" or entry.code == OLDER_RELEASE:
                 yield f"    {entry.level}: {entry.subject}: {entry.text}"
     counted = Counter(outcome.status for outcome in report.sets)
     total = ", ".join(f"{count} {status}" for status, count in sorted(counted.items()))
@@ -58,6 +60,7 @@ def set_text(summary: SetSummary) -> Iterator[str]:
         sizes = [f"{name} {_megabytes(size)}" for name, size in package.bytes.items()]
         rows.append((package.name, package.version, ", ".join(sizes or package.outputs)))
     yield from columns(rows)
+    yield from _coverage_text(summary)
     if summary.totals:
         yield ""
         yield from columns(
@@ -75,6 +78,23 @@ def set_text(summary: SetSummary) -> Iterator[str]:
     yield ""
     rows = [("lacks", "status", "why")]
     yield from columns([*rows, *((m.name, m.status, m.reason) for m in summary.missing)])
+
+
+def _coverage_text(summary: SetSummary) -> Iterator[str]:
+    """Yield the coverage of each package with device code, and the share if it is not full."""
+    covered = [p for p in summary.packages if any(c.all_files for c in p.coverage.values())]
+    if not covered:
+        return
+    yield ""
+    rows = [("coverage", *summary.capabilities)]
+    for package in covered:
+        found = (package.coverage.get(name) for name in summary.capabilities)
+        rows.append((package.name, *(c.value if c else "unknown" for c in found)))
+    yield from columns(rows)
+    for package in covered:
+        for name, coverage in package.coverage.items():
+            if coverage.value in {"partial", "none"}:
+                yield f"{package.name} on {name}: {describe_coverage(coverage)}"
 
 
 def _megabytes(size: int) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from cudaredist.render.common import columns
-from cudaredist.reports.answer_reports import ExplainReport
+from cudaredist.reports.answer_reports import ExplainReport, PackageCoverage, ReleaseSpan
 from cudaredist.reports.archive_reports import TableReport
 
 
@@ -44,3 +44,24 @@ def explain_text(report: ExplainReport) -> Iterator[str]:
                 value = "none" if claim.value is None else claim.value
                 shown = ", ".join(value) if isinstance(value, tuple) else value
                 yield f"      otherwise: {shown}{reason}: {claim.source}"
+    for name in dict.fromkeys(entry.capability for entry in report.coverage):
+        yield ""
+        yield f"releases that run on {name}, by the device code in local feature files"
+        rows = [("  package", "native", "PTX only", "first without")]
+        rows += (_coverage_row(part) for part in report.coverage if part.capability == name)
+        yield from columns(rows)
+
+
+def _coverage_row(part: PackageCoverage) -> tuple[str, str, str, str]:
+    package = part.package if part.redist in part.package else f"{part.package} ({part.redist})"
+    without = "-" if part.without is None else part.without.release
+    if part.without is not None and part.without.coverage != "none":
+        without += f" ({part.without.coverage})"
+    unknown = f"; {part.unknown} of {part.releases} releases unknown" if part.unknown else ""
+    return f"  {package}", _span(part.native), _span(part.ptx), f"{without}{unknown}"
+
+
+def _span(span: ReleaseSpan | None) -> str:
+    if span is None:
+        return "-"
+    return span.first if span.first == span.newest else f"{span.first} to {span.newest}"

@@ -94,6 +94,35 @@ class WhichReport(Report):
     )
 
 
+class ReleaseSpan(OwnModel):
+    """The first and the newest local release with some coverage."""
+
+    first: str
+    newest: str
+
+
+class ReleaseCoverage(OwnModel):
+    """The coverage of one release."""
+
+    release: str
+    coverage: str = Field(description="In words")
+
+
+class PackageCoverage(OwnModel):
+    """The local releases of a package that run on the GPUs of a capability."""
+
+    capability: str
+    redist: str
+    package: str
+    native: ReleaseSpan | None = Field(description="Releases with native code; null: none")
+    ptx: ReleaseSpan | None = Field(description="Releases with PTX only; null: none")
+    without: ReleaseCoverage | None = Field(
+        description="The first release without, newer than all that run; null: there is none"
+    )
+    releases: int = Field(description="Local releases with device code")
+    unknown: int = Field(description="Those of them whose coverage is unknown")
+
+
 class ExplainReport(Answer):
     """The result of explain."""
 
@@ -101,3 +130,6 @@ class ExplainReport(Answer):
     kind: Literal["nvcc", "gpu", "cuda"]
     asked: str
     topics: tuple[Topic, ...]
+    coverage: tuple[PackageCoverage, ...] = Field(
+        default=(), description="Of gpu: what runs on it, by the local feature files"
+    )

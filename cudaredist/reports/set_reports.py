@@ -13,7 +13,7 @@ from cudaredist.reports.archive_reports import (
 )
 from cudaredist.reports.report import Answer, ErrorReport, ManifestStatus, Report
 from cudaredist.schema.base import OutputName, OwnModel
-from cudaredist.schema.packageset import Diagnostic, HostCompiler, Status
+from cudaredist.schema.packageset import Coverage, Diagnostic, HostCompiler, Status
 
 
 class SetOutcome(OwnModel):
@@ -59,6 +59,7 @@ class SummarizedPackage(OwnModel):
     redist: str
     outputs: tuple[OutputName, ...]
     bytes: dict[OutputName, int] = Field(description="Unpacked; empty: not examined")
+    coverage: dict[str, Coverage] = Field(description="By capability")
 
 
 class OutputTotal(OwnModel):

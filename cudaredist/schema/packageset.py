@@ -37,6 +37,9 @@ ReasonCode = Literal[
 ]
 
 
+CoverageValue = Literal["native", "ptx", "lto", "partial", "none", "host-only", "unknown"]
+
+
 class Input(OwnModel):
     """One file that the set was made from."""
 
@@ -234,6 +237,18 @@ class Depends(OwnModel):
     included_by: str | None = optional("The package's header that includes it")
 
 
+class Coverage(OwnModel):
+    """The share of a package's device code that the GPUs of one capability run."""
+
+    value: CoverageValue
+    files: Count = optional("Files whose code runs, by one of the ways", 0)
+    all_files: Count = optional("Files with device code", 0)
+    native: Count = optional("Modules that run as they are", 0)
+    ptx: Count = optional("Modules that the driver must compile from PTX", 0)
+    lto: Count = optional("Modules that a linker must compile, in files with nothing better", 0)
+    modules: Count = optional("The most modules that any GPU uses, over all files", 0)
+
+
 class SetLicense(OwnModel):
     """The licence of a package."""
 
@@ -297,6 +312,9 @@ class SetPackage(OwnModel):
     )
     compat_runpath: bool = Field(description="Whether the compatibility driver's come before it")
     gpu_architectures: dict[str, tuple[str, ...]] = Field(description="By directory of libraries")
+    coverage: dict[CapabilityName, Coverage] = optional(
+        "By effective capability; absent: not available, or made by an earlier version", {}
+    )
     license: SetLicense
     meta: SetMeta
     overlay: tuple[str, ...] = Field(description="What an overlay changed")

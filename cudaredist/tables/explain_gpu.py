@@ -41,9 +41,7 @@ def explain_gpu(asked: str, gpus: Gpus, policy: GpuPolicy) -> tuple[Topic, ...]:
 
     A product is found by words of its name. Raises `UnknownNameError` for what nothing is called.
     """
-    return tuple(
-        _capability_topic(name, gpus, policy) for name in _capabilities_called(asked, gpus)
-    )
+    return tuple(_capability_topic(name, gpus, policy) for name in capabilities_called(asked, gpus))
 
 
 def explain_cuda(
@@ -60,7 +58,11 @@ def explain_cuda(
 # -- capabilities
 
 
-def _capabilities_called(asked: str, gpus: Gpus) -> list[str]:
+def capabilities_called(asked: str, gpus: Gpus) -> list[str]:
+    """Return the capabilities of a product, an architecture or a name such as `sm_90`.
+
+    Raises `UnknownNameError` if there are none.
+    """
     name = Capability.name_of(asked)
     if name in gpus.capabilities:
         return [name]

@@ -49,7 +49,7 @@ def test_what_could_not_be_checked_is_said(run: Run, made: Path) -> None:
     result = run("validate", place(made))
     assert result.exit_code == 0
     assert result.stdout.splitlines()[1:] == [
-        "    not checked: I4, I7, I9: the cache lacks the files of 6 of 6 packages",
+        "    not checked: I4, I7, I9, I27: the cache lacks the files of 6 of 6 packages",
         "    not checked: I15, I19, I25: no other set of its channel is given",
     ]
 
@@ -81,7 +81,7 @@ def test_the_same_as_json(run: Run, made: Path) -> None:
     assert (verdict["valid"], verdict["exit_code"]) == (True, 1)
     assert [problem[:12] for problem in verdict["problems"]] == ["I2 libcublas"]
     assert [names.partition(":")[0] for names in verdict["unchecked"]] == [
-        "I4, I7, I9",
+        "I4, I7, I9, I27",
         "I15, I19, I25",
     ]
 

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cudaredist.binaries.file_facts import Binary
+from cudaredist.binaries.file_facts import Binary, CodeSection, DeviceImages
 from cudaredist.features.derive import RULES, derive
 from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts
 from cudaredist.manifests.manifest_values import Archive
@@ -155,7 +155,7 @@ def dll(name: str, *needed: str) -> Binary:
 STATIC = Binary(kind="ar", machine="x86_64", objects=3)
 
 
-def features_of(files: Mapping[str, Binary | str | None]) -> ArchiveFeatures:
+def features_of(files: Mapping[str, Binary | str | None]) -> WholeFeatures:
     """Return the features of an archive with these files; a text is where a link leads."""
     members = []
     for path, content in files.items():
@@ -193,6 +193,20 @@ def paths_of(features: WholeFeatures) -> list[str]:
         for folder, names in folders.items()
         for name in names.split("/")
     ]
+
+
+def with_code(*modules: Mapping[str, int] | None) -> WholeFeatures:
+    """Return an archive with a library for each, with these modules; None: without device code."""
+    files: dict[str, Binary | str | None] = {}
+    for number, of_file in enumerate(modules):
+        code: dict[str, Any] = {}
+        if of_file is not None:
+            names = {name for key in of_file for name in key.split()}
+            section = CodeSection(section="", is_declared=True, counts=dict.fromkeys(names, 1))
+            images = DeviceImages(sizes=dict.fromkeys(names, (9000, 9000)), modules=dict(of_file))
+            code = {"device_code": (section,), "images": images}
+        files[f"lib/lib{number}.so.1"] = elf(f"lib{number}.so.1", **code)
+    return features_of(files)
 
 
 # -- data

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import pytest
 from support.small_sets import make_data, make_sets
 
+from cudaredist.binaries.file_facts import DeviceImages
 from cudaredist.features.facts import Entry, Facts, facts_from_bytes, facts_to_bytes
 from cudaredist.packagesets.invariants import (
     RUN_INVARIANTS,
@@ -153,6 +154,13 @@ def unknown_owner(document: Document) -> None:
     document["external"]["libcuda.so.1"]["owner"] = "unknown"
 
 
+def coverage(**fields: object) -> Change:
+    """Return a change of the coverage of one capability."""
+    return lambda document: document["packages"]["cudnn"]["coverage"].update(
+        {"9.0": {"modules": 3, **fields}}
+    )
+
+
 def contents(name: str, output: str, files: int) -> Change:
     return lambda document: document["packages"][name]["contents"].update(
         {output: {"files": files, "bytes": 0}}
@@ -203,7 +211,7 @@ SET_CHANGES: list[tuple[str, str, Change]] = [
     ("I11", "another CUDA", of("cuda_nvcc", release="12.8.1")),
     ("I11", "built for another CUDA", of("cudnn", release="9.10.2-cuda13.0")),
     ("I11", "another variant", archive("cudnn", cuda_variant="cuda13")),
-    ("I12", "not supported", flags(default=["1.0"], requested=["9.0"], effective=["9.0"])),
+    ("I12", "not supported", flags(default=["1.0"])),
     ("I12", "not what was asked for", flags(requested=["7.5"])),
     ("I12", "other flags", flags(gencode=[])),
     ("I12", "other portable code", flags(forward_compat=False)),
@@ -218,6 +226,14 @@ SET_CHANGES: list[tuple[str, str, Change]] = [
     ("I14", "for Windows only", of("cuda_nvcc", platforms=["windows-x86_64"])),
     ("I14", "withheld under another name", of("nvlsm", pname="cudnn")),
     ("I14", "foreign and yet not", of("nvlsm", reasons=[FOREIGN])),
+    ("I26", "coverage of no capability", of("cuda_nvcc", coverage={})),
+    ("I26", "coverage of what is withheld", of("nvlsm", coverage={"9.0": {"value": "unknown"}})),
+    ("I26", "native without modules", coverage(value="native", files=1, all_files=1)),
+    ("I26", "native in some files", coverage(value="native", files=1, all_files=2, native=1)),
+    ("I26", "none with modules", coverage(value="none", all_files=1, ptx=1)),
+    ("I26", "partial in all files", coverage(value="partial", files=1, all_files=1, lto=1)),
+    ("I26", "host-only with files", coverage(value="host-only", all_files=1)),
+    ("I26", "more modules than any GPU", coverage(value="ptx", files=1, all_files=1, ptx=9)),
 ]
 
 
@@ -343,12 +359,19 @@ def for_arm(member: Entry) -> Entry:
     return replace(member, binary=replace(binary, machine="aarch64")) if binary else member
 
 
+def with_device_code(member: Entry) -> Entry:
+    binary = member.binary
+    images = DeviceImages(sizes={"sm_90": (9000, 9000)}, modules={"sm_90": 3})
+    return replace(member, binary=replace(binary, images=images)) if binary else member
+
+
 FILE_CHANGES: list[tuple[str, str, str, Callable[[Entry], Entry]]] = [
     ("I4", "in another output", "cudnn", named("include/cudnn.h", "share/doc/cudnn.h")),
     ("I4", "of another size", "cudnn", lambda member: replace(member, size=member.size + 1)),
     ("I4", "never laid out", "cudnn", lambda member: replace(member, mode=0o4755)),
     ("I7", "one path", "cudnn", named("cudnn.h", "cublas_v2.h")),
     ("I9", "another machine", "libcusolver", for_arm),
+    ("I27", "device code", "libcusolver", with_device_code),
 ]
 
 
@@ -384,6 +407,27 @@ def test_the_same_file_in_two_packages_is_one(
     trees = {package.entry.attr: package.tree.files for package in files.known}
     assert "include/cudnn.h" in trees["cudnn"].keys() & trees["cudnn_8_9"].keys()
     assert check_files(files) == []
+
+
+def test_coverage_by_another_table_is_not_checked(
+    folder: Path, tmp_path: Path, made: PackageSet
+) -> None:
+    def change(document: Document) -> None:
+        for entry in document["inputs"]:
+            entry["sha256"] = "0" * 64
+
+    altered("libcusolver", with_device_code, folder, Cache(tmp_path / "other"), made)
+    files = read_files(changed(made, change), Cache(tmp_path / "other"))
+    assert files.rules is None
+    assert check_files(files) == []
+
+
+def test_a_set_by_an_earlier_version_breaks_nothing(made: PackageSet) -> None:
+    def change(document: Document) -> None:
+        for entry in document["packages"].values():
+            entry.pop("coverage", None)
+
+    assert check_set(changed(made, change)) == []
 
 
 # -- what documents break together
@@ -433,7 +477,7 @@ def test_every_invariant_is_broken_by_some_test() -> None:
 def test_every_invariant_up_to_the_exporters_has_its_place() -> None:
     """I16 is diff's, I17 and I18 are properties of build, and I20 to I24 the exporters'.
 
-    I25 came later.
+    I25 to I27 came later.
     """
     known = SET_INVARIANTS.keys() | FILE_INVARIANTS.keys() | RUN_INVARIANTS.keys()
-    assert known == {f"I{number}" for number in (*range(1, 16), 19, 25)}
+    assert known == {f"I{number}" for number in (*range(1, 16), 19, 25, 26, 27)}

@@ -22,12 +22,13 @@ from cudaredist.jsontext import canonical_json
 from cudaredist.packagesets.assemble import build_set
 from cudaredist.packagesets.flags import known_capabilities
 from cudaredist.packagesets.inputs import SetData
+from cudaredist.packagesets.set_coverage import COVERAGE_WARNINGS
 from cudaredist.packagesets.spec import RefusedSet, Request, SetSpec, resolve_set
 from cudaredist.packagesets.version_choice import EARLY, find_cuda, newest_patches
 from cudaredist.pipeline.read_data import read_file_given
 from cudaredist.pipeline.selection import ALL
 from cudaredist.primitives import Version, parse_label, sha256_of
-from cudaredist.progress import Progress
+from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import CUDA
 from cudaredist.reports.report import ErrorReport, ManifestStatus
 from cudaredist.reports.set_reports import BuildReport, SetOutcome, SkippedRelease
@@ -255,11 +256,15 @@ def _failure(spec: SetSpec | RefusedSet, error: CudaRedistError) -> SetOutcome:
 
 
 def _refuse_warnings(package_set: PackageSet) -> None:
-    """Raise `IncompleteError` for a set with a warning, but for those of what was allowed."""
+    """Raise `IncompleteError` for a set with a warning, but for those of what was allowed.
+
+    A package need not support every default capability, only those that were requested.
+    """
+    allowed = _ALLOWED if package_set.capabilities.requested else _ALLOWED | COVERAGE_WARNINGS
     warnings = [
         entry
         for entry in package_set.diagnostics
-        if entry.level != "note" and entry.code not in _ALLOWED
+        if entry.level != "note" and entry.code not in allowed
     ]
     if warnings:
         lines = shortened([f"{entry.subject}: {entry.text}" for entry in warnings], _SHOWN)

@@ -14,9 +14,16 @@ from cudaredist.packagesets.invariants import (
     is_further_version,
 )
 from cudaredist.pipeline.facts_cache import known_facts
+from cudaredist.primitives import sha256_of
 from cudaredist.schema.base import OutputName
+from cudaredist.schema.features import FileCode
 from cudaredist.schema.packageset import OutputContents, PackageSet, SetPackage
+from cudaredist.schema.registry import read_own_file
+from cudaredist.schema.tables import Gpus
 from cudaredist.store.cache import Cache
+from cudaredist.store.data_folder import Store, shipped_data
+from cudaredist.store.locate import data_folder
+from cudaredist.tables.gpus.coverage import CoverageRules, describe_coverage
 from cudaredist.toolkit.root_tree import PackageTree, make_tree
 
 
@@ -38,6 +45,8 @@ class SetFiles:
     """Packages whose archives the cache has no facts of."""
     refused: tuple[Broken, ...]
     """Packages whose archives are never laid out, with the reason."""
+    rules: CoverageRules | None
+    """None: the GPU table that the set was made with is not local."""
 
 
 def read_files(package_set: PackageSet, cache: Cache) -> SetFiles:
@@ -54,7 +63,8 @@ def read_files(package_set: PackageSet, cache: Cache) -> SetFiles:
             refused.append((entry.attr, error.reason))
         else:
             known.append(PackageFiles(entry, tree))
-    return SetFiles(package_set, tuple(known), tuple(unknown), tuple(refused))
+    rules = _coverage_rules(package_set) if known else None
+    return SetFiles(package_set, tuple(known), tuple(unknown), tuple(refused), rules)
 
 
 def check_files(files: SetFiles) -> list[Violation]:
@@ -131,9 +141,44 @@ def _machines(files: SetFiles) -> Iterator[Broken]:
                 yield package.entry.attr, f"{path} is for {binary.machine}, not for {expected}"
 
 
+def _coverage(files: SetFiles) -> Iterator[Broken]:
+    """I27; it is computed again from the device code of the files."""
+    if files.rules is None:
+        return
+    for package in files.known:
+        entry = package.entry
+        stated = {n: part for n, part in entry.coverage.items() if part.value != "unknown"}
+        binaries = (file.binary for file in package.tree.files.values())
+        codes = [
+            FileCode(
+                output="lib",
+                modules=binary.images.modules,
+                bytes={name: packed for name, (packed, _) in binary.images.sizes.items()},
+                unpacked={name: size for name, (_, size) in binary.images.sizes.items()},
+            )
+            for binary in binaries
+            if binary is not None and binary.images is not None
+        ]
+        for name, part in files.rules.cover(codes, stated).items():
+            if part != stated[name]:
+                said, found = describe_coverage(stated[name]), describe_coverage(part)
+                yield entry.attr, f"its coverage of {name} is stated as {said}, and is {found}"
+
+
+def _coverage_rules(package_set: PackageSet) -> CoverageRules | None:
+    """Return the rules by the GPU table that a set was made with; None if it is not local."""
+    hashes = {entry.sha256 for entry in package_set.inputs if entry.kind == "capabilities"}
+    for root in (data_folder(None, writing=False), shipped_data()):
+        data = Store(root).read_table("gpus")
+        if data is not None and sha256_of(data) in hashes:
+            return CoverageRules(read_own_file(data, Gpus))
+    return None
+
+
 FILE_INVARIANTS: Mapping[str, Invariant[SetFiles, Broken]] = {
     "I4": Invariant("Every file is in one output, as the document counts them.", _contents),
     "I7": Invariant("No two packages have different files under one path.", _owners),
     "I9": Invariant("Shared libraries are for the platform's machine.", _machines),
+    "I27": Invariant("Coverage follows from the device code of the files.", _coverage),
 }
 """By name; the rest of what one document is held to is in `packagesets.invariants`."""

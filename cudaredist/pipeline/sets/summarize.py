@@ -48,6 +48,7 @@ def summarize(asked: str, package_set: PackageSet) -> SetSummary:
                 redist=package.redist or "",
                 outputs=package.outputs,
                 bytes=outputs,
+                coverage=package.coverage,
             )
         )
     return SetSummary(

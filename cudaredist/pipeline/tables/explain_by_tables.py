@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Literal
 
+from cudaredist.pipeline.tables.coverage_history import coverage_of_releases
 from cudaredist.pipeline.tables.layered_tables import require_gpus, require_nvcc_compat
 from cudaredist.pipeline.tables.table_registry import read_gpu_policy, read_nvcc_policy
-from cudaredist.reports.answer_reports import ExplainReport
+from cudaredist.reports.answer_reports import ExplainReport, PackageCoverage
 from cudaredist.store.data_folder import Layer, Store
-from cudaredist.tables.explain_gpu import explain_cuda, explain_gpu
+from cudaredist.tables.explain_gpu import capabilities_called, explain_cuda, explain_gpu
 from cudaredist.tables.explain_nvcc import explain_nvcc
 from cudaredist.tables.explanation import Topic
 
@@ -19,10 +20,12 @@ def explain_by_tables(
 
     Raises `IncompleteError` if no layer has the table, and `UnknownNameError`.
     """
+    coverage: tuple[PackageCoverage, ...] = ()
     if subject == "gpu":
         gpus = require_gpus(store)
         topics = explain_gpu(name, gpus.table, read_gpu_policy(store))
         layers = [gpus.layers] * len(topics)
+        coverage = coverage_of_releases(capabilities_called(name, gpus.table), store, gpus.table)
     elif subject == "nvcc":
         compat = require_nvcc_compat(store)
         topics = (explain_nvcc(name, compat.table, read_nvcc_policy(store)),)
@@ -31,7 +34,12 @@ def explain_by_tables(
         compat, gpus = require_nvcc_compat(store), require_gpus(store)
         topics = explain_cuda(name, compat.table, gpus.table, read_nvcc_policy(store))
         layers = [compat.layers, gpus.layers]
-    return ExplainReport(kind=subject, asked=name, topics=tuple(map(_with_layers, topics, layers)))
+    return ExplainReport(
+        kind=subject,
+        asked=name,
+        topics=tuple(map(_with_layers, topics, layers)),
+        coverage=coverage,
+    )
 
 
 def _with_layers(topic: Topic, layers: Mapping[str, Layer]) -> Topic:

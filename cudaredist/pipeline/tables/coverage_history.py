@@ -1,0 +1,98 @@
+"""explain gpu: which releases of each package run on a GPU, by the local feature files."""
+
+from collections.abc import Iterable
+
+from cudaredist.pipeline.read_data import held_features
+from cudaredist.primitives import Platform, Version
+from cudaredist.redists import CUDA
+from cudaredist.reports.answer_reports import PackageCoverage, ReleaseCoverage, ReleaseSpan
+from cudaredist.schema.features import ExaminedArchive
+from cudaredist.schema.packageset import Coverage, CoverageValue
+from cudaredist.schema.tables import CapabilityEntry, Gpus
+from cudaredist.store.data_folder import Store
+from cudaredist.tables.gpus.capability import Capability
+from cudaredist.tables.gpus.coverage import CoverageRules, describe_coverage
+
+_BEST_FIRST: tuple[CoverageValue, ...] = ("native", "ptx", "lto", "partial", "unknown", "none")
+
+
+def coverage_of_releases(
+    capabilities: Iterable[str], store: Store, gpus: Gpus
+) -> tuple[PackageCoverage, ...]:
+    """Return the releases of each package with device code that run on GPUs.
+
+    A release counts by its best archive. Releases of CUDA that no longer support a capability do
+    not cover it, whatever device code they still contain. Raises `ReadError` or
+    `InvalidFileError` for a feature file that cannot be read.
+    """
+    names = tuple(capabilities)
+    rules = CoverageRules(gpus)
+    found: dict[tuple[str, str, str], list[tuple[Version, Coverage]]] = {}
+    for redist in store.feature_redists():
+        for label in sorted(store.features(redist).labels()):
+            features = held_features(store, redist, label)
+            for package, entry in sorted(features.packages.items() if features else ()):
+                archives = [a for a in entry.archives if isinstance(a, ExaminedArchive)]
+                for name in names:
+                    part = _best(archives, gpus.capabilities[name].base, rules)
+                    if part is None:
+                        continue
+                    if redist == CUDA and _is_dropped(label, gpus.capabilities[name]):
+                        part = Coverage(value="none")
+                    found.setdefault((name, redist, package), []).append((label, part))
+    return tuple(
+        _summary(name, redist, package, releases)
+        for (name, redist, package), releases in sorted(
+            found.items(), key=lambda item: (names.index(item[0][0]), *item[0][1:])
+        )
+    )
+
+
+def _best(archives: Iterable[ExaminedArchive], name: str, rules: CoverageRules) -> Coverage | None:
+    """Return the best coverage of a release's archives; None if they have no device code."""
+    parts = []
+    for archive in archives:
+        if Capability.parse(name) not in rules.capabilities_on(Platform(archive.platform)):
+            continue
+        if archive.code_by_file is None:
+            parts += [Coverage(value="unknown")] * bool(archive.device_code)
+        else:
+            part = rules.cover(tuple(archive.code_by_file.values()), [name])[name]
+            parts += [part] * (part.value != "host-only")
+    return min(parts, key=lambda part: _BEST_FIRST.index(part.value), default=None)
+
+
+def _is_dropped(label: Version, entry: CapabilityEntry) -> bool:
+    last = entry.last_cuda
+    return last is not None and Version.parse(label.line) > Version.parse(last)
+
+
+def _summary(
+    name: str, redist: str, package: str, releases: list[tuple[Version, Coverage]]
+) -> PackageCoverage:
+    usable = [index for index, (_, part) in enumerate(releases) if part.value in _BEST_FIRST[:3]]
+    after = releases[usable[-1] + 1 :] if usable else releases
+    without = next(
+        ((label, part) for label, part in after if part.value in {"partial", "none"}), None
+    )
+    return PackageCoverage(
+        capability=name,
+        redist=redist,
+        package=package,
+        native=_span(releases, "native"),
+        ptx=_span(releases, "ptx"),
+        without=None
+        if without is None
+        else ReleaseCoverage(release=str(without[0]), coverage=_words(without[1])),
+        releases=len(releases),
+        unknown=sum(part.value == "unknown" for _, part in releases),
+    )
+
+
+def _words(part: Coverage) -> str:
+    return describe_coverage(part) if part.value == "partial" else part.value
+
+
+def _span(releases: list[tuple[Version, Coverage]], value: CoverageValue) -> ReleaseSpan | None:
+    labels = [str(label) for label, part in releases if part.value == value]
+    return ReleaseSpan(first=labels[0], newest=labels[-1]) if labels else None

@@ -1,0 +1,118 @@
+"""explain gpu: which local releases of each package run on a GPU."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+from support.set_inputs import JETSON, LINUX, SBSA, Release, cuda, put_data, with_code
+
+from cudaredist.schema.features import ArchiveFeatures
+
+
+def library(label: str, *modules: dict[str, int], platform: str = LINUX) -> Release:
+    return Release(
+        "cutensor", label, {"libcutensor": [platform]}, {"libcutensor": with_code(*modules)}
+    )
+
+
+def cublas(label: str, *modules: dict[str, int]) -> Release:
+    return cuda(label, [LINUX], features={"libcublas": with_code(*modules)}, libcublas=[LINUX])
+
+
+RELEASES = (
+    cublas("12.9.1", {"sm_70 sm_80": 5}),
+    # A leftover of what CUDA 13 no longer supports.
+    cublas("13.0.2", {"sm_70 sm_80": 5}),
+    library("1.9.0", {"compute_50": 5}),
+    library("2.0.0", {"sm_70": 5, "sm_90": 5}),
+    library("2.1.0", {"sm_70": 5, "sm_120": 5}),
+    library("2.2.0", {"sm_75": 5}, {"sm_70": 5, "sm_120": 5}),
+    library("2.3.0", {"sm_75 sm_120": 9}),
+)  # fmt: skip
+
+
+@pytest.fixture
+def explain(run: Run, tmp_path: Path) -> Any:
+    """Return a function that explains a GPU by some releases."""
+
+    def answer(name: str, *releases: Release, text: bool = False) -> Any:
+        root = tmp_path / str(len(list(tmp_path.iterdir())))
+        put_data(root, *releases)
+        tables = ("gpus.json", "nvcc_compat.json")
+        for table in tables:
+            (root / table).write_bytes((Path(__file__).parents[2] / "data" / table).read_bytes())
+        result = run("explain", "gpu", name, "--data-dir", root, *(() if text else ("--json",)))
+        assert result.exit_code == 0
+        return result.stdout if text else json.loads(result.stdout)["coverage"]
+
+    return answer
+
+
+def test_explain_gpu_lists_native_ptx_and_the_first_release_without(explain: Any) -> None:
+    assert explain("V100", *RELEASES) == [
+        {
+            "capability": "7.0",
+            "redist": "cuda",
+            "package": "libcublas",
+            "native": {"first": "12.9.1", "newest": "12.9.1"},
+            "ptx": None,
+            "without": {"release": "13.0.2", "coverage": "none"},
+            "releases": 2,
+            "unknown": 0,
+        },
+        {
+            "capability": "7.0",
+            "redist": "cutensor",
+            "package": "libcutensor",
+            "native": {"first": "2.0.0", "newest": "2.1.0"},
+            "ptx": {"first": "1.9.0", "newest": "1.9.0"},
+            "without": {
+                "release": "2.2.0",
+                "coverage": "partial: 1 of 2 files, native 5 of 10 modules",
+            },
+            "releases": 5,
+            "unknown": 0,
+        },
+    ]
+
+
+def test_explain_gpu_of_a_new_gpu_names_the_first_release_that_covers_it(explain: Any) -> None:
+    blas, tensor = explain("RTX 5090", *RELEASES)
+    assert (blas["native"], blas["without"]["release"]) == (None, "12.9.1")
+    assert tensor["native"] == {"first": "2.1.0", "newest": "2.3.0"}
+    assert tensor["ptx"] == {"first": "1.9.0", "newest": "1.9.0"}
+    assert tensor["without"] is None
+
+
+def test_explain_gpu_of_a_jetson_counts_builds_for_jetsons_only(explain: Any) -> None:
+    releases = (
+        library("2.0.0", {"sm_87": 5}, platform=JETSON),
+        library("2.1.0", {"sm_80 sm_87": 5}, platform=LINUX),
+        library("2.2.0", {"sm_87": 5}, platform=SBSA),
+    )
+    (orin,) = explain("8.7", *releases)
+    assert (orin["native"], orin["releases"]) == ({"first": "2.0.0", "newest": "2.2.0"}, 2)
+    (ampere,) = explain("8.0", *releases)
+    assert (ampere["native"], ampere["releases"]) == ({"first": "2.1.0", "newest": "2.1.0"}, 2)
+
+
+def test_explain_gpu_reports_releases_of_unknown_coverage(explain: Any) -> None:
+    def earlier(features: ArchiveFeatures) -> ArchiveFeatures:
+        return features.model_copy(update={"code_by_file": None})
+
+    unknown = library("2.4.0")._replace(features={"libcutensor": earlier(with_code({"sm_70": 5}))})
+    (found,) = explain("7.0", *RELEASES[2:], unknown)
+    assert (found["releases"], found["unknown"]) == (6, 1)
+    assert [part["unknown"] for part in explain("7.0", unknown)] == [1]
+
+
+def test_explain_gpu_as_text_ends_with_the_releases(explain: Any) -> None:
+    assert explain("7.0", *RELEASES, text=True).splitlines()[-4:] == [
+        "releases that run on 7.0, by the device code in local feature files",
+        "  package           native          PTX only  first without",
+        "  libcublas (cuda)  12.9.1          -         13.0.2",
+        "  libcutensor       2.0.0 to 2.1.0  1.9.0     2.2.0 (partial: 1 of 2 files, native 5 of "
+        "10 modules)",
+    ]

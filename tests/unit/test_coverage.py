@@ -1,0 +1,203 @@
+"""Coverage: which GPU runs which image, and what share of a file or a package.
+
+The rules are those of NVIDIA's CUDA programming guide: "Binary compatibility" (SASS of the same
+major number, not between Tegra and desktop), "PTX compatibility" (any later capability),
+"Architecture-specific features" (`a`: that capability only) and "Family-specific features" (`f`:
+later ones of the family).
+"""
+
+from functools import cache
+
+import pytest
+from conftest import REPOSITORY
+
+from cudaredist.schema.features import FileCode
+from cudaredist.schema.packageset import Coverage
+from cudaredist.schema.registry import read_own_file
+from cudaredist.schema.tables import Gpus
+from cudaredist.tables.gpus.capability import Capability
+from cudaredist.tables.gpus.coverage import CoverageRules, describe_coverage
+
+
+@cache
+def rules() -> CoverageRules:
+    return CoverageRules(read_own_file((REPOSITORY / "data/gpus.json").read_bytes(), Gpus))
+
+
+def code(*modules: tuple[str, int], **unpacked: int) -> FileCode:
+    sizes = unpacked or dict.fromkeys(
+        {name for key, _ in modules for name in key.replace("*3", "").split()}, 9000
+    )
+    return FileCode(output="lib", modules=dict(modules), bytes={}, unpacked=sizes)
+
+
+def cover(capability: str, *files: FileCode) -> Coverage:
+    return rules().cover(files, [capability])[capability]
+
+
+@pytest.mark.parametrize(
+    ("image", "gpu", "way"),
+    [
+        # Binary compatibility: the same capability, or an earlier minor of the same major.
+        ("sm_80", "8.0", "native"),
+        ("sm_80", "8.6", "native"),
+        ("sm_80", "8.9", "native"),
+        ("sm_70", "7.5", "native"),
+        ("sm_100", "10.3", "native"),
+        ("sm_120", "12.1", "native"),
+        ("sm_86", "8.0", None),
+        ("sm_75", "7.0", None),
+        ("sm_80", "9.0", None),
+        ("sm_70", "8.0", None),
+        ("sm_100", "12.0", None),
+        ("sm_90", "10.0", None),
+        # Tegra: binaries are compatible neither with desktop parts nor with other Tegra parts.
+        ("sm_87", "8.7", "native"),
+        ("sm_80", "8.7", None),
+        ("sm_86", "8.7", None),
+        ("sm_87", "8.9", None),
+        ("sm_87", "8.8", None),
+        ("sm_70", "7.2", None),
+        ("sm_72", "7.5", None),
+        ("sm_60", "6.2", None),
+        ("sm_110", "11.0", "native"),
+        ("sm_100", "10.1", None),
+        # Thor's old number is another binary target than its new one.
+        ("sm_101", "11.0", None),
+        ("sm_101", "10.1", "native"),
+        # DGX Spark is for ARM, and not a Tegra part.
+        ("sm_121", "12.1", "native"),
+        # a: that capability only.
+        ("sm_90a", "9.0", "native"),
+        ("sm_100a", "10.0", "native"),
+        ("sm_100a", "10.3", None),
+        ("sm_120a", "12.1", None),
+        # f: later ones of the family.
+        ("sm_100f", "10.0", "native"),
+        ("sm_100f", "10.3", "native"),
+        ("sm_100f", "10.7", "native"),
+        ("sm_103f", "10.0", None),
+        ("sm_103f", "10.7", "native"),
+        ("sm_120f", "12.1", "native"),
+        ("sm_100f", "11.0", None),
+        ("sm_100f", "10.1", None),
+        ("sm_100f", "12.0", None),
+        ("sm_110f", "11.0", "native"),
+        # PTX compatibility: the same or any later capability, Tegra or not.
+        ("compute_50", "5.0", "ptx"),
+        ("compute_50", "12.1", "ptx"),
+        ("compute_75", "8.7", "ptx"),
+        ("compute_101", "11.0", "ptx"),
+        ("compute_90", "10.0", "ptx"),
+        ("compute_75", "7.0", None),
+        ("compute_120", "11.0", None),
+        ("compute_120", "10.3", None),
+        ("compute_90a", "9.0", "ptx"),
+        ("compute_90a", "10.0", None),
+        ("compute_100f", "10.3", "ptx"),
+        ("compute_120f", "12.0", "ptx"),
+        ("compute_120f", "10.3", None),
+        ("compute_100f", "10.1", None),
+        # LTO code: as PTX, but for a linker.
+        ("lto_75", "7.5", "lto"),
+        ("lto_75", "9.0", "lto"),
+        ("lto_90", "8.9", None),
+        # A GPU of no table, and names that are of no architecture.
+        ("sm_200", "20.3", "native"),
+        ("sm_5", "5.0", None),
+        ("odd", "5.0", None),
+    ],
+)
+def test_image_on_gpu_runs_by_the_rules_of_compatibility(
+    image: str, gpu: str, way: str | None
+) -> None:
+    assert rules().way(image, Capability.parse(gpu)) == way
+
+
+WHOLE = "sm_70 sm_80 sm_90 compute_90"
+
+
+@pytest.mark.parametrize(
+    ("capability", "files", "expected"),
+    [
+        ("8.0", [code((WHOLE, 412))], "native 412 of 412 modules"),
+        ("9.0a", [code((WHOLE, 412))], "native 412 of 412 modules"),
+        ("10.0f", [code((WHOLE, 412))], "ptx 412 of 412 modules"),
+        ("5.0", [code((WHOLE, 412))], "none: 0 of 1 files, 0 of 412 modules"),
+        # The best image of a module counts, and each module once.
+        ("7.0", [code(("sm_70*3 sm_75 compute_50", 5))], "native 5 of 5 modules"),
+        # Kernels for other GPUs do not make a file partial.
+        ("8.0", [code(("sm_80", 20), ("sm_90a", 300))], "native 20 of 300 modules"),
+        (
+            "7.5",
+            [code(("sm_70", 310), ("compute_75", 7190))],
+            "native 310, ptx 7,190 of 7,500 modules",
+        ),
+        # cuTENSOR 2.8 has one module with PTX for 5.0: a leftover is not support.
+        (
+            "7.0",
+            [code(("compute_50", 1), ("sm_75", 200), ("sm_80", 347), ("sm_90", 398))],
+            "partial: 0 of 1 files, ptx 1 of 399 modules",
+        ),
+        ("7.0", [code(("sm_70", 4), ("sm_80", 100))], "native 4 of 100 modules"),
+        (
+            "7.0",
+            [code(("sm_70", 3), ("sm_80", 100))],
+            "partial: 0 of 1 files, native 3 of 100 modules",
+        ),
+        # PTX for all and a leftover of SASS: PTX is how the file runs.
+        (
+            "12.0",
+            [code(("compute_75", 900), ("sm_120", 1), ("sm_80", 900))],
+            "ptx: native 1, ptx 900 of 1,800 modules",
+        ),
+        ("8.0", [code(("lto_75", 34))], "lto 34 of 34 modules"),
+        (
+            "8.0",
+            [code(("lto_75", 3), ("lto_90", 97))],
+            "partial: 0 of 1 files, lto 3 of 100 modules",
+        ),
+        ("7.0", [code(("lto_75", 34))], "none: 0 of 1 files, 0 of 34 modules"),
+        # LTO code for callbacks next to SASS is not needed to run.
+        ("8.0", [code(("lto_75", 6573), ("sm_80", 350))], "native 350 of 350 modules"),
+        # Several files: the weakest one counts, and one without code makes a package partial.
+        (
+            "10.0",
+            [code(("sm_100", 5)), code(("compute_90", 7))],
+            "ptx: native 5, ptx 7 of 12 modules",
+        ),
+        (
+            "7.0",
+            [code(("sm_70", 349), ("sm_80", 1179)), *[code(("sm_75", 20))] * 5],
+            "partial: 1 of 6 files, native 349 of 1,279 modules",
+        ),
+        ("7.0", [code(("sm_75", 3)), code(("sm_80", 4))], "none: 0 of 2 files, 0 of 7 modules"),
+        # nvcc adds an empty image to libraries without kernels: libnppc, libcufftw.
+        ("9.0", [code(("sm_52", 1), sm_52=872)], "host-only"),
+        (
+            "9.0",
+            [code(("sm_75", 1), sm_75=1888), code(("sm_90", 3))],
+            "native 3 of 3 modules",
+        ),
+        ("9.0", [code(("sm_75", 1), sm_75=4096)], "none: 0 of 1 files, 0 of 1 modules"),
+        ("9.0", [code(("compute_75 sm_75", 1), compute_75=56, sm_75=1464)], "host-only"),
+        ("9.0", [], "host-only"),
+        # cuSPARSE 13.5 has some small modules for 7.0, which CUDA 13 does not support.
+        (
+            "7.0",
+            [code(("sm_70 sm_75", 34), ("sm_75", 137), sm_70=9, sm_75=1000)],
+            "partial: 0 of 1 files, native 34 of 171 modules",
+        ),
+        (
+            "7.0",
+            [code(("sm_70 sm_75", 34), ("sm_75", 137), sm_70=11, sm_75=1000)],
+            "native 34 of 171 modules",
+        ),
+    ],
+)
+def test_files_on_gpu_are_covered_by_shares_of_modules(
+    capability: str, files: list[FileCode], expected: str
+) -> None:
+    found = cover(capability, *files)
+    assert describe_coverage(found) == expected
+    assert expected.startswith(found.value) or found.value in {"native", "ptx", "lto"}
