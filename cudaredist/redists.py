@@ -3,6 +3,7 @@
 To add one, add an alphabetical entry. Nothing here is logic, and nothing is fetched.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cudaredist.errors import find_name
@@ -129,6 +130,10 @@ REDISTS: dict[str, Redist] = {redist.name: redist for redist in _CATALOGUE}
 """Every redistributable by name, in alphabetical order."""
 
 
-def find_redist(name: str) -> Redist:
-    """Return the entry of that name; `UnknownNameError`, which suggests the nearest, if none."""
-    return find_name("redistributable", name, REDISTS)
+def find_redist(name: str, own: Iterable[str] = ()) -> Redist:
+    """Return the entry of that name, in the catalogue or a user's own.
+
+    Raises `UnknownNameError`, which suggests the nearest, if there is none.
+    """
+    known = {other: Redist(name=other, title=other) for other in own} | REDISTS
+    return find_name("redistributable", name, known)

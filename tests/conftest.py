@@ -19,6 +19,7 @@ from support.factory import manifest
 from support.golden import golden
 from support.materializing import Materialize, put_packages
 from support.releases import publish, release
+from support.reports import assert_report_fits
 from support.running import invoke
 from support.server import FaultServer
 from support.toolkits import MadeSet
@@ -119,7 +120,14 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run the command line in this process, from an empty folder."""
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
-    return invoke
+
+    def invoke_checked(*arguments: object) -> Result:
+        result = invoke(*arguments)
+        if "--json" in arguments:
+            assert_report_fits(result.stdout)
+        return result
+
+    return invoke_checked
 
 
 @pytest.fixture

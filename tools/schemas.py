@@ -1,11 +1,18 @@
 """Make the shipped JSON Schemas anew: `python -m tools.schemas`."""
 
+from functools import reduce
+from operator import or_
 from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from cudaredist.jsontext import canonical_json
+from cudaredist.reports.report_kinds import REPORTS
 from cudaredist.schema.registry import FILE_KINDS, UPSTREAM_KINDS, FileKind
 from tools.upstream_schemas import upstream_schema
 
+_DIALECT: dict[str, object] = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
 FOLDER = Path(__file__).parents[1] / "cudaredist" / "schemas"
 
 
@@ -22,13 +29,21 @@ def made_schema(kind: FileKind) -> dict[str, object]:
             waiting.extend(node.values())
         elif isinstance(node, list):
             waiting.extend(node)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    return _DIALECT | schema
+
+
+def report_schema(name: str) -> dict[str, object]:
+    """Make the JSON Schema of a command's reports from their models."""
+    union: Any = reduce(or_, REPORTS[name])
+    schema: dict[str, object] = TypeAdapter(union).json_schema()
+    return _DIALECT | schema
 
 
 def made_schemas() -> dict[str, dict[str, object]]:
     """Return every shipped schema by its name."""
     own = {kind.name: made_schema(kind) for kind in FILE_KINDS.values()}
-    return own | {name: upstream_schema(name) for name in UPSTREAM_KINDS}
+    upstream = {name: upstream_schema(name) for name in UPSTREAM_KINDS}
+    return own | upstream | {name: report_schema(name) for name in REPORTS}
 
 
 if __name__ == "__main__":

@@ -3,9 +3,12 @@
 Nothing that takes time to import is imported before the command that needs it runs.
 """
 
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from cudaredist import __version__
 from cudaredist.cli.build import build
@@ -18,12 +21,13 @@ from cudaredist.cli.export import export
 from cudaredist.cli.materialize import materialize
 from cudaredist.cli.process_manifests import process_manifests
 from cudaredist.cli.schema import schema
+from cudaredist.cli.session import report_error
 from cudaredist.cli.update_gpus import update_gpus
 from cudaredist.cli.update_nvcc_compat import update_nvcc_compat
 from cudaredist.cli.validate import validate
 from cudaredist.cli.versions import versions
 from cudaredist.cli.which import which
-from cudaredist.errors import EXIT_CODES, EXIT_OK
+from cudaredist.errors import EXIT_CODES, EXIT_OK, UsageError
 
 __all__ = ["app"]
 
@@ -34,8 +38,41 @@ _PANELS = {
     "Maintain data": (bump, check, schema, validate),
 }
 
+_ParserError: Any = typer.BadParameter.__base__
+"""What typer raises for a call that it cannot parse."""
+
+
+class _Group(TyperGroup):
+    """The commands. With --json, a document reports a call that cannot be parsed."""
+
+    _words: tuple[str, ...] = ()
+
+    def make_context(self, info_name: str | None, args: list[str], *more: Any, **other: Any) -> Any:  # noqa: ANN401 - as typer has it
+        self._words = tuple(args)
+        with self._reported():
+            return super().make_context(info_name, args, *more, **other)
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - as typer has it
+        with self._reported():
+            return super().invoke(ctx)
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        try:
+            yield
+        except _ParserError as error:
+            if "--json" in self._words:
+                report_error(self._command, UsageError(error.format_message()))
+            raise
+
+    @property
+    def _command(self) -> str:
+        return next((word for word in self._words if word in self.commands), "cudaredist")
+
+
 app = typer.Typer(
     name="cudaredist",
+    cls=_Group,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",

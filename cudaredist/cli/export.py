@@ -154,7 +154,7 @@ def _write(
             ExportedFile(
                 path=str(path),
                 status="unchanged" if is_same else "written" if may_write else "would-write",
-                bytes=len(content),
+                size=len(content),
                 sha256=sha256_of(content),
             )
         )

@@ -35,6 +35,7 @@ from cudaredist.cli.session import (
     url_alone,
     warnings_of,
 )
+from cudaredist.redists import REDISTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -224,6 +225,9 @@ def _targets(options: ProcessOptions, session: Session, root: Path) -> "Sequence
     if options.url is not None:
         return targets_in_folder(options.url, root)
     store = Store(root, options.channel)
-    redists = find_redists(options.redist, store.channel)
+    local = store.redists()
+    has_known = any(name in REDISTS for name in local)
+    names = options.redist or (None if has_known else list(local))
+    redists = find_redists(names, store.channel, own=local)
     require_manifests(store, options.redist or ())
     return targets_in_store(store, redists, bases)

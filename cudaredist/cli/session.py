@@ -6,7 +6,7 @@ import inspect
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -106,7 +106,7 @@ def _exit_code(
             refuse(options, refused)
             return function(options, session)
     except CudaRedistError as error:
-        session.console.failure(error)
+        session.failure(function.__name__.replace("_", "-"), error)
         return error.exit_code
     except KeyboardInterrupt:
         session.console.error(
@@ -250,6 +250,12 @@ class Session(contextlib.ExitStack):
         else:
             self.console.lines(text(report))
 
+    def failure(self, command: str, error: CudaRedistError) -> None:
+        """Print the error that ends a command, with --json also as a document."""
+        self.console.failure(error)
+        if self._options.json:
+            report_error(command, error)
+
     def show_on_github(
         self, annotations: Iterable[str], summary: Iterable[str], outputs: Iterable[str]
     ) -> None:
@@ -263,6 +269,16 @@ class Session(contextlib.ExitStack):
         for subject, error in errors:
             message = f"{subject}: {error.message}" if subject else error.message
             self.console.error(message, hint=error.hint, details=error.changes)
+
+
+def report_error(command: str, error: CudaRedistError) -> None:
+    """Print the document that replaces the report of a command that ends with an error."""
+    from cudaredist.render.common import report_json
+    from cudaredist.reports.report import ErrorAnswer
+
+    # There may be no standard output: the error may be just that.
+    with contextlib.suppress(WriteError):
+        Console().result(report_json(ErrorAnswer.to(command, error)))
 
 
 def open_cache(cache_dir: Path | None) -> "Cache":
@@ -282,12 +298,17 @@ def cache_folder(given: Path | None) -> Path:
     return platformdirs.user_cache_path("cudaredist", appauthor=False)
 
 
-def find_redists(names: list[str] | None, channel: "Channel" = "redist") -> list[Redist]:
-    """Return the entries named, each once, or the whole catalogue of the channel."""
+def find_redists(
+    names: list[str] | None, channel: "Channel" = "redist", own: Collection[str] = ()
+) -> list[Redist]:
+    """Return the entries named, each once, or the whole catalogue of the channel.
+
+    The user's own redistributables are in no catalogue.
+    """
     from cudaredist.wheels import FAMILIES
 
     catalogue = REDISTS if channel == "redist" else {"cuda": None, **FAMILIES}
-    return [find_redist(name) for name in dict.fromkeys(names or catalogue)]
+    return [find_redist(name, own) for name in dict.fromkeys(names or catalogue)]
 
 
 def warnings_of(

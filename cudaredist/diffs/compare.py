@@ -54,7 +54,9 @@ def compare(old: Comparable, new: Comparable, names: NamePolicy | None = None) -
         deltas = tuple(_deltas(*align_variants(before, after)))
         parts = _parts_of(name, origins)
         if deltas or parts:
-            packages.append(PackageDelta(name=name, status="changed", parts=parts, deltas=deltas))
+            packages.append(
+                PackageDelta(package=name, status="changed", parts=parts, deltas=deltas)
+            )
         else:
             equal += 1
     # That a table does not know one of two releases is no change of compilers or GPUs.
@@ -137,7 +139,7 @@ def _one_sided(
         if old.get((field, "")) or new.get((field, ""))
     ]
     return PackageDelta(
-        name=name,
+        package=name,
         status="added" if before is None else "gone",
         origin=origins.get(name),
         parts=tuple(part for part in _parts_of(name, origins) if part != origins.get(name)),

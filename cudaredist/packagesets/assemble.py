@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from cudaredist.errors import IncompleteError, UsageError, shortened
+from cudaredist.errors import IncompleteError, UsageError, command_line, shortened
 from cudaredist.packagesets.draft import Draft
 from cudaredist.packagesets.entries import find_aliases, make_entries
 from cudaredist.packagesets.flags import set_attribute
@@ -157,14 +157,20 @@ def _jetson_capabilities(spec: SetSpec, data: SetData) -> list[str]:
 
 
 def _inputs(choices: Mapping[str, Choice], spec: SetSpec, data: SetData) -> Iterable[Input]:
-    manifests = [*(choice.held for choice in choices.values()), *spec.also]
-    used = {(held.redist, held.label): held for held in manifests if held is not None}
-    for (redist, label), held in sorted(used.items()):
+    for held in _manifests_of(choices, spec):
+        redist, label = held.redist, held.label
         yield _input("manifest", redist, label, held)
         features = data.read_features(redist, label)
         if features is not None:
             yield _input("features", redist, label, features)
     yield from data.inputs
+
+
+def _manifests_of(choices: Mapping[str, Choice], spec: SetSpec) -> list[HeldManifest]:
+    """Return the manifests that a set is made from, sorted."""
+    manifests = [*(choice.held for choice in choices.values()), *spec.also]
+    used = {(held.redist, held.label): held for held in manifests if held is not None}
+    return [used[key] for key in sorted(used)]
 
 
 def _input(
@@ -222,6 +228,19 @@ def _file_diagnostics(draft: Draft) -> Iterable[Diagnostic]:
 def _release_diagnostics(
     choices: Mapping[str, Choice], drafts: Mapping[str, Draft], spec: SetSpec, data: SetData
 ) -> Iterable[Diagnostic]:
+    for held in _manifests_of(choices, spec):
+        if held.is_edited:
+            command = command_line(
+                "download-manifests",
+                channel=data.channel,
+                redist=held.redist,
+                version=held.label,
+            )
+            text = (
+                f"{manifest_name(held.label)} is not the file that was downloaded; to restore it, "
+                f"delete it and run `{command}`"
+            )
+            yield warning("edited-manifest", held.redist, text)
     for redist, choice in choices.items():
         if spec.options.require_coverage and choice.held and choice.chosen.newer_rejected:
             newest = choice.chosen.newer_rejected[0]

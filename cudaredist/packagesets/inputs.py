@@ -84,6 +84,8 @@ class HeldManifest:
     is_overlay: bool
     packages: Mapping[str, Package]
     """By name."""
+    is_edited: bool = False
+    """Whether it differs from the bytes that the lock recorded."""
 
 
 class ArchiveHeaders(NamedTuple):
@@ -192,9 +194,12 @@ class SetData:
     def _unknown_platforms(self) -> Iterator[Problem]:
         for subject in fields(self.policies):
             policy = getattr(self.policies, subject.name)
-            for path, name in _platforms_in(policy, subject.name):
-                if name not in self.platforms:
-                    yield _unknown("platform", name, self.platforms, path)
+            if not isinstance(policy, OwnModel):
+                continue
+            for path, entry in _entries(policy, subject.name):
+                platform = getattr(entry, "platform", None)
+                if platform is not None and platform not in self.platforms:
+                    yield _unknown("platform", platform, self.platforms, f"{path}.platform")
 
     def _mistyped_names(self) -> Iterator[Problem]:
         """Yield names in a user's own policies that are close to a known name.
@@ -336,14 +341,6 @@ def policy_problems(policies: Policies) -> list[Problem]:
         and (fixup.outputs[:1] != ("out",) or len(set(fixup.outputs)) < len(fixup.outputs))
     ]
     return problems
-
-
-def _platforms_in(value: object, path: str) -> Iterator[tuple[str, str]]:
-    """Yield the platform of every entry that is for one, with the path to it."""
-    for below, entry in _entries(value, path):
-        platform = getattr(entry, "platform", None)
-        if platform is not None:
-            yield f"{below}.platform", platform
 
 
 def _is_mistyped(name: str, known: Collection[str]) -> bool:

@@ -3,7 +3,8 @@
 `SET_INVARIANTS` are about one document, `RUN_INVARIANTS` about several that were made together.
 I4, I7 and I9 need every file of the archives, and are in `pipeline.sets.file_invariants`. I16 to
 I18 are not about documents, and tests show them. A set does not differ from itself (diff), another
-redistributable's manifest changes no choice, and `auto` takes the newest release (build).
+redistributable's manifest changes only choices that require it, and none that is pinned, and `auto`
+takes the newest release (build).
 
 What is unknown breaks no invariant: a package that was not examined has no libraries to check.
 """

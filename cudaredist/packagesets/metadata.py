@@ -80,13 +80,16 @@ def sri_of(sha256: str) -> str:
 
 
 def _address(draft: Draft, data: SetData, wheel_base: str | None) -> str | None:
-    """Return the address that a package's paths are relative to; None where none is known."""
+    """Return the address that a package's paths are relative to, or None if it is not known."""
+    archive = draft.archive
     if draft.redist is None:
         return None
     own = data.policies.fixups.urls.get(draft.redist)
     if own is not None:
         return f"{own.rstrip('/')}/"
-    if data.channel == "wheels":
+    is_own = draft.held is not None and draft.held.is_overlay
+    is_wheel = archive is None or archive.relative_path.endswith(".whl")
+    if data.channel == "wheels" and (is_wheel or not is_own):
         return None if wheel_base is None else f"{wheel_base.rstrip('/')}/"
     known = REDISTS.get(draft.redist)
     if known is None:

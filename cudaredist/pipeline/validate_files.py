@@ -36,12 +36,15 @@ from cudaredist.pipeline.sets.file_invariants import (
     check_files,
     read_files,
 )
+from cudaredist.pipeline.sets.load import overlay_model, read_overlay_policy
 from cudaredist.primitives import label_of_manifest_name
 from cudaredist.redists import REDISTS
 from cudaredist.reports.manifest_reports import FileVerdict, ValidateReport
+from cudaredist.schema.base import OwnModel
 from cudaredist.schema.packageset import PackageSet
 from cudaredist.schema.registry import (
     FILE_KINDS,
+    LEGACY_FEATURES,
     kind_of_document,
     parse_own_json,
     read_own_document,
@@ -157,32 +160,13 @@ def _verdict(path: Path, *, strict: bool) -> tuple[FileVerdict, PackageSet | Man
     kind: str | None = None
     try:
         document = parse_own_json(data)
-        if schema_version_of(document) is not None:
-            own = kind_of_document(document)
-            if own is None:
-                known = ", ".join(FILE_KINDS)
-                problem = Problem("", f"has a schema_version, but is of no kind known ({known})")
-                raise InvalidFileError("data file", [problem])
-            kind = own.name
-            problems = schema_problems(document, kind)
-            if problems:
-                raise InvalidFileError(f"{kind} file", problems)
-            model = read_own_document(document, data, own.model)
-            is_canonical = canonical_json(document) == data
-            package_set = model if isinstance(model, PackageSet) else None
-            return _own_verdict(path, kind, is_canonical=is_canonical), package_set
-        if is_legacy(document):
-            kind = "legacy-features"
-            problems = schema_problems(document, kind)
-            if problems:
-                raise InvalidFileError(f"{kind} file", problems)
-            # Whoever wrote it, other tools read it: no form is canonical.
-            return _own_verdict(path, kind, is_canonical=True), None
-        kind = "manifest"
-        return _manifest_verdict(path, data, strict=strict)
+        kind = _kind_at(path, document)
+        if kind == "manifest":
+            return _manifest_verdict(path, data, strict=strict)
+        return _own_verdict(path, kind, document, data)
     except CudaRedistError as error:
         invalid = FileVerdict(
-            file=str(path),
+            path=str(path),
             kind=kind,
             valid=False,
             summary=f"not a valid {kind or 'JSON'} file",
@@ -192,14 +176,44 @@ def _verdict(path: Path, *, strict: bool) -> tuple[FileVerdict, PackageSet | Man
         return invalid, None
 
 
-def _own_verdict(path: Path, kind: str, *, is_canonical: bool) -> FileVerdict:
-    return FileVerdict(
-        file=str(path),
+def _kind_at(path: Path, document: object) -> str:
+    """Return the kind of a document, by its name in a folder `policy` or by its keys."""
+    if schema_version_of(document) is None:
+        return LEGACY_FEATURES if is_legacy(document) else "manifest"
+    if overlay_model(path) is not None:
+        return f"policy-{path.stem}"
+    own = kind_of_document(document)
+    if own is not None:
+        return own.name
+    known = ", ".join(FILE_KINDS)
+    problem = Problem("", f"has a schema_version, but is of no kind known ({known})")
+    raise InvalidFileError("data file", [problem])
+
+
+def _own_verdict(
+    path: Path, kind: str, document: object, data: bytes
+) -> tuple[FileVerdict, PackageSet | None]:
+    """Return the verdict on a file of ours, or on a feature file in nixpkgs' form."""
+    problems = schema_problems(document, kind)
+    model: OwnModel | None = None
+    if problems and overlay_model(path) is not None:
+        # Only with the policy that it changes is an overlay's file a whole one.
+        read_overlay_policy(path, data)
+    elif problems:
+        raise InvalidFileError(f"{kind} file", problems)
+    elif kind in FILE_KINDS:
+        model = read_own_document(document, data, FILE_KINDS[kind].model)
+    # People write policies, and other tools write their form of feature files.
+    is_made = kind in FILE_KINDS and not kind.startswith("policy-")
+    is_canonical = kind not in FILE_KINDS or canonical_json(document) == data
+    verdict = FileVerdict(
+        path=str(path),
         kind=kind,
         valid=True,
         summary=f"valid {kind} file" + ("" if is_canonical else ", not in canonical form"),
-        exit_code=EXIT_OK if is_canonical else EXIT_FINDINGS,
+        exit_code=EXIT_FINDINGS if is_made and not is_canonical else EXIT_OK,
     )
+    return verdict, model if isinstance(model, PackageSet) else None
 
 
 def _manifest_verdict(path: Path, data: bytes, *, strict: bool) -> tuple[FileVerdict, Manifest]:
@@ -208,7 +222,7 @@ def _manifest_verdict(path: Path, data: bytes, *, strict: bool) -> tuple[FileVer
     manifest, warnings = judge_manifest(data, label, redist, strict=strict)
     archives = list(manifest.archives)
     verdict = FileVerdict(
-        file=str(path),
+        path=str(path),
         kind="manifest",
         valid=True,
         summary=(
@@ -224,5 +238,5 @@ def _manifest_verdict(path: Path, data: bytes, *, strict: bool) -> tuple[FileVer
 
 def _unread(path: Path, reason: str) -> FileVerdict:
     return FileVerdict(
-        file=str(path), kind=None, valid=False, summary=reason, exit_code=EXIT_INCOMPLETE
+        path=str(path), kind=None, valid=False, summary=reason, exit_code=EXIT_INCOMPLETE
     )

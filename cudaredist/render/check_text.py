@@ -141,7 +141,7 @@ def _verdict(report: CheckReport) -> str:
 def validate_text(report: ValidateReport, *, with_warnings: bool = True) -> Iterator[str]:
     """Say of each file whether it is valid, with every problem found and, if wanted, warnings."""
     for verdict in report.files:
-        yield f"{verdict.file}: {verdict.summary}"
+        yield f"{verdict.path}: {verdict.summary}"
         yield from (f"    {problem}" for problem in verdict.problems)
         if with_warnings:
             yield from (f"    warning: {warning}" for warning in verdict.warnings)

@@ -82,15 +82,15 @@ def _sections(report: DiffReport, style: _Style, shown: int) -> Iterator[_Sectio
     said_once = _said_once(report)
     left = [_without(package, said_once) for package in report.packages]
     renamed = {
-        package.name: package.origin
+        package.package: package.origin
         for package in left
         if package.status == "gone" and _is_renamed(package, left)
     }
     tests: tuple[tuple[str, Callable[[PackageDelta], bool]], ...] = (
         ("warning: other bytes under the same version", lambda p: any(map(is_alarming, p.deltas))),
         ("platforms", lambda _: False),
-        ("gone", lambda p: p.status == "gone" and p.name not in renamed),
-        ("renamed", lambda p: p.name in renamed or p.name in renamed.values()),
+        ("gone", lambda p: p.status == "gone" and p.package not in renamed),
+        ("renamed", lambda p: p.package in renamed or p.package in renamed.values()),
         ("may break", lambda p: p.status == "changed" and _may_break(p)),
         ("added", lambda p: p.status == "added"),
         ("changed", lambda p: bool(p.deltas)),
@@ -130,7 +130,7 @@ def _said_once(report: DiffReport) -> dict[tuple[str, str], list[str]]:
             if delta.field == "platforms":
                 for sign, places in (("-", delta.gone), ("+", delta.added)):
                     for place in places:
-                        found.setdefault((sign, place), []).append(package.name)
+                        found.setdefault((sign, place), []).append(package.package)
     whole = _whole(report)
     return {key: names for key, names in found.items() if len(names) > _FEW or key in whole}
 
@@ -187,7 +187,9 @@ def _without(package: PackageDelta, said_once: Mapping[tuple[str, str], list[str
 def _is_renamed(package: PackageDelta, packages: Iterable[PackageDelta]) -> bool:
     """Say whether a package that is gone and a new one are each other's origin."""
     return any(
-        other.status == "added" and other.name == package.origin and other.origin == package.name
+        other.status == "added"
+        and other.package == package.origin
+        and other.origin == package.package
         for other in packages
     )
 
@@ -195,7 +197,7 @@ def _is_renamed(package: PackageDelta, packages: Iterable[PackageDelta]) -> bool
 def _renamed_lines(
     packages: Sequence[PackageDelta], renamed: Mapping[str, str | None], style: _Style
 ) -> Iterator[tuple[str, list[str]]]:
-    by_name = {package.name: package for package in packages}
+    by_name = {package.package: package for package in packages}
     for old, new in renamed.items():
         before, after = by_name[old], by_name[new or ""]
         yield " -> ".join(_named(package, style) for package in (before, after)), []
@@ -222,7 +224,7 @@ def _move_line(move: Move, style: _Style) -> str:
 
 def _named(package: PackageDelta, style: _Style) -> str:
     version = next((d.old or d.new for d in package.deltas if d.field == "version"), None)
-    return " ".join([style.name(package.name), *map(style.value, filter(None, [version]))])
+    return " ".join([style.name(package.package), *map(style.value, filter(None, [version]))])
 
 
 def _may_break(package: PackageDelta) -> bool:
@@ -230,7 +232,7 @@ def _may_break(package: PackageDelta) -> bool:
 
 
 def _package_line(package: PackageDelta, style: _Style) -> str:
-    words = [style.name(package.name)]
+    words = [style.name(package.package)]
     for delta in package.deltas:
         if delta.field == "version":
             sides = [side for side in (delta.old, delta.new) if side is not None]

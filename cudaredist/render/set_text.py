@@ -57,8 +57,8 @@ def set_text(summary: SetSummary) -> Iterator[str]:
     yield ""
     rows = [("package", "version", "outputs, MB unpacked")]
     for package in summary.packages:
-        sizes = [f"{name} {_megabytes(size)}" for name, size in package.bytes.items()]
-        rows.append((package.name, package.version, ", ".join(sizes or package.outputs)))
+        sizes = [f"{name} {_megabytes(size)}" for name, size in package.size.items()]
+        rows.append((package.package, package.version, ", ".join(sizes or package.outputs)))
     yield from columns(rows)
     yield from _coverage_text(summary)
     if summary.totals:
@@ -66,7 +66,7 @@ def set_text(summary: SetSummary) -> Iterator[str]:
         yield from columns(
             [
                 ("output", "files", "MB"),
-                *((t.output, f"{t.files:,}", _megabytes(t.bytes)) for t in summary.totals),
+                *((t.output, f"{t.files:,}", _megabytes(t.size)) for t in summary.totals),
             ]
         )
     if summary.library_bytes:
@@ -77,7 +77,7 @@ def set_text(summary: SetSummary) -> Iterator[str]:
         )
     yield ""
     rows = [("lacks", "status", "why")]
-    yield from columns([*rows, *((m.name, m.status, m.reason) for m in summary.missing)])
+    yield from columns([*rows, *((m.package, m.status, m.reason) for m in summary.missing)])
 
 
 def _coverage_text(summary: SetSummary) -> Iterator[str]:
@@ -89,12 +89,12 @@ def _coverage_text(summary: SetSummary) -> Iterator[str]:
     rows = [("coverage", *summary.capabilities)]
     for package in covered:
         found = (package.coverage.get(name) for name in summary.capabilities)
-        rows.append((package.name, *(c.value if c else "unknown" for c in found)))
+        rows.append((package.package, *(c.value if c else "unknown" for c in found)))
     yield from columns(rows)
     for package in covered:
         for name, coverage in package.coverage.items():
             if coverage.value in {"partial", "none"}:
-                yield f"{package.name} on {name}: {describe_coverage(coverage)}"
+                yield f"{package.package} on {name}: {describe_coverage(coverage)}"
 
 
 def _megabytes(size: int) -> str:
@@ -103,7 +103,7 @@ def _megabytes(size: int) -> str:
 
 def export_text(report: ExportReport) -> Iterator[str]:
     """Yield a line for each file of an export."""
-    yield from columns([(file.path, file.status, f"{file.bytes:,} bytes") for file in report.files])
+    yield from columns([(file.path, file.status, f"{file.size:,} bytes") for file in report.files])
 
 
 def toolkit_text(report: ToolkitReport) -> Iterator[str]:
@@ -115,7 +115,7 @@ def toolkit_text(report: ToolkitReport) -> Iterator[str]:
     if report.cuda is not None:
         about = (
             f"CUDA {report.cuda} for {report.platform}, {len(report.packages)} packages, "
-            f"{report.files:,} files, {report.bytes:,} bytes"
+            f"{report.files:,} files, {report.size:,} bytes"
         )
     yield f"{report.root}: {report.status}; {about}"
     if report.status == "altered":

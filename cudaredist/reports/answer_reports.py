@@ -23,7 +23,7 @@ class Delta(OwnModel):
 class PackageDelta(OwnModel):
     """What changed about one package."""
 
-    name: str
+    package: str
     status: Literal["added", "gone", "changed"]
     origin: str | None = Field(
         default=None, description="Package of the other side that it was, or was part of"

@@ -133,7 +133,7 @@ class ToolkitReport(Report):
     layout: Literal["merged", "split"] | None
     packages: tuple[str, ...]
     files: int
-    bytes: int
+    size: int = Field(description="Bytes of all files")
     fetched_bytes: int = Field(description="Of the network; what was at hand does not count")
     problems: tuple[str, ...] = Field(description="Files and links that are not as laid out")
     foreign: tuple[str, ...] = Field(description="Files in the root that are not ours")

@@ -114,7 +114,7 @@ class CheckReport(Report):
 class FileVerdict(OwnModel):
     """What validate found in one file."""
 
-    file: str
+    path: str
     kind: str | None = Field(description="`manifest`, or the name of one of our schemas")
     valid: bool
     summary: str

@@ -85,3 +85,14 @@ class ErrorReport(OwnModel):
         if self.message.startswith(what):
             return self
         return self.model_copy(update={"message": f"{what}: {self.message}"})
+
+
+class ErrorAnswer(Report):
+    """The document that replaces any report if the command ends with an error."""
+
+    error: ErrorReport
+
+    @classmethod
+    def to(cls, command: str, error: CudaRedistError) -> Self:
+        """Return the answer of a command that ended with an error."""
+        return cls(command=command, error=ErrorReport.of(error), exit_code=error.exit_code)

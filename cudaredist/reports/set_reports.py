@@ -23,7 +23,7 @@ class SetOutcome(OwnModel):
     platform: str
     status: ManifestStatus
     path: str | None = Field(default=None, description="Below the output folder; null: none")
-    bytes: int = 0
+    size: int = 0
     counts: dict[Status, int] = Field(
         default={}, description="Packages by status, other names not counted"
     )
@@ -54,11 +54,11 @@ class BuildReport(Report):
 class SummarizedPackage(OwnModel):
     """One available package of a set."""
 
-    name: str
+    package: str
     version: str
     redist: str
     outputs: tuple[OutputName, ...]
-    bytes: dict[OutputName, int] = Field(description="Unpacked; empty: not examined")
+    size: dict[OutputName, int] = Field(description="Unpacked bytes by output; empty: not examined")
     coverage: dict[str, Coverage] = Field(description="By capability")
 
 
@@ -67,13 +67,13 @@ class OutputTotal(OwnModel):
 
     output: OutputName
     files: int
-    bytes: int
+    size: int
 
 
 class MissingPackage(OwnModel):
     """A package that a set does not have."""
 
-    name: str
+    package: str
     status: Status
     reason: str
 
@@ -149,7 +149,7 @@ class ExportedFile(OwnModel):
 
     path: str
     status: ManifestStatus
-    bytes: int
+    size: int
     sha256: str
 
 

@@ -75,9 +75,10 @@ FILE_KINDS = {
 }
 """Every kind of file of ours, by name."""
 
+LEGACY_FEATURES = "legacy-features"
 UPSTREAM_KINDS = {
     "manifest": "NVIDIA's `redistrib_<label>.json`: the archives of a release, in every known form",
-    "legacy-features": "The feature file that nixpkgs consumed: outputs by package and platform",
+    LEGACY_FEATURES: "The feature file that nixpkgs consumed: outputs by package and platform",
 }
 """Kinds of files that others define, with a summary, by the name that `schema` takes."""
 
@@ -85,7 +86,7 @@ UPSTREAM_KINDS = {
 def schema_summaries() -> dict[str, str]:
     """Return a summary of each shipped schema of a file, by the name that `schema` takes."""
     own = {kind.name: (kind.model.__doc__ or "").splitlines()[0] for kind in FILE_KINDS.values()}
-    return dict(sorted((own | UPSTREAM_KINDS).items()))
+    return own | UPSTREAM_KINDS
 
 
 def kind_of_document(document: object) -> FileKind | None:

@@ -213,7 +213,7 @@ def test_the_report(build: Run) -> None:
     assert (report["command"], report["index"], report["exit_code"]) == ("build", "written", 0)
     assert outcome["path"] == f"out/{LINUX}/cuda-12.9.1.json"
     assert outcome["counts"]["available"] == 5
-    assert outcome["bytes"] == Path(outcome["path"]).stat().st_size
+    assert outcome["size"] == Path(outcome["path"]).stat().st_size
 
 
 # -- what is asked for
@@ -311,7 +311,7 @@ def test_overlays(build: Run) -> None:
     result = build(*ONE, "--overlay", "mine", "--strict")
     assert result.exit_code == 3
     result = build(*ONE, "--overlay", "mine", "--strict", "--json")
-    assert (result.exit_code, result.stdout) == (3, ""), "strict holds for --json, too"
+    assert result.exit_code == json.loads(result.stdout)["exit_code"] == 3, "and for --json, too"
 
 
 def test_the_wheel_channel(build: Run) -> None:
@@ -373,7 +373,10 @@ def test_calls_that_cannot_be(build: Run, options: Sequence[str], code: int, mes
     result = build(*options)
     assert result.exit_code == code, result.output
     assert message in error(result)
-    assert result.stdout == ""
+    if "--json" in options:
+        assert message in json.loads(result.stdout)["error"]["message"]
+    else:
+        assert result.stdout == ""
     assert not Path("build").exists()
 
 
@@ -389,7 +392,8 @@ def test_requests_that_cannot_be_met(
     build: Run, options: Sequence[str], code: int, message: str
 ) -> None:
     result = build(*ONE, *options, "--json")
-    assert (result.exit_code, result.stdout) == (code, "")
+    assert result.exit_code == code
+    assert message in json.loads(result.stdout)["error"]["message"]
     assert message in error(result)
     result = build(*ONE, *options)
     assert result.exit_code == code
@@ -584,13 +588,15 @@ def test_the_examples_of_the_help_are_good_calls(build: Run, run: Run) -> None:
         assert build(*call).exit_code == 0, call
 
 
-def test_the_overlay_of_the_documentation_is_a_good_one(build: Run) -> None:
+def test_the_overlay_of_the_documentation_is_a_good_one(build: Run, run: Run) -> None:
     page = (REPOSITORY / "docs" / "build.md").read_text()
     blocks = [block.partition("```")[0] for block in page.split("```json\n")[1:]]
+    policy = Path("mine/policy")
+    policy.mkdir(parents=True)
     for subject, block in zip(("fixups", "withheld"), blocks, strict=True):
-        content = json.loads(block)
-        content.pop("schema_version")
-        put_policy(Path("mine"), subject, **content)
+        (policy / f"{subject}.json").write_text(block)
+    judged = run("validate", *sorted(policy.iterdir()))
+    assert judged.exit_code == 0, judged.output
     result = build("--cuda", "12.9", "--platform", SBSA, "--overlay", "mine")
     assert result.exit_code == 0, result.output
     packages = read(f"build/{SBSA}/cuda-12.9.1.json")["packages"]

@@ -378,7 +378,7 @@ def test_changelogs_of_all_sorts(before: str | None, after: str) -> None:
 
 
 def test_foreign_text_stays_on_its_line() -> None:
-    new = PackageDelta(name="x\ny\x1b[31m", status="added")
+    new = PackageDelta(package="x\ny\x1b[31m", status="added")
     diff = DiffReport(old="a", new="b", packages=(new,), platforms=None, tables=(), equal=0)
     odd = BUMPED.releases[0].model_copy(update={"diff": diff})
     told = commit_message(BUMPED.model_copy(update={"releases": (odd,)}))

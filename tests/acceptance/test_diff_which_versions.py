@@ -146,7 +146,7 @@ def test_nothing_differs_from_itself(ask: Run, made: Path, kind: str, form: str)
 def test_json_has_the_delta_words(ask: Run) -> None:
     found = report(ask("diff", f"cuda@{LABEL}", f"cuda@{NEWER}", "--json"))
     assert {"old", "new", "packages", "platforms", "tables", "equal"} <= found.keys()
-    (cudart,) = (p for p in found["packages"] if p["name"] == "cuda_cudart")
+    (cudart,) = (p for p in found["packages"] if p["package"] == "cuda_cudart")
     assert cudart["status"] == "changed"
     fields = {delta["field"]: delta for delta in cudart["deltas"]}
     assert (fields["version"]["old"], fields["version"]["new"]) == ("12.9.1.5", "12.9.2.5")
@@ -200,8 +200,8 @@ def test_a_release_held_with_a_manifest_that_lies_elsewhere(ask: Run, made: Path
     both = ask("diff", f"cuda@{LABEL}", f"cuda@{NEWER}", "--json")
     result = ask("diff", f"cuda@{LABEL}", manifest_path, "--json")
     assert result.exit_code == 0
-    names = [package["name"] for package in report(both)["packages"]]
-    assert [package["name"] for package in report(result)["packages"]] == names
+    names = [package["package"] for package in report(both)["packages"]]
+    assert [package["package"] for package in report(result)["packages"]] == names
     assert "-libcudart.so.12" not in ask("diff", f"cuda@{LABEL}", manifest_path).stdout
 
 

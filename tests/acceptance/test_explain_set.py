@@ -41,11 +41,11 @@ def test_what_a_set_holds_and_lacks(run: Run, path: Path, golden: Golden) -> Non
 def test_what_splitting_saves_is_of_libraries_alone(run: Run, path: Path) -> None:
     summary = json.loads(run("explain", "set", path, "--json").stdout)
     assert (summary["library_lib_bytes"], summary["library_bytes"]) == (2_000_000, 6_000_000)
-    totals = {total["output"]: total["bytes"] for total in summary["totals"]}
+    totals = {total["output"]: total["size"] for total in summary["totals"]}
     assert list(totals) == ["bin", "lib", "dev", "static"]
     assert sum(totals.values()) == 7_500_000
-    held = {package["name"] for package in summary["packages"]}
-    lacking = {package["name"] for package in summary["missing"]}
+    held = {package["package"] for package in summary["packages"]}
+    lacking = {package["package"] for package in summary["missing"]}
     aliases = {name for name, entry in document()["packages"].items() if entry.get("alias_of")}
     assert held | lacking | aliases == set(document()["packages"])
     assert not held & lacking

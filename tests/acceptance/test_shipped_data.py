@@ -52,6 +52,7 @@ def test_everything_is_valid_and_canonical(run: Run) -> None:
     assert {path for path in DATA.rglob("*") if path.is_file()} == set(paths)
     result = run("validate", *paths)
     assert result.exit_code == 0, result.stdout
+    assert "not in canonical form" not in result.stdout
     assert len(result.stdout.splitlines()) == len(paths)
 
 

@@ -194,6 +194,29 @@ def test_schema_of_manifests_accepts_the_good_and_refuses_the_broken_ones(path: 
         assert problems != []
 
 
+# -- policies of an overlay
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "code", "says"),
+    [
+        ("withheld", {"withheld": {"libcublasmp": None}}, 0, "valid policy-withheld file"),
+        ("fixups", {"urls": {"mylib": "https://x.test/"}}, 0, "valid policy-fixups file"),
+        ("licenses", {"packages": {}, "redists": {}}, 0, "valid policy-licenses file"),
+        ("withheld", {"withheld": {"libcublasm": None}}, 5, "did you mean libcublasmp"),
+        ("withheld", {"withheld": {"x": {"reason": "r"}}}, 5, "withheld.x: 'reference' is a req"),
+        ("withheld", {"withhold": {}}, 5, "'withhold' was unexpected"),
+    ],
+)
+def test_policies_of_overlays_are_judged_with_what_they_change(
+    run: Run, name: str, content: dict[str, object], code: int, says: str
+) -> None:
+    Path("policy").mkdir()
+    document = json.dumps({"schema_version": 1, **content})
+    result = run("validate", write(f"policy/{name}.json", document.encode()))
+    assert (result.exit_code, says in result.stdout) == (code, True), result.stdout
+
+
 # -- feature files in nixpkgs' form
 
 

@@ -205,12 +205,12 @@ def test_the_other_way_round_is_the_same_with_sides_changed(
 @given(sides("a"), sides("b"))
 def test_every_package_is_told_of_once(old: Comparable, new: Comparable) -> None:
     report = compare(old, new, POLICY)
-    names = [package.name for package in report.packages]
+    names = [package.package for package in report.packages]
     assert names == sorted(set(names))
     assert len(names) + report.equal == len(old.packages.keys() | new.packages.keys())
-    added = {package.name for package in report.packages if package.status == "added"}
+    added = {package.package for package in report.packages if package.status == "added"}
     assert added == new.packages.keys() - old.packages.keys()
     text, markdown = "\n".join(diff_text(report)), "\n".join(diff_markdown(report))
-    said_elsewhere = {p.name for p in report.packages if p.status == "changed"}
+    said_elsewhere = {p.package for p in report.packages if p.status == "changed"}
     assert all(f"  {name}" in text or name in said_elsewhere for name in names if name not in added)
     assert all(f"`{name}`" in markdown for name in added)

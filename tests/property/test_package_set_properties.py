@@ -208,6 +208,39 @@ def test_manifest_of_another_redist_that_none_requires_changes_no_choice(
 
 @few
 @given(
+    st.sampled_from(CUDA),
+    st.lists(st.sampled_from(["8.5.3", "8.6.1", "10.3.0"]), min_size=1, unique=True),
+    many,
+    st.sampled_from(["8.6.0", "8.9.7", "9.1.0"]),
+    st.booleans(),
+)
+def test_manifest_of_a_required_redist_changes_only_choices_that_require_it(
+    label: str,
+    tensorrts: list[str],
+    others: list[Release],
+    cudnn: str,
+    pinned: bool,  # noqa: FBT001 - hypothesis passes it by position
+) -> None:
+    toolkit = Release("cuda", label, dict.fromkeys(("cuda_nvcc", "cuda_cudart"), PLATFORMS))
+    everywhere = (LINUX, SBSA)
+    held = [release for release in others if release.redist not in {"cudnn", "tensorrt"}]
+    held += [Release("tensorrt", name, {"tensorrt": everywhere}) for name in tensorrts]
+    new = Release("cudnn", cudnn, {"cudnn": everywhere})
+    target = SetTarget(Version.parse(label), LINUX, ("9.0",))
+    pins = {release.redist: release.held for release in held} if pinned else {}
+    before = choose_releases(target, pins, set_data_of(toolkit, *held))
+    after = choose_releases(target, pins, set_data_of(toolkit, *held, new))
+    changed = {name for name, choice in before.items() if after[name].chosen != choice.chosen}
+    assert changed <= (set() if pinned else {"tensorrt"})
+    for name in changed:
+        was, now = before[name].chosen.release, after[name].chosen.release
+        refused = {item.release for item in after[name].chosen.newer_rejected}
+        assert now is not None
+        assert was == now or was in refused or Version.parse(now) > Version.parse(was or "0")
+
+
+@few
+@given(
     toolkits(),
     st.lists(releases("cudnn"), min_size=1, max_size=5, unique_by=lambda r: r.label),
     st.sampled_from(PLATFORMS),

@@ -49,7 +49,7 @@ def test_from_12_to_13_packages_come_and_go_and_nvcc_is_split(run: Run, held: Pa
     found = json.loads(diffed(run, held, "cuda@12.9.1", "cuda@13.0.2", "--json").stdout)
     by_status: dict[str, set[str]] = {}
     for package in found["packages"]:
-        by_status.setdefault(package["status"], set()).add(package["name"])
+        by_status.setdefault(package["status"], set()).add(package["package"])
     old, new = (packages_of(held, label) for label in ("12.9.1", "13.0.2"))
     assert by_status["gone"] == old - new
     assert by_status["added"] == new - old
@@ -138,7 +138,7 @@ def test_every_release_with_the_next_one_both_ways(held: Path) -> None:
     for old, new in pairs(held):
         there, back = diff(old, new, store, cache), diff(new, old, store, cache)
         assert there.equal == back.equal
-        assert [p.name for p in there.packages] == [p.name for p in back.packages]
+        assert [p.package for p in there.packages] == [p.package for p in back.packages]
         assert [len(p.deltas) for p in there.packages] == [len(p.deltas) for p in back.packages]
         count += 1
     assert count > 150

@@ -118,6 +118,6 @@ def test_coverage_of_package_sets_is_compared() -> None:
         release = Release("cutensor", label, {"libcutensor": [LINUX]}, features)
         made = build(set_data_of(cuda(), release), capabilities=("7.0", "9.0"))
         sides.append(of_package_set(label, made))
-    (package,) = (p for p in compare(sides[0], sides[1]).packages if p.name == "libcutensor")
+    (package,) = (p for p in compare(sides[0], sides[1]).packages if p.package == "libcutensor")
     (delta,) = (delta for delta in package.deltas if delta.field == "coverage")
     assert (delta.gone, delta.old) == (("7.0",), "native 5 of 5 modules")

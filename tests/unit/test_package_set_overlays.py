@@ -25,6 +25,8 @@ from cudaredist.errors import IncompleteError, InvalidFileError, UnknownNameErro
 from cudaredist.packagesets.inputs import SetData
 from cudaredist.packagesets.invariants import check_set
 from cudaredist.pipeline.sets.load import merge_policy, read_set_data
+from cudaredist.primitives import Version, sha256_of
+from cudaredist.schema.features import LockEntry
 from cudaredist.schema.packageset import PackageSet
 from cudaredist.store.data_folder import Store
 
@@ -537,6 +539,19 @@ def test_feature_files_as_the_commands_write_them(base: Store) -> None:
     assert found.packages["cuda_nvcc"].outputs == ("out",)
     texts = [d.text for d in found.diagnostics if d.code == "features-missing"]
     assert texts[0].startswith("2 packages were not examined")
+
+
+def test_a_manifest_that_differs_from_the_lock_is_a_warning(base: Store) -> None:
+    """A hand-edited manifest was accepted silently."""
+    path = base.manifests("cuda").place(Version.parse("12.9.1"))
+    entry = LockEntry(sha256=sha256_of(path.read_bytes()), size=path.stat().st_size)
+    base.update_lock({"cuda": {"12.9.1": entry}})
+    assert build(read_set_data(base)).diagnostics == ()
+    path.write_bytes(path.read_bytes() + b"\n")
+    (found,) = build(read_set_data(base)).diagnostics
+    assert (found.level, found.code, found.subject) == ("warning", "edited-manifest", "cuda")
+    assert "redistrib_12.9.1.json is not the file that was downloaded" in found.text
+    assert "download-manifests --redist cuda --version 12.9.1" in found.text
 
 
 def test_data_is_the_same_in_memory_and_on_disk(base: Store) -> None:

@@ -23,6 +23,7 @@ from cudaredist.primitives import Version, sha256_of
 from cudaredist.redists import NVIDIA_BASE, Redist
 from cudaredist.reports.archive_reports import FeatureOutcome
 from cudaredist.reports.report import ErrorReport
+from cudaredist.schema.registry import parse_own_json
 from cudaredist.store.data_folder import FeatureFolder, ManifestFolder, Store
 
 _USUAL_END = re.compile(r"(.*[^:/])/(compute/[^/]+/redist)")
@@ -53,20 +54,34 @@ def targets_in_store(
     """Return the redistributables of a data folder, with the sources of their archives.
 
     Where NVIDIA's own server is one of them, what NVIDIA has elsewhere is looked for there as well.
+    A user's own packages are at the address in `policy/fixups.json`, and never at NVIDIA's server.
     """
-    common = tuple(bases)
-    return tuple(
-        FeatureTarget(
+    common, urls = tuple(bases), _own_urls(store)
+    targets = []
+    for redist in redists:
+        folders, of_redist = redist.archive_folders, common
+        if redist.name in urls:
+            others = (base for base in common if base != NVIDIA_BASE)
+            folders, of_redist = (*folders, ""), (*others, urls[redist.name])
+        elif redist.archive_base is not None and NVIDIA_BASE in common:
+            of_redist = (*common, redist.archive_base)
+        target = FeatureTarget(
             redist=redist,
             manifests=store.manifests(redist.name),
             features=store.features(redist.name),
-            folders=redist.archive_folders,
-            bases=(*common, redist.archive_base)
-            if redist.archive_base is not None and NVIDIA_BASE in common
-            else common,
+            folders=folders,
+            bases=of_redist,
         )
-        for redist in redists
-    )
+        targets.append(target)
+    return tuple(targets)
+
+
+def _own_urls(store: Store) -> Mapping[str, str]:
+    """Return the addresses that the folder's own fixups state, by redistributable."""
+    data = store.own_policy("fixups")
+    document = None if data is None else parse_own_json(data, "policy file (fixups)")
+    urls = document.get("urls") if isinstance(document, dict) else None
+    return urls if isinstance(urls, dict) else {}
 
 
 def targets_in_folder(url: str, folder: Path) -> tuple[FeatureTarget, ...]:

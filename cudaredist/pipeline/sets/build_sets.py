@@ -226,7 +226,7 @@ def _write(
         platform=made.platform.redist_system,
         status=status,
         path=str(path),
-        bytes=len(document),
+        size=len(document),
         counts=counts,
         diagnostics=made.diagnostics,
         exit_code=EXIT_FINDINGS if status == "would-write" else EXIT_OK,

@@ -1,5 +1,6 @@
 """Reading all that package sets are made from: data folder, shipped tables, overlays."""
 
+import difflib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -20,7 +21,7 @@ from cudaredist.packagesets.inputs import (
 from cudaredist.pipeline.read_data import located
 from cudaredist.pipeline.tables.layered_tables import require_gpus, require_nvcc_compat
 from cudaredist.pipeline.tables.table_registry import GPU_TABLE, NVCC_TABLE
-from cudaredist.primitives import Version, sha256_of
+from cudaredist.primitives import Version, label_of_manifest_name, sha256_of
 from cudaredist.schema.base import OwnModel
 from cudaredist.schema.features import ExaminedArchive, Features
 from cudaredist.schema.packageset import Input
@@ -31,11 +32,12 @@ from cudaredist.schema.registry import (
     schema_version_of,
 )
 from cudaredist.schema.tables import Gpus, NvccCompat
-from cudaredist.store.data_folder import Store
+from cudaredist.store.data_folder import Store, shipped_data
 
 _InputKind: TypeAlias = Literal["nvcc", "capabilities", "policy"]
 
 _OF_OTHER_COMMANDS = ("components", "gpus", "nvcc")
+_OVERLAY_PARTS = frozenset({"features", "manifests", "policy"})
 _POLICY_NAMES = frozenset({f"{name}.json" for name in (*POLICY_MODELS, *_OF_OTHER_COMMANDS)})
 
 
@@ -46,7 +48,7 @@ def read_set_data(store: Store, overlays: Sequence[Store] = ()) -> SetData:
     """
     for overlay in overlays:
         _check_overlay(overlay)
-    stores = [store, *overlays]
+    stores = [store, *_overlay_stores(overlays)]
     inputs: list[Input] = []
     nvcc, gpus = _tables(store, inputs)
     policies = _policies(store, overlays, inputs)
@@ -61,14 +63,34 @@ def read_set_data(store: Store, overlays: Sequence[Store] = ()) -> SetData:
     )
 
 
+def _overlay_stores(overlays: Sequence[Store]) -> Iterator[Store]:
+    """Yield the stores of overlays: packages of one's own have NVIDIA's form on every channel."""
+    for overlay in overlays:
+        own = Store(overlay.root)
+        yield own
+        if overlay.channel != own.channel:
+            yield overlay
+
+
 def _check_overlay(overlay: Store) -> None:
-    """Raise `UsageError` for a folder that is no overlay, and for a policy that nothing reads."""
-    parts = [name for name in ("features", "manifests", "policy") if (overlay.root / name).is_dir()]
-    if not parts:
+    """Raise `UsageError` for a folder that is no overlay, and for files that nothing reads."""
+    present = [path.name for path in overlay.root.iterdir() if path.is_dir()]
+    if not _OVERLAY_PARTS & set(present):
         raise UsageError(
             f"{overlay.root} has none of manifests/, features/ and policy/",
             hint="an overlay is laid out as a data folder is",
         )
+    for name in sorted(set(present) - _OVERLAY_PARTS):
+        if difflib.get_close_matches(name, _OVERLAY_PARTS, cutoff=0.8):
+            raise UnknownNameError("part of an overlay", name, _OVERLAY_PARTS)
+    for path in sorted((overlay.root / "manifests").rglob("*.json")):
+        is_manifest = label_of_manifest_name(path.name) and path.parent.name != "manifests"
+        if not is_manifest and path.name != "lock.json":
+            raise UsageError(
+                f"{path} would not be read",
+                hint="call it manifests/NAME/redistrib_LABEL.json, or features/NAME/"
+                "feature_LABEL.json if it is a feature file",
+            )
     for path in sorted((overlay.root / "policy").glob("*")):
         if path.name not in _POLICY_NAMES:
             raise UnknownNameError("policy file", path.name, _POLICY_NAMES)
@@ -77,21 +99,25 @@ def _check_overlay(overlay: Store) -> None:
 def _manifests(stores: Sequence[Store]) -> dict[str, dict[Version, HeldManifest]]:
     found: dict[str, dict[Version, HeldManifest]] = {}
     for store in stores:
+        locked = store.lock().redists
         for redist in store.redists():
             folder = store.manifests(redist)
+            recorded = locked.get(redist, {})
             for label in folder.labels():
                 data = folder.read(label)
                 if data is None:
                     continue
                 with located(_shown_path(store, folder.place(label), stores)):
                     manifest = read_manifest(data, label=label)
+                sha256, entry = sha256_of(data), recorded.get(str(label))
                 found.setdefault(redist, {})[label] = HeldManifest(
                     redist=redist,
                     label=label,
                     manifest=manifest,
-                    sha256=sha256_of(data),
+                    sha256=sha256,
                     is_overlay=store is not stores[0],
                     packages={package.name: package for package in manifest.packages},
+                    is_edited=entry is not None and entry.sha256 != sha256,
                 )
     return found
 
@@ -179,6 +205,27 @@ def _policies(store: Store, overlays: Sequence[Store], inputs: list[Input]) -> P
         merged[subject] = policy
         from_overlay += _entries_of(policy, added)
     return Policies(**merged, from_overlay=tuple(from_overlay), taken_away=frozenset(taken_away))
+
+
+def overlay_model(path: Path) -> type[OwnModel] | None:
+    """Return the model of `policy/SUBJECT.json`, or None for another file."""
+    return POLICY_MODELS.get(path.stem) if path.absolute().parent.name == "policy" else None
+
+
+def read_overlay_policy(path: Path, data: bytes) -> OwnModel:
+    """Read a policy file of an overlay, merged into the shipped policy.
+
+    Raises `InvalidFileError`.
+    """
+    shipped = _document(Store(shipped_data()).read_policy(path.stem), path.stem)
+    changes = _document(data, f"overlay {path.stem}")
+    try:
+        tuple(_names_taken_away(shipped, changes))
+    except UnknownNameError as error:
+        problem = Problem("", f"{error.message}; {error.hint}")
+        raise InvalidFileError(f"policy-{path.stem} file", [problem]) from None
+    merged = json.dumps(merge_policy(shipped, changes)).encode()
+    return read_own_file(merged, POLICY_MODELS[path.stem])
 
 
 def merge_policy(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

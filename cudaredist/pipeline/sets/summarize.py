@@ -32,7 +32,7 @@ def summarize(asked: str, package_set: PackageSet) -> SetSummary:
             continue
         if package.status != "available":
             reasons = "; ".join(reason.text for reason in package.reasons)
-            missing.append(MissingPackage(name=attr, status=package.status, reason=reasons))
+            missing.append(MissingPackage(package=attr, status=package.status, reason=reasons))
             continue
         outputs = {name: part.bytes for name, part in package.contents.items()}
         for name, part in package.contents.items():
@@ -43,11 +43,11 @@ def summarize(asked: str, package_set: PackageSet) -> SetSummary:
             of_lib += outputs["lib"]
         rows.append(
             SummarizedPackage(
-                name=attr,
+                package=attr,
                 version=package.version or "",
                 redist=package.redist or "",
                 outputs=package.outputs,
-                bytes=outputs,
+                size=outputs,
                 coverage=package.coverage,
             )
         )
@@ -62,7 +62,7 @@ def summarize(asked: str, package_set: PackageSet) -> SetSummary:
         host_compiler=package_set.host_compiler,
         packages=tuple(rows),
         totals=tuple(
-            OutputTotal(output=name, files=files[name], bytes=sizes[name])
+            OutputTotal(output=name, files=files[name], size=sizes[name])
             for name in _ORDER
             if name in sizes
         ),

@@ -217,7 +217,7 @@ def toolkit_report(
             "layout": record.layout if record else None,
             "packages": tuple(record.packages) if record else (),
             "files": len(files),
-            "bytes": sum(file.size for file in files.values()),
+            "size": sum(file.size for file in files.values()),
             "fetched_bytes": fetched_bytes,
             "problems": tuple(problems),
             "foreign": tuple(foreign),

@@ -1,0 +1,43 @@
+"""Every report that `--json` prints, by the name of its JSON Schema."""
+
+from cudaredist.reports.answer_reports import DiffReport, ExplainReport, WhichReport
+from cudaredist.reports.archive_reports import (
+    PeekReport,
+    ProcessReport,
+    TableReport,
+    ToolkitReport,
+)
+from cudaredist.reports.manifest_reports import (
+    CheckReport,
+    DownloadReport,
+    SchemaReport,
+    ValidateReport,
+    VersionsReport,
+)
+from cudaredist.reports.report import Answer, ErrorAnswer
+from cudaredist.reports.set_reports import BuildReport, BumpReport, ExportReport, SetSummary
+
+REPORTS: dict[str, tuple[type[Answer], ...]] = {
+    "report-build": (BuildReport,),
+    "report-bump": (BumpReport,),
+    "report-check": (CheckReport,),
+    "report-diff": (DiffReport,),
+    "report-download-manifests": (DownloadReport,),
+    "report-error": (ErrorAnswer,),
+    "report-explain": (ExplainReport, SetSummary),
+    "report-export": (ExportReport,),
+    "report-materialize": (ToolkitReport,),
+    "report-process-manifests": (ProcessReport, PeekReport),
+    "report-schema": (SchemaReport,),
+    "report-update-gpus": (TableReport,),
+    "report-update-nvcc-compat": (TableReport,),
+    "report-validate": (ValidateReport,),
+    "report-versions": (VersionsReport,),
+    "report-which": (WhichReport,),
+}
+"""The models of each command's reports: `report-` and the command, and errors of all commands."""
+
+
+def report_summaries() -> dict[str, str]:
+    """Return a summary of each report, by the name of its schema."""
+    return {name: (models[0].__doc__ or "").splitlines()[0] for name, models in REPORTS.items()}

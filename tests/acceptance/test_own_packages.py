@@ -1,0 +1,93 @@
+"""A package of one's own: its manifest, its features and package sets with it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+from support import binaries
+from support.releases import Files, put, release
+from support.server import FaultServer
+from support.set_inputs import LINUX, cuda, features_of, library, put_data, put_policy
+
+MYLIB: Files = {
+    "LICENSE": b"terms\n",
+    "include/my.h": b"// mine\n",
+    "lib/libmy.so.1": binaries.elf(soname="libmy.so.1", needed=("libcudart.so.12",)),
+}
+
+
+@pytest.fixture
+def mine(server: FaultServer, run: Run) -> Path:
+    """An overlay with a manifest, whose archive is at the address of its fixups."""
+    files = release("1.2.0", {"mylib": {LINUX: MYLIB}}, product="mylib")
+    overlay = Path("mine")
+    for path, data in files.items():
+        server.files[f"/mirror/{path}"] = data
+        if path.startswith("redistrib_"):
+            put(overlay / "manifests/mylib", {path: data})
+    put_policy(overlay, "fixups", fixups=[], urls={"mylib": f"{server.url}/mirror"})
+    return overlay
+
+
+def built(run: Run, *options: object) -> dict[str, Any]:
+    platform = ("--cuda", "12.9", "--platform", LINUX, "--overlay", "mine", "--json")
+    result = run("build", *platform, *options)
+    assert result.exit_code == 0, result.output
+    packages: dict[str, Any] = json.loads(result.stdout)["packages"]
+    return packages
+
+
+@pytest.mark.parametrize("channel", ["redist", "wheels"])
+def test_own_package_is_in_sets_of_every_channel(
+    mine: Path, server: FaultServer, run: Run, channel: str
+) -> None:
+    """With shipped data, an own package was left out silently."""
+    if channel == "redist":
+        features = {
+            "cuda_cudart": library("libcudart.so.12"),
+            "cuda_nvcc": features_of({"bin/nvcc": None}),
+        }
+        put_data(Path("data"), cuda("12.9.1", features=features))
+    result = run("process-manifests", "--data-dir", mine, "--redist", "mylib")
+    assert result.exit_code == 0, result.output
+    assert (mine / "features/mylib/feature_1.2.0.json").is_file()
+    found = built(run)["mylib"]
+    assert found["status"] == "available", found["reasons"]
+    assert found["outputs"] == ["out", "include", "lib"]
+    assert found["overlay"] == ["manifest", "features"]
+    assert found["archive"]["url"].startswith(f"{server.url}/mirror/mylib/{LINUX}/mylib-")
+    assert [need["satisfied_by"]["attr"] for need in found["needs"]] == ["cuda_cudart"]
+
+
+def test_own_package_from_a_mirror_with_the_usual_folders(
+    mine: Path, server: FaultServer, run: Run
+) -> None:
+    for path in [path for path in server.files if path.startswith("/mirror/")]:
+        place = path.removeprefix("/mirror/")
+        server.files[f"/compute/mylib/redist/{place}"] = server.files.pop(path)
+    options = ("--data-dir", mine, "--base-url", server.url)
+    assert run("process-manifests", *options).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("manifests", "manifest", "no part of an overlay is called 'manifest'"),
+        ("manifests/mylib/redistrib_1.2.0.json", "manifests/mylib/mylib.json", "would not be read"),
+        ("manifests/mylib/redistrib_1.2.0.json", "manifests/redistrib_1.2.0.json", "not be read"),
+    ],
+)
+def test_overlay_with_misplaced_files_is_refused(
+    mine: Path, run: Run, old: str, new: str, message: str
+) -> None:
+    (mine / old).rename(mine / new)
+    result = run("build", "--cuda", "12.9", "--platform", LINUX, "--overlay", mine)
+    assert (result.exit_code, message in result.stderr) == (2, True), result.output
+
+
+def test_mistyped_own_name_suggests_the_right_one(mine: Path, run: Run) -> None:
+    result = run("process-manifests", "--data-dir", mine, "--redist", "mylb")
+    assert result.exit_code == 2
+    assert "did you mean mylib?" in result.stderr

@@ -1,0 +1,74 @@
+"""Every report of --json fits its JSON Schema, errors included."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY, SAMPLE, Run
+from support import small_sets
+from support.reports import assert_report_fits
+
+from cudaredist.reports.report_kinds import REPORTS
+
+SET = "sets/linux-x86_64/cuda-12.9.1.json"
+TABLES = ("--data-dir", REPOSITORY / "data")
+DATA = ("--data-dir", "data", "--cache-dir", "cache")
+CALLS: dict[str, Sequence[Sequence[object]]] = {
+    "report-build": [("build", "--cuda", "12.9", "--data-dir", "data", "-o", "built")],
+    "report-bump": [("bump", "--base-url", "source", "--check", *DATA)],
+    "report-check": [("check", "--offline", *DATA)],
+    "report-diff": [("diff", "cudnn@8.9.7", "cudnn@9.10.2", *DATA), ("diff", SET, SET)],
+    "report-download-manifests": [("download-manifests", "--base-url", SAMPLE, *DATA)],
+    "report-error": [
+        ("build", "--cuda", "1.0", "--data-dir", "data"),
+        ("build", "--no-such-option"),
+        ("no-such-command",),
+        ("validate",),
+        ("validate", "no-such-file", "--no-such-option"),
+        ("explain", "set", "no-such-file"),
+        ("check", "--data-dir", "no-such-folder"),
+    ],
+    "report-explain": [
+        ("explain", "nvcc", "12.9", *TABLES),
+        ("explain", "gpu", "9.0", *TABLES),
+        ("explain", "cuda", "12.9", *TABLES),
+        ("explain", "set", SET),
+    ],
+    "report-export": [("export", "urls", SET, "-o", "urls.txt")],
+    "report-materialize": [("materialize", SET, "--root", "root", "--base-url", "source")],
+    "report-process-manifests": [
+        ("process-manifests", "--base-url", "source", *DATA),
+        ("process-manifests", "--base-url", "source", "--peek", *DATA),
+    ],
+    "report-schema": [("schema",)],
+    "report-update-gpus": [("update-gpus", "--base-url", "source", *DATA)],
+    "report-update-nvcc-compat": [("update-nvcc-compat", "--base-url", "source", *DATA)],
+    "report-validate": [("validate", SET, "data/manifests/cuda/redistrib_12.9.1.json")],
+    "report-versions": [("versions", "--offline", "--data-dir", "data")],
+    "report-which": [("which", "libcublas.so.12", *DATA), ("which", "libcuda.so.1", *DATA)],
+}
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("example")
+    small_sets.make_data(root)
+    small_sets.make_sets(root)
+    return root
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_reports_of_every_command_fit_their_schema(
+    example: Path, run: Run, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(example)
+    for call in CALLS[name]:
+        result = run(*call, "--json")
+        document = json.loads(result.stdout)
+        assert ("error" in document) is (name == "report-error"), result.output
+        assert document.get("exit_code", 0) == result.exit_code
+        assert_report_fits(result.stdout)
+        if name == "report-error":
+            assert document["error"]["exit_code"] == result.exit_code
+            assert result.stderr
