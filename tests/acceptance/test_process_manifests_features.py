@@ -34,7 +34,8 @@ def test_tables_that_passed_before_their_headers_came_are_read_again(
     (library,) = entry("libx", "linux-x86_64")["libraries"]
     assert (library["soname"], library["needed"]) == ("libx.so.1", ["liby.so.2"])
     assert "unread" not in library
-    assert archives_read(server) == 2
+    # The second pass reads what the first one put into the cache.
+    assert archives_read(server) == 1
 
 
 def test_writes_what_every_archive_provides(cuda_archives: FaultServer, process: Run) -> None:
