@@ -1,4 +1,4 @@
-"""explain: what is known of a compiler, a GPU, a CUDA release or a package set."""
+"""explain: what is known of a compiler, a GPU, a CUDA release, a package or a package set."""
 
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -7,17 +7,18 @@ from cudaredist.cli.options import Options, argument, data_dir_option, shipped_d
 from cudaredist.cli.session import Session, command
 from cudaredist.errors import EXIT_OK
 
-Subject: TypeAlias = Literal["nvcc", "gpu", "cuda", "set"]
+Subject: TypeAlias = Literal["nvcc", "gpu", "cuda", "package", "set"]
 
 
 class ExplainOptions(Options):
     """The options of explain."""
 
     subject: Subject = argument(
-        "What the question is about.", metavar="nvcc|gpu|cuda|set", default=...
+        "What the question is about.", metavar="nvcc|gpu|cuda|package|set", default=...
     )
     name: str = argument(
-        "CUDA release or minor; for gpu a capability, chip or product; for set a file.",
+        "CUDA release or minor; for gpu a capability, chip or product; for package a name; for "
+        "set a file.",
         metavar="NAME",
         default=...,
     )
@@ -27,13 +28,14 @@ class ExplainOptions(Options):
 
 @command(ExplainOptions)
 def explain(options: ExplainOptions, session: Session) -> int:
-    """Say what is known of a compiler, a GPU, a CUDA release or a package set.
+    """Say what is known of a compiler, a GPU, a CUDA release, a package or a package set.
 
     Every fact comes with its source, and of a set what it holds and what it lacks and why. Where
     documentation or policy says otherwise than NVIDIA's files, both are shown. For a GPU, the
-    releases of each library that run on it are listed. Answers come from nvcc_compat.json,
-    gpus.json and the feature files, those of the data folder and of the shipped data release by
-    release, and each fact of the tables names its layer. Nothing is fetched.
+    releases of each library that run on it are listed, for a package all its releases and
+    platforms. Answers come from nvcc_compat.json, gpus.json and the feature files, those of the
+    data folder and of the shipped data release by release, and each fact of the tables names its
+    layer. Nothing is fetched.
 
     Examples:
 
@@ -44,6 +46,8 @@ def explain(options: ExplainOptions, session: Session) -> int:
         cudaredist explain gpu V100
 
         cudaredist explain cuda 12.9 --json
+
+        cudaredist explain package libcublas
 
         cudaredist build --cuda 13.0.2 --platform linux-x86_64
 
@@ -56,6 +60,12 @@ def explain(options: ExplainOptions, session: Session) -> int:
 
         package_set, _ = read_package_set(Path(options.name))
         session.show(summarize(options.name, package_set), set_text)
+    elif options.subject == "package":
+        from cudaredist.pipeline.explain_package import explain_package
+        from cudaredist.render.package_text import package_text
+
+        store = session.read_store(options.data_dir, None, use_shipped=options.shipped_data)
+        session.show(explain_package(options.name, store), package_text)
     else:
         from cudaredist.pipeline.tables.explain_by_tables import explain_by_tables
         from cudaredist.render.table_text import explain_text

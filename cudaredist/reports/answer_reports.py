@@ -6,6 +6,7 @@ from pydantic import Field
 
 from cudaredist.reports.report import Answer, ArchiveName, Report
 from cudaredist.schema.base import OutputName, OwnModel
+from cudaredist.schema.features import OutputSize
 from cudaredist.tables.explanation import Topic
 
 
@@ -133,3 +134,29 @@ class ExplainReport(Answer):
     coverage: tuple[PackageCoverage, ...] = Field(
         default=(), description="Of gpu: what runs on it, by the local feature files"
     )
+
+
+class ExplainedArchive(ArchiveName):
+    """One archive of a package, with what it provides and needs."""
+
+    is_examined: bool = Field(description="Whether a feature file has it; all else is empty if not")
+    outputs: dict[OutputName, OutputSize] = Field(default={})
+    sonames: tuple[str, ...] = ()
+    architectures: tuple[str, ...] = Field(default=(), description="Of all its device code")
+    needed: tuple[str, ...] = Field(default=(), description="Libraries that its files need")
+    opens: tuple[str, ...] = Field(
+        default=(), description="Libraries that its files may open: a guess"
+    )
+    depends: dict[str, tuple[str, ...]] = Field(
+        default={},
+        description="Packages of the release with libraries or headers that it needs, and which",
+    )
+
+
+class PackageReport(Answer):
+    """The result of explain package."""
+
+    command: Literal["explain"] = "explain"
+    kind: Literal["package"] = "package"
+    asked: str
+    archives: tuple[ExplainedArchive, ...]

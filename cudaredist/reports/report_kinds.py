@@ -1,6 +1,11 @@
 """Every report that `--json` prints, by the name of its JSON Schema."""
 
-from cudaredist.reports.answer_reports import DiffReport, ExplainReport, WhichReport
+from cudaredist.reports.answer_reports import (
+    DiffReport,
+    ExplainReport,
+    PackageReport,
+    WhichReport,
+)
 from cudaredist.reports.archive_reports import (
     PeekReport,
     ProcessReport,
@@ -24,7 +29,7 @@ REPORTS: dict[str, tuple[type[Answer], ...]] = {
     "report-diff": (DiffReport,),
     "report-download-manifests": (DownloadReport,),
     "report-error": (ErrorAnswer,),
-    "report-explain": (ExplainReport, SetSummary),
+    "report-explain": (ExplainReport, PackageReport, SetSummary),
     "report-export": (ExportReport,),
     "report-materialize": (ToolkitReport,),
     "report-process-manifests": (ProcessReport, PeekReport),

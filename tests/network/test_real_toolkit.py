@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from conftest import REPOSITORY
 
 from cudaredist.binaries.examine_file import examine
 from cudaredist.binaries.file_facts import Binary
+from cudaredist.packagesets.headers import ROOTS
+from cudaredist.schema.features import Features
 
 pytestmark = pytest.mark.network
 
@@ -106,6 +109,50 @@ def test_a_release_without_nvcc_serves_programs_for_the_host(tmp_path: Path) -> 
     run(cmake, "--build", build)
     assert {"libcudart.so.12", "libcurand.so.10"} <= set(read(build / "host").needed)
     assert run(build / "host").stdout.startswith("runtime 12090, curand 103")
+
+
+def include_names(release: str, platform: str) -> dict[str, list[str]]:
+    """Return, by package, the names by which its headers are included."""
+    document = Features.model_validate_json((FEATURES / f"feature_{release}.json").read_bytes())
+    return {
+        name: [
+            path.removeprefix(root)
+            for position, archive in enumerate(package.archives)
+            if archive.platform == platform
+            for path in package.files_of(position) or ()
+            for root in ROOTS
+            if path.startswith(root)
+        ]
+        for name, package in document.packages.items()
+    }
+
+
+@pytest.mark.parametrize("release", ["12.9.1", FIRST])
+@pytest.mark.parametrize("component", ["libcurand", "libcusparse", "libnvjpeg", "cuda_cupti"])
+def test_component_brings_every_header_that_its_headers_include(
+    component: str, release: str, tmp_path: Path
+) -> None:
+    set_path, root = tmp_path / "set.json", tmp_path / "cuda"
+    cudaredist(
+        *("build", "--channel", "wheels", "--data-dir", DATA, "--cuda", release),
+        *("--platform", "linux-x86_64", "--output", set_path),
+    )
+    cudaredist(
+        *("materialize", set_path, "--data-dir", DATA, "--root", root, "--component", component)
+    )
+    names = include_names(release, "linux-x86_64")
+    nvidias = {name for of_package in names.values() for name in of_package}
+    folders = [f"-I{root / folder}" for folder in ROOTS]
+    missing = {}
+    for name in names[component]:
+        command = ["g++", "-E", "-x", "c++", *folders, str(root / "include" / name)]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        lacking = re.search(r"fatal error: (\S+): No such file", done.stderr)
+        # Others have headers of their own (VDPAU's), or an #error for whoever includes them.
+        if lacking is not None and lacking[1] in nvidias:
+            missing[name] = lacking[1]
+    assert names[component]
+    assert missing == {}
 
 
 def test_a_release_without_nvcc_says_so(tmp_path: Path) -> None:
