@@ -8,6 +8,7 @@ from cudaredist.cli.options import (
     Options,
     argument,
     check_option,
+    data_dir_option,
     output_option,
     place_option,
 )
@@ -15,7 +16,7 @@ from cudaredist.cli.session import Refusal, Session, command
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError
 
 if TYPE_CHECKING:
-    from cudaredist.exporters.export_format import Exporter
+    from cudaredist.exporters.export_format import ExportedSet, Exporter
     from cudaredist.reports.set_reports import ExportReport
     from cudaredist.schema.packageset import PackageSet
 
@@ -49,6 +50,12 @@ class ExportOptions(Options):
         "built without one.",
         metavar="URL",
     )
+    diff: Path | None = output_option(
+        "Checkout of nixpkgs. Show where its tables differ from those of the format nixpkgs, each "
+        "cell with its reason, and write nothing. Requires nix-instantiate.",
+        metavar="FOLDER",
+    )
+    data_dir: Path | None = data_dir_option()
     check: bool = check_option()
 
     @property
@@ -65,12 +72,22 @@ def _is_relative(root: str) -> bool:
 
 REFUSED: tuple[Refusal[ExportOptions], ...] = (
     (
-        lambda o: o.output is None and o.exporter.file is None,
+        lambda o: o.diff is not None and not o.exporter.reads_tables,
+        "--diff requires the format nixpkgs",
+        "cudaredist export nixpkgs SET --diff FOLDER",
+    ),
+    (lambda o: o.diff and o.output, "--diff cannot be combined with --output", None),
+    (
+        lambda o: o.output is None and o.exporter.file is None and o.diff is None,
         "{form} writes several files",
         "name the folder for them: -o FOLDER",
     ),
     (lambda o: o.output is None and o.check, "--check requires --output", "name the file: -o FILE"),
-    (lambda o: o.output is None and o.json, "--json requires --output", "name the file: -o FILE"),
+    (
+        lambda o: o.output is None and o.json and o.diff is None,
+        "--json requires --output",
+        "name the file: -o FILE",
+    ),
     (
         lambda o: o.root is not None and not o.exporter.takes_root,
         "{form} refers to no toolkit root",
@@ -88,11 +105,12 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
 def export(options: ExportOptions, session: Session) -> int:
     """Turn a package set into the files of a consumer.
 
-    **nix**: the set's document, and a default.nix that reads it. **redistrib**: NVIDIA's own
-    manifests, for one platform. **bazel**: components and toolkit of rules_cuda. **cyclonedx**,
-    **spdx**: bills of materials. **urls**, **sha256sums**: lists for fetching and proving.
-    **outputs**, **ignore-missing**: tables that nixpkgs keeps by hand. **env**, **cmake**: a
-    toolkit's root, architectures and host compiler.
+    **nix**: the set's document, and code that builds it with nixpkgs or fetches its archives
+    without. **nixpkgs**: nixpkgs' own tables and manifests; SET may be an index.json of several
+    sets. **redistrib**: NVIDIA's own manifests, for one platform. **bazel**: components and toolkit
+    of rules_cuda. **cyclonedx**, **spdx**: bills of materials. **urls**, **sha256sums**: lists for
+    fetching and proving. **outputs**, **ignore-missing**: tables that nixpkgs keeps by hand.
+    **env**, **cmake**: a toolkit's root, architectures and host compiler.
 
     Examples:
 
@@ -100,19 +118,28 @@ def export(options: ExportOptions, session: Session) -> int:
 
         cudaredist export nix set.json --wheel-base https://wheels.example.org -o cuda
 
+        cudaredist export nixpkgs build/index.json --diff ~/nixpkgs  # needs a checkout
+
         cudaredist export cmake set.json --root /opt/cuda -o cuda-toolchain.cmake
 
         cudaredist export urls set.json --wheel-base https://wheels.example.org | wget -i -
     """
     from cudaredist.exporters.export_format import ExportedSet
+    from cudaredist.pipeline.sets.shared_tables import indexed_sets
     from cudaredist.pipeline.toolkit.materialize_set import read_package_set
     from cudaredist.render.set_text import export_text
 
     exporter = options.exporter
-    package_set, _ = read_package_set(options.package_set)
+    place = options.package_set
+    paths = indexed_sets(place) if exporter.reads_tables else [place]
+    package_set, *others = (read_package_set(path)[0] for path in paths)
     if options.wheel_base is not None:
         package_set = _with_addresses(package_set, options.wheel_base)
-    exported = ExportedSet(package_set, options.root)
+    exported = ExportedSet(package_set, options.root, others=tuple(others))
+    if exporter.reads_tables:
+        exported = _with_tables(exported, options, session)
+    if options.diff is not None:
+        return _diff(exported, options.diff, options, session)
     files = exporter.files(exported)
     skipped = exporter.skipped(exported)
     if skipped:
@@ -123,6 +150,35 @@ def export(options: ExportOptions, session: Session) -> int:
         return EXIT_OK
     report = _write(exporter, files, options.output, may_write=not options.check)
     return session.finish(report, export_text)
+
+
+def _with_tables(
+    exported: "ExportedSet", options: ExportOptions, session: Session
+) -> "ExportedSet":
+    from dataclasses import replace
+
+    from cudaredist.exporters.nixpkgs_tables import set_versions
+    from cudaredist.pipeline.sets.shared_tables import read_shared_tables
+    from cudaredist.store.locate import store_to_read
+
+    store = store_to_read(options.data_dir, "redist")
+    versions = set_versions(exported.all_sets)
+    if not versions:
+        session.console.warning(
+            "no set is made of NVIDIA's own archives for Linux; manifests and releases are left out"
+        )
+    return replace(exported, tables=read_shared_tables(store, versions))
+
+
+def _diff(exported: "ExportedSet", checkout: Path, options: ExportOptions, session: Session) -> int:
+    from cudaredist.pipeline.sets.nixpkgs_diff import diff_checkout
+    from cudaredist.pipeline.tables.table_registry import read_gpu_policy, read_nvcc_policy
+    from cudaredist.render.set_text import table_diff_text
+    from cudaredist.store.locate import store_to_read
+
+    store = store_to_read(options.data_dir, "redist")
+    report = diff_checkout(exported, checkout, read_nvcc_policy(store), read_gpu_policy(store))
+    return session.finish(report, table_diff_text)
 
 
 def _with_addresses(package_set: "PackageSet", base: str) -> "PackageSet":

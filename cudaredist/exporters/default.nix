@@ -1,26 +1,20 @@
-# A CUDA package set as Nix attributes: reads package-set.json, which lies beside this file.
-# Made by cudaredist. This file is the same for every set; all that differs is in the JSON.
+# A CUDA package set as Nix attributes. Reads package-set.json, which is stored next to this file.
+# Made by cudaredist. This file is the same for every set: all differences are in the JSON.
 #
-#   import ./default.nix { }
-#     needs no nixpkgs: every attribute is a package's archive, fetched and proved
+#   import ./. { }
+#     Requires no nixpkgs. Every attribute is a package's archive, fetched and verified.
 #
-#   import ./default.nix {
-#     fetch = pkgs.fetchurl;
-#     build = package: pkgs.stdenv.mkDerivation {
-#       inherit (package) pname version src meta;
-#       installPhase = "cp -r . $out";
-#     };
-#   }
-#     every attribute is what `build` makes of the package
+#   import ./. { inherit pkgs; }
+#     Every attribute is a derivation of nixpkgs' stdenv with the set's outputs. See nixpkgs.nix.
 #
-# A package that cannot be had evaluates, meta and all, and says why once it is built.
+# A package that is not available evaluates, including its meta. Building it fails with the reasons.
 {
   # The set, as cudaredist build writes it.
   document ? builtins.fromJSON (builtins.readFile ./package-set.json),
+  # nixpkgs, to build packages; null for the archives.
+  pkgs ? null,
   # Makes a file of { name, url, hash }.
-  fetch ? import <nix/fetchurl.nix>,
-  # Makes a derivation of { name, pname, version, src, outputs, meta, entry }.
-  build ? null,
+  fetch ? if pkgs == null then import <nix/fetchurl.nix> else pkgs.fetchurl,
 }:
 
 let
@@ -28,8 +22,12 @@ let
     attrNames
     baseNameOf
     concatStringsSep
+    elemAt
     filter
+    genList
     getAttr
+    length
+    listToAttrs
     mapAttrs
     removeAttrs
     replaceStrings
@@ -49,19 +47,6 @@ let
       concatStringsSep "; " (map (reason: reason.text) entry.reasons)
     }";
 
-  # What a package without a builder is: its archive, under the package's own name.
-  archiveOf =
-    package:
-    let
-      self = package // {
-        type = "derivation";
-        outputName = "out";
-        out = self;
-        inherit (package.src) drvPath outPath;
-      };
-    in
-    self;
-
   makeSource =
     name: archive:
     if archive.url == null then
@@ -72,6 +57,25 @@ let
         inherit (archive) url;
         hash = archive.sri;
       };
+
+  # Problems as nixpkgs knows them. Of its kinds, only `broken` refuses a package by default.
+  makeProblems =
+    reasons:
+    listToAttrs (
+      genList (
+        index:
+        let
+          reason = elemAt reasons index;
+        in
+        {
+          name = "${reason.code}-${toString (index + 1)}";
+          value = {
+            kind = "broken";
+            message = reason.text;
+          };
+        }
+      ) (length reasons)
+    );
 
   makeMeta =
     entry:
@@ -97,27 +101,38 @@ let
       platforms = if isServed then systems else [ ];
       badPlatforms = if isServed then [ ] else systems;
       available = entry.status == "available";
-      broken = entry.status == "broken";
-      unsupported = !isServed;
-      inherit (entry) status;
-      problems = entry.reasons;
+      broken = entry.status == "broken" || entry.status == "withheld";
+      problems = makeProblems entry.reasons;
     };
+
+  # A package without a builder: its archive, under the package's own name.
+  archiveOf =
+    package:
+    let
+      self = package // {
+        type = "derivation";
+        outputName = "out";
+        out = self;
+        inherit (package.src) drvPath outPath;
+      };
+    in
+    self;
+
+  build =
+    if pkgs == null then archiveOf else import ./nixpkgs.nix { inherit pkgs document packages; };
 
   makePackage =
     entry:
     let
       suffix = if entry.version == null then "" else "-${entry.version}";
       name = "${document.cuda.name_prefix}-${entry.pname}${suffix}";
-      isAvailable = entry.status == "available";
-      refused = refusal name entry;
-      package = {
-        inherit name entry;
-        inherit (entry) pname version outputs;
-        src = if isAvailable then makeSource name entry.archive else refused;
-        meta = makeMeta entry;
-      };
     in
-    if isAvailable && build != null then build package else archiveOf package;
+    build {
+      inherit name entry;
+      inherit (entry) pname version outputs;
+      src = if entry.status == "available" then makeSource name entry.archive else refusal name entry;
+      meta = makeMeta entry;
+    };
 
   packages = mapAttrs (
     _: entry: if entry.alias_of == null then makePackage entry else getAttr entry.alias_of packages

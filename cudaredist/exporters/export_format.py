@@ -10,6 +10,7 @@ from cudaredist.errors import InvalidFileError, Problem, UsageError, shortened, 
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import join_address, path_problem
 from cudaredist.schema.packageset import PackageSet, SetArchive, SetPackage
+from cudaredist.schema.tables import Gpus, NvccCompat
 
 Files: TypeAlias = Mapping[str, bytes]
 """What a consumer reads, by relative path."""
@@ -29,17 +30,36 @@ class ExportedPackage(NamedTuple):
 
 
 @dataclass(frozen=True)
+class SharedTables:
+    """Data of a data folder that does not depend on one package set."""
+
+    compat: NvccCompat
+    gpus: Gpus
+    manifests: Mapping[tuple[str, str], bytes]
+    """As published, by redistributable and label."""
+
+
+@dataclass(frozen=True)
 class ExportedSet:
     """A package set to export. The same one gives the same bytes in every format."""
 
     package_set: PackageSet
     root: str | None = None
     """Where the toolkit lies, for what refers to one; None: not said."""
+    tables: SharedTables | None = None
+    """For formats that read tables."""
+    others: tuple[PackageSet, ...] = ()
+    """Further sets, for formats that describe several."""
 
     @cached_property
     def document(self) -> bytes:
         """The set's own document, as `build` writes it."""
         return canonical_json(self.package_set.model_dump(mode="json", by_alias=True))
+
+    @property
+    def all_sets(self) -> tuple[PackageSet, ...]:
+        """The set and the others."""
+        return (self.package_set, *self.others)
 
     @property
     def title(self) -> str:
@@ -114,6 +134,8 @@ class Exporter:
     """Whether it skips packages that were not examined."""
     reads_libraries: bool = False
     """Whether it also skips packages of which only the outputs are known."""
+    reads_tables: bool = False
+    """Whether it reads the tables and manifests of a data folder, and an index of sets."""
 
     def skipped(self, exported: ExportedSet) -> frozenset[str]:
         """Return the available packages that the format skips."""
@@ -129,12 +151,22 @@ def exporter(
     takes_root: bool = False,
     reads_features: bool = False,
     reads_libraries: bool = False,
+    reads_tables: bool = False,
 ) -> Callable[[Callable[[ExportedSet], Files]], Exporter]:
     """Make a format of the function that makes its files; its docstring begins with the title."""
 
     def make(files: Callable[[ExportedSet], Files]) -> Exporter:
         title = (files.__doc__ or "").partition("\n")[0]
-        return Exporter(name, title, files, file, takes_root, reads_features, reads_libraries)
+        return Exporter(
+            name,
+            title,
+            files,
+            file,
+            takes_root=takes_root,
+            reads_features=reads_features,
+            reads_libraries=reads_libraries,
+            reads_tables=reads_tables,
+        )
 
     return make
 

@@ -7,19 +7,20 @@ from cudaredist.jsontext import canonical_json
 from cudaredist.schema.packageset import OutsideSet, SetPackage
 from cudaredist.schema.policy import Owner
 
-_ONLY_AT_RUN_TIME: frozenset[Owner] = frozenset({"driver", "jetson"})
-_NIX_CODE = "default.nix"
+_ONLY_AT_RUN_TIME: frozenset[Owner] = frozenset({"driver", "jetson", "python"})
+_NIX_CODE = ("default.nix", "nixpkgs.nix", "redist-hook.bash")
 
 
 @exporter("nix", None)
 def nix(exported: ExportedSet) -> Files:
-    """Nix attributes: the set's document, and a default.nix that reads it.
+    """Nix attributes: the set's document, and code that reads it, without nixpkgs or with it.
 
     All that differs between sets is data, so no text is ever put into Nix's language.
     """
     exported.require_addresses()
-    code = resources.files("cudaredist.exporters") / _NIX_CODE
-    return {"package-set.json": exported.document, _NIX_CODE: code.read_bytes()}
+    folder = resources.files("cudaredist.exporters")
+    code = {name: (folder / name).read_bytes() for name in _NIX_CODE}
+    return {"package-set.json": exported.document, **code}
 
 
 @exporter("urls", "urls.txt")
@@ -56,9 +57,9 @@ def outputs(exported: ExportedSet) -> Files:
 def ignore_missing(exported: ExportedSet) -> Files:
     """The driver's libraries that each package needs as JSON, for patchers that refuse them.
 
-    These are the driver's and the Jetson's, which only the machine that runs a program has: they
-    may be missing while a package is built. Those of the C library, the compiler or the
-    distribution are inputs, and must be found.
+    These are the driver's, the Jetson's and those of other versions of Python, which only the
+    machine that runs a program has: they may be missing while a package is built. Those of the C
+    library, the compiler or the distribution are inputs, and must be found.
     """
     table = {package.attr: _missing(package.entry) for package in exported.packages}
     present = {name: sonames for name, sonames in table.items() if sonames}

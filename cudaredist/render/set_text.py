@@ -1,5 +1,6 @@
 """Package sets, and what is made of one: exports and toolkit roots."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 
@@ -7,7 +8,7 @@ from cudaredist.errors import shortened
 from cudaredist.packagesets.assemble import OLDER_RELEASE
 from cudaredist.render.common import columns
 from cudaredist.reports.archive_reports import ToolkitReport
-from cudaredist.reports.set_reports import BuildReport, ExportReport, SetSummary
+from cudaredist.reports.set_reports import BuildReport, ExportReport, SetSummary, TableDiffReport
 from cudaredist.tables.gpus.coverage import describe_coverage
 
 _FOREIGN_SHOWN = 20
@@ -104,6 +105,23 @@ def _megabytes(size: int) -> str:
 def export_text(report: ExportReport) -> Iterator[str]:
     """Yield a line for each file of an export."""
     yield from columns([(file.path, file.status, f"{file.size:,} bytes") for file in report.files])
+
+
+def table_diff_text(report: TableDiffReport) -> Iterator[str]:
+    """Yield each cell that differs, with the reason for our value below it."""
+    table = ""
+    for cell in report.cells:
+        if cell.table != table:
+            table = cell.table
+            yield table
+        yield f"  {cell.cell}: {_cell(cell.nixpkgs)} -> {_cell(cell.cudaredist)}"
+        yield f"      {cell.reason}"
+    count = len(report.cells)
+    yield f"{report.checkout}: {count} cell{'' if count == 1 else 's'} to change"
+
+
+def _cell(value: object) -> str:
+    return "none" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def toolkit_text(report: ToolkitReport) -> Iterator[str]:

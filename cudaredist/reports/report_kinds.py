@@ -20,7 +20,13 @@ from cudaredist.reports.manifest_reports import (
     VersionsReport,
 )
 from cudaredist.reports.report import Answer, ErrorAnswer
-from cudaredist.reports.set_reports import BuildReport, BumpReport, ExportReport, SetSummary
+from cudaredist.reports.set_reports import (
+    BuildReport,
+    BumpReport,
+    ExportReport,
+    SetSummary,
+    TableDiffReport,
+)
 
 REPORTS: dict[str, tuple[type[Answer], ...]] = {
     "report-build": (BuildReport,),
@@ -30,7 +36,7 @@ REPORTS: dict[str, tuple[type[Answer], ...]] = {
     "report-download-manifests": (DownloadReport,),
     "report-error": (ErrorAnswer,),
     "report-explain": (ExplainReport, PackageReport, SetSummary),
-    "report-export": (ExportReport,),
+    "report-export": (ExportReport, TableDiffReport),
     "report-materialize": (ToolkitReport,),
     "report-process-manifests": (ProcessReport, PeekReport),
     "report-schema": (SchemaReport,),

@@ -159,3 +159,22 @@ class ExportReport(Report):
     command: Literal["export"] = "export"
     format: str
     files: tuple[ExportedFile, ...]
+
+
+class TableCell(OwnModel):
+    """One cell in which nixpkgs' tables and ours differ."""
+
+    table: Literal["compilers", "capabilities", "releases", "manifests"]
+    cell: str = Field(description="Such as 13.4.gcc.maxMajorVersion")
+    nixpkgs: str | bool | None = Field(description="Null: it has none")
+    cudaredist: str | bool | None = Field(description="Null: it has none")
+    reason: str = Field(description="What our value comes from")
+
+
+class TableDiffReport(Report):
+    """The result of export nixpkgs --diff."""
+
+    command: Literal["export"] = "export"
+    format: Literal["nixpkgs"] = "nixpkgs"
+    checkout: str
+    cells: tuple[TableCell, ...]

@@ -39,7 +39,7 @@ def answer(shell: str, line: str, folder: Path, program: str = PROGRAM) -> str:
     ("line", "expected"),
     [
         ("cudaredist dow", ("download-manifests",)),
-        ("cudaredist export n", ("nix",)),
+        ("cudaredist export n", ("nix", "nixpkgs")),
         ("cudaredist check --redist cud", ("cuda", "cudnn", "cudss")),
         ("cudaredist build --platform linux-s", ("linux-sbsa",)),
         ("cudaredist build --channel ", ("redist", "wheels")),

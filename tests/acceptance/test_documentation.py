@@ -19,6 +19,10 @@ README = REPOSITORY / "README.md"
 OF_OTHER_PROGRAMS = {
     "--cut-dirs",
     "--check-json",
+    "--dest",
+    "--eval",
+    "--expr",
+    "--no-deps",
     "--persist-credentials",
     "--refresh-golden",
     "--with",

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 from conftest import REPOSITORY
 
-from cudaredist.pipeline.coverage_history import coverage_of_releases
+from cudaredist.pipeline.tables.coverage_history import coverage_of_releases
 from cudaredist.reports.answer_reports import PackageCoverage
 from cudaredist.schema.registry import read_own_file
 from cudaredist.schema.tables import Gpus

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -13,8 +12,6 @@ from cyclonedx.validation.json import JsonStrictValidator
 from packageurl import PackageURL
 from spdx_tools.spdx.parser.jsonlikedict.json_like_dict_parser import JsonLikeDictParser
 from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
-
-HAS_NIX = shutil.which("nix-instantiate") is not None
 
 NIX_SUMMARY = """builtins.mapAttrs (_: package: {
   inherit (package) name pname version outputs meta;

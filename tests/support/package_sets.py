@@ -4,11 +4,15 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from cudaredist.exporters.export_format import SharedTables
 from cudaredist.schema.packageset import PackageSet, SetLicense, SetMeta
+from cudaredist.schema.tables import CapabilityEntry, Gpus, NvccCompat
 from support.factory import archive_path, blank, package_set, set_archive, set_package
 
 NVIDIA = "https://developer.download.nvidia.com/compute"
 PLATFORM = "linux-x86_64"
+HOSTILE = "a\"b'c`touch pwned`$(touch pwned)${HOME}%d\\n#;]]=]\n-- */ é ★"
+"""A text that means something to every language there is."""
 
 LICENSE = blank(
     SetLicense,
@@ -203,6 +207,9 @@ def document(**changes: Any) -> dict[str, Any]:
             "msvc": None,
             "cxx_runtime": "default",
         },
+        "external": {
+            "libz.so.1": {"owner": "distribution", "provider": "zlib", "needed_by": ["cudnn"]}
+        },
         "redists": {"cuda": {"release": "13.3.1", "mode": "pinned", "newer_rejected": []}},
     }
     found = {**usual, **changes}
@@ -223,3 +230,60 @@ def wheel_set() -> PackageSet:
         for name in ("cuda_cudart", "libcublas")
     }
     return example_set(channel="wheels", packages=found)
+
+
+def hostile_set() -> PackageSet:
+    """Return the example with texts that mean something to every language there is."""
+    found = {
+        f"{attr}{HOSTILE}" if attr in {"cuda_gdb", "mft"} else attr: {
+            **entry,
+            "pname": f"{entry['pname']}{HOSTILE}",
+            "version": entry["version"] and f"{entry['version']}{HOSTILE}",
+            "description": HOSTILE,
+            "license": {**entry["license"], "short_name": HOSTILE, "manifest": HOSTILE},
+            "archive": entry["archive"] and {**entry["archive"], "strip_prefix": HOSTILE},
+            "reasons": [{**reason, "text": HOSTILE} for reason in entry["reasons"]],
+        }
+        for attr, entry in packages().items()
+    }
+    flags = document()["capabilities"]
+    return example_set(
+        packages=found,
+        platform={**document()["platform"], "redist_system": f"linux{HOSTILE}"},
+        capabilities={
+            **flags,
+            "torch_cuda_arch_list": HOSTILE,
+            "cmake_architectures_real_virtual": HOSTILE,
+        },
+    )
+
+
+def shared_tables() -> SharedTables:
+    """Return small tables of compilers and GPUs, with the example's manifest."""
+    stated = {"policy": "policy/nvcc.json", "reference": "a guide"}
+    bases = {"status": "range", "min_basis": "documented", "max_basis": "documented"}
+    compilers = {"gcc": {**bases, "min": 6, "max": 15}, "clang": {**bases, "min": 7, "max": 21}}
+    release = {"nvcc": "13.3.73", "source": stated, "compilers": compilers}
+    compat = {"schema_version": 1, "releases": {"13.3.1": release}}
+    capability = blank(CapabilityEntry, family="Ampere", base="8.7", first_cuda="11.4", jetson=True)
+    fact = {"field": "dont_default_after", "value": "13.0", "reason": "old", "reference": "a guide"}
+    capabilities = {
+        "8.7": {**capability, "products": ["Jetson Orin"], "runs_on": ["8.7", "9.0"]},
+        "9.0": {
+            **capability,
+            "family": "Hopper",
+            "base": "9.0",
+            "first_cuda": "11.8",
+            "jetson": False,
+            "last_cuda": "13.3",
+            "dont_default_after": "13.0",
+            "policy": [fact],
+        },
+        "9.0a": {**capability, "family": "Hopper", "base": "9.0", "variant": "a", "jetson": False},
+    }
+    gpus = {"schema_version": 1, "capabilities": capabilities, "sources": {}}
+    return SharedTables(
+        NvccCompat.model_validate_json(json.dumps(compat)),
+        Gpus.model_validate_json(json.dumps(gpus)),
+        {("cuda", "13.3.1"): b'{"release_label": "13.3.1"}\n'},
+    )

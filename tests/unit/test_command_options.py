@@ -74,6 +74,10 @@ ROWS: dict[str, tuple[Sequence[Refusal[Any]], Options, list[Options]]] = {
         EXPORT,
         ExportOptions(form="env", package_set=SET, output=Path("out"), root="/opt/cuda"),
         [
+            ExportOptions(form="nix", package_set=SET, diff=Path("nixpkgs")),
+            ExportOptions(
+                form="nixpkgs", package_set=SET, diff=Path("nixpkgs"), output=Path("out")
+            ),
             ExportOptions(form="nix", package_set=SET),
             ExportOptions(form="urls", package_set=SET, check=True),
             ExportOptions(form="urls", package_set=SET, json=True),
@@ -144,7 +148,7 @@ def test_every_command_has_the_general_options(name: str) -> None:
 
 def test_parameters_are_those_of_the_fields_and_general_ones_last() -> None:
     declared = {parameter.name: parameter.default for parameter in parameters_of(ExportOptions)}
-    own = ["form", "package_set", "output", "root", "wheel_base", "check"]
+    own = ["form", "package_set", "output", "root", "wheel_base", "diff", "data_dir", "check"]
     assert list(declared) == [*own, "json", "quiet", "verbose", "log_level", "color"]
     assert declared["form"].default is ...
     assert declared["check"].default is False

@@ -1,7 +1,6 @@
 """Every export format: one shared set, golden files, consumers that read what was made."""
 
 import ast
-import base64
 import hashlib
 import json
 import os
@@ -9,16 +8,25 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from conftest import REPOSITORY
 from packageurl import PackageURL
-from support.consumers import HAS_NIX, NIX_SUMMARY, evaluate_nix, read_cyclonedx, read_spdx
+from support.consumers import read_cyclonedx, read_spdx
 from support.golden import Golden
-from support.package_sets import archive, document, example_set, package, packages, wheel_set
+from support.package_sets import (
+    HOSTILE,
+    archive,
+    document,
+    example_set,
+    hostile_set,
+    package,
+    packages,
+    shared_tables,
+    wheel_set,
+)
 
 from cudaredist.errors import InvalidFileError, UnknownNameError, UsageError
 from cudaredist.exporters import EXPORTERS, find_exporter
@@ -26,19 +34,21 @@ from cudaredist.exporters.export_format import ExportedSet, Files, with_addresse
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version
 from cudaredist.schema.packageset import PackageSet
-from cudaredist.schema.registry import read_own_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROOT = "/opt/cuda"
-HOSTILE = "a\"b'c`touch pwned`$(touch pwned)${HOME}%d\\n#;]]=]\n-- */ é ★"
 BASE = "https://wheels.example/simple"
 
 each_format = pytest.mark.parametrize("name", EXPORTERS)
-needs_nix = pytest.mark.skipif(not HAS_NIX, reason="needs nix-instantiate, of Debian's nix-bin")
 needs_cmake = pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
 
 
 def exported(name: str, package_set: PackageSet | None = None, root: str | None = None) -> Files:
-    return find_exporter(name).files(ExportedSet(package_set or example_set(), root))
+    return find_exporter(name).files(
+        ExportedSet(package_set or example_set(), root, shared_tables())
+    )
 
 
 def text_of(name: str, package_set: PackageSet | None = None, root: str | None = None) -> str:
@@ -79,10 +89,11 @@ def test_order_of_the_document_does_not_matter(name: str) -> None:
 def test_same_bytes_in_other_processes() -> None:
     program = (
         "import hashlib\n"
-        "from support.package_sets import example_set\n"
+        "from support.package_sets import example_set, shared_tables\n"
         "from cudaredist.exporters import EXPORTERS\n"
         "from cudaredist.exporters.export_format import ExportedSet\n"
-        "files = [e.files(ExportedSet(example_set())) for e in EXPORTERS.values()]\n"
+        "exported = ExportedSet(example_set(), tables=shared_tables())\n"
+        "files = [exporter.files(exported) for exporter in EXPORTERS.values()]\n"
         "print(hashlib.sha256(repr([list(f.items()) for f in files]).encode()).hexdigest())\n"
     )
     printed = {
@@ -101,9 +112,8 @@ def test_same_bytes_in_other_processes() -> None:
         ).stdout
         for seed, zone, locale in (("1", "UTC", "C"), ("2", "Asia/Tokyo", "C.UTF-8"))
     }
-    files = [
-        list(exporter.files(ExportedSet(example_set())).items()) for exporter in EXPORTERS.values()
-    ]
+    exported = ExportedSet(example_set(), tables=shared_tables())
+    files = [list(exporter.files(exported).items()) for exporter in EXPORTERS.values()]
     assert printed == {hashlib.sha256(repr(files).encode()).hexdigest() + "\n"}
 
 
@@ -111,32 +121,6 @@ def test_unknown_format_suggests_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="no export format is called 'cyclone'") as caught:
         find_exporter("cyclone")
     assert "cyclonedx" in str(caught.value.hint)
-
-
-def hostile_set() -> PackageSet:
-    """Return the example with texts that mean something to every language there is."""
-    found = {
-        f"{attr}{HOSTILE}" if attr in {"cuda_gdb", "mft"} else attr: {
-            **entry,
-            "pname": f"{entry['pname']}{HOSTILE}",
-            "version": entry["version"] and f"{entry['version']}{HOSTILE}",
-            "description": HOSTILE,
-            "license": {**entry["license"], "short_name": HOSTILE, "manifest": HOSTILE},
-            "archive": entry["archive"] and {**entry["archive"], "strip_prefix": HOSTILE},
-            "reasons": [{**reason, "text": HOSTILE} for reason in entry["reasons"]],
-        }
-        for attr, entry in packages().items()
-    }
-    flags = document()["capabilities"]
-    return example_set(
-        packages=found,
-        platform={**document()["platform"], "redist_system": f"linux{HOSTILE}"},
-        capabilities={
-            **flags,
-            "torch_cuda_arch_list": HOSTILE,
-            "cmake_architectures_real_virtual": HOSTILE,
-        },
-    )
 
 
 @each_format
@@ -148,7 +132,7 @@ def test_hostile_texts_break_no_format(name: str) -> None:
             json.loads(content)
 
 
-@pytest.mark.parametrize("name", sorted(EXPORTERS.keys() - {"env", "cmake"}))
+@pytest.mark.parametrize("name", sorted(EXPORTERS.keys() - {"env", "cmake", "nixpkgs"}))
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -481,150 +465,3 @@ def test_cmake_reads_the_variables(tmp_path: Path) -> None:
     assert written["CMAKE_CUDA_COMPILER"] == f"{root}/bin/nvcc"
     assert written["CMAKE_CUDA_ARCHITECTURES"] == HOSTILE
     assert written["host"] == "mine"
-
-
-# -- nix
-
-
-@pytest.fixture
-def nix(tmp_path: Path) -> Callable[..., Any]:
-    """Evaluate an expression beside a set; `set` is what default.nix gives."""
-
-    def evaluate(
-        expression: str, package_set: PackageSet | None = None, arguments: str = "{ }"
-    ) -> Any:
-        (tmp_path / "default.nix").write_bytes(exported("nix")["default.nix"])
-        document = ExportedSet(package_set or example_set()).document
-        (tmp_path / "package-set.json").write_bytes(document)
-        return evaluate_nix(tmp_path, expression, arguments)
-
-    return evaluate
-
-
-def test_the_document_of_the_nix_export_is_the_set_itself() -> None:
-    written = exported("nix")["package-set.json"]
-    assert read_own_file(written, PackageSet) == example_set()
-    other = exported("nix", example_set(packages={"a": package("a")}))
-    assert other["default.nix"] == exported("nix")["default.nix"]
-
-
-@needs_nix
-def test_nix_parses_the_fixed_file(tmp_path: Path) -> None:
-    (tmp_path / "default.nix").write_bytes(exported("nix")["default.nix"])
-    subprocess.run(
-        ["nix-instantiate", "--parse", "default.nix"],
-        cwd=tmp_path,
-        env={**os.environ, "HOME": str(tmp_path)},
-        capture_output=True,
-        check=True,
-    )
-
-
-@needs_nix
-def test_every_attribute_evaluates_and_only_available_ones_build(nix: Callable[..., Any]) -> None:
-    shown = nix(NIX_SUMMARY)
-    assert shown.keys() == packages().keys()
-    for attr, entry in packages().items():
-        is_available = entry["status"] == "available"
-        meta = shown[attr]["meta"]
-        assert shown[attr]["builds"] == [is_available] * 3
-        assert shown[attr]["outputs"] == entry["outputs"]
-        assert meta["available"] == is_available
-        assert meta["broken"] == (entry["status"] == "broken")
-        assert meta["unsupported"] == (entry["status"] in {"unsupported", "foreign"})
-        assert meta["platforms"] == ([] if meta["unsupported"] else ["x86_64-linux"])
-        assert [problem["text"] for problem in meta["problems"]] == [
-            reason["text"] for reason in entry["reasons"]
-        ]
-    assert shown["cuda_cudart"]["name"] == "cuda13.3-cuda_cudart-13.3.33"
-    assert shown["cuda_nvprof"]["name"] == "cuda13.3-cuda_nvprof"
-    assert shown["cuda_cccl"] == shown["cccl"]
-    assert shown["cccl"]["meta"]["license"]["spdxId"] == "MIT"
-    assert shown["cuda_nvcc"]["meta"]["mainProgram"] == "nvcc"
-    assert "homepage" not in shown["acme_kernels"]["meta"]
-    assert "redistributable" not in shown["cudnn"]["meta"]["license"]
-
-
-@needs_nix
-def test_a_refused_package_says_why_it_cannot_be_built(nix: Callable[..., Any]) -> None:
-    for attribute in ("drvPath", "outPath", "src"):
-        assert "cuda13.3-mft-1.0 is withheld: unsure of purpose" in nix(f"set.mft.{attribute}")
-
-
-@needs_nix
-def test_the_source_has_address_hash_and_name(nix: Callable[..., Any]) -> None:
-    cudart = packages()["cuda_cudart"]["archive"]
-    shown = nix("{ inherit (set.cuda_cudart.src) name urls outputHash; }")
-    assert shown == {
-        "name": "cuda_cudart-linux-x86_64-13.3.33-archive.tar.xz",
-        "urls": [cudart["url"]],
-        "outputHash": cudart["sri"],
-    }
-
-
-@needs_nix
-def test_the_caller_fetches_and_builds_its_own_way(nix: Callable[..., Any]) -> None:
-    arguments = "{ fetch = file: file.url; build = package: { inherit (package) src pname; }; }"
-    assert nix("set.libnvvm", arguments=arguments) == {
-        "src": packages()["libnvvm"]["archive"]["url"],
-        "pname": "libnvvm",
-    }
-    assert "is broken: lib/libcusolver.so needs" in nix("set.libcusolver.drvPath", None, arguments)
-
-
-@needs_nix
-def test_a_wheel_without_address_says_so(nix: Callable[..., Any]) -> None:
-    assert "--wheel-base" in nix("set.libcublas.src", wheel_set())
-    assert nix("set.libcublas.meta.available", wheel_set()) is True
-    assert nix("builtins.isString set.libcublas.drvPath", with_addresses(wheel_set(), BASE)) is True
-
-
-@needs_nix
-def test_hostile_texts_are_only_data_to_nix(nix: Callable[..., Any]) -> None:
-    shown = nix(NIX_SUMMARY, hostile_set())
-    assert shown["cuda_cudart"]["meta"]["description"] == HOSTILE
-    assert "is withheld" in nix(
-        '(builtins.getAttr "mft' + _nix_text(HOSTILE) + '" set).src', hostile_set()
-    )
-
-
-def _nix_text(text: str) -> str:
-    escapes = {"\\": "\\\\", '"': '\\"', "$": "\\$"}
-    return "".join(escapes.get(character, character) for character in text)
-
-
-@needs_nix
-def test_nix_builds_a_proved_archive_and_refuses_another(tmp_path: Path) -> None:
-    content = b"an archive"
-    path = "a/linux-x86_64/a~1@2,3-archive.tar.xz"
-    (tmp_path / path).parent.mkdir(parents=True)
-    (tmp_path / path).write_bytes(content)
-    entry = archive(path, tmp_path.as_uri())
-    digest = base64.b64encode(hashlib.sha256(content).digest()).decode()
-    good = {**entry, "sri": f"sha256-{digest}"}
-    found = {"good": package("good", archive=good), "bad": package("bad", archive=entry)}
-    for name, data in exported("nix", example_set(packages=found)).items():
-        (tmp_path / name).write_bytes(data)
-    folders = {
-        f"NIX_{name}_DIR": str(tmp_path / "nix" / name)
-        for name in ("STORE", "STATE", "LOG", "CONF")
-    }
-    options = {"build-users-group": "", "substitute": "false", "sandbox": "false"}
-
-    def build(attr: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [
-                *("nix-build", "--no-out-link", "-A", attr),
-                *(word for name, value in options.items() for word in ("--option", name, value)),
-            ],
-            cwd=tmp_path,
-            env={**os.environ, **folders, "HOME": str(tmp_path), "NIX_PATH": ""},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    built = build("good")
-    assert built.returncode == 0, built.stderr
-    assert Path(built.stdout.strip()).read_bytes() == content
-    assert "hash mismatch" in build("bad").stderr

@@ -1,0 +1,172 @@
+# Builds the packages of a set with nixpkgs. default.nix calls this file with one package at a time:
+# { name, pname, version, outputs, src, meta, entry }, where `entry` is its part of the document.
+#
+# The files of a package are moved to outputs by redist-hook.bash. Its libraries get a run path that
+# leads to the packages they need, and to the driver of the machine that runs them.
+{
+  pkgs,
+  document,
+  packages,
+}:
+
+let
+  inherit (builtins)
+    attrValues
+    concatMap
+    elem
+    filter
+    getAttr
+    isAttrs
+    ;
+  inherit (pkgs) lib stdenv;
+
+  # Owners of libraries that only the machine that runs a program has. A program for another version
+  # of Python than that machine's is not used.
+  onlyAtRunTime = [
+    "driver"
+    "jetson"
+    "python"
+  ];
+
+  # Packages of nixpkgs that have other names than the libraries' providers in the document.
+  otherNames = {
+    gstreamer = [ pkgs.gst_all_1.gstreamer ];
+    nccl = [ pkgs.cudaPackages.nccl ];
+    qt6 = [ pkgs.qt6.qtbase ];
+    xorg = [
+      pkgs.xorg.libICE
+      pkgs.xorg.libSM
+      pkgs.xorg.libX11
+      pkgs.xorg.libXext
+      pkgs.xorg.libxcb
+    ];
+  };
+
+  providerOf =
+    soname:
+    let
+      provider = document.external.${soname}.provider or null;
+    in
+    if provider == null then
+      throw "no package of nixpkgs is known to have ${soname}"
+    else
+      otherNames.${provider} or [ (getAttr provider pkgs) ];
+
+  # nixpkgs' own license, if it has one.
+  licenseOf =
+    stated:
+    let
+      isSame =
+        own:
+        isAttrs own
+        && (
+          if stated ? spdxId then
+            own.spdxId or null == stated.spdxId
+          else
+            own.shortName or null == stated.shortName
+            && own.redistributable or false == stated.redistributable or false
+        );
+      known = attrValues lib.licenses ++ attrValues (pkgs._cuda.lib.licenses or { });
+      same = filter isSame known;
+    in
+    if same == [ ] then stated else builtins.head same;
+
+  # A name as the store allows it.
+  sanitized = lib.strings.sanitizeDerivationName;
+
+  build =
+    package:
+    let
+      inherit (package) entry;
+      needsOf = owners: filter (need: elem (need.satisfied_by.external or null) owners) linked;
+      linked = filter (need: need.kind == "needed") entry.needs;
+      sonamesOf = needs: lib.unique (map (need: need.soname) needs);
+      dependenciesOf = kind: map outputOf (filter (other: other.kind == kind) entry.depends);
+      outputOf = other: lib.getOutput other.output (getAttr other.attr packages);
+
+      isWheel = entry.status == "available" && entry.archive.format == "whl";
+      hasOutput = output: elem output entry.outputs;
+      propagatedTo = output: entry.propagates.${output} or [ ];
+    in
+    stdenv.mkDerivation {
+      name = sanitized package.name;
+      pname = sanitized package.pname;
+      version = if package.version == null then "0-unsupported" else sanitized package.version;
+      inherit (package) src;
+      outputs = if entry.outputs == [ ] then [ "out" ] else entry.outputs;
+
+      strictDeps = true;
+
+      nativeBuildInputs = [
+        pkgs.autoPatchelfHook
+      ]
+      ++ lib.optional entry.driver_runpath pkgs.autoAddDriverRunpath
+      ++ lib.optional isWheel pkgs.unzip
+      # The compatibility driver comes before the driver, so this hook is the last one.
+      ++ [ ./redist-hook.bash ];
+
+      buildInputs =
+        lib.optional (needsOf [ "gcc" ] != [ ]) (lib.getLib stdenv.cc.cc)
+        ++ map lib.getLib (
+          lib.unique (concatMap providerOf (sonamesOf (needsOf [ "distribution" ])))
+        )
+        ++ dependenciesOf "runtime"
+        ++ dependenciesOf "dlopen";
+
+      # Headers that this package's headers include.
+      propagatedBuildInputs = dependenciesOf "header";
+
+      # The changes of the archive's tree.
+      prePatch = lib.concatMapStringsSep "\n" (
+        change:
+        "redistChange ${
+          lib.escapeShellArgs [
+            change.op
+            change.from
+            (if change.to == null then "" else change.to)
+          ]
+        }"
+      ) entry.normalise;
+
+      dontConfigure = true;
+      dontBuild = true;
+      # Binaries stay as they were published, except for their run paths.
+      dontStrip = true;
+      dontPatchELF = true;
+
+      installPhase = ''
+        runHook preInstall
+        redistInstall
+        runHook postInstall
+      '';
+
+      # redistInstall has moved headers and documentation already.
+      moveToDev = false;
+      outputInclude = if hasOutput "include" then "include" else "out";
+      outputDevdoc = if hasOutput "doc" then "doc" else "out";
+
+      # The multiple-outputs hook propagates from `dev`, redist-hook.bash from `out`.
+      propagatedBuildOutputs = propagatedTo (if hasOutput "dev" then "dev" else "out");
+      redistPropagatedToOut = if hasOutput "dev" then propagatedTo "out" else [ ];
+
+      autoPatchelfIgnoreMissingDeps = sonamesOf (needsOf onlyAtRunTime);
+      # Libraries that are loaded while a program runs, from this package and from others.
+      appendRunpaths = [
+        "$ORIGIN"
+      ]
+      ++ map (output: "${output}/lib") (dependenciesOf "dlopen");
+      redistCompatRunpath =
+        if entry.compat_runpath then "${packages.cuda_compat}/compat" else null;
+
+      passthru = {
+        inherit entry;
+        cuda = document.cuda;
+      };
+
+      meta = package.meta // {
+        license = licenseOf package.meta.license;
+        sourceProvenance = [ lib.sourceTypes.binaryNativeCode ];
+      };
+    };
+in
+build

@@ -1,0 +1,195 @@
+# shellcheck shell=bash
+# Setup hook of nixpkgs.nix: unpacks wheels, changes the tree of an archive, moves its files to
+# outputs, and completes what they propagate. outputLib and outputInclude are nixpkgs' variables.
+# shellcheck disable=SC2154
+
+unpackCmdHooks+=(redistUnpackWheel)
+postUnpackHooks+=(redistArrangeWheel)
+prePatchHooks+=(redistMovePkgConfig)
+postInstallHooks+=(redistPatchPkgConfig)
+postFixupHooks+=(redistPropagateToOut)
+if [[ -n ${redistCompatRunpath-} ]]; then
+  postFixupHooks+=("autoFixElfFiles redistAddCompatRunpath")
+fi
+
+redistUnpackWheel() {
+  [[ $1 == *.whl ]] && unzip -q "$1" -d wheel
+}
+
+# Give a wheel the tree that NVIDIA's archive of the same package has: without the prefix and the
+# metadata, with the license at the top, and with the links that a wheel cannot contain.
+redistArrangeWheel() {
+  local folder file path
+  [[ $sourceRoot == wheel ]] || return 0
+  mkdir source
+  for folder in wheel/nvidia/*/ wheel/*/; do
+    case $folder in
+      wheel/nvidia/ | *'*'/ | *.dist-info/ | *.data/) continue ;;
+    esac
+    cp -al --remove-destination "$folder." source/
+  done
+  while IFS= read -r -d '' file; do
+    cp -al --remove-destination "$file" source/LICENSE
+  done < <(find wheel -iregex 'wheel/[^/]*\.dist-info/\(licenses/\)?licen[cs]e\(\.txt\)?' -print0)
+  while IFS= read -r -d '' file; do
+    # A file that only makes Python find the folder.
+    path=$(find "${file%/*}" -maxdepth 1 -name '*.py' ! -name __init__.py -print -quit)
+    [[ -n $path ]] || rm "$file"
+  done < <(find source -name __init__.py -print0)
+  while IFS= read -r -d '' file; do
+    if [[ $file != *.* ]] || redistIsElf "$file"; then chmod +x "$file"; fi
+  done < <(find source/bin -type f -print0 2>/dev/null)
+  while IFS= read -r -d '' file; do
+    path=${file%.so.*}.so
+    # Sorted by version, so that the link leads to the newest.
+    if [[ -L $path || ! -e $path ]] && redistIsElf "$file"; then ln -sfn "${file##*/}" "$path"; fi
+  done < <(find source -type f -regex '.*\.so\(\.[0-9]+\)+' -print0 | sort -zV)
+  find source -type d -empty -delete
+  rm -r wheel
+  mv source wheel
+}
+
+redistIsElf() {
+  local magic=
+  IFS= read -r -n 4 -d '' magic <"$1" || true
+  [[ $magic == $'\x7fELF' ]]
+}
+
+# Apply a change of the tree: what to do, with a path or a pattern, and where to.
+redistChange() {
+  case $1 in
+    lift | rename) redistMove "$2" "$3" ;;
+    drop) redistDrop "$2" ;;
+    symlink) mkdir -p "$(dirname "$3")" && ln -srfn "$2" "$3" ;;
+  esac
+}
+
+# Move the contents of folders ($1, a pattern) to another folder ($2), replacing files there.
+redistMove() {
+  local IFS= folder path
+  local -r to=${2:-.}
+  if [[ $1 == lib/* && $to == lib ]]; then
+    # Libraries for other releases of CUDA.
+    for path in lib/*; do
+      # shellcheck disable=SC2053 # a pattern
+      [[ $path == $1 ]] || rm -r "$path"
+    done
+  fi
+  for folder in $1; do
+    [[ -d $folder && ! -L $folder ]] || continue
+    mv "$folder" .redist-moved
+    while IFS= read -r -d '' path; do
+      # A real folder takes the place of a link.
+      if [[ -L $to/$path ]]; then rm "$to/$path"; fi
+    done < <(find .redist-moved -type d -printf '%P\0')
+    mkdir -p "$to"
+    cp -al --remove-destination .redist-moved/. "$to/"
+    rm -r .redist-moved
+    path=${folder%/*}
+    if [[ $path != "$folder" ]]; then rmdir -p --ignore-fail-on-non-empty "$path"; fi
+  done
+}
+
+# Remove all files and folders that match a pattern.
+redistDrop() {
+  local path
+  while IFS= read -r -d '' path; do
+    # shellcheck disable=SC2053 # a pattern
+    if [[ $path == $1 ]]; then rm -r "$path"; fi
+  done < <(find . -mindepth 1 -depth -printf '%P\0')
+}
+
+redistMovePkgConfig() {
+  redistMove pkg-config share/pkgconfig
+  redistMove pkgconfig share/pkgconfig
+}
+
+# Print the output of a file: the first rule that names a declared output. A file whose output is not
+# declared is in `out`. Only `bin` and `lib` leave it to the rules after them.
+redistOutputOf() {
+  local wanted=out
+  case $1 in
+    include/*) wanted=include ;;
+    lib/pkgconfig/* | share/pkgconfig/* | lib/cmake/* | share/aclocal/*) wanted=dev ;;
+    share/doc/* | share/gtk-doc/* | share/devhelp/* | doc/* | docs/*) wanted=doc ;;
+    share/man/* | share/info/*) wanted=bin ;;
+    stubs/* | lib/stubs/* | lib/*/stubs/* | lib64/stubs/* | lib64/*/stubs/*) wanted=stubs ;;
+    */*.[aA] | */*.[lL][iI][bB]) wanted=static ;;
+    lib/* | lib64/*) wanted=lib ;;&
+    *)
+      if [[ $wanted == out || -z ${redistDeclared[$wanted]-} ]]; then
+        case $1 in
+          */*.pc | */*.cmake) wanted=dev ;;
+          bin/*) wanted=bin ;;
+          */*.whl) wanted=python ;;
+          samples/*) wanted=samples ;;
+        esac
+      fi
+      ;;
+  esac
+  if [[ -z ${redistDeclared[$wanted]-} ]]; then wanted=out; fi
+  REPLY=$wanted
+}
+
+# Copy every file to its output, and every link to the output of the file it leads to.
+redistInstall() {
+  local output path target
+  local -A redistDeclared=()
+  local -r lists=$NIX_BUILD_TOP/redist-lists
+  mkdir -p "$lists" "${out:?}"
+  for output in $(getAllOutputNames); do redistDeclared[$output]=1; done
+  while IFS= read -r -d '' path; do
+    redistOutputOf "$path"
+    printf '%s\0' "$path" >>"$lists/$REPLY"
+  done < <(find . -type f -printf '%P\0')
+  while IFS= read -r -d '' path; do
+    target=$(realpath -m --relative-to=. -- "$path")
+    if [[ -d $target ]]; then
+      # A link to a folder is in the output of the first file below.
+      target=$(find "$target" -type f | LC_ALL=C sort | sed -n 1p)
+    fi
+    # A link that leads nowhere is left out.
+    [[ -f $target ]] || continue
+    redistOutputOf "${target#./}"
+    printf '%s\0' "$path" >>"$lists/$REPLY"
+  done < <(find . -type l -printf '%P\0')
+  for path in "$lists"/*; do
+    [[ -e $path ]] || continue
+    output=${path##*/}
+    mkdir -p "${!output}"
+    xargs -0 cp -a --parents -t "${!output}" -- <"$path"
+  done
+  rm -r "$lists"
+}
+
+# Make pkg-config's files lead to the outputs, and add a link without the version.
+redistPatchPkgConfig() {
+  local output file link
+  for output in $(getAllOutputNames); do
+    while IFS= read -r -d '' file; do
+      sed -i -E \
+        -e "s,^((cudaroot|prefix|exec_prefix)[ \t]*=[ \t]*).*,\1${!output}," \
+        -e "s,^(libdir[ \t]*=[ \t]*).*/lib(64)?(/[^ ]*)?$,\1${!outputLib}/lib\3," \
+        -e "s,^(includedir[ \t]*=[ \t]*).*/include(/[^ ]*)?$,\1${!outputInclude}/include\2," \
+        "$file"
+      if [[ $file =~ ^(.*)-[0-9.]+\.pc$ ]]; then
+        link=${BASH_REMATCH[1]}.pc
+        if [[ -L $link || ! -e $link ]]; then ln -sfn "${file##*/}" "$link"; fi
+      fi
+    done < <(find "${!output}" -name '*.pc' -type f -print0 2>/dev/null | sort -zV)
+  done
+}
+
+redistPropagateToOut() {
+  local output
+  for output in ${redistPropagatedToOut-}; do
+    mkdir -p "$out/nix-support"
+    printf ' %s' "${!output}" >>"$out/nix-support/propagated-build-inputs"
+  done
+}
+
+redistAddCompatRunpath() {
+  local runpath
+  runpath=$(patchelf --print-rpath "$1") || return 0
+  patchelf --set-rpath "$redistCompatRunpath${runpath:+:$runpath}" "$1"
+}

@@ -1,0 +1,279 @@
+"""Compare nixpkgs' tables in a checkout with ours, cell by cell, each with its reason."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from cudaredist.errors import (
+    EXIT_FINDINGS,
+    EXIT_OK,
+    ContentError,
+    IncompleteError,
+    UnknownNameError,
+    UsageError,
+)
+from cudaredist.exporters.export_format import ExportedSet, SharedTables
+from cudaredist.exporters.nix_code import nix_string
+from cudaredist.exporters.nixpkgs_tables import (
+    CAPABILITY_PATH,
+    JETSON,
+    NVCC_PATH,
+    SERVER_ARM,
+    VERSIONS_PATH,
+    X86,
+    capability_fields,
+    manifest_files,
+    nvcc_bounds,
+    set_versions,
+)
+from cudaredist.primitives import sha256_of
+from cudaredist.reports.set_reports import TableCell, TableDiffReport
+from cudaredist.schema.packageset import PackageSet
+from cudaredist.schema.tables import GpuPolicy, NvccPolicy
+from cudaredist.store.files import read_file
+from cudaredist.tables.explain_gpu import explain_gpu
+from cudaredist.tables.explain_nvcc import explain_nvcc
+from cudaredist.tables.explanation import Fact
+
+_Cells: TypeAlias = Mapping[tuple[str, ...], str | bool | None]
+_Reason: TypeAlias = Callable[[tuple[str, ...]], str]
+
+_FACTS = {
+    "archName": "family",
+    "isJetson": "jetson",
+    "minCudaMajorMinorVersion": "first_cuda",
+    "maxCudaMajorMinorVersion": "last_cuda",
+    "dontDefaultAfterCudaMajorMinorVersion": "dont_default_after",
+}
+_BOUNDS = {"maxMajorVersion": "max", "minMajorVersion": "min"}
+_SHOWN = 400
+
+# Each file is called as nixpkgs calls it, with no more than it takes. The releases of package sets
+# depend on the platform, so they are evaluated once for each.
+_EXPRESSION = """\
+let
+  root = /. + {root};
+  lib = import (root + "/lib");
+  versions = {versions};
+  read =
+    path: arguments:
+    let
+      file = import (root + "/${{path}}");
+    in
+    if builtins.isFunction file then file arguments else file;
+  releases =
+    isJetson: isAarch64:
+    read versions {{
+      inherit lib;
+      _cuda.lib.selectManifests = releases: releases;
+      _cuda.db.cudaCapabilityToInfo.jetson.isJetson = true;
+      config.cudaCapabilities = if isJetson then [ "jetson" ] else [ ];
+      callPackage =
+        file: arguments:
+        if builtins.isFunction file then
+          file {{ stdenv.hostPlatform = {{ inherit isAarch64; isx86_64 = !isAarch64; }}; }}
+        else
+          arguments.manifests;
+    }};
+in
+{{
+  compilers = (read {nvcc} {{ inherit lib; }}).nvccCompatibilities;
+  capabilities = (read {capabilities} {{ inherit lib; }}).cudaCapabilityToInfo;
+  releases =
+    if builtins.pathExists (root + "/${{versions}}") then
+      {{
+        {x86} = releases false false;
+        {server_arm} = releases false true;
+        {jetson} = releases true true;
+      }}
+    else
+      {{ }};
+}}
+"""
+
+
+def diff_checkout(
+    exported: ExportedSet, checkout: Path, nvcc_policy: NvccPolicy, gpu_policy: GpuPolicy
+) -> TableDiffReport:
+    """Return every cell of nixpkgs' tables that would change.
+
+    Raises `UsageError` for a folder that is not a checkout of nixpkgs, and `ContentError` if its
+    files are not in the form that is known.
+    """
+    tables = exported.tables
+    assert tables is not None  # noqa: S101 - the format's own flag
+    theirs = _evaluated(checkout)
+    versions = set_versions(exported.all_sets)
+    cells = [
+        *_differing(
+            "compilers",
+            _flat(theirs["compilers"], 3),
+            _flat(nvcc_bounds(tables.compat), 3),
+            lambda cell: _bound_reason(cell, tables, nvcc_policy),
+        ),
+        *_differing(
+            "capabilities",
+            _flat(theirs["capabilities"], 2),
+            _flat(capability_fields(tables.gpus), 2),
+            lambda cell: _capability_reason(cell, tables, gpu_policy),
+        ),
+        *_differing(
+            "releases",
+            _releases_there(theirs["releases"], versions),
+            _flat(versions, 3),
+            lambda cell: _release_reason(cell, exported.all_sets),
+        ),
+        *_manifest_cells(exported, tables, checkout),
+    ]
+    return TableDiffReport(
+        checkout=str(checkout), cells=tuple(cells), exit_code=EXIT_FINDINGS if cells else EXIT_OK
+    )
+
+
+def _evaluated(checkout: Path) -> dict[str, Any]:
+    """Return the tables of a checkout. Nix evaluates them; nothing is built or fetched."""
+    for path in (NVCC_PATH, CAPABILITY_PATH):
+        if not (checkout / path).is_file():
+            raise UsageError(
+                f"{checkout} is not a checkout of nixpkgs: it has no {path}",
+                hint="git clone --depth 1 https://github.com/NixOS/nixpkgs",
+            )
+    program = shutil.which("nix-instantiate")
+    if program is None:
+        raise IncompleteError(
+            "--diff requires nix-instantiate, which is not installed",
+            hint="install Nix, on Debian with `apt-get install nix-bin`",
+        )
+    expression = _EXPRESSION.format(
+        root=nix_string(str(checkout.resolve())),
+        versions=nix_string(VERSIONS_PATH),
+        nvcc=nix_string(NVCC_PATH),
+        capabilities=nix_string(CAPABILITY_PATH),
+        x86=X86,
+        server_arm=SERVER_ARM,
+        jetson=JETSON,
+    )
+    options = ("--store", "dummy://", "--eval", "--strict", "--json", "--expr", expression)
+    done = subprocess.run(  # noqa: S603 - the user's own Nix
+        [program, *options],
+        check=False,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        env={**os.environ, "NIX_PATH": ""},
+    )
+    if done.returncode:
+        words = " ".join(done.stderr.split())[:_SHOWN]
+        raise ContentError(f"the tables of {checkout} cannot be evaluated: {words}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def _flat(rows: Mapping[str, Any], depth: int) -> dict[tuple[str, ...], Any]:
+    """Return the cells of nested tables by their path."""
+    if depth == 1:
+        return {(name,): value for name, value in rows.items()}
+    return {
+        (name, *below): value
+        for name, row in rows.items()
+        for below, value in _flat(row, depth - 1).items()
+    }
+
+
+def _differing(table: str, theirs: _Cells, ours: _Cells, reason: _Reason) -> Iterator[TableCell]:
+    for cell in [*ours, *(cell for cell in theirs if cell not in ours)]:
+        old, new = theirs.get(cell), ours.get(cell)
+        # A row that is missing has cells that are none, as some cells of a row that is there.
+        if old != new:
+            yield TableCell.model_validate(
+                {
+                    "table": table,
+                    "cell": ".".join(cell),
+                    "nixpkgs": old,
+                    "cudaredist": new,
+                    "reason": reason(cell),
+                }
+            )
+
+
+# -- reasons
+
+
+def _bound_reason(cell: tuple[str, ...], tables: SharedTables, policy: NvccPolicy) -> str:
+    minor, compiler, bound = cell
+    try:
+        topic = explain_nvcc(minor, tables.compat, policy)
+    except UnknownNameError:
+        return "nvcc_compat.json does not have this CUDA release"
+    facts = {fact.name: fact for fact in topic.facts}
+    return _in_words(facts.get(f"{compiler}.{_BOUNDS.get(bound)}"))
+
+
+def _capability_reason(cell: tuple[str, ...], tables: SharedTables, policy: GpuPolicy) -> str:
+    name, field = cell
+    if name not in tables.gpus.capabilities:
+        return "gpus.json does not have this capability"
+    (topic,) = explain_gpu(name, tables.gpus, policy)
+    facts = {fact.name: fact for fact in topic.facts}
+    if field in _FACTS:
+        return _in_words(facts.get(_FACTS[field]))
+    return f"computed from the name {name}"
+
+
+def _in_words(fact: Fact | None) -> str:
+    if fact is None:
+        return "no file or policy states it"
+    because = f"; {fact.reason}" if fact.reason else ""
+    claims = "".join(f"; otherwise {claim.value}: {claim.source}" for claim in fact.otherwise)
+    return f"{fact.statement} ({fact.basis}: {fact.source}{because}{claims})"
+
+
+def _releases_there(
+    theirs: Mapping[str, Mapping[str, Mapping[str, str]]],
+    ours: Mapping[str, Mapping[str, Mapping[str, str]]],
+) -> dict[tuple[str, ...], str]:
+    """Return nixpkgs' releases of our package sets, for the platforms that we have."""
+    found: dict[tuple[str, ...], str] = {}
+    for attribute, redists in ours.items():
+        for platform in {platform for labels in redists.values() for platform in labels}:
+            for redist, label in theirs.get(platform, {}).get(attribute, {}).items():
+                found[attribute, redist, platform] = label
+    return found
+
+
+def _release_reason(cell: tuple[str, ...], sets: tuple[PackageSet, ...]) -> str:
+    attribute, redist, platform = cell
+    (package_set,) = (
+        each
+        for each in sets
+        if (each.cuda.attribute, each.platform.redist_system) == (attribute, platform)
+    )
+    chosen = package_set.redists.get(redist)
+    if chosen is None:
+        return "the data folder has no manifest of this redistributable"
+    words = "selected by the user" if chosen.mode == "pinned" else "the newest that is published"
+    if chosen.release is None:
+        words = "no release is published for this set"
+    rejected = [f"{newer.release}: {newer.reason}" for newer in chosen.newer_rejected]
+    return "; not ".join([words, *rejected])
+
+
+def _manifest_cells(
+    exported: ExportedSet, tables: SharedTables, checkout: Path
+) -> Iterator[TableCell]:
+    """Yield manifests that are missing or say something else; white space does not count."""
+    for path, data in manifest_files(exported.all_sets, tables).items():
+        held = read_file(checkout / path)
+        if held is not None and json.loads(held) == json.loads(data):
+            continue
+        yield TableCell(
+            table="manifests",
+            cell=path,
+            nixpkgs=None if held is None else sha256_of(held),
+            cudaredist=sha256_of(data),
+            reason="the manifest of a release in the table of releases, as NVIDIA published it",
+        )

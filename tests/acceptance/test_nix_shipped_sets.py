@@ -1,0 +1,63 @@
+"""Every set of the shipped data evaluates completely, with nixpkgs' check of meta attributes."""
+
+import json
+from pathlib import Path
+
+from conftest import REPOSITORY, Run
+from support.consumers import evaluate_nix
+from support.nix_builds import STAND_IN, needs_nix
+
+SUMMARY = """package: {
+  inherit (package) name pname version outputs meta;
+  builds = (builtins.tryEval package.drvPath).success;
+  selected = map (output: package.${output}.outputSpecified or true) package.outputs;
+}"""
+EVERY_SET = f"""builtins.listToAttrs (map (file:
+  let
+    document = builtins.fromJSON (builtins.readFile (./. + "/sets/${{file}}"));
+    none = builtins.fromJSON (builtins.readFile ./providers.json);
+    known = document.platform.nix_system;
+    # Nix has no name for Windows on ARM.
+    system = if known == null then "x86_64-linux" else known;
+    pkgs = import {STAND_IN} {{ inherit system; libraries = none; }};
+    summary = builtins.mapAttrs (_: {SUMMARY});
+  in {{
+    name = file;
+    value = map summary [ (make {{ inherit document; }}) (make {{ inherit document pkgs; }}) ];
+  }}) (builtins.fromJSON (builtins.readFile ./files.json)))"""
+
+
+@needs_nix
+def test_every_attribute_of_every_shipped_set_evaluates(run: Run) -> None:
+    options = ("--data-dir", REPOSITORY / "data", "--wheel-base", "https://wheels.example")
+    assert run("build", "--channel", "wheels", *options, "-o", "sets", "-q").exit_code == 0
+    sets = {
+        path.relative_to("sets").as_posix(): json.loads(path.read_bytes())
+        for path in Path("sets").glob("*/cuda-*.json")
+    }
+    assert len(sets) >= 47
+    first = min(path for path in sets)
+    assert run("export", "nix", Path("sets", first), "-o", ".").exit_code == 0
+    providers = {
+        entry["provider"]
+        for document in sets.values()
+        for entry in document["external"].values()
+        if entry["owner"] == "distribution"
+    }
+    Path("providers.json").write_text(json.dumps({name: [] for name in sorted(providers)}))
+    Path("files.json").write_text(json.dumps(sorted(sets)))
+    shown = evaluate_nix(Path.cwd(), f"let make = import ./default.nix; in {EVERY_SET}")
+    assert shown.keys() == sets.keys(), shown
+    for name, summaries in shown.items():
+        packages = sets[name]["packages"]
+        is_for_nix = sets[name]["platform"]["nix_system"] is not None
+        for summary, is_buildable in zip(summaries, (True, is_for_nix), strict=True):
+            assert summary.keys() == packages.keys()
+            for attr, package in packages.items():
+                found = summary[attr]
+                is_available = package["status"] == "available"
+                assert found["builds"] == (is_available and is_buildable), (name, attr)
+                messages = [problem["message"] for problem in found["meta"]["problems"].values()]
+                assert messages == [reason["text"] for reason in package["reasons"]]
+                assert bool(messages) != is_available
+                assert set(found["selected"]) == {True}

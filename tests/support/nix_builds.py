@@ -1,0 +1,144 @@
+"""Nix without nixpkgs: evaluation in memory, and builds in a store of their own."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+STAND_IN = Path(__file__).parent / "nixpkgs"
+"""A small nixpkgs: an stdenv with its phases, hooks and check of meta attributes."""
+
+_TOOLS = ("nix-build", "patchelf", "readelf", "unzip")
+_MISSING = [name for name in _TOOLS if shutil.which(name) is None]
+
+needs_nix = pytest.mark.skipif(
+    shutil.which("nix-instantiate") is None, reason="needs nix-instantiate, of Debian's nix-bin"
+)
+needs_nix_builds = pytest.mark.skipif(bool(_MISSING), reason=f"needs {', '.join(_MISSING)}")
+
+_PROVIDED = {
+    "gcc": ("libstdc++.so.6", "libgcc_s.so.1", "libgomp.so.1"),
+    "zlib": ("libz.so.1",),
+}
+"""Libraries of the host that stand in for packages of nixpkgs."""
+
+
+@cache
+def host_libraries() -> dict[str, str]:
+    """Return the host's libraries by soname."""
+    program = shutil.which("ldconfig") or "/sbin/ldconfig"
+    lines = subprocess.run([program, "-p"], capture_output=True, text=True, check=True).stdout
+    found: dict[str, str] = {}
+    for line in lines.splitlines()[1:]:
+        name, arrow, path = line.partition(" => ")
+        if arrow and "64" in name:
+            found.setdefault(name.split()[0], path)
+    return found
+
+
+def stand_in() -> str:
+    """Return the stand-in as an expression, with the host's libraries."""
+    known = host_libraries()
+    libraries = {
+        name: [known[soname] for soname in sonames if soname in known]
+        for name, sonames in _PROVIDED.items()
+    }
+    return f"import {STAND_IN} {{ libraries = builtins.fromJSON ''{json.dumps(libraries)}''; }}"
+
+
+def nix_build(folder: Path, expression: str) -> "subprocess.CompletedProcess[str]":
+    """Build an expression; the store is in the folder, and nothing is fetched or sandboxed."""
+    folders = {
+        f"NIX_{name}_DIR": str(folder / "nix" / name.lower())
+        for name in ("STORE", "STATE", "LOG", "CONF")
+    }
+    options = {"build-users-group": "", "substitute": "false", "sandbox": "false"}
+    return subprocess.run(
+        [
+            *("nix-build", "--no-out-link", "-E", expression),
+            *(word for name, value in options.items() for word in ("--option", name, value)),
+        ],
+        cwd=folder,
+        env={**os.environ, **folders, "HOME": str(folder), "NIX_PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def build_package(folder: Path, attr: str, outputs: Iterable[str]) -> dict[str, Path]:
+    """Build a package of the set in `cuda` below a folder, and return its outputs' paths."""
+    found = {}
+    for output in outputs:
+        expression = f"(import ./cuda {{ pkgs = {stand_in()}; }}).{attr}.{output}"
+        done = nix_build(folder, expression)
+        assert done.returncode == 0, done.stderr
+        # Nix names the package's other outputs as well.
+        suffix = "" if output == "out" else f"-{output}"
+        (found[output],) = (
+            Path(line) for line in done.stdout.splitlines() if suffix == "" or line.endswith(suffix)
+        )
+    return found
+
+
+def contents(output: Path) -> dict[str, str]:
+    """Return the files of a folder by path: a link's end, or whether a file is executable.
+
+    What nixpkgs adds for dependents is not among them.
+    """
+    found = {}
+    for path in sorted(output.rglob("*")):
+        name = path.relative_to(output).as_posix()
+        if path.is_symlink():
+            end = path.resolve()
+            found[name] = f"-> {os.path.relpath(end, output.resolve())}"
+        elif path.is_file() and not name.startswith("nix-support/"):
+            found[name] = "executable" if path.stat().st_mode & 0o111 else "file"
+    return found
+
+
+def materialized(root: Path, attr: str, output: str) -> dict[str, str]:
+    """Return the files of an output in a split toolkit root, each where its archive has it.
+
+    A root has the files at the top of an archive in folders of their own.
+    """
+    folder = root / attr / output
+    moved = [f"share/{name}/{attr}/" for name in ("licenses", "doc")]
+    found = {}
+    for path, kind in contents(folder).items() if folder.is_dir() else ():
+        for prefix in moved:
+            path = path.removeprefix(prefix)  # noqa: PLW2901 - the same path
+        found[path] = kind
+    return found
+
+
+def needed_by(path: Path) -> list[str]:
+    """Return the sonames that an ELF file needs."""
+    return _patchelf("--print-needed", path).split()
+
+
+def run_path_of(path: Path) -> list[str]:
+    """Return the folders of an ELF file's run path."""
+    folders = _patchelf("--print-rpath", path).strip().replace("$ORIGIN", str(path.parent))
+    return [folder for folder in folders.split(":") if folder]
+
+
+def _patchelf(option: str, path: Path) -> str:
+    command = ["patchelf", option, str(path)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def is_dynamic(path: Path) -> bool:
+    """Check if a file is an ELF file that is linked dynamically."""
+    with path.open("rb") as stream:
+        if stream.read(4) != b"\x7fELF":
+            return False
+    shown = subprocess.run(
+        ["readelf", "-d", path], capture_output=True, text=True, check=False
+    ).stdout
+    return "(NEEDED)" in shown or "(SONAME)" in shown

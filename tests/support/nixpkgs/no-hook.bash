@@ -1,0 +1,1 @@
+# Only the program, which the host has.

@@ -1,0 +1,257 @@
+"""`export nix`: evaluation of every attribute, without nixpkgs and with a stand-in for it."""
+
+import base64
+import hashlib
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.consumers import NIX_SUMMARY, evaluate_nix
+from support.nix_builds import STAND_IN, needs_nix, needs_nix_builds, nix_build
+from support.package_sets import (
+    HOSTILE,
+    archive,
+    example_set,
+    hostile_set,
+    package,
+    packages,
+    wheel_set,
+)
+
+from cudaredist.exporters import find_exporter
+from cudaredist.exporters.export_format import ExportedSet, with_addresses
+from cudaredist.schema.packageset import PackageSet
+from cudaredist.schema.registry import read_own_file
+
+BASE = "https://wheels.example/simple"
+NIXPKGS = f"{{ pkgs = import {STAND_IN} {{ libraries.zlib = [ ]; }}; }}"
+CODE = ("default.nix", "nixpkgs.nix", "redist-hook.bash")
+
+Evaluate = Callable[..., Any]
+
+
+def exported(package_set: PackageSet | None = None) -> dict[str, bytes]:
+    return dict(find_exporter("nix").files(ExportedSet(package_set or example_set())))
+
+
+@pytest.fixture
+def nix(tmp_path: Path) -> Evaluate:
+    """Evaluate an expression; `set` is the value of default.nix with the arguments."""
+
+    def evaluate(
+        expression: str, package_set: PackageSet | None = None, arguments: str = "{ }"
+    ) -> Any:
+        for name in CODE:
+            (tmp_path / name).write_bytes(exported()[name])
+        document = ExportedSet(package_set or example_set()).document
+        (tmp_path / "package-set.json").write_bytes(document)
+        return evaluate_nix(tmp_path, expression, arguments)
+
+    return evaluate
+
+
+def test_export_contains_the_document_and_the_same_code_for_every_set() -> None:
+    written = exported()
+    assert read_own_file(written["package-set.json"], PackageSet) == example_set()
+    other = exported(example_set(packages={"a": package("a")}))
+    assert written.keys() == {"package-set.json", *CODE}
+    assert {name: other[name] for name in CODE} == {name: written[name] for name in CODE}
+
+
+@needs_nix
+@pytest.mark.parametrize("name", [name for name in CODE if name.endswith(".nix")])
+def test_code_parses(name: str) -> None:
+    command = ("nix-instantiate", "--parse", "-")
+    subprocess.run(command, input=exported()[name], capture_output=True, check=True)
+
+
+@needs_nix
+@pytest.mark.parametrize("arguments", ["{ }", NIXPKGS])
+def test_every_attribute_evaluates_and_only_available_ones_build(
+    nix: Evaluate, arguments: str
+) -> None:
+    shown = nix(NIX_SUMMARY, None, arguments)
+    assert shown.keys() == packages().keys()
+    for attr, entry in packages().items():
+        is_available = entry["status"] == "available"
+        is_served = entry["status"] not in {"unsupported", "foreign"}
+        meta = shown[attr]["meta"]
+        assert shown[attr]["builds"] == [is_available] * 3
+        assert shown[attr]["outputs"] == entry["outputs"]
+        assert meta["available"] == is_available
+        assert meta["broken"] == (entry["status"] in {"broken", "withheld"})
+        assert meta["platforms"] == (["x86_64-linux"] if is_served else [])
+        assert meta["badPlatforms"] == ([] if is_served else ["x86_64-linux"])
+        assert meta["problems"] == {
+            f"{reason['code']}-{index}": {"kind": "broken", "message": reason["text"]}
+            for index, reason in enumerate(entry["reasons"], 1)
+        }
+        assert not {"status", "unsupported"} & meta.keys()
+    assert shown["cuda_cudart"]["name"] == "cuda13.3-cuda_cudart-13.3.33"
+    assert shown["cuda_nvprof"]["name"] == "cuda13.3-cuda_nvprof"
+    assert shown["cuda_cccl"] == shown["cccl"]
+    assert shown["cccl"]["meta"]["license"]["spdxId"] == "MIT"
+    assert shown["cuda_nvcc"]["meta"]["mainProgram"] == "nvcc"
+    assert "homepage" not in shown["acme_kernels"]["meta"]
+
+
+@needs_nix
+def test_reasons_of_one_kind_are_separate_problems(nix: Evaluate) -> None:
+    reason = {"code": "unresolved-library", "subject": "a", "source": "policy"}
+    reasons = [{**reason, "text": text} for text in ("one", "two")]
+    entry = package("a", status="broken", reasons=reasons)
+    problems = nix("set.a.meta.problems", example_set(packages={"a": entry}))
+    assert [problem["message"] for problem in problems.values()] == ["one", "two"]
+
+
+@needs_nix
+def test_an_unavailable_package_throws_its_reasons(nix: Evaluate) -> None:
+    for attribute in ("drvPath", "outPath", "src"):
+        assert "cuda13.3-mft-1.0 is withheld: unsure of purpose" in nix(f"set.mft.{attribute}")
+
+
+@needs_nix
+@pytest.mark.parametrize(
+    ("attr", "refusal"),
+    [
+        ("cuda_nvprof", "has problems: cuda 13.3.1 has no cuda_nvprof"),
+        ("libcusolver", "has problems: lib/libcusolver.so needs libgone.so.1"),
+        ("mft", "has problems: unsure of purpose"),
+        ("nsight_vse", "has problems: for windows only"),
+    ],
+)
+def test_nixpkgs_refuses_an_unavailable_package_with_its_reasons(
+    nix: Evaluate, attr: str, refusal: str
+) -> None:
+    for attribute in ("drvPath", "outPath", "out.outPath"):
+        assert refusal in nix(f"set.{attr}.{attribute}", None, NIXPKGS)
+
+
+@needs_nix
+def test_nixpkgs_refuses_another_system(nix: Evaluate) -> None:
+    arguments = NIXPKGS.replace("{ libraries", '{ system = "aarch64-linux"; libraries')
+    shown = nix("set.libnvvm.drvPath", None, arguments)
+    assert "is not available on aarch64-linux" in shown
+
+
+@needs_nix
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("status", '"available"'),
+        ("problems", "[ ]"),
+        ("problems", '{ unsure.message = "x"; }'),
+        ("problems", '{ broken.text = "x"; }'),
+        ("platforms", '"x86_64-linux"'),
+        ("description", "null"),
+    ],
+)
+def test_the_stand_in_refuses_meta_that_nixpkgs_refuses(
+    nix: Evaluate, key: str, value: str
+) -> None:
+    package = f'{{ name = "a"; meta.{key} = {value}; }}'
+    shown = nix(f"((import {STAND_IN} {{ }}).stdenv.mkDerivation {package}).drvPath")
+    assert f"invalid meta attrset: {key}" in shown
+
+
+@needs_nix
+@pytest.mark.parametrize(
+    ("attr", "expected"),
+    [
+        ("cccl", {"spdxId": "MIT", "nixpkgs": True}),
+        ("libcublas", {"redistributable": True, "nixpkgs": True}),
+        ("cudnn", {"shortName": "cuDNN EULA", "nixpkgs": True}),
+        ("acme_kernels", {"spdxId": "Apache-2.0 WITH LLVM-exception", "shortName": "MIT"}),
+    ],
+)
+def test_the_license_is_that_of_nixpkgs_if_it_has_one(
+    nix: Evaluate, attr: str, expected: dict[str, object]
+) -> None:
+    shown = nix(f"set.{attr}.meta.license", None, NIXPKGS)
+    assert shown.items() >= expected.items()
+    assert ("nixpkgs" in shown) == ("nixpkgs" in expected)
+
+
+@needs_nix
+def test_derivations_have_inputs_and_lists_of_libraries(nix: Evaluate) -> None:
+    shown = nix(
+        """with set.libcublas; {
+          inherit entry autoPatchelfIgnoreMissingDeps appendRunpaths;
+          selected = map (output: output.outputSpecified) [ lib dev ];
+          runtime = builtins.elem set.cuda_cudart.outPath (map toString buildInputs);
+          headers = map toString propagatedBuildInputs == [ set.cuda_cudart.outPath ];
+          inputs = map (input: input.name) set.cudnn.buildInputs;
+        }""",
+        None,
+        NIXPKGS,
+    )
+    assert shown["autoPatchelfIgnoreMissingDeps"] == ["libcuda.so.1", "libnvrm_gpu.so"]
+    assert shown["appendRunpaths"] == ["$ORIGIN"]
+    assert shown["selected"] == [True, True]
+    assert shown["entry"]["attr"] == "libcublas"
+    assert (shown["runtime"], shown["headers"]) == (True, True)
+    assert shown["inputs"] == ["zlib", "cuda13.3-libcublas-13.3.0.5"]
+
+
+@needs_nix
+def test_a_library_without_a_known_provider_names_itself(nix: Evaluate) -> None:
+    shown = nix("set.cudnn.drvPath", example_set(external={}), NIXPKGS)
+    assert "no package of nixpkgs is known to have libz.so.1" in shown
+
+
+@needs_nix
+def test_the_source_has_address_hash_and_name(nix: Evaluate) -> None:
+    cudart = packages()["cuda_cudart"]["archive"]
+    shown = nix("{ inherit (set.cuda_cudart.src) name urls outputHash; }")
+    assert shown == {
+        "name": "cuda_cudart-linux-x86_64-13.3.33-archive.tar.xz",
+        "urls": [cudart["url"]],
+        "outputHash": cudart["sri"],
+    }
+
+
+@needs_nix
+def test_the_caller_fetches_its_own_way(nix: Evaluate) -> None:
+    url = packages()["libnvvm"]["archive"]["url"]
+    assert nix("set.libnvvm.src", None, "{ fetch = file: file.url; }") == url
+
+
+@needs_nix
+def test_a_wheel_without_address_names_the_option(nix: Evaluate) -> None:
+    assert "--wheel-base" in nix("set.libcublas.src", wheel_set())
+    assert nix("set.libcublas.meta.available", wheel_set()) is True
+    assert nix("builtins.isString set.libcublas.drvPath", with_addresses(wheel_set(), BASE)) is True
+
+
+@needs_nix
+@pytest.mark.parametrize("arguments", ["{ }", NIXPKGS])
+def test_hostile_texts_are_only_data(nix: Evaluate, arguments: str) -> None:
+    shown = nix(NIX_SUMMARY, hostile_set(), arguments)
+    assert shown["cuda_cudart"]["meta"]["description"] == HOSTILE
+    mft = _nix_text(f"mft{HOSTILE}")
+    assert "is withheld" in nix(f"(builtins.getAttr {mft} set).src", hostile_set())
+
+
+def _nix_text(text: str) -> str:
+    escapes = {"\\": "\\\\", '"': '\\"', "$": "\\$"}
+    return f'"{"".join(escapes.get(character, character) for character in text)}"'
+
+
+@needs_nix_builds
+def test_nix_builds_a_verified_archive_and_refuses_another(tmp_path: Path) -> None:
+    content = b"an archive"
+    path = "a/linux-x86_64/a~1@2,3-archive.tar.xz"
+    (tmp_path / path).parent.mkdir(parents=True)
+    (tmp_path / path).write_bytes(content)
+    entry = archive(path, tmp_path.as_uri())
+    digest = base64.b64encode(hashlib.sha256(content).digest()).decode()
+    good = {**entry, "sri": f"sha256-{digest}"}
+    found = {"good": package("good", archive=good), "bad": package("bad", archive=entry)}
+    for name, data in exported(example_set(packages=found)).items():
+        (tmp_path / name).write_bytes(data)
+    built = nix_build(tmp_path, "(import ./. { }).good")
+    assert built.returncode == 0, built.stderr
+    assert Path(built.stdout.strip()).read_bytes() == content
+    assert "hash mismatch" in nix_build(tmp_path, "(import ./. { }).bad").stderr
