@@ -93,7 +93,7 @@ def test_json_says_what_was_written(run: Run, example: Path) -> None:
             {
                 "path": "urls",
                 "status": "written",
-                "bytes": len(content),
+                "size": len(content),
                 "sha256": hashlib.sha256(content).hexdigest(),
             }
         ],
