@@ -135,7 +135,7 @@ def build(options: BuildOptions, session: Session) -> int:
 
         cudaredist build --cuda 13.0 --platform linux-sbsa --redist cudnn=9.13.0 --json
 
-        cudaredist build --cuda 12.9 --capability 7.0 --require-coverage native
+        cudaredist build --cuda 12.9 --platform linux-x86_64 --require-coverage native
     """
     from cudaredist.pipeline.read_data import require_manifests
     from cudaredist.pipeline.sets.build_sets import (

@@ -582,7 +582,7 @@ def test_the_examples_of_the_help_are_good_calls(build: Run, run: Run) -> None:
     text = run("build", "--help").stdout
     lines = [line.strip(" │") for line in text.splitlines()]
     calls = [line.split()[2:] for line in lines if line.startswith("cudaredist build ")]
-    assert len(calls) == 3
+    assert len(calls) == 4
     put_data(Path("data"), cudnn("9.13.0", SBSA))
     for call in calls:
         assert build(*call).exit_code == 0, call
