@@ -69,7 +69,7 @@ def derive(facts: Facts) -> WholeFeatures:
         unlisted=unlisted,
         missing_headers=missing,
         unread_headers=_unread_headers(tree.files),
-        licences={path: e.sha256 for path, e in sorted(tree.files.items()) if e.sha256},
+        license_files={path: e.sha256 for path, e in sorted(tree.files.items()) if e.sha256},
         # Notes quote names in the archive, and no data file may contain control characters.
         notes=tuple(map(printable, shortened(notes))),
     )

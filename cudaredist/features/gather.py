@@ -10,7 +10,7 @@ from cudaredist.binaries.range_buffer import Range
 from cudaredist.features.extracts import Extracts
 from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts, IncludeLines
 from cudaredist.features.includes import Includes
-from cudaredist.features.licences import Licences
+from cudaredist.features.license_files import LicenseFiles
 from cudaredist.features.wheel import Record
 
 _ESCAPED = 0xDC00
@@ -53,7 +53,7 @@ def gather(
     """
     entries: list[Entry] = []
     record = Record() if is_wheel else None
-    extracts, includes, licences = Extracts(), Includes(), Licences()
+    extracts, includes, licenses = Extracts(), Includes(), LicenseFiles()
     late = LateTables() if late is None else late
     for position, (member, content) in enumerate(reader):
         passing = content if record is None else record.following(member.name, content)
@@ -61,7 +61,7 @@ def gather(
         if member.kind == "file":
             passing = extracts.following(position, member.name, readable(member.name), passing)
             passing = includes.following(position, member.name, passing)
-            passing = licences.following(position, member.name, passing)
+            passing = licenses.following(position, member.name, passing)
             missed: list[Range] = []
             binary = examine(passing, late.held(position), missed)
             late.add(position, missed)
@@ -69,7 +69,7 @@ def gather(
             # Hashes, extracts and headers need a file to its end.
             for _ in passing:
                 pass
-        header, sha256 = includes.at(position), licences.at(position)
+        header, sha256 = includes.at(position), licenses.at(position)
         entries.append(_entry(member, binary, header, sha256))
     for position, member in reader.corrections.items():
         if member.kind != "file":

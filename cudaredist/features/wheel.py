@@ -24,7 +24,7 @@ _is_record = re.compile(r"[^/]+\.dist-info/RECORD").fullmatch
 _is_signature = re.compile(r"[^/]+\.dist-info/RECORD\.(?:jws|p7s)").fullmatch
 _is_marker = re.compile(r"[^/]+\.dist-info/WHEEL").fullmatch
 _METADATA = re.compile(r"[^/]+\.(?:dist-info|data)/")
-_is_licence = re.compile(
+_is_license = re.compile(
     r"[^/]+\.dist-info/(?:licenses/)?licen[cs]e(?:\.txt)?", re.IGNORECASE
 ).fullmatch
 _PREFIX = re.compile(r"(?:nvidia/)?[^/]+/")
@@ -95,7 +95,7 @@ def as_redistributable(members: Sequence[Entry]) -> tuple[Sequence[Entry], tuple
     modules = {entry.name.rpartition("/")[0] for entry in members if _is_module(entry.name)}
     placed: list[Entry] = []
     for entry in members:
-        if _is_licence(entry.name):
+        if _is_license(entry.name):
             placed.append(replace(entry, name=f"{_TOP}/LICENSE"))
         elif not _METADATA.match(entry.name) and not _is_glue(entry.name, modules):
             path = _PREFIX.sub("", entry.name, count=1)

@@ -395,11 +395,7 @@ def _same_names(package_sets: Sequence[PackageSet]) -> Iterator[tuple[int, Broke
 
 
 def _explained_absence(package_sets: Sequence[PackageSet]) -> Iterator[tuple[int, Broken]]:
-    available = {
-        entry.attr: package_set
-        for package_set in package_sets
-        for entry in available_entries(package_set)
-    }
+    available = {entry.attr: s for s in package_sets for entry in available_entries(s)}
     for position, package_set in enumerate(package_sets):
         for entry in own_entries(package_set):
             other = available.get(entry.attr)
@@ -414,8 +410,8 @@ def _set_names(package_sets: Sequence[PackageSet]) -> Iterator[tuple[int, Broken
     claims = []
     for position, package_set in enumerate(package_sets):
         flags, release = package_set.capabilities, Version.parse(package_set.cuda.release)
-        gpus = (flags.requested, flags.forward_compat)
-        made_for = (package_set.channel, package_set.platform.redist_system, gpus)
+        system = package_set.platform.redist_system
+        made_for = (package_set.channel, system, flags.requested, flags.forward_compat)
         for name in (package_set.cuda.attribute, *package_set.cuda.aliases):
             newest[made_for, name] = max(release, newest.get((made_for, name), release))
             claims.append((position, name, (made_for, name), release))

@@ -1,4 +1,4 @@
-"""Finished entries of packages: addresses, hashes, licences and metadata."""
+"""Finished entries of packages: addresses, hashes, licenses and metadata."""
 
 import base64
 import re
@@ -143,7 +143,7 @@ def _license(draft: Draft, entry: License, address: str | None, data: SetData) -
     return SetLicense(
         manifest=word,
         manifest_path=path,
-        files=None if draft.split is None else draft.split.examined.licences,
+        files=None if draft.split is None else draft.split.examined.license_files,
         spdx=entry.spdx if is_known else None,
         short_name=entry.short_name if is_known or word is None else word,
         url=join_address(address, path) if address and path else url,

@@ -128,8 +128,8 @@ class ArchiveFeatures(OwnModel):
         description="By CUDA-versioned directory: the outputs once it took the place of lib"
     )
     python: tuple[str, ...] = Field(description="Python modules and wheels")
-    licences: dict[str, HexSha256] | None = optional(
-        "SHA-256 of each licence and notice, by path. Absent: unknown, as by earlier rules"
+    license_files: dict[str, HexSha256] | None = optional(
+        "SHA-256 of each license and notice, by path. Absent: unknown, as by earlier rules"
     )
     unlisted: Count = optional("Files whose names are left out, as there are too many", 0)
     unread_headers: Count = optional("Headers whose includes could not be read (see notes)", 0)

@@ -15,7 +15,7 @@ from cudaredist.schema.packageset import SetPackage, TreeChange
 from cudaredist.toolkit.pkgconfig import unversioned
 
 _PKG_CONFIG = ("pkg-config/", "pkgconfig/")
-_LICENCES = ("license", "licence", "eula", "copying", "notice", "third")
+_LICENSES = ("license", "licence", "eula", "copying", "notice", "third")
 _ANY_EXECUTE = 0o111
 
 
@@ -93,8 +93,8 @@ def _final(path: str, package: SetPackage) -> str:
     """Return where a file lies; those at the top, and hidden ones, go where no others' are."""
     if "/" in path and not path.startswith("."):
         return path
-    is_licence = path.lower().startswith(_LICENCES)
-    return f"share/{'licenses' if is_licence else 'doc'}/{package.attr}/{path}"
+    is_license = path.lower().startswith(_LICENSES)
+    return f"share/{'licenses' if is_license else 'doc'}/{package.attr}/{path}"
 
 
 def _finished(tree: Tree, package: SetPackage) -> Tree:

@@ -172,7 +172,7 @@ def test_archive_tells_files_licences_and_headers() -> None:
         "include": {"include": "big.h/curand.h/license.h", "include/sub": "x.h"},
         "out": {"": "LICENSE"},
     }
-    assert found.licences == {
+    assert found.license_files == {
         "LICENSE": "ad95d5fa651ba86d8923fe1238d24a4f1988a752acfe426ac72ac7c04471bc17"
     }
     assert found.missing_headers == {"cuda_runtime.h": {"include/curand.h": ""}}

@@ -474,7 +474,9 @@ def test_licences(redist: str, name: str, word: str, expected: tuple[object, ...
 
 
 def test_licence_files_of_the_archive_are_named() -> None:
-    features = features_of({"include/x.h": None}).model_copy(update={"licences": {"LICENSE": A}})
+    features = features_of({"include/x.h": None}).model_copy(
+        update={"license_files": {"LICENSE": A}}
+    )
     data = set_data_of(
         cuda(libx=[LINUX], features={"libx": features}, platforms=(LINUX,)),
     )

@@ -1,11 +1,11 @@
-"""The licence files of an archive, told by their names, and the hash of each."""
+"""The license files of an archive, told by their names, and the hash of each."""
 
 import hashlib
 import re
 from collections.abc import Iterator
 
 _LIMIT = 1000
-"""Licence files of one archive whose hashes are kept."""
+"""License files of one archive whose hashes are kept."""
 _begins_like_one = re.compile(
     r"licen[cs]e|copying|copyright|eula|notice|third[-_ ]?party", re.IGNORECASE
 ).match
@@ -15,29 +15,29 @@ _is_code = re.compile(
 ).fullmatch
 
 
-def is_licence(path: str) -> bool:
-    """Check if a file is a licence or a notice, by its name."""
+def is_license(path: str) -> bool:
+    """Check if a file is a license or a notice, by its name."""
     name = path.rpartition("/")[2]
     return _begins_like_one(name) is not None and _is_code(name) is None
 
 
-class Licences:
-    """Hashes licence files while the members of an archive pass."""
+class LicenseFiles:
+    """Hashes license files while the members of an archive pass."""
 
     def __init__(self) -> None:
         self._by_position: dict[int, str] = {}
 
     def following(self, position: int, name: str, content: Iterator[bytes]) -> Iterator[bytes]:
-        """Return a member's content; if it is a licence, it is hashed as it passes.
+        """Return a member's content; if it is a license, it is hashed as it passes.
 
         The content must then be read to its end.
         """
-        if len(self._by_position) >= _LIMIT or not is_licence(name):
+        if len(self._by_position) >= _LIMIT or not is_license(name):
             return content
         return self._hashed(position, content)
 
     def at(self, position: int) -> str | None:
-        """Return the hash of a member; None if it is not a licence."""
+        """Return the hash of a member; None if it is not a license."""
         return self._by_position.get(position)
 
     def _hashed(self, position: int, content: Iterator[bytes]) -> Iterator[bytes]:
