@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from importlib import resources
 from itertools import islice
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import ValidationError
 
@@ -27,6 +27,9 @@ from cudaredist.schema.policy import (
 )
 from cudaredist.schema.tables import GpuPolicy, Gpus, NvccCompat, NvccPolicy
 from cudaredist.schema.toolkit_record import ComponentPolicy, ToolkitRecord
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError as JsonSchemaError
 
 _OwnModel = TypeVar("_OwnModel", bound=OwnModel)
 
@@ -168,12 +171,23 @@ def schema_problems(document: object, kind: str) -> list[Problem]:
         found = list(islice(validator.iter_errors(document), _PROBLEMS_GATHERED))
     except RecursionError:
         return [Problem("", "nested deeper than any such file is")]
-    for error in found:
+    for error in map(_cause, found):
         path = ""
         for step in error.absolute_path:
             path = f"{path}[{step}]" if isinstance(step, int) else join_path(path, str(step))
         problems.append(Problem(path, _cut(error.message)))
     return sorted(problems, key=lambda problem: (problem.path, problem.message))
+
+
+def _cause(error: "JsonSchemaError") -> "JsonSchemaError":
+    """Return the error in the alternative whose constants match, if there is only one such.
+
+    An archive of a feature file is examined or not, by its `status`. Without this the message would
+    be about both alternatives, and contain the whole archive.
+    """
+    others = {below.schema_path[0] for below in error.context if below.validator == "const"}
+    matching = [below for below in error.context if below.schema_path[0] not in others]
+    return _cause(matching[0]) if others and matching else error
 
 
 def _cut(message: str) -> str:

@@ -255,3 +255,12 @@ def test_manifests_with_one_path_and_different_bytes_are_reported(run: Run, tmp_
     assert [len(found) for found in warnings] == [0, 1, 0]
     assert warnings[1][0].startswith(f"{path} has other bytes in redistrib_2.29.2-cuda12.9.json")
     assert result.exit_code == 0
+
+
+def test_problem_of_an_archive_names_the_key_and_not_the_whole_archive() -> None:
+    unknown = {"platform": "linux-x86_64", "status": "examined", "licences": {}}
+    features = {"packages": {"libcublas": {"archives": [unknown]}}}
+    problems = [p for p in schema_problems(features, "features") if "archives" in p.path]
+    assert [p.path for p in problems] == ["packages.libcublas.archives[0]"]
+    assert "'licences'" in problems[0].message
+    assert "'status'" not in problems[0].message
