@@ -68,12 +68,25 @@ docs: setup  ## make the reference pages anew from commands and schemas
 WHEELS = --channel wheels --data-dir data
 RELEASES = 11.8.0 12.0.1 12.1.1 12.2.0 12.2.1 12.2.2 12.3.2 12.4.1 12.5.1 12.6.3 12.8.2 12.9.1 12.9.2 \
 	13.0.2 13.0.3 13.1.2 13.2.2 13.3.1 13.4.3 13.5.0
-data: setup  ## make the shipped data anew from wheels: some 80 GB of wheels, none of them kept
-	$(BIN)/cudaredist download-manifests $(WHEELS) --redist cuda $(addprefix --version ,$(RELEASES))
-	$(BIN)/cudaredist download-manifests $(WHEELS) --redist cudnn --redist cudss --redist cusparselt \
-		--redist cutensor --redist nccl --redist nvshmem
-	$(BIN)/cudaredist download-manifests $(WHEELS) --redist cusparselt \
-		--version 0.6.3 --version 0.7.1 --version 0.8.1
+# The newest release of every minor that the index has.
+CUDNN = 8.5.0 8.6.0 8.7.0 8.8.1 8.9.7 9.0.0 9.1.1 9.2.1 9.3.0 9.4.0 9.5.1 9.6.0 9.7.1 9.8.0 9.9.0 \
+	9.10.2 9.11.1 9.12.0 9.13.1 9.14.0 9.15.1 9.16.0 9.17.1 9.18.1 9.19.1 9.20.0 9.21.1 9.22.0 \
+	9.23.2 9.24.1 9.25.1 9.26.1 9.27.0 9.28.0
+CUDSS = 0.4.0 0.5.0 0.6.0 0.7.1 0.8.0 1.0.0
+CUSPARSELT = 0.6.3 0.7.1 0.8.1 0.9.1 0.10.0
+CUTENSOR = 1.6.2 1.7.0 2.0.2 2.2.0 2.3.1 2.4.1 2.5.0 2.6.0 2.7.0 2.8.1
+NCCL = 2.13.4 2.14.3 2.15.5 2.16.5 2.17.1 2.18.3 2.19.3 2.20.5 2.21.5 2.22.3 2.23.4 2.24.3 2.25.1 \
+	2.26.5 2.27.7 2.28.9 2.29.7 2.30.7 2.31.2 2.32.3
+NVSHMEM = 3.1.7 3.2.5 3.3.24 3.4.5 3.5.21 3.6.5 3.7.2 3.8.0
+download = $(BIN)/cudaredist download-manifests $(WHEELS) --redist $(1) $(addprefix --version ,$(2))
+data: setup  ## make the shipped data anew from some 250 GB of wheels, none of them kept
+	$(call download,cuda,$(RELEASES))
+	$(call download,cudnn,$(CUDNN))
+	$(call download,cudss,$(CUDSS))
+	$(call download,cusparselt,$(CUSPARSELT))
+	$(call download,cutensor,$(CUTENSOR))
+	$(call download,nccl,$(NCCL))
+	$(call download,nvshmem,$(NVSHMEM))
 	$(BIN)/cudaredist process-manifests $(WHEELS)
 	$(BIN)/cudaredist update-nvcc-compat $(WHEELS) --accept-changed
 	$(BIN)/cudaredist update-gpus $(WHEELS)
