@@ -11,6 +11,7 @@ from cudaredist.cli.options import (
     data_dir_option,
     output_option,
     place_option,
+    shipped_data_option,
 )
 from cudaredist.cli.session import Refusal, Session, command
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError
@@ -56,6 +57,7 @@ class ExportOptions(Options):
         metavar="FOLDER",
     )
     data_dir: Path | None = data_dir_option()
+    shipped_data: bool = shipped_data_option()
     check: bool = check_option()
 
     @property
@@ -161,7 +163,7 @@ def _with_tables(
     from cudaredist.pipeline.sets.shared_tables import read_shared_tables
     from cudaredist.store.locate import store_to_read
 
-    store = store_to_read(options.data_dir, "redist")
+    store = store_to_read(options.data_dir, "redist", use_shipped=options.shipped_data)
     versions = set_versions(exported.all_sets)
     if not versions:
         session.console.warning(
@@ -176,7 +178,7 @@ def _diff(exported: "ExportedSet", checkout: Path, options: ExportOptions, sessi
     from cudaredist.render.set_text import table_diff_text
     from cudaredist.store.locate import store_to_read
 
-    store = store_to_read(options.data_dir, "redist")
+    store = store_to_read(options.data_dir, "redist", use_shipped=options.shipped_data)
     report = diff_checkout(exported, checkout, read_nvcc_policy(store), read_gpu_policy(store))
     return session.finish(report, table_diff_text)
 

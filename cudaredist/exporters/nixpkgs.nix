@@ -11,12 +11,17 @@
 
 let
   inherit (builtins)
+    any
+    attrNames
     attrValues
     concatMap
     elem
     filter
+    genericClosure
     getAttr
     isAttrs
+    length
+    mapAttrs
     ;
   inherit (pkgs) lib stdenv;
 
@@ -52,6 +57,25 @@ let
     else
       otherNames.${provider} or [ (getAttr provider pkgs) ];
 
+  headersOf =
+    attr: map (other: other.attr) (filter (other: other.kind == "header") document.packages.${attr}.depends);
+  includes =
+    from: to:
+    any (item: item.key == to) (genericClosure {
+      startSet = [ { key = from; } ];
+      operator = item: map (key: { inherit key; }) (headersOf item.key);
+    });
+  users = mapAttrs (
+    attr: _: length (filter (other: elem attr (headersOf other)) (attrNames document.packages))
+  ) document.packages;
+  # Some packages include each other's headers, as cuda_cudart and cuda_cccl do, but derivations
+  # cannot need each other. The package with more users propagates the others.
+  propagates =
+    from: to:
+    !includes to from
+    || users.${from} > users.${to}
+    || users.${from} == users.${to} && from < to;
+
   # nixpkgs' own license, if it has one.
   licenseOf =
     stated:
@@ -81,7 +105,8 @@ let
       needsOf = owners: filter (need: elem (need.satisfied_by.external or null) owners) linked;
       linked = filter (need: need.kind == "needed") entry.needs;
       sonamesOf = needs: lib.unique (map (need: need.soname) needs);
-      dependenciesOf = kind: map outputOf (filter (other: other.kind == kind) entry.depends);
+      dependenciesOf = kind: map outputOf (dependsOf kind);
+      dependsOf = kind: filter (other: other.kind == kind) entry.depends;
       outputOf = other: lib.getOutput other.output (getAttr other.attr packages);
 
       isWheel = entry.status == "available" && entry.archive.format == "whl";
@@ -114,7 +139,9 @@ let
         ++ dependenciesOf "dlopen";
 
       # Headers that this package's headers include.
-      propagatedBuildInputs = dependenciesOf "header";
+      propagatedBuildInputs = map outputOf (
+        filter (other: propagates entry.attr other.attr) (dependsOf "header")
+      );
 
       # The changes of the archive's tree.
       prePatch = lib.concatMapStringsSep "\n" (

@@ -47,7 +47,8 @@ def test_every_attribute_of_every_shipped_set_evaluates(run: Run) -> None:
     Path("providers.json").write_text(json.dumps({name: [] for name in sorted(providers)}))
     Path("files.json").write_text(json.dumps(sorted(sets)))
     shown = evaluate_nix(Path.cwd(), f"let make = import ./default.nix; in {EVERY_SET}")
-    assert shown.keys() == sets.keys(), shown
+    assert isinstance(shown, dict), shown
+    assert shown.keys() == sets.keys()
     for name, summaries in shown.items():
         packages = sets[name]["packages"]
         is_for_nix = sets[name]["platform"]["nix_system"] is not None

@@ -294,7 +294,7 @@ def test_archive_whose_features_no_file_may_hold_fails_alone(
     cuda_archives: FaultServer, process: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(facts_cache, "_ENTRY_LIMIT", 400)  # only the archive with a library has more
+        patch.setattr(facts_cache, "_ENTRY_LIMIT", 600)  # only the archive with a library has more
         result = process("--json")
     assert result.exit_code == 5
     failed = [a for a in report(result)["archives"] if a["status"] == "failed"]

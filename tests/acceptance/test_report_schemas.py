@@ -33,6 +33,7 @@ CALLS: dict[str, Sequence[Sequence[object]]] = {
         ("explain", "nvcc", "12.9", *TABLES),
         ("explain", "gpu", "9.0", *TABLES),
         ("explain", "cuda", "12.9", *TABLES),
+        ("explain", "package", "libcublas", *TABLES),
         ("explain", "set", SET),
     ],
     "report-export": [("export", "urls", SET, "-o", "urls.txt")],
@@ -46,7 +47,10 @@ CALLS: dict[str, Sequence[Sequence[object]]] = {
     "report-update-nvcc-compat": [("update-nvcc-compat", "--base-url", "source", *DATA)],
     "report-validate": [("validate", SET, "data/manifests/cuda/redistrib_12.9.1.json")],
     "report-versions": [("versions", "--offline", "--data-dir", "data")],
-    "report-which": [("which", "libcublas.so.12", *DATA), ("which", "libcuda.so.1", *DATA)],
+    "report-which": [
+        ("which", "libcublas.so.12", "--data-dir", "data"),
+        ("which", "libcuda.so.1", "--data-dir", "data"),
+    ],
 }
 
 

@@ -158,10 +158,11 @@ def test_every_fact_of_the_tables_has_its_source() -> None:
 
 def test_make_data_names_the_releases_that_are_shipped() -> None:
     text = (REPOSITORY / "Makefile").read_text().replace("\\\n", " ")
-    (releases,) = re.findall(r"^RELEASES = (.+)$", text, re.MULTILINE)
-    assert set(releases.split()) == labels(MANIFESTS / "cuda", "redistrib_")
-    named = set(re.findall(r"--redist ([a-z]+)", text.partition("\ndata:")[2]))
-    assert {folder.name for folder in MANIFESTS.iterdir() if folder.is_dir()} <= named
+    variables = dict(re.findall(r"^([A-Z]+) = ([0-9. \t]+)$", text, re.MULTILINE))
+    downloads = dict(re.findall(r"\$\(call download,([a-z]+),\$\(([A-Z]+)\)\)", text))
+    named = {redist: set(variables[name].split()) for redist, name in downloads.items()}
+    folders = [folder for folder in MANIFESTS.iterdir() if folder.is_dir()]
+    assert named == {folder.name: labels(folder, "redistrib_") for folder in folders}
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,8 @@ def test_every_command_has_the_general_options(name: str) -> None:
 
 def test_parameters_are_those_of_the_fields_and_general_ones_last() -> None:
     declared = {parameter.name: parameter.default for parameter in parameters_of(ExportOptions)}
-    own = ["form", "package_set", "output", "root", "wheel_base", "diff", "data_dir", "check"]
+    own = ["form", "package_set", "output", "root", "wheel_base", "diff", "data_dir"]
+    own += ["shipped_data", "check"]
     assert list(declared) == [*own, "json", "quiet", "verbose", "log_level", "color"]
     assert declared["form"].default is ...
     assert declared["check"].default is False
