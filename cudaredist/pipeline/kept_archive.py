@@ -120,9 +120,11 @@ def kept_bytes(keep_at: Path) -> int:
 
 
 def remove_part(keep_at: Path) -> None:
-    """Remove the part of an archive that is not needed any more."""
-    with contextlib.suppress(OSError):
-        _part_of(keep_at).unlink()
+    """Remove the part of an archive that is not needed any more, unless another run writes it."""
+    part = _part_of(keep_at)
+    with contextlib.suppress(OSError, ForeignFileError), open_private(part, os.O_RDWR) as file:
+        _lock(file, wait=False)
+        part.unlink()
 
 
 def _part_of(path: Path) -> Path:

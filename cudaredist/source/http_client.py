@@ -133,7 +133,7 @@ class HttpClient:
         return retrying(self._settings)(self._part, address, start, length, etag)
 
     def _part(self, address: str, start: int | None, length: int, etag: str | None) -> Part:
-        shown = _shown(address)
+        shown = shown_address(address)
         requested = f"-{length}" if start is None else f"{start}-{start + length - 1}"
         headers = {"Range": f"bytes={requested}"}
         if etag is not None:
@@ -166,7 +166,7 @@ class HttpClient:
 
         Failures are counted anew once a good piece came, so that a long download survives many.
         """
-        download = Download(_shown(address), start, size)
+        download = Download(shown_address(address), start, size)
         failures, waited, reached = 0, 0.0, start
         while True:
             try:
@@ -290,7 +290,7 @@ class HttpClient:
 
     def _attempt(self, address: str, limit: int, headers: dict[str, str]) -> HttpAnswer:
         """Ask once; every way to fail ends in one of our errors."""
-        shown = _shown(address)
+        shown = shown_address(address)
         with self._watch.answer() as deadline:
             try:
                 with self._answered(address, headers) as response:
@@ -309,7 +309,7 @@ class HttpClient:
     @contextlib.contextmanager
     def _answered(self, address: str, headers: dict[str, str]) -> Iterator[httpx.Response]:
         """Send the request and follow redirects, to the answer that is none; its body is unread."""
-        shown = _shown(address)
+        shown = shown_address(address)
         url = httpx.URL(address).copy_with(username=None, password=None)
         if not self.is_allowed(url):
             raise SourceError(shown, "would be fetched without encryption", hint=_HTTP_HINT)
@@ -345,7 +345,7 @@ class HttpClient:
         )
         response = client.send(request, stream=True, auth=auth)
         if _log.isEnabledFor(logging.DEBUG):
-            _log.debug("GET %s: %d", _shown(str(url)), response.status_code)
+            _log.debug("GET %s: %d", shown_address(str(url)), response.status_code)
         return response
 
     def _too_slow(self, shown: str) -> TransientError:
@@ -359,12 +359,12 @@ class HttpClient:
         if (url.scheme == "https" and target.scheme != "https") or not self.is_allowed(target):
             raise SourceError(
                 shown,
-                f"redirected to {_shown(str(target))}, which is not encrypted",
+                f"redirected to {shown_address(str(target))}, which is not encrypted",
                 hint="redirects stay on https; give the final address with --base-url",
             )
         if not target.host or not has_usable_port(target):
             raise SourceError(shown, NO_ADDRESS)
-        _log.debug("%s redirects to %s", shown, _shown(str(target)))
+        _log.debug("%s redirects to %s", shown, shown_address(str(target)))
         return target.copy_with(username=None, password=None)
 
     def _body(self, response: httpx.Response, shown: str, limit: int, deadline: float) -> bytes:
@@ -416,6 +416,6 @@ def has_usable_port(url: httpx.URL) -> bool:
     return url.port is None or 0 < url.port <= _LAST_PORT
 
 
-def _shown(address: str) -> str:
+def shown_address(address: str) -> str:
     """Return an address for people: no credentials, no query (it may hold a token)."""
     return without_credentials(address.partition("#")[0].partition("?")[0])

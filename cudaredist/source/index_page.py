@@ -51,7 +51,7 @@ def _in_json(data: bytes, address: str, shown: str) -> Iterator[Wheel]:
             size = item.get("size")
             yield wheel._replace(
                 sha256=_sha256(item["hashes"]),
-                size=size if isinstance(size, int) else None,
+                size=size if type(size) is int and size > 0 else None,
                 is_yanked=item.get("yanked", False) is not False,
                 metadata_sha256=_metadata_hash(stated) if stated else None,
             )

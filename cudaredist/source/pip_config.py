@@ -73,9 +73,10 @@ def _options(environ: Mapping[str, str]) -> dict[str, str]:
         ) from error
     pairs = [pair for name in _SECTIONS if parser.has_section(name) for pair in parser.items(name)]
     pairs += [(name[4:], value) for name, value in environ.items() if name.startswith("PIP_")]
-    # An empty value means that the option is not set, also in another file.
-    options = {name.lower().replace("_", "-").removeprefix("--"): value for name, value in pairs}
-    return {name: value for name, value in options.items() if value}
+    # An empty value means that the option is not set there.
+    return {
+        name.lower().replace("_", "-").removeprefix("--"): value for name, value in pairs if value
+    }
 
 
 def _files(environ: Mapping[str, str]) -> Iterator[Path]:

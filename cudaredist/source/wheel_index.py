@@ -35,10 +35,10 @@ from cudaredist.errors import (
 from cudaredist.primitives import sha256_of
 from cudaredist.source.credentials import Credentials
 from cudaredist.source.folder import FolderSource
-from cudaredist.source.http_client import Access, HttpAnswer, HttpClient
+from cudaredist.source.http_client import Access, HttpAnswer, HttpClient, shown_address
 from cudaredist.source.index_page import ACCEPT, read_page
 from cudaredist.source.pip_config import read_pip_config
-from cudaredist.source.protocol import Part, Settings, redacted, without_credentials
+from cudaredist.source.protocol import Part, Settings, redacted
 from cudaredist.source.ranged_file import RangedFile
 from cudaredist.wheels import Metadata, Wheel, parse_wheel
 
@@ -154,9 +154,12 @@ class WheelIndex:
         """Return the wheels on a page, in an index on the page of a project."""
         path = _path(place)
         if path is not None:
+            if project is not None and not path.exists():
+                # It may be a folder that is not mounted, whose wheels are not gone.
+                raise SourceError(place, "no such folder", hint="mount it, or change `pip config`")
             return _in_folder(path if project is None else path / project / "index.html")
         address = place if project is None else f"{place.rstrip('/')}/{project}/"
-        shown = without_credentials(address)
+        shown = shown_address(address)
 
         def wheels(answer: HttpAnswer) -> list[Wheel]:
             kind = answer.headers.get("Content-Type", "")
@@ -195,13 +198,14 @@ class WheelIndex:
     def _metadata_file(self, wheel: Wheel) -> bytes | None:
         if wheel.metadata_sha256 is None:
             return None
-        address = f"{wheel.url}.metadata"
+        url = httpx.URL(wheel.url)
+        address = str(url.copy_with(path=f"{url.path}.metadata"))
 
         def verified(answer: HttpAnswer) -> bytes:
             data = answer.data or b""
             if wheel.metadata_sha256 not in {"", sha256_of(data)}:
                 reason = "its hash is not the one that the index states"
-                raise TransientError(without_credentials(address), reason)
+                raise TransientError(shown_address(address), reason)
             return data
 
         return self._client.read(address, _METADATA_LIMIT, use=verified)

@@ -18,7 +18,7 @@ from support.releases import put
 from support.running import report
 from support.server import FaultServer
 
-from cudaredist.pipeline.kept_archive import PartialArchive
+from cudaredist.pipeline.kept_archive import PartialArchive, remove_part
 
 MANIFEST = f"{FOLDER}redistrib_12.9.1.json"
 
@@ -211,3 +211,12 @@ def test_archive_that_another_run_downloads_is_not_waited_for(
     with PartialArchive(part.with_suffix("")):
         assert process(*ONLY).exit_code == 0
     assert archives_read(cuda_archives) == 1
+
+
+def test_part_that_another_run_writes_is_not_removed(tmp_path: Path) -> None:
+    path = tmp_path / "x.whl"
+    with PartialArchive(path):
+        remove_part(path)
+        assert path.with_name("x.whl.part").exists()
+    remove_part(path)
+    assert not path.with_name("x.whl.part").exists()

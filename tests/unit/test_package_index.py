@@ -51,6 +51,8 @@ def page(files: list[dict[str, Any]], version: str = "1.1") -> bytes:
         ({"hashes": {"sha256": "short"}}, "sha256", None),
         ({"size": 12}, "size", 12),
         ({"size": "12"}, "size", None),
+        ({"size": 0}, "size", None),
+        ({"size": True}, "size", None),
         ({"yanked": False}, "is_yanked", False),
         ({"yanked": ""}, "is_yanked", True),
         ({"yanked": "why"}, "is_yanked", True),
@@ -190,7 +192,7 @@ def test_wheels_of_all_indexes_and_folders_are_found(
     index = open_index(
         no_index=0,
         index_url=f"{server.url}/simple/",
-        extra_index_url=f"{server.url}/other {(tmp_path / 'local').as_uri()} file:///nowhere/else",
+        extra_index_url=f"{server.url}/other {(tmp_path / 'local').as_uri()}",
         find_links=f"{folder} {tmp_path}/missing",
     )
     assert versions(index) == ["1.0", "1.1", "1.2", "1.3", "1.4"]
@@ -498,3 +500,27 @@ def test_wheel_that_disappeared_is_not_at_the_source(open_index: Open, server: F
     server.files.clear()
     with pytest.raises(NotAtSourceError):
         next(index.stream(found))
+
+
+def test_index_that_is_not_mounted_is_an_error_and_not_absence(
+    open_index: Open, tmp_path: Path
+) -> None:
+    index = open_index(no_index=0, index_url=f"file://{tmp_path}/unmounted")
+    with pytest.raises(TransientError, match="no such folder"):
+        index.wheels(["x"])
+
+
+def test_query_of_an_address_is_kept_for_metadata_and_never_shown(
+    open_index: Open, server: FaultServer
+) -> None:
+    put_page(server, "1.0")
+    listed = json.loads(server.files["/simple/x/"])
+    path = "/files/x-1.0-py3-none-any.whl"
+    listed["files"][0] |= {"url": f"{path}?token=SECRET", "core-metadata": {"sha256": SHA256}}
+    server.files["/simple/x/"] = json.dumps(listed).encode()
+    for query in ("", "?token=SECRET"):
+        server.misbehave(f"{path}.metadata{query}", faults.body(b"Name: other"))
+    index = open_index(no_index=0, index_url=f"{server.url}/simple")
+    with pytest.raises(TransientError, match="hash is not the one") as caught:
+        index.metadata([opened(index)])
+    assert "SECRET" not in str(caught.value)

@@ -45,6 +45,13 @@ def test_pip_variable_sets_an_option(
     assert getattr(read_pip_config(NONE | environment), field) == value
 
 
+def test_empty_variable_leaves_the_option_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "pip.conf"
+    file.write_text("[global]\nindex-url = https://internal/simple\n")
+    environment = {"PIP_CONFIG_FILE": str(file), "PIP_INDEX_URL": ""}
+    assert read_pip_config(environment).indexes == ("https://internal/simple",)
+
+
 def test_pip_default_index_is_used_if_none_is_configured() -> None:
     extra = {"PIP_EXTRA_INDEX_URL": "https://b"}
     default, other = read_pip_config(NONE | extra).indexes
