@@ -242,10 +242,10 @@ def _release_diagnostics(
             )
             yield warning("edited-manifest", held.redist, text)
     for redist, choice in choices.items():
-        if spec.options.require_coverage and choice.held and choice.chosen.newer_rejected:
-            newest = choice.chosen.newer_rejected[0]
-            text = f"{newest.release} is not chosen: {newest.reason}"
-            yield Diagnostic(level="note", code=OLDER_RELEASE, subject=redist, text=text)
+        if choice.uncovered is not None:
+            text = f"{choice.uncovered.release} is not chosen: {choice.uncovered.reason}"
+            level: Literal["note", "warning"] = "note" if choice.held else "warning"
+            yield Diagnostic(level=level, code=OLDER_RELEASE, subject=redist, text=text)
         if choice.held is not None and is_for_later_cuda(choice.held.label, spec.cuda):
             minor = ".".join(map(str, choice.held.label.suffix))
             text = f"{choice.held.label} is built for CUDA {minor}, later than the set's"

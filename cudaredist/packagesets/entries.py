@@ -16,13 +16,11 @@ from cudaredist.packagesets.requirements import (
     requirements_of,
     target_problems,
 )
-from cudaredist.packagesets.set_coverage import coverage_problem
 from cudaredist.packagesets.spec import SetSpec
 from cudaredist.packagesets.version_choice import (
     Choice,
     broken_constraints,
     built_for_other,
-    examined_archive,
 )
 from cudaredist.primitives import Version
 from cudaredist.schema.base import OutputName
@@ -166,19 +164,21 @@ def _split_from(name: str, spec: SetSpec, data: SetData) -> str:
 
 def _explain_absence(draft: Draft, choice: Choice | None, spec: SetSpec, data: SetData) -> Draft:
     """Refuse a package if no release serves the set, with the reason against the newest one."""
-    for rejected in choice.chosen.newer_rejected if choice else ():
+    refusals = choice.chosen.newer_rejected if choice else ()
+    if choice is not None and choice.uncovered is not None:
+        refusals = (choice.uncovered,)
+    for rejected in refusals:
         held = data.manifests[draft.redist or ""][Version.parse(rejected.release)]
         package = held.packages.get(draft.pname)
         if package is None:
             continue
         found = select_archive(package, spec.platform, spec.cuda)
         if not isinstance(found, Absence):
-            least = spec.options.require_coverage
-            examined = examined_archive(held, found, data)
-            uncovered = least and coverage_problem(examined, found, spec.target, least, data)
-            is_reason = uncovered == rejected.reason
-            code: ReasonCode = "capability-unsupported" if is_reason else "cuda-version-unsupported"
-            found = Absence(code, rejected.reason)
+            is_uncovered = choice is not None and rejected is choice.uncovered
+            found = Absence(
+                "capability-unsupported" if is_uncovered else "cuda-version-unsupported",
+                rejected.reason,
+            )
         newest = f"no release of {draft.redist} serves this set; the newest, {held.label}"
         text = f"{newest}: {found.text}"
         return draft.refused("unsupported", found.code, text, draft.pname, source_of(held))

@@ -36,6 +36,8 @@ class Choice:
     held: HeldManifest | None
     """None where none is published for the set."""
     chosen: ChosenRelease
+    uncovered: RejectedRelease | None = None
+    """The newest release that only lacks the required coverage."""
 
 
 def find_cuda(text: str, data: SetData) -> Version:
@@ -174,23 +176,26 @@ def _fitting(
         return reason or uncovered_reason(held, archive)
 
     fitting = _newest(redist, target, data, unmet)
-    if fitting.held is None:
-        fitting = _newest(redist, target, data, uncovered_reason)
-    return _naming_newest(fitting, uncovered)
+    if not uncovered:
+        return fitting if fitting.held else _newest(redist, target, data)
+    if fitting.held is not None:
+        return _naming_newest(fitting, uncovered)
+    rejected = fitting.chosen.newer_rejected
+    newest = next(entry for entry in rejected if entry.reason in uncovered)
+    return replace(_newest(redist, target, data, uncovered_reason), uncovered=newest)
 
 
 def _naming_newest(choice: Choice, uncovered: Collection[str]) -> Choice:
     """Name the chosen release in the reasons against newer ones that lack coverage."""
-    release = choice.chosen.release
-    if release is None:
-        return choice
-    rejected = tuple(
-        entry.model_copy(update={"reason": f"{entry.reason}; the newest that has it is {release}"})
-        if entry.reason in uncovered
-        else entry
+    suffix = f"; the newest that has it is {choice.chosen.release}"
+    named = {
+        entry.release: entry.model_copy(update={"reason": entry.reason + suffix})
         for entry in choice.chosen.newer_rejected
-    )
-    return replace(choice, chosen=choice.chosen.model_copy(update={"newer_rejected": rejected}))
+        if entry.reason in uncovered
+    }
+    rejected = tuple(named.get(entry.release, entry) for entry in choice.chosen.newer_rejected)
+    chosen = choice.chosen.model_copy(update={"newer_rejected": rejected})
+    return replace(choice, chosen=chosen, uncovered=next(iter(named.values())))
 
 
 def _unmet(

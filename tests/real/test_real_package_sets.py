@@ -228,7 +228,7 @@ def test_the_worked_examples_exactly(data_folder: Path, with_cudnn: Path, exampl
     assert found.cuda.name_prefix == expect["name_prefix"]
     flags = found.capabilities.model_dump(mode="json")
     # nixpkgs has one list for all platforms: ours for Jetson's build is the Jetsons it serves.
-    gpus = read_set_data(Store(data_folder)).gpus
+    gpus = read_set_data(store_to_read(data_folder, "redist")).gpus
     of_release = list(release_defaults(Version.parse(found.cuda.release), gpus))
     assert of_release == expect["default_capabilities"]
     is_jetson = found.platform.jetson

@@ -95,6 +95,18 @@ def test_required_coverage_that_no_release_has_makes_a_package_unsupported() -> 
     assert found.coverage == {}
 
 
+def test_release_that_only_lacks_coverage_is_the_reason_and_a_warning() -> None:
+    """A newer release for another CUDA was the reason instead, and nothing warned."""
+    for_later = Release("cutensor", "2.9.0", {"libcutensor": [f"{LINUX}/cuda99"]})
+    data = set_data_of(cuda(), cutensor("2.8.1", TURING), for_later)
+    made = build_for(data, "7.0", require_coverage="native")
+    (reason,) = made.packages["libcutensor"].reasons
+    assert reason.code == "capability-unsupported"
+    assert "2.8.1: no code for 7.0" in reason.text
+    (warning,) = (d for d in made.diagnostics if d.code == "older-release")
+    assert (warning.level, warning.text) == ("warning", "2.8.1 is not chosen: no code for 7.0")
+
+
 def test_required_coverage_does_not_change_a_pinned_release() -> None:
     made = build_for(
         set_data_of(*DATA), "7.0", require_coverage="native", pins={"cutensor": "2.8.1"}
