@@ -3,7 +3,14 @@
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from cudaredist.cli.options import Options, argument, data_dir_option, shipped_data_option
+from cudaredist.cli.options import (
+    ChannelName,
+    Options,
+    argument,
+    data_dir_option,
+    read_channel_option,
+    shipped_data_option,
+)
 from cudaredist.cli.session import Session, command
 from cudaredist.errors import EXIT_OK
 
@@ -22,6 +29,7 @@ class ExplainOptions(Options):
         metavar="NAME",
         default=...,
     )
+    channel: ChannelName | None = read_channel_option()
     data_dir: Path | None = data_dir_option()
     shipped_data: bool = shipped_data_option()
 
@@ -33,9 +41,9 @@ def explain(options: ExplainOptions, session: Session) -> int:
     Every fact comes with its source, and of a set what it holds and what it lacks and why. Where
     documentation or policy says otherwise than NVIDIA's files, both are shown. For a GPU, the
     releases of each library that run on it are listed, for a package all its releases and
-    platforms. Answers come from nvcc_compat.json, gpus.json and the feature files, those of the
-    data folder and of the shipped data release by release, and each fact of the tables names its
-    layer. Nothing is fetched.
+    platforms. Answers come from the feature files and from nvcc_compat.json and gpus.json. The
+    tables of the data folder and of the shipped data are combined release by release, and each of
+    their facts names its layer. Nothing is fetched.
 
     Examples:
 
@@ -64,13 +72,15 @@ def explain(options: ExplainOptions, session: Session) -> int:
         from cudaredist.pipeline.explain_package import explain_package
         from cudaredist.render.package_text import package_text
 
-        store = session.read_store(options.data_dir, None, use_shipped=options.shipped_data)
+        store = session.read_store(
+            options.data_dir, options.channel, use_shipped=options.shipped_data
+        )
         session.show(explain_package(options.name, store), package_text)
     else:
         from cudaredist.pipeline.tables.explain_by_tables import explain_by_tables
         from cudaredist.render.table_text import explain_text
         from cudaredist.store.locate import store_to_read
 
-        store = store_to_read(options.data_dir, None, use_shipped=options.shipped_data)
+        store = store_to_read(options.data_dir, options.channel, use_shipped=options.shipped_data)
         session.show(explain_by_tables(options.subject, options.name, store), explain_text)
     return EXIT_OK

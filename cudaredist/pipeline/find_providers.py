@@ -26,7 +26,7 @@ from cudaredist.schema.base import OutputName
 from cudaredist.schema.features import ExaminedArchive
 from cudaredist.schema.policy import LibraryPolicy
 from cudaredist.schema.registry import read_own_file
-from cudaredist.store.data_folder import Store
+from cudaredist.store.data_folder import Store, shipped_data
 
 _library = re.compile(r"\.(?:so|dll)(?:$|[.*?\[])", re.IGNORECASE)
 
@@ -150,8 +150,8 @@ def _similar(name: str, sonames: Collection[str]) -> tuple[str, ...]:
 def _process_command(store: Store, redists: Sequence[str], platform: str | None) -> str:
     words = ["cudaredist", "process-manifests"]
     words += ["--channel", store.channel] if store.channel != "redist" else []
-    root = store.manifest_root
-    words += ["--data-dir", str(root)] if root != Path("data") else []
+    is_default = store.root in {Path("data"), shipped_data()}
+    words += [] if is_default else ["--data-dir", str(store.root)]
     for redist in redists:
         words += ["--redist", redist]
     words += ["--platform", platform] if platform else []

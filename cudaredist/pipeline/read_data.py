@@ -17,7 +17,7 @@ from cudaredist.schema.registry import (
     read_own_file,
     schema_version_of,
 )
-from cudaredist.store.data_folder import Store
+from cudaredist.store.data_folder import Store, shipped_data
 
 Model = TypeVar("Model", bound=OwnModel)
 
@@ -43,8 +43,9 @@ def no_manifests(store: Store, redists: Collection[str] = ()) -> UsageError:
     if any(name in (redists or (name,)) for name in other.redists()):
         hint = f"--channel {other.channel} has some"
     of = f" of {', '.join(redists)}" if redists else ""
+    folder = "the shipped data" if store.root == shipped_data() else store.root
     return UsageError(
-        f"no local manifests{of} for --channel {store.channel} in {store.root}", hint=hint
+        f"no local manifests{of} for --channel {store.channel} in {folder}", hint=hint
     )
 
 

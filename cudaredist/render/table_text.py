@@ -46,7 +46,7 @@ def explain_text(report: ExplainReport) -> Iterator[str]:
                 yield f"      otherwise: {shown}{reason}: {claim.source}"
     for name in dict.fromkeys(entry.capability for entry in report.coverage):
         yield ""
-        yield f"releases that run on {name}, by the device code in local feature files"
+        yield f"releases that run on {name}, by the device code in feature files"
         rows = [("  package", "native", "PTX only", "first without")]
         rows += (_coverage_row(part) for part in report.coverage if part.capability == name)
         yield from columns(rows)
