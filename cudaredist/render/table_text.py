@@ -64,4 +64,5 @@ def _coverage_row(part: PackageCoverage) -> tuple[str, str, str, str]:
 def _span(span: ReleaseSpan | None) -> str:
     if span is None:
         return "-"
-    return span.first if span.first == span.newest else f"{span.first} to {span.newest}"
+    gaps = f" except {', '.join(span.gaps)}" if span.gaps else ""
+    return span.first if span.first == span.newest else f"{span.first} to {span.newest}{gaps}"

@@ -100,6 +100,7 @@ class ReleaseSpan(OwnModel):
 
     first: str
     newest: str
+    gaps: tuple[str, ...] = Field(default=(), description="Local releases between them without it")
 
 
 class ReleaseCoverage(OwnModel):

@@ -11,6 +11,10 @@ from support.set_inputs import JETSON, LINUX, SBSA, Release, cuda, put_data, wit
 from cudaredist.schema.features import ArchiveFeatures
 
 
+def span(first: str, newest: str, *gaps: str) -> dict[str, Any]:
+    return {"first": first, "newest": newest, "gaps": list(gaps)}
+
+
 def library(label: str, *modules: dict[str, int], platform: str = LINUX) -> Release:
     return Release(
         "cutensor", label, {"libcutensor": [platform]}, {"libcutensor": with_code(*modules)}
@@ -56,7 +60,7 @@ def test_explain_gpu_lists_native_ptx_and_the_first_release_without(explain: Any
             "capability": "7.0",
             "redist": "cuda",
             "package": "libcublas",
-            "native": {"first": "12.9.1", "newest": "12.9.1"},
+            "native": span("12.9.1", "12.9.1"),
             "ptx": None,
             "without": {"release": "13.0.2", "coverage": "none"},
             "releases": 2,
@@ -66,8 +70,8 @@ def test_explain_gpu_lists_native_ptx_and_the_first_release_without(explain: Any
             "capability": "7.0",
             "redist": "cutensor",
             "package": "libcutensor",
-            "native": {"first": "2.0.0", "newest": "2.1.0"},
-            "ptx": {"first": "1.9.0", "newest": "1.9.0"},
+            "native": span("2.0.0", "2.1.0"),
+            "ptx": span("1.9.0", "1.9.0"),
             "without": {
                 "release": "2.2.0",
                 "coverage": "partial: 1 of 2 files, native 5 of 10 modules",
@@ -81,8 +85,8 @@ def test_explain_gpu_lists_native_ptx_and_the_first_release_without(explain: Any
 def test_explain_gpu_of_a_new_gpu_names_the_first_release_that_covers_it(explain: Any) -> None:
     blas, tensor = explain("RTX 5090", *RELEASES)
     assert (blas["native"], blas["without"]["release"]) == (None, "12.9.1")
-    assert tensor["native"] == {"first": "2.1.0", "newest": "2.3.0"}
-    assert tensor["ptx"] == {"first": "1.9.0", "newest": "1.9.0"}
+    assert tensor["native"] == span("2.1.0", "2.3.0", "2.2.0")
+    assert tensor["ptx"] == span("1.9.0", "1.9.0")
     assert tensor["without"] is None
 
 
@@ -93,9 +97,9 @@ def test_explain_gpu_of_a_jetson_counts_builds_for_jetsons_only(explain: Any) ->
         library("2.2.0", {"sm_87": 5}, platform=SBSA),
     )
     (orin,) = explain("8.7", *releases)
-    assert (orin["native"], orin["releases"]) == ({"first": "2.0.0", "newest": "2.2.0"}, 2)
+    assert (orin["native"], orin["releases"]) == (span("2.0.0", "2.2.0"), 2)
     (ampere,) = explain("8.0", *releases)
-    assert (ampere["native"], ampere["releases"]) == ({"first": "2.1.0", "newest": "2.1.0"}, 2)
+    assert (ampere["native"], ampere["releases"]) == (span("2.1.0", "2.1.0"), 2)
 
 
 def test_explain_gpu_reports_releases_of_unknown_coverage(explain: Any) -> None:
@@ -116,3 +120,14 @@ def test_explain_gpu_as_text_ends_with_the_releases(explain: Any) -> None:
         "  libcutensor       2.0.0 to 2.1.0  1.9.0     2.2.0 (partial: 1 of 2 files, native 5 of "
         "10 modules)",
     ]
+
+
+def test_explain_gpu_names_releases_in_between_that_do_not_run(explain: Any) -> None:
+    releases = (
+        library("2.0.0", {"sm_70": 5}),
+        library("2.1.0", {"sm_90": 5}),
+        library("2.2.0", {"sm_70": 5}),
+    )
+    (found,) = explain("7.0", *releases)
+    assert found["native"] == span("2.0.0", "2.2.0", "2.1.0")
+    assert "2.0.0 to 2.2.0 except 2.1.0" in explain("7.0", *releases, text=True)

@@ -94,5 +94,9 @@ def _words(part: Coverage) -> str:
 
 
 def _span(releases: list[tuple[Version, Coverage]], value: CoverageValue) -> ReleaseSpan | None:
-    labels = [str(label) for label, part in releases if part.value == value]
-    return ReleaseSpan(first=labels[0], newest=labels[-1]) if labels else None
+    labels = [label for label, part in releases if part.value == value]
+    if not labels:
+        return None
+    first, newest = labels[0], labels[-1]
+    gaps = (label for label, part in releases if part.value != value and first < label < newest)
+    return ReleaseSpan(first=str(first), newest=str(newest), gaps=tuple(map(str, gaps)))
