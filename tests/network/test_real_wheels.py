@@ -13,6 +13,7 @@ import pytest
 from conftest import SHARED
 from support.running import cudaredist
 
+from cudaredist.store.data_folder import ManifestFolder
 from cudaredist.wheels import COMPONENTS
 
 pytestmark = pytest.mark.network
@@ -65,7 +66,7 @@ SHIPPED = Path(__file__).parents[2] / "data"
 
 
 def test_a_release_made_anew_is_the_one_shipped(tmp_path: Path) -> None:
-    (label,) = (path.stem[10:] for path in (SHIPPED / "manifests/wheels/nvshmem").glob("*.json"))
+    label = ManifestFolder(SHIPPED / "manifests/wheels/nvshmem").labels()[-1]
     options = ("--channel", "wheels", "--redist", "nvshmem", "--data-dir", tmp_path / "data")
     cudaredist(tmp_path, "download-manifests", *options, "--version", label)
     cudaredist(tmp_path, "process-manifests", *options)

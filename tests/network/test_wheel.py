@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY, SAMPLE
 
+from cudaredist.store.data_folder import ManifestFolder
+
 pytestmark = pytest.mark.network
 
 
@@ -144,8 +146,11 @@ def test_every_installer_gives_the_whole_tool(
     assert '"$schema"' in run("schema", "package-set")
     if source == "wheel":
         # Manifests of wheels are the same everywhere.
-        (shipped,) = (REPOSITORY / "data/manifests/wheels/nccl").glob("*.json")
-        label = shipped.stem.removeprefix("redistrib_")
-        run("download-manifests", "--channel", "wheels", "--redist", "nccl", "--version", label)
+        folder = ManifestFolder(REPOSITORY / "data/manifests/wheels/nccl")
+        label = folder.labels()[-1]
+        shipped = folder.place(label)
+        run(
+            "download-manifests", "--channel", "wheels", "--redist", "nccl", "--version", str(label)
+        )
         fetched = place / "data/manifests/wheels/nccl" / shipped.name
         assert fetched.read_bytes() == shipped.read_bytes()
