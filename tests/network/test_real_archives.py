@@ -4,7 +4,6 @@ The set is small; `tools/mirrors.py` compares larger ones by hand.
 """
 
 import json
-import subprocess
 import sys
 import threading
 import zipfile
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from conftest import SHARED
-from support.running import cudaredist
+from support.running import ask_index, cudaredist
 
 from tools.mirrors import Comparison
 
@@ -32,7 +31,7 @@ def mirror(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip(f"no {MAKE_MIRROR}")
     folder = tmp_path_factory.mktemp("mirror")
     command = [sys.executable, str(MAKE_MIRROR), "--cuda", LABEL, "--components", COMPONENTS]
-    subprocess.run([*command, "--out", str(folder)], check=True, capture_output=True)
+    ask_index(*command, "--out", folder)
     return folder
 
 
@@ -41,7 +40,7 @@ def cuobjdump(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """NVIDIA's own program for device code, from its wheel; only the tests execute it."""
     folder = tmp_path_factory.mktemp("cuobjdump")
     download = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder)]
-    subprocess.run([*download, "nvidia-cuda-cuobjdump"], check=True, capture_output=True)
+    ask_index(*download, "nvidia-cuda-cuobjdump")
     with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
         wheel.extractall(folder)
     program = next(folder.rglob("bin/cuobjdump"))

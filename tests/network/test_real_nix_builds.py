@@ -22,6 +22,7 @@ from support.nix_builds import (
     run_path_of,
     stand_in,
 )
+from support.running import ask_index
 
 pytestmark = [pytest.mark.network, needs_nix_builds]
 
@@ -103,7 +104,7 @@ def download(folder: Path, path: str) -> None:
     platforms = [word for tag in tags.split(".") for word in ("--platform", tag)]
     pip = (sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:")
     command = [*pip, "-d", str(file.parent), *platforms, f"{project}=={version}"]
-    subprocess.run(command, check=True, capture_output=True)
+    ask_index(*command)
     assert file.is_file()
 
 
@@ -115,7 +116,7 @@ def mirror(tmp_path_factory: pytest.TempPathFactory) -> Built:
     folder = tmp_path_factory.mktemp("mirror")
     command = [sys.executable, str(MAKE_MIRROR), "--cuda", RELEASE, "--out", str(folder / "mirror")]
     command += ["--components", ",".join(SMALL), "--platforms", "linux-x86_64"]
-    subprocess.run(command, check=True, capture_output=True)
+    ask_index(*command)
     source = ("--base-url", folder / "mirror", "--redist", "cuda", "--data-dir", "data")
     cudaredist(folder, "download-manifests", *source)
     cudaredist(folder, "process-manifests", *source)

@@ -44,6 +44,13 @@ def cudaredist(folder: Path, *arguments: object, code: int = 0) -> str:
     return done.stdout
 
 
+def ask_index(*command: object) -> None:
+    """Run a program that downloads from a package index, once more if it fails."""
+    words = [str(word) for word in command]
+    if subprocess.run(words, check=False).returncode:
+        subprocess.run(words, check=True)
+
+
 def snapshot(root: Path) -> dict[str, bytes]:
     """Return every file below a folder, temporary and hidden ones as well."""
     paths = (path for path in sorted(root.rglob("*")) if path.is_file())
