@@ -1,6 +1,7 @@
 """The user's configuration of pip, and credentials for indexes, against pip's own reading of it."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -172,7 +173,12 @@ def test_credentials_of_an_index_go_to_its_own_server_only(
     assert credentials.find(url, is_refused=True) is None
 
 
-def test_broken_netrc_is_a_warning(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_broken_netrc_is_a_warning(
+    home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # A command in the same process sets up logging for itself.
+    monkeypatch.setattr(logging.getLogger("cudaredist"), "propagate", True)
+    caplog.set_level(logging.WARNING, logger="cudaredist")
     (home / ".netrc").write_text("machine host password secret nonsense")
     assert Credentials((), "auto").find(httpx.URL("https://host/x"), is_refused=False) is None
     assert "not used" in caplog.text
