@@ -22,7 +22,7 @@ from support.nix_builds import (
     run_path_of,
     stand_in,
 )
-from support.running import ask_index
+from support.running import ask_index, cudaredist
 
 pytestmark = [pytest.mark.network, needs_nix_builds]
 
@@ -58,18 +58,6 @@ class Built(NamedTuple):
     folder: Path
     packages: dict[str, Any]
     outputs: dict[str, dict[str, Path]]
-
-
-def cudaredist(folder: Path, *arguments: object) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "cudaredist", *map(str, arguments)],
-        cwd=folder,
-        env=os.environ | {"CUDAREDIST_CACHE_DIR": str(folder / "cache")},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
 
 
 def build_all(folder: Path, names: tuple[str, ...], *source: object) -> Built:

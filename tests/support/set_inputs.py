@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from cudaredist.binaries.file_facts import Binary, CodeSection, DeviceImages
 from cudaredist.features.derive import RULES, derive
-from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts
+from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts, Include, IncludeLines
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.packagesets.inputs import (
@@ -193,6 +193,21 @@ def paths_of(features: WholeFeatures) -> list[str]:
         for folder, names in folders.items()
         for name in names.split("/")
     ]
+
+
+def with_headers(headers: Mapping[str, Mapping[str, str]]) -> WholeFeatures:
+    """Return an archive with these headers: what each includes, with the condition."""
+    members = tuple(
+        Entry(
+            name=f"top/{path}",
+            kind="file",
+            header=IncludeLines(
+                includes=tuple(Include(name=n, condition=c) for n, c in includes.items())
+            ),
+        )
+        for path, includes in headers.items()
+    )
+    return derive(Facts(schema=FACTS_SCHEMA, members=members))
 
 
 def with_code(*modules: Mapping[str, int] | None) -> WholeFeatures:

@@ -2,10 +2,11 @@
 
 import pytest
 from support.archives import tar_member, tar_of
+from support.set_inputs import with_headers
 
 from cudaredist.archives.open_archive import open_archive
 from cudaredist.features.derive import derive
-from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts, Include, IncludeLines
+from cudaredist.features.facts import IncludeLines
 from cudaredist.features.gather import gather
 from cudaredist.features.includes import INCLUDES_SIZE_LIMIT, Includes, read_includes
 from cudaredist.schema.features import WholeFeatures
@@ -96,17 +97,9 @@ def test_files_outside_of_include_are_not_read() -> None:
 
 
 def features(**headers: dict[str, str]) -> WholeFeatures:
-    members = tuple(
-        Entry(
-            name=f"top/{name.replace('__', '/').replace('_', '.')}",
-            kind="file",
-            header=IncludeLines(
-                includes=tuple(Include(name=n, condition=c) for n, c in includes.items())
-            ),
-        )
-        for name, includes in headers.items()
+    return with_headers(
+        {name.replace("__", "/").replace("_", "."): headers[name] for name in headers}
     )
-    return derive(Facts(schema=FACTS_SCHEMA, members=members))
 
 
 def test_missing_headers_are_those_of_others() -> None:

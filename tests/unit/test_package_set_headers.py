@@ -3,10 +3,16 @@
 from pathlib import Path
 
 import pytest
-from support.set_inputs import LINUX, build, cuda, features_of, put_data, set_data_of
+from support.set_inputs import (
+    LINUX,
+    build,
+    cuda,
+    features_of,
+    put_data,
+    set_data_of,
+    with_headers,
+)
 
-from cudaredist.features.derive import derive
-from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts, Include, IncludeLines
 from cudaredist.packagesets.headers import holds
 from cudaredist.packagesets.invariants import check_set
 from cudaredist.pipeline.sets.load import read_set_data
@@ -16,17 +22,7 @@ from cudaredist.schema.packageset import PackageSet
 
 def headers(**files: dict[str, str]) -> WholeFeatures:
     """Return an archive with these headers: `a__b` stands for include/a/b.h."""
-    members = tuple(
-        Entry(
-            name=f"top/include/{name.replace('__', '/')}.h",
-            kind="file",
-            header=IncludeLines(
-                includes=tuple(Include(name=n, condition=c) for n, c in includes.items())
-            ),
-        )
-        for name, includes in files.items()
-    )
-    return derive(Facts(schema=FACTS_SCHEMA, members=members))
+    return with_headers({f"include/{name.replace('__', '/')}.h": files[name] for name in files})
 
 
 def made(platform: str = LINUX, **features: WholeFeatures) -> PackageSet:
