@@ -9,7 +9,6 @@ the median of three pairs counts.
 import asyncio
 import contextlib
 import json
-import multiprocessing
 import os
 import queue
 import re
@@ -25,6 +24,7 @@ import httpx
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from serving import serving
 from support.wheels import wheel
 from verdict import hold
 
@@ -176,40 +176,33 @@ def download(store: Store, folder: Path) -> None:
 
 def main() -> None:
     """Measure, print, and exit 1 above the limit."""
-    here, there = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=serve, args=(there,))
-    process.start()
-    port = here.recv()
-    for name in [name for name in os.environ if name.startswith("PIP_")]:
-        del os.environ[name]
-    os.environ |= {
-        "PIP_CONFIG_FILE": os.devnull,
-        "PIP_INDEX_URL": f"http://127.0.0.1:{port}/simple",
-        "NO_PROXY": "127.0.0.1",
-    }
-    with tempfile.TemporaryDirectory() as folder:
-        store = Store(Path(folder, "data"), "wheels")
-        download(store, Path(folder, "cache"))
-        httpx.get(f"http://127.0.0.1:{port}{LOG}")
-        ours(store)
-        log = httpx.get(f"http://127.0.0.1:{port}{LOG}").json()
-        asked: Asked = [(path, {"Range": span} if span else {}) for path, span in log]
+    with serving(serve) as port:
+        for name in [name for name in os.environ if name.startswith("PIP_")]:
+            del os.environ[name]
+        os.environ |= {
+            "PIP_CONFIG_FILE": os.devnull,
+            "PIP_INDEX_URL": f"http://127.0.0.1:{port}/simple",
+            "NO_PROXY": "127.0.0.1",
+        }
+        with tempfile.TemporaryDirectory() as folder:
+            store = Store(Path(folder, "data"), "wheels")
+            download(store, Path(folder, "cache"))
+            httpx.get(f"http://127.0.0.1:{port}{LOG}")
+            ours(store)
+            log = httpx.get(f"http://127.0.0.1:{port}{LOG}").json()
+            asked: Asked = [(path, {"Range": span} if span else {}) for path, span in log]
 
-        def measured() -> float:
-            pairs = [(bare(port, asked), ours(store)) for _ in range(3)]
-            ratio = median(own / limit for limit, own in pairs)
-            print(
-                f"check of {len(LABELS)} releases of wheels: {ratio:.2f} x {CLIENTS} bare clients "
-                f"for {len(asked)} requests (<= {LIMIT:g}); medians "
-                f"{median(p[1] for p in pairs):.2f} s and {median(p[0] for p in pairs):.2f} s"
-            )
-            return ratio
+            def measured() -> float:
+                pairs = [(bare(port, asked), ours(store)) for _ in range(3)]
+                ratio = median(own / limit for limit, own in pairs)
+                print(
+                    f"check of {len(LABELS)} releases of wheels: {ratio:.2f} x {CLIENTS} "
+                    f"bare clients for {len(asked)} requests (<= {LIMIT:g}); medians "
+                    f"{median(p[1] for p in pairs):.2f} s and {median(p[0] for p in pairs):.2f} s"
+                )
+                return ratio
 
-        try:
             hold(LIMIT, measured)
-        finally:
-            process.terminate()
-            process.join()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ five pairs counts.
 import asyncio
 import contextlib
 import http.client
-import multiprocessing
 import queue
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from serving import serving
 from support.factory import manifest
 from verdict import hold
 
@@ -118,27 +118,20 @@ def ours(port: int) -> float:
 
 def main() -> None:
     """Measure, print, and exit 1 above the limit."""
-    here, there = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=serve, args=(there,))
-    process.start()
-    port = here.recv()
-    ours(port)  # imports and the like are no part of fetching
+    with serving(serve) as port:
+        ours(port)  # imports and the like are no part of fetching
 
-    def measured() -> float:
-        pairs = [(bare(port), ours(port)) for _ in range(5)]
-        ratio = median(own / limit for limit, own in pairs)
-        print(
-            f"fetching {len(LABELS)} manifests: {ratio:.2f} x {CONNECTIONS} bare connections "
-            f"(<= {LIMIT}); medians {median(p[1] for p in pairs):.3f} s and "
-            f"{median(p[0] for p in pairs):.3f} s"
-        )
-        return ratio
+        def measured() -> float:
+            pairs = [(bare(port), ours(port)) for _ in range(5)]
+            ratio = median(own / limit for limit, own in pairs)
+            print(
+                f"fetching {len(LABELS)} manifests: {ratio:.2f} x {CONNECTIONS} bare connections "
+                f"(<= {LIMIT}); medians {median(p[1] for p in pairs):.3f} s and "
+                f"{median(p[0] for p in pairs):.3f} s"
+            )
+            return ratio
 
-    try:
         hold(LIMIT, measured)
-    finally:
-        process.terminate()
-        process.join()
 
 
 if __name__ == "__main__":

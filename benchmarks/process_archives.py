@@ -8,7 +8,6 @@ every binary, and the peak memory of a process that does nothing else.
 """
 
 import hashlib
-import multiprocessing
 import os
 import shutil
 import subprocess
@@ -24,6 +23,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
 
+from serving import serving
 from verdict import hold
 
 from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
@@ -161,17 +161,13 @@ def measure(archive: Path) -> None:
     def raw() -> None:
         unpack_only(archive)
 
-    def over_http() -> None:
-        examine(url, archive, sha256)
-
     hold(FILE_LIMIT, lambda: ratio(f"one pass / xz (<= {FILE_LIMIT})", once, raw))
-    here, there = multiprocessing.Pipe()
-    spawn = multiprocessing.get_context("spawn")
-    process = spawn.Process(target=serve, args=(there, archive.parent), daemon=True)
-    process.start()
-    url = f"http://127.0.0.1:{here.recv()}"
-    hold(HTTP_LIMIT, lambda: ratio(f"over HTTP / xz (<= {HTTP_LIMIT})", over_http, raw))
-    process.terminate()
+    with serving(serve, archive.parent) as port:
+
+        def over_http() -> None:
+            examine(f"http://127.0.0.1:{port}", archive, sha256)
+
+        hold(HTTP_LIMIT, lambda: ratio(f"over HTTP / xz (<= {HTTP_LIMIT})", over_http, raw))
     what = f"two at once / in turn (<= {PARALLEL_LIMIT:.3f})"
     if (os.cpu_count() or 1) > 1:
         hold(PARALLEL_LIMIT, lambda: ratio(what, twice, in_turn))
