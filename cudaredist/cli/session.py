@@ -316,7 +316,7 @@ def warnings_of(
 ) -> Iterator[str]:
     """Yield the warnings of manifests, each with its manifest."""
     for one in outcomes:
-        yield from (f"{one.redist} {one.label}: {warning}" for warning in one.warnings)
+        yield from (f"{one.redist} {one.release}: {warning}" for warning in one.warnings)
 
 
 def _append_lines(variable: str, lines: Iterable[str]) -> None:

@@ -121,5 +121,5 @@ def update_table(
             f"bounds go down or changed; of CUDA {', '.join(report.held_back)} nothing is written",
             hint="look at the findings, then take them with --accept-changed",
         )
-    session.errors((f"cuda {one.label}", one.error) for one in report.releases if one.error)
+    session.errors((f"cuda {one.release}", one.error) for one in report.releases if one.error)
     return code

@@ -195,13 +195,13 @@ class Bump:
                 self._codes.append(report.exit_code)
                 for outcome in report.manifests:
                     self._findings += (
-                        f"{outcome.redist} {outcome.label}: {warning}"
+                        f"{outcome.redist} {outcome.release}: {warning}"
                         for warning in outcome.warnings
                     )
                     if outcome.error is not None:
-                        self._fail(outcome.error.about(f"{redist.name} {outcome.label}"))
-                    elif outcome.label in of_redist:
-                        held.append(of_redist[outcome.label])
+                        self._fail(outcome.error.about(f"{redist.name} {outcome.release}"))
+                    elif outcome.release in of_redist:
+                        held.append(of_redist[outcome.release])
                 for listing in report.redists:
                     if listing.error is not None:
                         self._fail(listing.error.about(redist.name))
@@ -238,12 +238,12 @@ class Bump:
         self._features += report.manifests
         for outcome in report.manifests:
             if outcome.error is not None or outcome.failed:
-                self._failed.add((outcome.redist, Version.parse(outcome.label)))
+                self._failed.add((outcome.redist, Version.parse(outcome.release)))
             if outcome.error is not None:
-                self._fail(outcome.error.about(f"{outcome.redist} {outcome.label}"))
+                self._fail(outcome.error.about(f"{outcome.redist} {outcome.release}"))
         for archive in report.archives:
             if archive.error is not None:
-                place = [archive.redist, archive.label, archive.package, archive.platform]
+                place = [archive.redist, archive.release, archive.package, archive.platform]
                 what = " ".join([*place, *filter(None, [archive.variant])])
                 self._fail(archive.error.about(what))
 
@@ -278,8 +278,8 @@ class Bump:
                 )
             for release in report.releases:
                 if release.error is not None:
-                    self._failed.add((CUDA, Version.parse(release.label)))
-                    what = f"{report.table}: cuda {release.label}"
+                    self._failed.add((CUDA, Version.parse(release.release)))
+                    what = f"{report.table}: cuda {release.release}"
                     self._fail(release.error.about(what))
 
     def _service(self, progress: Progress) -> ArchiveService:

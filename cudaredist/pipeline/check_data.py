@@ -134,7 +134,7 @@ def _table_findings(store: Store, held: Mapping[str, Inventory]) -> Iterator[Fin
 
 
 def _order(finding: Finding) -> tuple[bool, str, tuple[Version, ...], str, str]:
-    label = () if finding.label is None else (Version.parse(finding.label),)
+    label = () if finding.release is None else (Version.parse(finding.release),)
     return (
         finding.exit_code == 0,
         finding.redist or "",

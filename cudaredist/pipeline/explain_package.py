@@ -12,6 +12,7 @@ from cudaredist.packagesets.libraries import key_of
 from cudaredist.pipeline.read_data import held_features, held_manifest, require_manifests
 from cudaredist.primitives import Platform, Version, natural_order
 from cudaredist.reports.answer_reports import ExplainedArchive, PackageReport
+from cudaredist.reports.report import OutputFiles
 from cudaredist.schema.features import ExaminedArchive, Features, Library, MissingHeaders, Program
 from cudaredist.store.data_folder import Store
 
@@ -80,7 +81,7 @@ def _explained(
             label,
             archive,
             is_examined=True,
-            outputs=found.examined.outputs,
+            outputs=OutputFiles.by_output(found.examined.outputs),
             sonames=tuple(sorted({one.soname for one in libraries if one.soname})),
             architectures=tuple(sorted(set(targets), key=_architecture_order)),
             needed=tuple(sorted({name for one in found.binaries for name in one.needed})),

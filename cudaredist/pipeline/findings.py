@@ -53,7 +53,7 @@ def finding(
         kind=kind,
         exit_code=_EXIT_CODES.get(kind, EXIT_FINDINGS) if exit_code is None else exit_code,
         redist=redist,
-        label=None if label is None else str(label),
+        release=None if label is None else str(label),
         path=path,
         message=message,
         hint=hint,

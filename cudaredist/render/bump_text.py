@@ -46,7 +46,7 @@ def bump_text(report: BumpReport) -> Iterator[str]:
         )
     for outcome in report.features:
         yield (
-            f"features: {outcome.redist} {outcome.label}: "
+            f"features: {outcome.redist} {outcome.release}: "
             f"{outcome.status.replace('-', ' ')}, {outcome.examined} of {outcome.archives} "
             f"archives examined" + (f", {outcome.failed} failed" if outcome.failed else "")
         )

@@ -115,8 +115,8 @@ def _subject(group: Sequence[Finding]) -> str:
     labels: dict[str, list[str]] = {}
     for finding in group:
         about = finding.path or finding.redist or "data"
-        if finding.label:
-            labels.setdefault(finding.redist or about, []).append(finding.label)
+        if finding.release:
+            labels.setdefault(finding.redist or about, []).append(finding.release)
         else:
             labels.setdefault(about, [])
     return "; ".join(f"{name} {', '.join(listed)}".rstrip() for name, listed in labels.items())

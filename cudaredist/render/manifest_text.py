@@ -21,7 +21,7 @@ _FAILURES_SHOWN = 3
 def download_text(report: DownloadReport) -> Iterator[str]:
     """Say what became of each manifest, and of redistributables that have none."""
     rows = [
-        (o.redist, o.label, o.status.replace("-", " "), f"{o.size:,} bytes" if o.size else "")
+        (o.redist, o.release, o.status.replace("-", " "), f"{o.size:,} bytes" if o.size else "")
         for o in report.manifests
     ]
     if rows:
@@ -48,7 +48,7 @@ def download_errors(report: DownloadReport) -> Iterator[tuple[str, ErrorReport]]
     groups: dict[tuple[str, str | None, tuple[str, ...]], list[tuple[str, ErrorReport]]] = {}
     for what, error in [
         *((o.redist, o.error) for o in report.redists if o.status == "failed"),
-        *((f"{o.redist} {o.label}", o.error) for o in report.manifests),
+        *((f"{o.redist} {o.release}", o.error) for o in report.manifests),
     ]:
         if error is not None:
             groups.setdefault((error.reason, error.hint, error.changes), []).append((what, error))
@@ -68,7 +68,7 @@ def process_text(report: ProcessReport) -> Iterator[str]:
         [
             (
                 outcome.redist,
-                outcome.label,
+                outcome.release,
                 outcome.status.replace("-", " "),
                 f"{outcome.examined} of {outcome.archives} archives examined",
                 ", ".join(
@@ -101,7 +101,7 @@ def process_errors(
         error = outcome.error
         if error is None:
             continue
-        what = [outcome.redist, outcome.label]
+        what = [outcome.redist, outcome.release]
         if not isinstance(outcome, FeatureOutcome):
             what += [outcome.package, outcome.platform, outcome.variant or ""]
         groups.setdefault(error.reason, []).append((" ".join(filter(None, what)), error))
@@ -120,7 +120,7 @@ def peek_text(report: PeekReport) -> Iterator[str]:
         [
             (
                 archive.redist,
-                archive.label,
+                archive.release,
                 archive.package,
                 " ".join(filter(None, (archive.platform, archive.variant))),
                 "not known" if archive.outputs is None else " ".join(archive.outputs),

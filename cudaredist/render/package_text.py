@@ -17,7 +17,7 @@ def package_text(report: PackageReport) -> Iterator[str]:
     for archive in report.archives:
         place = _place(archive)
         key = (archive.redist, archive.version, place)
-        labels.setdefault(key, []).append(archive.label)
+        labels.setdefault(key, []).append(archive.release)
         shown[archive.redist, place] = archive
     yield from columns(
         [
@@ -27,7 +27,7 @@ def package_text(report: PackageReport) -> Iterator[str]:
     )
     for archive in shown.values():
         yield ""
-        name = f"{archive.package} {archive.version} ({archive.redist} {archive.label})"
+        name = f"{archive.package} {archive.version} ({archive.redist} {archive.release})"
         yield f"{name} for {_place(archive)}"
         if not archive.is_examined:
             yield "  not examined"
@@ -41,7 +41,7 @@ def _place(archive: ExplainedArchive) -> str:
 
 
 def _facts(archive: ExplainedArchive) -> dict[str, str]:
-    sizes = (f"{name} {size.bytes / 1e6:,.1f} MB" for name, size in archive.outputs.items())
+    sizes = (f"{name} {files.size / 1e6:,.1f} MB" for name, files in archive.outputs.items())
     return {
         "outputs": ", ".join(sizes),
         "sonames": " ".join(archive.sonames),

@@ -13,7 +13,7 @@ def table_text(report: TableReport) -> Iterator[str]:
     yield from columns(
         [
             (
-                outcome.label,
+                outcome.release,
                 outcome.status.replace("-", " "),
                 outcome.package or "",
                 (outcome.archive_sha256 or "")[:12],

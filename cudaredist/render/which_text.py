@@ -16,7 +16,7 @@ def which_text(report: WhichReport) -> Iterator[str]:
     for hit in report.hits:
         place = hit.platform if hit.variant is None else f"{hit.platform}/{hit.variant}"
         labels.setdefault((hit.redist, hit.package, hit.output, hit.path, place), []).append(
-            hit.label
+            hit.release
         )
     rows: list[tuple[str, ...]] = [("redist", "package", "output", "file", "platform", "releases")]
     rows += [(*key, " ".join(found)) for key, found in sorted(labels.items())]

@@ -4,9 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.reports.report import Answer, ArchiveName, Report
+from cudaredist.reports.report import Answer, ArchiveName, OutputFiles, Report
 from cudaredist.schema.base import OutputName, OwnModel
-from cudaredist.schema.features import OutputSize
 from cudaredist.tables.explanation import Topic
 
 
@@ -141,7 +140,7 @@ class ExplainedArchive(ArchiveName):
     """One archive of a package, with what it provides and needs."""
 
     is_examined: bool = Field(description="Whether a feature file has it; all else is empty if not")
-    outputs: dict[OutputName, OutputSize] = Field(default={})
+    outputs: dict[OutputName, OutputFiles] = Field(default={})
     sonames: tuple[str, ...] = ()
     architectures: tuple[str, ...] = Field(default=(), description="Of all its device code")
     needed: tuple[str, ...] = Field(default=(), description="Libraries that its files need")

@@ -4,9 +4,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.reports.report import ArchiveName, ErrorReport, ManifestStatus, Report
+from cudaredist.reports.report import (
+    ArchiveName,
+    ErrorReport,
+    ManifestStatus,
+    OutputFiles,
+    Report,
+)
 from cudaredist.schema.base import OutputName, OwnModel
-from cudaredist.schema.features import OutputSize
 
 ArchiveStatus = Literal["examined", "known", "would-examine", "failed", "skipped"]
 
@@ -32,7 +37,7 @@ class FeatureOutcome(OwnModel):
     """What became of one manifest's feature file."""
 
     redist: str
-    label: str
+    release: str
     status: ManifestStatus
     archives: int = Field(default=0, description="Archives the manifest names")
     examined: int = Field(default=0, description="Of those, how many the feature file describes")
@@ -56,7 +61,7 @@ class PeekedArchive(ArchivePlace):
 
     fetched: int = Field(description="Bytes that were read to know")
     verified: Literal[False] = False
-    outputs: dict[OutputName, OutputSize] | None = Field(description="Null: see the error")
+    outputs: dict[OutputName, OutputFiles] | None = Field(description="Null: see the error")
     undecided_libraries: int = Field(
         default=0,
         description="`.lib` files, counted as static; import libraries among them belong to lib",
@@ -79,7 +84,7 @@ ReleaseStatus = Literal["read", "known", "stands", "held-back", "failed"]
 class ReleaseOutcome(OwnModel):
     """What became of one CUDA release in a run of update-nvcc-compat or update-gpus."""
 
-    label: str
+    release: str
     status: ReleaseStatus = Field(
         description="read: from an archive now; known: from the cache or the table; stands: the "
         "table has it from the redist channel; held-back: its bounds changed or go down, and the "

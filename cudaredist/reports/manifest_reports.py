@@ -12,7 +12,7 @@ class ManifestOutcome(OwnModel):
     """What became of one manifest."""
 
     redist: str
-    label: str
+    release: str
     status: ManifestStatus
     source: str | None = Field(default=None, description="The source that answered; null: none did")
     size: int | None = None
@@ -75,7 +75,7 @@ class Finding(OwnModel):
     kind: FindingKind
     exit_code: int = Field(description="What this alone makes the command exit with; 0 is a note")
     redist: str | None
-    label: str | None
+    release: str | None
     path: str | None = Field(description="File below the data folder that it is about")
     message: str
     hint: str | None = None

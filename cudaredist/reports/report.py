@@ -1,5 +1,6 @@
 """What all reports have in common, and errors as data."""
 
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
@@ -7,7 +8,8 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 from cudaredist.errors import CudaRedistError
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version
-from cudaredist.schema.base import OwnModel
+from cudaredist.schema.base import OutputName, OwnModel
+from cudaredist.schema.features import OutputSize
 
 ManifestStatus = Literal["written", "would-write", "unchanged", "failed"]
 
@@ -23,7 +25,7 @@ class ArchiveName(OwnModel):
     """The names of one archive in a manifest."""
 
     redist: str
-    label: str
+    release: str
     package: str
     version: str
     platform: str
@@ -35,7 +37,7 @@ class ArchiveName(OwnModel):
         return cls.model_validate(
             {
                 "redist": redist,
-                "label": str(label),
+                "release": str(label),
                 "package": archive.package,
                 "version": str(archive.version),
                 "platform": archive.platform,
@@ -43,6 +45,18 @@ class ArchiveName(OwnModel):
                 **more,
             }
         )
+
+
+class OutputFiles(OwnModel):
+    """The files of one output."""
+
+    files: int
+    size: int = Field(description="Unpacked bytes")
+
+    @classmethod
+    def by_output(cls, sizes: Mapping[OutputName, OutputSize]) -> dict[OutputName, Self]:
+        """Return the files of each output of an archive."""
+        return {name: cls(files=one.files, size=one.bytes) for name, one in sizes.items()}
 
 
 class Report(Answer):

@@ -11,7 +11,7 @@ from cudaredist.reports.archive_reports import (
     FeatureOutcome,
     TableReport,
 )
-from cudaredist.reports.report import Answer, ErrorReport, ManifestStatus, Report
+from cudaredist.reports.report import Answer, ErrorReport, ManifestStatus, OutputFiles, Report
 from cudaredist.schema.base import OutputName, OwnModel
 from cudaredist.schema.packageset import Coverage, Diagnostic, HostCompiler, Status
 
@@ -62,12 +62,10 @@ class SummarizedPackage(OwnModel):
     coverage: dict[str, Coverage] = Field(description="By capability")
 
 
-class OutputTotal(OwnModel):
+class OutputTotal(OutputFiles):
     """One output of all packages of a set together."""
 
     output: OutputName
-    files: int
-    size: int
 
 
 class MissingPackage(OwnModel):

@@ -80,7 +80,7 @@ def check(run: Run, server: FaultServer | None, *options: str) -> Any:
 
 
 def kinds(document: Any) -> list[tuple[str, str | None]]:
-    return [(f["kind"], f["label"]) for f in document["findings"]]
+    return [(f["kind"], f["release"]) for f in document["findings"]]
 
 
 def lines(document: Any) -> dict[str, Any]:
@@ -372,7 +372,7 @@ def test_nothing_held_of_a_redist_asked_for_is_one_finding(run: Run, cuda: Fault
     labels = ("1.0.0", "1.1.0", "1.2.0")
     cuda.add_manifests("cudss", {x: manifest(x, "cudss") for x in labels})
     stale = [f for f in check(run, cuda, "--redist", "cudss")["findings"] if f["kind"] == "stale"]
-    assert [finding["label"] for finding in stale] == ["1.2.0"]
+    assert [finding["release"] for finding in stale] == ["1.2.0"]
 
 
 def test_many_annotations_are_counted(run: Run, cuda: FaultServer) -> None:

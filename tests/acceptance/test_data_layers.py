@@ -149,7 +149,7 @@ def test_local_entry_replaces_the_shipped_one(run: Run) -> None:
 def test_channel_with_a_local_manifest_is_read_from_the_data_folder_only(run: Run) -> None:
     put_wheels()
     found = json.loads(run("which", "libcublas.so*", "--json").stdout)
-    assert {hit["label"] for hit in found["hits"]} == {"13.0.2"}
+    assert {hit["release"] for hit in found["hits"]} == {"13.0.2"}
     result = run("build", "--cuda", "12.9", "--check")
     assert result.exit_code == 2
     assert "13.0.2" in result.stderr

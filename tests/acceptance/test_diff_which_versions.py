@@ -226,7 +226,7 @@ def test_feature_files_of_other_tools_say_nothing(ask: Run, made: Path) -> None:
     places = ("--data-dir", "copy")
     assert ask("diff", f"cuda@{LABEL}", f"cuda@{NEWER}", *places).exit_code == 0
     found = report(ask("which", "libcudart.so.1?", "--json", *places))
-    assert {hit["label"] for hit in found["hits"]} == {LABEL}
+    assert {hit["release"] for hit in found["hits"]} == {LABEL}
 
 
 @pytest.mark.parametrize("call", [("diff", "cuda@12.9.1", "cuda@12.9.2"), ("which", "x.h")])
@@ -343,7 +343,7 @@ def test_of_some_releases(ask: Run, options: tuple[str, ...], labels: list[str])
     found = report(
         ask("which", "lib/libcublas.so.12", "--platform", "linux-x86_64", "--json", *options)
     )
-    assert [hit["label"] for hit in found["hits"]] == labels
+    assert [hit["release"] for hit in found["hits"]] == labels
 
 
 def test_a_path_by_its_end(ask: Run) -> None:
@@ -354,7 +354,7 @@ def test_a_path_by_its_end(ask: Run) -> None:
 
 def test_other_redistributables_and_their_variants(ask: Run) -> None:
     found = report(ask("which", "libcudnn.so.*", "--json"))
-    assert {(h["redist"], h["label"], h["variant"]) for h in found["hits"]} == {
+    assert {(h["redist"], h["release"], h["variant"]) for h in found["hits"]} == {
         ("cudnn", "8.9.7", "cuda12"),
         ("cudnn", "9.10.2", "cuda12"),
     }

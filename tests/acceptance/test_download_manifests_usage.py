@@ -159,4 +159,8 @@ def test_json_report(run: Run, cuda_manifests: FaultServer) -> None:
     assert next(iter(document)) == "schema_version"
     assert document["exit_code"] == 0
     (outcome,) = document["manifests"]
-    assert (outcome["redist"], outcome["label"], outcome["status"]) == ("cuda", "12.9.1", "written")
+    assert (outcome["redist"], outcome["release"], outcome["status"]) == (
+        "cuda",
+        "12.9.1",
+        "written",
+    )

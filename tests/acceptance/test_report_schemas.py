@@ -1,8 +1,9 @@
 """Every report of --json fits its JSON Schema, errors included."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import REPOSITORY, SAMPLE, Run
@@ -60,6 +61,22 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
     small_sets.make_data(root)
     small_sets.make_sets(root)
     return root
+
+
+def property_names(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        yield from schema.get("properties", {})
+        schema = list(schema.values())
+    if isinstance(schema, list):
+        for part in schema:
+            yield from property_names(part)
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_reports_use_common_keys(name: str) -> None:
+    other_names = {"bytes", "file", "filename", "label", "pname"}  # of size, path, release, package
+    for model in REPORTS[name]:
+        assert not other_names & set(property_names(model.model_json_schema(mode="serialization")))
 
 
 @pytest.mark.parametrize("name", REPORTS)

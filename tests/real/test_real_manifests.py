@@ -152,7 +152,7 @@ def test_check_of_everything_finds_only_what_later_stages_lack(
     assert result.exit_code == 1
     kinds = {finding["kind"] for finding in report["findings"]}
     assert kinds == {"no-features", "table-missing", "platform-lost"}
-    lost = {(f["redist"], f["label"]) for f in report["findings"] if f["kind"] == "platform-lost"}
+    lost = {(f["redist"], f["release"]) for f in report["findings"] if f["kind"] == "platform-lost"}
     assert ("cudnn", "8.9.7") in lost
 
 

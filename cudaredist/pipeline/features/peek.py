@@ -18,9 +18,8 @@ from cudaredist.pipeline.archives import ArchiveService
 from cudaredist.pipeline.features.targets import Filter, LocalManifest, LocalManifests
 from cudaredist.pipeline.tasks import Task, run_tasks
 from cudaredist.reports.archive_reports import PeekedArchive, PeekReport
-from cudaredist.reports.report import ErrorReport
+from cudaredist.reports.report import ErrorReport, OutputFiles
 from cudaredist.schema.base import OutputName
-from cudaredist.schema.features import OutputSize
 from cudaredist.source.protocol import Part
 from cudaredist.source.ranged_file import RangedFile
 
@@ -57,7 +56,7 @@ def peek(manifests: LocalManifests, filter_: Filter, service: ArchiveService) ->
 
 def _peeked(service: ArchiveService, manifest: LocalManifest, archive: Archive) -> PeekedArchive:
     (request,) = service.sized([manifest.request(archive)])
-    outputs: dict[OutputName, OutputSize] | None = None
+    outputs: dict[OutputName, OutputFiles] | None = None
     fetched, undecided, error = 0, 0, None
 
     def use(read: Callable[[int | None, int, str | None], Part]) -> None:
@@ -70,7 +69,7 @@ def _peeked(service: ArchiveService, manifest: LocalManifest, archive: Archive) 
             raise InvalidArchiveError(request.name, str(failure)) from failure
         finally:
             fetched += file.fetched
-        outputs = derive(Facts(schema=FACTS_SCHEMA, members=members)).outputs
+        outputs = OutputFiles.by_output(derive(Facts(schema=FACTS_SCHEMA, members=members)).outputs)
         # Only the content of such a file tells whether it is an import library.
         undecided = sum(entry.name.lower().endswith(".lib") for entry in members)
 

@@ -136,7 +136,7 @@ class FeatureRun:
             # A manifest that cannot be read may be the one that has the name.
             self.filter.check(a for manifest in readable for a in manifest.manifest.archives)
         for outcome in broken:
-            self._outcomes[outcome.redist, Version.parse(outcome.label)] = outcome
+            self._outcomes[outcome.redist, Version.parse(outcome.release)] = outcome
         jobs: dict[str, Job] = {}
         self._files = [self._file(manifest, jobs) for manifest in readable]
         if self.write:
@@ -292,7 +292,7 @@ class FeatureRun:
             status, error, examined = "failed", ErrorReport.of(failure), 0
         self._outcomes[file.source.target.redist.name, file.source.label] = FeatureOutcome(
             redist=file.source.target.redist.name,
-            label=str(file.source.label),
+            release=str(file.source.label),
             status=status,
             archives=len(file.items),
             examined=examined,

@@ -202,7 +202,7 @@ def read_local_manifests(
                 broken.append(
                     FeatureOutcome(
                         redist=target.redist.name,
-                        label=str(label),
+                        release=str(label),
                         status="failed",
                         error=ErrorReport.of(error),
                     )

@@ -286,7 +286,7 @@ class ManifestDownload:
         name, text = target.redist.name, str(label)
         if isinstance(result, CudaRedistError):
             outcome = ManifestOutcome(
-                redist=name, label=text, status=status, error=ErrorReport.of(result)
+                redist=name, release=text, status=status, error=ErrorReport.of(result)
             )
         else:
             size = len(result.data)
@@ -296,7 +296,7 @@ class ManifestDownload:
                     target.changed[text] = entry
             outcome = ManifestOutcome(
                 redist=name,
-                label=text,
+                release=text,
                 status=status,
                 source=result.source,
                 size=size,
@@ -322,7 +322,7 @@ class ManifestDownload:
 
     def _report(self) -> DownloadReport:
         """Put all outcomes in order, with a failure for each release that nobody listed."""
-        found = {outcome.label for outcome in self._manifests}
+        found = {outcome.release for outcome in self._manifests}
         redists = sorted(self._redists, key=lambda outcome: outcome.redist)
         listed = [outcome for outcome in redists if outcome.status == "listed"]
         errors = [o.error for o in redists if o.status == "failed"]
@@ -335,7 +335,7 @@ class ManifestDownload:
                 self._manifests.append(
                     ManifestOutcome(
                         redist=", ".join(outcome.redist for outcome in listed),
-                        label=text,
+                        release=text,
                         status="failed",
                         error=error,
                     )
@@ -350,7 +350,7 @@ class ManifestDownload:
         return DownloadReport(
             redists=tuple(redists),
             manifests=tuple(
-                sorted(self._manifests, key=lambda o: (o.redist, Version.parse(o.label)))
+                sorted(self._manifests, key=lambda o: (o.redist, Version.parse(o.release)))
             ),
             is_lock_changed=self.to.is_lock_changed,
             errors=tuple(self._errors.values()),

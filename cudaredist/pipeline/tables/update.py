@@ -176,8 +176,8 @@ class _Work(Generic[_Made]):
         """Work on every release; what fails becomes its outcome."""
         manifests, service = self._run.manifests, self._run.service
         for broken in manifests.broken:
-            self.outcomes[broken.label] = ReleaseOutcome(
-                label=broken.label, status="failed", error=broken.error
+            self.outcomes[broken.release] = ReleaseOutcome(
+                release=broken.release, status="failed", error=broken.error
             )
         plans = [(m, found) for m in manifests.readable if (found := self._attempt(m, self._plan))]
         sizes = [0 if service.known(a.sha256) else a.size for _, (a, *_) in plans]
@@ -199,7 +199,7 @@ class _Work(Generic[_Made]):
         except CudaRedistError as error:
             label = str(manifest.label)
             self.outcomes[label] = ReleaseOutcome(
-                label=label, status="failed", error=ErrorReport.of(error)
+                release=label, status="failed", error=ErrorReport.of(error)
             )
             if self._run.fail_fast:
                 self._run.service.stop.set()
@@ -227,7 +227,7 @@ class _Work(Generic[_Made]):
             what = f"entry of the table, for CUDA {label}"
             raise InvalidFileError(what, validation_problems(error)) from None
         self.outcomes[label] = ReleaseOutcome(
-            label=label,
+            release=label,
             status="read" if file.is_read else "known",
             package=file.archive.package,
             archive_sha256=file.archive.sha256,
@@ -276,7 +276,7 @@ def _outcome_of(
     label: str, status: ReleaseStatus, source: HeaderSource | BinarySource | None
 ) -> ReleaseOutcome:
     return ReleaseOutcome(
-        label=label,
+        release=label,
         status=status,
         package=source.package if source else None,
         archive_sha256=source.archive_sha256 if source else None,
