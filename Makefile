@@ -10,7 +10,7 @@ CLEAN := env -u PYTHONDONTWRITEBYTECODE $(foreach name,BASE_URL DATA_DIR CACHE_D
 	-u CUDAREDIST_$(name))
 
 .PHONY: help setup demo test coverage test-slow test-real test-network lint types imports count \
-	schemas docs data benchmark toolkit fuzz clean
+	schemas docs docs-site data benchmark toolkit fuzz clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -64,6 +64,16 @@ schemas: setup  ## make the shipped JSON Schemas anew from the models
 
 docs: setup  ## make the reference pages anew from commands and schemas
 	$(BIN)/python -m tools.reference
+
+SITE := build/site
+# -W and -n fail on every warning, such as a link to a missing page or heading.
+docs-site: $(VENV)/.docs  ## build the documentation site in build/site
+	$(BIN)/sphinx-build -q -n -W --keep-going -d build/site-cache docs $(SITE)
+	! grep -rlE '<(script|link|img|iframe)[^>]* (src|href)="(https?:)?//' $(SITE) --include='*.html'
+
+$(VENV)/.docs: $(VENV)/.done
+	$(BIN)/python -m pip install --quiet --group docs
+	touch $@
 
 WHEELS = --channel wheels --data-dir data
 RELEASES = 11.8.0 12.0.1 12.1.1 12.2.0 12.2.1 12.2.2 12.3.2 12.4.1 12.5.1 12.6.3 12.8.2 12.9.1 12.9.2 \

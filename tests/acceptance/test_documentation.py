@@ -10,12 +10,22 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY, SAMPLE, Run
 from support.command_calls import COMMANDS, GROUP, problem_with
+from support.pages import (
+    ALL_PAGES,
+    DOCS,
+    PAGES,
+    README,
+    blocks,
+    broken_links,
+    is_shown,
+    prose,
+    shown_after,
+)
 
 from cudaredist import errors
 from tools.reference import examples_of
 
-PAGES = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *REPOSITORY.glob("docs/*.md")]
-README = REPOSITORY / "README.md"
+CHECKED_PAGES = [*PAGES, REPOSITORY / "CONTRIBUTING.md"]
 OF_OTHER_PROGRAMS = {
     "--cut-dirs",
     "--check-json",
@@ -27,19 +37,11 @@ OF_OTHER_PROGRAMS = {
     "--refresh-golden",
     "--with",
 }
-CUT = "..."
-
-
-def blocks(page: Path) -> Iterator[str]:
-    """Yield what stands between fences, continued lines as one."""
-    for block in re.findall(r"```[a-z]*\n(.*?)```", page.read_text(), re.DOTALL):
-        yield block.replace("\\\n", " ")
 
 
 def calls(page: Path) -> Iterator[list[str]]:
     """Yield the words of every call of ours on a page, in blocks, in scripts and in sentences."""
-    prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
-    spans = [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", prose)]
+    spans = [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", prose(page))]
     for text in [*spans, *(line for block in blocks(page) for line in block.splitlines())]:
         found = re.search(r"(?<![\w/'])cudaredist ((?:-h|--|[a-z]).*)", text)
         if found is None or (text in spans and not text.startswith("cudaredist ")):
@@ -48,18 +50,7 @@ def calls(page: Path) -> Iterator[list[str]]:
         yield shlex.split(call if call.count('"') % 2 == 0 else call.rstrip('"'))
 
 
-def is_shown(shown: str, printed: str) -> bool:
-    """Say whether all parts of what is shown, cut at lines of three dots, are printed in order."""
-    position = 0
-    for part in re.split(rf"^{re.escape(CUT)}\n", shown, flags=re.MULTILINE):
-        position = printed.find(part, position)
-        if position < 0:
-            return False
-        position += len(part)
-    return True
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", CHECKED_PAGES, ids=lambda page: page.name)
 def test_every_call_on_a_page_is_one_that_can_be_made(run: Run, page: Path) -> None:
     found = list(calls(page))
     problems = {" ".join(w): problem_with(w, may_lack_words=True) for w in found if w}
@@ -84,7 +75,7 @@ def test_a_call_that_cannot_be_made_would_be_found(run: Run, tmp_path: Path) -> 
     assert [str(problem).split(":")[0] for problem in found] == ["NoSuchOption", "no command nope"]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", CHECKED_PAGES, ids=lambda page: page.name)
 def test_every_option_on_a_page_exists(run: Run, page: Path) -> None:
     parameters = [p for one in (GROUP, *COMMANDS.values()) for p in one.params]
     known = {name for p in parameters for name in (*p.opts, *p.secondary_opts)} | {"--help"}
@@ -92,38 +83,38 @@ def test_every_option_on_a_page_exists(run: Run, page: Path) -> None:
     assert found - known - OF_OTHER_PROGRAMS == set()
 
 
-def test_links_lead_somewhere() -> None:
-    for page in PAGES:
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+@pytest.mark.parametrize("page", ALL_PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files_and_headings(page: Path) -> None:
+    assert broken_links(page) == []
 
 
-def test_readme_leads_to_every_page_and_names_every_command() -> None:
-    text = README.read_text()
-    for page in REPOSITORY.glob("docs/*.md"):
-        assert f"](docs/{page.name})" in text, page.name
+def test_links_to_a_missing_file_or_heading_are_reported(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# A b\n[1](page.md) [2](#a-b) [3](page.md#c) [4](no.md) [5](https://x.y/z)\n")
+    assert broken_links(page) == ["page.md#c", "no.md"]
+
+
+def test_start_page_links_to_every_page() -> None:
+    text = (REPOSITORY / "docs/index.md").read_text()
+    for page in DOCS:
+        assert f"]({page.name})" in text or page.name == "index.md", page.name
+
+
+def test_readme_lists_every_command() -> None:
     for command in COMMANDS:
-        assert f"cudaredist {command}" in text
+        assert f"| `cudaredist {command}` |" in README.read_text()
 
 
 def test_exit_codes_are_those_of_the_program() -> None:
     codes = errors.EXIT_CODES
-    for page in (README, REPOSITORY / "docs/commands.md"):
+    for page in (REPOSITORY / "docs/scripts.md", REPOSITORY / "docs/commands.md"):
         table = re.findall(r"^\| (\d+) \| (.+?) \|$", page.read_text(), re.MULTILINE)
         assert [int(code) for code, _ in table] == sorted(codes), page.name
         for code in (errors.EXIT_FINDINGS, errors.EXIT_INTEGRITY):
             assert errors.worst_exit_code([code, errors.EXIT_OK]) == code
 
 
-# -- what README shows
-
-
-def shown_after(call: str) -> str:
-    """Return what README shows below a call."""
-    (found,) = [
-        block.partition("\n")[2] for block in blocks(README) if block.startswith(f"$ {call}")
-    ]
-    return found
+# -- output on pages
 
 
 def test_readme_shows_what_the_demo_really_prints(
@@ -143,22 +134,21 @@ def test_readme_shows_what_the_demo_really_prints(
     stdout, stderr = capfd.readouterr()
     report = f"exit status {done.returncode}\n-- stdout\n{stdout}\n-- stderr\n{stderr}"
     assert done.returncode == 0, report
-    assert is_shown(shown_after("make demo"), stdout), report
-    assert not is_shown(shown_after("make demo").replace("available", "at hand"), stdout)
+    assert is_shown(shown_after(README, "make demo"), stdout), report
+    assert not is_shown(shown_after(README, "make demo").replace("available", "at hand"), stdout)
 
 
-@pytest.mark.parametrize("command", ["download-manifests --base-url", "build --cuda 13.0.2"])
-def test_readme_shows_what_commands_really_print(run: Run, command: str) -> None:
+def test_page_about_sources_shows_what_a_download_prints(run: Run) -> None:
     Path("examples").symlink_to(REPOSITORY / "examples")
-    start = f"$ cudaredist {command} "
-    block = next(block for block in blocks(README) if block.startswith(start))
+    page = REPOSITORY / "docs/sources.md"
+    block = next(b for b in blocks(page) if b.startswith("$ cudaredist download-manifests --base"))
     line, _, shown = block.partition("\n")
     assert is_shown(shown, run(*shlex.split(line, comments=True)[2:]).stdout)
 
 
-def test_readme_shows_what_check_really_prints(run: Run) -> None:
+def test_page_about_ci_shows_what_check_prints(run: Run) -> None:
     data = ["--base-url", SAMPLE]
     run("download-manifests", *data, "--redist", "cuda", "--max-version", "12.9.0")
     run("download-manifests", *data, "--redist", "cudnn", "--version", "8.9.5")
-    printed = run("check", *data).stdout
-    assert is_shown(shown_after("cudaredist check  # needs network\n"), printed)
+    shown = shown_after(REPOSITORY / "docs/ci.md", "cudaredist check  # needs network\n")
+    assert is_shown(shown, run("check", *data).stdout)

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, SAMPLE, Run
+from conftest import SAMPLE, Run
 from support.command_calls import COMMANDS, problem_with
+from support.pages import NETWORK, PAGES, blocks, is_shown
 from support.server import FaultServer
 
 from cudaredist.redists import NVIDIA_BASE
 from tools.reference import examples_of
 
-NETWORK = "# needs network"
-"""Marks what needs NVIDIA's server, a package index, or the result of a command that does."""
-PAGES = [REPOSITORY / "README.md", *sorted(REPOSITORY.glob("docs/*.md"))]
 MADE_FROM_HELP = "commands.md"
 LISTING = {"check", "download-manifests", "versions"}
 """Commands that need no more of a server than manifests."""
@@ -24,9 +22,10 @@ LISTING = {"check", "download-manifests", "versions"}
 
 @dataclass(frozen=True)
 class Example:
-    """One command of a page or of a help text."""
+    """One command of a page or of a help text, with the output that the page shows."""
 
     line: str
+    output: str = ""
 
     @property
     def needs_network(self) -> bool:
@@ -51,14 +50,16 @@ def _matches(pattern: str) -> list[str]:
 
 def examples_of_page(page: Path) -> Iterator[Example]:
     """Yield the commands in the blocks of a page; `make demo` runs its own."""
-    for block in re.findall(r"```[a-z]*\n(.*?)```", page.read_text(), re.DOTALL):
+    for block in blocks(page):
         if block.startswith("$ make "):
             continue
-        for line in block.replace("\\\n", " ").splitlines():
-            call = re.sub(r'^cmd = "(.*)"', r"\1", line.strip())
-            found = re.match(r"(?:\$ |[- ]*run: )?(cudaredist .*)", call)
-            if found:
-                yield Example(found[1])
+        for part in re.split(r"^(?=\$ )", block, flags=re.MULTILINE):
+            first, _, output = part.partition("\n")
+            for line in [first] if part.startswith("$ ") else part.splitlines():
+                call = re.sub(r'^cmd = "(.*)"', r"\1", line.strip())
+                command = re.match(r"(?:\$ |[- ]*run: )?(cudaredist .*)", call)
+                if command:
+                    yield Example(command[1], output if part.startswith("$ ") else "")
 
 
 SOURCES = {page.name: list(examples_of_page(page)) for page in PAGES if page.name != MADE_FROM_HELP}
@@ -77,6 +78,7 @@ def test_examples_run_in_an_empty_folder_in_order(run: Run, source: str) -> None
         result = run(*example.words)
         # 1 is for findings, of which an example may have some.
         assert result.exit_code in {0, 1}, f"{example.line}\n{result.output}"
+        assert is_shown(example.output, result.stdout), f"{example.line}\n{result.output}"
 
 
 @pytest.mark.parametrize("source", SOURCES)
