@@ -20,6 +20,7 @@ from cudaredist.cli.explain import explain
 from cudaredist.cli.export import export
 from cudaredist.cli.materialize import materialize
 from cudaredist.cli.process_manifests import process_manifests
+from cudaredist.cli.runfile import runfile
 from cudaredist.cli.schema import schema
 from cudaredist.cli.session import report_error
 from cudaredist.cli.update_gpus import update_gpus
@@ -32,7 +33,7 @@ from cudaredist.errors import EXIT_CODES, EXIT_OK, UsageError
 __all__ = ["app"]
 
 _PANELS = {
-    "Fetch": (download_manifests, process_manifests, update_nvcc_compat, update_gpus),
+    "Fetch": (download_manifests, process_manifests, update_nvcc_compat, update_gpus, runfile),
     "Assemble": (build, export, materialize),
     "Ask": (explain, diff, which, versions),
     "Maintain data": (bump, check, schema, validate),

@@ -50,6 +50,7 @@ def check(options: CheckOptions, session: Session) -> int:
         cudaredist check --redist cuda --format markdown
     """
     from cudaredist.pipeline.check_data import check_data
+    from cudaredist.pipeline.manifests.add_runfile import runfile_findings
     from cudaredist.render.check_text import (
         check_annotations,
         check_markdown,
@@ -74,6 +75,7 @@ def check(options: CheckOptions, session: Session) -> int:
         stop=session.settings.stop,
         jobs=options.jobs,
         progress=session.progress("checking"),
+        further=() if network.offline else tuple(runfile_findings(store, session.settings)),
     )
     if options.json or options.format != "github":
         texts = {"text": check_text, "markdown": check_markdown}

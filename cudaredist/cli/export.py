@@ -51,6 +51,10 @@ class ExportOptions(Options):
         "built without one.",
         metavar="URL",
     )
+    resolve: bool = output_option(
+        "Take the addresses and sizes of wheels from the package index. Requires the network.",
+        default=False,
+    )
     diff: Path | None = output_option(
         "Checkout of nixpkgs. Show where its tables differ from those of the format nixpkgs, each "
         "cell with its reason, and write nothing. Requires nix-instantiate.",
@@ -91,6 +95,11 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
         "name the file: -o FILE",
     ),
     (
+        lambda o: o.resolve and o.wheel_base is not None,
+        "--resolve cannot be combined with --wheel-base",
+        None,
+    ),
+    (
         lambda o: o.root is not None and not o.exporter.takes_root,
         "{form} refers to no toolkit root",
         "--root requires the format env or cmake",
@@ -110,9 +119,10 @@ def export(options: ExportOptions, session: Session) -> int:
     **nix**: the set's document, and code that builds it with nixpkgs or fetches its archives
     without. **nixpkgs**: nixpkgs' own tables and manifests; SET may be an index.json of several
     sets. **redistrib**: NVIDIA's own manifests, for one platform. **bazel**: components and toolkit
-    of rules_cuda. **cyclonedx**, **spdx**: bills of materials. **urls**, **sha256sums**: lists for
-    fetching and proving. **outputs**, **ignore-missing**: tables that nixpkgs keeps by hand.
-    **env**, **cmake**: a toolkit's root, architectures and host compiler.
+    of rules_cuda. **pylock**, **requirements**: the set's wheels for pip and uv. **cyclonedx**,
+    **spdx**: bills of materials. **urls**, **sha256sums**: lists for fetching and proving.
+    **outputs**, **ignore-missing**: tables that nixpkgs keeps by hand. **env**, **cmake**: a
+    toolkit's root, architectures and host compiler.
 
     Examples:
 
@@ -121,6 +131,10 @@ def export(options: ExportOptions, session: Session) -> int:
         cudaredist export nix set.json --wheel-base https://wheels.example.org -o cuda
 
         cudaredist export nixpkgs build/index.json --diff ~/nixpkgs  # needs a checkout
+
+        cudaredist export requirements set.json -o requirements.txt
+
+        cudaredist export pylock set.json --resolve -o pylock.toml  # needs network
 
         cudaredist export cmake set.json --root /opt/cuda -o cuda-toolchain.cmake
 
@@ -135,8 +149,8 @@ def export(options: ExportOptions, session: Session) -> int:
     place = options.package_set
     paths = indexed_sets(place) if exporter.reads_tables else [place]
     package_set, *others = (read_package_set(path)[0] for path in paths)
-    if options.wheel_base is not None:
-        package_set = _with_addresses(package_set, options.wheel_base)
+    if options.wheel_base is not None or options.resolve:
+        package_set = _with_wheels(package_set, options)
     exported = ExportedSet(package_set, options.root, others=tuple(others))
     if exporter.reads_tables:
         exported = _with_tables(exported, options, session)
@@ -183,15 +197,21 @@ def _diff(exported: "ExportedSet", checkout: Path, options: ExportOptions, sessi
     return session.finish(report, table_diff_text)
 
 
-def _with_addresses(package_set: "PackageSet", base: str) -> "PackageSet":
+def _with_wheels(package_set: "PackageSet", options: ExportOptions) -> "PackageSet":
+    """Return a set of the wheel channel with the addresses that the options select."""
     from cudaredist.exporters.export_format import with_addresses
+    from cudaredist.pipeline.sets.wheel_addresses import with_index_addresses
+    from cudaredist.source.protocol import Settings
 
     if package_set.channel != "wheels":
+        name = "--resolve" if options.resolve else "--wheel-base"
         raise UsageError(
-            "--wheel-base requires a set of the wheel channel",
+            f"{name} requires a set of the wheel channel",
             hint="the addresses of NVIDIA's own archives are known",
         )
-    return with_addresses(package_set, base)
+    if options.resolve:
+        return with_index_addresses(package_set, Settings())
+    return with_addresses(package_set, options.wheel_base or "")
 
 
 def _write(

@@ -10,13 +10,14 @@ from cudaredist.exporters.cyclonedx import cyclonedx
 from cudaredist.exporters.export_format import Exporter
 from cudaredist.exporters.lists import ignore_missing, nix, outputs, sha256sums, urls
 from cudaredist.exporters.nixpkgs_tables import nixpkgs
+from cudaredist.exporters.python_locks import pylock, requirements
 from cudaredist.exporters.redistrib import redistrib
 from cudaredist.exporters.spdx import spdx
 from cudaredist.exporters.toolchain import cmake, env
 
 _ALL = (
-    *(nix, nixpkgs, redistrib, bazel, cyclonedx, spdx),
-    *(urls, sha256sums, outputs, ignore_missing, env, cmake),
+    *(nix, nixpkgs, redistrib, bazel, pylock, requirements),
+    *(cyclonedx, spdx, urls, sha256sums, outputs, ignore_missing, env, cmake),
 )
 EXPORTERS: dict[str, Exporter] = {exporter.name: exporter for exporter in _ALL}
 """Every format by name, in order of worth."""

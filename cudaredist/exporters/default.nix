@@ -137,5 +137,24 @@ let
   packages = mapAttrs (
     _: entry: if entry.alias_of == null then makePackage entry else getAttr entry.alias_of packages
   ) document.packages;
+
+  # The runfile installer of the CUDA release, if the data has a record of it.
+  runfile = document.runfile or null;
+
+  makeRunfile =
+    if runfile.url == null then
+      throw "cudatoolkit: the address of ${runfile.name} is not known; record it with cudaredist runfile add --url"
+    else
+      fetch {
+        inherit (runfile) name url;
+        hash = runfile.sri;
+      };
+
+  cudatoolkit = archiveOf {
+    name = "${document.cuda.name_prefix}-cudatoolkit-${document.cuda.release}";
+    pname = "cudatoolkit";
+    version = document.cuda.release;
+    src = makeRunfile;
+  };
 in
-packages
+packages // (if runfile == null then { } else { inherit cudatoolkit; })

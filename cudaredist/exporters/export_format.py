@@ -113,7 +113,7 @@ class ExportedSet:
         raise UsageError(
             f"the addresses of {len(unknown)} archives are not known: "
             f"{', '.join(shortened(unknown, _SHOWN))}",
-            hint="--wheel-base URL says what the paths of wheels are relative to"
+            hint="--resolve takes them from the package index, --wheel-base URL from a mirror"
             if self.package_set.channel == "wheels"
             else "an overlay's policy/fixups.json can say, under `urls`, where they lie",
         )

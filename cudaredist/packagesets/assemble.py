@@ -5,6 +5,7 @@ from typing import Literal
 
 from cudaredist.errors import IncompleteError, UsageError, command_line, shortened
 from cudaredist.packagesets.draft import Draft
+from cudaredist.packagesets.drivers import find_driver
 from cudaredist.packagesets.entries import find_aliases, make_entries
 from cudaredist.packagesets.flags import set_attribute
 from cudaredist.packagesets.host_compiler import choose_host
@@ -75,6 +76,8 @@ def build_set(spec: SetSpec, data: SetData) -> PackageSet:
         platform=_set_platform(spec, data),
         capabilities=spec.flags,
         host_compiler=choose_host(spec, data.nvcc),
+        driver=find_driver(spec, data),
+        runfile=data.runfiles.get(str(spec.cuda), {}).get(spec.platform),
         redists={name: choice.chosen for name, choice in choices.items()},
         packages=packages,
         sonames=soname_index(drafts.values()),

@@ -17,6 +17,7 @@ from cudaredist.schema.packageset import Input
 from cudaredist.schema.policy import (
     Bounds,
     ConstraintPolicy,
+    DriverPolicy,
     FixupPolicy,
     LibraryPolicy,
     LicensePolicy,
@@ -27,6 +28,7 @@ from cudaredist.schema.policy import (
     RequirementPolicy,
     WithheldPolicy,
 )
+from cudaredist.schema.runfile_records import Runfile
 from cudaredist.schema.tables import Gpus, NvccCompat
 from cudaredist.tables.gpus.coverage import CoverageRules
 
@@ -36,6 +38,7 @@ class Policies:
     """Every policy file, overlays merged in."""
 
     platforms: PlatformPolicy
+    drivers: DriverPolicy
     names: NamePolicy
     withheld: WithheldPolicy
     outputs: OutputPolicy
@@ -137,6 +140,8 @@ class SetData:
     nvcc: NvccCompat
     gpus: Gpus
     policies: Policies
+    runfiles: Mapping[str, Mapping[str, Runfile]]
+    """By CUDA release and platform."""
     inputs: tuple[Input, ...]
     """Of tables and policies; those of manifests and features are added as they are used."""
 

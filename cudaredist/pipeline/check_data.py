@@ -1,7 +1,7 @@
 """check: the data folder held against upstream, and against itself."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -62,13 +62,14 @@ def check_data(
     stop: threading.Event,
     jobs: int = 16,
     progress: Progress = NO_PROGRESS,
+    further: Iterable[Finding] = (),
 ) -> CheckReport:
     """Check what is held of the redistributables asked about, or of all that anything is held of.
 
     Without `sources` only what needs no network is checked.
     Every manifest held is asked for again, by its validators where the server gave some, so that a
     change in place is seen. Of a newer release only the newest manifest is fetched, to compare
-    platforms. Writes nothing but the cache.
+    platforms. `further` findings are added to those. Writes nothing but the cache.
     """
     findings = list(lock_findings(store))
     locked: Mapping[str, Mapping[str, LockEntry]] = {}
@@ -100,6 +101,7 @@ def check_data(
         findings += found
     findings += feature_findings(store, held, names)
     findings += _table_findings(store, held)
+    findings += further
     findings.sort(key=_order)
     answered = {n: theirs.listing.source for n, theirs in upstream.items() if theirs.listing}
     return CheckReport(

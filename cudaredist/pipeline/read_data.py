@@ -17,7 +17,11 @@ from cudaredist.schema.registry import (
     read_own_file,
     schema_version_of,
 )
+from cudaredist.schema.runfile_records import Runfiles
 from cudaredist.store.data_folder import Store, shipped_data
+
+RUNFILES = "runfiles"
+"""The name of the file of records, without its suffix."""
 
 Model = TypeVar("Model", bound=OwnModel)
 
@@ -73,6 +77,14 @@ def held_features(store: Store, redist: str, label: Version) -> Features | None:
         if schema_version_of(document) is None:
             return None
         return read_own_document(document, data, Features)
+
+
+def read_runfiles(store: Store) -> Runfiles:
+    """Return the records of a data folder, which may be none. Raises `InvalidFileError`."""
+    data = store.read_table(RUNFILES)
+    if data is None:
+        return Runfiles(schema_version=1, runfiles={})
+    return read_own_file(data, Runfiles)
 
 
 def read_file_given(path: Path, data: bytes, model: type[Model]) -> Model:

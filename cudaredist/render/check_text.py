@@ -15,6 +15,7 @@ from cudaredist.reports.manifest_reports import (
     CheckReport,
     Finding,
     LineReport,
+    RunfileReport,
     SchemaReport,
     ValidateReport,
 )
@@ -151,3 +152,11 @@ def validate_text(report: ValidateReport, *, with_warnings: bool = True) -> Iter
 def schemas_text(report: SchemaReport) -> Iterator[str]:
     """List the schemas with a summary of each."""
     yield from columns([(schema.name, schema.summary) for schema in report.schemas])
+
+
+def runfile_text(report: RunfileReport) -> Iterator[str]:
+    """Yield the record that was written."""
+    record = report.record
+    yield f"cuda {report.release}  {report.platform}  {report.status}  {record.size:,} bytes"
+    yield f"  {record.sri}"
+    yield f"  {record.url or 'address unknown; name it with --url'}"

@@ -55,6 +55,11 @@ def set_text(summary: SetSummary) -> Iterator[str]:
     ]
     chosen = f"; GCC {gcc.selected} is taken" if gcc is not None and gcc.selected else ""
     yield f"host compiler: {', '.join(ranges)}{chosen}"
+    if summary.driver is not None:
+        published, lowest = summary.driver.published, summary.driver.lowest
+        texts = [f"{published.version} is published with it"] if published else []
+        texts += [f"{lowest.version} is the lowest for its major"] if lowest else []
+        yield f"driver: {', '.join(texts) or 'unknown'}"
     yield ""
     rows = [("package", "version", "outputs, MB unpacked")]
     for package in summary.packages:

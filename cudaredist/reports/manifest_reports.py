@@ -6,6 +6,7 @@ from pydantic import Field
 
 from cudaredist.reports.report import Answer, ErrorReport, ManifestStatus, Report
 from cudaredist.schema.base import OwnModel
+from cudaredist.schema.runfile_records import Runfile
 
 
 class ManifestOutcome(OwnModel):
@@ -109,6 +110,17 @@ class CheckReport(Report):
     sources: dict[str, str] = Field(description="Which source answered, by redistributable")
     lines: tuple[LineReport, ...]
     findings: tuple[Finding, ...]
+
+
+class RunfileReport(Report):
+    """The result of runfile."""
+
+    command: Literal["runfile"] = "runfile"
+    release: str
+    platform: str
+    record: Runfile
+    path: str = Field(description="The file of records, below the data folder")
+    status: ManifestStatus
 
 
 class FileVerdict(OwnModel):

@@ -15,6 +15,7 @@ from cudaredist.reports.archive_reports import (
 from cudaredist.reports.manifest_reports import (
     CheckReport,
     DownloadReport,
+    RunfileReport,
     SchemaReport,
     ValidateReport,
     VersionsReport,
@@ -39,6 +40,7 @@ REPORTS: dict[str, tuple[type[Answer], ...]] = {
     "report-export": (ExportReport, TableDiffReport),
     "report-materialize": (ToolkitReport,),
     "report-process-manifests": (ProcessReport, PeekReport),
+    "report-runfile": (RunfileReport,),
     "report-schema": (SchemaReport,),
     "report-update-gpus": (TableReport,),
     "report-update-nvcc-compat": (TableReport,),

@@ -13,7 +13,13 @@ from cudaredist.reports.archive_reports import (
 )
 from cudaredist.reports.report import Answer, ErrorReport, ManifestStatus, OutputFiles, Report
 from cudaredist.schema.base import OutputName, OwnModel
-from cudaredist.schema.packageset import Coverage, Diagnostic, HostCompiler, Status
+from cudaredist.schema.packageset import (
+    Coverage,
+    Diagnostic,
+    HostCompiler,
+    SetDriver,
+    Status,
+)
 
 
 class SetOutcome(OwnModel):
@@ -89,6 +95,7 @@ class SetSummary(Answer):
     counts: dict[Status, int]
     capabilities: tuple[str, ...]
     host_compiler: HostCompiler
+    driver: SetDriver | None
     packages: tuple[SummarizedPackage, ...]
     totals: tuple[OutputTotal, ...]
     library_bytes: int = Field(description="All outputs of packages with an output lib")

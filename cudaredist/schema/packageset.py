@@ -15,6 +15,7 @@ from cudaredist.schema.base import (
     optional,
 )
 from cudaredist.schema.policy import Owner
+from cudaredist.schema.runfile_records import Runfile
 from cudaredist.schema.tables import CapabilityName
 
 PACKAGE_SET_FORMAT: Literal["cudaredist.package-set/1"] = "cudaredist.package-set/1"
@@ -43,7 +44,7 @@ CoverageValue = Literal["native", "ptx", "lto", "partial", "none", "host-only", 
 class Input(OwnModel):
     """One file that the set was made from."""
 
-    kind: Literal["manifest", "features", "nvcc", "capabilities", "policy"]
+    kind: Literal["manifest", "features", "nvcc", "capabilities", "policy", "runfiles"]
     name: str = Field(description="Redistributable, or subject of the policy")
     label: Label | None
     sha256: HexSha256
@@ -346,6 +347,25 @@ class Diagnostic(OwnModel):
     text: str
 
 
+class DriverVersion(OwnModel):
+    """A version of NVIDIA's driver, and the file that states it."""
+
+    version: str
+    source: str
+
+
+class SetDriver(OwnModel):
+    """Drivers for a CUDA release."""
+
+    published: DriverVersion | None = Field(
+        description="Published with the release for the platform; null: no manifest states it"
+    )
+    lowest: DriverVersion | None = Field(
+        description="Runs programs of the CUDA major, with minor version compatibility; null: no "
+        "policy states it"
+    )
+
+
 class PackageSet(OwnModel):
     """`cuda-<release>.json`: the packages of one CUDA release on one platform."""
 
@@ -357,6 +377,8 @@ class PackageSet(OwnModel):
     platform: SetPlatform
     capabilities: Flags
     host_compiler: HostCompiler
+    driver: SetDriver | None = optional("Absent: made by an earlier version")
+    runfile: Runfile | None = optional("Runfile installer of the CUDA release; absent: no record")
     redists: dict[str, ChosenRelease]
     packages: dict[str, SetPackage] = Field(description="Every known name")
     sonames: dict[str, tuple[SonameProvider, ...]]

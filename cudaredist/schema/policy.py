@@ -63,6 +63,19 @@ class PlatformPolicy(OwnModel):
     oldest_jetson: OldestJetson | None = optional("Absent: no lower limit")
 
 
+class LowestDriver(Reasoned):
+    """The oldest driver that runs programs of a CUDA major."""
+
+    version: VersionText
+
+
+class DriverPolicy(OwnModel):
+    """`policy/drivers.json`: the lowest driver for each CUDA major, as NVIDIA documents it."""
+
+    schema_version: SchemaVersion
+    lowest: dict[str, LowestDriver] = Field(description="By CUDA major")
+
+
 class NamePolicy(OwnModel):
     """`policy/names.json`: aliases of package sets and packages, renames and splits."""
 

@@ -15,6 +15,7 @@ from cudaredist.schema.features import Features, Lock
 from cudaredist.schema.packageset import PackageSet, PackageSetIndex
 from cudaredist.schema.policy import (
     ConstraintPolicy,
+    DriverPolicy,
     FixupPolicy,
     LibraryPolicy,
     LicensePolicy,
@@ -25,6 +26,7 @@ from cudaredist.schema.policy import (
     RequirementPolicy,
     WithheldPolicy,
 )
+from cudaredist.schema.runfile_records import Runfiles
 from cudaredist.schema.tables import GpuPolicy, Gpus, NvccCompat, NvccPolicy
 from cudaredist.schema.toolkit_record import ComponentPolicy, ToolkitRecord
 
@@ -62,6 +64,7 @@ FILE_KINDS = {
         FileKind("package-set-index", PackageSetIndex, frozenset({"sets", "skipped"})),
         FileKind("policy-components", ComponentPolicy, frozenset({"components"})),
         FileKind("policy-constraints", ConstraintPolicy, frozenset({"constraints"})),
+        FileKind("policy-drivers", DriverPolicy, frozenset({"lowest"})),
         FileKind("policy-fixups", FixupPolicy, frozenset({"fixups"})),
         FileKind("policy-gpus", GpuPolicy, frozenset({"overlay"})),
         FileKind("policy-libraries", LibraryPolicy, frozenset({"external", "loaded"})),
@@ -73,6 +76,7 @@ FILE_KINDS = {
         FileKind("policy-platforms", PlatformPolicy, frozenset({"jetson_thresholds"})),
         FileKind("policy-requirements", RequirementPolicy, frozenset({"requirements"})),
         FileKind("policy-withheld", WithheldPolicy, frozenset({"withheld"})),
+        FileKind("runfiles", Runfiles, frozenset({"runfiles"})),
         FileKind("toolkit-record", ToolkitRecord, frozenset({"set_sha256", "files"})),
     )
 }

@@ -95,22 +95,22 @@ class WheelSource:
 
     def sizes(self, paths: Iterable[str]) -> Mapping[str, int]:
         """Return the sizes of wheels by path, except those that no index or server states."""
-        wheels = self._found(paths)
+        wheels = self.wheels_at(paths)
         sizes = self._index.sizes(list(wheels.values()))
         return {path: size for path, size in zip(wheels, sizes, strict=True) if size is not None}
 
-    def _wheel(self, path: str) -> Wheel:
-        wheel = self._found([path]).get(path)
-        if wheel is None:
-            raise NotAtSourceError(INDEX, f"no wheel {path}")
-        return wheel
-
-    def _found(self, paths: Iterable[str]) -> dict[str, Wheel]:
+    def wheels_at(self, paths: Iterable[str]) -> dict[str, Wheel]:
         """Return the wheels at the paths that manifests state, without those that are missing."""
         named = {path: parse_wheel(path.rpartition("/")[2], "") for path in paths}
         listed = self._index.wheels(list({w.project for w in named.values() if w is not None}))
         wheels = {wheel.file_name: wheel for of_one in listed.values() for wheel in of_one}
         return {p: wheels[w.file_name] for p, w in named.items() if w and w.file_name in wheels}
+
+    def _wheel(self, path: str) -> Wheel:
+        wheel = self.wheels_at([path]).get(path)
+        if wheel is None:
+            raise NotAtSourceError(INDEX, f"no wheel {path}")
+        return wheel
 
     def _projects(self, redist: str) -> dict[str, str]:
         """Return the projects whose versions are a redistributable's labels, by variant."""

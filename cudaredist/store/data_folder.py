@@ -18,7 +18,7 @@ from cudaredist.store.files import names_in, read_file, sweep, write_file
 
 _log = logging.getLogger(__name__)
 _FEATURE_NAMES = ("feature_", "redistrib_features_")
-TABLE_NAMES = ("nvcc_compat", "gpus")
+TABLE_NAMES = ("nvcc_compat", "gpus", "runfiles")
 Layer: TypeAlias = Literal["local", "shipped"]
 """The origin of a fact: the data folder, or the data shipped with the package."""
 

@@ -24,7 +24,7 @@ def data_folder(given: Path | None, *, writing: bool, use_shipped: bool = True) 
         return shipped_data() if use_shipped and not _has_data(_DEFAULT) else _DEFAULT
     # An empty one may be the start of another run's.
     is_free = not _DEFAULT.exists() or (_DEFAULT.is_dir() and not names_in(_DEFAULT))
-    if not is_free and not _is_folder(_DEFAULT / "manifests"):
+    if not is_free and not _is_folder(_DEFAULT / "manifests") and not _has_data(_DEFAULT):
         raise UsageError(
             "./data is no data folder (it has no manifests/)",
             hint="name one in --data-dir, or make ./data/manifests",

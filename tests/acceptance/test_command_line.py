@@ -25,6 +25,7 @@ COMMANDS = (
     "process-manifests",
     "update-nvcc-compat",
     "update-gpus",
+    "runfile",
     "build",
     "export",
     "explain",

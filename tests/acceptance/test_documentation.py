@@ -35,6 +35,7 @@ OF_OTHER_PROGRAMS = {
     "--no-deps",
     "--persist-credentials",
     "--refresh-golden",
+    "--require-hashes",
     "--with",
 }
 

@@ -37,7 +37,12 @@ def test_help_and_documentation_name_every_format(run: Run) -> None:
         assert name in printed
 
 
-@pytest.mark.parametrize("name", [name for name in EXPORTERS if EXPORTERS[name].file is not None])
+OF_WHEELS = {"pylock", "requirements"}
+"""They refuse the example, which has NVIDIA's archives."""
+SINGLE = [name for name in EXPORTERS if EXPORTERS[name].file is not None and name not in OF_WHEELS]
+
+
+@pytest.mark.parametrize("name", SINGLE)
 def test_one_file_goes_to_standard_output_or_to_a_file(run: Run, example: Path, name: str) -> None:
     exporter = EXPORTERS[name]
     expected = exporter.files(ExportedSet(example_set()))
@@ -115,6 +120,9 @@ def test_json_says_what_was_written(run: Run, example: Path) -> None:
         (["nix", "wheels.json", "-o", "made"], 2, "--wheel-base"),
         (["urls", "wheels.json", "--wheel-base", "here"], 2, "is no address"),
         (["bazel", "wheels.json", "--wheel-base", BASE], 2, "takes NVIDIA's archives"),
+        (["urls", "wheels.json", "--wheel-base", BASE, "--resolve"], 2, "cannot be combined"),
+        (["urls", SET, "--resolve"], 2, "--resolve requires a set of the wheel channel"),
+        (["pylock", SET], 2, "pip and uv install wheels"),
         (["nix", SET, "-o", SET], 3, "cannot"),
         (["urls", "broken.json"], 5, "packages.cuda_nvcc.status"),
         (["urls", "manifest.json"], 5, "not a valid package-set file"),
@@ -240,7 +248,7 @@ def test_build_makes_the_same_archives_of_exported_manifests(
 def test_a_set_without_anything_is_exported_too(run: Run) -> None:
     refused = package("mft", status="withheld", archive=None)
     Path(SET).write_bytes(ExportedSet(example_set(packages={"mft": refused})).document)
-    for name in EXPORTERS.keys() - {"bazel", "nixpkgs"}:
+    for name in EXPORTERS.keys() - {"bazel", "nixpkgs"} - OF_WHEELS:
         assert run("export", name, SET, "-o", f"made/{name}").exit_code == 0
     assert (
         "rules_cuda needs cuda_cccl, cuda_cudart, cuda_nvcc" in run("export", "bazel", SET).stderr

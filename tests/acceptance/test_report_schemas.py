@@ -9,6 +9,8 @@ import pytest
 from conftest import REPOSITORY, SAMPLE, Run
 from support import small_sets
 from support.reports import assert_report_fits
+from support.runfiles import NAME as RUNFILE
+from support.runfiles import runfile
 
 from cudaredist.reports.report_kinds import REPORTS
 
@@ -43,6 +45,7 @@ CALLS: dict[str, Sequence[Sequence[object]]] = {
         ("process-manifests", "--base-url", "source", *DATA),
         ("process-manifests", "--base-url", "source", "--peek", *DATA),
     ],
+    "report-runfile": [("runfile", "add", f"source/{RUNFILE}", "--data-dir", "data")],
     "report-schema": [("schema",)],
     "report-update-gpus": [("update-gpus", "--base-url", "source", *DATA)],
     "report-update-nvcc-compat": [("update-nvcc-compat", "--base-url", "source", *DATA)],
@@ -60,6 +63,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("example")
     small_sets.make_data(root)
     small_sets.make_sets(root)
+    (root / "source" / RUNFILE).write_bytes(runfile(b"content"))
     return root
 
 

@@ -81,6 +81,7 @@ ROWS: dict[str, tuple[Sequence[Refusal[Any]], Options, list[Options]]] = {
             ExportOptions(form="nix", package_set=SET),
             ExportOptions(form="urls", package_set=SET, check=True),
             ExportOptions(form="urls", package_set=SET, json=True),
+            ExportOptions(form="urls", package_set=SET, resolve=True, wheel_base="https://a"),
             ExportOptions(form="urls", package_set=SET, root="/opt/cuda"),
             ExportOptions(form="env", package_set=SET, root="cuda"),
         ],
@@ -148,8 +149,8 @@ def test_every_command_has_the_general_options(name: str) -> None:
 
 def test_parameters_are_those_of_the_fields_and_general_ones_last() -> None:
     declared = {parameter.name: parameter.default for parameter in parameters_of(ExportOptions)}
-    own = ["form", "package_set", "output", "root", "wheel_base", "diff", "data_dir"]
-    own += ["shipped_data", "check"]
+    own = ["form", "package_set", "output", "root", "wheel_base", "resolve", "diff"]
+    own += ["data_dir", "shipped_data", "check"]
     assert list(declared) == [*own, "json", "quiet", "verbose", "log_level", "color"]
     assert declared["form"].default is ...
     assert declared["check"].default is False

@@ -308,7 +308,7 @@ def test_files_of_an_overlay_are_named_among_the_inputs(base: Store, overlay: Pa
         ("manifest", "cublasmp", "0.5.1"),
         ("policy", "withheld", None),
     ]
-    assert len([i for i in found if i.kind == "policy"]) == 11
+    assert len([i for i in found if i.kind == "policy"]) == 12
     assert {i.kind for i in found} == {"manifest", "features", "nvcc", "capabilities", "policy"}
 
 

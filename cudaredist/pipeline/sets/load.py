@@ -18,7 +18,7 @@ from cudaredist.packagesets.inputs import (
     SetData,
     archive_headers,
 )
-from cudaredist.pipeline.read_data import located
+from cudaredist.pipeline.read_data import RUNFILES, located, read_runfiles
 from cudaredist.pipeline.tables.layered_tables import require_gpus, require_nvcc_compat
 from cudaredist.pipeline.tables.table_registry import GPU_TABLE, NVCC_TABLE
 from cudaredist.primitives import Version, label_of_manifest_name, sha256_of
@@ -34,7 +34,7 @@ from cudaredist.schema.registry import (
 from cudaredist.schema.tables import Gpus, NvccCompat
 from cudaredist.store.data_folder import Store, shipped_data
 
-_InputKind: TypeAlias = Literal["nvcc", "capabilities", "policy"]
+_InputKind: TypeAlias = Literal["nvcc", "capabilities", "policy", "runfiles"]
 
 _OF_OTHER_COMMANDS = ("components", "gpus", "nvcc")
 _OVERLAY_PARTS = frozenset({"features", "manifests", "policy"})
@@ -52,6 +52,9 @@ def read_set_data(store: Store, overlays: Sequence[Store] = ()) -> SetData:
     inputs: list[Input] = []
     nvcc, gpus = _tables(store, inputs)
     policies = _policies(store, overlays, inputs)
+    runfiles = store.read_table(RUNFILES)
+    if runfiles is not None:
+        inputs.append(_input("runfiles", RUNFILES, runfiles))
     return SetData(
         channel=store.channel,
         manifests=_manifests(stores),
@@ -59,6 +62,7 @@ def read_set_data(store: Store, overlays: Sequence[Store] = ()) -> SetData:
         nvcc=nvcc,
         gpus=gpus,
         policies=policies,
+        runfiles=read_runfiles(store).runfiles,
         inputs=tuple(inputs),
     )
 

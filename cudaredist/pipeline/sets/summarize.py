@@ -60,6 +60,7 @@ def summarize(asked: str, package_set: PackageSet) -> SetSummary:
         counts=count_statuses(package_set),
         capabilities=package_set.capabilities.effective,
         host_compiler=package_set.host_compiler,
+        driver=package_set.driver,
         packages=tuple(rows),
         totals=tuple(
             OutputTotal(output=name, files=files[name], size=sizes[name])

@@ -3,14 +3,21 @@
 from collections.abc import Mapping
 from typing import Literal
 
+from cudaredist.packagesets.drivers import driver_facts
+from cudaredist.pipeline.read_data import held_manifest
 from cudaredist.pipeline.tables.coverage_history import coverage_of_releases
 from cudaredist.pipeline.tables.layered_tables import require_gpus, require_nvcc_compat
 from cudaredist.pipeline.tables.table_registry import read_gpu_policy, read_nvcc_policy
+from cudaredist.primitives import parse_label
+from cudaredist.redists import CUDA
 from cudaredist.reports.answer_reports import ExplainReport, PackageCoverage
+from cudaredist.schema.policy import DriverPolicy
+from cudaredist.schema.registry import read_own_file
 from cudaredist.store.data_folder import Layer, Store
 from cudaredist.tables.explain_gpu import capabilities_called, explain_cuda, explain_gpu
 from cudaredist.tables.explain_nvcc import explain_nvcc
 from cudaredist.tables.explanation import Topic
+from cudaredist.tables.nvcc_compat.nvcc_table import newest_of
 
 
 def explain_by_tables(
@@ -32,14 +39,25 @@ def explain_by_tables(
         layers = [compat.layers]
     else:
         compat, gpus = require_nvcc_compat(store), require_gpus(store)
+        minor = parse_label(newest_of(name, compat.table)).line
         topics = explain_cuda(name, compat.table, gpus.table, read_nvcc_policy(store))
-        layers = [compat.layers, gpus.layers]
+        topics += _driver_topic(minor, store)
+        layers = [compat.layers, gpus.layers, {}]
     return ExplainReport(
         kind=subject,
         asked=name,
         topics=tuple(map(_with_layers, topics, layers)),
         coverage=coverage,
     )
+
+
+def _driver_topic(minor: str, store: Store) -> tuple[Topic, ...]:
+    """Return the drivers for a CUDA minor, if anything is known of them."""
+    labels = [label for label in store.manifests(CUDA).labels() if label.line == minor]
+    manifests = {label: held_manifest(store, CUDA, label).packages for label in labels}
+    policy = read_own_file(store.read_policy("drivers"), DriverPolicy)
+    facts = tuple(driver_facts(manifests, minor.partition(".")[0], policy))
+    return (Topic(title=f"drivers for CUDA {minor}", facts=facts),) if facts else ()
 
 
 def _with_layers(topic: Topic, layers: Mapping[str, Layer]) -> Topic:

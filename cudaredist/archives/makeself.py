@@ -1,0 +1,120 @@
+"""Self-extracting archives of makeself: a shell script, followed by compressed files.
+
+Nothing is executed. The script's variables state the number of its lines, and the size and MD5 of
+each file after it. Format: makeself 2.1 to 2.5, `makeself-header.sh`.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+from cudaredist.errors import IntegrityError, InvalidArchiveError
+
+_HEADER_LIMIT = 4 << 20
+"""The most bytes of a script. Those of NVIDIA have some 500 lines and a license."""
+_START = b"#!/bin/sh"
+_MARK_WITHIN = 4096
+_NO_HASH = "0" * 32
+
+_lines = re.compile(rb'^skip="?([0-9]{1,9})"?$|head -n ([0-9]{1,9}) "\$0"', re.MULTILINE)
+_sizes = re.compile(rb'^filesizes="([0-9 ]{1,500})"$', re.MULTILINE)
+_hashes = re.compile(rb'^MD5="([0-9a-f ]{1,500})"$', re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    length: int
+    sizes: tuple[int, ...]
+    md5: tuple[str, ...]
+
+
+class MakeselfCheck:
+    """Verifies an archive while its bytes are read once, in chunks of any size."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._header: _Header | None = None
+        self._start = b""
+        self._parts: list[hashlib._Hash] = []
+        self._left: list[tuple[int, hashlib._Hash]] = []
+        """Bytes to come of each part, and its hash."""
+        self._received = 0
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next bytes.
+
+        Raises `InvalidArchiveError` if they do not begin such an archive.
+        """
+        if self._header is None:
+            self._start += chunk
+            if len(self._start) < _MARK_WITHIN and b"\n" not in self._start:
+                return
+            self._header = self._read_header()
+            if self._header is None:
+                return
+            self._parts = [hashlib.md5(usedforsecurity=False) for _ in self._header.sizes]
+            self._left = list(zip(self._header.sizes, self._parts, strict=True))
+            chunk, self._start = self._start[self._header.length :], b""
+        self._feed_payload(chunk)
+
+    def finish(self) -> None:
+        """Verify the size and the MD5 of each part.
+
+        Raises `InvalidArchiveError` for a file that was cut or extended, and `IntegrityError` for
+        other bytes.
+        """
+        if self._header is None:
+            raise InvalidArchiveError(self._name, "is cut in the script of makeself")
+        total, stated = self._received + self._header.length, sum(self._header.sizes)
+        if self._received != stated:
+            raise InvalidArchiveError(
+                self._name,
+                f"has {total:,} bytes, and its script states {self._header.length + stated:,}",
+            )
+        for part, md5 in zip(self._parts, self._header.md5, strict=False):
+            if md5 not in {_NO_HASH, part.hexdigest()}:
+                raise IntegrityError(
+                    f"{self._name}: the MD5 is {part.hexdigest()}, and its script states {md5}",
+                    hint="download the file again",
+                )
+
+    def _read_header(self) -> _Header | None:
+        """Return the header, or None if more bytes are needed."""
+        begins = self._start.startswith(_START) and b"akeself" in self._start[:_MARK_WITHIN]
+        if not begins and len(self._start) >= _MARK_WITHIN:
+            raise InvalidArchiveError(self._name, "is not a script of makeself")
+        lines, sizes = _lines.search(self._start), _sizes.search(self._start)
+        if begins and lines and sizes:
+            length = _end_of_line(self._start, int(lines[1] or lines[2]))
+            if length is not None:
+                hashes = _hashes.search(self._start)
+                return _Header(
+                    length,
+                    tuple(map(int, sizes[1].split())),
+                    tuple(hashes[1].decode().split()) if hashes else (),
+                )
+        if len(self._start) > _HEADER_LIMIT:
+            raise InvalidArchiveError(
+                self._name, f"the script of makeself does not end in {_HEADER_LIMIT:,} bytes"
+            )
+        return None
+
+    def _feed_payload(self, chunk: bytes) -> None:
+        self._received += len(chunk)
+        while chunk and self._left:
+            size, md5 = self._left[0]
+            part, chunk = chunk[:size], chunk[size:]
+            md5.update(part)
+            self._left[0] = (size - len(part), md5)
+            if len(part) == size:
+                self._left.pop(0)
+
+
+def _end_of_line(data: bytes, number: int) -> int | None:
+    """Return the offset after a line, None if the data has fewer lines."""
+    end = -1
+    for _ in range(number):
+        end = data.find(b"\n", end + 1)
+        if end < 0:
+            return None
+    return end + 1

@@ -1,0 +1,62 @@
+"""runfile: records of the runfile installers of CUDA."""
+
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from cudaredist.cli.options import Options, argument, data_dir_option, output_option
+from cudaredist.cli.session import Refusal, Session, command
+
+Action: TypeAlias = Literal["add"]
+
+
+class RunfileOptions(Options):
+    """The options of runfile."""
+
+    action: Action = argument("Add a record.", metavar="add", default=...)
+    location: str = argument(
+        "Runfile with NVIDIA's name: an address or a local file.", metavar="URL|FILE", default=...
+    )
+    url: str | None = output_option("Address to record for a local file.", metavar="URL")
+    data_dir: Path | None = data_dir_option()
+
+
+REFUSED: tuple[Refusal[RunfileOptions], ...] = (
+    (
+        lambda o: o.url is not None and "://" in o.location,
+        "--url requires a local file",
+        "cudaredist runfile add FILE --url URL",
+    ),
+)
+
+
+@command(RunfileOptions, REFUSED)
+def runfile(options: RunfileOptions, session: Session) -> int:
+    """Record a runfile installer of CUDA.
+
+    The runfile is read once and verified: its script states the size and MD5 of the files inside.
+    Nothing is executed, unpacked or kept. DATA/runfiles.json gets its address, size, hashes,
+    release, driver and platform. Package sets and `export nix` use the record, and `check` compares
+    it with NVIDIA's page of MD5 sums.
+
+    Examples that need the network:
+
+        cudaredist runfile add ./cuda_12.9.1_575.57.08_linux.run
+
+        cudaredist runfile add https://mirror.example/cuda_12.9.1_575.57.08_linux.run
+    """
+    from cudaredist.pipeline.manifests.add_runfile import add_runfile
+    from cudaredist.render.check_text import runfile_text
+    from cudaredist.source.protocol import Settings
+    from cudaredist.store.data_folder import Store
+    from cudaredist.store.locate import data_folder
+
+    root = data_folder(options.data_dir, writing=True)
+    report = add_runfile(
+        options.location,
+        options.url,
+        Store(root),
+        begin=session.lock(root),
+        settings=Settings(),
+        progress=session.progress("runfiles"),
+    )
+    return session.finish(report, runfile_text)

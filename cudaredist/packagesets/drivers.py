@@ -1,0 +1,69 @@
+"""Drivers for a CUDA release: the one published with it, and the lowest one for its major.
+
+Manifests name the driver in `nvidia_driver` and the compatibility driver in `cuda_compat`. The
+lowest driver is NVIDIA's documentation, in `policy/drivers.json`.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from cudaredist.manifests.manifest_values import Package
+from cudaredist.packagesets.inputs import SetData
+from cudaredist.packagesets.spec import SetSpec
+from cudaredist.primitives import Version, manifest_name
+from cudaredist.redists import CUDA
+from cudaredist.schema.packageset import DriverVersion, SetDriver
+from cudaredist.schema.policy import DriverPolicy
+from cudaredist.tables.explanation import Fact
+
+DRIVER, COMPATIBILITY = "nvidia_driver", "cuda_compat"
+_TITLES = {DRIVER: "driver", COMPATIBILITY: "compatibility driver"}
+
+
+def find_driver(spec: SetSpec, data: SetData) -> SetDriver:
+    """Return the drivers for a set's CUDA release and platform."""
+    manifest = data.manifests[CUDA][spec.cuda]
+    package = manifest.packages.get(DRIVER)
+    published = None
+    if package is not None and spec.platform in _platforms(package):
+        published = DriverVersion(
+            version=str(package.versions[0]), source=f"{DRIVER} in {manifest_name(spec.cuda)}"
+        )
+    lowest = None
+    policy = data.policies.drivers
+    entry = policy.lowest.get(str(spec.cuda.components[0]))
+    if entry is not None:
+        lowest = DriverVersion(version=entry.version, source=data.policies.source("drivers", entry))
+    return SetDriver(published=published, lowest=lowest)
+
+
+def driver_facts(
+    manifests: Mapping[Version, tuple[Package, ...]], major: str, policy: DriverPolicy
+) -> Iterator[Fact]:
+    """Yield the drivers in the manifests of a CUDA minor, and the lowest one for its major."""
+    for label, packages in manifests.items():
+        for package in packages:
+            if package.name in _TITLES and package.versions:
+                version, platforms = str(package.versions[0]), ", ".join(_platforms(package))
+                yield Fact(
+                    name=f"driver.{package.name}",
+                    statement=f"published with CUDA {label}: {_TITLES[package.name]} {version} "
+                    f"({platforms})",
+                    value=version,
+                    basis="derived",
+                    source=manifest_name(label),
+                    release=str(label),
+                )
+    entry = policy.lowest.get(major)
+    if entry is not None:
+        yield Fact(
+            name="driver.lowest",
+            statement=f"lowest driver for CUDA {major}: {entry.version}",
+            value=entry.version,
+            basis="documented",
+            source=f"{entry.reference} (policy/drivers.json)",
+            reason=entry.reason,
+        )
+
+
+def _platforms(package: Package) -> list[str]:
+    return sorted({archive.platform for archive in package.archives})

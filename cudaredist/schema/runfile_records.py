@@ -1,0 +1,48 @@
+"""Model of the records of runfile installers."""
+
+import re
+from typing import NamedTuple
+
+from pydantic import Field
+
+from cudaredist.schema.base import Count, HexSha256, Label, OwnModel, SchemaVersion
+
+_NAME = re.compile(
+    r"cuda_(?P<release>[0-9]+\.[0-9]+\.[0-9]+)(?:_(?P<driver>[0-9]+(?:\.[0-9]+)+))?"
+    r"_linux(?:_(?P<machine>sbsa|ppc64le))?\.run"
+)
+
+
+class RunfileName(NamedTuple):
+    """The parts of a runfile's name, as in `cuda_12.9.1_575.57.08_linux.run`."""
+
+    release: str
+    driver: str | None
+    platform: str
+
+    @classmethod
+    def parse(cls, name: str) -> "RunfileName | None":
+        """Return the parts of a name in NVIDIA's form, None for another name."""
+        match = _NAME.fullmatch(name)
+        if match is None:
+            return None
+        return cls(match["release"], match["driver"], f"linux-{match['machine'] or 'x86_64'}")
+
+
+class Runfile(OwnModel):
+    """One runfile installer of CUDA."""
+
+    name: str = Field(description="Such as cuda_12.9.1_575.57.08_linux.run")
+    url: str | None = Field(description="Null: unknown, because a local file was added")
+    size: Count = Field(description="Bytes")
+    sha256: HexSha256
+    sri: str = Field(description="The same hash as Nix and browsers write it")
+    md5: str = Field(pattern=r"^[0-9a-f]{32}$", description="As on NVIDIA's page of MD5 sums")
+    driver: str | None = Field(description="Driver inside; null: not in the name")
+
+
+class Runfiles(OwnModel):
+    """`runfiles.json`: the runfile installers of CUDA, by release and platform."""
+
+    schema_version: SchemaVersion
+    runfiles: dict[Label, dict[str, Runfile]]

@@ -1,0 +1,72 @@
+"""export --resolve: addresses, sizes and hashes of wheels from a package index."""
+
+import json
+import os
+import tomllib
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from support.package_sets import archive, example_set, package
+
+from cudaredist.exporters.export_format import ExportedSet
+from cudaredist.primitives import sha256_of
+
+NAME = "nvidia_cublas-13.1.0.3-py3-none-manylinux_2_27_x86_64.whl"
+WHEEL = b"a wheel"
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let pip be configured for one page only, and put a set of one wheel into the folder."""
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    page = tmp_path / "page.html"
+    monkeypatch.setenv("PIP_FIND_LINKS", str(page))
+    write_page(page, f"https://files.example/{NAME}", sha256_of(WHEEL))
+    wheel = {"url": None, "md5": None, "size": None, "format": "whl", "strip_prefix": None}
+    entry = archive(f"nvidia-cublas/{NAME}") | wheel | {"sha256": sha256_of(WHEEL)}
+    made = example_set(channel="wheels", packages={"libcublas": package("x", archive=entry)})
+    Path("set.json").write_bytes(ExportedSet(made).document)
+    return page
+
+
+def write_page(page: Path, url: str, sha256: str) -> None:
+    page.write_text(f"<html><body><a href='{url}#sha256={sha256}'>x</a></body></html>")
+
+
+def test_resolve_takes_the_address_from_the_index(run: Run, index: Path) -> None:
+    path = index.parent / NAME
+    path.write_bytes(WHEEL)
+    write_page(index, path.as_uri(), sha256_of(WHEEL))
+    made = run("export", "pylock", "set.json", "--resolve")
+    assert made.exit_code == 0
+    (locked,) = tomllib.loads(made.stdout)["packages"]
+    (wheel,) = locked["wheels"]
+    assert wheel == {
+        "name": NAME,
+        "url": path.as_uri(),
+        "size": len(WHEEL),
+        "hashes": {"sha256": sha256_of(WHEEL)},
+    }
+
+
+def test_resolve_of_a_missing_wheel_names_it(run: Run, index: Path) -> None:
+    index.write_text("<html><body></body></html>")
+    made = run("export", "pylock", "set.json", "--resolve", "-o", "lock.toml")
+    assert made.exit_code == 3
+    assert NAME in made.stderr
+    assert "cudaredist download-manifests" in made.stderr
+    assert not Path("lock.toml").exists()
+
+
+def test_resolve_refuses_another_hash(run: Run, index: Path) -> None:
+    path = index.parent / NAME
+    path.write_bytes(b"another wheel")
+    write_page(index, path.as_uri(), sha256_of(b"another wheel"))
+    made = run("export", "pylock", "set.json", "--resolve", "-o", "lock.toml", "--json")
+    assert made.exit_code == 4
+    assert sha256_of(WHEEL) in json.loads(made.stdout)["error"]["message"]
+    assert not Path("lock.toml").exists()

@@ -1,0 +1,207 @@
+"""runfile add: from a folder and over HTTP, then check, build and export nix."""
+
+import base64
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import REPOSITORY, Run
+from support.consumers import evaluate_nix
+from support.nix_builds import needs_nix
+from support.runfiles import NAME, make_runfile, needs_makeself, runfile
+from support.server import FaultServer, breaking_after, status, truncated_with_matching_length
+
+DATA = runfile(b"the files" * 40_000)
+FOLDER = "/compute/cuda/12.9.1"
+PATH = f"{FOLDER}/local_installers/{NAME}"
+SUMS = f"{FOLDER}/docs/sidebar/md5sum.txt"
+
+
+def records() -> Any:
+    return json.loads(Path("data/runfiles.json").read_bytes())["runfiles"]
+
+
+def md5_of(data: bytes) -> str:
+    return hashlib.md5(data, usedforsecurity=False).hexdigest()
+
+
+@needs_makeself
+def test_add_records_a_file_of_makeself_and_executes_nothing(run: Run, tmp_path: Path) -> None:
+    path = make_runfile(tmp_path)
+    data = path.read_bytes()
+    added = run("runfile", "add", path, "--url", f"https://host.example/{NAME}", "--json")
+    assert added.exit_code == 0, added.output
+    digest = hashlib.sha256(data)
+    assert records() == {
+        "12.9.1": {
+            "linux-x86_64": {
+                "name": NAME,
+                "url": f"https://host.example/{NAME}",
+                "size": len(data),
+                "sha256": digest.hexdigest(),
+                "sri": f"sha256-{base64.b64encode(digest.digest()).decode()}",
+                "md5": md5_of(data),
+                "driver": "575.57.08",
+            }
+        }
+    }
+    assert not (tmp_path / "executed").exists()
+    report = json.loads(added.stdout)
+    assert (report["release"], report["platform"]) == ("12.9.1", "linux-x86_64")
+    assert (
+        "unchanged" in run("runfile", "add", path, "--url", f"https://host.example/{NAME}").stdout
+    )
+
+
+@needs_makeself
+def test_add_of_a_cut_file_of_makeself_is_refused(run: Run, tmp_path: Path) -> None:
+    path = make_runfile(tmp_path)
+    path.write_bytes(path.read_bytes()[:-1])
+    added = run("runfile", "add", path)
+    assert added.exit_code == 5
+    assert "its script states" in added.stderr
+    assert not Path("data").exists()
+
+
+def test_add_reads_an_address_and_resumes_after_a_break(run: Run, server: FaultServer) -> None:
+    server.files[PATH] = DATA
+    server.misbehave(PATH, breaking_after(100_000), times=1)
+    assert run("runfile", "add", f"{server.url}{PATH}").exit_code == 0
+    record = records()["12.9.1"]["linux-x86_64"]
+    assert record["sha256"] == hashlib.sha256(DATA).hexdigest()
+    assert record["url"] == f"{server.url}{PATH}"
+
+
+def test_add_keeps_other_records(run: Run, server: FaultServer) -> None:
+    other = PATH.replace("_linux", "_linux_sbsa")
+    server.files |= {PATH: DATA, other: DATA}
+    for path in (PATH, other):
+        assert run("runfile", "add", f"{server.url}{path}").exit_code == 0
+    assert records()["12.9.1"].keys() == {"linux-x86_64", "linux-sbsa"}
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "message"),
+    [
+        (DATA[:-7], 5, "its script states"),
+        (runfile(b"other", md5="1" * 32), 4, "MD5"),
+        (b"<html>not found</html>" * 400, 5, "is not a script of makeself"),
+    ],
+)
+def test_add_of_wrong_bytes_writes_nothing(
+    run: Run, server: FaultServer, data: bytes, code: int, message: str
+) -> None:
+    server.files[PATH] = data
+    added = run("runfile", "add", f"{server.url}{PATH}", "--json")
+    assert added.exit_code == code
+    assert message in json.loads(added.stdout)["error"]["message"]
+    assert not Path("data").exists()
+
+
+@pytest.mark.parametrize("behaviour", [status(404), truncated_with_matching_length])
+def test_add_from_a_failing_server_writes_nothing(
+    run: Run, server: FaultServer, behaviour: Any
+) -> None:
+    server.files[PATH] = DATA
+    server.misbehave(PATH, behaviour)
+    assert run("runfile", "add", f"{server.url}{PATH}").exit_code in {3, 5}
+    assert not Path("data").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["./installer.run"], "not the name of a CUDA runfile"),
+        ([f"https://host.example/{NAME}", "--url", "https://x.example"], "requires a local file"),
+    ],
+)
+def test_add_refuses_a_call(run: Run, arguments: list[str], message: str) -> None:
+    refused = run("runfile", "add", *arguments)
+    assert refused.exit_code == 2
+    assert message in refused.stderr
+
+
+# -- check
+
+
+def checked(run: Run, server: FaultServer, page: str | None) -> Any:
+    """Return check's findings about runfiles, with a page of MD5 sums or without one."""
+    server.files[PATH] = DATA
+    assert run("runfile", "add", f"{server.url}{PATH}").exit_code == 0
+    if page is not None:
+        server.files[SUMS] = page.encode()
+    answer = run("check", "--base-url", server.url, "--data-dir", "data", "--json").stdout
+    return [one for one in json.loads(answer)["findings"] if one["path"] == "runfiles.json"]
+
+
+def test_check_accepts_a_page_with_the_same_sum(run: Run, server: FaultServer) -> None:
+    assert checked(run, server, f"{md5_of(DATA)}  {NAME}\n{'0' * 32}  other.run\n") == []
+
+
+@pytest.mark.parametrize(
+    ("page", "kind", "code", "message"),
+    [
+        (f"{'1' * 32}  {NAME}\n", "changed-upstream", 4, "the record"),
+        (f"{'1' * 32}  other.run\n", "gone", 0, "is not on NVIDIA's page"),
+        ("nothing here", "gone", 0, "is not on NVIDIA's page"),
+        (None, "unreachable", 3, "404"),
+    ],
+)
+def test_check_reports_another_page(
+    run: Run, server: FaultServer, page: str | None, kind: str, code: int, message: str
+) -> None:
+    (found,) = checked(run, server, page)
+    assert (found["kind"], found["exit_code"], found["release"]) == (kind, code, "12.9.1")
+    assert message in found["message"]
+
+
+# -- sets
+
+
+@needs_nix
+@pytest.mark.parametrize("url", [f"https://host.example/{NAME}", None])
+def test_export_nix_has_the_source_of_cudatoolkit(
+    run: Run, tmp_path: Path, url: str | None
+) -> None:
+    path = tmp_path / NAME
+    path.write_bytes(DATA)
+    data = tmp_path / "copy"
+    for part in ("policy", "manifests/wheels/cuda", "features/wheels/cuda"):
+        (data / part).parent.mkdir(parents=True, exist_ok=True)
+        (data / part).symlink_to(REPOSITORY / "data" / part)
+    given = [] if url is None else ["--url", url]
+    assert run("runfile", "add", path, "--data-dir", data, *given).exit_code == 0
+    build = ("build", "--cuda", "12.9.1", "--platform", "linux-x86_64", "--data-dir", data)
+    assert run(*build, "-o", "set.json").exit_code == 0
+    export = ("export", "nix", "set.json", "--wheel-base", "https://w.example", "-o", "cuda")
+    assert run(*export).exit_code == 0
+    made = json.loads(Path("set.json").read_bytes())
+    assert made["runfile"]["sha256"] == hashlib.sha256(DATA).hexdigest()
+    assert "runfiles" in {one["kind"] for one in made["inputs"]}
+    asked = evaluate_nix(Path("cuda"), "[ set.cudatoolkit.version set.cudatoolkit.src.outPath ]")
+    if url is None:
+        assert "record it with cudaredist runfile add --url" in asked
+    else:
+        assert asked[0] == "12.9.1"
+        assert asked[1].endswith(NAME)
+
+
+def test_set_without_a_record_has_no_cudatoolkit(run: Run) -> None:
+    build = ("build", "--cuda", "12.9.1", "--platform", "linux-x86_64", "-o", "set.json")
+    assert run(*build).exit_code == 0
+    assert "runfile" not in json.loads(Path("set.json").read_bytes())
+
+
+def test_interrupted_add_leaves_no_folder(tmp_path: Path, server: FaultServer) -> None:
+    server.files[PATH] = DATA
+    server.misbehave(PATH, status(503))
+    command = [sys.executable, "-m", "cudaredist", "runfile", "add", f"{server.url}{PATH}"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    server.wait_for_requests(1, process)
+    process.kill()
+    process.communicate()
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,40 @@
+"""Runfiles in makeself's form: a small script of ours, and real ones made by makeself."""
+
+import hashlib
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+NAME = "cuda_12.9.1_575.57.08_linux.run"
+needs_makeself = pytest.mark.skipif(
+    shutil.which("makeself") is None, reason="needs makeself, of Debian's makeself"
+)
+
+
+def runfile(
+    *parts: bytes,
+    start: bytes = b"#!/bin/sh\n# This script was generated using Makeself 2.4.5\n",
+    sizes: str | None = None,
+    md5: str | None = None,
+    skip: str | None = None,
+) -> bytes:
+    """Return a script with its parts; the keywords replace what it states of them."""
+    sizes = " ".join(str(len(part)) for part in parts) if sizes is None else sizes
+    if md5 is None:
+        md5 = " ".join(hashlib.md5(part, usedforsecurity=False).hexdigest() for part in parts)
+    lines = [f'MD5="{md5}"', f'filesizes="{sizes}"']
+    lines.append(skip if skip is not None else f'skip="{start.count(bytes([10])) + 4}"')
+    return start + "\n".join([*lines, "exit 0", ""]).encode() + b"".join(parts)
+
+
+def make_runfile(folder: Path, name: str = NAME) -> Path:
+    """Return a runfile that the real makeself made."""
+    content = folder / "content"
+    content.mkdir()
+    (content / "install.sh").write_text(f"touch {folder / 'executed'}\n")
+    (content / "data").write_bytes(bytes(range(256)) * 500)
+    command = ("makeself", "--nox11", content, folder / name, "CUDA", "sh ./install.sh")
+    subprocess.run(command, check=True, capture_output=True)
+    return folder / name

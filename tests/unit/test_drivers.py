@@ -1,0 +1,64 @@
+"""Drivers for a CUDA release: stated by a manifest, documented for the major, or absent."""
+
+import pytest
+from support.set_inputs import build, cuda, set_data_of
+
+from cudaredist.packagesets.drivers import driver_facts
+from cudaredist.primitives import parse_label
+from cudaredist.schema.packageset import DriverVersion, SetDriver
+from cudaredist.schema.policy import DriverPolicy, LowestDriver
+
+POLICY = DriverPolicy(
+    schema_version=1,
+    lowest={"12": LowestDriver(version="525", reason="so it is written", reference="Guide")},
+)
+
+
+@pytest.mark.parametrize(
+    ("label", "platforms", "published", "lowest"),
+    [
+        pytest.param("12.9.1", ("linux-x86_64",), "575.57.08", "525", id="both"),
+        pytest.param("12.9.1", (), None, "525", id="not in the manifest"),
+        pytest.param("12.9.1", ("linux-sbsa",), None, "525", id="for another platform"),
+        pytest.param("13.0.2", ("linux-x86_64",), "575.57.08", "580", id="another major"),
+    ],
+)
+def test_set_states_the_drivers_of_its_release(
+    label: str, platforms: tuple[str, ...], published: str | None, lowest: str
+) -> None:
+    packages = {"nvidia_driver": platforms} if platforms else {}
+    release = cuda(label, packages=packages)._replace(versions={"nvidia_driver": "575.57.08"})
+    made = build(set_data_of(release), label, "linux-x86_64")
+    source = f"nvidia_driver in redistrib_{label}.json"
+    assert made.driver == SetDriver(
+        published=DriverVersion(version=published, source=source) if published else None,
+        lowest=DriverVersion(version=lowest, source="policy/drivers.json"),
+    )
+
+
+def test_set_of_a_major_without_policy_states_no_lowest_driver() -> None:
+    data = set_data_of(cuda(), policies={"drivers": {"lowest": {"12": None}}})
+    made = build(data)
+    assert made.driver == SetDriver(published=None, lowest=None)
+
+
+def test_facts_name_the_manifest_and_the_document() -> None:
+    packages = {"nvidia_driver": ("linux-sbsa", "linux-x86_64"), "cuda_compat": ("linux-x86_64",)}
+    versions = {"nvidia_driver": "575.57.08", "cuda_compat": "12.9.40580548"}
+    release = cuda(packages=packages)._replace(versions=versions)
+    manifests = {parse_label("12.9.1"): release.held.manifest.packages}
+    facts = {fact.name: fact for fact in driver_facts(manifests, "12", POLICY)}
+    assert facts.keys() == {"driver.nvidia_driver", "driver.cuda_compat", "driver.lowest"}
+    driver = facts["driver.nvidia_driver"]
+    assert driver.statement == (
+        "published with CUDA 12.9.1: driver 575.57.08 (linux-sbsa, linux-x86_64)"
+    )
+    assert (driver.basis, driver.source) == ("derived", "redistrib_12.9.1.json")
+    lowest = facts["driver.lowest"]
+    assert (lowest.value, lowest.basis) == ("525", "documented")
+    assert lowest.source == "Guide (policy/drivers.json)"
+
+
+def test_facts_are_absent_without_a_source() -> None:
+    manifests = {parse_label("10.2.0"): cuda("10.2.0").held.manifest.packages}
+    assert list(driver_facts(manifests, "10", POLICY)) == []

@@ -1,0 +1,86 @@
+"""Archives of makeself: verified in chunks of any size, hostile ones refused."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.runfiles import runfile
+
+from cudaredist.archives.makeself import MakeselfCheck
+from cudaredist.errors import CudaRedistError, IntegrityError, InvalidArchiveError
+from cudaredist.schema.runfile_records import RunfileName
+
+
+def check(data: bytes, chunk: int = 1 << 16) -> None:
+    reader = MakeselfCheck("x.run")
+    for start in range(0, len(data), chunk):
+        reader.feed(data[start : start + chunk])
+    reader.finish()
+
+
+@given(st.lists(st.binary(min_size=1, max_size=300), min_size=1, max_size=4), st.integers(1, 5000))
+def test_whole_archive_is_accepted_in_chunks_of_any_size(parts: list[bytes], chunk: int) -> None:
+    check(runfile(*parts), chunk)
+
+
+def test_header_of_older_makeself_states_its_lines_in_a_command() -> None:
+    check(runfile(b"content", skip='offset=`head -n 6 "$0" | wc -c | tr -d " "`'))
+
+
+def test_zero_md5_is_not_compared() -> None:
+    check(runfile(b"content", md5="0" * 32))
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "message"),
+    [
+        pytest.param(b"", InvalidArchiveError, "cut in the script", id="empty"),
+        pytest.param(b"\x7fELF" + bytes(9000), InvalidArchiveError, "not a script", id="other"),
+        pytest.param(
+            b"#!/bin/sh\necho\n" + bytes(9000), InvalidArchiveError, "not a script", id="shell"
+        ),
+        pytest.param(runfile(b"content")[:40], InvalidArchiveError, "cut in the script", id="cut"),
+        pytest.param(runfile(b"content")[:-1], InvalidArchiveError, "its script states", id="-1"),
+        pytest.param(runfile(b"content") + b"x", InvalidArchiveError, "script states", id="+1"),
+        pytest.param(runfile(b"a", md5="1" * 32), IntegrityError, "MD5", id="md5"),
+        pytest.param(
+            runfile(b"a", b"b", md5=f"{'0' * 32} {'1' * 32}"), IntegrityError, "MD5", id="second"
+        ),
+        pytest.param(runfile(b"a", sizes="9" * 400), InvalidArchiveError, "states", id="huge"),
+        pytest.param(runfile(b"a", sizes="many"), InvalidArchiveError, "cut", id="no sizes"),
+        pytest.param(runfile(b"a", skip='skip="99999"'), InvalidArchiveError, "cut", id="lines"),
+        pytest.param(
+            runfile(bytes(5 << 20), skip='skip="999999999"'),
+            InvalidArchiveError,
+            "does not end",
+            id="endless",
+        ),
+    ],
+)
+def test_other_bytes_are_refused(data: bytes, error: type[CudaRedistError], message: str) -> None:
+    with pytest.raises(error, match=message):
+        check(data)
+
+
+@given(st.binary(max_size=6000))
+def test_any_bytes_end_in_an_error_of_ours(data: bytes) -> None:
+    with pytest.raises(InvalidArchiveError):
+        check(data)
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("cuda_12.9.1_575.57.08_linux.run", ("12.9.1", "575.57.08", "linux-x86_64")),
+        ("cuda_12.9.1_575.57.08_linux_sbsa.run", ("12.9.1", "575.57.08", "linux-sbsa")),
+        ("cuda_11.8.0_520.61.05_linux_ppc64le.run", ("11.8.0", "520.61.05", "linux-ppc64le")),
+        ("cuda_13.9.0_linux.run", ("13.9.0", None, "linux-x86_64")),
+        ("cuda_12.9.1_576.57_windows.exe", None),
+        ("cuda_12.9_575.57.08_linux.run", None),
+        ("NVIDIA-Linux-x86_64-575.57.08.run", None),
+        ("cuda_12.9.1_575.57.08_linux.run.part", None),
+    ],
+)
+def test_name_states_release_driver_and_platform(
+    name: str, parts: tuple[str, str | None, str] | None
+) -> None:
+    assert RunfileName.parse(name) == parts
