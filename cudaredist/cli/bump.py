@@ -127,7 +127,7 @@ def bump(options: BumpOptions, session: Session) -> int:
         for trouble in bump_troubles(report):
             session.console.error(trouble)
     session.errors(("", error) for error in report.errors)
-    run.told(report)
+    run.mark_reported(report)
     return report.exit_code
 
 

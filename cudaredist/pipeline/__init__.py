@@ -1,5 +1,5 @@
-"""What each command does, without a terminal: sources, a store and options in, a report out.
+"""The work of each command, independent of the terminal.
 
-Nothing here prints or exits; an item that fails becomes an outcome
-with its error, and the others go on.
+A command passes sources, a store and options, and gets a report. Nothing here prints or exits. An
+item that fails becomes an outcome with its error, and the other items continue.
 """

@@ -1,7 +1,8 @@
-"""The one service that opens archives: it fetches, verifies and reads each in one pass.
+"""Fetch, verify and read archives in one pass.
 
-The facts of an archive, with the extracts that tables are made from, are cached by its hash. So
-process-manifests, both tables, `bump` and `materialize` never need the same archive twice.
+All commands open archives here. The facts of an archive, including the extracts for tables, are
+cached by its hash. So process-manifests, both tables, `bump` and `materialize` never need the same
+archive twice.
 """
 
 import contextlib
@@ -40,70 +41,71 @@ _log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 
 _RESTARTS = 3
-"""Times an archive may be begun again because it changed while it was read."""
+"""The number of restarts if an archive changes while it is read."""
 _PASSES = 4
-"""Times an archive is read for tables found too late: one leads to the next."""
+"""The number of passes to read late tables. Each table may refer to another one."""
 _DRAIN_LIMIT = 16 << 30
-"""Bytes read only to learn whether what is no archive has the hash it should have."""
+"""The limit of bytes to read only to verify the hash of an invalid archive."""
 
 
 class ArchiveRequest(NamedTuple):
-    """One archive to read; picklable, so that it can be sent to another machine."""
+    """An archive to read. It is pickled for Dask workers."""
 
     name: str
-    """The archive's file name, which tells its format."""
+    """The archive's file name. Its suffix is the format."""
     paths: tuple[str, ...]
-    """Where it may be under a source's root."""
+    """The paths to try below a source's root."""
     sha256: str | None
     size: int | None
     bases: tuple[str, ...] = ()
-    """The sources it comes from, in order."""
+    """The sources, in the order to try."""
 
     @property
     def suffix(self) -> str:
-        """The end of the name that tells the format: `.tar.xz`."""
+        """The suffix of the name, for example `.tar.xz`."""
         stem, dot, last = self.name.rpartition(".")
         return f".tar{dot}{last}" if stem.endswith(".tar") else f"{dot}{last}"
 
 
 class Examined(NamedTuple):
-    """An archive's facts, and whether it was read for them just now."""
+    """The facts of an archive."""
 
     facts: Facts
     is_read: bool
+    """Whether the archive was read, because the cache did not have the facts."""
 
 
 @dataclass(kw_only=True)
 class ArchiveService:
-    """Opens the archives of one run, from any thread."""
+    """Opens the archives of a run, from any thread."""
 
     chains: Mapping[tuple[str, ...], SourceChain]
-    """The sources of archives, by their bases."""
+    """The chains of sources, by their bases."""
     cache: Cache | None = None
-    """Where facts are cached and archives kept; None: neither."""
+    """The cache of facts and archives, if any."""
     stop: threading.Event = field(default_factory=threading.Event)
     jobs: int = 1
-    """Threads of the run; the last archives to be read use the idle ones to decompress."""
+    """Threads of the run. The last archives use idle threads for decompression."""
     progress: Progress = NO_PROGRESS
     keep_archives: bool = False
     max_fetched: int | None = None
-    """Bytes that sources may send in all."""
+    """The limit of bytes to fetch."""
     pending: int = 1
-    """Archives still to be read."""
+    """Archives not read yet."""
     opened: int = 0
     """Archives opened so far."""
     fetched: int = 0
-    """Bytes that sources have sent so far."""
+    """Bytes fetched so far."""
     _locks: defaultdict[str, threading.Lock] = field(
         default_factory=lambda: defaultdict(threading.Lock)
     )
     _mutex: threading.Lock = field(default_factory=threading.Lock)
 
     def examine(self, request: ArchiveRequest) -> Examined:
-        """Return an archive's facts, from the cache if it has them.
+        """Return an archive's facts, from the cache if possible.
 
-        One pass is enough for nearly all; if a file's headers came after the tables they lead to,
-        the archive is read again with those kept. Raises what `read` raises.
+        One pass is enough for nearly all archives. If a table comes before the headers that refer
+        to it, the archive is read again. Raises the same errors as `read`.
         """
         with self._mutex:
             lock = self._locks[request.sha256] if request.sha256 else threading.Lock()
@@ -113,13 +115,13 @@ class ArchiveService:
                 self._count_done()
                 self.progress.done()
                 return Examined(facts, is_read=False)
-            facts = self._gathered(request)
+            facts = self._gather(request)
             if self.cache is not None:
                 remember_facts(self.cache, request.sha256, facts)
             return Examined(facts, is_read=True)
 
     def sized(self, requests: Sequence[ArchiveRequest]) -> list[ArchiveRequest]:
-        """Return requests with the sizes that sources list, if manifests do not state them."""
+        """Add sizes from the sources to requests without one."""
         unknown = [request for request in requests if request.size is None]
         sizes: dict[str, int] = {}
         for bases in {request.bases for request in unknown}:
@@ -135,7 +137,7 @@ class ArchiveService:
         ]
 
     def known(self, sha256: str | None) -> Facts | None:
-        """Return the facts that the cache has of an archive."""
+        """Return an archive's facts from the cache, or None."""
         return None if self.cache is None else known_facts(self.cache, sha256)
 
     def read(
@@ -145,38 +147,42 @@ class ArchiveService:
         *,
         keep_at: Path | None = None,
     ) -> _Result:
-        """Return what `use` makes of an archive, once its hash and size are verified.
+        """Return the result of `use` for a verified archive.
 
-        `use` has to read to the end, and may be called again. With `keep_at` the archive is kept
-        there, or taken from there. Raises `SourceError`, `ArchiveMismatchError` and
-        `InvalidArchiveError` after every source was tried, `WriteError` if it cannot be kept, and
-        `StoppedError`.
+        `use` must read to the end, and may be called again. `keep_at` is the path to keep the
+        archive at; if the archive is already there, it is not fetched. After trying every source,
+        raises `SourceError`, `ArchiveMismatchError` or `InvalidArchiveError`. Also raises
+        `WriteError` if the archive cannot be kept, and `StoppedError`.
         """
         with self._reading(request, keep_at) as reading:
             return reading.read(use)
 
     def kept_at(self, request: ArchiveRequest) -> Path | None:
-        """Return the path of an archive in the cache; None if it is not there."""
+        """Return the path of an archive in the cache, or None."""
         if self.cache is None or request.sha256 is None:
             return None
         path = self.cache.archive_path(request.sha256, request.suffix)
         return path if private_size(path) is not None else None
 
     def count_fetched(self, size: int) -> None:
-        """Count bytes that a source sent; raises `IncompleteError` if they are too many."""
+        """Count fetched bytes.
+
+        Raises `IncompleteError` above the limit of `--max-download`.
+        """
         with self._mutex:
             self.fetched += size
         limit = self.max_fetched
         if limit is not None and self.fetched > limit:
             self.stop.set()
             raise IncompleteError(
-                f"more than --max-download {limit:,} bytes came",
-                hint="name fewer components; what is there already is kept for the next run",
+                f"the download exceeds --max-download {limit:,} bytes",
+                hint="select fewer components with --component, or increase --max-download; the "
+                "next run reuses the files of this one",
             )
 
     @property
     def threads(self) -> int:
-        """Threads that the decompression of one archive may use."""
+        """The number of threads for the decompression of one archive."""
         return max(1, self.jobs // max(1, self.pending))
 
     def _count_done(self, opened: int = 0) -> None:
@@ -197,12 +203,12 @@ class ArchiveService:
             self.progress.end(number, is_done=is_done)
             self._count_done(opened=1)
 
-    def _gathered(self, request: ArchiveRequest) -> Facts:
+    def _gather(self, request: ArchiveRequest) -> Facts:
         is_wheel = request.name.endswith(".whl")
         late = LateTables()
-        kept = self.kept_at(request)
-        keep_at = kept or self._new_path(request)
-        is_temporary = kept is None and not self.keep_archives
+        stored = self.kept_at(request)
+        keep_at = stored or self._new_path(request)
+        is_temporary = stored is None and not self.keep_archives
 
         def use(reader: ArchiveReader) -> Facts:
             return gather(reader, is_wheel=is_wheel, late=late)
@@ -210,7 +216,7 @@ class ArchiveService:
         with self._reading(request, keep_at, is_temporary=is_temporary) as reading:
             facts, known, passes = reading.read(use), 0, 1
             while known < len(late) and passes < _PASSES:
-                _log.info("%s: read again for tables that had passed", request.name)
+                _log.info("%s: reading it again for late tables", request.name)
                 known, passes = len(late), passes + 1
                 facts = reading.read(use)
         if keep_at is not None and is_temporary:
@@ -218,10 +224,10 @@ class ArchiveService:
         return facts
 
     def _new_path(self, request: ArchiveRequest) -> Path | None:
-        """Return where to keep an archive, or its first bytes until it is examined; None: nowhere.
+        """Return the path to store an archive at, or None.
 
-        An interrupted download resumes there. Raises `WriteError` if archives are to be kept and
-        cannot be.
+        Without `keep_archives`, the file is temporary: an interrupted download resumes from it.
+        Raises `WriteError` if `keep_archives` is set and the folder cannot be created.
         """
         if self.cache is None or request.sha256 is None:
             return None
@@ -236,7 +242,7 @@ class ArchiveService:
 
 
 class _Reading:
-    """One archive being read."""
+    """An archive that is being read."""
 
     def __init__(
         self,
@@ -254,39 +260,42 @@ class _Reading:
         self._is_temporary = is_temporary
 
     def read(self, use: Callable[[ArchiveReader], _Result]) -> _Result:
-        """Return what `use` makes of the kept archive, else of a source's."""
-        kept = self._from_kept(use)
-        if kept is not None:
-            return kept
+        """Read the stored archive, else fetch it from a source."""
+        result = self._from_kept(use)
+        if result is not None:
+            return result
 
-        def consume(place: str, stream: ByteStream) -> _Result:
+        def consume(location: str, stream: ByteStream) -> _Result:
             for _ in range(_RESTARTS):
                 with contextlib.suppress(CannotResumeError):
-                    return self._from_source(place, stream, use)
-                _log.info("%s: begun again", place)
-            return self._from_source(place, stream, use)
+                    return self._from_source(location, stream, use)
+                _log.info("%s: restarting from the first byte", location)
+            return self._from_source(location, stream, use)
 
         request = self._request
         chain = self._service.chains[request.bases]
         return chain.consume(request.paths, consume, size=request.size)
 
     def _from_kept(self, use: Callable[[ArchiveReader], _Result]) -> _Result | None:
-        """Use the archive that is kept; return None if there is none, or other bytes are."""
+        """Read the stored archive.
+
+        Return None if it is missing, unreadable or damaged.
+        """
         path = self._keep_at
         if path is None or private_size(path) is None:
             return None
         try:
             return self._once(str(path), stream_of(path), use)
         except (ArchiveMismatchError, SourceError) as error:
-            _log.warning("fetching again what was kept: %s", error)
+            _log.warning("fetching the stored archive again: %s", error)
             with contextlib.suppress(OSError):
                 path.unlink()
             return None
 
     def _from_source(
-        self, place: str, stream: ByteStream, use: Callable[[ArchiveReader], _Result]
+        self, location: str, stream: ByteStream, use: Callable[[ArchiveReader], _Result]
     ) -> _Result:
-        """Use what a source streams; on the way it is kept if it should be."""
+        """Read an archive from a source, and store it if necessary."""
 
         def counted(start: int) -> Iterator[bytes]:
             for chunk in stream(start):
@@ -295,7 +304,7 @@ class _Reading:
 
         path = self._keep_at
         if path is None:
-            return self._once(place, counted, use)
+            return self._once(location, counted, use)
         with contextlib.ExitStack() as stack:
             try:
                 partial = stack.enter_context(PartialArchive(path, is_temporary=self._is_temporary))
@@ -303,48 +312,48 @@ class _Reading:
                 if not self._is_temporary:
                     raise
                 _log.info("%s: cannot resume if interrupted: %s", self._request.name, error)
-                return self._once(place, counted, use)
-            return self._through(partial, path, place, counted, use)
+                return self._once(location, counted, use)
+            return self._through_file(partial, path, location, counted, use)
 
-    def _through(
+    def _through_file(
         self,
         partial: PartialArchive,
         path: Path,
-        place: str,
+        location: str,
         stream: ByteStream,
         use: Callable[[ArchiveReader], _Result],
     ) -> _Result:
-        """Use an archive whose bytes are kept on the way, after those of an earlier run."""
+        """Read and store an archive, after the bytes of earlier runs."""
         if partial.is_done:
-            # Another run has brought it while this one waited.
+            # Another run has finished it while this one waited.
             return self._once(str(path), stream_of(path), use)
         resumed = partial.size
         through = partial.through(stream, self._request.size)
         try:
-            result = self._once(place, through, use)
+            result = self._once(location, through, use)
         except (ArchiveMismatchError, InvalidArchiveError, CannotResumeError):
             partial.forget()
             if not resumed:
                 raise
-            # What an earlier run left may be what was wrong.
-            result = self._once(place, through, use)
+            # The bytes of the interrupted run may be the damaged ones.
+            result = self._once(location, through, use)
         if not self._is_temporary:
             partial.complete()
         return result
 
     def _once(
-        self, place: str, stream: ByteStream, use: Callable[[ArchiveReader], _Result]
+        self, location: str, stream: ByteStream, use: Callable[[ArchiveReader], _Result]
     ) -> _Result:
         """Read an archive once, from its first byte, and verify it."""
         request, service = self._request, self._service
-        proof = _Proof(request, place)
-        came = 0
+        verifier = _Verifier(request, location)
+        count = 0
 
         def chunks() -> Iterator[bytes]:
-            nonlocal came
+            nonlocal count
             for chunk in stream(0):
-                proof.update(chunk)
-                came += len(chunk)
+                verifier.update(chunk)
+                count += len(chunk)
                 service.progress.advance(self._number, len(chunk))
                 yield chunk
 
@@ -357,26 +366,27 @@ class _Reading:
                 with contextlib.closing(reader):
                     result = use(reader)
             except InvalidArchiveError as error:
-                # Wrong bytes are not understood either; which it is, only the hash can tell.
+                # An invalid archive with the right hash is NVIDIA's defect. With the wrong hash,
+                # it is damaged.
                 if request.sha256 is not None:
                     for _ in passing:
-                        if came > _DRAIN_LIMIT:
+                        if count > _DRAIN_LIMIT:
                             break
-                    proof.check()
-                raise InvalidArchiveError(place, error.reason) from error
-            proof.check()
+                    verifier.check()
+                raise InvalidArchiveError(location, error.reason) from error
+            verifier.check()
         except BaseException:
-            service.progress.advance(self._number, -came)
+            service.progress.advance(self._number, -count)
             raise
         return result
 
 
-class _Proof:
-    """Size and SHA-256 of bytes on their way, against what the manifest states."""
+class _Verifier:
+    """The size and SHA-256 of a stream, compared with the manifest's."""
 
-    def __init__(self, request: ArchiveRequest, place: str) -> None:
+    def __init__(self, request: ArchiveRequest, location: str) -> None:
         self._request = request
-        self._place = place
+        self._location = location
         self._digest = hashlib.sha256()
         self._count = 0
 
@@ -385,13 +395,15 @@ class _Proof:
         self._count += len(chunk)
         size = self._request.size
         if size is not None and self._count > size:
-            raise ArchiveMismatchError(self._place, "size", f"{size:,}", "larger")
+            raise ArchiveMismatchError(self._location, "size", f"{size:,}", "larger")
 
     def check(self) -> None:
-        """Raise `ArchiveMismatchError` where the bytes are not the ones stated."""
+        """Raise `ArchiveMismatchError` if the size or the hash is wrong."""
         size, sha256 = self._request.size, self._request.sha256
         if size is not None and self._count != size:
-            raise ArchiveMismatchError(self._place, "size", f"{size:,}", f"{self._count:,} bytes")
-        found = self._digest.hexdigest()
-        if sha256 is not None and found != sha256:
-            raise ArchiveMismatchError(self._place, "SHA-256", sha256, found)
+            raise ArchiveMismatchError(
+                self._location, "size", f"{size:,}", f"{self._count:,} bytes"
+            )
+        actual = self._digest.hexdigest()
+        if sha256 is not None and actual != sha256:
+            raise ArchiveMismatchError(self._location, "SHA-256", sha256, actual)

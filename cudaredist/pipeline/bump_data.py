@@ -1,8 +1,8 @@
-"""bump: a data folder brought up to date in one run, by the stages that other commands are.
+"""bump: update a data folder in one run.
 
-Each stage keeps its own promises: files are written whole or not at all, what was finished stays,
-and a second run goes on where the first one ended. A stage that fails does not keep the later ones
-from what they can do.
+The stages are the other commands: download manifests, process them, update tables, build and
+validate package sets. Files are written atomically, and a second run resumes an interrupted one. If
+a stage fails, the later stages still do as much as they can.
 """
 
 import threading
@@ -66,31 +66,31 @@ _ALL = Selection(versions=(ALL,))
 
 @dataclass(kw_only=True)
 class Bump:
-    """One run of bump."""
+    """A run of bump."""
 
     store: Store
     redists: Sequence[Redist]
     are_asked_for: bool
-    """Whether the user named them, so that the absence of one is a failure."""
+    """Whether the user named them. If so, a missing one is a failure."""
     sources: SourceChain
-    """Where manifests come from."""
+    """The sources of manifests."""
     targets: Sequence[FeatureTarget]
-    """Of all of `redists`: where their archives come from."""
+    """The targets of `redists`, with the sources of archives."""
     chains: Mapping[tuple[str, ...], SourceChain]
-    """The sources of every target, by its bases."""
+    """The sources of archives, by the bases of targets."""
     cache: Cache
     stop: threading.Event
     versions: Sequence[str] = ()
-    """Labels asked for; none: what is newer."""
+    """The labels to bump to. If empty: all newer ones."""
     with_archives: bool = True
-    """Whether archives are looked into, and package sets made of that."""
+    """Whether to inspect archives, and to build package sets."""
     output: Path | None = None
-    """Where package sets are written; None: they are made and validated, and not kept."""
+    """The folder for package sets. None: build and validate them without writing."""
     allow_missing_features: bool = False
     strict: bool = False
     write: bool = True
     begin: Callable[[], object] = lambda: None
-    """Called before the first write, to make and lock the folder."""
+    """Called before the first write, to create and lock the folder."""
     jobs: int = 16
     archive_jobs: int = 1
     progress: Callable[[str], AbstractContextManager[Progress]] = lambda _: nullcontext(NO_PROGRESS)
@@ -99,15 +99,16 @@ class Bump:
     _codes: list[int] = field(default_factory=list)
     _findings: list[str] = field(default_factory=list)
     _failed: set[tuple[str, Version]] = field(default_factory=set)
-    """Releases of which something is missing."""
+    """Releases that are incomplete because of a failure."""
     _features: list[FeatureOutcome] = field(default_factory=list)
     _tables: list[TableReport] = field(default_factory=list)
     _fetched: int = 0
 
     def run(self) -> BumpReport:
-        """Bring in what is new, or say what would be; what fails is in the report.
+        """Bump to new releases, or report them if `write` is off.
 
-        Raises `InvalidFileError` for a lock or a table that is broken, before anything is written.
+        Failures are in the report. Raises `InvalidFileError` for a broken lock or table, before
+        anything is written.
         """
         steps = self._plan()
         if not self.write:
@@ -116,25 +117,25 @@ class Bump:
         if steps:
             self.begin()
         self.store.sweep()
-        # Every file of a release may be there before its message is, and the data does not say.
-        begun = {(step.redist.name, step.label) for step in steps}
-        self.store.write_untold(self.store.untold() | begun)
-        held = self._download(steps)
+        # A killed run may complete a release without reporting it. Then the next run reports it.
+        started = {(step.redist.name, step.label) for step in steps}
+        self.store.write_pending(self.store.pending() | started)
+        local = self._download(steps)
         sets: tuple[BumpedSet, ...] = ()
         if self.with_archives:
-            self._examine(held)
-            self._update_tables(held)
-            if (held or self.output is not None) and self.store.manifests(CUDA).labels():
-                sets = self._judged_sets(held)
+            self._examine(local)
+            self._update_tables(local)
+            if (local or self.output is not None) and self.store.manifests(CUDA).labels():
+                sets = self._build_sets(local)
         return self._report(tuple(map(self._bumped, steps)), sets)
 
-    def told(self, report: BumpReport) -> None:
-        """Note that the caller has told of what is in the report, so that no later run does."""
+    def mark_reported(self, report: BumpReport) -> None:
+        """Mark the releases of a report as reported to the user."""
         if self.write:
-            told = {(release.redist, Version.parse(release.new)) for release in report.releases}
-            self.store.write_untold(
+            reported = {(release.redist, Version.parse(release.new)) for release in report.releases}
+            self.store.write_pending(
                 (redist, label)
-                for redist, label in self.store.untold() - told
+                for redist, label in self.store.pending() - reported
                 if label in self.store.manifests(redist).labels()
             )
 
@@ -167,15 +168,15 @@ class Bump:
                 newest = ", ".join(f"{name} {ls[-1]}" for name, ls in upstream.releases.items())
                 self._fail(
                     IncompleteError(
-                        f"no redistributable asked for lists {text}",
+                        f"none of the selected redistributables lists {text} upstream",
                         hint=f"newest upstream: {newest}",
                     )
                 )
         return steps
 
     def _download(self, steps: Sequence[Step]) -> list[Step]:
-        """Fetch the manifests that are not held and recorded; return the steps that are then."""
-        held = [step for step in steps if step.is_recorded]
+        """Fetch missing manifests, and return the steps with a manifest."""
+        local = [step for step in steps if step.is_recorded]
         waiting = [step for step in steps if not step.is_recorded]
         with self.progress("manifests") as progress:
             for redist in dict.fromkeys(step.redist for step in waiting):
@@ -201,20 +202,20 @@ class Bump:
                     if outcome.error is not None:
                         self._fail(outcome.error.about(f"{redist.name} {outcome.release}"))
                     elif outcome.release in of_redist:
-                        held.append(of_redist[outcome.release])
+                        local.append(of_redist[outcome.release])
                 for listing in report.redists:
                     if listing.error is not None:
                         self._fail(listing.error.about(redist.name))
                 for error in report.errors:
                     self._fail(error)
-        self._failed |= {(s.redist.name, s.label) for s in waiting if s not in held}
-        return sorted(held, key=lambda step: (step.redist.name, step.label))
+        self._failed |= {(s.redist.name, s.label) for s in waiting if s not in local}
+        return sorted(local, key=lambda step: (step.redist.name, step.label))
 
-    def _examine(self, held: Sequence[Step]) -> None:
-        """Look into the archives of the releases brought in."""
+    def _examine(self, local: Sequence[Step]) -> None:
+        """Inspect the archives of the releases."""
         targets = []
         for target in self.targets:
-            labels = [step.label for step in held if step.redist.name == target.redist.name]
+            labels = [step.label for step in local if step.redist.name == target.redist.name]
             if labels:
                 targets.append(replace(target, only=tuple(labels)))
                 target.features.sweep()
@@ -230,7 +231,7 @@ class Bump:
                     announce=self.announce,
                 ).run()
             except CudaRedistError as error:
-                self._failed |= {(step.redist.name, step.label) for step in held}
+                self._failed |= {(step.redist.name, step.label) for step in local}
                 self._fail(error)
                 return
         self._codes.append(report.exit_code)
@@ -243,23 +244,26 @@ class Bump:
                 self._fail(outcome.error.about(f"{outcome.redist} {outcome.release}"))
         for archive in report.archives:
             if archive.error is not None:
-                place = [archive.redist, archive.release, archive.package, archive.platform]
-                what = " ".join([*place, *filter(None, [archive.variant])])
-                self._fail(archive.error.about(what))
+                names = [archive.redist, archive.release, archive.package, archive.platform]
+                subject = " ".join([*names, *filter(None, [archive.variant])])
+                self._fail(archive.error.about(subject))
 
-    def _update_tables(self, held: Sequence[Step]) -> None:
-        """Add the CUDA releases brought in to both tables; a missing table gets all held."""
-        labels = [step.label for step in held if step.redist.name == CUDA]
+    def _update_tables(self, local: Sequence[Step]) -> None:
+        """Add the CUDA releases to both tables.
+
+        A missing table is created with all local CUDA releases.
+        """
+        labels = [step.label for step in local if step.redist.name == CUDA]
         if not labels:
             return
         (target,) = [target for target in self.targets if target.redist.name == CUDA]
         for table, update in _TABLES:
-            is_there = self.store.table_path(table.name).exists()
+            has_table = self.store.table_path(table.name).exists()
             self.store.sweep_table(table.name)
-            meant = replace(target, only=tuple(labels)) if is_there else target
+            of_table = replace(target, only=tuple(labels)) if has_table else target
             with self.progress("tables") as progress:
                 try:
-                    manifests = read_local_manifests([meant], _ALL, strict=self.strict)
+                    manifests = read_local_manifests([of_table], _ALL, strict=self.strict)
                     service = self._service(progress)
                     report = update(
                         TableRun(manifests=manifests, service=service, store=self.store)
@@ -273,14 +277,14 @@ class Bump:
             self._findings += (f"{report.table}: {entry.message}" for entry in report.findings)
             if report.held_back:
                 self._findings.append(
-                    f"{report.table}: of CUDA {', '.join(report.held_back)} nothing is written; "
-                    "look at the bounds, then update-nvcc-compat --accept-changed takes them"
+                    f"{report.table}: CUDA {', '.join(report.held_back)} was not written; review "
+                    "the bounds, then run `cudaredist update-nvcc-compat --accept-changed`"
                 )
             for release in report.releases:
                 if release.error is not None:
                     self._failed.add((CUDA, Version.parse(release.release)))
-                    what = f"{report.table}: cuda {release.release}"
-                    self._fail(release.error.about(what))
+                    subject = f"{report.table}: cuda {release.release}"
+                    self._fail(release.error.about(subject))
 
     def _service(self, progress: Progress) -> ArchiveService:
         return ArchiveService(
@@ -291,14 +295,14 @@ class Bump:
             progress=progress,
         )
 
-    def _judged_sets(self, held: Sequence[Step]) -> tuple[BumpedSet, ...]:
-        """Build the package sets that changed, and check their invariants as validate does.
+    def _build_sets(self, local: Sequence[Step]) -> tuple[BumpedSet, ...]:
+        """Build and validate the package sets that may have changed.
 
-        Those of the CUDA releases brought in, where nothing else was; else, and where they are
-        written, those of the newest patch of every minor, because each of them may have changed.
+        If only CUDA was bumped and nothing is written, these are the sets of its new releases.
+        Otherwise they are the sets of the newest patch of every minor release.
         """
-        is_cuda_alone = all(step.redist.name == CUDA for step in held) and self.output is None
-        labels = [str(step.label) for step in held] if is_cuda_alone else []
+        is_cuda_alone = all(step.redist.name == CUDA for step in local) and self.output is None
+        labels = [str(step.label) for step in local] if is_cuda_alone else []
         template = Request(allow_missing_features=self.allow_missing_features)
         with self.progress("building") as progress:
             try:
@@ -311,8 +315,8 @@ class Bump:
             except CudaRedistError as error:
                 self._fail(error)
                 return ()
-        made = [result for _, result in attempts if isinstance(result, PackageSet)]
-        verdicts = iter(validate_sets(made, cache=self.cache))
+        package_sets = [result for _, result in attempts if isinstance(result, PackageSet)]
+        verdicts = iter(validate_sets(package_sets, cache=self.cache))
         sets = []
         for (spec, result), outcome in zip(attempts, written, strict=True):
             if isinstance(result, PackageSet):
@@ -329,7 +333,11 @@ class Bump:
         folder = self.store.manifests(name)
         if folder.read(label) is None:
             return _release(step, "failed")
-        paths = [folder.place(label), self.store.lock_path, self.store.features(name).place(label)]
+        paths = [
+            folder.path_of(label),
+            self.store.lock_path,
+            self.store.features(name).path_of(label),
+        ]
         if name == CUDA and self.with_archives:
             paths += [self.store.table_path(table.name) for table in TABLES]
         return _release(
@@ -387,7 +395,7 @@ def _release(
 def _bumped_set(
     package_set: PackageSet, verdict: SetVerdict, written: SetOutcome | None
 ) -> BumpedSet:
-    """Report a set that was made; `written` is None if it was not to be written."""
+    """Report a set, with the outcome of writing it if any."""
     error = written.error if written else None
     failure = (error.message,) if error else ()
     code = EXIT_FINDINGS if verdict.violations else EXIT_OK
@@ -416,5 +424,8 @@ def _failed_set(spec: SetSpec | RefusedSet, error: ErrorReport) -> BumpedSet:
 
 
 def _never_usage(code: int) -> int:
-    """Return the code of a failure; the call was right, whatever data could not be made of it."""
+    """Return a failure's exit code, with usage errors as incomplete.
+
+    The command line was right, even if a stage could not use the data.
+    """
     return EXIT_INCOMPLETE if code == EXIT_USAGE else code

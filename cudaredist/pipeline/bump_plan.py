@@ -1,11 +1,11 @@
-"""What a bump has to bring in: what upstream has newer, and what an interrupted bump left."""
+"""Plan a bump: newer upstream releases, and unfinished local ones."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from cudaredist.errors import CudaRedistError
 from cudaredist.pipeline.features.process import FAILED, UNREACHED
-from cudaredist.pipeline.read_data import held_features
+from cudaredist.pipeline.read_data import load_features
 from cudaredist.pipeline.tables.table_registry import TABLES, releases_of
 from cudaredist.primitives import Version, parse_label
 from cudaredist.redists import CUDA, Redist
@@ -16,14 +16,14 @@ from cudaredist.store.data_folder import Store
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One release to bring in."""
+    """A release to bump to."""
 
     redist: Redist
     label: Version
     old: Version | None
-    """The newest held before it: of its line, else of all."""
+    """The newest older local release: of its line, else of all."""
     is_recorded: bool
-    """Whether its manifest is held and in the lock already."""
+    """Whether the manifest is already in the data folder and in the lock."""
 
 
 def plan_steps(
@@ -34,73 +34,74 @@ def plan_steps(
     named: Sequence[str] = (),
     with_archives: bool = True,
 ) -> tuple[Step, ...]:
-    """Return the releases to bring in, by redistributable and label.
+    """Return the releases to bump to, by redistributable and label.
 
-    Those are the labels `named` wherever upstream lists them, else the newest of each release line
-    that is behind, and of each new line that is newer than everything held; of a redistributable
-    that nothing is held of, only the newest. Besides, what an interrupted bump began with, and
-    the newest held of a line that has no record in the lock, and, `with_archives`, no whole
-    features or, for CUDA, no entry in a table. Raises `InvalidFileError` for a broken lock or
-    table.
+    These are the `named` labels that upstream lists. Without `named`, they are the newest label of
+    each line with newer ones upstream, and of each new line that is newer than all local labels.
+    For a redistributable without local manifests, only the newest label is selected.
+
+    Unfinished releases are added: the ones that an interrupted bump started, and the newest local
+    release of a line if the lock does not record it or, `with_archives`, if its features are
+    incomplete or a CUDA table lacks it. Raises `InvalidFileError` for a broken lock or table.
     """
-    lock, untold = store.lock(), store.untold()
+    lock, pending = store.lock(), store.pending()
     tables = _table_labels(store) if with_archives else ()
     steps: list[Step] = []
     for redist in redists:
         name = redist.name
-        held = store.manifests(name).labels()
-        begun = {label for redist_name, label in untold if redist_name == name}
-        wanted = _wanted(upstream, name, held, named, begun)
-        for label in _newest_of_lines(held):
+        local = store.manifests(name).labels()
+        started = {label for redist_name, label in pending if redist_name == name}
+        labels = _labels_to_bump(upstream, name, local, named, started)
+        for label in _newest_of_lines(local):
             if named and str(label) not in named:
                 continue
-            if not any(new.line == label.line and new > label for new in wanted) and _is_unfinished(
+            if not any(new.line == label.line and new > label for new in labels) and _is_unfinished(
                 store, lock, redist, label, tables if with_archives else None
             ):
-                wanted.add(label)
-        before = [label for label in held if label not in wanted]
-        for label in sorted(wanted):
+                labels.add(label)
+        before = [label for label in local if label not in labels]
+        for label in sorted(labels):
             entries = lock.redists.get(name, {})
             steps.append(
                 Step(
                     redist=redist,
                     label=label,
                     old=_newest_before(label, before),
-                    is_recorded=label in held and str(label) in entries,
+                    is_recorded=label in local and str(label) in entries,
                 )
             )
     return tuple(steps)
 
 
-def _wanted(
+def _labels_to_bump(
     upstream: VersionsReport,
     name: str,
-    held: Sequence[Version],
+    local: Sequence[Version],
     named: Sequence[str],
-    begun: Collection[Version],
+    started: Collection[Version],
 ) -> set[Version]:
-    """Return the labels to bring in that are not held, and those held that are to be told of."""
+    """Return the new labels, and the local ones not reported yet."""
     listed = upstream.releases.get(name, ())
-    untold = {label for label in held if label in begun}
+    pending = {label for label in local if label in started}
     if named:
         labels = {Version.parse(text) for text in named if text in listed}
-        return labels.difference(held) | {label for label in untold if str(label) in named}
+        return labels.difference(local) | {label for label in pending if str(label) in named}
     behind = [line for line in upstream.lines if line.redist == name and line.is_behind]
-    # Where nothing is held, every line is new; the history is what download-manifests is for.
-    newest = {Version.parse(line.missing[-1]) for line in (behind if held else behind[-1:])}
+    # Without local labels, every line is new. Use download-manifests to get the older ones.
+    newest = {Version.parse(line.missing[-1]) for line in (behind if local else behind[-1:])}
     lines = {label.line for label in newest}
-    # An older line is brought in too where the interrupted bump came to the newer one first.
-    left = {label for label in begun if str(label) in listed and label.line not in lines}
-    return newest | untold | left
+    # The interrupted bump may have finished a newer line and not yet downloaded an older one.
+    rest = {label for label in started if str(label) in listed and label.line not in lines}
+    return newest | pending | rest
 
 
-def _newest_of_lines(held: Sequence[Version]) -> Iterator[Version]:
-    newest = {label.line: label for label in sorted(held)}
+def _newest_of_lines(local: Sequence[Version]) -> Iterator[Version]:
+    newest = {label.line: label for label in sorted(local)}
     yield from newest.values()
 
 
-def _newest_before(label: Version, held: Sequence[Version]) -> Version | None:
-    older = [other for other in held if other < label]
+def _newest_before(label: Version, local: Sequence[Version]) -> Version | None:
+    older = [other for other in local if other < label]
     in_line = [other for other in older if other.line == label.line]
     return max(in_line or older, default=None)
 
@@ -112,10 +113,10 @@ def _is_unfinished(
     label: Version,
     tables: Collection[frozenset[Version]] | None,
 ) -> bool:
-    """Say whether a bump began with a held label and was interrupted.
+    """Check if an interrupted bump left a local release incomplete.
 
-    That a maintainer never recorded, processed or tabled something is a choice; that the one before
-    it was and this one is not is no choice.
+    A missing record, feature file or table entry counts only if an older release has one. Otherwise
+    the maintainer chose not to have any.
     """
     recorded = {Version.parse(text) for text in lock.redists.get(redist.name, {})}
     if label not in recorded and _is_next(label, recorded):
@@ -133,18 +134,21 @@ def _is_unfinished(
 
 
 def _is_next(label: Version, known: Collection[Version]) -> bool:
-    """Say whether a label follows known ones: in its line, or as the newest of all."""
+    """Check if a label is newer than known ones of its line, or than all."""
     is_in_line = any(other.line == label.line and other < label for other in known)
     return is_in_line or (bool(known) and label > max(known))
 
 
 def _has_failures(store: Store, redist: str, label: Version) -> bool:
-    """Say whether the features lack archives that another run may get, or cannot be read."""
+    """Check if another run may complete a label's features.
+
+    This is so if an archive failed or was not reached, or if the file is unreadable.
+    """
     try:
-        features = held_features(store, redist, label)
+        features = load_features(store, redist, label)
     except CudaRedistError:
         return True
-    # Those of another tool are left alone, as process-manifests does.
+    # Feature files of other tools are ignored, as in process-manifests.
     return features is not None and any(
         isinstance(archive, UnexaminedArchive) and archive.reason.startswith((FAILED, UNREACHED))
         for package in features.packages.values()
@@ -153,6 +157,6 @@ def _has_failures(store: Store, redist: str, label: Version) -> bool:
 
 
 def _table_labels(store: Store) -> tuple[frozenset[Version], ...]:
-    """Return the CUDA releases that each table there knows."""
+    """Return the CUDA releases in each existing table."""
     known = (releases_of(table.read(store)) for table in TABLES)
     return tuple(frozenset(map(parse_label, labels)) for labels in known if labels)

@@ -1,4 +1,4 @@
-"""check: the data folder held against upstream, and against itself."""
+"""check: compare a data folder with upstream, and check its consistency."""
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ from cudaredist.pipeline.manifests.inventory import (
     read_inventory,
 )
 from cudaredist.pipeline.manifests.release_lines import line_reports
-from cudaredist.pipeline.manifests.upstream import described_changes, fetch_manifest
+from cudaredist.pipeline.manifests.upstream import describe_changes, fetch_manifest
 from cudaredist.pipeline.read_data import no_manifests
 from cudaredist.pipeline.tasks import Task, raise_if_stopped, run_tasks
 from cudaredist.primitives import Version
@@ -46,7 +46,7 @@ from cudaredist.store.data_folder import Store
 
 @dataclass(slots=True)
 class _Upstream:
-    """What upstream answered about one redistributable; filled by several threads."""
+    """The answers of upstream for one redistributable, added by several threads."""
 
     listing: Listing | None = None
     newer: dict[Version, Manifest] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class _Upstream:
 
 def check_data(
     store: Store,
-    asked: Sequence[Redist] = (),
+    selected: Sequence[Redist] = (),
     *,
     sources: SourceChain | None,
     cache: Cache,
@@ -64,12 +64,12 @@ def check_data(
     progress: Progress = NO_PROGRESS,
     further: Iterable[Finding] = (),
 ) -> CheckReport:
-    """Check what is held of the redistributables asked about, or of all that anything is held of.
+    """Check the local files of the selected redistributables, or of all.
 
-    Without `sources` only what needs no network is checked.
-    Every manifest held is asked for again, by its validators where the server gave some, so that a
-    change in place is seen. Of a newer release only the newest manifest is fetched, to compare
-    platforms. `further` findings are added to those. Writes nothing but the cache.
+    Without `sources`, do only the checks that need no network. Otherwise request every local
+    manifest again, to detect changes in place; if the server sent an ETag before, it answers
+    without the bytes. Of each line with newer releases, fetch the newest manifest to compare
+    platforms. Writes only to the cache. The report also contains the `further` findings.
     """
     findings = list(lock_findings(store))
     locked: Mapping[str, Mapping[str, LockEntry]] = {}
@@ -77,11 +77,11 @@ def check_data(
     if has_lock:
         locked = store.lock().redists
     names = sorted({*store.redists(), *store.feature_redists(), *locked})
-    if asked:
-        names = [redist.name for redist in asked]
+    if selected:
+        names = [redist.name for redist in selected]
     findings += unknown_redist_findings(names)
     redists = [REDISTS[name] for name in names if name in REDISTS]
-    held = {
+    local = {
         redist.name: read_inventory(
             store, redist.name, locked.get(redist.name, {}) if has_lock else None
         )
@@ -89,31 +89,32 @@ def check_data(
     }
     upstream = {redist.name: _Upstream() for redist in redists}
     if sources is not None:
-        asking = _Asking(sources, store, cache, stop, progress)
-        asking.progress.expect(len(redists))
-        run_tasks(
-            [partial(asking.ask, r, held[r.name], upstream[r.name]) for r in redists], jobs, stop
+        query = _UpstreamQuery(sources, store, cache, stop, progress)
+        query.progress.expect(len(redists))
+        listings = (
+            partial(query.read_listing, r, local[r.name], upstream[r.name]) for r in redists
         )
+        run_tasks(listings, jobs, stop)
     lines: list[LineReport] = []
-    for name in sorted(held):
-        of_redist, found = _compared(held[name], upstream[name])
+    for name in sorted(local):
+        of_redist, differences = _compare(local[name], upstream[name])
         lines += of_redist
-        findings += found
-    findings += feature_findings(store, held, names)
-    findings += _table_findings(store, held)
+        findings += differences
+    findings += feature_findings(store, local, names)
+    findings += _table_findings(store, local)
     findings += further
     findings.sort(key=_order)
-    answered = {n: theirs.listing.source for n, theirs in upstream.items() if theirs.listing}
+    listed_by = {n: theirs.listing.source for n, theirs in upstream.items() if theirs.listing}
     return CheckReport(
         offline=sources is None,
-        sources=dict(sorted(answered.items())),
+        sources=dict(sorted(listed_by.items())),
         lines=tuple(lines),
         findings=tuple(findings),
         exit_code=worst_exit_code(finding.exit_code for finding in findings),
     )
 
 
-def _compared(own: Inventory, theirs: _Upstream) -> tuple[tuple[LineReport, ...], list[Finding]]:
+def _compare(own: Inventory, theirs: _Upstream) -> tuple[tuple[LineReport, ...], list[Finding]]:
     """Compare the local manifests of a redistributable with upstream's."""
     findings = [*own.findings, *theirs.findings]
     listed = None
@@ -127,10 +128,10 @@ def _compared(own: Inventory, theirs: _Upstream) -> tuple[tuple[LineReport, ...]
     return lines, findings
 
 
-def _table_findings(store: Store, held: Mapping[str, Inventory]) -> Iterator[Finding]:
-    if "cuda" in held:
-        yield from table_findings(store, held["cuda"].labels)
-    if not any(own.labels for own in held.values()):
+def _table_findings(store: Store, local: Mapping[str, Inventory]) -> Iterator[Finding]:
+    if "cuda" in local:
+        yield from table_findings(store, local["cuda"].labels)
+    if not any(own.labels for own in local.values()):
         error = no_manifests(store)
         yield make_finding("nothing-held", error.message, hint=error.hint)
 
@@ -147,7 +148,7 @@ def _order(finding: Finding) -> tuple[bool, str, tuple[Version, ...], str, str]:
 
 
 def _failure(redist: str, label: Version | None, error: CudaRedistError) -> Finding:
-    """Turn an error into a finding: bytes not understood are never called unreachable."""
+    """Turn an error into a finding: `invalid` for bad contents, else `unreachable`."""
     kind: FindingKind = "invalid" if error.exit_code == EXIT_CONTENT else "unreachable"
     return make_finding(
         kind,
@@ -160,8 +161,8 @@ def _failure(redist: str, label: Version | None, error: CudaRedistError) -> Find
 
 
 @dataclass(frozen=True, slots=True)
-class _Asking:
-    """The questions put to upstream, as tasks."""
+class _UpstreamQuery:
+    """The requests to upstream, as tasks."""
 
     sources: SourceChain
     store: Store
@@ -169,12 +170,12 @@ class _Asking:
     stop: threading.Event
     progress: Progress
 
-    def ask(self, redist: Redist, held: Inventory, answer: _Upstream) -> list[Task]:
-        """Ask for the listing; return the questions about single manifests that follow."""
+    def read_listing(self, redist: Redist, local: Inventory, answer: _Upstream) -> list[Task]:
+        """List a redistributable, and return the tasks to compare manifests."""
         tasks: list[Task] = []
         try:
             raise_if_stopped(self.stop)
-            listing = self.sources.listing(redist.manifest_folders, held.labels)
+            listing = self.sources.listing(redist.manifest_folders, local.labels)
         except NotAtSourceError as error:
             answer.findings.append(absent_finding(redist, error))
         except CudaRedistError as error:
@@ -184,12 +185,12 @@ class _Asking:
             listed = tuple(listing.folders)
             newest = {
                 Version.parse(line.missing[-1])
-                for line in line_reports(redist.name, held.labels, listed)
-                if line.is_behind and held.labels
+                for line in line_reports(redist.name, local.labels, listed)
+                if line.is_behind and local.labels
             }
             tasks += (
-                partial(self.compare, redist, label, listing, held, answer)
-                for label in sorted({*held.labels} & {*listed} | newest)
+                partial(self.compare, redist, label, listing, local, answer)
+                for label in sorted({*local.labels} & {*listed} | newest)
             )
         self.progress.expect(len(tasks), None if tasks else 0)
         self.progress.done()
@@ -200,18 +201,18 @@ class _Asking:
         redist: Redist,
         label: Version,
         listing: Listing,
-        held: Inventory,
+        local: Inventory,
         answer: _Upstream,
     ) -> list[Task]:
-        """Fetch one manifest; note that it changed in place, or keep it where it is new."""
-        data = held.data.get(label)
+        """Fetch one manifest, and report whether it changed or is new."""
+        data = local.data.get(label)
         size = 0
         try:
             raise_if_stopped(self.stop)
             upstream = fetch_manifest(self.sources, self.cache, label, listing, data, redist=redist)
             size = len(upstream.data)
-            entry = held.locked.get(str(label))
-            recorded = entry.sha256 if entry else held.sha256.get(label)
+            entry = local.locked.get(str(label))
+            recorded = entry.sha256 if entry else local.sha256.get(label)
             if recorded is None:
                 answer.newer[label] = read_manifest(upstream.data, label=label)
             elif upstream.sha256 != recorded:
@@ -221,16 +222,17 @@ class _Asking:
                         "changed in place upstream",
                         redist=redist.name,
                         label=label,
-                        path=self.store.relative(self.store.manifests(redist.name).place(label)),
-                        hint="look at it, then "
+                        path=self.store.relative(self.store.manifests(redist.name).path_of(label)),
+                        hint="review the changes, then run `"
                         + command_line(
                             "download-manifests",
                             "--accept-changed",
                             channel=self.store.channel,
                             redist=redist.name,
                             version=label,
-                        ),
-                        details=described_changes(data, upstream.data),
+                        )
+                        + "`",
+                        details=describe_changes(data, upstream.data),
                     )
                 )
         except CudaRedistError as error:

@@ -1,4 +1,4 @@
-"""diff: two releases, feature files or package sets, read and compared."""
+"""diff: compare two releases, feature files or package sets."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from cudaredist.features.wheel import as_redistributable
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.pipeline.facts_cache import known_facts
-from cudaredist.pipeline.read_data import held_features, held_manifest, located, require_manifests
+from cudaredist.pipeline.read_data import load_features, load_manifest, located, require_manifests
 from cudaredist.pipeline.tables.layered_tables import read_gpus, read_nvcc_compat
 from cudaredist.primitives import label_of_manifest_name
 from cudaredist.redists import REDISTS
@@ -43,26 +43,26 @@ _CUDA = "cuda"
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One side of a comparison, as it was read."""
+    """One side of a comparison."""
 
     kind: str
     comparable: Comparable
     redist: str | None = None
-    """The redistributable, if the file names it."""
+    """The redistributable, if the file states it."""
     manifest: Manifest | None = None
 
 
 def compare_releases(old: str, new: str, store: Store, cache: Cache) -> DiffReport:
-    """Compare two files of one kind, or two releases held, `cuda@12.9.1`.
+    """Compare two files of one kind, or two local releases (`cuda@12.9.1`).
 
-    Of two releases held, what their features and the tables say is compared as well. Sides of
-    different redistributables are compared, and the report has a note about it. Raises
-    `UsageError` for what is neither a file nor held, and for files of different kinds.
+    Local releases are compared with their features and their entries in tables. If the sides are of
+    different redistributables, the report has a note. Raises `UsageError` for a side that is
+    neither a file nor a local release, and for files of different kinds.
     """
     first, second = _read(old, store), _read(new, store)
     if first.kind != second.kind:
         raise UsageError(
-            f"{old} is a {first.kind}, and {new} is a {second.kind}",
+            f"{old} is a {first.kind}, but {new} is a {second.kind}",
             hint="compare two manifests, two feature files or two package sets",
         )
     names = read_own_file(store.read_policy("names"), NamePolicy)
@@ -76,18 +76,18 @@ def compare_releases(old: str, new: str, store: Store, cache: Cache) -> DiffRepo
 
 
 def is_local_release(text: str) -> bool:
-    """Say whether an argument names a release in the data folder, such as `cuda@12.9.1`."""
+    """Check if an argument is a local release, for example `cuda@12.9.1`."""
     return "@" in text and not Path(text).exists()
 
 
 def _read(text: str, store: Store) -> _Side:
     if is_local_release(text):
-        return _held(text, store)
+        return _read_release(text, store)
     path = Path(text)
     data = read_file(path)
     if data is None:
         raise UsageError(
-            f"{text}: no such file", hint="or name a release held, such as cuda@12.9.1"
+            f"{text}: no such file", hint="name a file, or a local release such as cuda@12.9.1"
         )
     with located(text):
         document = parse_own_json(data)
@@ -103,7 +103,7 @@ def _read(text: str, store: Store) -> _Side:
             case PackageSet():
                 return _Side("package set", of_package_set(text, value))
             case _:
-                problem = Problem("", "is no manifest, feature file or package set")
+                problem = Problem("", "is not a manifest, feature file or package set")
                 raise InvalidFileError("file to compare", [problem])
 
 
@@ -113,17 +113,17 @@ def _redist_of(product: str | None) -> str | None:
     return next((name for name in names if name in REDISTS), None)
 
 
-def _held(text: str, store: Store) -> _Side:
+def _read_release(text: str, store: Store) -> _Side:
     redist, _, label_text = text.partition("@")
     known = require_manifests(store)
     if redist not in known:
-        raise UnknownNameError("held redistributable", redist, known)
+        raise UnknownNameError("local redistributable", redist, known)
     labels = {str(label): label for label in store.manifests(redist).labels()}
     if label_text not in labels:
-        raise UnknownNameError(f"held release of {redist}", label_text, labels)
-    manifest = held_manifest(store, redist, labels[label_text])
+        raise UnknownNameError(f"local release of {redist}", label_text, labels)
+    manifest = load_manifest(store, redist, labels[label_text])
     comparable = of_manifest(text, manifest)
-    features = held_features(store, redist, labels[label_text])
+    features = load_features(store, redist, labels[label_text])
     if features is not None:
         comparable = merge_comparables(comparable, of_features(text, features, _rules(store)))
     if redist == _CUDA:
@@ -137,19 +137,19 @@ def _held(text: str, store: Store) -> _Side:
 
 
 def _rules(store: Store) -> CoverageRules | None:
-    """Return the rules of coverage by the table of GPUs; None if no layer has one."""
+    """Return the rules of coverage, or None without a table of GPUs."""
     gpus = read_gpus(store)
     return CoverageRules(gpus.table) if gpus else None
 
 
 def _files_of(manifest: Manifest | None, cache: Cache) -> dict[str, frozenset[str]]:
-    """Return the paths of each package's files, of all archives of it that the cache knows."""
-    found: dict[str, set[str]] = {}
+    """Return the file paths of each package, from its cached archives."""
+    files: dict[str, set[str]] = {}
     for archive in manifest.archives if manifest else ():
         facts = known_facts(cache, archive.sha256)
         if facts is not None:
             members, _ = as_redistributable(facts.members)
-            # What lies at the top is a licence or the like, which every package has.
+            # Files at the top, such as the license, are in every package.
             paths = (path for path in build_tree(members).files if "/" in path)
-            found.setdefault(archive.package, set()).update(paths)
-    return {name: frozenset(paths) for name, paths in found.items()}
+            files.setdefault(archive.package, set()).update(paths)
+    return {name: frozenset(paths) for name, paths in files.items()}

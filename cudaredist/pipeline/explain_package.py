@@ -1,4 +1,4 @@
-"""explain package: one package over all releases and platforms of the data folder."""
+"""explain package: report a package in all local releases and platforms."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,7 +9,7 @@ from cudaredist.errors import UnknownNameError
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.packagesets.headers import ROOTS, holds
 from cudaredist.packagesets.libraries import key_of
-from cudaredist.pipeline.read_data import held_features, held_manifest, require_manifests
+from cudaredist.pipeline.read_data import load_features, load_manifest, require_manifests
 from cudaredist.primitives import Platform, Version, natural_order
 from cudaredist.reports.answer_reports import ExplainedArchive, PackageReport
 from cudaredist.reports.report import OutputFiles
@@ -17,11 +17,11 @@ from cudaredist.schema.features import ExaminedArchive, Features, Library, Missi
 from cudaredist.store.data_folder import Store
 
 _KINDS = ("sm", "compute", "lto")
-"""Kinds of device code, those that run as they are first."""
+"""Kinds of device code, machine code first."""
 
 
 class _Known(NamedTuple):
-    """An archive as the feature file knows it."""
+    """An archive in a feature file."""
 
     examined: ExaminedArchive
     headers: MissingHeaders
@@ -29,64 +29,65 @@ class _Known(NamedTuple):
 
     @property
     def binaries(self) -> Iterator[Library | Program]:
-        """The libraries and programs, without stubs."""
+        """The libraries without stubs, and the programs."""
         yield from (library for library in self.examined.libraries if not library.stub)
         yield from self.examined.programs
 
 
 def explain_package(name: str, store: Store) -> PackageReport:
-    """Return the releases of a package, with what each archive provides and needs.
+    """Return a package's releases, with the contents and needs of archives.
 
-    Raises `UnknownNameError` for a package that no local manifest names, and `UsageError` if there
-    are no manifests.
+    Raises `UnknownNameError` for a package that is in no local manifest, and `UsageError` if the
+    data folder has no manifests.
     """
     archives: list[ExplainedArchive] = []
     names: set[str] = set()
     for redist in require_manifests(store):
         for label in store.manifests(redist).labels():
-            manifest = held_manifest(store, redist, label)
+            manifest = load_manifest(store, redist, label)
             names |= {package.name for package in manifest.packages}
             own = [archive for archive in manifest.archives if archive.package == name]
-            features = held_features(store, redist, label) if own else None
-            archives += _explained(redist, label, own, features)
+            features = load_features(store, redist, label) if own else None
+            archives += _explain_archives(redist, label, own, features)
     if name not in names:
         raise UnknownNameError("package", name, names)
     return PackageReport(asked=name, archives=tuple(archives))
 
 
-def _explained(
+def _explain_archives(
     redist: str, label: Version, own: Iterable[Archive], features: Features | None
 ) -> Iterator[ExplainedArchive]:
-    places: dict[tuple[str, str | None], dict[str, _Known]] = defaultdict(dict)
+    by_platform: dict[tuple[str, str | None], dict[str, _Known]] = defaultdict(dict)
     for package, entry in features.packages.items() if features else ():
         for position, examined in enumerate(entry.archives):
             if isinstance(examined, ExaminedArchive):
                 headers = entry.missing_headers_of(position) or {}
-                known = _Known(examined, headers, entry.files_of(position) or ())
-                places[examined.platform, examined.variant][package] = known
+                by_platform[examined.platform, examined.variant][package] = _Known(
+                    examined, headers, entry.files_of(position) or ()
+                )
     for archive in sorted(own, key=lambda one: (one.platform, one.variant or "")):
-        others = places[archive.platform, archive.variant]
-        found = others.get(archive.package)
-        if found is None or found.examined.sha256 != archive.sha256:
+        others = by_platform[archive.platform, archive.variant]
+        known = others.get(archive.package)
+        if known is None or known.examined.sha256 != archive.sha256:
             yield ExplainedArchive.of(redist, label, archive, is_examined=False)
             continue
         targets = chain.from_iterable(
             (*part.sass, *part.ptx, *part.lto)
-            for code in found.examined.device_code.values()
+            for code in known.examined.device_code.values()
             for part in (code.declared, code.embedded)
         )
-        libraries = found.examined.libraries
+        libraries = known.examined.libraries
         yield ExplainedArchive.of(
             redist,
             label,
             archive,
             is_examined=True,
-            outputs=OutputFiles.by_output(found.examined.outputs),
+            outputs=OutputFiles.by_output(known.examined.outputs),
             sonames=tuple(sorted({one.soname for one in libraries if one.soname})),
             architectures=tuple(sorted(set(targets), key=_architecture_order)),
-            needed=tuple(sorted({name for one in found.binaries for name in one.needed})),
-            opens=tuple(sorted({name for one in found.binaries for name in one.opens})),
-            depends=_depends(archive, found, others),
+            needed=tuple(sorted({name for one in known.binaries for name in one.needed})),
+            opens=tuple(sorted({name for one in known.binaries for name in one.opens})),
+            depends=_dependencies(archive, known, others),
         )
 
 
@@ -95,24 +96,24 @@ def _architecture_order(name: str) -> tuple[int, object]:
     return (_KINDS.index(kind) if kind in _KINDS else len(_KINDS)), natural_order(name)
 
 
-def _depends(
-    archive: Archive, found: _Known, others: Mapping[str, _Known]
+def _dependencies(
+    archive: Archive, known: _Known, others: Mapping[str, _Known]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the packages of the same release that have libraries or headers that it needs."""
+    """Return the packages of the release with required libraries or headers."""
     system = Platform(archive.platform).os
-    needed = {key_of(name) for file in found.binaries for name in file.needed}
+    needed = {key_of(name) for file in known.binaries for name in file.needed}
     headers = {
         f"{root}{name}"
-        for name, ways in found.headers.items()
+        for name, ways in known.headers.items()
         if any(holds(condition, system) for condition in ways.values())
         for root in ROOTS
     }
     depends: dict[str, tuple[str, ...]] = {}
-    for package, known in sorted(others.items()):
+    for package, other in sorted(others.items()):
         sonames = {
-            key_of(library.soname or "") for library in known.examined.libraries if not library.stub
+            key_of(library.soname or "") for library in other.examined.libraries if not library.stub
         }
-        names = sorted(needed & sonames) + sorted(headers & set(known.files))
+        names = sorted(needed & sonames) + sorted(headers & set(other.files))
         if names and package != archive.package:
             depends[package] = tuple(names)
     return depends

@@ -1,7 +1,7 @@
-"""Facts and features of archives in the cache, by the archive's hash.
+"""Cache the facts and features of archives by hash.
 
-An entry's kind names the numbers of the schema and of the rules that made it, so that older entries
-do not count.
+An entry's kind contains the versions of the schema and the rules, so that entries of other versions
+are ignored.
 """
 
 import contextlib
@@ -21,35 +21,35 @@ Document: TypeAlias = dict[str, Any]
 FACTS_KIND = f"facts/{FACTS_SCHEMA}"
 FEATURES_KIND = f"features/{FACTS_SCHEMA}.{RULES}"
 FILES_KIND = f"files/{FACTS_SCHEMA}.{RULES}"
-"""By a manifest's hash, the hash of the feature file that describes all of it."""
+"""Maps a manifest's hash to the hash of its complete feature file."""
 
 _ENTRY_LIMIT = 16 << 20
-"""Bytes that the features of one archive may have at most: a thousand times the largest seen."""
+"""The limit in bytes for the features of one archive: a thousand times the largest known ones."""
 
 
 def known_facts(cache: Cache, sha256: str | None) -> Facts | None:
-    """Return the facts of an archive; None if the cache does not have them."""
+    """Return an archive's facts from the cache, or None."""
     data = None if sha256 is None else cache.get(FACTS_KIND, sha256)
     return None if data is None else facts_from_bytes(data)
 
 
 def remember_facts(cache: Cache, sha256: str | None, facts: Facts) -> None:
-    """Cache the facts of an archive, unless its hash was not verified."""
+    """Cache an archive's facts if its hash was verified."""
     if sha256 is not None:
         cache.put(FACTS_KIND, sha256, facts_to_bytes(facts))
 
 
 def known_features(cache: Cache, sha256: str | None) -> Document | None:
-    """Return an archive's features; the rules are applied again to cached facts if they changed.
+    """Return an archive's features from the cache, or None.
 
-    Features that no feature file may contain do not count.
+    If only the facts are cached, derive the features from them. Invalid features count as missing.
     """
     if sha256 is None:
         return None
     data = cache.get(FEATURES_KIND, sha256)
     if data is not None:
         with contextlib.suppress(InvalidFileError):
-            return _checked_features(data)
+            return _parse_features(data)
     facts = known_facts(cache, sha256)
     if facts is not None:
         with contextlib.suppress(InvalidFileError):
@@ -58,21 +58,24 @@ def known_features(cache: Cache, sha256: str | None) -> Document | None:
 
 
 def remember_features(cache: Cache, sha256: str | None, features: WholeFeatures) -> Document:
-    """Cache features, unless the archive's hash was not verified, and return them.
+    """Return features, and cache them if the archive's hash was verified.
 
-    Raises `InvalidFileError` if no feature file may contain them: one archive must not spoil the
-    file of all others.
+    Raises `InvalidFileError` if they are not valid in a feature file, because one archive must not
+    invalidate the file for all others.
     """
     document = features.model_dump(mode="json")
     data = json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
-    checked = _checked_features(data)
+    parsed = _parse_features(data)
     if sha256 is not None:
         cache.put(FEATURES_KIND, sha256, data)
-    return checked
+    return parsed
 
 
-def _checked_features(data: bytes) -> Document:
-    """Return the features of one archive; raises `InvalidFileError` for values no file may have."""
+def _parse_features(data: bytes) -> Document:
+    """Parse the features of an archive.
+
+    Raises `InvalidFileError` for values that a feature file must not contain.
+    """
     document = parse_json(data, what="feature entry", limit=_ENTRY_LIMIT)
     if not isinstance(document, dict):
         raise InvalidFileError("feature entry", [Problem("", "expected an object")])

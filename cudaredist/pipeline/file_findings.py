@@ -1,4 +1,4 @@
-"""Findings about feature files, tables, the lock and folders of a data folder."""
+"""Check the feature files, tables, lock and folders of a data folder."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -20,45 +20,44 @@ from cudaredist.store.files import read_file
 
 
 def feature_findings(
-    store: Store, held: Mapping[str, Inventory], redists: Sequence[str]
+    store: Store, local: Mapping[str, Inventory], redists: Sequence[str]
 ) -> Iterator[Finding]:
-    """Find manifests whose feature file is missing, stale or broken, and orphaned feature files."""
-    command = command_line("process-manifests", channel=store.channel)
-    hint = f"{command} makes what is missing"
+    """Find missing, stale, broken and orphaned feature files."""
+    hint = f"run `{command_line('process-manifests', channel=store.channel)}`"
     for redist in redists:
-        hashes = held[redist].sha256 if redist in held else {}
+        hashes = local[redist].sha256 if redist in local else {}
         try:
             with_features = store.features(redist).labels()
         except ReadError as error:
             yield finding("unreadable", error.message, redist=redist)
             continue
         for label in sorted({*hashes, *with_features}):
-            path = store.features(redist).place(label)
+            path = store.features(redist).path_of(label)
             about = partial(finding, redist=redist, label=label, path=store.relative(path))
             if label not in with_features:
                 yield about("no-features", "no feature file", hint=hint)
                 continue
             model = None
             if _is_legacy_file(path):
-                words = "in nixpkgs' form: outputs only, libraries and dependencies are unknown"
-                yield about("legacy-features", words)
+                message = "in nixpkgs' format: libraries and dependencies are unknown"
+                yield about("legacy-features", message)
             else:
                 model = yield from own_file_findings(store, path, FILE_KINDS["features"])
             if label not in hashes:
-                yield about("orphan-features", "a feature file without its manifest")
+                yield about("orphan-features", "a feature file without a manifest")
             elif isinstance(model, Features) and (
                 model.manifest_sha256 != hashes[label]
                 or (model.redist, model.label) != (redist, str(label))
             ):
-                words = "made from another manifest than the one held"
-                yield about("stale-features", words, hint=hint)
+                message = "made from a different manifest than the local one"
+                yield about("stale-features", message, hint=hint)
             elif isinstance(model, Features) and model.rules != RULES:
-                words = f"made by other rules than today's ({model.rules}, not {RULES})"
-                yield about("stale-features", words, hint=hint)
+                message = f"made by rules version {model.rules}; the current version is {RULES}"
+                yield about("stale-features", message, hint=hint)
 
 
 def _is_legacy_file(path: Path) -> bool:
-    """Check if a file is readable and in nixpkgs' form; other findings report what is not."""
+    """Check if a file is readable and in nixpkgs' format."""
     try:
         return is_legacy(parse_own_json(read_file(path) or b""))
     except CudaRedistError:
@@ -66,30 +65,29 @@ def _is_legacy_file(path: Path) -> bool:
 
 
 def unknown_redist_findings(names: Sequence[str]) -> Iterator[Finding]:
-    """Find names in the data folder or its lock that stand in no catalogue."""
+    """Find unknown redistributables in the data folder or its lock."""
     for name in names:
         if name not in REDISTS:
             yield finding(
                 "unknown-redist",
-                "is no redistributable, so nothing of it is checked",
+                "not a known redistributable, so its files are not checked",
                 redist=name,
-                hint="is the folder's name spelled right?",
+                hint="check the spelling of the folder's name",
             )
 
 
 def table_findings(store: Store, cuda_labels: Sequence[Version]) -> Iterator[Finding]:
-    """Find tables that are broken or lack a CUDA release that is held."""
+    """Find tables that are broken or lack a local CUDA release."""
     for table in TABLES:
         path = store.table_path(table.name)
         command = command_line(table.command, channel=store.channel)
         if not path.exists():
             if cuda_labels:
-                held = ", ".join(map(str, cuda_labels))
                 yield finding(
                     "table-missing",
-                    f"no such table, for the CUDA releases held: {held}",
+                    f"no such table for the local CUDA releases {', '.join(map(str, cuda_labels))}",
                     path=store.relative(path),
-                    hint=f"{command} makes it",
+                    hint=f"run `{command}`",
                 )
             continue
         model = yield from own_file_findings(store, path, table.file_kind)
@@ -102,11 +100,11 @@ def table_findings(store: Store, cuda_labels: Sequence[Version]) -> Iterator[Fin
                 "table-lacks",
                 f"has no entry for CUDA {', '.join(lacking)}",
                 path=store.relative(path),
-                hint=f"{command} adds it",
+                hint=f"run `{command}`",
             )
 
 
 def lock_findings(store: Store) -> Iterator[Finding]:
-    """Find what is wrong with the lock file itself."""
+    """Find defects of the lock file."""
     if store.lock_path.exists():
         yield from own_file_findings(store, store.lock_path, FILE_KINDS["lock"])

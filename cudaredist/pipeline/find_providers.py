@@ -1,4 +1,4 @@
-"""which: the packages that provide a file or a soname, by feature files."""
+"""which: find the packages that provide a file or a soname."""
 
 import posixpath
 import re
@@ -18,7 +18,7 @@ from cudaredist.errors import (
     UsageError,
 )
 from cudaredist.packagesets.libraries import find_external
-from cudaredist.pipeline.read_data import held_features, held_manifest, require_manifests
+from cudaredist.pipeline.read_data import load_features, load_manifest, require_manifests
 from cudaredist.pipeline.selection import Selection
 from cudaredist.primitives import Version, natural_order
 from cudaredist.reports.answer_reports import OutsideProvider, WhichHit, WhichReport
@@ -39,29 +39,29 @@ def find_providers(
     cuda: Selection | None = None,
     platform: str | None = None,
 ) -> WhichReport:
-    """Return which packages of the releases held provide a soname or a file.
+    """Return the local packages that provide a soname or a file.
 
-    A name is a soname, a file's name or its path's end; `*` stands for any characters. `cuda`
-    leaves out other releases of CUDA, and nothing of other redistributables. Without `redists` all
-    that is held is meant. If nothing is found and archives with unknown files may have it, the exit
-    code is 3. Raises `UsageError` where nothing is held, or no release of CUDA is
-    meant, and `UnknownNameError` for a platform that nothing held is for.
+    `name` is a soname, a file name or the end of a path, and `*` matches any characters. `cuda`
+    selects releases of CUDA, but does not limit other redistributables. Without `redists`, search
+    all. If nothing matches, but archives with unknown files may have the file, the exit code is 3.
+    Raises `UsageError` without local manifests, or if `cuda` selects none, and
+    `UnknownNameError` for a platform without local archives.
     """
     search = _Search(name, store, platform)
     for redist in redists or require_manifests(store):
         labels = store.manifests(redist).labels()
         if cuda is not None and redist == "cuda":
-            labels = _chosen(cuda, labels)
+            labels = _select(cuda, labels)
         for label in labels:
             search.add_release(redist, label)
     if platform is not None and platform not in search.platforms:
-        raise UnknownNameError("platform of what is held", platform, search.platforms)
-    outside = _outside(name, store)
+        raise UnknownNameError("platform in the local manifests", platform, search.platforms)
+    outside = _outside_provider(name, store)
     code = EXIT_OK
     if not search.hits and outside is None:
-        # Of examined archives, all libraries are known.
-        lacking = search.unexamined if _library.search(name) else search.unknown
-        code = EXIT_INCOMPLETE if lacking else EXIT_FINDINGS
+        # All libraries of examined archives are known.
+        candidates = search.unexamined if _library.search(name) else search.unknown
+        code = EXIT_INCOMPLETE if candidates else EXIT_FINDINGS
     return WhichReport(
         name=name,
         hits=tuple(search.hits),
@@ -74,12 +74,12 @@ def find_providers(
 
 
 _Features: TypeAlias = tuple[ExaminedArchive, Mapping[str, OutputName] | None]
-"""The features of an archive, and its files; None: unknown."""
+"""The features of an archive, and its files (None if they are unknown)."""
 
 
 @dataclass
 class _Search:
-    """One name, and what the releases searched so far provide of it."""
+    """A search for a name, and the matches in the releases so far."""
 
     name: str
     store: Store
@@ -90,12 +90,12 @@ class _Search:
     unknown: int = 0
     """Archives with unknown files."""
     unexamined: int = 0
-    """Of these, the ones without features."""
+    """Archives without features."""
 
     def add_release(self, redist: str, label: Version) -> None:
         """Search the archives of a release."""
         known = _features(self.store, redist, label)
-        for archive in held_manifest(self.store, redist, label).archives:
+        for archive in load_manifest(self.store, redist, label).archives:
             self.platforms.add(archive.platform)
             if self.platform in {None, archive.platform}:
                 features = known.get((archive.package, archive.sha256 or ""))
@@ -113,26 +113,26 @@ class _Search:
         examined, files = features
         self.sonames |= {library.soname or "" for library in examined.libraries}
         self.unknown += files is None or examined.unlisted > 0
-        listed = ((path, output) for path, output in (files or {}).items() if self._fits(path))
+        listed = ((path, output) for path, output in (files or {}).items() if self._matches(path))
         return {**dict(listed), **dict(self._binaries(examined))}
 
     def _binaries(self, examined: ExaminedArchive) -> Iterator[tuple[str, OutputName]]:
         for library in examined.libraries:
-            if any(map(self._fits, (library.soname or "", library.path, *library.links))):
+            if any(map(self._matches, (library.soname or "", library.path, *library.links))):
                 yield library.path, library.output
         for program in examined.programs:
-            if self._fits(program.path):
+            if self._matches(program.path):
                 yield program.path, program.output
 
-    def _fits(self, path: str) -> bool:
-        """Check if a file is meant: by its name, its path, or its path's end, as in `#include`."""
+    def _matches(self, path: str) -> bool:
+        """Check if a file matches by its name, its path or its path's end."""
         is_end = "/" in self.name and fnmatchcase(path, f"*/{self.name}")
         name = posixpath.basename(path)
         return is_end or fnmatchcase(path, self.name) or fnmatchcase(name, self.name)
 
 
-def _outside(name: str, store: Store) -> OutsideProvider | None:
-    """Return policy's provider of a library that no redistributable contains."""
+def _outside_provider(name: str, store: Store) -> OutsideProvider | None:
+    """Return the policy's provider of a library outside all redistributables."""
     policy = read_own_file(store.read_policy("libraries"), LibraryPolicy)
     entry = find_external(posixpath.basename(name), policy)
     if entry is None:
@@ -141,10 +141,11 @@ def _outside(name: str, store: Store) -> OutsideProvider | None:
 
 
 def _similar(name: str, sonames: Collection[str]) -> tuple[str, ...]:
-    """Return the sonames that begin with a name, else those that look like it."""
-    begin = posixpath.basename(name).lower()
-    found = [soname for soname in sonames if soname.lower().startswith(f"{begin}.")]
-    return tuple(sorted(found or get_close_matches(begin, sonames, cutoff=0.7), key=natural_order))
+    """Return the sonames that begin with a name, else similar ones."""
+    prefix = posixpath.basename(name).lower()
+    matches = [soname for soname in sonames if soname.lower().startswith(f"{prefix}.")]
+    similar = matches or get_close_matches(prefix, sonames, cutoff=0.7)
+    return tuple(sorted(similar, key=natural_order))
 
 
 def _process_command(store: Store, redists: Sequence[str], platform: str | None) -> str:
@@ -158,16 +159,18 @@ def _process_command(store: Store, redists: Sequence[str], platform: str | None)
     return shlex.join(words)
 
 
-def _chosen(cuda: Selection, labels: Sequence[Version]) -> tuple[Version, ...]:
-    chosen = cuda.of(labels)
-    if not chosen:
-        held = ", ".join(map(str, labels)) or "none"
-        raise UsageError(f"no CUDA release {cuda.min_version} is held", hint=f"held: {held}")
-    return chosen
+def _select(cuda: Selection, labels: Sequence[Version]) -> tuple[Version, ...]:
+    selection = cuda.of(labels)
+    if not selection:
+        local = ", ".join(map(str, labels)) or "none"
+        raise UsageError(
+            f"no local manifest of CUDA {cuda.min_version}", hint=f"local releases: {local}"
+        )
+    return selection
 
 
 def _features(store: Store, redist: str, label: Version) -> dict[tuple[str, str], _Features]:
-    features = held_features(store, redist, label)
+    features = load_features(store, redist, label)
     return {
         (name, archive.sha256 or ""): (archive, package.files_of(position))
         for name, package in (features.packages.items() if features else ())

@@ -1,7 +1,7 @@
-"""Findings of `check`, and what is wrong with a single file of ours.
+"""Create the findings of `check`.
 
-A finding carries the exit code that it alone would cause; 0 is a note, which a maintainer should
-know and which fails no build.
+Each finding has the exit code that it would cause alone. With exit code 0, it is a note for the
+maintainer and does not fail a build.
 """
 
 from collections.abc import Generator, Sequence
@@ -48,7 +48,7 @@ def finding(
     details: Sequence[str] = (),
     exit_code: int | None = None,
 ) -> Finding:
-    """Make a finding; its kind decides the exit code unless one is given."""
+    """Create a finding, by default with the exit code of its kind."""
     return Finding(
         kind=kind,
         exit_code=_EXIT_CODES.get(kind, EXIT_FINDINGS) if exit_code is None else exit_code,
@@ -64,7 +64,7 @@ def finding(
 def own_file_findings(
     store: Store, path: Path, kind: FileKind
 ) -> Generator[Finding, None, OwnModel | None]:
-    """Yield what is wrong with a file, and return its model unless it is broken."""
+    """Yield a file's defects, and return its model unless it is broken."""
     try:
         data = read_file(path) or b""
         document = parse_own_json(data)
@@ -85,6 +85,6 @@ def own_file_findings(
             "not-canonical",
             "not in canonical form (sorted keys, two spaces, final newline)",
             path=store.relative(path),
-            hint="the command that writes it restores the form",
+            hint="run the command that writes this file again",
         )
     return model

@@ -1,4 +1,4 @@
-"""An archive that is kept: written beside its final name, resumed, renamed once verified."""
+"""Store archives: resume partial ones, and rename verified ones."""
 
 import contextlib
 import logging
@@ -13,17 +13,17 @@ from cudaredist.private import ForeignFileError, discard, open_private, private_
 _log = logging.getLogger(__name__)
 
 ByteStream: TypeAlias = Callable[[int], Iterator[bytes]]
-"""What yields a file's bytes from a byte on."""
+"""A function that yields a file's bytes from an offset."""
 
 _CHUNK = 1 << 18
 _APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND
 
 
 class PartialArchive:
-    """An archive that is being kept: written beside its final name, renamed once verified.
+    """An archive that is being stored as `<name>.part`.
 
-    A temporary one is only there to be resumed: without space or without the lock, its bytes pass
-    without being written.
+    The caller renames it with `complete` when it is verified. A temporary file is only for
+    resuming: if the disk is full or another run has the lock, the bytes are not written.
     """
 
     def __init__(self, path: Path, *, is_temporary: bool = False) -> None:
@@ -31,26 +31,26 @@ class PartialArchive:
         self._is_temporary = is_temporary
         self._part = _part_of(path)
         self.is_done = False
-        """Whether another run finished it while this one waited for its turn."""
+        """Whether another run finished the archive while this one waited for the lock."""
 
     def __enter__(self) -> Self:
         with WritingTo(self._part):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             while True:
-                self._file = self._opened()
+                self._file = self._open()
                 _lock(self._file, wait=not self._is_temporary)
-                if self._is_still_there():
+                if self._is_current():
                     return self
-                # Its name was taken away meanwhile: another run has renamed it.
+                # Another run has renamed or removed the file.
                 self._file.close()
 
-    def _opened(self) -> BinaryIO:
+    def _open(self) -> BinaryIO:
         with contextlib.suppress(ForeignFileError):
             return open_private(self._part, _APPEND)
         discard(self._part)
         return open_private(self._part, _APPEND)
 
-    def _is_still_there(self) -> bool:
+    def _is_current(self) -> bool:
         self.is_done = private_size(self._path) is not None
         if self.is_done:
             return True
@@ -60,17 +60,20 @@ class PartialArchive:
             return False
 
     def __exit__(self, *_: object) -> None:
-        # What is in the buffer may not fit on the disk; what is there is enough to go on from.
+        # The buffer may not fit on the disk. The next run resumes from the bytes on the disk.
         with contextlib.suppress(OSError):
             self._file.close()
 
     @property
     def size(self) -> int:
-        """Bytes that are there so far."""
+        """The number of bytes stored so far."""
         return os.fstat(self._file.fileno()).st_size
 
     def through(self, stream: ByteStream, size: int | None) -> ByteStream:
-        """Return what yields the part that is there already, then the rest, writing that down."""
+        """Return a stream of the stored bytes and the rest.
+
+        The rest comes from `stream`, and is stored on the way.
+        """
 
         def chunks(_: int) -> Iterator[bytes]:
             start = 0
@@ -97,21 +100,25 @@ class PartialArchive:
         return chunks
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Remove the stored bytes."""
         self._file.truncate(0)
 
     def complete(self) -> None:
-        """Give the archive its final name; raises `WriteError`."""
+        """Give the archive its final name.
+
+        Raises `WriteError`.
+        """
         with WritingTo(self._path):
             os.fsync(self._file.fileno())
             if os.name == "nt":
-                # Windows renames no open file; elsewhere closing it would let another run in.
+                # Windows cannot rename an open file. On other systems, closing it here would
+                # release the lock too early.
                 self._file.close()
             self._part.replace(self._path)
 
 
 def kept_bytes(keep_at: Path) -> int:
-    """Return how much of an archive is kept, or was brought by a run that did not end well."""
+    """Return the number of stored bytes of an archive, complete or partial."""
     for path in (keep_at, _part_of(keep_at)):
         size = private_size(path)
         if size is not None:
@@ -120,7 +127,7 @@ def kept_bytes(keep_at: Path) -> int:
 
 
 def remove_part(keep_at: Path) -> None:
-    """Remove the part of an archive that is not needed any more, unless another run writes it."""
+    """Remove an archive's partial file, unless another run writes it."""
     part = _part_of(keep_at)
     with contextlib.suppress(OSError, ForeignFileError), open_private(part, os.O_RDWR) as file:
         _lock(file, wait=False)
@@ -132,9 +139,9 @@ def _part_of(path: Path) -> Path:
 
 
 def _lock(file: BinaryIO, *, wait: bool) -> None:
-    """Keep other runs from writing the same archive.
+    """Lock a partial archive against other runs.
 
-    Raises `BlockingIOError` instead of waiting.
+    Without `wait`, raises `BlockingIOError` if another run has the lock.
     """
     try:
         import fcntl  # noqa: PLC0415 - not on Windows
@@ -144,11 +151,11 @@ def _lock(file: BinaryIO, *, wait: bool) -> None:
         file.close()
         raise
     except (ImportError, OSError) as error:
-        _log.warning("going on without a lock on %s: %s", file.name, error)
+        _log.warning("continuing without a lock on %s: %s", file.name, error)
 
 
 def stream_of(path: Path) -> ByteStream:
-    """Return what streams a file of this user."""
+    """Return a stream of a file of this user."""
 
     def chunks(start: int) -> Iterator[bytes]:
         try:

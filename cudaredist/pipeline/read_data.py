@@ -1,4 +1,4 @@
-"""Single files that are held, read for the questions asked of them; an error names the file."""
+"""Read single files of a data folder, with errors that name the file."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -27,9 +27,9 @@ Model = TypeVar("Model", bound=OwnModel)
 
 
 def require_manifests(store: Store, redists: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the redistributables with local manifests, of those named or of all.
+    """Return the redistributables with local manifests.
 
-    Raises `UsageError` if there are none.
+    `redists` limits them to these names. Raises `UsageError` if there are none.
     """
     local = tuple(name for name in store.redists() if not redists or name in redists)
     if local:
@@ -38,14 +38,14 @@ def require_manifests(store: Store, redists: Collection[str] = ()) -> tuple[str,
 
 
 def no_manifests(store: Store, redists: Collection[str] = ()) -> UsageError:
-    """Return the error that there are no local manifests, with the way to get them."""
+    """Return the error for missing local manifests, with a command to get them."""
     other = Store(store.manifest_root, "redist" if store.channel == "wheels" else "wheels")
     download = command_line(
         "download-manifests", *(f"--redist {name}" for name in redists), channel=store.channel
     )
-    hint = f"run `{download}`, or name other data with --data-dir"
+    hint = f"run `{download}`, or select another folder with --data-dir"
     if any(name in (redists or (name,)) for name in other.redists()):
-        hint = f"--channel {other.channel} has some"
+        hint = f"add --channel {other.channel}, which has some"
     of = f" of {', '.join(redists)}" if redists else ""
     folder = "the shipped data" if store.root == shipped_data() else store.root
     return UsageError(
@@ -53,26 +53,29 @@ def no_manifests(store: Store, redists: Collection[str] = ()) -> UsageError:
     )
 
 
-def held_manifest(store: Store, redist: str, label: Version) -> Manifest:
-    """Return a manifest; raises `ReadError` or `InvalidFileError` where there is no valid one."""
+def load_manifest(store: Store, redist: str, label: Version) -> Manifest:
+    """Return a local manifest.
+
+    Raises `ReadError` if it is missing or unreadable, and `InvalidFileError` if it is not valid.
+    """
     folder = store.manifests(redist)
     data = folder.read(label)
     if data is None:
-        raise ReadError(folder.place(label), FileNotFoundError("no such file"))
-    with located(store.relative(folder.place(label))):
+        raise ReadError(folder.path_of(label), FileNotFoundError("no such file"))
+    with located(store.relative(folder.path_of(label))):
         return read_manifest(data, label=label)
 
 
-def held_features(store: Store, redist: str, label: Version) -> Features | None:
-    """Return a feature file; None where there is none, or one of another tool.
+def load_features(store: Store, redist: str, label: Version) -> Features | None:
+    """Return a feature file, or None if it is missing.
 
-    Raises `ReadError` or `InvalidFileError`.
+    A feature file of another tool counts as missing. Raises `ReadError` or `InvalidFileError`.
     """
     folder = store.features(redist)
     data = folder.read(label)
     if data is None:
         return None
-    with located(store.relative(folder.place(label))):
+    with located(store.relative(folder.path_of(label))):
         document = parse_own_json(data, "features file")
         if schema_version_of(document) is None:
             return None
@@ -88,7 +91,10 @@ def read_runfiles(store: Store) -> Runfiles:
 
 
 def read_file_given(path: Path, data: bytes, model: type[Model]) -> Model:
-    """Read one of our files that the user named; `InvalidFileError` says where it lies."""
+    """Read a file of ours that the user named.
+
+    Raises `InvalidFileError` with the path.
+    """
     try:
         return read_own_file(data, model)
     except InvalidFileError as error:
@@ -97,7 +103,7 @@ def read_file_given(path: Path, data: bytes, model: type[Model]) -> Model:
 
 @contextmanager
 def located(where: str) -> Iterator[None]:
-    """Name the file in every problem of what is found to be invalid meanwhile."""
+    """Add a file's name to the problems of an `InvalidFileError`."""
     try:
         yield
     except InvalidFileError as error:

@@ -1,4 +1,4 @@
-"""Which redistributables, and which labels of them, a command is about."""
+"""The selection of redistributables and their labels for a command."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,9 +12,10 @@ LATEST, ALL = "latest", "all"
 
 
 def redist_at(url: str) -> Redist:
-    """Return the redistributable whose manifests lie at an address itself.
+    """Return the redistributable with manifests directly at an address.
 
-    Its name is read off the address, `<name>/redist`, and is for messages and feature files only.
+    Its name is the `<name>` of an address `<name>/redist`, else the last part of the address. It is
+    only for messages and feature files.
     """
     path = urlsplit(url).path if "://" in url else url
     parts = [part for part in path.split("/") if part]
@@ -27,10 +28,10 @@ def redist_at(url: str) -> Redist:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which labels of a redistributable are meant."""
+    """The labels of a redistributable to select."""
 
     versions: tuple[str, ...] = ()
-    """Labels, `latest` or `all`; empty: `all` within the bounds if there are any, else `latest`."""
+    """Labels, `latest` or `all`. If empty: `all` within the bounds, or `latest` without bounds."""
     min_version: Version | None = None
     max_version: Version | None = None
 
@@ -38,13 +39,16 @@ class Selection:
     def parse(
         cls, versions: Sequence[str], minimum: str | None, maximum: str | None
     ) -> "Selection":
-        """Read the options' texts; `UsageError` where one is no version or they contradict."""
+        """Parse the values of the options.
+
+        Raises `UsageError` if one is not a version, or if they contradict each other.
+        """
 
         def bound(text: str | None) -> Version | None:
             try:
                 return None if text is None else Version.parse(text)
             except ValueError as error:
-                raise UsageError(f"{text!r} is no version: {error}") from None
+                raise UsageError(f"{text!r} is not a version: {error}") from None
 
         for text in versions:
             if text not in {LATEST, ALL}:
@@ -52,7 +56,7 @@ class Selection:
         low, high = bound(minimum), bound(maximum)
         if (low or high) and set(versions) - {LATEST, ALL}:
             raise UsageError(
-                "--version names releases, so --min-version and --max-version do not go with it"
+                "--version LABEL cannot be combined with --min-version or --max-version"
             )
         if low and high and high.components < low.components:
             raise UsageError(f"--min-version {low} is newer than --max-version {high}")
@@ -60,23 +64,23 @@ class Selection:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The labels asked for by name."""
+        """The labels in `versions`, without `latest` and `all`."""
         return tuple(text for text in self.versions if text not in {LATEST, ALL})
 
     def of(self, labels: Sequence[Version]) -> tuple[Version, ...]:
-        """Return the selected ones of these labels, in ascending order.
+        """Return the selected labels, in ascending order.
 
-        The bounds are inclusive, and a bound of fewer numbers stands for all it begins:
-        `--max-version 12.9` takes 12.9.1.
+        The bounds are inclusive. A bound with fewer numbers includes all versions that begin with
+        it: `--max-version 12.9` selects 12.9.1.
         """
         inside = [label for label in sorted(labels) if self._is_inside(label)]
         has_bounds = self.min_version is not None or self.max_version is not None
         if ALL in self.versions or (not self.versions and has_bounds):
             return tuple(inside)
-        chosen = {label for label in inside if str(label) in self.versions}
+        selection = {label for label in inside if str(label) in self.versions}
         if inside and (LATEST in self.versions or not self.versions):
-            chosen.add(inside[-1])
-        return tuple(sorted(chosen))
+            selection.add(inside[-1])
+        return tuple(sorted(selection))
 
     def _is_inside(self, label: Version) -> bool:
         low, high = self.min_version, self.max_version

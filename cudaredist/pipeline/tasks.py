@@ -1,4 +1,4 @@
-"""Many things at once: where all work of a command is spread over threads."""
+"""Run tasks on a thread pool."""
 
 import threading
 from collections.abc import Callable, Iterable
@@ -9,19 +9,20 @@ from typing import TypeAlias
 from cudaredist.errors import StoppedError
 
 Task: TypeAlias = Callable[[], "list[Task]"]
-"""Something to be done in a thread; it returns what is to be done after it."""
+"""A function to run in a thread. It returns the tasks that follow it."""
 
 
 def raise_if_stopped(stop: threading.Event) -> None:
-    """Raise `StoppedError` if the run is to end."""
+    """Raise `StoppedError` if the run must stop."""
     if stop.is_set():
         raise StoppedError
 
 
 def run_tasks(tasks: Iterable[Task], jobs: int, stop: threading.Event) -> None:
-    """Run tasks, and those they return, `jobs` at a time until none is left.
+    """Run tasks and the tasks they return, `jobs` at a time.
 
-    Where one raises, or the user interrupts, the others are told to stop and not waited for.
+    If a task raises an error or the user interrupts the run, set `stop` and raise without waiting
+    for the other tasks.
     """
     pool = ThreadPoolExecutor(jobs, thread_name_prefix="cudaredist")
     finished: SimpleQueue[Future[list[Task]]] = SimpleQueue()

@@ -1,4 +1,4 @@
-"""validate: judge whether a file is a good manifest, or a good file of ours."""
+"""validate: check manifests and our own files."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ from cudaredist.packagesets.invariants import (
     check_run,
     check_set,
 )
-from cudaredist.pipeline.manifests.upstream import judge_manifest
+from cudaredist.pipeline.manifests.upstream import validate_manifest
 from cudaredist.pipeline.sets.file_invariants import (
     FILE_INVARIANTS,
     SetFiles,
@@ -57,27 +57,27 @@ from cudaredist.store.files import read_file
 
 @dataclass(frozen=True, slots=True)
 class SetVerdict:
-    """The invariants that a package set breaks, and those that were not checked."""
+    """The violated and the unchecked invariants of a package set."""
 
     violations: tuple[Violation, ...]
     unchecked: tuple[str, ...]
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Return the violations as text, cut to a hundred."""
+        """Return the violations as text, at most a hundred."""
         return shortened([str(violation) for violation in self.violations])
 
 
 def validate_files(paths: Sequence[Path], *, cache: Cache, strict: bool = False) -> ValidateReport:
-    """Judge files one by one, telling manifests and our own files apart by their content.
+    """Validate files, after detecting their kind from the contents.
 
-    With `strict`, warnings about a manifest refuse it. A file of ours that is valid and not in
-    canonical form is a finding, and so is a package set that breaks an invariant.
+    With `strict`, a manifest with warnings is not valid. A file of ours that is not in canonical
+    form is a finding, and so is a package set that violates an invariant.
     """
-    judged = [_verdict(path, strict=strict) for path in paths]
-    verdicts = [verdict for verdict, _ in judged]
-    sets = {n: model for n, (_, model) in enumerate(judged) if isinstance(model, PackageSet)}
-    manifests = {n: model for n, (_, model) in enumerate(judged) if isinstance(model, Manifest)}
+    results = [_verdict(path, strict=strict) for path in paths]
+    verdicts = [verdict for verdict, _ in results]
+    sets = {n: model for n, (_, model) in enumerate(results) if isinstance(model, PackageSet)}
+    manifests = {n: model for n, (_, model) in enumerate(results) if isinstance(model, Manifest)}
     for position, warnings in _path_clashes(paths, manifests).items():
         known = verdicts[position].warnings
         update = {"warnings": shortened([*known, *warnings])}
@@ -91,9 +91,9 @@ def validate_files(paths: Sequence[Path], *, cache: Cache, strict: bool = False)
 
 
 def validate_sets(sets: Sequence[PackageSet], *, cache: Cache) -> list[SetVerdict]:
-    """Check package sets against the invariants, each by itself and next to the others.
+    """Check the invariants of package sets, alone and together.
 
-    The files of archives are looked up in the cache.
+    The cache provides the file lists of archives.
     """
     channels = Counter(package_set.channel for package_set in sets)
     verdicts = []
@@ -106,17 +106,17 @@ def validate_sets(sets: Sequence[PackageSet], *, cache: Cache) -> list[SetVerdic
 
 
 def _path_clashes(paths: Sequence[Path], manifests: Mapping[int, Manifest]) -> dict[int, list[str]]:
-    """Return warnings of archives that another manifest of the folder has with other bytes."""
+    """Warn about manifests in a folder that use one path for different archives."""
     first: dict[tuple[Path, str], tuple[int, Archive]] = {}
     warnings: dict[int, list[str]] = defaultdict(list)
     for position, manifest in manifests.items():
         for archive in manifest.archives:
-            place = (paths[position].parent, archive.relative_path)
-            other, known = first.setdefault(place, (position, archive))
+            key = (paths[position].parent, archive.relative_path)
+            other, known = first.setdefault(key, (position, archive))
             if archive.sha256 != known.sha256:
                 warnings[position].append(
-                    f"{archive.relative_path} has other bytes in {paths[other].name}: a server has "
-                    "only one of them, and a download of the other one fails"
+                    f"{archive.relative_path} is a different file in {paths[other].name}: a server "
+                    "has only one of them, so the download of the other one fails"
                 )
     return warnings
 
@@ -125,7 +125,7 @@ def _with_violations(verdict: FileVerdict, of_set: SetVerdict) -> FileVerdict:
     names = ", ".join(dict.fromkeys(violation.invariant for violation in of_set.violations))
     return verdict.model_copy(
         update={
-            "summary": verdict.summary + (f", which breaks {names}" if names else ""),
+            "summary": verdict.summary + (f", but it violates {names}" if names else ""),
             "problems": of_set.problems,
             "unchecked": of_set.unchecked,
             "exit_code": EXIT_FINDINGS if of_set.violations else verdict.exit_code,
@@ -134,23 +134,23 @@ def _with_violations(verdict: FileVerdict, of_set: SetVerdict) -> FileVerdict:
 
 
 def _unchecked(files: SetFiles, *, is_alone: bool) -> Iterator[str]:
-    """Yield which invariants were not checked, or not in full, and why."""
+    """Yield the invariants that were not fully checked, with the reasons."""
     available = list(available_entries(files.package_set))
     unexamined = sum(not entry.contents for entry in available)
     if unexamined:
         names = ", ".join(NEED_FEATURES)
-        yield f"{names} in part: {unexamined} of {len(available)} packages were not examined"
+        yield f"{names} (partially): {unexamined} of {len(available)} packages were not examined"
     if files.unknown:
         names, count = ", ".join(FILE_INVARIANTS), len(files.unknown)
         yield f"{names}: the cache lacks the files of {count} of {len(available)} packages"
     if files.known and files.rules is None:
-        yield "I27: the set was made with another gpus.json than the local ones"
+        yield "I27: the set was made with a different gpus.json than the local ones"
     if is_alone:
         yield f"{', '.join(RUN_INVARIANTS)}: no other set of its channel is given"
 
 
 def _verdict(path: Path, *, strict: bool) -> tuple[FileVerdict, PackageSet | Manifest | None]:
-    """Return the verdict on one file, and a valid package set or manifest."""
+    """Return a file's verdict, and its package set or manifest."""
     try:
         data = read_file(path)
     except ReadError as error:
@@ -177,7 +177,7 @@ def _verdict(path: Path, *, strict: bool) -> tuple[FileVerdict, PackageSet | Man
 
 
 def _kind_at(path: Path, document: object) -> str:
-    """Return the kind of a document, by its name in a folder `policy` or by its keys."""
+    """Return a document's kind by its keys or its path."""
     if schema_version_of(document) is None:
         return LEGACY_FEATURES if is_legacy(document) else "manifest"
     if overlay_model(path) is not None:
@@ -186,32 +186,32 @@ def _kind_at(path: Path, document: object) -> str:
     if own is not None:
         return own.name
     known = ", ".join(FILE_KINDS)
-    problem = Problem("", f"has a schema_version, but is of no kind known ({known})")
+    problem = Problem("", f"has a schema_version, but is not of a known kind ({known})")
     raise InvalidFileError("data file", [problem])
 
 
 def _own_verdict(
     path: Path, kind: str, document: object, data: bytes
 ) -> tuple[FileVerdict, PackageSet | None]:
-    """Return the verdict on a file of ours, or on a feature file in nixpkgs' form."""
+    """Return the verdict on our own file or a nixpkgs feature file."""
     problems = schema_problems(document, kind)
     model: OwnModel | None = None
     if problems and overlay_model(path) is not None:
-        # Only with the policy that it changes is an overlay's file a whole one.
+        # An overlay's policy is incomplete alone. Validate it together with the shipped policy.
         read_overlay_policy(path, data)
     elif problems:
         raise InvalidFileError(f"{kind} file", problems)
     elif kind in FILE_KINDS:
         model = read_own_document(document, data, FILE_KINDS[kind].model)
-    # People write policies, and other tools write their form of feature files.
-    is_made = kind in FILE_KINDS and not kind.startswith("policy-")
+    # Policies are written by people and nixpkgs feature files by other tools.
+    is_generated = kind in FILE_KINDS and not kind.startswith("policy-")
     is_canonical = kind not in FILE_KINDS or canonical_json(document) == data
     verdict = FileVerdict(
         path=str(path),
         kind=kind,
         valid=True,
         summary=f"valid {kind} file" + ("" if is_canonical else ", not in canonical form"),
-        exit_code=EXIT_FINDINGS if is_made and not is_canonical else EXIT_OK,
+        exit_code=EXIT_FINDINGS if is_generated and not is_canonical else EXIT_OK,
     )
     return verdict, model if isinstance(model, PackageSet) else None
 
@@ -219,7 +219,7 @@ def _own_verdict(
 def _manifest_verdict(path: Path, data: bytes, *, strict: bool) -> tuple[FileVerdict, Manifest]:
     redist = REDISTS.get(path.absolute().parent.name)
     label = label_of_manifest_name(path.name)
-    manifest, warnings = judge_manifest(data, label, redist, strict=strict)
+    manifest, warnings = validate_manifest(data, label, redist, strict=strict)
     archives = list(manifest.archives)
     verdict = FileVerdict(
         path=str(path),

@@ -1,6 +1,8 @@
-"""The data folder and the cache: the only module that knows where things lie in them.
+"""The data folder and the cache.
 
-Every file is written to a temporary name in its folder, flushed to disk and renamed, so that a
-reader, or a run after a crash, sees the old bytes or the new ones and nothing between. A file whose
-bytes would not change is not touched. Nothing here decides what to write.
+Only these modules know their layout.
+
+Every file is written under a temporary name in its folder, flushed to disk and renamed. A reader,
+or a run after a crash, sees the old bytes or the new ones, but never a mixture. A file is not
+touched if its bytes would stay the same. The callers decide the contents.
 """

@@ -1,4 +1,4 @@
-"""The cache: what makes later runs cheaper, and can be deleted at any time."""
+"""The cache of HTTP validators, facts and archives."""
 
 import contextlib
 import hashlib
@@ -25,28 +25,28 @@ _DAY = 86400
 
 
 class Cache:
-    """What makes later runs cheaper and can be deleted at any time."""
+    """A cache that users may delete at any time."""
 
     def __init__(self, root: Path) -> None:
-        """Raise `UsageError` for a folder of another user, or that others can write to."""
+        """Raise `UsageError` if others can write to the folder."""
         refuse_shared_folder(root)
         self._root = root
         self._warned = threading.Event()
 
-    def etag(self, place: str, sha256: str) -> str | None:
-        """Return the ETag that a place gave for exactly these bytes."""
-        data = self.get("http", _key_of(place))
+    def etag(self, location: str, sha256: str) -> str | None:
+        """Return the ETag that a location sent for exactly these bytes."""
+        data = self.get("http", _key_of(location))
         entry = None if data is None else json.loads(data)
         return entry["etag"] if entry and entry["sha256"] == sha256 else None
 
-    def remember(self, place: str, sha256: str, etag: str) -> None:
-        """Keep what a place gave for these bytes; a cache that cannot be written is no error."""
-        self.put("http", _key_of(place), canonical_json({"sha256": sha256, "etag": etag}))
+    def remember(self, location: str, sha256: str, etag: str) -> None:
+        """Store the ETag that a location sent for these bytes."""
+        self.put("http", _key_of(location), canonical_json({"sha256": sha256, "etag": etag}))
 
     def get(self, kind: str, sha256: Sha256) -> bytes | None:
-        """Return what is kept of a kind, such as `facts/1`, about the bytes with that hash.
+        """Return an entry for the bytes with this hash.
 
-        None where there is nothing, or not exactly what was put there.
+        A kind is, for example, `facts/1`. Return None if the entry is missing or damaged.
         """
         try:
             with open_private(self._entry_path(kind, sha256)) as file:
@@ -56,7 +56,10 @@ class Cache:
         return data if digest == _digest(data) else None
 
     def put(self, kind: str, sha256: Sha256, data: bytes) -> None:
-        """Keep something about the bytes with that hash; failing to is a warning, once."""
+        """Store an entry for the bytes with this hash.
+
+        If the cache cannot be written, log a warning once instead of raising an error.
+        """
         try:
             path = self._entry_path(kind, sha256)
             make_private_folders(self._root, path.parent)
@@ -66,13 +69,13 @@ class Cache:
         except (WriteError, UsageError) as error:
             if not self._warned.is_set():
                 self._warned.set()
-                _log.warning("going on without a cache: %s", error)
+                _log.warning("continuing without a cache: %s", error)
 
     def sweep(self) -> None:
-        """Remove what killed runs left long ago: temporary files, and archives half kept."""
+        """Remove old temporary files and partial archives of killed runs."""
         now = time.time()
         ages = {TEMPORARY_SUFFIX: _DAY, ".part": 30 * _DAY}
-        # Unlike rglob, walk passes over folders that another run removes meanwhile.
+        # Unlike rglob, walk skips folders that another run removes at the same time.
         for folder, _, names in os.walk(self._root):
             for path in (Path(folder, name) for name in names):
                 age = ages.get(path.suffix)
@@ -81,11 +84,14 @@ class Cache:
                         path.unlink()
 
     def archive_path(self, sha256: Sha256, suffix: str) -> Path:
-        """Return where the archive with that hash lies or would lie, as whole as published."""
+        """Return the path for the complete archive with this hash."""
         return self._root / "archives" / sha256[:2] / f"{sha256}{suffix}"
 
     def new_archive_path(self, sha256: Sha256, suffix: str) -> Path:
-        """Return the same path, in a folder that exists. Raises `WriteError` and `UsageError`."""
+        """Return the path of an archive, and create its folder.
+
+        Raises `WriteError` and `UsageError`.
+        """
         path = self.archive_path(sha256, suffix)
         make_private_folders(self._root, path.parent)
         return path
@@ -95,10 +101,10 @@ class Cache:
 
 
 def _digest(data: bytes) -> bytes:
-    """Return what stands in front of an entry, so that a torn or edited one does not count."""
+    """Return the first line of an entry, its checksum."""
     return hashlib.sha256(data).hexdigest().encode()
 
 
-def _key_of(place: str) -> str:
-    # Addresses have characters that file names may not have; their hash has none.
-    return hashlib.sha256(place.encode()).hexdigest()
+def _key_of(location: str) -> str:
+    # A URL may contain characters that file names must not contain. Its hash does not.
+    return hashlib.sha256(location.encode()).hexdigest()

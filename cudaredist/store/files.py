@@ -1,4 +1,4 @@
-"""Single files: written in one step, read with a limit, swept after a kill."""
+"""Atomic writes, reads with a size limit, and removal of temporary files."""
 
 import contextlib
 import os
@@ -15,17 +15,18 @@ TEMPORARY_SUFFIX = ".tmp"
 
 
 def write_file(path: Path, data: bytes, *, durable: bool = True) -> bool:
-    """Put bytes in a file as one step; return whether anything had to be written.
+    """Write a file atomically, and return True if it changed.
 
-    The folder is made where it is missing. Raises `WriteError`. With `durable` the bytes are on the
-    disk before the name is, which is what makes a power failure harmless; caches do without.
+    Creates the folder if it is missing. Raises `WriteError`. If `durable`, the bytes reach the disk
+    before the new name does, so that a power failure cannot damage the file. Caches do not need
+    that.
     """
     if _has_bytes(path, data):
         return False
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}{TEMPORARY_SUFFIX}")
     with WritingTo(path):
         try:
-            with _created(temporary) as file:
+            with _create(temporary) as file:
                 file.write(data)
                 if durable:
                     file.flush()
@@ -38,25 +39,25 @@ def write_file(path: Path, data: bytes, *, durable: bool = True) -> bool:
 
 
 def write_output(path: Path, data: bytes) -> bool:
-    """Write a file that a user named, as `write_file` does.
+    """Write a file that the user named, as `write_file` does.
 
-    Temporary files that killed runs left next to it are removed first.
+    First removes the temporary files of killed runs next to it.
     """
     sweep(path.parent, f".{path.name}.")
     return write_file(path, data)
 
 
-def sweep(folder: Path, beginning: str) -> None:
-    """Remove files that a killed run left under temporary names with this beginning."""
+def sweep(folder: Path, prefix: str) -> None:
+    """Remove the temporary files of killed runs that have this prefix."""
     with contextlib.suppress(ReadError):
         for name in names_in(folder):
-            if name.startswith(beginning) and name.endswith(TEMPORARY_SUFFIX):
+            if name.startswith(prefix) and name.endswith(TEMPORARY_SUFFIX):
                 with contextlib.suppress(OSError):
                     (folder / name).unlink()
 
 
 def _has_bytes(path: Path, data: bytes) -> bool:
-    """Say whether a path is a regular file with these bytes; a link to one is not."""
+    """Check if a path is a regular file with these bytes, not a link."""
     try:
         with open_file(path) as file:
             return os.fstat(file.fileno()).st_size == len(data) and file.read() == data
@@ -64,7 +65,7 @@ def _has_bytes(path: Path, data: bytes) -> bool:
         return False
 
 
-def _created(path: Path) -> BinaryIO:
+def _create(path: Path) -> BinaryIO:
     try:
         return path.open("xb")
     except FileNotFoundError:
@@ -73,18 +74,19 @@ def _created(path: Path) -> BinaryIO:
 
 
 def read_file(path: Path) -> bytes | None:
-    """Return a file's bytes; None where there is no such file.
+    """Return a file's bytes, or None if it is missing.
 
-    Raises `ReadError`, also for what is no regular file or larger than any file of ours may be.
+    Raises `ReadError`, also if the path is not a regular file or exceeds the size limit of our own
+    files.
     """
     try:
-        # Without O_NONBLOCK, opening a named pipe would wait for its other end for ever.
+        # Without O_NONBLOCK, opening a named pipe would wait for a writer forever.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(handle, "rb") as file:
-            about = os.fstat(handle)
-            if not stat.S_ISREG(about.st_mode):
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode):
                 raise ReadError(path, OSError("not a regular file"))
-            if about.st_size > OWN_FILE_LIMIT:
+            if status.st_size > OWN_FILE_LIMIT:
                 raise ReadError(path, OSError(f"larger than {OWN_FILE_LIMIT:,} bytes"))
             return file.read()
     except (FileNotFoundError, NotADirectoryError):
@@ -94,7 +96,10 @@ def read_file(path: Path) -> bytes | None:
 
 
 def names_in(folder: Path) -> list[str]:
-    """Return the names in a folder; none if it is missing. Raises `ReadError`."""
+    """Return the names in a folder, or an empty list if it is missing.
+
+    Raises `ReadError`.
+    """
     try:
         return [entry.name for entry in folder.iterdir()]
     except (FileNotFoundError, NotADirectoryError):

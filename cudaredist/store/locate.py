@@ -1,4 +1,4 @@
-"""Find the data folder of a command, with the shipped data as the layer below it."""
+"""Find the data folder of a command, layered over the shipped data."""
 
 from pathlib import Path
 
@@ -11,23 +11,26 @@ _DEFAULT = Path("data")
 
 
 def data_folder(given: Path | None, *, writing: bool, use_shipped: bool = True) -> Path:
-    """Return the data folder: the one given, else `./data`, else (to read) the shipped one.
+    """Return the given data folder, else `./data`, else the shipped one.
 
-    To read, `./data` needs a manifest or a table; to write, it may also be missing or empty. Raises
-    `UsageError` if the folder given to read does not exist, or if `./data` is something else.
+    The shipped folder is only for reading. To read, `./data` must contain a manifest or a table. To
+    write, it may also be missing or empty. Raises `UsageError` if a given folder to read does not
+    exist, or if `./data` is not a data folder.
     """
     if given is not None:
         if not writing and not _is_folder(given):
-            raise UsageError(f"{given}: no such folder", hint="name the data folder in --data-dir")
+            raise UsageError(
+                f"{given}: no such folder", hint="set --data-dir to an existing folder"
+            )
         return given
     if not writing:
         return shipped_data() if use_shipped and not _has_data(_DEFAULT) else _DEFAULT
-    # An empty one may be the start of another run's.
+    # An empty folder may be the beginning of another run's data folder.
     is_free = not _DEFAULT.exists() or (_DEFAULT.is_dir() and not names_in(_DEFAULT))
     if not is_free and not _is_folder(_DEFAULT / "manifests") and not _has_data(_DEFAULT):
         raise UsageError(
-            "./data is no data folder (it has no manifests/)",
-            hint="name one in --data-dir, or make ./data/manifests",
+            "./data is not a data folder (it has no manifests/)",
+            hint="add --data-dir FOLDER, or run `mkdir data/manifests`",
         )
     return _DEFAULT
 
@@ -39,9 +42,11 @@ def store_to_read(
     use_shipped: bool = True,
     is_layered: bool = True,
 ) -> Store:
-    """Return the data to read: the data folder, completed by the shipped data if layered.
+    """Return the data folder to read, over the shipped data.
 
-    The channel is the one given, else that of the manifests.
+    The shipped data is left out unless `is_layered` and `use_shipped`.
+
+    The channel is the given one, else the channel of the manifests.
     """
     root, shipped = data_folder(given, writing=False, use_shipped=use_shipped), shipped_data()
     is_other = root.resolve() != shipped.resolve()
@@ -52,13 +57,19 @@ def store_to_read(
 
 
 def local_channel(root: Path) -> Channel:
-    """Return the channel of a folder's manifests: redist, or wheels if it has no others."""
+    """Return the channel of a folder's manifests.
+
+    It is wheels if the folder has only manifests of wheels, else redist.
+    """
     has_wheels_only = Store(root, "wheels").redists() and not Store(root).redists()
     return "wheels" if has_wheels_only else "redist"
 
 
 def _has_data(root: Path) -> bool:
-    """Check if a folder has a manifest or a table: empty folders are left by killed runs."""
+    """Check if a folder contains a manifest or a table.
+
+    Killed runs may leave a folder without either.
+    """
     tables = (Store(root).table_path(name) for name in TABLE_NAMES)
     return _has_manifests(root) or any(table.exists() for table in tables)
 

@@ -539,7 +539,7 @@ def test_nothing_held(run: Run) -> None:
     result = run("build", "--channel", "redist")
     assert result.exit_code == 2
     assert "no local manifests of cuda for --channel redist" in error(result)
-    assert "--channel wheels has some" in error(result)
+    assert "add --channel wheels" in error(result)
     result = run("build", "--channel", "wheels", "--data-dir", "data", "--no-shipped-data")
     assert result.exit_code == 2
     assert "run `cudaredist download-manifests --channel wheels --redist cuda`" in error(result)

@@ -129,7 +129,7 @@ def test_platforms_lost_between_held_releases_are_a_note(run: Run) -> None:
     assert ("platform-lost", "8.9.6") in kinds(document)
     note = document["findings"][-1]
     assert note["exit_code"] == 0
-    assert note["message"] == "all lines: the newest with linux-aarch64 is 8.9.5"
+    assert note["message"] == "all lines: the newest manifest with linux-aarch64 is 8.9.5"
 
 
 def test_changed_in_place_upstream_exits_4(run: Run, cuda: FaultServer) -> None:
@@ -365,7 +365,7 @@ def test_orphans_and_unknown_folders_are_found(run: Run, cuda: FaultServer) -> N
 def test_a_platform_that_ended_with_a_line_is_noted_once(run: Run) -> None:
     run("download-manifests", "--base-url", SAMPLE, "--redist", "cuda", "--version", "all")
     notes = [f["message"] for f in check(run, None)["findings"] if f["kind"] == "platform-lost"]
-    assert notes == ["all lines: the newest with linux-aarch64 is 12.9.1"]
+    assert notes == ["all lines: the newest manifest with linux-aarch64 is 12.9.1"]
 
 
 def test_nothing_held_of_a_redist_asked_for_is_one_finding(run: Run, cuda: FaultServer) -> None:
@@ -404,12 +404,12 @@ def test_text(run: Run, stale: FaultServer) -> None:
         "cuda    12.9  12.9.1  12.9.2    stale  12.9.2",
         "",
         "no-features: cuda 12.9.1: no feature file",
-        "    hint: cudaredist process-manifests makes what is missing",
+        "    hint: run `cudaredist process-manifests`",
         "",
-        "stale: cuda 12.9.2: line 12.9: 12.9.1 held, 12.9.2 upstream",
+        "stale: cuda 12.9.2: line 12.9: 12.9.1 local, 12.9.2 upstream",
         "    missing: 12.9.2",
         "    12.9.2 lacks linux-sbsa, which 12.9.1 has",
-        "    hint: cudaredist download-manifests --redist cuda --version 12.9.2",
+        "    hint: run `cudaredist download-manifests --redist cuda --version 12.9.2`",
         "",
         "2 findings, 0 notes: exit 1, findings",
     ]
@@ -418,7 +418,7 @@ def test_text(run: Run, stale: FaultServer) -> None:
 def test_markdown(run: Run, stale: FaultServer) -> None:
     result = run("check", "--base-url", stale.url, "--format", "markdown")
     assert "| cuda | 12.9 | 12.9.1 | 12.9.2 | stale | 12.9.2 |" in result.stdout
-    assert "- **stale** cuda 12.9.2: line 12.9: 12.9.1 held, 12.9.2 upstream" in result.stdout
+    assert "- **stale** cuda 12.9.2: line 12.9: 12.9.1 local, 12.9.2 upstream" in result.stdout
     assert "linux-sbsa, which 12.9.1 has" in result.stdout
 
 
@@ -431,7 +431,7 @@ def test_github(
     result = run("check", "--base-url", stale.url, "--format", "github")
     assert result.stdout.splitlines() == [
         "::warning title=cuda 12.9.1,file=data/features/cuda/feature_12.9.1.json::no feature file",
-        "::warning title=cuda 12.9.2::line 12.9: 12.9.1 held, 12.9.2 upstream%0A"
+        "::warning title=cuda 12.9.2::line 12.9: 12.9.1 local, 12.9.2 upstream%0A"
         "missing: 12.9.2%0A12.9.2 lacks linux-sbsa, which 12.9.1 has",
     ]
     assert summary.read_text().startswith("## cudaredist check: findings\n")

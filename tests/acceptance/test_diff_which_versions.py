@@ -176,12 +176,12 @@ def test_archives_rebuilt_under_one_version(run: Run) -> None:
 @pytest.mark.parametrize(
     ("sides", "code", "said"),
     [
-        (("cuda@12.9.1", "cuda@1.0"), 2, "no held release of cuda is called '1.0'"),
+        (("cuda@12.9.1", "cuda@1.0"), 2, "no local release of cuda is called '1.0'"),
         (("cuda@12.9.1", "cudn@9.10.2"), 2, "did you mean cudnn"),
         (("cuda@12.9.1", "nowhere.json"), 2, "no such file"),
         (("cuda@12.9.1", "DATA/features/cuda/feature_12.9.1.json"), 2, "is a feature file"),
         (("DATA/manifests/lock.json", "DATA/manifests/lock.json"), 2, "no such file"),
-        (("DATA/gpus.json", "DATA/gpus.json"), 5, "is no manifest"),
+        (("DATA/gpus.json", "DATA/gpus.json"), 5, "is not a manifest"),
     ],
 )
 def test_what_cannot_be_compared(
@@ -257,7 +257,7 @@ def test_no_local_manifests_names_the_other_channel(run: Run, call: tuple[str, .
     result = run(*call, "--channel", "redist")
     assert result.exit_code == 2
     assert "no local manifests" in result.stderr
-    assert "--channel wheels has some" in result.stderr
+    assert "add --channel wheels" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -365,8 +365,8 @@ def test_other_redistributables_and_their_variants(ask: Run) -> None:
     [
         (("libnothing.so",), 1, "nothing held provides libnothing.so"),
         (("ib/libcublas.so.12",), 1, "nothing held provides ib/libcublas.so.12"),
-        (("x", "--cuda", "11.8"), 2, "no CUDA release 11.8 is held"),
-        (("x", "--cuda", "twelve"), 2, "is no version"),
+        (("x", "--cuda", "11.8"), 2, "no local manifest of CUDA 11.8"),
+        (("x", "--cuda", "twelve"), 2, "is not a version"),
         (("x", "--platform", "linux-x86"), 2, "did you mean linux-x86_64"),
         (("x", "--redist", "cudn"), 2, "did you mean"),
     ],

@@ -15,9 +15,9 @@ from support.server import FaultServer
     [
         pytest.param(["--redist", "cuddn"], "did you mean cudnn", id="typo"),
         pytest.param(["--redist", "zzzzzzzz"], "known: cublasmp", id="nothing near"),
-        pytest.param(["--version", "newest"], "is no version", id="no version"),
-        pytest.param(["--min-version", "x"], "is no version", id="no bound"),
-        pytest.param(["--version", "1.0", "--max-version", "2"], "do not go with", id="both"),
+        pytest.param(["--version", "newest"], "is not a version", id="no version"),
+        pytest.param(["--min-version", "x"], "is not a version", id="no bound"),
+        pytest.param(["--version", "1.0", "--max-version", "2"], "cannot be combined", id="both"),
         pytest.param(["--min-version", "2", "--max-version", "1"], "is newer than", id="crossed"),
         pytest.param(["--base-url", "http://192.0.2.1/"], "without encryption", id="plain http"),
         pytest.param(["--base-url", "ftp://x/"], "ftp://", id="scheme"),
@@ -111,7 +111,7 @@ def test_a_folder_called_data_that_is_something_else_is_left_alone(run: Run) -> 
     Path("data/mine.txt").touch()
     result = run("download-manifests", "--base-url", SAMPLE)
     assert result.exit_code == 2
-    assert "./data is no data folder" in result.stderr
+    assert "./data is not a data folder" in result.stderr
     assert files() == {"data/mine.txt"}
 
 
@@ -150,7 +150,7 @@ def test_an_unwritable_cache_is_no_failure(
         tmp_path / "file" / "cache",
     )
     assert result.exit_code == 0
-    assert "going on without" in result.stderr
+    assert "continuing without" in result.stderr
 
 
 def test_json_report(run: Run, cuda_manifests: FaultServer) -> None:

@@ -198,7 +198,7 @@ def test_what_came_before_a_limit_is_kept_for_the_next_run(
     limit = len(made_set.archives[made_set.packages["cuda_crt"]["archive"]["relative_path"]])
     result = materialize("--max-download", limit, "-j", 1, base=server.url)
     assert result.exit_code == 3
-    assert f"more than --max-download {limit:,} bytes came" in result.stderr
+    assert f"the download exceeds --max-download {limit:,} bytes" in result.stderr
     assert "4 of unknown size" in result.stderr
     assert not Path("root").exists()
     (workshop,) = Path().glob(".root*")

@@ -198,7 +198,7 @@ def test_cache_without_space_does_not_fail_an_examined_archive(
     cuda_archives: FaultServer, process: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     part = part_of(cuda_archives, tmp_path)
-    monkeypatch.setattr(PartialArchive, "_opened", lambda _: FullDisk(part, "a+"))
+    monkeypatch.setattr(PartialArchive, "_open", lambda _: FullDisk(part, "a+"))
     assert process(*ONLY).exit_code == 0
     assert archives_read(cuda_archives) == 1
     assert stored(tmp_path) == []

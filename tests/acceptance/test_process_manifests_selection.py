@@ -59,7 +59,7 @@ def test_what_the_cache_knows_is_taken_even_if_it_was_not_asked_for(
     ("change", "code", "words"),
     [
         ((b'"packages"', b'"package"'), 5, "not a valid feature file"),
-        ((RULES_LINE, b'"rules": 99'), 5, "made by newer rules"),
+        ((RULES_LINE, b'"rules": 99'), 5, "made by rules version 99"),
         ((RULES_LINE, b'"rules": 0'), 5, "rules"),
     ],
 )
@@ -191,9 +191,9 @@ def test_the_size_is_said_before(cuda_archives: FaultServer, process: Run) -> No
     total = sum(
         len(data) for path, data in cuda_archives.files.items() if not path.endswith(".json")
     )
-    assert process().stderr == f"5 archives to read, {total / 1000:.1f} kB; 0 bytes known already\n"
+    assert process().stderr == f"5 archives to read, {total / 1000:.1f} kB; 0 bytes already known\n"
     assert process().stderr == (
-        f"0 archives to read, 0 bytes; {total / 1000:.1f} kB known already\n"
+        f"0 archives to read, 0 bytes; {total / 1000:.1f} kB already known\n"
     )
 
 

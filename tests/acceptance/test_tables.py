@@ -194,15 +194,15 @@ def test_check_finds_no_table_missing_afterwards(
     before = report(run("check", "--offline", "--json"))["findings"]
     hints = {f["path"]: f["hint"] for f in before if f["kind"] == "table-missing"}
     assert hints == {
-        "nvcc_compat.json": "cudaredist update-nvcc-compat makes it",
-        "gpus.json": "cudaredist update-gpus makes it",
+        "nvcc_compat.json": "run `cudaredist update-nvcc-compat`",
+        "gpus.json": "run `cudaredist update-gpus`",
     }
     nvcc_table("--version", "12.9.1")
     gpu_table("--version", "12.9.1")
     lacking = [f for f in report(run("check", "--offline", "--json"))["findings"] if f["hint"]]
     assert {f["hint"] for f in lacking if f["kind"] == "table-lacks"} == {
-        "cudaredist update-nvcc-compat adds it",
-        "cudaredist update-gpus adds it",
+        "run `cudaredist update-nvcc-compat`",
+        "run `cudaredist update-gpus`",
     }
     nvcc_table()
     gpu_table()
@@ -527,7 +527,7 @@ def test_what_a_zips_directory_calls_a_link_is_no_header(
 def test_a_release_that_is_not_held(cuda: FaultServer, nvcc_table: Run) -> None:
     result = nvcc_table("--version", "12.0.0")
     assert result.exit_code == 2
-    assert "no manifest 12.0.0 is held" in result.stderr
+    assert "no local manifest 12.0.0 in" in result.stderr
 
 
 def test_a_broken_table_is_not_built_upon(cuda: FaultServer, gpu_table: Run) -> None:

@@ -100,7 +100,7 @@ def test_the_folders_name_tells_the_product(run: Run) -> None:
             "'latest'",
             id="no label",
         ),
-        pytest.param({"schema_version": 1, "what": {}}, "of no kind known", id="unknown kind"),
+        pytest.param({"schema_version": 1, "what": {}}, "not of a known kind", id="unknown kind"),
     ],
 )
 def test_our_own_files_are_held_to_their_schema(run: Run, document: object, says: str) -> None:
@@ -253,7 +253,9 @@ def test_manifests_with_one_path_and_different_bytes_are_reported(run: Run, tmp_
     warnings = [verdict["warnings"] for verdict in json.loads(result.stdout)["files"]]
     path = "nccl/linux-x86_64/nccl-linux-x86_64-2.29.2-archive.tar.xz"
     assert [len(found) for found in warnings] == [0, 1, 0]
-    assert warnings[1][0].startswith(f"{path} has other bytes in redistrib_2.29.2-cuda12.9.json")
+    assert warnings[1][0].startswith(
+        f"{path} is a different file in redistrib_2.29.2-cuda12.9.json"
+    )
     assert result.exit_code == 0
 
 

@@ -62,7 +62,7 @@ def test_a_set_without_features(run: Run, made: Path, tmp_path: Path) -> None:
     result = run("validate", "set.json", "--cache-dir", made / "cache")
     assert result.exit_code == 0
     assert result.stdout.splitlines()[1] == (
-        "    not checked: I3, I4, I6, I8, I10, I11 in part: 6 of 6 packages were not examined"
+        "    not checked: I3, I4, I6, I8, I10, I11 (partially): 6 of 6 packages were not examined"
     )
 
 
@@ -71,7 +71,7 @@ def test_what_is_broken_is_named(run: Run, made: Path) -> None:
     result = run("validate", path, "--cache-dir", made / "cache")
     assert result.exit_code == 1
     first, second, *_ = result.stdout.splitlines()
-    assert first == "edited.json: valid package-set file, which breaks I2"
+    assert first == "edited.json: valid package-set file, but it violates I2"
     assert second.startswith("    I2 libcublas: https://example.org/ does not end with libcublas/")
 
 
@@ -99,7 +99,7 @@ def test_sets_are_held_against_each_other(run: Run, made: Path) -> None:
     path = edited(made, lambda document: document["packages"].pop("mft"))
     result = run("validate", place(made, "linux-sbsa"), path)
     assert result.exit_code == 1
-    assert "edited.json: valid package-set file, which breaks I15\n" in result.stdout
+    assert "edited.json: valid package-set file, but it violates I15\n" in result.stdout
     assert "    I15 mft: has no entry, and has one in another set\n" in result.stdout
     assert run("validate", path).exit_code == 0
 

@@ -148,7 +148,7 @@ def test_every_installer_gives_the_whole_tool(
         # Manifests of wheels are the same everywhere.
         folder = ManifestFolder(REPOSITORY / "data/manifests/wheels/nccl")
         label = folder.labels()[-1]
-        shipped = folder.place(label)
+        shipped = folder.path_of(label)
         run(
             "download-manifests", "--channel", "wheels", "--redist", "nccl", "--version", str(label)
         )

@@ -543,7 +543,7 @@ def test_feature_files_as_the_commands_write_them(base: Store) -> None:
 
 def test_a_manifest_that_differs_from_the_lock_is_a_warning(base: Store) -> None:
     """A hand-edited manifest was accepted silently."""
-    path = base.manifests("cuda").place(Version.parse("12.9.1"))
+    path = base.manifests("cuda").path_of(Version.parse("12.9.1"))
     entry = LockEntry(sha256=sha256_of(path.read_bytes()), size=path.stat().st_size)
     base.update_lock({"cuda": {"12.9.1": entry}})
     assert build(read_set_data(base)).diagnostics == ()

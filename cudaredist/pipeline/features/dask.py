@@ -1,8 +1,8 @@
 """Process archives on a Dask cluster.
 
-A worker receives the locations of one archive, reads it from the source and returns bytes: the
-archive's facts, or an error report. Workers share no folder, cache or state. If a worker dies, the
-scheduler gives its archives to another one.
+A worker receives the sources of an archive, reads it, and returns its facts or an error report as
+bytes. Workers share no folder, cache or state. If a worker dies, the scheduler assigns its archives
+to another one.
 """
 
 import contextlib
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
     from cudaredist.pipeline.features.dask_client import BytesClient
 
 _PATIENCE = 10.0
-"""Seconds to wait for the scheduler, and then for its first worker."""
+"""Seconds to wait for the scheduler, and again for its first worker."""
 _SAME_VERSION = "install the same cudaredist on the scheduler and on every worker"
 
 
 def run_task(request: ArchiveRequest, timeout: float, retries: int, *, allow_http: bool) -> bytes:
-    """Examine an archive on a worker; return its facts or an error report as JSON.
+    """Examine an archive on a worker, and return facts or an error.
 
-    The request's bases have no credentials. Never raises, because an exception would reach the
-    client as a pickle.
+    Both are JSON. The request's bases have no credentials. Never raises, because an exception would
+    arrive at the client as a pickle.
     """
     try:
         settings = Settings(
@@ -67,7 +67,7 @@ def _report_to_bytes(error: CudaRedistError) -> bytes:
 
 
 def _own_base(base: str) -> str:
-    """Return a source with this worker's own credentials for it, if it has any."""
+    """Return a source with this worker's credentials, if it has any."""
     for own in os.environ.get("CUDAREDIST_BASE_URL", "").split():
         if without_credentials(own).rstrip("/") == base.rstrip("/"):
             return own
@@ -76,10 +76,10 @@ def _own_base(base: str) -> str:
 
 @contextlib.contextmanager
 def dask_engine(address: str, settings: Settings) -> Iterator[Engine]:
-    """Connect to a scheduler and yield an engine that gives all archives to its workers.
+    """Connect to a scheduler, and yield an engine for its workers.
 
-    Raises `UsageError` if Dask is not installed, and `SourceError` if no scheduler answers or it
-    has no worker.
+    Raises `UsageError` if Dask is not installed, and `SourceError` if the scheduler does not answer
+    or has no workers.
     """
     try:
         from distributed import as_completed  # noqa: PLC0415 - an extra
@@ -87,7 +87,8 @@ def dask_engine(address: str, settings: Settings) -> Iterator[Engine]:
         from cudaredist.pipeline.features.dask_client import BytesClient  # noqa: PLC0415
     except ImportError:
         raise UsageError(
-            "--engine dask needs Dask", hint="pip install 'cudaredist[dask]', here and there"
+            "--engine dask requires Dask",
+            hint="run `pip install 'cudaredist[dask]'` here and on the workers",
         ) from None
     try:
         client = BytesClient(address, _PATIENCE)
@@ -95,7 +96,7 @@ def dask_engine(address: str, settings: Settings) -> Iterator[Engine]:
         raise SourceError(
             address,
             f"cannot connect to a Dask scheduler: {error}",
-            hint="start one with dask scheduler, and workers with dask worker; "
+            hint="start one with `dask scheduler`, and workers with `dask worker`; "
             "tls:// requires distributed.comm.tls in Dask's configuration",
         ) from error
 
@@ -104,11 +105,11 @@ def dask_engine(address: str, settings: Settings) -> Iterator[Engine]:
             client.wait_for_workers(1, timeout=_PATIENCE)
         except TimeoutError:
             raise SourceError(
-                address, "the scheduler has no worker", hint="start some with dask worker"
+                address, "the scheduler has no workers", hint="start some with `dask worker`"
             ) from None
         yield partial(_run_on_workers, client, as_completed, settings)
     finally:
-        # A dead scheduler answers to nothing, and a busy machine takes its time.
+        # A dead scheduler does not answer, and a busy machine may take too long.
         with contextlib.suppress(TimeoutError):
             client.close(timeout=_PATIENCE)
 
@@ -120,15 +121,15 @@ def _run_on_workers(
     run: FeatureRun,
     jobs: Sequence[Job],
 ) -> None:
-    """Give all archives to the workers, and report each answer to the run."""
+    """Send all archives to the workers, and report their answers."""
     if any(without_credentials(base) != base for job in jobs for base in job.request.bases):
         run.announce(
-            "credentials in base URLs are not sent to workers, which use those in their own "
-            "CUDAREDIST_BASE_URL"
+            "credentials in base URLs are not sent to workers; set CUDAREDIST_BASE_URL on the "
+            "workers instead"
         )
     waiting: dict[Future[bytes], Job] = {}
     try:
-        for place, job in enumerate(jobs):
+        for position, job in enumerate(jobs):
             request = job.request._replace(bases=tuple(map(_shared_base, job.request.bases)))
             future = client.submit(
                 run_task,
@@ -136,14 +137,14 @@ def _run_on_workers(
                 settings.timeout,
                 settings.retries,
                 allow_http=settings.allow_http,
-                # The jobs come largest first, and so they stay.
-                priority=-place,
+                # Keep the order of the jobs: largest first.
+                priority=-position,
                 pure=False,
             )
             waiting[future] = job
         for future in as_completed(list(waiting), loop=client.loop):
             job = waiting.pop(future)
-            # Only the cluster knows its archives in progress: a line shows when one is done.
+            # Only the cluster knows which archives are in progress, so show the finished ones.
             number = run.service.progress.begin(job.request.name, job.request.size)
             _settle(run, job, future)
             run.service.progress.advance(number, job.request.size or 0)
@@ -159,17 +160,17 @@ def _run_on_workers(
 
 
 def _shared_base(base: str) -> str:
-    """Return a source as workers receive it: a whole path, or a URL without credentials."""
+    """Return a source as an absolute path or a URL without credentials."""
     return without_credentials(base) if ":" in base else str(Path(base).absolute())
 
 
 def _settle(run: FeatureRun, job: Job, future: "Future[bytes]") -> None:
-    """Report a worker's answer to the run; a task that failed is a failed archive."""
+    """Report a worker's answer to the run."""
     name = job.request.name
     if future.cancelled():
         run.failed(
             job,
-            SourceError("the Dask scheduler", "went away", hint="run the same command again"),
+            SourceError("the Dask scheduler", "disconnected", hint="run the same command again"),
         )
         return
     try:
@@ -185,12 +186,12 @@ def _settle(run: FeatureRun, job: Job, future: "Future[bytes]") -> None:
     elif answer is not None:
         run.failed(job, answer)
     else:
-        message = f"{name}: a worker answered in another form"
+        message = f"{name}: unknown format of a worker's answer"
         run.failed(job, IncompleteError(message, hint=_SAME_VERSION))
 
 
 def read_answer(answer: object) -> Facts | ErrorReport | None:
-    """Read what a worker returned; None if it is neither facts nor an error of ours."""
+    """Parse a worker's answer. Return None if it is invalid."""
     if not isinstance(answer, bytes):
         return None
     facts = facts_from_bytes(answer)

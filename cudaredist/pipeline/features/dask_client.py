@@ -1,8 +1,9 @@
-"""A Dask client that accepts bytes and executes nothing that the cluster sends.
+"""A Dask client that accepts only bytes from the cluster.
 
-A client of distributed unpickles results, their types, exceptions, warnings and every part of a
-message that is marked as pickled. Its options limit only the results, so an audit hook refuses
-all pickles that name a class or a function, and the client ignores the rest.
+A normal client of distributed unpickles results, their types, exceptions, warnings and every part
+of a message that is marked as pickled. The cluster could execute code that way. Dask's options
+limit only the results. So an audit hook refuses all pickles that name a class or a function, and
+this client ignores the rest.
 """
 
 import functools
@@ -22,9 +23,9 @@ def _refuse(event: str, _: tuple[object, ...]) -> None:
 
 @functools.cache
 def refuse_pickles() -> None:
-    """Refuse all pickles that name a class or a function, until this process ends.
+    """Refuse pickles that name a class or a function in this process.
 
-    Without a name, a pickle contains only plain values and cannot execute anything.
+    Other pickles contain only plain values and cannot execute anything.
     """
     sys.addaudithook(_refuse)
 
@@ -44,7 +45,7 @@ class BytesClient(Client):
         )
 
     async def _ensure_connected(self, *arguments: object, **options: object) -> None:
-        """Connect, and leave what workers send in the stream of reports serialized.
+        """Connect, and keep the stream of reports serialized.
 
         Incomplete TLS settings become an OSError: after other errors, Dask leaves the client open.
         """
@@ -56,7 +57,7 @@ class BytesClient(Client):
             self.scheduler_comm.comm.deserialize = False
 
     async def _handle_report(self) -> None:
-        """Read reports. A pickle ends the connection, and with it the tasks in progress."""
+        """Read reports, and end the connection if one is a pickle."""
         while True:
             try:
                 await super()._handle_report()
@@ -67,13 +68,13 @@ class BytesClient(Client):
                 break
 
     async def _handle_event(self, *_: object, **__: object) -> None:
-        """Ignore events: workers could print to this terminal, or warn with a pickle."""
+        """Ignore events, with which workers could print to this terminal."""
 
     def _handle_key_in_memory(self, key: object = None, *_: object, **__: object) -> None:
-        """Note a finished task, without the type of its result: that is a pickle."""
+        """Record a finished task, without the pickled type of its result."""
         super()._handle_key_in_memory(key=key)
 
     def _handle_task_erred(self, key: object = None, *_: object, **__: object) -> None:
-        """Note a failed task, without its exception and traceback: these are pickles."""
+        """Record a failed task, without its pickled exception and traceback."""
         failure = RuntimeError("the task failed on the Dask cluster")
         super()._handle_task_erred(key=key, exception=failure)

@@ -1,4 +1,4 @@
-"""A feature file as a run fills it: one item for each archive of its manifest."""
+"""A feature file in progress, with an item per archive."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -20,30 +20,33 @@ from cudaredist.schema.registry import read_own_file, validation_problems
 from cudaredist.store.cache import Cache
 
 _ON_PLATFORM = " archives do not hold"
-"""How a note ends that is about the platform, and not the archive alone."""
+"""The end of notes that depend on the platform, not only on the archive's contents."""
 
 _PROBLEMS_SHOWN = 5
 _SHARED = frozenset({"files", "missing_headers"})
-"""What the archives of a package mostly have in common; a feature file states it once."""
+"""Fields that are mostly equal in the archives of a package. A feature file stores them once."""
 
 EXCLUDED = "excluded by "
-"""How the reason begins that stands for a choice of the run, which says nothing of the archive."""
+"""The beginning of a reason that is the user's choice and not a property of the archive."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ArchiveItem:
-    """One archive of one manifest in a run, and what became of it so far."""
+    """An archive of a manifest, and its state in the run."""
 
     archive: Archive
     status: ArchiveStatus
     reason: str | None = None
-    """Why it is not examined: the words that the feature file has for it."""
+    """Why it is not examined, in the words of the feature file."""
     error: ErrorReport | None = None
     features: Document | None = None
-    """What is known, where that stands in no cache."""
+    """Its features, if they are not in the cache."""
 
     def entry(self, features: Document | None, *, has_several: bool) -> Document:
-        """Return what the feature file says of it; `features` is None where nothing is known."""
+        """Return its entry in the feature file.
+
+        `features` is None if they are unknown.
+        """
         archive = self.archive
         entry: Document = {
             "platform": archive.platform,
@@ -65,25 +68,25 @@ class ArchiveItem:
 
 @dataclass(slots=True, kw_only=True)
 class FeatureFile:
-    """The feature file of one manifest, and what is found of its archives as the run goes on."""
+    """A manifest's feature file, and the state of its archives."""
 
     source: LocalManifest
     items: list[ArchiveItem] = field(default_factory=list)
     waiting: int = 0
-    """Archives that an engine has in hand or still to do."""
+    """The number of archives that an engine has not finished."""
     earlier: dict[object, Document] | None = None
-    """The entries of the feature file that is there, once they were asked for."""
+    """The entries of the existing feature file, or None if they were not needed yet."""
 
     def read(self) -> bytes | None:
-        """Return the bytes of the feature file that is there."""
+        """Return the bytes of the existing feature file, or None."""
         return self.source.target.features.read(self.source.label)
 
     def document(self, cache: Cache, earlier: Callable[[], Mapping[object, Document]]) -> Document:
-        """Return the feature file as far as it is known.
+        """Return the feature file with all features known so far.
 
-        `earlier` gives the entries of the file that is there: an archive that this run says nothing
-        of keeps its own. It is asked only where one is lacking, so that a broken file is simply
-        made anew where everything is known.
+        `earlier` returns the entries of the existing file. An archive without new features keeps
+        its entry. `earlier` is called only if features are missing, so that a broken file is
+        replaced without an error if all features are known.
         """
         entries: dict[str, list[Document]] = {}
         several = {p.name: len(p.versions) > 1 for p in self.source.manifest.packages}
@@ -93,10 +96,10 @@ class FeatureFile:
             features = item.features or known_features(cache, item.archive.sha256)
             entry = item.entry(features, has_several=has_several)
             if features is None:
-                kept = earlier().get(identity(package, entry))
+                previous = earlier().get(identity(package, entry))
                 is_choice = item.status == "skipped" and (item.reason or "").startswith(EXCLUDED)
-                if kept and (kept["status"] == "examined" or is_choice):
-                    entry = kept
+                if previous and (previous["status"] == "examined" or is_choice):
+                    entry = previous
             entries.setdefault(package, []).append(entry)
         return {
             "schema_version": 1,
@@ -120,7 +123,7 @@ def _order(entry: Document) -> tuple[str, str, tuple[Version, ...]]:
 
 
 def share_parts(entries: list[Document]) -> Document:
-    """Return the archives of a package, and apart from them what is the same in several."""
+    """Return a package's archives, with the fields that several share."""
     files: dict[str, Document] = {}
     headers: dict[str, Document] = {}
     for position, entry in enumerate(entries):
@@ -136,7 +139,7 @@ def share_parts(entries: list[Document]) -> Document:
 
 
 def identity(package: str, entry: Document) -> object:
-    """Return what makes an entry of a feature file the same archive's in another one."""
+    """Return a key that identifies an archive across feature files."""
     return (
         package,
         entry["platform"],
@@ -147,7 +150,7 @@ def identity(package: str, entry: Document) -> object:
 
 
 def entries_of(document: Document) -> dict[object, Document]:
-    """Return the entries of a feature file by their identity, each with all that is true of it."""
+    """Return a feature file's complete entries by their identity."""
     return {
         identity(package, entry): entry
         for package, features in document["packages"].items()
@@ -174,10 +177,10 @@ def _machine_note(platform: str, machine: str | None) -> str | None:
 
 
 def earlier_entries(data: bytes | None, name: str) -> dict[object, Document]:
-    """Return the entries of the feature file that is there, to be built upon.
+    """Return the entries of the existing feature file.
 
-    Raises `InvalidFileError` where it is broken or made by newer rules, and `IncompleteError` where
-    it was made by older ones: what they say of an archive cannot stand beside what today's say.
+    Raises `InvalidFileError` if it is broken or was made by newer rules, and `IncompleteError` if
+    it was made by older rules: a file cannot mix the results of different rules.
     """
     if data is None:
         return {}
@@ -185,22 +188,27 @@ def earlier_entries(data: bytes | None, name: str) -> dict[object, Document]:
         features = Features.model_validate_json(data)
     except ValidationError as error:
         problems = validation_problems(error)[:_PROBLEMS_SHOWN]
-        raise InvalidFileError(f"feature file, that of {name}", problems) from None
+        raise InvalidFileError(f"feature file of {name}", problems) from None
     if features.rules > RULES:
         raise InvalidFileError(
-            f"feature file, that of {name}",
-            [Problem("rules", f"made by newer rules ({features.rules}, not {RULES})")],
+            f"feature file of {name}",
+            [
+                Problem(
+                    "rules",
+                    f"made by rules version {features.rules}, but this cudaredist has {RULES}",
+                )
+            ],
         )
     if features.rules < RULES:
         raise IncompleteError(
             f"{name}: its feature file was made by older rules, and the cache lacks some archives",
-            hint="process the whole manifest, without --package, --platform and --variant",
+            hint="run the command again without --package, --platform and --variant",
         )
     return entries_of(json.loads(data))
 
 
 def features_in(entry: Document) -> Document:
-    """Return the features in an entry of a feature file, without what is about its place."""
+    """Return an entry's features, without the notes about its platform."""
     return {
         **{name: entry[name] for name in WholeFeatures.model_fields if name in entry},
         "notes": [note for note in entry["notes"] if not note.endswith(_ON_PLATFORM)],
@@ -208,7 +216,10 @@ def features_in(entry: Document) -> Document:
 
 
 def checked_bytes(document: Document) -> bytes:
-    """Return a feature file's bytes; raises `InvalidFileError` where they break its schema."""
+    """Return a feature file's bytes.
+
+    Raises `InvalidFileError` if they violate its schema.
+    """
     data = canonical_json(document)
     read_own_file(data, Features)
     return data

@@ -1,7 +1,8 @@
-"""process-manifests --peek: a zip archive's outputs from its names alone, by range requests.
+"""process-manifests --peek: derive outputs from a zip's file names.
 
-A zip's directory stands at its end, in most of NVIDIA's within the last 64 KiB. What it says cannot
-be proved without the whole archive, so nothing of it is cached or written.
+A zip's directory is at its end, in most of NVIDIA's archives within the last 64 KiB, so that range
+requests are enough. It cannot be verified without the whole archive. So nothing is cached or
+written.
 """
 
 import stat
@@ -25,31 +26,31 @@ from cudaredist.source.ranged_file import RangedFile
 
 
 def peek(manifests: LocalManifests, filter_: Filter, service: ArchiveService) -> PeekReport:
-    """Return the outputs of every zip archive of some manifests, in the manifests' order."""
-    found: dict[int, PeekedArchive] = {}
-    chosen, left_out = [], 0
+    """Return the outputs of the selected zip archives, in manifest order."""
+    results: dict[int, PeekedArchive] = {}
+    selection, other_count = [], 0
     for manifest in manifests.readable:
         for archive in manifest.manifest.archives:
             if filter_.excluding(archive) is not None:
                 continue
             if archive.relative_path.endswith((".zip", ".whl")):
-                chosen.append((manifest, archive))
+                selection.append((manifest, archive))
             else:
-                left_out += 1
+                other_count += 1
 
     def work(position: int, manifest: LocalManifest, archive: Archive) -> list[Task]:
-        found[position] = _peeked(service, manifest, archive)
+        results[position] = _peeked(service, manifest, archive)
         return []
 
-    tasks = [partial(work, n, manifest, archive) for n, (manifest, archive) in enumerate(chosen)]
+    tasks = [partial(work, n, manifest, archive) for n, (manifest, archive) in enumerate(selection)]
     run_tasks(tasks, service.jobs, service.stop)
-    archives = tuple(found[position] for position in sorted(found))
+    archives = tuple(results[position] for position in sorted(results))
     errors = [*(o.error for o in manifests.broken), *(archive.error for archive in archives)]
     codes = [error.exit_code for error in errors if error is not None]
     return PeekReport(
         manifests=manifests.broken,
         archives=archives,
-        left_out=left_out,
+        left_out=other_count,
         exit_code=worst_exit_code(codes),
     )
 
@@ -70,7 +71,7 @@ def _peeked(service: ArchiveService, manifest: LocalManifest, archive: Archive) 
         finally:
             fetched += file.fetched
         outputs = OutputFiles.by_output(derive(Facts(schema=FACTS_SCHEMA, members=members)).outputs)
-        # Only the content of such a file tells whether it is an import library.
+        # Without its contents, an import library looks like a static library.
         undecided = sum(entry.name.lower().endswith(".lib") for entry in members)
 
     try:
@@ -93,6 +94,6 @@ def _entry(info: zipfile.ZipInfo) -> Entry:
     mode = info.external_attr >> 16
     if info.is_dir():
         return Entry(name=info.filename, kind="directory")
-    # Where a link leads stands in its content, which is not read.
+    # A link's target is its contents, which are not read.
     kind: MemberKind = "other" if stat.S_ISLNK(mode) else "file"
     return Entry(name=info.filename, kind=kind, mode=stat.S_IMODE(mode), size=info.file_size)

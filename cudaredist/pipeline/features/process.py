@@ -1,4 +1,4 @@
-"""process-manifests: inspect every archive, and write what each provides."""
+"""process-manifests: inspect archives and write feature files."""
 
 import functools
 import threading
@@ -54,31 +54,31 @@ from cudaredist.store.cache import Cache
 
 _NO_HASH = "the manifest states no hash"
 _BEYOND = "beyond --max-download"
-_UNKNOWN_SIZE = "of unknown size, which --max-download leaves out"
+_UNKNOWN_SIZE = "of unknown size, left out because of --max-download"
 UNREACHED = "the run was stopped before"
 FAILED = "failed: "
-"""How the reasons begin for archives that a later run may get."""
-_NOT_READ = "not read without leave to write"
+"""The beginning of reasons for archives that a later run may examine."""
+_NOT_READ = "not read because nothing is written"
 _INCOMPLETE = frozenset({_NO_HASH, _BEYOND, _UNKNOWN_SIZE})
 
 Engine: TypeAlias = Callable[["FeatureRun", Sequence["Job"]], None]
-"""Works on all jobs, and tells the run of each result as it is known."""
+"""Runs all jobs, and reports each result to the run as soon as it is known."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """One archive to be inspected, for all manifests that name it."""
+    """An archive to inspect, for all manifests that list it."""
 
     request: ArchiveRequest
     users: list[tuple[FeatureFile, ArchiveItem]]
 
     def add(self, file: FeatureFile, item: ArchiveItem) -> None:
-        """Let one more manifest use it; all places that manifests name are tried."""
+        """Add a manifest that lists the archive."""
         archive, request = item.archive, self.request
         self.users.append((file, item))
         self.request = request._replace(
             paths=tuple(dict.fromkeys([*request.paths, *file.source.paths(archive)])),
-            # Where two manifests disagree, the hash alone decides.
+            # If two manifests state different sizes, only the hash is verified.
             size=request.size if request.size == archive.size else None,
         )
 
@@ -92,26 +92,26 @@ class FeatureRun:
     cache: Cache
     filter: Filter = field(default_factory=Filter)
     write: bool = True
-    """Whether archives are read and files written; if not, outcomes say what would be."""
+    """Whether to read archives and write files. If not, outcomes report the changes to expect."""
     legacy: bool = False
     fill_cache: bool = False
-    """Whether archives that feature files know are read too, where the cache does not know them."""
+    """Whether to also read archives with known features, if the cache lacks their facts."""
     allow_unverified: bool = False
     max_download: int | None = None
-    """Bytes that may be fetched in all; the smallest archives go first then."""
+    """The limit of bytes to fetch. With a limit, the smallest archives are selected first."""
     fail_fast: bool = False
     engine: Engine | None = None
     announce: Callable[[str], None] = lambda _: None
-    """Told, before anything is fetched, how much there is to do."""
+    """Called with a summary of the work before anything is fetched."""
     _files: list[FeatureFile] = field(default_factory=list)
     _outcomes: dict[tuple[str, Version], FeatureOutcome] = field(default_factory=dict)
     _mutex: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self) -> ProcessReport:
-        """Inspect every archive that is not known yet, and write a feature file per manifest.
+        """Inspect unknown archives, and write a feature file per manifest.
 
-        What was finished stays finished, also where Ctrl-C or `fail_fast` ends the run. Raises
-        `UnknownNameError` for names no archive has.
+        Finished work is kept, even if Ctrl-C or `fail_fast` ends the run. Raises `UnknownNameError`
+        if the filter has a name that matches no archive.
         """
         jobs = self._plan()
         try:
@@ -127,13 +127,16 @@ class FeatureRun:
                     self._write(file)
         return self._report()
 
-    # -- what there is to do
+    # -- the plan
 
     def _plan(self) -> list[Job]:
-        """Recall what is known, write what is known wholly, return what is not, largest first."""
+        """Return the archives to inspect, largest first.
+
+        Writes the feature files that need no inspection.
+        """
         readable, broken = self.manifests.readable, self.manifests.broken
         if not broken:
-            # A manifest that cannot be read may be the one that has the name.
+            # With an unreadable manifest, this check could refuse a name that is in it.
             self.filter.check(a for manifest in readable for a in manifest.manifest.archives)
         for outcome in broken:
             self._outcomes[outcome.redist, Version.parse(outcome.release)] = outcome
@@ -143,15 +146,15 @@ class FeatureRun:
             requests = self.service.sized([job.request for job in jobs.values()])
             for job, request in zip(jobs.values(), requests, strict=True):
                 job.request = request
-        chosen = self._within_budget(list(jobs.values()))
-        self._announce(chosen)
-        for job in chosen:
+        selection = self._within_budget(list(jobs.values()))
+        self._announce(selection)
+        for job in selection:
             for file, _ in job.users:
                 file.waiting += 1
         for file in self._files:
             if not file.waiting:
                 self._write(file)
-        return chosen
+        return selection
 
     def _file(self, manifest: LocalManifest, jobs: dict[str, Job]) -> FeatureFile:
         file = FeatureFile(source=manifest)
@@ -162,40 +165,40 @@ class FeatureRun:
             file.items = [self._item(file, archive, jobs) for archive in archives]
         return file
 
-    def _announce(self, chosen: Sequence[Job]) -> None:
+    def _announce(self, selection: Sequence[Job]) -> None:
         known = {
             file.source.key(item.archive): item.archive.size or 0
             for file in self._files
             for item in file.items
             if item.status == "known"
         }
-        total = _size(sum(job.request.size or 0 for job in chosen))
-        count = f"{len(chosen):,} archive{'' if len(chosen) == 1 else 's'}"
-        unknown = sum(job.request.size is None for job in chosen)
+        total = _size(sum(job.request.size or 0 for job in selection))
+        count = f"{len(selection):,} archive{'' if len(selection) == 1 else 's'}"
+        unknown = sum(job.request.size is None for job in selection)
         sizes = f"{total}, {unknown:,} of unknown size" if unknown else total
-        self.announce(f"{count} to read, {sizes}; {_size(sum(known.values()))} known already")
+        self.announce(f"{count} to read, {sizes}; {_size(sum(known.values()))} already known")
 
     def _is_done(self, file: FeatureFile) -> bool:
-        """Say whether the feature file that is there is, byte for byte, one that says it all."""
-        made = self.cache.get(FILES_KIND, file.source.sha256)
-        if made is None or self.legacy or self.fill_cache:
+        """Check if the existing feature file is complete and unchanged."""
+        sha256 = self.cache.get(FILES_KIND, file.source.sha256)
+        if sha256 is None or self.legacy or self.fill_cache:
             return False
         data = file.read()
-        return data is not None and sha256_of(data).encode() == made
+        return data is not None and sha256_of(data).encode() == sha256
 
     def _item(self, file: FeatureFile, archive: Archive, jobs: dict[str, Job]) -> ArchiveItem:
-        """Return what is known of an archive; where nothing is, it becomes a job."""
+        """Return an archive's item, and add a job if necessary."""
         item = ArchiveItem(archive=archive, status="known")
         option = self.filter.excluding(archive)
-        # What states no hash is in no cache.
+        # Archives without a hash are never cached.
         is_filling = self.fill_cache and archive.sha256 is not None
         known = known_facts if is_filling else known_features
         if known(self.cache, archive.sha256) is not None:
             return item
         if not is_filling or option is not None:
-            found = self._in_file(file, archive)
-            if found is not None:
-                item.features = found
+            features = self._in_file(file, archive)
+            if features is not None:
+                item.features = features
                 return item
         if option is not None:
             item.status, item.reason = "skipped", f"{EXCLUDED}{option}"
@@ -211,41 +214,41 @@ class FeatureRun:
         return item
 
     def _in_file(self, file: FeatureFile, archive: Archive) -> Document | None:
-        """Return what the feature file that is there knows of an archive."""
+        """Return an archive's features from the existing feature file."""
         if self.legacy:
             return None
         if file.earlier is None:
             try:
                 file.earlier = earlier_entries(file.read(), file.source.name)
             except CudaRedistError:
-                # Said when the file is to be written, if it matters then.
+                # If the entries are needed to write the file, the error is raised again there.
                 file.earlier = {}
         has_several = len(file.source.versions_of(archive.package)) > 1
         entry = ArchiveItem(archive=archive, status="known").entry(None, has_several=has_several)
-        kept = file.earlier.get(identity(archive.package, entry))
-        if kept is None or kept["status"] != "examined":
+        previous = file.earlier.get(identity(archive.package, entry))
+        if previous is None or previous["status"] != "examined":
             return None
-        return features_in(kept)
+        return features_in(previous)
 
     def _within_budget(self, jobs: list[Job]) -> list[Job]:
         jobs.sort(key=lambda job: (job.request.size or 0, job.request.name))
-        chosen, left = [], self.max_download
+        selection, budget = [], self.max_download
         for job in jobs:
-            if left is not None and self.service.kept_at(job.request) is None:
+            if budget is not None and self.service.kept_at(job.request) is None:
                 size = job.request.size
-                if size is None or size > left:
+                if size is None or size > budget:
                     for _, item in job.users:
                         item.status = "skipped"
                         item.reason = _UNKNOWN_SIZE if size is None else _BEYOND
                     continue
-                left -= size
-            chosen.append(job)
-        return chosen[::-1]
+                budget -= size
+            selection.append(job)
+        return selection[::-1]
 
-    # -- results, told by an engine from any thread
+    # -- results, reported by an engine from any thread
 
     def succeeded(self, job: Job, facts: Facts) -> None:
-        """Keep what was read; every manifest that needed nothing else is written."""
+        """Store an archive's features, and write complete feature files."""
         try:
             features = remember_features(self.cache, job.request.sha256, derive(facts))
         except InvalidFileError as error:
@@ -257,7 +260,10 @@ class FeatureRun:
         self._finish(job)
 
     def failed(self, job: Job, error: CudaRedistError | ErrorReport) -> None:
-        """Note why an archive could not be examined; the others go on unless asked otherwise."""
+        """Record why an archive could not be examined.
+
+        Stops the run if `fail_fast`.
+        """
         report = ErrorReport.of(error)
         is_stopped = report.kind == StoppedError.kind
         for _, item in job.users:
@@ -280,14 +286,14 @@ class FeatureRun:
     # -- feature files
 
     def _write(self, file: FeatureFile) -> None:
-        """Write a manifest's feature file; what stands in the way becomes the outcome."""
+        """Write a manifest's feature file, and record the outcome."""
         statuses = Counter(item.status for item in file.items)
         examined = len(file.items)
         error: ErrorReport | None = None
         status: ManifestStatus = "unchanged"
         try:
             if not self._is_done(file):
-                status, examined = self._written(file, statuses)
+                status, examined = self._write_if_changed(file, statuses)
         except CudaRedistError as failure:
             status, error, examined = "failed", ErrorReport.of(failure), 0
         self._outcomes[file.source.target.redist.name, file.source.label] = FeatureOutcome(
@@ -302,15 +308,18 @@ class FeatureRun:
             error=error,
         )
         for item in file.items:
-            # It stands in the cache, or in the file, and memory must not grow with the manifests.
+            # The cache or the file has the features. Free the memory for the next manifests.
             if item.archive.sha256 is not None:
                 item.features = None
         file.earlier = None
 
-    def _written(
+    def _write_if_changed(
         self, file: FeatureFile, statuses: Counter[ArchiveStatus]
     ) -> tuple[ManifestStatus, int]:
-        """Put a feature file where it differs; return that, and how many archives it describes."""
+        """Write a feature file if it changed.
+
+        Returns the status, and the number of archives with features.
+        """
         before = file.read()
 
         @functools.cache
@@ -326,13 +335,13 @@ class FeatureRun:
             return "unchanged" if self.write or not statuses["would-examine"] else "would-write", 0
         data = checked_bytes(document)
         is_whole = examined == len(entries) and all(entry["sha256"] for entry in entries)
-        made = sha256_of(data)
+        sha256 = sha256_of(data)
         if self.legacy:
             data = legacy_json(Features.model_validate_json(data), before)
         if data != before and self.write:
             file.source.target.features.write(file.source.label, data)
         if is_whole and not self.legacy and (self.write or data == before):
-            self.cache.put(FILES_KIND, file.source.sha256, made.encode())
+            self.cache.put(FILES_KIND, file.source.sha256, sha256.encode())
         if not self.write and (data != before or statuses["would-examine"]):
             return "would-write", examined
         return ("unchanged" if data == before else "written"), examined
@@ -372,7 +381,10 @@ class FeatureRun:
 
 
 def run_locally(run: FeatureRun, jobs: Sequence[Job]) -> None:
-    """Inspect archives with threads of this process: the heavy work releases the interpreter."""
+    """Inspect archives with threads of this process.
+
+    Threads are enough, because hashing and decompression release the interpreter's lock.
+    """
     service = run.service
     run_tasks([partial(_inspect, run, job) for job in jobs], service.jobs, service.stop)
 
@@ -388,7 +400,7 @@ def _inspect(run: FeatureRun, job: Job) -> list[Task]:
 
 
 def _size(count: int) -> str:
-    """Return a number of bytes for people."""
+    """Format a number of bytes for people."""
     size, units = float(count), ["bytes", "kB", "MB", "GB", "TB"]
     while size >= 1000 and len(units) > 1:  # noqa: PLR2004 - a thousand is a thousand
         size /= 1000

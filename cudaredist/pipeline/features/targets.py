@@ -1,4 +1,4 @@
-"""What a run is about: the manifests of a data folder, and the archives selected from them."""
+"""Select the manifests and archives of a run."""
 
 import os
 import posixpath
@@ -17,7 +17,7 @@ from cudaredist.errors import (
 )
 from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.pipeline.archives import ArchiveRequest
-from cudaredist.pipeline.manifests.upstream import judge_manifest
+from cudaredist.pipeline.manifests.upstream import validate_manifest
 from cudaredist.pipeline.selection import Selection, redist_at
 from cudaredist.primitives import Version, sha256_of
 from cudaredist.redists import NVIDIA_BASE, Redist
@@ -31,17 +31,17 @@ _USUAL_END = re.compile(r"(.*[^:/])/(compute/[^/]+/redist)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureTarget:
-    """One redistributable of a run: where its manifests are, and where its features go."""
+    """A redistributable with its manifest folder, feature folder and sources."""
 
     redist: Redist
     manifests: ManifestFolder
     features: FeatureFolder
     folders: tuple[str, ...]
-    """Folders under a source's root that archives' paths are relative to."""
+    """Folders below a source's root. The archives' paths are relative to them."""
     bases: tuple[str, ...]
-    """The sources its archives come from, in order."""
+    """The sources of its archives, in the order to try."""
     only: tuple[Version, ...] | None = None
-    """The labels to work on; None: all in the folder."""
+    """The labels to process. None: all in the folder."""
 
     def labels(self) -> tuple[Version, ...]:
         """Return the labels of its manifests, in ascending order."""
@@ -51,10 +51,10 @@ class FeatureTarget:
 def targets_in_store(
     store: Store, redists: Iterable[Redist], bases: Iterable[str]
 ) -> tuple[FeatureTarget, ...]:
-    """Return the redistributables of a data folder, with the sources of their archives.
+    """Return the redistributables of a data folder with their sources.
 
-    Where NVIDIA's own server is one of them, what NVIDIA has elsewhere is looked for there as well.
-    A user's own packages are at the address in `policy/fixups.json`, and never at NVIDIA's server.
+    If NVIDIA's server is a source, NVIDIA's other address of a redistributable is one too. A user's
+    own packages come from the address in `policy/fixups.json`, never from NVIDIA's server.
     """
     common, urls = tuple(bases), _own_urls(store)
     targets = []
@@ -77,7 +77,7 @@ def targets_in_store(
 
 
 def _own_urls(store: Store) -> Mapping[str, str]:
-    """Return the addresses that the folder's own fixups state, by redistributable."""
+    """Return the addresses in the data folder's fixups, by redistributable."""
     data = store.own_policy("fixups")
     document = None if data is None else parse_own_json(data, "policy file (fixups)")
     urls = document.get("urls") if isinstance(document, dict) else None
@@ -85,9 +85,10 @@ def _own_urls(store: Store) -> Mapping[str, str]:
 
 
 def targets_in_folder(url: str, folder: Path) -> tuple[FeatureTarget, ...]:
-    """Return a plain folder of manifests whose archives lie under one address.
+    """Return a plain folder of manifests with one source of archives.
 
-    Where the address has the usual end, its root is what comes before: some paths lead there.
+    If the address ends with `compute/<name>/redist`, the part before that is the root of the
+    source, because some archives' paths climb up to it with `..`.
     """
     redist = redist_at(url)
     usual = _USUAL_END.fullmatch(url.rstrip("/"))
@@ -105,14 +106,14 @@ def targets_in_folder(url: str, folder: Path) -> tuple[FeatureTarget, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which archives of the manifests are meant; nothing given means all."""
+    """A filter for archives. An empty set selects all."""
 
     packages: frozenset[str] = frozenset()
     platforms: frozenset[str] = frozenset()
     variants: frozenset[str] = frozenset()
 
     def excluding(self, archive: Archive) -> str | None:
-        """Return the option that leaves an archive out; None where it is meant."""
+        """Return the option that excludes an archive, or None."""
         if self.packages and archive.package not in self.packages:
             return "--package"
         if self.platforms and archive.platform not in self.platforms:
@@ -122,20 +123,20 @@ class Filter:
         return None
 
     def check(self, archives: Iterable[Archive]) -> None:
-        """Raise `UnknownNameError` for a name that no archive of the run has."""
+        """Raise `UnknownNameError` for a name without archives in the run."""
         known = list(archives)
-        for what, given, present in (
+        for kind, names, present in (
             ("package", self.packages, {archive.package for archive in known}),
             ("platform", self.platforms, {archive.platform for archive in known}),
             ("variant", self.variants, {archive.variant for archive in known} - {None}),
         ):
-            for name in sorted(given - present):
-                raise UnknownNameError(what, name, (text for text in present if text))
+            for name in sorted(names - present):
+                raise UnknownNameError(kind, name, (text for text in present if text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalManifest:
-    """One manifest of a data folder."""
+    """A manifest in a data folder."""
 
     target: FeatureTarget
     label: Version
@@ -149,15 +150,15 @@ class LocalManifest:
         return f"{self.target.redist.name} {self.label}"
 
     def versions_of(self, package: str) -> tuple[Version, ...]:
-        """Return the versions that the manifest lists of a package."""
+        """Return the versions of a package in the manifest."""
         return next(p.versions for p in self.manifest.packages if p.name == package)
 
     def key(self, archive: Archive) -> str:
-        """Return an archive's identity: its hash, or where none is stated its place."""
+        """Return an archive's hash, or its path without one."""
         return archive.sha256 or f"{self.target.redist.name}/{archive.relative_path}"
 
     def request(self, archive: Archive) -> ArchiveRequest:
-        """Return how to read an archive."""
+        """Return the request to read an archive."""
         return ArchiveRequest(
             name=posixpath.basename(archive.relative_path),
             paths=tuple(self.paths(archive)),
@@ -167,7 +168,10 @@ class LocalManifest:
         )
 
     def paths(self, archive: Archive) -> Iterator[str]:
-        """Yield where an archive may lie under a source's root; nothing where that leaves it."""
+        """Yield the paths of an archive to try in each source.
+
+        Paths outside the root are left out.
+        """
         for folder in self.target.folders:
             path = posixpath.normpath(posixpath.join(folder, archive.relative_path))
             if not path.startswith("../"):
@@ -176,7 +180,7 @@ class LocalManifest:
 
 @dataclass(frozen=True, slots=True)
 class LocalManifests:
-    """The manifests that a run is about, and those that could not be read."""
+    """The manifests of a run, readable or not."""
 
     readable: tuple[LocalManifest, ...]
     broken: tuple[FeatureOutcome, ...]
@@ -185,9 +189,10 @@ class LocalManifests:
 def read_local_manifests(
     targets: Sequence[FeatureTarget], selection: Selection, *, strict: bool = False
 ) -> LocalManifests:
-    """Read the selected manifests; what cannot be read becomes an outcome.
+    """Read the selected manifests.
 
-    Raises `UsageError` if there are none.
+    An unreadable manifest becomes a failed outcome. Raises `UsageError` if the folder has no
+    manifests, or none with a label that the user named.
     """
     labels = {target.redist.name: target.labels() for target in targets}
     folder = os.path.commonpath([target.manifests.path for target in targets])
@@ -220,7 +225,7 @@ def _require(labels: Mapping[str, Sequence[Version]], selection: Selection, fold
     for text in selection.named:
         if text not in present:
             raise UsageError(
-                f"no manifest {text} is held",
+                f"no local manifest {text} in {folder}",
                 hint=f"run `{command_line('download-manifests', version=text)}`",
             )
 
@@ -228,8 +233,8 @@ def _require(labels: Mapping[str, Sequence[Version]], selection: Selection, fold
 def _read(target: FeatureTarget, label: Version, *, strict: bool) -> LocalManifest:
     data = target.manifests.read(label)
     if data is None:
-        raise IncompleteError(f"{target.manifests.place(label)}: gone meanwhile")
-    manifest, warnings = judge_manifest(data, label, target.redist, strict=strict)
+        raise IncompleteError(f"{target.manifests.path_of(label)}: removed during the run")
+    manifest, warnings = validate_manifest(data, label, target.redist, strict=strict)
     return LocalManifest(
         target=target,
         label=label,

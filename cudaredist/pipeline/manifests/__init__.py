@@ -1,1 +1,1 @@
-"""Find, download and list manifests."""
+"""List, compare and download manifests."""

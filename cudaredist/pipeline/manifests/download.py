@@ -1,4 +1,4 @@
-"""download-manifests: find, fetch, guard and store manifests."""
+"""download-manifests: list, fetch, compare and store manifests."""
 
 import threading
 from collections import Counter
@@ -20,7 +20,7 @@ from cudaredist.errors import (
 )
 from cudaredist.pipeline.manifests.upstream import (
     UpstreamManifest,
-    described_changes,
+    describe_changes,
     fetch_manifest,
 )
 from cudaredist.pipeline.selection import Selection, redist_at
@@ -39,12 +39,12 @@ from cudaredist.store.data_folder import ManifestFolder, Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """One redistributable of a run, and where its manifests go."""
+    """A redistributable to download, and the folder for its manifests."""
 
     redist: Redist
     folder: ManifestFolder
     is_asked_for: bool
-    """Whether the user named it, so that its absence is a failure."""
+    """Whether the user named it. If so, its absence upstream is a failure."""
     recorded: Mapping[str, LockEntry] = field(default_factory=dict)
     """The lock's entries as they were before the run."""
     changed: dict[str, LockEntry] = field(default_factory=dict)
@@ -53,15 +53,15 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a run's manifests go."""
+    """The folders for a run's manifests."""
 
     targets: tuple[Target, ...]
     store: Store | None = None
-    """The data folder whose lock records them; None: a plain folder without a lock."""
+    """The data folder with the lock. None: a plain folder without a lock."""
 
     @property
     def is_lock_changed(self) -> bool:
-        """Whether the run added or changed an entry of the lock."""
+        """Whether the run added or changed lock entries."""
         return self.store is not None and any(target.changed for target in self.targets)
 
     def save_lock(self) -> None:
@@ -70,7 +70,10 @@ class Destination:
             self.store.update_lock({target.redist.name: target.changed for target in self.targets})
 
     def sweep(self) -> None:
-        """Remove what killed runs left; only while no other run writes there."""
+        """Remove the temporary files of killed runs.
+
+        The caller must have locked the folder.
+        """
         if self.store is not None:
             self.store.sweep()
         for target in self.targets:
@@ -78,7 +81,7 @@ class Destination:
 
 
 def into_store(store: Store, redists: Sequence[Redist], *, are_asked_for: bool) -> Destination:
-    """Return a data folder as the destination, with its lock."""
+    """Return a data folder and its lock as the destination."""
     recorded = store.lock().redists
     targets = tuple(
         Target(
@@ -93,7 +96,7 @@ def into_store(store: Store, redists: Sequence[Redist], *, are_asked_for: bool) 
 
 
 def into_folder(url: str, folder: Path) -> Destination:
-    """Return a plain folder as the destination of the manifests at one address, without a lock."""
+    """Return a plain folder as the destination for one address's manifests."""
     redist = redist_at(url)
     target = Target(redist=redist, folder=ManifestFolder(folder), is_asked_for=True)
     return Destination((target,))
@@ -108,16 +111,16 @@ class ManifestDownload:
     selection: Selection
     cache: Cache
     stop: threading.Event
-    """The sources' own: set where the run ends early, so that no worker goes on waiting."""
+    """The event of the sources. It is set when the run ends early, so that no worker waits."""
     jobs: int = 16
     write: bool = True
-    """Whether anything is written; if not, outcomes say what would be."""
+    """Whether to write files. If not, outcomes report the files that would be written."""
     accept_changed: bool = False
     strict: bool = False
     fail_fast: bool = False
     progress: Progress = NO_PROGRESS
     begin: Callable[[], object] = lambda: None
-    """Called before every write, to make and lock the folder."""
+    """Called before every write, to create and lock the folder."""
     _redists: list[RedistOutcome] = field(default_factory=list)
     _manifests: list[ManifestOutcome] = field(default_factory=list)
     _errors: dict[str, ErrorReport] = field(default_factory=dict)
@@ -126,17 +129,17 @@ class ManifestDownload:
     _writes: list[Future[None]] = field(default_factory=list)
     _writers: ThreadPoolExecutor = field(init=False)
     _unwritten: threading.Semaphore = field(init=False)
-    """Bounds how many fetched manifests wait for the disk."""
+    """Limits the number of fetched manifests that wait to be written."""
 
     def __post_init__(self) -> None:
-        """Prepare as many writers as there are connections, so that none waits for the disk."""
+        """Create one writer per connection, so that no connection waits for the disk."""
         self._writers = ThreadPoolExecutor(self.jobs, thread_name_prefix="cudaredist-write")
         self._unwritten = threading.Semaphore(2 * self.jobs)
 
     def run(self) -> DownloadReport:
-        """List, fetch and store; the report has an outcome for every item.
+        """Download the manifests and return an outcome for each.
 
-        What was finished stays finished, also where Ctrl-C or `fail_fast` ends the run.
+        Finished manifests stay in place, even if Ctrl-C or `fail_fast` ends the run.
         """
         self.progress.expect(len(self.to.targets))
         self._open.update(target.redist.name for target in self.to.targets)
@@ -151,20 +154,23 @@ class ManifestDownload:
         return self._report()
 
     def _save(self) -> None:
-        """Save the lock, whenever a redistributable is complete and at the end."""
+        """Save the lock, or add the failure to the report."""
         if not self.write:
             return
         with self._mutex:
             try:
                 self.to.save_lock()
             except WriteError as error:
-                # What was fetched is in place and in the report; the next run records it.
+                # The fetched manifests are in place and in the report. The next run records them.
                 self._errors[error.message] = ErrorReport.of(error)
             else:
                 self._errors.clear()
 
     def _finish(self, name: str, *, failed: bool, more: int = 0) -> None:
-        """Count an item as done, and save the lock when it was its redistributable's last."""
+        """Count an item as done.
+
+        Saves the lock after the last item of a redistributable.
+        """
         if failed and self.fail_fast:
             self.stop.set()
         with self._mutex:
@@ -174,16 +180,16 @@ class ManifestDownload:
             self._save()
 
     def _list(self, target: Target) -> list[Task]:
-        """Find what a redistributable has upstream; return the fetches to be done."""
+        """List a redistributable upstream, and return the tasks that fetch it."""
         name = target.redist.name
         tasks: list[Task] = []
         try:
             raise_if_stopped(self.stop)
-            listing = self.sources.listing(target.redist.manifest_folders, self._wanted(target))
+            listing = self.sources.listing(target.redist.manifest_folders, self._needed(target))
         except NotAtSourceError as error:
-            is_held = target.recorded or target.folder.is_there()
-            # That a server lacks what packagers write themselves is no failure.
-            is_failure = target.is_asked_for or (is_held and not target.redist.handwritten)
+            is_local = target.recorded or target.folder.is_there()
+            # No server has the manifests that packagers write themselves.
+            is_failure = target.is_asked_for or (is_local and not target.redist.handwritten)
             outcome = RedistOutcome(
                 redist=name,
                 status="failed" if is_failure else "absent",
@@ -192,8 +198,8 @@ class ManifestDownload:
         except CudaRedistError as error:
             outcome = RedistOutcome(redist=name, status="failed", error=ErrorReport.of(error))
         else:
-            chosen = self.selection.of(tuple(listing.folders))
-            tasks = [partial(self._fetch, target, label, listing) for label in chosen]
+            labels = self.selection.of(tuple(listing.folders))
+            tasks = [partial(self._fetch, target, label, listing) for label in labels]
             outcome = RedistOutcome(
                 redist=name,
                 status="listed",
@@ -209,7 +215,10 @@ class ManifestDownload:
         return tasks
 
     def _mark_gone(self, target: Target, listing: Listing) -> tuple[str, ...]:
-        """Mark labels of the lock that are no longer listed, and unmark those that are again."""
+        """Update in the lock which labels upstream no longer lists.
+
+        Return the labels that are newly marked as gone.
+        """
         newly_gone: list[str] = []
         if not listing.is_complete:
             return ()
@@ -223,10 +232,10 @@ class ManifestDownload:
         return tuple(sorted(newly_gone, key=Version.parse))
 
     def _fetch(self, target: Target, label: Version, listing: Listing) -> list[Task]:
-        """Fetch one manifest and pass it to a writer; every failure becomes an outcome."""
+        """Fetch one manifest and pass it to a writer, or record the failure."""
         try:
             raise_if_stopped(self.stop)
-            upstream, status = self._fetched(target, label, listing)
+            upstream, status = self._compare(target, label, listing)
         except CudaRedistError as error:
             self._record(target, label, error)
         else:
@@ -234,37 +243,38 @@ class ManifestDownload:
             self._writes.append(self._writers.submit(self._write, target, label, upstream, status))
         return []
 
-    def _fetched(
+    def _compare(
         self, target: Target, label: Version, listing: Listing
     ) -> tuple[UpstreamManifest, ManifestStatus]:
+        """Fetch a manifest, and compare it with the lock and the local file."""
         name, text = target.redist.name, str(label)
-        held = target.folder.read(label)
+        local = target.folder.read(label)
         entry = target.recorded.get(text)
         upstream = fetch_manifest(
             self.sources,
             self.cache,
             label,
             listing,
-            held,
+            local,
             redist=target.redist,
             strict=self.strict,
             whole=self.accept_changed,
         )
         if self.write:
             self.begin()
-            # Another run may have made the folder meanwhile.
-            held = target.folder.read(label)
-        recorded = entry.sha256 if entry else sha256_of(held) if held is not None else None
+            # Before this run locked the folder, another one may have written the file.
+            local = target.folder.read(label)
+        recorded = entry.sha256 if entry else sha256_of(local) if local is not None else None
         if recorded is not None and not self.accept_changed:
-            self._refuse_change(f"{name} {label}", held, upstream, recorded)
-        if held == upstream.data:
+            self._refuse_change(f"{name} {label}", local, upstream, recorded)
+        if local == upstream.data:
             return upstream, "unchanged"
         return upstream, "written" if self.write else "would-write"
 
     def _write(
         self, target: Target, label: Version, upstream: UpstreamManifest, status: ManifestStatus
     ) -> None:
-        """Store a manifest; the connection that it came from is already used for the next one."""
+        """Write a manifest while its connection already fetches the next one."""
         try:
             if status == "written":
                 target.folder.write(label, upstream.data)
@@ -282,7 +292,7 @@ class ManifestDownload:
         result: UpstreamManifest | CudaRedistError,
         status: ManifestStatus = "failed",
     ) -> None:
-        """Add a manifest's outcome, and its lock entry unless it failed."""
+        """Add a manifest's outcome and, if it succeeded, its lock entry."""
         name, text = target.redist.name, str(label)
         if isinstance(result, CudaRedistError):
             outcome = ManifestOutcome(
@@ -308,21 +318,21 @@ class ManifestDownload:
         self._finish(name, failed=outcome.status == "failed")
 
     def _refuse_change(
-        self, name: str, held: bytes | None, upstream: UpstreamManifest, recorded: str
+        self, name: str, local: bytes | None, upstream: UpstreamManifest, recorded: str
     ) -> None:
-        """Raise where bytes would be replaced that upstream, or someone here, changed in place."""
+        """Raise an error if a manifest changed upstream or was edited locally."""
         if recorded != upstream.sha256:
-            raise ManifestChangedError(name, described_changes(held, upstream.data))
-        if held is not None and held != upstream.data:
-            raise EditedLocallyError(name, described_changes(held, upstream.data))
+            raise ManifestChangedError(name, describe_changes(local, upstream.data))
+        if local is not None and local != upstream.data:
+            raise EditedLocallyError(name, describe_changes(local, upstream.data))
 
-    def _wanted(self, target: Target) -> list[Version]:
-        """Return the labels that must be looked for wherever they may be listed."""
+    def _needed(self, target: Target) -> list[Version]:
+        """Return the labels to search for in all sources, not only the first."""
         return [Version.parse(text) for text in {*target.recorded, *self.selection.named}]
 
     def _report(self) -> DownloadReport:
-        """Put all outcomes in order, with a failure for each release that nobody listed."""
-        found = {outcome.release for outcome in self._manifests}
+        """Sort all outcomes, and add a failure for each unlisted release."""
+        labels = {outcome.release for outcome in self._manifests}
         redists = sorted(self._redists, key=lambda outcome: outcome.redist)
         listed = [outcome for outcome in redists if outcome.status == "listed"]
         errors = [o.error for o in redists if o.status == "failed"]
@@ -330,7 +340,7 @@ class ManifestDownload:
         codes = [error.exit_code for error in errors if error is not None]
         codes += [error.exit_code for error in self._errors.values()]
         for text in self.selection.named:
-            if listed and text not in found:
+            if listed and text not in labels:
                 error = _not_listed(text, listed)
                 self._manifests.append(
                     ManifestOutcome(
@@ -361,17 +371,17 @@ class ManifestDownload:
 def _with_redist_hint(error: NotAtSourceError, redist: Redist) -> NotAtSourceError:
     if error.hint is not None:
         return error
-    hint = "--base-url wants the address or folder that holds compute/"
+    hint = "set --base-url to the address or folder that contains compute/"
     if redist.handwritten:
         hint = (
-            f"NVIDIA publishes no manifest for {redist.title}; name a folder with "
-            f"{redist.manifest_folders[0]}/ in --base-url"
+            f"NVIDIA publishes no manifest for {redist.title}; set --base-url to a folder that "
+            f"contains {redist.manifest_folders[0]}/"
         )
     return NotAtSourceError(error.where, error.reason, hint=hint)
 
 
 def _not_listed(text: str, listed: Sequence[RedistOutcome]) -> ErrorReport:
-    message = f"no redistributable asked for lists {text}"
+    message = f"none of the selected redistributables lists {text} upstream"
     newest = ", ".join(f"{outcome.redist} {outcome.newest}" for outcome in listed)
     return ErrorReport(
         kind="not-found",

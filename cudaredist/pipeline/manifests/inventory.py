@@ -1,4 +1,4 @@
-"""The local manifests of one redistributable, compared with the lock and with upstream."""
+"""Compare local manifests with the lock and with upstream."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,32 +27,32 @@ from cudaredist.store.data_folder import Store
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What a data folder holds of one redistributable, read once."""
+    """The local manifests of one redistributable, read once."""
 
     redist: str
     channel: Channel
     manifests: dict[Version, Manifest]
-    """Those that could be read, by label in ascending order."""
+    """The valid manifests by label, in ascending order."""
     data: dict[Version, bytes]
-    """The bytes of every file that could be read, manifest or not."""
+    """The bytes of every readable file, valid or not."""
     sha256: dict[Version, str]
-    """Of those bytes."""
+    """The hashes of `data`."""
     locked: Mapping[str, LockEntry]
     unreadable: tuple[Version, ...]
-    """Labels for which there is something that is no readable file."""
+    """Labels of files that could not be read."""
     findings: tuple[Finding, ...] = field(default=())
-    """What was wrong with the files themselves."""
+    """Defects of the files."""
 
     @property
     def labels(self) -> tuple[Version, ...]:
-        """All labels for which there is a file, in ascending order."""
+        """All labels with a file, in ascending order."""
         return tuple(sorted({*self.sha256, *self.unreadable}))
 
 
 def read_inventory(store: Store, redist: str, locked: Mapping[str, LockEntry] | None) -> Inventory:
-    """Read every local manifest of one redistributable and compare it with the lock.
+    """Read local manifests and compare them with the lock.
 
-    `locked` is None if the lock could not be read, so that nothing can be said of it.
+    `locked` is None if the lock could not be read. Then the manifests are not compared with it.
     """
     folder = store.manifests(redist)
     manifests, contents, hashes, findings, unreadable = {}, {}, {}, [], []
@@ -64,7 +64,7 @@ def read_inventory(store: Store, redist: str, locked: Mapping[str, LockEntry] | 
         findings.append(finding("unreadable", error.message, redist=redist))
     for label in labels:
         about = partial(
-            finding, redist=redist, label=label, path=store.relative(folder.place(label))
+            finding, redist=redist, label=label, path=store.relative(folder.path_of(label))
         )
         try:
             data = folder.read(label)
@@ -85,11 +85,11 @@ def read_inventory(store: Store, redist: str, locked: Mapping[str, LockEntry] | 
     findings += (
         finding(
             "missing-file",
-            "recorded in the lock, but the file is not there",
+            "the file is missing, but the lock records it",
             redist=redist,
             label=label,
-            path=store.relative(folder.place(label)),
-            hint=_download(store.channel, redist=redist, version=label),
+            path=store.relative(folder.path_of(label)),
+            hint=f"run `{_download(store.channel, redist=redist, version=label)}`",
         )
         for label in sorted(Version.parse(text) for text in locked or ())
         if label not in hashes and label not in unreadable
@@ -117,95 +117,107 @@ def _lock_findings(
     if entry is None:
         yield about(
             "unrecorded",
-            "held, but the lock has no record of it",
-            hint=f"{_download(channel)} compares it with upstream and records it",
+            "the lock does not record this file",
+            hint=f"run `{_download(channel)}` to compare it with upstream and record it",
         )
     elif entry.sha256 != sha256:
         yield about(
             "edited-locally",
             f"edited locally: sha256 {sha256[:12]}…, recorded {entry.sha256[:12]}…",
-            hint="restore it with git, or take upstream's by "
-            + _download(channel, "--accept-changed"),
+            hint="restore it with git, or run "
+            f"`{_download(channel, '--accept-changed')}` to replace it with upstream's",
         )
 
 
 def freshness_findings(
-    lines: Sequence[LineReport], held: Inventory, newer: Mapping[Version, Manifest]
+    lines: Sequence[LineReport], local: Inventory, newer: Mapping[Version, Manifest]
 ) -> Iterator[Finding]:
-    """Find what upstream has and the data lacks; `newer` holds manifests to compare platforms."""
+    """Find release lines with newer labels upstream.
+
+    `newer` contains upstream's new manifests, to compare their platforms with the local ones.
+    """
     behind = [line for line in lines if line.is_behind]
-    if not held.labels:
-        behind = behind[-1:]  # the newest line says enough where nothing is held
+    if not local.labels:
+        behind = behind[-1:]  # without local labels, every line is new: report only the newest
     for line in behind:
         newest = Version.parse(line.missing[-1])
-        known = max((x for x in held.manifests if x.line == line.line), default=None)
+        known = max((x for x in local.manifests if x.line == line.line), default=None)
         if known is None:
-            known = max((x for x in held.manifests if x < newest), default=None)
+            known = max((x for x in local.manifests if x < newest), default=None)
         details = [f"missing: {', '.join(line.missing)}"]
         if newest in newer and known is not None:
-            lost = held.manifests[known].platforms - newer[newest].platforms
-            gained = newer[newest].platforms - held.manifests[known].platforms
+            lost = local.manifests[known].platforms - newer[newest].platforms
+            gained = newer[newest].platforms - local.manifests[known].platforms
             details += [f"{newest} lacks {name}, which {known} has" for name in sorted(lost)]
             details += [f"{newest} adds {name}" for name in sorted(gained)]
-        what = (
-            f"line {line.line}: {line.held} held, {newest} upstream"
+        message = (
+            f"line {line.line}: {line.held} local, {newest} upstream"
             if line.held
             else f"new line {line.line}: {newest} upstream"
         )
         yield finding(
             "stale",
-            what,
-            redist=held.redist,
+            message,
+            redist=local.redist,
             label=newest,
-            hint=_download(held.channel, redist=held.redist, version=newest),
+            hint=f"run `{_download(local.channel, redist=local.redist, version=newest)}`",
             details=details,
         )
 
 
-def gone_findings(held: Inventory, listed: Sequence[Version]) -> Iterator[Finding]:
-    """Find held labels that upstream no longer lists; known ones are notes."""
-    for label in held.labels:
-        entry = held.locked.get(str(label))
+def gone_findings(local: Inventory, listed: Sequence[Version]) -> Iterator[Finding]:
+    """Find local labels that upstream no longer lists.
+
+    If the lock already records that, the finding is a note.
+    """
+    for label in local.labels:
+        entry = local.locked.get(str(label))
         if label in listed or entry is None:
             continue
         yield finding(
             "gone",
-            "upstream no longer lists it" + (" (recorded)" if entry.gone else ""),
-            redist=held.redist,
+            "upstream no longer lists it" + (" (recorded in the lock)" if entry.gone else ""),
+            redist=local.redist,
             label=label,
-            hint=None if entry.gone else f"{_download(held.channel)} records that",
+            hint=None if entry.gone else f"run `{_download(local.channel)}` to record that",
             exit_code=EXIT_OK if entry.gone else EXIT_FINDINGS,
         )
 
 
-def lost_platform_notes(held: Inventory) -> Iterator[Finding]:
-    """Note platforms that an older held label has and the newest, of a line or of all, lacks."""
+def lost_platform_notes(local: Inventory) -> Iterator[Finding]:
+    """Note platforms that newer manifests dropped.
+
+    The newest manifest of each line, and of all lines, is compared with the older local ones.
+    """
     by_line: dict[str, list[Version]] = {}
-    for label in held.manifests:
+    for label in local.manifests:
         by_line.setdefault(label.line, []).append(label)
     noted: set[tuple[str, Version]] = set()
-    # The whole series first: a platform that has ended is not noted again for each line.
-    for name, labels in [("all lines", list(held.manifests)), *by_line.items()]:
+    # Begin with all lines, so that a discontinued platform is not noted again for each line.
+    for name, labels in [("all lines", list(local.manifests)), *by_line.items()]:
         if not labels:
             continue
         newest = labels[-1]
         last_with: dict[str, Version] = {}
         for label in labels:
-            last_with |= dict.fromkeys(held.manifests[label].platforms, label)
+            last_with |= dict.fromkeys(local.manifests[label].platforms, label)
         for platform, label in sorted(last_with.items()):
             if label != newest and (platform, label) not in noted:
                 noted.add((platform, label))
                 yield finding(
                     "platform-lost",
                     f"{name if name == 'all lines' else f'line {name}'}: "
-                    f"the newest with {platform} is {label}",
-                    redist=held.redist,
+                    f"the newest manifest with {platform} is {label}",
+                    redist=local.redist,
                     label=newest,
                 )
 
 
 def absent_finding(redist: Redist, error: NotAtSourceError) -> Finding:
-    """Find that no source has a redistributable; a note where NVIDIA publishes no manifests."""
+    """Report that no source has a redistributable.
+
+    It is only a note if NVIDIA publishes no manifests of it.
+    """
     return finding(
         "absent",
         f"no source has it ({error.message})",

@@ -1,4 +1,4 @@
-"""versions: labels held and labels upstream; nothing but listings is fetched."""
+"""versions: list local and upstream labels without fetching manifests."""
 
 import threading
 from collections.abc import Sequence
@@ -30,11 +30,11 @@ def read_versions(
     progress: Progress = NO_PROGRESS,
     are_asked_for: bool = False,
 ) -> VersionsReport:
-    """Return the release lines of redistributables, held and upstream.
+    """Return the local and upstream release lines of redistributables.
 
-    Without `sources` only what is held. That upstream lacks a redistributable is a failure where it
-    was asked for by name, or is held and not written by packagers themselves; failures are in the
-    report, and decide its exit code.
+    Without `sources`, return only local ones. If upstream lacks a redistributable, that is a
+    failure if the user named it, or if it has local manifests that NVIDIA wrote. Failures are in
+    the report and decide its exit code.
     """
     progress.expect(len(redists))
     answers: dict[str, Listing | CudaRedistError] = {}
@@ -53,7 +53,7 @@ def read_versions(
     lines: list[LineReport] = []
     releases: dict[str, tuple[str, ...]] = {}
     absent: list[str] = []
-    # A source that is down says the same of every redistributable.
+    # A source that is down causes the same message for every redistributable.
     errors: dict[str, ErrorReport] = {}
     for redist in redists:
         folder, answer = store.manifests(redist.name), answers.get(redist.name)

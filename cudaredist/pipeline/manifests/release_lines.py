@@ -1,4 +1,4 @@
-"""Release lines: local labels compared with those that upstream lists."""
+"""Compare local release lines with upstream's."""
 
 from collections.abc import Sequence
 
@@ -7,30 +7,34 @@ from cudaredist.reports.manifest_reports import LineReport, LineStatus
 
 
 def line_reports(
-    redist: str, held: Sequence[Version], listed: Sequence[Version] | None
+    redist: str, local: Sequence[Version], listed: Sequence[Version] | None
 ) -> tuple[LineReport, ...]:
-    """Compare held and listed labels, release line by release line, oldest line first.
+    """Compare local and upstream labels by release line, oldest first.
 
-    `listed` is None where upstream was not asked. A line is *stale* where upstream has a newer
-    label than the newest held of it, and *new* where nothing of it is held and its newest label is
-    newer than everything held. Older lines that are not held are a maintainer's choice: *not-held*.
+    `listed` is None if upstream was not asked. A line is *stale* if upstream has a newer label than
+    the newest local one. A line without local labels is *new* if its newest label is newer than all
+    local labels. Otherwise it is an older line that a maintainer chose not to download.
     """
-    newest_held = max(held, default=None)
-    lines = {label.line: label for label in sorted([*held, *(listed or ())])}
+    newest_local = max(local, default=None)
+    lines = {label.line: label for label in sorted([*local, *(listed or ())])}
     reports = []
     for line in sorted(lines, key=lambda line: lines[line]):
-        here = [label for label in held if label.line == line]
-        there = [label for label in listed or () if label.line == line]
-        newest = max(here, default=None)
-        missing = sorted(x for x in there if x not in here and (newest is None or x > newest))
+        local_labels = [label for label in local if label.line == line]
+        upstream_labels = [label for label in listed or () if label.line == line]
+        newest = max(local_labels, default=None)
+        missing = sorted(
+            x for x in upstream_labels if x not in local_labels and (newest is None or x > newest)
+        )
         reports.append(
             LineReport(
                 redist=redist,
                 line=line,
                 held=None if newest is None else str(newest),
-                upstream=str(max(there)) if there else None,
+                upstream=str(max(upstream_labels)) if upstream_labels else None,
                 missing=tuple(map(str, missing)),
-                status=_line_status(newest, newest_held, missing, there, listed is not None),
+                status=_line_status(
+                    newest, newest_local, missing, upstream_labels, listed is not None
+                ),
             )
         )
     return tuple(reports)
@@ -38,15 +42,15 @@ def line_reports(
 
 def _line_status(
     newest: Version | None,
-    newest_held: Version | None,
+    newest_local: Version | None,
     missing: Sequence[Version],
-    there: Sequence[Version],
-    was_asked: bool,  # noqa: FBT001 - an internal split of one function
+    upstream_labels: Sequence[Version],
+    is_listed: bool,  # noqa: FBT001 - an internal split of one function
 ) -> LineStatus:
-    if not was_asked:
+    if not is_listed:
         return "unknown"
     if newest is None:
-        return "new" if newest_held is None or missing[-1] > newest_held else "not-held"
-    if not there:
+        return "new" if newest_local is None or missing[-1] > newest_local else "not-held"
+    if not upstream_labels:
         return "local-only"
     return "stale" if missing else "current"

@@ -1,4 +1,4 @@
-"""One manifest as upstream serves it now."""
+"""Fetch, validate and compare a single upstream manifest."""
 
 from dataclasses import dataclass
 
@@ -15,13 +15,13 @@ from cudaredist.store.cache import Cache
 
 @dataclass(frozen=True, slots=True)
 class UpstreamManifest:
-    """A manifest as upstream serves it now."""
+    """A manifest with the source that served it."""
 
     source: str
     data: bytes
     sha256: str
     warnings: tuple[str, ...]
-    """Empty for bytes that were held already."""
+    """Empty if the local file already has these bytes."""
 
 
 def fetch_manifest(
@@ -29,58 +29,59 @@ def fetch_manifest(
     cache: Cache,
     label: Version,
     listing: Listing,
-    held: bytes | None,
+    local: bytes | None,
     *,
     redist: Redist | None = None,
     strict: bool = False,
     whole: bool = False,
 ) -> UpstreamManifest:
-    """Fetch one listed manifest and prove that it is one, unless its bytes are those held.
+    """Fetch a listed manifest, and validate it if it is new.
 
-    Asks only whether it changed where the server gave an ETag for the bytes held, unless `whole`:
-    bytes that were damaged in transit came with the ETag of the good ones. Raises
-    `SourceError`, and `InvalidFileError` for bytes that are no manifest (with `strict` also for
-    those that have warnings), after every source was tried.
+    If the server sent an ETag for the local bytes, only ask whether they changed. `whole` turns
+    that off: bytes that were damaged in transit came with the ETag of the good ones. After trying
+    every source, raises `SourceError`, or `InvalidFileError` if the bytes are not a valid manifest
+    or, with `strict`, cause warnings.
     """
     folder = listing.folders[label]
     name = manifest_name(label)
-    held_sha256 = None if held is None else sha256_of(held)
+    local_sha256 = None if local is None else sha256_of(local)
     warnings: list[Problem] = []
 
-    def etag(place: str) -> str | None:
-        # Under `strict` bytes that are held are judged too, so they must come.
+    def etag(location: str) -> str | None:
+        # `strict` validates local bytes too, so it needs them from the source.
         is_needed = strict or whole
-        return cache.etag(place, held_sha256) if held_sha256 and not is_needed else None
+        return cache.etag(location, local_sha256) if local_sha256 and not is_needed else None
 
     def inspect(data: bytes) -> None:
-        if data == held and not strict:
+        if data == local and not strict:
             return
-        _, warnings[:] = judge_manifest(data, label, redist, strict=strict)
+        _, warnings[:] = validate_manifest(data, label, redist, strict=strict)
 
-    place, delivery = sources.read(
+    location, delivery = sources.read(
         f"{folder}/{name}" if folder else name,
         MANIFEST_LIMIT,
         first=listing.sources[label],
         etag=etag,
         inspect=inspect,
     )
-    if delivery.data is None and held is not None:
-        data = held
+    if delivery.data is None and local is not None:
+        data = local
     else:
         data = delivery.data or b""
         if delivery.etag:
-            cache.remember(place, sha256_of(data), delivery.etag)
+            cache.remember(location, sha256_of(data), delivery.etag)
     return UpstreamManifest(
         delivery.source, data, sha256_of(data), shortened([str(problem) for problem in warnings])
     )
 
 
-def judge_manifest(
+def validate_manifest(
     data: bytes, label: Version | None, redist: Redist | None, *, strict: bool
 ) -> tuple[Manifest, list[Problem]]:
-    """Read a manifest; return it with its warnings, one more where it names another product.
+    """Read a manifest, and return it with its warnings.
 
-    Raises `InvalidFileError` for what is no manifest, with `strict` also where there are warnings.
+    A manifest that names another product causes a warning too. Raises `InvalidFileError` if it is
+    not valid or, with `strict`, if there are warnings.
     """
     manifest = read_manifest(data, label=label)
     warnings = list(manifest.warnings)
@@ -94,12 +95,12 @@ def judge_manifest(
     return manifest, warnings
 
 
-def described_changes(held: bytes | None, served: bytes) -> tuple[str, ...]:
-    """Say what differs between two manifests' bytes, a line each."""
-    if held is None:
-        return ("the bytes fetched before are not held any more, so only their hash differs",)
+def describe_changes(local: bytes | None, served: bytes) -> tuple[str, ...]:
+    """Describe the differences between two manifests, one per line."""
+    if local is None:
+        return ("the SHA-256 differs; details are unknown because the local file is missing",)
     try:
-        changes = manifest_changes(read_manifest(held), read_manifest(served))
+        changes = manifest_changes(read_manifest(local), read_manifest(served))
     except InvalidFileError as error:
-        return (f"the held file is {error.message}",)
-    return changes or ("both say the same; only the bytes differ, as by formatting",)
+        return (f"local file: {error.message}",)
+    return changes or ("same contents; only the bytes differ, for example in formatting",)

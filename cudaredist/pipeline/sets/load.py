@@ -111,7 +111,7 @@ def _manifests(stores: Sequence[Store]) -> dict[str, dict[Version, HeldManifest]
                 data = folder.read(label)
                 if data is None:
                     continue
-                with located(_shown_path(store, folder.place(label), stores)):
+                with located(_shown_path(store, folder.path_of(label), stores)):
                     manifest = read_manifest(data, label=label)
                 sha256, entry = sha256_of(data), recorded.get(str(label))
                 found.setdefault(redist, {})[label] = HeldManifest(
@@ -140,7 +140,7 @@ def _features_reader(
             folder = store.features(redist)
             data = folder.read(label)
             if data is not None:
-                with located(_shown_path(store, folder.place(label), stores)):
+                with located(_shown_path(store, folder.path_of(label), stores)):
                     return _features(data, is_overlay=store is not stores[0])
         return None
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from cudaredist.pipeline.read_data import held_features
+from cudaredist.pipeline.read_data import load_features
 from cudaredist.primitives import Platform, Version
 from cudaredist.redists import CUDA
 from cudaredist.reports.answer_reports import PackageCoverage, ReleaseCoverage, ReleaseSpan
@@ -30,7 +30,7 @@ def coverage_of_releases(
     found: dict[tuple[str, str, str], list[tuple[Version, Coverage]]] = {}
     for redist in store.feature_redists():
         for label in sorted(store.features(redist).labels()):
-            features = held_features(store, redist, label)
+            features = load_features(store, redist, label)
             for package, entry in sorted(features.packages.items() if features else ()):
                 archives = [a for a in entry.archives if isinstance(a, ExaminedArchive)]
                 for name in names:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from cudaredist.packagesets.drivers import driver_facts
-from cudaredist.pipeline.read_data import held_manifest
+from cudaredist.pipeline.read_data import load_manifest
 from cudaredist.pipeline.tables.coverage_history import coverage_of_releases
 from cudaredist.pipeline.tables.layered_tables import require_gpus, require_nvcc_compat
 from cudaredist.pipeline.tables.table_registry import read_gpu_policy, read_nvcc_policy
@@ -54,7 +54,7 @@ def explain_by_tables(
 def _driver_topic(minor: str, store: Store) -> tuple[Topic, ...]:
     """Return the drivers for a CUDA minor, if anything is known of them."""
     labels = [label for label in store.manifests(CUDA).labels() if label.line == minor]
-    manifests = {label: held_manifest(store, CUDA, label).packages for label in labels}
+    manifests = {label: load_manifest(store, CUDA, label).packages for label in labels}
     policy = read_own_file(store.read_policy("drivers"), DriverPolicy)
     facts = tuple(driver_facts(manifests, minor.partition(".")[0], policy))
     return (Topic(title=f"drivers for CUDA {minor}", facts=facts),) if facts else ()
