@@ -1,6 +1,7 @@
-"""Files of xz, gzip and zstd as one forward stream, to their very end.
+"""Decompression of whole xz, gzip and zstd files.
 
-Every format may be several streams one behind another; what follows the last one is refused.
+In every format, a file may contain several streams in a row. If other data follows the last stream,
+the file is refused.
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ _XZ_PADDING = 4
 
 
 def decompressed(kind: str, packed: Stream, limits: Limits, jobs: int) -> Iterator[bytes]:
-    """Yield what a whole `xz`, `gzip` or `zstd` file unpacks to, to its very end."""
+    """Decompress a whole `xz`, `gzip` or `zstd` file."""
     if not packed.ahead(1):
         packed.refuse("is empty")
     streams = 0
@@ -24,20 +25,20 @@ def decompressed(kind: str, packed: Stream, limits: Limits, jobs: int) -> Iterat
             packed.refuse(f"has more than {limits.members:,} {kind} streams")
         if kind == "xz":
             yield from decoded_blocks(packed, limits, jobs)
-            if _pass_padding(packed) % _XZ_PADDING:
-                packed.refuse("has something behind its end")
+            if _skip_padding(packed) % _XZ_PADDING:
+                packed.refuse("has extra data after its end")
         elif kind == "gzip":
             yield from decoded_gzip(packed)
-            if _pass_padding(packed) and packed.ahead(1):
-                packed.refuse("has something behind its end")
+            if _skip_padding(packed) and packed.ahead(1):
+                packed.refuse("has extra data after its end")
         else:
             yield from decoded_zstd(packed, limits)
 
 
-def _pass_padding(packed: Stream) -> int:
-    """Pass over NULs, and return how many there were.
+def _skip_padding(packed: Stream) -> int:
+    """Skip NULs and return their number.
 
-    They may follow an xz stream in groups of four, and, for tapes, the last gzip stream.
+    They may follow an xz stream in groups of four and, because of tapes, the last gzip stream.
     """
     count = 0
     while piece := packed.piece(INPUT):

@@ -1,7 +1,7 @@
-"""Decompressors of xz, gzip and zstd with one face, and caps on their memory and their output.
+"""Decompressors of xz, gzip and zstd with limits.
 
-Output comes in the decompressor's own chunks, at most 256 KiB each: joining or cutting them anew
-would cost a tenth of the whole pass.
+Output is yielded in the decompressor's own chunks of at most 256 KiB. Joining or splitting them
+would take a tenth of the time of the whole pass.
 """
 
 import lzma
@@ -21,24 +21,25 @@ else:
     from backports import zstd
 
 OUTPUT = 256 << 10
-"""The most bytes of one unpacked chunk."""
+"""Maximum bytes of one unpacked chunk."""
 INPUT = 64 << 10
-"""The most packed bytes taken at once: what a stream's end leaves over is copied each time."""
+"""Maximum packed bytes per step. At the end of a stream, the bytes that remain are copied."""
 
 _DECODING_ERRORS = (lzma.LZMAError, zlib.error, zstd.ZstdError, EOFError, MemoryError)
 
 _GZIP = 31
-"""zlib's number for: a gzip header, any window."""
+"""zlib's `wbits` for a gzip header and any window."""
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD_HEADER = 18
-"""Bytes that the header of a zstd frame has at most."""
+"""Maximum bytes of a zstd frame's header."""
 _IS_SINGLE_SEGMENT = 0x20
 
 
 class Budget:
-    """How many bytes an archive may unpack to: `ratio` times its packed size, or the floor.
+    """The limit of an archive's unpacked bytes.
 
-    Where the packed size is not known beforehand, the bytes that have arrived stand for it.
+    The limit is `ratio` times the packed size, but at least `floor`. If the packed size is not
+    known, the number of bytes that have arrived is used instead.
     """
 
     def __init__(self, where: str, size: int | None, limits: Limits) -> None:
@@ -49,19 +50,19 @@ class Budget:
         self._spent = 0
 
     def counted(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        """Pass packed chunks on, and count them."""
+        """Yield packed chunks and count their bytes."""
         for chunk in chunks:
             self._arrived += len(chunk)
             yield chunk
 
     def spent(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        """Pass unpacked chunks on, and count them."""
+        """Yield unpacked chunks and count their bytes."""
         for chunk in chunks:
             self.spend(len(chunk))
             yield chunk
 
     def spend(self, count: int) -> None:
-        """Count unpacked bytes; refuses the archive when they are too many."""
+        """Count unpacked bytes and enforce the limit."""
         self._spent += count
         if self._spent > self._limits.floor:
             packed = self._arrived if self._size is None else self._size
@@ -73,7 +74,7 @@ class Budget:
 
 
 class _GzipDecompressor:
-    """One gzip member, in the manners of the other decompressors."""
+    """Decompressor of one gzip member."""
 
     def __init__(self) -> None:
         self._inflate = zlib.decompressobj(_GZIP)
@@ -90,7 +91,7 @@ class _GzipDecompressor:
     def decompress(self, data: bytes, max_length: int) -> bytes:
         inflate = self._inflate
         output = inflate.decompress(inflate.unconsumed_tail or data, max_length)
-        # A full output may have more behind it although all input is taken.
+        # If the output is full, more may follow although no input remains.
         self.needs_input = not inflate.unconsumed_tail and len(output) < max_length
         return output
 
@@ -99,7 +100,7 @@ _Decompressor: TypeAlias = lzma.LZMADecompressor | zstd.ZstdDecompressor | _Gzip
 
 
 def check_dictionary(packed: Stream, size: int, limits: Limits) -> None:
-    """Refuse an archive whose decompressor would need too large a dictionary."""
+    """Refuse an archive that requires too large a dictionary."""
     if size > limits.dictionary:
         packed.refuse(
             f"requires a dictionary of {size:,} bytes; the limit is {limits.dictionary:,}"
@@ -107,12 +108,15 @@ def check_dictionary(packed: Stream, size: int, limits: Limits) -> None:
 
 
 def decoded_gzip(packed: Stream) -> Iterator[bytes]:
-    """Yield what one gzip stream unpacks to; its dictionary has 32 KiB."""
+    """Decompress one gzip stream, with a dictionary of 32 KiB."""
     return decoded("gzip", packed, _GzipDecompressor())
 
 
 def decoded_zstd(packed: Stream, limits: Limits) -> Iterator[bytes]:
-    """Yield what one zstd frame unpacks to; what it calls its window is a dictionary."""
+    """Decompress one zstd frame.
+
+    Its window is called dictionary in other formats.
+    """
     size = _window(packed.ahead(_ZSTD_HEADER))
     check_dictionary(packed, size, limits)
     options: dict[int, int] = {
@@ -123,13 +127,16 @@ def decoded_zstd(packed: Stream, limits: Limits) -> Iterator[bytes]:
 
 
 def _window(header: bytes) -> int:
-    """Return the window that a zstd frame states; 0 if it is damaged, or to be skipped."""
+    """Return a zstd frame's window size.
+
+    It is 0 if the frame is damaged or skippable.
+    """
     header = header.ljust(_ZSTD_HEADER, b"\0")
     if header[:4] != _ZSTD_MAGIC:
         return 0
     flags, window = header[4], header[5]
     if flags & _IS_SINGLE_SEGMENT:
-        # The window is all of the content.
+        # The window contains the whole content.
         start = 5 + (0, 1, 2, 4)[flags & 3]
         length = (1, 2, 4, 8)[flags >> 6]
         size = int.from_bytes(header[start : start + length], "little")
@@ -139,17 +146,17 @@ def _window(header: bytes) -> int:
 
 
 def decoded(kind: str, packed: Stream, decoder: _Decompressor) -> Iterator[bytes]:
-    """Yield what one stream unpacks to, and leave the bytes after its end."""
+    """Decompress one stream, and keep the bytes after its end."""
     while not decoder.eof:
         data = b""
         if decoder.needs_input:
             data = packed.piece(INPUT)
             if not data:
-                packed.refuse(f"ends in the middle of its {kind} stream")
+                packed.refuse(f"is truncated in its {kind} stream")
         try:
             output = decoder.decompress(data, OUTPUT)
         except _DECODING_ERRORS as error:
-            packed.refuse(f"is no valid {kind}: {error}")
+            packed.refuse(f"is not valid {kind}: {error}")
         if output:
             yield output
     packed.give_back(len(decoder.unused_data))

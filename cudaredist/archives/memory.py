@@ -1,7 +1,7 @@
-"""Memory that all archives of this process share while they are unpacked.
+"""The memory that all archives of this process share.
 
-Each archive has a small dictionary of its own. Everything beyond that, which is larger dictionaries
-and xz blocks that are unpacked ahead, comes out of one sum, however many archives are read at once.
+Each archive has a small dictionary of its own. Larger dictionaries, and xz blocks that are unpacked
+ahead, use a shared amount that does not depend on the number of archives.
 """
 
 import threading
@@ -9,42 +9,45 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 OWN_DICTIONARY = 64 << 20
-"""Bytes of a dictionary that every archive may use without sharing; `xz -9` needs as many."""
+"""Bytes of a dictionary that every archive may use for itself. `xz -9` requires this size."""
 SHARED_MEMORY = 512 << 20
-"""Bytes that all archives of this process use together, beyond their own."""
+"""Bytes that all archives of this process share, in addition to their own."""
 
 
 class SharedMemory:
-    """A number of bytes that threads take and give back.
+    """An amount of memory that threads reserve and release.
 
-    To take for a block never waits. To take for a dictionary does, and whoever waits has given back
-    everything else, so that no two archives can wait for each other.
+    A reservation for a block never waits. A reservation for a dictionary may wait, but the thread
+    has released everything else by then, so two archives cannot wait for each other.
     """
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.taken = 0
-        """Bytes that are in use."""
+        self.in_use = 0
+        """Reserved bytes."""
         self._waiting = 0
         self._changed = threading.Condition()
 
-    def take(self, count: int) -> bool:
-        """Take bytes if they are free and nobody waits for them; return whether they were taken."""
+    def reserve(self, count: int) -> bool:
+        """Reserve bytes if they are free and no thread waits.
+
+        Returns whether they were reserved.
+        """
         with self._changed:
-            if self._waiting or self.taken + count > self.size:
+            if self._waiting or self.in_use + count > self.size:
                 return False
-            self.taken += count
+            self.in_use += count
             return True
 
-    def give_back(self, count: int) -> None:
-        """Let others have bytes that were taken."""
+    def release(self, count: int) -> None:
+        """Release reserved bytes."""
         with self._changed:
-            self.taken -= count
+            self.in_use -= count
             self._changed.notify_all()
 
     @contextmanager
     def dictionary(self, size: int) -> Iterator[None]:
-        """Wait until there is memory for a dictionary, and give it back at the end."""
+        """Wait for a dictionary's memory and reserve it."""
         count = min(size - OWN_DICTIONARY, self.size)
         if count <= 0:
             yield
@@ -52,14 +55,14 @@ class SharedMemory:
         with self._changed:
             self._waiting += 1
             try:
-                self._changed.wait_for(lambda: self.taken + count <= self.size)
+                self._changed.wait_for(lambda: self.in_use + count <= self.size)
             finally:
                 self._waiting -= 1
-            self.taken += count
+            self.in_use += count
         try:
             yield
         finally:
-            self.give_back(count)
+            self.release(count)
 
 
 SHARED = SharedMemory(SHARED_MEMORY)

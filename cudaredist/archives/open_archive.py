@@ -1,4 +1,4 @@
-"""Archives as one forward stream of members, with bounded memory, from bytes as they arrive."""
+"""Open an archive as a stream of members."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ from cudaredist.errors import InvalidArchiveError
 _TARS = {".tar": None, ".tar.xz": "xz", ".tar.gz": "gzip", ".tgz": "gzip", ".tar.zst": "zstd"}
 _ZIPS = (".zip", ".whl")
 SUFFIXES = (*_TARS, *_ZIPS)
-"""What the name of an archive that can be read ends with."""
+"""The suffixes of supported archives."""
 
 _DEFAULTS = Limits()
 
@@ -26,10 +26,11 @@ def open_archive(
     limits: Limits = _DEFAULTS,
     jobs: int = 1,
 ) -> ArchiveReader:
-    """Read the archive called `name` from chunks of any size; `size` is theirs together, if known.
+    """Read the archive called `name` from chunks of any size.
 
-    All chunks are asked for, to the last. What their iterator raises passes through unchanged. With
-    `jobs` above 1, xz blocks are unpacked on as many threads where the file allows it.
+    `size` is the sum of the chunks' sizes, if known. The reader takes all chunks. Errors of their
+    iterator pass through unchanged. If `jobs` is above 1 and the file allows it, xz blocks are
+    unpacked on that many threads.
     """
     lower = name.lower()
     budget = Budget(name, size, limits)
@@ -42,4 +43,4 @@ def open_archive(
                 return TarReader(packed, limits)
             unpacked = budget.spent(decompressed(kind, packed, limits, jobs))
             return TarReader(Stream(name, unpacked), limits)
-    raise InvalidArchiveError(name, f"no known kind of archive, which are {', '.join(SUFFIXES)}")
+    raise InvalidArchiveError(name, f"not a supported archive; supported: {', '.join(SUFFIXES)}")

@@ -1,4 +1,4 @@
-"""A forward-only view of chunks: read, look a little ahead, give back what was too much."""
+"""A forward-only view of bytes with lookahead."""
 
 import abc
 from collections.abc import Generator, Iterable, Iterator
@@ -9,9 +9,10 @@ from cudaredist.errors import InvalidArchiveError, shown
 
 
 class Stream:
-    """Bytes that pass once; pieces are the caller's own chunks wherever they fit.
+    """A forward-only stream of bytes.
 
-    What the chunks' iterator raises passes through unchanged.
+    Pieces are the original chunks if possible. Errors of the chunks' iterator pass through
+    unchanged.
     """
 
     def __init__(self, where: str, chunks: Iterable[bytes]) -> None:
@@ -23,7 +24,7 @@ class Stream:
 
     @property
     def position(self) -> int:
-        """Bytes taken so far."""
+        """The number of bytes read."""
         return self._before + self._next
 
     def refuse(self, reason: str) -> NoReturn:
@@ -31,7 +32,10 @@ class Stream:
         raise InvalidArchiveError(self.where, reason)
 
     def piece(self, most: int) -> bytes:
-        """Take what lies ready, at most `most` bytes and at least one; b"" only at the end."""
+        """Read available bytes, at most `most`.
+
+        Returns b"" only at the end.
+        """
         chunk, start = self._chunk, self._next
         if start == len(chunk):
             if not self._advance():
@@ -45,11 +49,11 @@ class Stream:
         return piece
 
     def give_back(self, count: int) -> None:
-        """Undo the taking of the last `count` bytes of the latest piece."""
+        """Unread the last `count` bytes of the latest piece."""
         self._next -= count
 
     def read(self, count: int) -> bytes:
-        """Take exactly `count` bytes; refuses an archive that ends before."""
+        """Read exactly `count` bytes, or refuse the archive."""
         piece = self.piece(count) if count else b""
         if len(piece) == count:
             return piece
@@ -58,13 +62,16 @@ class Stream:
         while missing:
             piece = self.piece(missing)
             if not piece:
-                self.refuse("ends in the middle")
+                self.refuse("is truncated")
             pieces.append(piece)
             missing -= len(piece)
         return b"".join(pieces)
 
     def ahead(self, count: int) -> bytes:
-        """Return the next `count` bytes without taking them; fewer only at the end."""
+        """Return the next `count` bytes without reading them.
+
+        At the end, it returns fewer.
+        """
         if len(self._chunk) - self._next < count:
             pieces = [self._chunk[self._next :]]
             ready = len(pieces[0])
@@ -79,21 +86,24 @@ class Stream:
         return self._chunk[self._next : self._next + count]
 
     def skip(self, count: int) -> None:
-        """Take and forget `count` bytes; refuses an archive that ends before."""
+        """Skip `count` bytes, and refuse an archive that ends before."""
         while count:
             ready = min(count, len(self._chunk) - self._next)
             self._next += ready
             count -= ready
             if count and not self._advance():
-                self.refuse("ends in the middle")
+                self.refuse("is truncated")
 
     def close(self) -> None:
-        """Close the iterator of the chunks, if it is a generator; nothing more can be read."""
+        """Close the chunks' iterator if it is a generator."""
         if isinstance(self._chunks, Generator):
             self._chunks.close()
 
     def _advance(self) -> bool:
-        """Go to the next chunk that holds something; False at the end."""
+        """Advance to the next chunk that is not empty.
+
+        Returns False at the end.
+        """
         for chunk in self._chunks:
             if chunk:
                 self._before += len(self._chunk)
@@ -103,7 +113,10 @@ class Stream:
 
 
 class NameBudget:
-    """Bounds each name, and all of them together: whoever reads an archive keeps a list of them."""
+    """Limits of each name and of all names together.
+
+    Callers keep all names in memory.
+    """
 
     def __init__(self, stream: Stream, limits: Limits) -> None:
         self._stream = stream
@@ -112,14 +125,14 @@ class NameBudget:
         self._spent = 0
 
     def member(self, name: bytes) -> None:
-        """Count one more member and its name; refuses the archive beyond a limit."""
+        """Count a member and its name, and enforce the limits."""
         self._members += 1
         if self._members > self._limits.members:
             self._stream.refuse(f"has more than {self._limits.members:,} members")
         self.spend(name)
 
     def spend(self, name: bytes) -> None:
-        """Count a name or a link's target; refuses the archive beyond a limit."""
+        """Count a name or link target, and enforce the limits."""
         if len(name) > self._limits.name:
             self._stream.refuse(f"has a name of {len(name):,} bytes: {shown(text_of(name))}")
         self._spent += len(name)
@@ -128,7 +141,10 @@ class NameBudget:
 
 
 def text_of(name: bytes) -> str:
-    """Decode UTF-8 as the standard library's tarfile does; other bytes become lone surrogates."""
+    """Decode UTF-8, with lone surrogates for invalid bytes.
+
+    The standard library's tarfile does the same.
+    """
     return name.decode("utf-8", "surrogateescape")
 
 
@@ -143,11 +159,11 @@ class StreamReader(abc.ABC):
         self.corrections: dict[int, Member] = {}
 
     def __iter__(self) -> Iterator[tuple[Member, Iterator[bytes]]]:
-        """Continue the only pass."""
+        """Return the iterator of the only pass."""
         return self._members
 
     def close(self) -> None:
-        """End the pass, and give back its threads and shared memory."""
+        """End the pass, and release its threads and shared memory."""
         self._members.close()
         self._stream.close()
 

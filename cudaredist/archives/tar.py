@@ -1,9 +1,12 @@
-"""A tar archive as one forward stream of members: ustar, GNU and pax, read strictly.
+"""Strict streaming reader of tar archives.
 
-The standard library's tarfile is not used: for a pax header of one mebibyte some of its versions
-(that of Python 3.11.7) take minutes or all memory; it ends silently at a damaged header; and it
-guesses where two headers contradict each other. Here all of that refuses the archive: every header
-has its checksum, and the end is two blocks of NULs with nothing but NULs behind.
+It supports the formats ustar, GNU and pax.
+
+The standard library's tarfile is not used. If a pax header has one mebibyte, some of its versions
+(that of Python 3.11.7) take minutes or all memory. It ends silently at a damaged header, and it
+guesses if two headers contradict each other. This reader refuses the archive in all these cases.
+Every header needs a valid checksum, and the archive must end with two blocks of NULs and nothing
+but NULs after them.
 """
 
 import struct
@@ -38,7 +41,7 @@ _KINDS: Mapping[bytes, MemberKind] = {
     b"D": "directory",
 }
 _WITHOUT_CONTENT = frozenset({b"1", b"2", b"3", b"4", b"5", b"6"})
-"""Types whose size, if they state one, is not followed by as many bytes."""
+"""Types without content, even if their header states a size."""
 _OLD_FILES = frozenset({b"\0", b"0"})
 _LABEL = b"V"
 _LONG = {b"L": "path", b"K": "linkpath"}
@@ -50,7 +53,7 @@ _FIELDS = frozenset({"path", "linkpath", "size"})
 _MODE = 0o7777
 _SIZE_DIGITS = 20
 _LENGTH_DIGITS = 7
-"""More than a header within the limits can need."""
+"""Maximum digits of a pax record's length, more than the limit of headers allows."""
 
 
 class _Header(NamedTuple):
@@ -62,7 +65,7 @@ class _Header(NamedTuple):
 
 
 class TarReader(StreamReader):
-    """The members of a tar archive in their order; nothing at the end corrects them."""
+    """Reader of a tar archive. It has no corrections."""
 
     def __init__(self, stream: Stream, limits: Limits) -> None:
         super().__init__(stream, limits)
@@ -74,14 +77,14 @@ class TarReader(StreamReader):
         while (header := self._header()) is not None:
             self._index += 1
             if header.type == _LABEL:
-                # The name of a tape, which is no member.
+                # The name of a tape is not a member.
                 self._names.member(header.name)
                 stream.skip(header.size + -header.size % _BLOCK)
                 continue
             member = self._member(header)
             size = 0 if header.type in _WITHOUT_CONTENT else header.size
             self._left = size
-            # Content of an unknown type is passed over: nobody could say what it means.
+            # Content of an unknown type is skipped, because its meaning is unknown.
             yield member, self._content(self._index) if member.kind == "file" else iter(())
             stream.skip(self._left + -size % _BLOCK)
         self._expect_end()
@@ -89,12 +92,12 @@ class TarReader(StreamReader):
     def _content(self, index: int) -> Iterator[bytes]:
         while True:
             if self._index != index:
-                raise RuntimeError("the content of a member that was passed")
+                raise RuntimeError("the content was read after a later member")
             if not self._left:
                 return
             piece = self._stream.piece(self._left)
             if not piece:
-                self._stream.refuse("ends in the middle of a member")
+                self._stream.refuse("is truncated in a member")
             self._left -= len(piece)
             yield piece
 
@@ -102,7 +105,7 @@ class TarReader(StreamReader):
         name = text_of(header.name)
         kind = _KINDS.get(header.type, "other")
         if kind == "directory" or (header.type in _OLD_FILES and name.endswith("/")):
-            # So did tar mark directories before it had a type for them.
+            # Before tar had a type for directories, it marked them with a slash.
             kind, name = "directory", name.rstrip("/")
             if header.type in _OLD_FILES and header.size:
                 self._stream.refuse(f"{shown(name)} is a directory with content")
@@ -119,9 +122,10 @@ class TarReader(StreamReader):
         )
 
     def _header(self) -> _Header | None:
-        """Read a member's headers, those with long names and attributes included; None at the end.
+        """Read a member's headers, or return None at the end.
 
-        All of them together are bounded, since each may be followed by another.
+        Headers with long names and attributes are included. The sum of their sizes is limited,
+        because each of them may be followed by another.
         """
         stream = self._stream
         changes: dict[str, bytes] = {}
@@ -130,30 +134,30 @@ class TarReader(StreamReader):
             header = self._block()
             if header is None:
                 if changes:
-                    stream.refuse("ends behind the long name of a member that is not there")
+                    stream.refuse("ends with a long name or size that has no member")
                 return None
             if header.type not in _EXTENSIONS:
                 return self._changed(header, changes)
             if stream.position - begin + header.size > self._limits.header:
                 stream.refuse(f"a member has more than {self._limits.header:,} bytes of headers")
-            found = self._extension(header)
-            if found.keys() & changes.keys():
+            extension = self._extension(header)
+            if extension.keys() & changes.keys():
                 stream.refuse("a member has two long names or sizes")
-            changes |= found
+            changes |= extension
 
     def _extension(self, header: _Header) -> dict[str, bytes]:
-        """Read what a header of headers changes in the next member."""
+        """Read an extension header's changes to the next header."""
         stream = self._stream
         if header.type == _SPARSE:
-            stream.refuse(f"{shown(text_of(header.name))} is sparse, which no such archive needs")
+            stream.refuse(f"{shown(text_of(header.name))} is sparse, which is not supported")
         body = stream.read(header.size)
         stream.skip(-header.size % _BLOCK)
         if header.type in _LONG:
             return {_LONG[header.type]: body.partition(b"\0")[0]}
-        found = self._records(body)
-        if found and header.type == _PAX_FOR_ALL:
-            stream.refuse("has one name or size for all members")
-        return found
+        records = self._records(body)
+        if records and header.type == _PAX_FOR_ALL:
+            stream.refuse("has a name or size for all members")
+        return records
 
     def _changed(self, header: _Header, changes: dict[str, bytes]) -> _Header:
         if not changes:
@@ -161,7 +165,7 @@ class TarReader(StreamReader):
         size = header.size
         if "size" in changes:
             if not changes["size"].isdigit() or len(changes["size"]) > _SIZE_DIGITS:
-                self._stream.refuse(f"a member of {shown(text_of(changes['size']))} bytes")
+                self._stream.refuse(f"a member has the size {shown(text_of(changes['size']))}")
             size = int(changes["size"])
         return header._replace(
             name=changes.get("path", header.name),
@@ -176,14 +180,16 @@ class TarReader(StreamReader):
         name, mode, size, checksum, kind, target, magic, prefix = _HEADER.unpack(block)
         if block == _END:
             return None
-        stated = _parsed(checksum)
-        if stated != sum(block) - sum(checksum) + 8 * 0x20:
-            # Some old programs added up signed bytes.
+        expected = _parsed(checksum)
+        if expected != sum(block) - sum(checksum) + 8 * 0x20:
+            # Some old programs add up signed bytes.
             signed = _SIGNED.unpack(block)
-            if stated != sum(signed) - sum(signed[_CHECKSUM]) + 8 * 0x20:
-                stream.refuse(f"the header at byte {begin:,} is damaged" if begin else "is no tar")
+            if expected != sum(signed) - sum(signed[_CHECKSUM]) + 8 * 0x20:
+                stream.refuse(
+                    f"the header at byte {begin:,} is damaged" if begin else "is not a tar archive"
+                )
         name = name.partition(b"\0")[0]
-        # In GNU's own format other things stand where the prefix is.
+        # In GNU's format, these bytes are not a prefix.
         if magic == _POSIX and (front := prefix.partition(b"\0")[0]):
             name = front + b"/" + name
         return _Header(
@@ -203,8 +209,11 @@ class TarReader(StreamReader):
         return number
 
     def _records(self, body: bytes) -> dict[str, bytes]:
-        """Read pax records, each `<length> <key>=<value>` and a newline; keep what is used here."""
-        found: dict[str, bytes] = {}
+        """Read pax records, each `<length> <key>=<value>` and a newline.
+
+        Only records of supported fields are returned.
+        """
+        records: dict[str, bytes] = {}
         start = 0
         while start < len(body):
             digits, space, _ = body[start : start + _LENGTH_DIGITS + 1].partition(b" ")
@@ -214,26 +223,32 @@ class TarReader(StreamReader):
                 self._stream.refuse("has a damaged pax header")
             name = text_of(key)
             if name.startswith("GNU.sparse."):
-                self._stream.refuse("has a sparse member, which no such archive needs")
+                self._stream.refuse("has a sparse member, which is not supported")
             if name in _FIELDS:
-                if name in found:
+                if name in records:
                     self._stream.refuse("a member has two long names or sizes")
-                found[name] = value[:-1]
+                records[name] = value[:-1]
             start = end
-        return found
+        return records
 
     def _expect_end(self) -> None:
-        """Read on to the very end behind the first block of the end mark."""
+        """Read and verify the rest of the archive.
+
+        The first block of the end mark was read before.
+        """
         stream = self._stream
         stream_end = stream.read(_BLOCK)
         while stream_end:
             if stream_end.count(0) != len(stream_end):
-                stream.refuse("has something behind its end, or a damaged header")
+                stream.refuse("has extra data after its end, or a damaged header")
             stream_end = stream.piece(_PIECE)
 
 
 def _parsed(field: bytes) -> int | None:
-    """Read a number: octal digits, or base 256 behind a byte that says so; None for all else."""
+    """Parse a number in octal digits or base 256.
+
+    Returns None if it is invalid.
+    """
     if field[0] in {_POSITIVE, _NEGATIVE}:
         return int.from_bytes(field[1:], "big", signed=field[0] == _NEGATIVE)
     digits = field.partition(b"\0")[0].strip(b" ")

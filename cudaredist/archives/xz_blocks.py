@@ -1,13 +1,13 @@
-"""One xz stream, block by block, on one thread or on several.
+"""Decompression of one xz stream by blocks, on threads.
 
-Every block becomes a small xz stream of its own, with an index and a footer that match it: liblzma
-then verifies its sizes and its check as it does for a whole file. The index of the original stream
-must be exactly the sum of the blocks, and is compared with that. A stream is cut in the same way
-for any number of threads, so that the result does not depend on that number.
+Every block becomes a small xz stream with its own index and footer, so that liblzma verifies its
+sizes and its check as for a whole file. The index of the original stream must match the sizes of
+all blocks. The stream is split in the same way for any number of threads, so the result does not
+depend on that number.
 
-Blocks whose headers state their sizes can be unpacked ahead on threads. All others are unpacked
-piece by piece: the chunks of LZMA2 state their lengths, so that the end of a block is found without
-unpacking it.
+If a block's header states its sizes, the block can be unpacked ahead on a thread. All others are
+unpacked piece by piece: the chunks of LZMA2 state their lengths, so the end of a block can be found
+without unpacking it.
 """
 
 import lzma
@@ -35,8 +35,8 @@ _ALIGNED = 4
 _VARINT_LIMIT = 9
 _CONTINUED = 0x80
 
-# A chunk of LZMA2: its control byte, and the low bits of its unpacked and its packed size, each
-# less one. Chunks that are stored have one size.
+# The header of an LZMA2 chunk: a control byte, and the low bits of its unpacked and packed sizes,
+# each minus one. Stored chunks have only one size.
 _CHUNK = struct.Struct(">BHH")
 _STORED_HEADER = 3
 _END = b"\0"
@@ -44,24 +44,25 @@ _STORED = frozenset({1, 2})
 _PACKED, _NEW_PROPERTIES, _HIGH_BITS = 0x80, 0xC0, 0x1F
 
 _SHARE = 4
-"""How many blocks must fit into the shared memory for one of them to be unpacked on a thread."""
+"""A block is unpacked on a thread only if this many blocks of its size fit into shared memory."""
 
 
 class _Block(NamedTuple):
     header: bytes
     dictionary: int
     packed: int
-    """Packed and unpacked size; 0 if the header does not state them."""
+    """The packed size, 0 if the header does not state it."""
     size: int
+    """The unpacked size, 0 if the header does not state it."""
 
     @property
     def memory(self) -> int:
-        """Bytes that are in use while this block is unpacked on a thread."""
+        """Bytes in use while a thread unpacks the block."""
         return self.packed + self.size + min(self.size, self.dictionary)
 
 
 class _Index:
-    """What the index of a stream must contain: the sizes of its blocks."""
+    """The expected index of a stream: the sizes of its blocks."""
 
     def __init__(self, flags: bytes) -> None:
         self._flags = flags
@@ -71,14 +72,14 @@ class _Index:
         self.count = 0
 
     def add(self, header: bytes, packed: int, size: int) -> bytes:
-        """Add a block, and return the end of a stream that consists of this block."""
+        """Add a block and return its own stream's ending."""
         record = _varint(len(header) + packed + self.check) + _varint(size)
         self._records += record
         self.count += 1
         return self._ending(1, record)
 
     def ending(self) -> bytes:
-        """Return the index and the footer of the stream."""
+        """Return the expected index and footer of the stream."""
         return self._ending(self.count, bytes(self._records))
 
     def _ending(self, count: int, records: bytes) -> bytes:
@@ -90,55 +91,61 @@ class _Index:
 
 
 class _Ahead:
-    """Blocks that are unpacked on threads while those in front of them are used."""
+    """Blocks that threads unpack ahead of the reader."""
 
     def __init__(self, jobs: int) -> None:
         self._jobs = jobs
         self._threads: ThreadPoolExecutor | None = None
         self._waiting: deque[tuple[int, Future[list[bytes]]]] = deque()
-        self._taken = 0
+        self._reserved = 0
 
     def __len__(self) -> int:
-        """Return how many blocks were not used yet."""
+        """Return the number of pending blocks."""
         return len(self._waiting)
 
-    def take(self, block: _Block) -> bool:
-        """Take the memory for a block; return whether it can be unpacked on a thread now."""
+    def reserve(self, block: _Block) -> bool:
+        """Reserve memory to unpack a block on a thread.
+
+        Returns whether that is possible now.
+        """
         can_be_ahead = (
             len(self._waiting) <= self._jobs > 1
             and block.packed > 0 < block.size
             and block.memory * _SHARE <= SHARED.size
         )
-        is_taken = can_be_ahead and SHARED.take(block.memory)
-        self._taken += block.memory if is_taken else 0
-        return is_taken
+        is_reserved = can_be_ahead and SHARED.reserve(block.memory)
+        self._reserved += block.memory if is_reserved else 0
+        return is_reserved
 
     def start(self, block: _Block, stream: Stream) -> None:
-        """Unpack a block whose memory was taken; `stream` contains nothing else."""
+        """Unpack the block in `stream` on a thread, after `reserve`."""
         self._threads = self._threads or ThreadPoolExecutor(self._jobs, "xz")
         self._waiting.append((block.memory, self._threads.submit(_unpacked, stream)))
 
     def oldest(self) -> Iterator[bytes]:
-        """Yield the content of the first block that was started, and give back its memory."""
+        """Yield the oldest block's content and release its memory."""
         memory, future = self._waiting.popleft()
         outputs = future.result()
-        # The last first, so that each can be freed once it is used.
+        # Reversed, so that each output can be freed after its use.
         outputs.reverse()
         while outputs:
             yield outputs.pop()
-        self._taken -= memory
-        SHARED.give_back(memory)
+        self._reserved -= memory
+        SHARED.release(memory)
 
     def close(self) -> None:
-        """Stop all threads and give back all memory."""
+        """Stop all threads and release all memory."""
         if self._threads:
             self._threads.shutdown(cancel_futures=True)
         self._waiting.clear()
-        SHARED.give_back(self._taken)
+        SHARED.release(self._reserved)
 
 
 def decoded_blocks(packed: Stream, limits: Limits, jobs: int) -> Iterator[bytes]:
-    """Yield what one xz stream unpacks to, on as many threads as there is shared memory for."""
+    """Decompress one xz stream, on threads if possible.
+
+    The free shared memory limits the number of threads.
+    """
     head = _read(packed, _STREAM_HEADER.size)
     index = _Index(_checked_flags(packed, head))
     ahead = _Ahead(jobs)
@@ -148,10 +155,10 @@ def decoded_blocks(packed: Stream, limits: Limits, jobs: int) -> Iterator[bytes]
             check_dictionary(packed, block.dictionary, limits)
             if index.count == limits.members:
                 packed.refuse(f"has more than {limits.members:,} blocks")
-            is_ahead = ahead.take(block)
+            is_ahead = ahead.reserve(block)
             while not is_ahead and ahead:
                 yield from ahead.oldest()
-                is_ahead = ahead.take(block)
+                is_ahead = ahead.reserve(block)
             if is_ahead:
                 ahead.start(block, _alone(packed, head, block, index))
             else:
@@ -164,7 +171,7 @@ def decoded_blocks(packed: Stream, limits: Limits, jobs: int) -> Iterator[bytes]
         ahead.close()
     ending = index.ending()
     if _read(packed, len(ending)) != ending:
-        packed.refuse("is no valid xz: its index is not what came before")
+        packed.refuse("is not valid xz: its index does not match its blocks")
 
 
 def _decoded(stream: Stream) -> Iterator[bytes]:
@@ -176,14 +183,14 @@ def _unpacked(stream: Stream) -> list[bytes]:
 
 
 def _alone(packed: Stream, head: bytes, block: _Block, index: _Index) -> Stream:
-    """Take a block whose sizes are known, and return a stream that consists of it."""
+    """Read a block of known sizes as its own stream."""
     body = _read(packed, block.packed + -block.packed % _ALIGNED + index.check)
     ending = index.add(block.header, block.packed, block.size)
     return Stream(packed.where, [head, block.header, body, ending])
 
 
 def _pieces_of(packed: Stream, head: bytes, block: _Block, index: _Index) -> Iterator[bytes]:
-    """Yield a stream that consists of one block, whose end is found on the way."""
+    """Yield a stream of one block of unknown sizes."""
     yield head
     yield block.header
     length = size = 0
@@ -199,8 +206,11 @@ def _pieces_of(packed: Stream, head: bytes, block: _Block, index: _Index) -> Ite
 
 
 def _next_chunk(packed: Stream) -> tuple[int, int]:
-    """Return the packed and the unpacked size of the next chunk of LZMA2, and take nothing."""
-    # If the archive ends here, the chunk is longer than the rest of it.
+    """Return the next LZMA2 chunk's packed and unpacked size.
+
+    The chunk is not read.
+    """
+    # If the archive is truncated here, the chunk is longer than the rest of it.
     header = packed.ahead(_CHUNK.size).ljust(_CHUNK.size, b"\0")
     control, low, length = _CHUNK.unpack(header)
     if header[:1] == _END:
@@ -208,7 +218,7 @@ def _next_chunk(packed: Stream) -> tuple[int, int]:
     if control in _STORED:
         return _STORED_HEADER + low + 1, low + 1
     if control < _PACKED:
-        packed.refuse("is no valid xz: Corrupt input data")
+        packed.refuse("is not valid xz: Corrupt input data")
     properties = 1 if control >= _NEW_PROPERTIES else 0
     return _CHUNK.size + properties + length + 1, ((control & _HIGH_BITS) << 16 | low) + 1
 
@@ -217,7 +227,7 @@ def _pieces(packed: Stream, count: int) -> Iterator[bytes]:
     while count:
         piece = packed.piece(min(count, INPUT))
         if not piece:
-            packed.refuse("ends in the middle of its xz stream")
+            packed.refuse("is truncated in its xz stream")
         count -= len(piece)
         yield piece
 
@@ -227,25 +237,28 @@ def _read(packed: Stream, count: int) -> bytes:
 
 
 def _checked_flags(packed: Stream, head: bytes) -> bytes:
-    """Return the flags of a stream, after verifying its header."""
+    """Verify the header of a stream and return its flags."""
     magic, _, crc = _STREAM_HEADER.unpack(head)
     flags = head[len(_MAGIC) : -_NUMBER.size]
     if magic != _MAGIC or zlib.crc32(flags) != crc or flags[0] or flags[1] > _CHECK:
-        packed.refuse("is no valid xz: its header is damaged, or of another format")
+        packed.refuse("is not valid xz: its header is damaged or of another format")
     if not lzma.is_check_supported(flags[1]):
-        packed.refuse(f"is no valid xz: its check is of unknown type {flags[1]}")
+        packed.refuse(f"is not valid xz: its check has the unknown type {flags[1]}")
     return flags
 
 
 def _next_block(packed: Stream) -> _Block:
-    """Read the header of a block; liblzma verifies the parts that are not used here."""
+    """Read the header of a block.
+
+    liblzma verifies the other fields.
+    """
     first = packed.ahead(1)
     if not first:
-        packed.refuse("ends in the middle of its xz stream")
+        packed.refuse("is truncated in its xz stream")
     header = _read(packed, (first[0] + 1) * _ALIGNED)
     body, crc = header[: -_NUMBER.size], header[-_NUMBER.size :]
     if zlib.crc32(body) != _NUMBER.unpack(crc)[0]:
-        packed.refuse("is no valid xz: the header of a block is damaged")
+        packed.refuse("is not valid xz: the header of a block is damaged")
     flags, at = body[1], 2
     packed_size = size = dictionary = 0
     if flags & _HAS_PACKED:
@@ -262,21 +275,27 @@ def _next_block(packed: Stream) -> _Block:
 
 
 def _dictionary(properties: bytes) -> int:
-    """Return the size of a dictionary; liblzma refuses numbers that stand for none."""
+    """Return the dictionary size for LZMA2's properties.
+
+    liblzma refuses invalid properties.
+    """
     bits = min(properties[0], _LARGEST_DICTIONARY) if properties else 0
     return (2 | bits & 1) << bits // 2 + 11
 
 
 def _varint(number: int) -> bytes:
-    made = bytearray()
+    encoding = bytearray()
     while number >= _CONTINUED:
-        made.append(number & (_CONTINUED - 1) | _CONTINUED)
+        encoding.append(number & (_CONTINUED - 1) | _CONTINUED)
         number >>= 7
-    return bytes([*made, number])
+    return bytes([*encoding, number])
 
 
 def _parsed_varint(data: bytes, start: int) -> tuple[int, int]:
-    """Read a number, and the position of the next one; liblzma verifies its form later."""
+    """Return a number and the position after it.
+
+    liblzma verifies its form later.
+    """
     number = 0
     for index, byte in enumerate(data[start : start + _VARINT_LIMIT]):
         number |= (byte & (_CONTINUED - 1)) << 7 * index

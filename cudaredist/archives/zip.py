@@ -1,9 +1,9 @@
-"""A zip archive as one forward stream of members, which its directory must then confirm.
+"""Strict streaming reader of zip archives.
 
-A zip describes each member twice: in front of its content and in the directory at the end. Readers
-that believe one of them see another archive than readers that believe the other. Here both must
-agree one to one, and no byte may lie between, in front or behind; the directory adds modes and
-links, which the headers lack.
+A zip describes each member twice: before its content and in the directory at the end. If the two
+differ, readers of one see a different archive than readers of the other. Here both must match one
+to one, and no other bytes are allowed before, between or after them. The directory adds modes and
+links, because the headers lack them.
 """
 
 import stat
@@ -26,7 +26,7 @@ _END64, _LOCATOR64, _END = b"PK\6\6", b"PK\6\7", b"PK\5\6"
 _SIGNATURE_SIZE = 4
 _SIGNATURE_START = b"PK"
 
-# Each begins with its signature; what is passed over is in brackets.
+# Each structure begins with its signature. Skipped fields are in brackets.
 # (version), flags, method, (time, date), sum, packed and unpacked size, lengths of name and extra.
 _LOCAL_HEADER = struct.Struct("<4s2x2H4x3I2H")
 # (version), system, (version), flags, method, (time, date), sum, packed and unpacked size, lengths
@@ -63,26 +63,26 @@ _METHODS = {
 
 _ENCRYPTED = 1 << 0 | 1 << 6 | 1 << 13
 _PATCHED = 1 << 5
-_SIZES_BEHIND = 1 << 3
+_SIZES_FOLLOW = 1 << 3
 _UTF8 = 1 << 11
 
 _UNIX_SYSTEMS = frozenset({3, 19})
 _UNIX = 16
-"""The bit from which on external attributes hold a mode of Unix."""
+"""The lowest bit of the Unix mode in external attributes."""
 _MODE = 0o7777
 
 _DIGEST = 16
 _UNSIZED, _CONFIRMED = 1, 2
-"""States of a member: its header did not say its size; the directory has it."""
-_KEPT = 16 << 20
-"""Bytes of small files that are kept until the directory says which of them are links."""
+"""States of a member: its header does not state its size, and its directory entry was read."""
+_SMALL_CONTENTS = 16 << 20
+"""Maximum bytes of small contents in memory. The directory shows later if they are links."""
 _OVERHEAD = 150
-"""Bytes that keeping one more takes beside its own."""
+"""Additional bytes in memory for each small content."""
 _DIRECTORY_LIMIT = 256 << 20
 
 
 class _Header(NamedTuple):
-    """What a local header and an entry of the directory both state."""
+    """The common fields of a local header and a directory entry."""
 
     name: bytes
     flags: int
@@ -96,28 +96,34 @@ class _Header(NamedTuple):
         return text_of(self.name) if self.flags & _UTF8 else self.name.decode("cp437")
 
     def digest(self) -> bytes:
-        """Condense what both must agree about: a million headers are held until the end."""
+        """Return a digest of the fields that must match.
+
+        Up to a million digests are in memory until the end.
+        """
         numbers = _STATED.pack(self.flags & _UTF8, self.method, self.crc, self.packed, self.size)
         return blake2b(numbers + self.name, digest_size=_DIGEST).digest()
 
 
 class ZipReader(StreamReader):
-    """The members of a zip in the order of their content; modes and links come at the end."""
+    """Reader of a zip archive.
+
+    Modes and links are corrections from its end.
+    """
 
     def __init__(self, stream: Stream, budget: Budget, limits: Limits) -> None:
         super().__init__(stream, limits)
         self._budget = budget
-        # Of each member, as compact as can be: a million may be held.
+        # One entry for each member, in compact form, because there may be a million.
         self._offsets = array("Q")
         self._digests = bytearray()
         self._states = bytearray()
-        self._kept: dict[int, bytes] = {}
-        self._memory = _KEPT
+        self._small_contents: dict[int, bytes] = {}
+        self._memory = _SMALL_CONTENTS
 
     def _read(self) -> Generator[tuple[Member, Iterator[bytes]], None, None]:
         stream = self._stream
         if stream.ahead(_SIGNATURE_SIZE) not in {_LOCAL, _END, _END64}:
-            stream.refuse("is no zip" if stream.ahead(1) else "is empty")
+            stream.refuse("is not a zip archive" if stream.ahead(1) else "is empty")
         while stream.ahead(_SIGNATURE_SIZE) == _LOCAL:
             self._offsets.append(stream.position)
             header = self._local_header()
@@ -162,53 +168,57 @@ class ZipReader(StreamReader):
             self._refuse(header, f"is compressed by method {header.method} ({method})")
 
     def _content(self, header: _Header) -> Iterator[bytes]:
-        """Yield a member's content, and confirm its sizes and its sum; the reader goes to the end.
+        """Yield a member's content and verify it.
 
-        Small content is kept, since it may turn out to be a link's target.
+        It has to match the sizes and the checksum. `_read` always reads it to its end. Small
+        contents stay in memory, because the directory may show later that they are link targets.
         """
         stream = self._stream
-        has_sizes_behind = bool(header.flags & _SIZES_BEHIND)
+        sizes_follow = bool(header.flags & _SIZES_FOLLOW)
         begin = stream.position
         if header.method == _STORED:
             if header.packed != header.size:
-                self._refuse(header, "is stored, and has two sizes")
+                self._refuse(header, "is stored, but has two sizes")
             pieces = self._stored(header.size)
         else:
-            pieces = self._inflated(header, None if has_sizes_behind else header.packed)
+            pieces = self._inflated(header, None if sizes_follow else header.packed)
         crc = size = 0
-        kept = bytearray()
+        beginning = bytearray()
         for piece in pieces:
             size += len(piece)
             self._budget.spend(len(piece))
             crc = zlib.crc32(piece, crc)
             if size <= self._limits.name:
-                kept += piece
+                beginning += piece
             yield piece
-        found = header._replace(crc=crc, packed=stream.position - begin, size=size)
-        if has_sizes_behind:
-            if any(stated not in {0, true} for stated, true in zip(header, found, strict=True)):
-                self._refuse(header, "is not what its header states")
-            self._descriptor(found)
-        elif found != header:
-            self._refuse(header, "is not what its header states")
+        actual = header._replace(crc=crc, packed=stream.position - begin, size=size)
+        if sizes_follow:
+            if any(field not in {0, true} for field, true in zip(header, actual, strict=True)):
+                self._refuse(header, "does not match its header")
+            self._descriptor(actual)
+        elif actual != header:
+            self._refuse(header, "does not match its header")
         if header.name.endswith(b"/") and size:
             self._refuse(header, "is a directory with content")
         if 0 < size <= min(self._limits.name, self._memory - _OVERHEAD):
             self._memory -= size + _OVERHEAD
-            self._kept[len(self._states)] = bytes(kept)
-        self._digests += found.digest()
-        self._states.append(_UNSIZED if has_sizes_behind else 0)
+            self._small_contents[len(self._states)] = bytes(beginning)
+        self._digests += actual.digest()
+        self._states.append(_UNSIZED if sizes_follow else 0)
 
     def _stored(self, left: int) -> Iterator[bytes]:
         while left:
             piece = self._stream.piece(left)
             if not piece:
-                self._stream.refuse("ends in the middle of a member")
+                self._stream.refuse("is truncated in a member")
             left -= len(piece)
             yield piece
 
     def _inflated(self, header: _Header, packed: int | None) -> Iterator[bytes]:
-        """Unpack content; without a packed size, it goes as far as the deflate stream says."""
+        """Unpack deflated content.
+
+        If `packed` is None, the content ends with its deflate stream.
+        """
         stream = self._stream
         inflate = zlib.decompressobj(-zlib.MAX_WBITS)
         left = packed
@@ -218,9 +228,9 @@ class ZipReader(StreamReader):
             try:
                 output = inflate.decompress(data, OUTPUT)
             except (zlib.error, MemoryError) as error:
-                self._refuse(header, f"is no valid deflate: {error}")
+                self._refuse(header, f"is not valid deflate: {error}")
             is_end = inflate.eof
-            # At the end, what an earlier call left over stands in both.
+            # At the end, both contain the bytes that an earlier call did not use.
             unused = len(inflate.unused_data if is_end else inflate.unconsumed_tail)
             stream.give_back(unused)
             if left is not None:
@@ -228,14 +238,15 @@ class ZipReader(StreamReader):
             if output:
                 yield output
             elif unused == len(data) and not is_end:
-                self._refuse(header, "ends in the middle")
+                self._refuse(header, "is truncated")
         if left:
             self._refuse(header, "ends before its packed size")
 
     def _descriptor(self, header: _Header) -> None:
-        """Pass over sum and sizes behind the content: with or without a signature, short or long.
+        """Skip the checksum and sizes after the content.
 
-        They are known by now, so that whatever form stands there is told from the others.
+        They may have a signature or not, and sizes of four or eight bytes. Their values are known,
+        so the actual form can be recognized.
         """
         numbers = (header.crc, header.packed, header.size)
         forms = [_PAIR64.pack(*numbers)]
@@ -247,13 +258,13 @@ class ZipReader(StreamReader):
                 self._stream.skip(len(form))
                 return
         if header.method == _STORED and not header.size:
-            self._refuse(header, "is stored and of unknown size, so that nobody sees where it ends")
-        self._refuse(header, "is not what is stated behind it")
+            self._refuse(header, "is stored without a size, so its end is unknown")
+        self._refuse(header, "does not match its data descriptor")
 
     # -- the directory
 
     def _confirm(self) -> None:
-        """Read one entry of the directory, and compare it with the member it stands for."""
+        """Compare a directory entry with its member."""
         stream = self._stream
         (
             _, system, flags, method, crc, packed, size, name_length, extra_length,
@@ -266,14 +277,14 @@ class ZipReader(StreamReader):
         stream.skip(comment_length)
         header = header._replace(packed=packed, size=size)
         if disk and not (disk == _FULL16 and wide):
-            self._refuse(header, "lies on another disk")
+            self._refuse(header, "is on another disk")
         index = bisect_left(self._offsets, offset)
         if index == len(self._offsets) or self._offsets[index] != offset:
-            self._refuse(header, f"is in the directory, and not at byte {offset:,}")
+            self._refuse(header, f"is in the directory, but not at byte {offset:,}")
         if self._states[index] & _CONFIRMED:
-            self._refuse(header, "shares its content with another")
+            self._refuse(header, "shares its content with another member")
         if self._digests[index * _DIGEST : (index + 1) * _DIGEST] != header.digest():
-            self._refuse(header, "is another in the directory")
+            self._refuse(header, "does not match its directory entry")
         mode = attributes >> _UNIX if system in _UNIX_SYSTEMS else 0
         if mode or self._states[index] & _UNSIZED:
             self.corrections[index] = self._corrected(header, mode, index)
@@ -283,10 +294,10 @@ class ZipReader(StreamReader):
         member = _member(header)
         if member.kind == "file" and stat.S_ISLNK(mode):
             if header.size > self._limits.name:
-                self._refuse(header, f"is a link to a name of {header.size:,} bytes")
-            target = self._kept.get(index, b"")
+                self._refuse(header, f"is a link with a target of {header.size:,} bytes")
+            target = self._small_contents.get(index, b"")
             if len(target) != header.size:
-                self._refuse(header, "is a link behind too many small files")
+                self._refuse(header, "is a link after too many small files")
             self._names.spend(target)
             member = replace(member, kind="symlink", size=0, target=text_of(target))
         elif member.kind == "file" and stat.S_IFMT(mode) not in {0, stat.S_IFREG}:
@@ -294,7 +305,7 @@ class ZipReader(StreamReader):
         return replace(member, mode=mode & _MODE)
 
     def _end(self, directory: int) -> None:
-        """Read what stands behind the directory, and compare it with what was read."""
+        """Verify the records after the directory."""
         stream = self._stream
         true = (0, 0, len(self._states), len(self._states), stream.position - directory, directory)
         allowed = [{number} for number in true]
@@ -302,41 +313,44 @@ class ZipReader(StreamReader):
         if stream.ahead(_SIGNATURE_SIZE) == _END64:
             _, length, *numbers = _END64_RECORD.unpack(stream.read(_END64_RECORD.size))
             if tuple(numbers) != true or length != _END64_RECORD.size - _END64_UNCOUNTED:
-                stream.refuse("its zip64 end is not what came before")
+                stream.refuse("its zip64 end record does not match its directory")
             locator = _LOCATOR64_RECORD.unpack(stream.read(_LOCATOR64_RECORD.size))
             if locator not in {(_LOCATOR64, 0, here, 1), (_LOCATOR64, 0, here, 0)}:
-                stream.refuse("its zip64 locator is not what came before")
-            # With a zip64 end, these stand for: see there.
+                stream.refuse("its zip64 locator does not match its zip64 end record")
+            # If there is a zip64 end record, these numbers refer to it.
             full = (_FULL16, _FULL16, _FULL16, _FULL16, _FULL32, _FULL32)
             allowed = [{*numbers} for numbers in zip(true, full, strict=True)]
         signature, *numbers, comment_length = _END_RECORD.unpack(stream.read(_END_RECORD.size))
         if signature != _END:
-            stream.refuse("has something between its directory and its end")
+            stream.refuse("has extra data between its directory and its end")
         if any(number not in those for number, those in zip(numbers, allowed, strict=True)):
-            stream.refuse("its end is not what came before")
+            stream.refuse("its end record does not match its directory")
         stream.skip(comment_length)
         if stream.ahead(1):
-            stream.refuse("has something behind its end")
+            stream.refuse("has extra data after its end")
 
     # -- fields
 
     def _zip64(self, header: _Header, extra: bytes) -> bytes | None:
-        """Return the extra field that holds sizes of eight bytes, if there is one."""
-        found = None
+        """Return the extra field of zip64, if any.
+
+        It contains sizes of eight bytes.
+        """
+        wide = None
         start = 0
-        # Fewer bytes than a field's head are padding, which some programs write.
+        # Some programs write padding that is shorter than a field's head.
         while start + _EXTRA.size <= len(extra):
             kind, length = _EXTRA.unpack_from(extra, start)
             start += _EXTRA.size
-            if start + length > len(extra) or (kind == _ZIP64 and found is not None):
+            if start + length > len(extra) or (kind == _ZIP64 and wide is not None):
                 self._refuse(header, "has damaged extra fields")
             if kind == _ZIP64:
-                found = extra[start : start + length]
+                wide = extra[start : start + length]
             start += length
-        return found
+        return wide
 
     def _widened(self, header: _Header, wide: bytes | None, *numbers: int) -> list[int]:
-        """Replace each number that is full by the next one of eight bytes."""
+        """Replace numbers at their maximum by those of zip64."""
         widened = []
         rest = wide or b""
         for number in numbers:
@@ -344,7 +358,7 @@ class ZipReader(StreamReader):
                 widened.append(number)
                 continue
             if len(rest) < _WIDE:
-                self._refuse(header, "lacks its sizes")
+                self._refuse(header, "has no sizes of eight bytes")
             widened.append(int.from_bytes(rest[:_WIDE], "little"))
             rest = rest[_WIDE:]
         return widened

@@ -1,4 +1,5 @@
-"""What one file is: its machine, its libraries, its device code, from one pass over its bytes.
+"""Facts of single files, read in one pass.
 
-No file is too broken: what cannot be read is left out and noted.
+The facts are the machine, libraries and device code. If a file is damaged, its unreadable facts are
+omitted, and a note reports them.
 """

@@ -1,7 +1,8 @@
-"""Libraries of members: Unix `ar` of GNU and BSD, and Microsoft's `.lib`, which is the same.
+"""Reader of static libraries.
 
-Only the first bytes of each member are looked at. Whatever device code is in a library counts as
-declared: its members are object files, whose sections would say no more.
+It supports `ar` of GNU and BSD, and Microsoft's `.lib`. All of them have the same format. Only the
+first bytes of each member are examined. All device code in a library counts as declared, because
+the sections of its object files would add no information.
 """
 
 import re
@@ -29,7 +30,7 @@ _is_bsd_name = re.compile(rb"#1/([0-9]{1,9})").fullmatch
 
 
 class ArReader(Reader):
-    """Reads one library."""
+    """Reader of one library."""
 
     def __init__(self, *, is_thin: bool) -> None:
         super().__init__()
@@ -39,14 +40,14 @@ class ArReader(Reader):
         self._imports = 0
         self._machines: set[str] = set()
         self._member_end: int | None = None
-        """Where the next member begins, or the file ends."""
+        """The position of the next member or the end of the file."""
         if is_thin:
             self.window.note("a thin library: its members are files of their own")
         self._next(len(AR_MAGIC))
 
     def _next(self, place: int) -> None:
         self._member_end = place
-        # Behind the last member there is no header, so that its absence is nothing odd.
+        # No header follows the last member, so a missing one is not noted.
         self.window.want(place, _HEADER_SIZE, "", lambda data: self._member(data, place))
 
     def _member(self, data: bytes, place: int) -> None:
@@ -57,7 +58,7 @@ class ArReader(Reader):
             return
         digits = data[_SIZE].rstrip(b" ")
         if data[_END] != _HEADER_END or not digits.isdigit():
-            self.window.note("members not read to the end: a header is broken")
+            self.window.note("members not read to the end: a header is damaged")
             self._member_end = None
             return
         name = data[_NAME].rstrip(b" ")
@@ -72,7 +73,7 @@ class ArReader(Reader):
             name_size = min(int(bsd[1]), size) if bsd else 0
             first = min(size, name_size + _FIRST_BYTES)
             self.window.want(start, first, "member", lambda d: self._first_bytes(d, name_size))
-        # Members begin at even places.
+        # Members begin at even positions.
         self._next(start + size + size % 2)
 
     def _first_bytes(self, data: bytes, name_size: int) -> None:
@@ -88,7 +89,7 @@ class ArReader(Reader):
 
     def _facts(self) -> Binary:
         end, size = self._member_end, self.window.position
-        # The even place behind a last member of odd size need not be there.
+        # The padding byte after a last member of odd size is optional.
         if end is not None and size not in {end, end - 1}:
             self.window.note("the library ends inside a member")
         return Binary(

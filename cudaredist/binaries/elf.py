@@ -1,14 +1,17 @@
-"""ELF: shared objects, programs and object files, of 32 and 64 bits and both byte orders.
+"""Reader of ELF files.
 
-The file header tells where the program headers are, these where the dynamic section is, and that
-where the names and the needed versions are. Addresses become places in the file through the loaded
-segments. The section headers mostly come last; they serve to say in which section device code lies.
+It supports shared objects, programs and object files, of 32 and 64 bits and both byte orders.
 
-Names and versions usually pass long before the dynamic section that tells where they were. Linkers
-put them at the front of the first segment, or at the front of the one with all that is only read;
-programs that rewrite a file put a longer table of names next to the dynamic section, and leave the
-versions behind the gap where the old table was. The program headers tell where these places are, so
-that they are kept until the tables are read; at most 24 MiB.
+The file header contains the position of the program headers, these contain the position of the
+dynamic section, and the dynamic section contains the addresses of names and needed versions. The
+loaded segments map addresses to positions in the file. The section headers are usually last. They
+are only used to find the section of device code.
+
+Names and versions usually pass long before the dynamic section with their addresses. Linkers put
+them at the front of the first segment or of the read-only segment. Programs that rewrite a file put
+a longer table of names next to the dynamic section, and leave the versions after the gap of the old
+table. The program headers are enough to predict these ranges. Their bytes are kept until the tables
+are read, at most 24 MiB.
 """
 
 import re
@@ -24,14 +27,14 @@ from cudaredist.binaries.reader import NAMES_LIMIT, Reader, Sections, whole_entr
 ELF_MAGIC = b"\x7fELF"
 IDENT_SIZE = 16
 _DECLARED = frozenset({".nv_fatbin", "__nv_relfatbin"})
-"""The sections that are meant for device code."""
+"""The sections for device code."""
 
 _CLASS, _DATA = 4, 5
 _BITS = {1: 32, 2: 64}
 _ORDERS = {1: "<", 2: ">"}
 _MACHINE = 18
 _MACHINES = {3: "x86", 21: "ppc64le", 40: "arm", 62: "x86_64", 183: "aarch64", 190: None, 247: None}
-"""Machines that a host can have; device code (190) and BPF (247) run on none."""
+"""Machines of hosts. Device code (190) and BPF (247) do not run on a host."""
 _PPC64 = 21
 
 _ET_DYN = 3
@@ -43,13 +46,13 @@ _DF_1_PIE = 0x08000000
 _SHT_NULL, _SHT_NOBITS = 0, 8
 _SHN_XINDEX = 0xFFFF
 _VERSIONS_SIZE = 64 << 10
-"""Bytes that are looked at for needed versions; their table does not tell its size."""
+"""Bytes that are searched for needed versions. Their table does not state its size."""
 
 _FRONT, _BACK, _BEFORE = 12 << 20, 5 << 20, 7 << 20
-"""Bytes that are kept of the first segment's front and back, and in front of the dynamic section.
+"""Bytes to keep: front and back of the first segment, and before the dynamic section.
 
-Of 9,900 files that were seen, those of NVIDIA need 1, 4 and 1 MiB at most, and all but two of the
-others 12, 0 and 7; these two have names that lie 18 and 93 MiB behind the front.
+In a sample of 9,900 files, NVIDIA's files need at most 1, 4 and 1 MiB, and all others except two
+need 12, 0 and 7 MiB. In these two, names are 18 and 93 MiB after the front.
 """
 _VERSIONS = ("glibc", "libstdcxx")
 _FACTS = ("soname", "needed", "runpath", *_VERSIONS)
@@ -62,14 +65,14 @@ class _Layout:
 
     def __init__(self, bits: int, order: str) -> None:
         wide = bits == 64  # noqa: PLR2004 - the number is the word size's name
-        # Behind the identification: type, machine, version, entry, phoff, shoff, flags, and sizes.
+        # After the identification: type, machine, version, entry, phoff, shoff, flags, and sizes.
         self.header = Struct(order + ("HHIQQQIHHHHHH" if wide else "HHIIIIIHHHHHH"))
         self.program = Struct(order + ("IIQQQQQQ" if wide else "IIIIIIII"))
         self.section = Struct(order + ("IIQQQQIIQQ" if wide else "IIIIIIIIII"))
         self.dynamic = Struct(order + ("QQ" if wide else "II"))
         self.need = Struct(order + "HHIII")
         self.version = Struct(order + "IHHII")
-        # Of type, offset, address, size in the file: where they stand in a program header.
+        # The indexes of type, offset, address and size in the file in a program header.
         self.program_fields = (0, 2, 3, 5) if wide else (0, 1, 2, 4)
 
 
@@ -80,7 +83,10 @@ class _Segment(NamedTuple):
 
 
 def machine_of(data: bytes) -> str | None:
-    """Return the machine that the first 20 bytes of an ELF file name."""
+    """Return the machine of an ELF file.
+
+    `data` is at least the file's first 20 bytes.
+    """
     order = _ORDERS.get(data[_DATA]) if len(data) >= _MACHINE + 2 else None
     if order is None:
         return None
@@ -89,12 +95,15 @@ def machine_of(data: bytes) -> str | None:
 
 
 def machine_name(number: int) -> str | None:
-    """Return the name of an ELF machine, for numbers with two byte orders the little-endian one."""
+    """Return the name of an ELF machine.
+
+    If a number has two byte orders, the little-endian machine is returned.
+    """
     return _MACHINES.get(number, f"elf-{number}")
 
 
 class ElfReader(Reader):
-    """Reads one ELF file."""
+    """Reader of one ELF file."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -103,9 +112,9 @@ class ElfReader(Reader):
         self._layout = _Layout(64, "<")
         self._type = 0
         self._dynamic_at: int | None = None
-        """The address of the dynamic section, if there is one."""
+        """The address of the dynamic section, if any."""
         self._elsewhere: set[int] = set()
-        """The addresses of sections that have no bytes in the file."""
+        """The addresses of sections without bytes in the file."""
         self._is_program = False
         self._segments: list[_Segment] = []
         self._sections = Sections(_DECLARED)
@@ -122,7 +131,7 @@ class ElfReader(Reader):
         bits, order = _BITS.get(data[_CLASS]), _ORDERS.get(data[_DATA])
         if bits is None or order is None:
             self.window.lose(
-                "header not read: neither 32 nor 64 bits, or no known byte order", *_FACTS
+                "header not read: neither 32 nor 64 bits, or unknown byte order", *_FACTS
             )
             return
         self._layout = _Layout(bits, order)
@@ -136,22 +145,22 @@ class ElfReader(Reader):
         program_size, programs_count, section_size, sections_count, names_index = sizes
         if programs_count:
             if program_size != self._layout.program.size:
-                self.window.lose("program headers not read: their size is no known one", *_FACTS)
+                self.window.lose("program headers not read: their size is not supported", *_FACTS)
             else:
                 size = programs_count * program_size
                 is_late = programs > _FRONT
                 if is_late:
-                    # An optimiser of linked files put them behind what it rewrote.
+                    # An optimizer of linked files puts them after the rewritten parts.
                     self.window.keep([(0, _FRONT), (programs - _BEFORE, programs)])
                 then = partial(self._programs, is_late=is_late)
                 self.window.want(programs, size, "program headers", then, *_FACTS)
         if sections:
             if section_size != self._layout.section.size:
-                self.window.note("section headers not read: their size is no known one")
+                self.window.note("section headers not read: their size is not supported")
                 return
 
             def first(data: bytes) -> None:
-                # Numbers that do not fit the header stand in the first section.
+                # Numbers that are too large for the header are stored in the first section.
                 _, _, _, _, _, real_count, real_names, *_ = self._layout.section.unpack(data)
                 count = sections_count or real_count
                 names = real_names if names_index == _SHN_XINDEX else names_index
@@ -185,7 +194,10 @@ class ElfReader(Reader):
         self.window.want(dynamic.offset, dynamic.size, "dynamic section", self._dynamic, *_FACTS)
 
     def _likely_places(self, dynamic: int) -> Iterator[tuple[int, int]]:
-        """Yield where names and versions may lie that pass before the dynamic section."""
+        """Yield ranges that may contain names and versions.
+
+        They pass before the dynamic section.
+        """
         if self._segments:
             start, _, size = self._segments[0]
             end = min(start + size, dynamic)
@@ -194,7 +206,10 @@ class ElfReader(Reader):
         yield max(dynamic - _BEFORE, 0), dynamic
 
     def _place(self, address: int) -> tuple[int, int] | None:
-        """Return where an address lies in the file, and how many bytes its segment has from it."""
+        """Map an address to a position and a size in the file.
+
+        The size is the number of bytes from the address to its segment's end.
+        """
         for offset, start, size in self._segments:
             if start <= address < start + size:
                 return offset + address - start, start + size - address
@@ -205,14 +220,14 @@ class ElfReader(Reader):
     def _dynamic(self, data: bytes) -> None:
         found, needed = self._tags(data)
         self._is_pie = bool(found.get(_DT_FLAGS_1, 0) & _DF_1_PIE)
-        # Where both are, the older one does not count.
+        # If there are both, the older DT_RPATH is ignored.
         paths = _DT_RUNPATH if _DT_RUNPATH in found else _DT_RPATH
         single = {"soname": _DT_SONAME, "runpath": paths}
         offsets = {field: found[tag] for field, tag in single.items() if tag in found}
         facts = (*offsets, *["needed"] * bool(needed), *_VERSIONS * (_DT_VERNEED in found))
         place = self._place(found[_DT_STRTAB]) if _DT_STRTAB in found else None
         if place is None and facts:
-            self.window.lose("names not read: their table lies in no segment", *facts)
+            self.window.lose("names not read: their table is not in any segment", *facts)
         elif place is not None:
             strings = (place[0], min(place[1], found.get(_DT_STRSZ, place[1])))
             self._names_at(strings, offsets, needed)
@@ -236,7 +251,7 @@ class ElfReader(Reader):
             self._name(strings, offset, field, partial(self._names.__setitem__, field), field)
 
     def _tags(self, data: bytes) -> tuple[dict[int, int], list[int]]:
-        """Return the last value of each tag, and all values of DT_NEEDED in order."""
+        """Return each tag's last value, and all values of DT_NEEDED."""
         found: dict[int, int] = {}
         needed: list[int] = []
         for tag, value in whole_entries(self._layout.dynamic, data):
@@ -262,7 +277,7 @@ class ElfReader(Reader):
     def _versions(self, address: int, count: int, strings: tuple[int, int]) -> None:
         place = self._place(address)
         if place is None:
-            text = "needed versions not read: their table lies in no segment"
+            text = "needed versions not read: their table is not in any segment"
             self.window.lose(text, *_VERSIONS)
             self.window.release()
             return
@@ -277,7 +292,7 @@ class ElfReader(Reader):
         self.window.want(start, size, "needed versions", read, *_VERSIONS)
 
     def _version_names(self, data: bytes, count: int) -> Iterator[int]:
-        """Follow the chain of libraries, and from each the chain of its versions."""
+        """Yield the name offsets of all needed versions."""
         need, version = self._layout.need, self._layout.version
         at, left = 0, NAMES_LIMIT
         for _ in range(count):
@@ -301,7 +316,7 @@ class ElfReader(Reader):
                 break
 
     def _lose_versions(self) -> None:
-        text = "needed versions not read: they leave their table, or are too many"
+        text = "needed versions not read: outside their table, or too many"
         self.window.lose(text, *_VERSIONS)
 
     def _version(self, name: str) -> None:
@@ -318,7 +333,7 @@ class ElfReader(Reader):
             address for _, kind, _, address, _, size, *_ in sections if kind == _SHT_NOBITS and size
         )
         if names >= len(sections):
-            self.window.note("section names not read: their section is not there")
+            self.window.note("section names not read: their section is missing")
             return
         _, _, _, _, start, size, *_ = sections[names]
 
@@ -335,8 +350,8 @@ class ElfReader(Reader):
 
     def _facts(self) -> Binary:
         if len(self.scanner) and not self._has_sections:
-            self.window.note("device code is in no known section: the section headers are not read")
-        # `objcopy --only-keep-debug` leaves headers of what is in another file.
+            self.window.note("section of device code unknown: the section headers are not read")
+        # `objcopy --only-keep-debug` keeps the headers of sections that are in another file.
         is_debug = self._dynamic_at in self._elsewhere
         lost = _FACTS if is_debug else self.window.unread
         soname = None if "soname" in lost else self._names.get("soname") or None

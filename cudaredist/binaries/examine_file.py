@@ -1,4 +1,4 @@
-"""What one file is: its machine, its libraries, its device code, from one pass over its bytes."""
+"""Examine one file in one pass."""
 
 from collections.abc import Iterable, Iterator
 
@@ -16,10 +16,11 @@ _COFF_STARTS = (b"\x64\x86", b"\x64\xaa", pe.ANONYMOUS)
 def examine(
     chunks: Iterable[bytes], held: Iterable[Range] = (), missed: list[Range] | None = None
 ) -> Binary | None:
-    """Read one file's bytes; None for a file of no interest, whose rest is then not asked for.
+    """Return the facts of one file, None for an irrelevant one.
 
-    `missed` is given the ranges that were needed after they had passed. With these as `held`, a
-    further pass over the same bytes reads them. Raises nothing but what `chunks` itself raises.
+    An irrelevant file is not read to its end. Ranges that are needed after they have passed are
+    added to `missed`. A second pass over the same bytes can read them if they are passed as `held`.
+    Only errors of `chunks` itself are raised.
     """
     file = _File(chunks)
     first = file.peek(_SNIFF)
@@ -48,7 +49,7 @@ def _reader_of(file: "_File", first: bytes) -> Reader | None:
     elif first.startswith(CONTAINER_MAGIC):
         reader = FatbinReader()
     elif first.startswith(pe.DOS_MAGIC):
-        # A program for DOS begins so too; it has no such header.
+        # A DOS program has the same beginning, but no such header.
         place = pe.header_of_image(file.peek(pe.DOS_SIZE))
         if place is not None and file.peek(place + _SNIFF).startswith(pe.PE_MAGIC, place):
             reader = pe.PeReader(place)
@@ -58,14 +59,17 @@ def _reader_of(file: "_File", first: bytes) -> Reader | None:
 
 
 class _File:
-    """The chunks of one file, of which the first can be looked at before all are read."""
+    """The chunks of one file, with lookahead."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._rest = iter(chunks)
         self._seen = b""
 
     def peek(self, size: int) -> bytes:
-        """Return the first `size` bytes or more; fewer only of a shorter file."""
+        """Return at least the first `size` bytes.
+
+        If the file is shorter, return the whole file.
+        """
         parts, length = [self._seen], len(self._seen)
         while length < size and (chunk := next(self._rest, None)) is not None:
             parts.append(chunk)
@@ -74,6 +78,6 @@ class _File:
         return self._seen
 
     def all(self) -> Iterator[bytes]:
-        """Return all chunks, from the first."""
+        """Yield all chunks from the beginning."""
         yield self._seen
         yield from self._rest

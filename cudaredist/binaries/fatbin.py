@@ -1,13 +1,14 @@
-"""Device code: the containers ("fat binaries") in which a file of any kind carries it.
+"""Scanner for containers of device code ("fat binaries").
 
-A container is a header of 16 bytes and entries behind it; an entry is a header, which names the
-architecture, and a payload, which is never looked at. Containers are found by the first eight bytes
-of their header, which stand in machine code by chance too; so a container counts only when its
-entries fill it to the last byte. The first entry is checked before anything is passed over. Where a
-later one is broken the container is dropped with a note, and the search goes on from there.
+Files of any kind may contain them. A container is a header of 16 bytes followed by entries. An
+entry is a header with the architecture, and a payload that is never examined. Containers are found
+by the first eight bytes of their header. These bytes also occur by chance in machine code, so a
+container only counts if its entries fill it to the last byte. The first entry is validated before
+any payload is skipped. If a later one is damaged, the container is dropped with a note, and the
+search continues from there.
 
-Memory is bounded: no payload is held, and a container is remembered by its place and by what is in
-it, which is the same for most. Sizes are summed for the whole file.
+Memory is limited: payloads are not stored. For each container, its position and a reference to its
+images are stored, and most containers have the same images. Sizes are summed over the whole file.
 """
 
 import re
@@ -21,7 +22,7 @@ from typing import TypeAlias
 from cudaredist.binaries.file_facts import CodeSection, DeviceImages
 
 CONTAINER_MAGIC = bytes.fromhex("50ED55BA 0100 1000")
-"""Magic number, version 1, and the size of the header, 16: little endian."""
+"""Magic number, version 1, and the header's size of 16, all little-endian."""
 
 _CONTAINER = Struct("<8sQ")
 _ENTRY = Struct("<HHIQIIHHIIIQQQ")
@@ -35,25 +36,28 @@ _PREFIXES = {_PTX: "compute_", _SASS: "sm_", _NVVM: "lto_"}
 _ARCHITECTURE_SPECIFIC = 0x100000
 _FAMILY_SPECIFIC = 0x200000
 
-# The first half of the header: a rare byte pair is found faster than the zeros behind it.
+# Only the first half of the header, because its rare bytes are found faster than zeros.
 _NEEDLE = CONTAINER_MAGIC[:4]
 _FIRST_BYTE = CONTAINER_MAGIC[:1]
 _LOOK = len(CONTAINER_MAGIC)
 
 _FILE_LIMIT = 1 << 40
 _HEADER_LIMIT = 1 << 20
-"""The most bytes of an entry's header; real ones have 64 to 144."""
+"""Maximum bytes of an entry's header. Real ones have 64 to 144."""
 _ARCHITECTURE_LIMIT = 10_000
 _FALSE_HIT_LIMIT = 100_000
-"""Two were seen in 6.9 GB; this many are made to cost time, so that the search ends."""
+"""False containers until the search ends. 6.9 GB of real files contain two."""
 _CONTAINER_LIMIT = 1 << 20
-"""The largest file seen has 22,346."""
+"""Maximum containers of a file. Real files have at most 22,346."""
 _ENTRY_LIMIT = 1 << 21
-"""The largest file seen has 18,236; with the limits beside it this bounds the time of any file."""
+"""Maximum entries of a file. Real files have at most 18,236.
+
+Together with the other limits, this limits the time for any file.
+"""
 _CONTENT_LIMIT = 1 << 13
-"""Architectures in all the different contents of containers; real files have some hundreds."""
+"""Maximum architectures in all different contents of containers. Real files have some hundreds."""
 _UNPACKED_LIMIT = 1 << 32
-"""Bytes of one image; the sum for a file of any number of images can then be written as JSON."""
+"""Maximum bytes of one image, so that the sum over all images can be written as JSON."""
 _KINDS_NOTED = 20
 
 _Content: TypeAlias = tuple[tuple[str, int], ...]
@@ -61,31 +65,34 @@ _split_architecture = re.compile(r"([a-z]+)_([0-9]+)([a-z]*)").fullmatch
 
 
 def architecture_key(name: str) -> tuple[str, int, str]:
-    """Order architectures by number: `sm_75`, `sm_90`, `sm_90a`, `sm_100`, `sm_100f`."""
+    """Return the sort key of an architecture.
+
+    The order is by number: `sm_75`, `sm_90`, `sm_90a`, `sm_100`, `sm_100f`.
+    """
     parts = _split_architecture(name)
     return (parts[1], int(parts[2]), parts[3]) if parts else (name, -1, "")
 
 
 def _module_text(content: _Content) -> str:
-    """Return a module's images as text: `sm_75 sm_90*2 compute_90`, in natural order."""
+    """Return a module's images as text, such as `sm_75 sm_90*2 compute_90`."""
     ordered = sorted(content, key=lambda item: architecture_key(item[0]))
     return " ".join(name if count == 1 else f"{name}*{count}" for name, count in ordered)
 
 
 class FatbinScanner:
-    """Finds the containers in the bytes that are fed to it, and counts the images in each."""
+    """Scanner that finds containers and counts their images."""
 
     def __init__(self) -> None:
         self.notes: dict[str, None] = {}
         self._position = 0
         self._next = 0
-        """Where the next thing to look at begins; behind `_position` where a payload is passed."""
-        self._held = bytearray()
-        """The bytes from `_next` on that have come, where they are fewer than `_need`."""
+        """The position of the next step. It is after `_position` if a payload is skipped."""
+        self._buffer = bytearray()
+        """The available bytes from `_next`, if there are fewer than `_need`."""
         self._need = _LOOK
         self._step: Callable[[bytes, int], int] = self._search
         self._start = 0
-        """Where the first of the bytes at hand stands in the file."""
+        """The position in the file of the first byte of the current step's data."""
         self._container = 0
         self._end = 0
         self._images: Counter[str] = Counter()
@@ -95,7 +102,7 @@ class FatbinScanner:
         self._all_unpacked: Counter[str] = Counter()
         self._entries = 0
         self._containers = 0
-        self._odd: set[str] = set()
+        self._oddities: set[str] = set()
         self._false_hits = 0
         self._broken = 0
         self._first_broken = 0
@@ -108,30 +115,30 @@ class FatbinScanner:
         return len(self._places)
 
     def feed(self, data: bytes) -> None:
-        """Look at the next bytes of the file."""
+        """Scan the next bytes of the file."""
         self._start = self._position
         self._position += len(data)
         if self._next >= self._position:
             return
-        if self._held:
-            self._held += data
-            if len(self._held) < self._need:
+        if self._buffer:
+            self._buffer += data
+            if len(self._buffer) < self._need:
                 return
             self._start = self._next
-            data = bytes(self._held)
-            self._held.clear()
+            data = bytes(self._buffer)
+            self._buffer.clear()
         at = self._next - self._start
         size = len(data)
         while at + self._need <= size:
             at = self._step(data, at)
         self._next = self._start + at
         if at < size:
-            self._held += data[at:]
+            self._buffer += data[at:]
 
     def finish(self) -> None:
-        """Take note of what ended too early; no more bytes come."""
+        """Drop a truncated last container, and collect the notes."""
         if self._end > self._position:
-            # Its last payload was passed over, but is not there.
+            # Its last payload was skipped, but the file ended before.
             if self._places and self._places[-1] == self._container:
                 self._places.pop()
                 self._which.pop()
@@ -140,20 +147,23 @@ class FatbinScanner:
             self._drop()
         if self._broken:
             self.notes[
-                f"{self._broken} broken containers of device code left out, "
+                f"{self._broken} damaged containers of device code skipped, "
                 f"the first at byte {self._first_broken}"
             ] = None
-        for odd in sorted(self._odd)[:_KINDS_NOTED]:
-            self.notes[odd] = None
+        for oddity in sorted(self._oddities)[:_KINDS_NOTED]:
+            self.notes[oddity] = None
 
     def by_section(self, section_at: Callable[[int], tuple[str, bool]]) -> tuple[CodeSection, ...]:
-        """Return the images of each section; `section_at` gives a byte's section and its rank."""
-        found: dict[tuple[str, bool], Counter[int]] = {}
+        """Return the images of each section.
+
+        `section_at` returns the name of a byte's section, and whether it is declared.
+        """
+        containers_of: dict[tuple[str, bool], Counter[int]] = {}
         for place, which in zip(self._places, self._which, strict=True):
-            found.setdefault(section_at(place), Counter())[which] += 1
+            containers_of.setdefault(section_at(place), Counter())[which] += 1
         contents = list(self._contents)
         sections = []
-        for (name, is_declared), containers in sorted(found.items()):
+        for (name, is_declared), containers in sorted(containers_of.items()):
             counts: Counter[str] = Counter()
             for which, times in containers.items():
                 for architecture, count in contents[which]:
@@ -163,7 +173,7 @@ class FatbinScanner:
         return tuple(sections)
 
     def images(self) -> DeviceImages | None:
-        """Return sizes and modules of all images; None if there are none."""
+        """Return sizes and modules of all images, None without images."""
         if not self._places:
             return None
         contents = list(self._contents)
@@ -178,13 +188,13 @@ class FatbinScanner:
             modules={key: modules[key] for key in sorted(modules)},
         )
 
-    # -- steps: each takes the bytes at hand and a place in them, and returns the next place
+    # -- steps: each takes the available bytes and a position in them, and returns the next position
 
     def _search(self, data: bytes, at: int) -> int:
         while True:
             at = data.find(_NEEDLE, at)
             if at < 0:
-                # Hold the few last bytes only where the magic may begin in them.
+                # Keep the last few bytes only if the magic number may begin there.
                 at = data.find(_FIRST_BYTE, max(len(data) - len(_NEEDLE) + 1, 0))
                 return at if at >= 0 else len(data)
             if data.startswith(CONTAINER_MAGIC[: len(data) - at], at):
@@ -204,7 +214,7 @@ class FatbinScanner:
             self._expect(self._search, _LOOK)
             self._false_hits += magic == CONTAINER_MAGIC
             if self._false_hits > _FALSE_HIT_LIMIT:
-                return self._give_up("more than {:,} false containers", _FALSE_HIT_LIMIT)
+                return self._stop("more than {:,} false containers", _FALSE_HIT_LIMIT)
             return at + 1
         self._container = self._start + at
         self._end = self._start + first + size
@@ -225,13 +235,13 @@ class FatbinScanner:
             return at
         self._entries += 1
         if self._entries > _ENTRY_LIMIT:
-            return self._give_up("more than {:,} images", _ENTRY_LIMIT)
+            return self._stop("more than {:,} images", _ENTRY_LIMIT)
         if kind == _CONCAT:
             self._concatenated(data[at : at + header] if header <= _HEADER_LIMIT else b"")
         else:
             for name in self._image(kind, fields[8], flags):
                 self._packed[name] += payload
-                # An image that is stored as it is states no other size.
+                # An image that is not compressed states no other size.
                 self._count(name, unpacked or payload)
         self._expect(self._entry, _ENTRY.size)
         if place + size == self._end:
@@ -245,7 +255,7 @@ class FatbinScanner:
         self._need = need
 
     def _entry_size(self, data: bytes, at: int, room: int) -> int | None:
-        """Return the size of the entry at `at`, header and payload; None where it cannot be one."""
+        """Return an entry's total size, None if it is invalid."""
         _, version, header, payload, compressed, *_ = _ENTRY.unpack_from(data, at)
         size: int = header + payload
         is_entry = (
@@ -253,7 +263,7 @@ class FatbinScanner:
             and _ENTRY.size <= header <= room
             and header % 8 == 0
             and compressed <= payload
-            # Behind it nothing stands, or another entry.
+            # It is the last entry, or there is room for another one.
             and (size == room or size + _ENTRY.size <= room)
         )
         return size if is_entry else None
@@ -261,18 +271,21 @@ class FatbinScanner:
     def _count(self, name: str, unpacked: int) -> None:
         self._images[name] += 1
         if unpacked > _UNPACKED_LIMIT:
-            self._odd.add("device code with a decompressed size that cannot be")
+            self._oddities.add("device code with an impossible decompressed size")
         else:
             self._unpacked[name] += unpacked
 
     def _image(self, kind: int, number: int, flags: int) -> list[str]:
-        """Return an image's architecture; nothing, with a note, where it has no known one."""
+        """Return an image's architecture in a list.
+
+        If it is unknown, the list is empty, and a note is added.
+        """
         prefix = _PREFIXES.get(kind)
         if prefix is None:
-            if len(self._odd) < _KINDS_NOTED:
-                self._odd.add(f"unknown kind {kind} of device code")
+            if len(self._oddities) < _KINDS_NOTED:
+                self._oddities.add(f"unknown kind {kind} of device code")
         elif number >= _ARCHITECTURE_LIMIT:
-            self._odd.add("device code for an architecture that cannot be")
+            self._oddities.add("device code for an impossible architecture")
         else:
             suffix = (
                 "f" if flags & _FAMILY_SPECIFIC else "a" if flags & _ARCHITECTURE_SPECIFIC else ""
@@ -281,23 +294,23 @@ class FatbinScanner:
         return []
 
     def _concatenated(self, entry: bytes) -> None:
-        """Count the images whose headers stand in one entry's option block.
+        """Count the images of a concatenated entry.
 
-        Each record there is the header that the image would have as an entry of its own, but tells
-        in place of its sizes where the image lies once the payload is decompressed.
+        Each record in its option block is a header like that of a separate entry. Instead of sizes,
+        it contains the image's position in the decompressed payload.
         """
         images: list[tuple[str, int]] = []
         options, total = _ENTRY.unpack_from(entry)[5::8] if entry else (0, 0)
         if options >= _ENTRY.size and options + _CONCATENATED.size <= len(entry):
             count, table = _CONCATENATED.unpack_from(entry, options)
             at, end = options + _CONCATENATED.size, options + table
-            reached = 0
+            last_end = 0
             while count and at + _ENTRY.size <= end <= len(entry):
                 fields = _ENTRY.unpack_from(entry, at)
                 offset, size = fields[2], fields[3]
-                if offset < reached or offset + size > total:
+                if offset < last_end or offset + size > total:
                     break
-                reached = offset + size
+                last_end = offset + size
                 self._entries += 1
                 names = self._image(fields[0], fields[8], fields[11])
                 images += ((name, size) for name in names)
@@ -307,7 +320,7 @@ class FatbinScanner:
                 for name, size in images:
                     self._count(name, size)
                 return
-        self._odd.add("concatenated device code that cannot be read")
+        self._oddities.add("invalid concatenated device code")
 
     def _record_size(self, entry: bytes, at: int, fields: tuple[int, ...]) -> int:
         options, name, name_size = fields[5], fields[9], fields[10]
@@ -326,11 +339,11 @@ class FatbinScanner:
         if which is None:
             self._content_size += len(content) + 1
             if self._content_size > _CONTENT_LIMIT:
-                return self._give_up("more than {:,} different images", _CONTENT_LIMIT)
+                return self._stop("more than {:,} different images", _CONTENT_LIMIT)
             which = self._contents[content] = len(self._contents)
         self._containers += 1
         if self._containers > _CONTAINER_LIMIT:
-            return self._give_up("more than {:,} containers", _CONTAINER_LIMIT)
+            return self._stop("more than {:,} containers", _CONTAINER_LIMIT)
         if content:
             self._places.append(self._container)
             self._which.append(which)
@@ -343,7 +356,7 @@ class FatbinScanner:
         self._drop()
         self._expect(self._search, _LOOK)
         if self._broken > _FALSE_HIT_LIMIT:
-            return self._give_up("more than {:,} broken containers", _FALSE_HIT_LIMIT)
+            return self._stop("more than {:,} damaged containers", _FALSE_HIT_LIMIT)
         return at
 
     def _drop(self) -> None:
@@ -351,8 +364,8 @@ class FatbinScanner:
         if self._broken == 1:
             self._first_broken = self._container
 
-    def _give_up(self, why: str, limit: int) -> int:
-        """Pass over the rest of the file."""
+    def _stop(self, reason: str, limit: int) -> int:
+        """Skip the rest of the file."""
         self._end = 0
-        self.notes["device code not read to the end: " + why.format(limit)] = None
+        self.notes["device code not read to the end: " + reason.format(limit)] = None
         return maxsize

@@ -1,40 +1,40 @@
-"""Names of libraries in a binary's data, which it may open at run time.
+"""Libraries that a binary may open at run time.
 
-A name counts if it is a whole string, between two NULs, and has the form of a library's file name,
-with or without a path before it: `libcudnn_ops.so.9`, `nvrtc64_120_0.dll`. Nothing says that such a
-library is ever opened: it is a guess, and is marked as one wherever it is shown.
+A name counts if it is a whole string between two NULs and has the form of a library's file name,
+with or without a path: `libcudnn_ops.so.9`, `nvrtc64_120_0.dll`. The binary may never open that
+library. The names are a guess, and reports mark them as one.
 """
 
 import re
 
 _NAME_LIMIT = 200
-"""The most bytes of a name with its path."""
+"""Maximum bytes of a name with its path."""
 _REACH = 256
-"""Bytes around a block's end that are searched together, so that no name is cut there."""
+"""Bytes before and after a block's end that are searched together, so that no name is split."""
 _NAMES_LIMIT = 256
-"""The most names of one file; real ones have forty at most."""
+"""Maximum names of one file. Real files have at most forty."""
 _HITS_LIMIT = 1 << 20
-"""How often the suffix may occur in one file; real ones have it forty times."""
+"""Maximum occurrences of the suffix in one file. Real files have forty."""
 
 _SHARED_OBJECT = re.compile(rb"(?:[\w+./-]*/)?(lib[\w+.-]*\.so(?:\.[0-9]+)*)", re.ASCII)
 _DLL = re.compile(rb"(?:[\w+./:\\-]*[/\\])?([\w+.-]+\.dll)", re.ASCII | re.IGNORECASE)
 
 
 class OpenedNames:
-    """Collects the names of libraries in a file's bytes as they pass."""
+    """Collector of the library names in a file's bytes."""
 
     def __init__(self, *, is_windows: bool) -> None:
         self._needles = (b".dll", b".\0d\0l\0l\0") if is_windows else (b".so",)
         self._pattern = _DLL if is_windows else _SHARED_OBJECT
         self._end = b""
-        """The last bytes of the block before, in which a name may begin."""
+        """The last bytes of the previous block. A name may begin there."""
         self._hits = 0
         self._names: set[str] = set()
         self.is_cut = False
-        """Whether there were too many to read them all."""
+        """Whether the file has too many names."""
 
     def feed(self, block: bytes) -> None:
-        """Look at the next bytes of the file."""
+        """Search the next bytes of the file."""
         if self.is_cut:
             return
         self._search(self._end + block[:_REACH])
@@ -42,7 +42,7 @@ class OpenedNames:
         self._end = (self._end + block)[-_REACH:] if len(block) < _REACH else block[-_REACH:]
 
     def names(self) -> tuple[str, ...]:
-        """Return the names, sorted; none where there were too many."""
+        """Return the sorted names, none if there are too many."""
         return () if self.is_cut else tuple(sorted(self._names))
 
     def _search(self, data: bytes) -> None:
@@ -57,7 +57,10 @@ class OpenedNames:
                 at = data.find(needle, at + len(needle))
 
     def _take(self, data: bytes, at: int, *, is_wide: bool) -> None:
-        """Add the string around a suffix if it is whole and is a library's name."""
+        """Add a library's name from around its suffix.
+
+        The name must be a whole string.
+        """
         nul = b"\0\0" if is_wide else b"\0"
         start = data.rfind(nul, max(0, at - _REACH), at)
         end = data.find(nul, at, at + _REACH)
@@ -65,7 +68,7 @@ class OpenedNames:
             return
         text = data[start + len(nul) : end]
         if is_wide:
-            # The last letter's upper half is the first of the three NULs at the end.
+            # Of the three NULs at the end, the first one is the upper half of the last letter.
             text = text.replace(b"\0", b"")
         match = self._pattern.fullmatch(text)
         if match:

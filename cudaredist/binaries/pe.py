@@ -1,8 +1,9 @@
-"""PE images and COFF object files.
+"""Readers of PE images and COFF object files.
 
-A PE names its imports by address; an address becomes a place in the file through the sections,
-whose headers stand at the front. So all tables are known before they pass, and only names may lie
-behind. In object files a section's name that has more than eight bytes stands behind the symbols.
+A PE refers to its imports by address. The section headers map addresses to positions in the file.
+They are at the front, so the positions of all tables are known before the tables pass. Only names
+may pass earlier. If a section's name in an object file has more than eight bytes, it is stored
+after the symbols.
 """
 
 from bisect import bisect_right
@@ -20,9 +21,9 @@ DOS_MAGIC = b"MZ"
 DOS_SIZE = 64
 PE_MAGIC = b"PE\0\0"
 _DECLARED = frozenset({".nv_fatb", ".nv_fatbin", "__nv_rel", "__nv_relfatbin"})
-"""The sections that are meant for device code; images cut names to eight bytes."""
+"""The sections for device code. Images truncate names to eight bytes."""
 BIG_CLASS = bytes.fromhex("C7A1BAD1EEBAA94BAF20FAF66AA4DCB8")
-"""What tells an object file with many sections from others that have no usual header."""
+"""The class identifier of object files with many sections. They have no usual header."""
 ANONYMOUS = b"\0\0\xff\xff"
 
 _HEADER_PLACE = 0x3C
@@ -40,7 +41,7 @@ _SECTIONS_LIMIT = 0xFEFF
 _NO_BYTES = 0x80
 
 _COUNT_AT = {0x10B: 92, 0x20B: 108}
-"""Where, by kind of optional header, the number of directories stands; these follow it."""
+"""The position of the number of directories, by kind of optional header. They follow it."""
 _BASE = {0x10B: Struct("<28xI"), 0x20B: Struct("<24xQ")}
 _DIRECTORY = Struct("<II")
 _EXPORTS, _IMPORTS, _DELAYED = 0, 1, 13
@@ -50,23 +51,29 @@ _DELAY = Struct("<II24x")
 _IS_RELATIVE = 1
 _DIRECTORY_LIMIT = 64 << 10
 _FACTS = {_EXPORTS: "soname", _IMPORTS: "needed", _DELAYED: "needed"}
-"""What comes from each directory."""
+"""The fact from each directory."""
 
 
 def header_of_image(data: bytes) -> int | None:
-    """Return where the PE header of a file begins whose first 64 bytes these are."""
+    """Return the position of the PE header.
+
+    `data` is at least the file's first 64 bytes.
+    """
     place = int.from_bytes(data[_HEADER_PLACE : _HEADER_PLACE + 4], "little")
     is_image = len(data) >= DOS_SIZE and data.startswith(DOS_MAGIC) and place <= _HEADER_LIMIT
     return place if is_image else None
 
 
 def _machine_name(number: int) -> str:
-    """Return the machine that PE and COFF know by a number."""
+    """Return the name of a machine number."""
     return _MACHINES.get(number, f"pe-{number}")
 
 
 def machine_of_object(data: bytes) -> str | None:
-    """Return the machine of an object file or import record whose first bytes these are."""
+    """Return the machine of an object file or import record.
+
+    `data` is its first bytes.
+    """
     if data.startswith(ANONYMOUS) and len(data) >= _ANONYMOUS.size:
         return _machine_name(_ANONYMOUS.unpack_from(data)[3])
     if len(data) < _COFF.size:
@@ -77,21 +84,24 @@ def machine_of_object(data: bytes) -> str | None:
 
 
 def is_object(data: bytes) -> bool:
-    """Tell whether a file that begins so is a COFF object; 60 bytes are enough."""
+    """Return whether a file is a COFF object.
+
+    `data` is at least the file's first 60 bytes.
+    """
     if data.startswith(ANONYMOUS):
-        # Version 0 is an import record, which stands in libraries only.
+        # Version 0 is an import record. These exist only in libraries.
         return len(data) >= _ANONYMOUS.size and _ANONYMOUS.unpack_from(data)[2] > 0
     if machine_of_object(data) is None or len(data) < _COFF.size + _SECTION.size:
         return False
     count = _COFF.unpack_from(data)[1]
     name, _, _, size, start, *_ = _SECTION.unpack_from(data, _COFF.size)
-    behind = _COFF.size + count * _SECTION.size
+    end = _COFF.size + count * _SECTION.size
     text = text_of_name(name.rstrip(b"\0"))
-    return count > 0 and bool(text) and (start == 0 or size == 0 or start >= behind)
+    return count > 0 and bool(text) and (start == 0 or size == 0 or start >= end)
 
 
 class PeReader(Reader):
-    """Reads one PE image."""
+    """Reader of one PE image."""
 
     def __init__(self, header: int) -> None:
         super().__init__()
@@ -102,7 +112,7 @@ class PeReader(Reader):
         self._base = 0
         self._directories: dict[int, int] = {}
         self._mapped: list[tuple[int, int, int]] = []
-        """Of each section its address, its size, and its place in the file, sorted."""
+        """The address, size and position in the file of each section, sorted."""
         self._sections = Sections(_DECLARED)
         self._soname: str | None = None
         self._needed: dict[tuple[int, int], str] = {}
@@ -116,7 +126,7 @@ class PeReader(Reader):
         start = self._header_at + len(data)
 
         def read(data: bytes) -> None:
-            # One behind the other: the places of the directories come from both.
+            # In this order, because the positions of the directories require both.
             self._optional(data)
             length = sections * _SECTION.size
             facts = [_FACTS[index] for index in self._directories]
@@ -128,7 +138,7 @@ class PeReader(Reader):
         magic = int.from_bytes(data[:2], "little")
         count_at = _COUNT_AT.get(magic, len(data))
         if count_at + 4 > len(data):
-            text = "optional header not read: of no known kind, or cut"
+            text = "optional header not read: of an unknown kind, or truncated"
             self.window.lose(text, *_FACTS.values())
             return
         (self._base,) = _BASE[magic].unpack_from(data)
@@ -151,7 +161,10 @@ class PeReader(Reader):
         self._directory(_DELAYED, "delayed imports", self._delayed)
 
     def _place(self, address: int) -> tuple[int, int] | None:
-        """Return where an address lies in the file, and how many bytes its section has from it."""
+        """Map an address to a position and a size in the file.
+
+        The size is the number of bytes from the address to its section's end.
+        """
         index = bisect_right(self._mapped, address, key=itemgetter(0)) - 1
         if index >= 0:
             start, size, offset = self._mapped[index]
@@ -164,22 +177,22 @@ class PeReader(Reader):
             return
         place = self._place(self._directories[index])
         if place is None:
-            self.window.lose(f"{what} not read: they lie in no section", _FACTS[index])
+            self.window.lose(f"{what} not read: they are not in any section", _FACTS[index])
         else:
-            # Imports go on to their end whatever size is stated: so they are loaded.
+            # Windows ignores the stated size and reads imports up to their end mark.
             size = _EXPORT.size if index == _EXPORTS else _DIRECTORY_LIMIT
             self.window.want(place[0], min(place[1], size), what, then, _FACTS[index])
 
     def _name(self, address: int, what: str, then: Callable[[str], None], fact: str) -> None:
         place = self._place(address)
         if place is None:
-            self.window.lose(f"{what} not read: it lies in no section", fact)
+            self.window.lose(f"{what} not read: it is not in any section", fact)
         else:
             self.window.want_name(*place, what, then, fact)
 
     def _exports(self, data: bytes) -> None:
         if len(data) < _EXPORT.size:
-            self.window.lose("exports not read: they leave their section", "soname")
+            self.window.lose("exports not read: they extend beyond their section", "soname")
             return
         (address,) = _EXPORT.unpack(data)
         if address:
@@ -194,7 +207,7 @@ class PeReader(Reader):
         self._need(_IMPORTS, "imports", names)
 
     def _delayed(self, data: bytes) -> None:
-        # Old linkers wrote addresses as they are in memory.
+        # Old linkers wrote absolute addresses.
         names = (
             (name if flags & _IS_RELATIVE else name - self._base) if name else None
             for flags, name in whole_entries(_DELAY, data)
@@ -202,14 +215,17 @@ class PeReader(Reader):
         self._need(_DELAYED, "delayed imports", names)
 
     def _need(self, directory: int, what: str, names: Iterable[int | None]) -> None:
-        """Read the names at these addresses; None is the end of the table."""
+        """Read the library names at these addresses.
+
+        None marks the end of the table.
+        """
         addresses: list[int] = []
         for address in names:
             if address is None:
                 break
             addresses.append(address)
         else:
-            self.window.lose(f"{what} not read: they have no end", "needed")
+            self.window.lose(f"{what} not read: they have no end mark", "needed")
             return
         if len(addresses) > NAMES_LIMIT:
             self.window.lose(f"imports not read: more than {NAMES_LIMIT:,}", "needed")
@@ -236,7 +252,10 @@ class PeReader(Reader):
 
 
 class CoffReader(Reader):
-    """Reads one COFF object file, with the usual header or one without name."""
+    """Reader of one COFF object file.
+
+    Its header may be usual or anonymous.
+    """
 
     def __init__(self) -> None:
         super().__init__()

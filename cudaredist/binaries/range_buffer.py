@@ -1,15 +1,15 @@
-"""The tables of a file that passes once: what was near the front, what just passed, what is ahead.
+"""Access to the tables of a file in one pass.
 
-A file's bytes are given in order and never again. Whoever looks for a table asks for its range and
-is called when it is there: at once where it lies in the first MiB or in the MiB that has just
-passed, later where it is still ahead. Whoever knows beforehand where a table may lie, but not yet
-the table, has those ranges kept until he needs them no more. What is in none of these is lost: a
-note says so, and the facts that depend on it are named as unread. Where it lay is known then, so
-that a second pass over the file can hold it from the beginning.
+A file's bytes pass in order. A reader requests the range of a table and is called when the table is
+available: at once if it is in the first MiB or in the last MiB that passed, later if it is still
+ahead. If a reader can predict the ranges of tables, it can have them kept until it releases them.
+Other ranges that have passed are lost: a note reports them, and the facts that depend on them are
+unread. Their positions are recorded, so that a second pass over the file can keep them from the
+beginning.
 
-Nothing depends on how the bytes were cut: what counts as just passed, and as kept, is reckoned from
-the last byte that one must know to ask, not from the end of the block in which it came. Blocks are
-held as they came and never copied, but for the ranges that are given out.
+The result does not depend on the sizes of the blocks. The last MiB and the kept ranges are counted
+from the last byte that the reader needed for its request, not from the end of the current block.
+Blocks are stored without a copy. Only requested ranges are copied.
 """
 
 import heapq
@@ -19,47 +19,48 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 HEAD = 1 << 20
-"""Bytes at the front that are kept."""
+"""Bytes to keep at the front."""
 LOOK_BACK = 1 << 20
-"""Bytes that are kept of those that have passed."""
+"""Bytes to keep before the current position."""
 RANGE_LIMIT = 1 << 20
-"""The most bytes of one table."""
+"""Maximum bytes of one table."""
 NAME_LIMIT = 4096
-"""The most bytes of one name: the longest path that Linux takes."""
+"""Maximum bytes of one name, which is also Linux's longest path."""
 BLOCK_LEAST = 64 << 10
 BLOCK_MOST = 256 << 10
 
 _FRONT = (0, HEAD)
-_HELD_LIMIT = 16 << 20
-"""The most bytes that a further pass holds of what the one before had missed."""
+_ALWAYS_LIMIT = 16 << 20
+"""Maximum bytes of missed ranges that a second pass keeps."""
 
 Range = tuple[int, int]
-"""Where some bytes begin and end."""
+"""The first position of some bytes, and the position after their last."""
 Then = Callable[[bytes], None]
 
 
 def blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Cut bytes anew into blocks of 64 to 256 KiB, so that no reader pays for tiny or huge chunks.
+    """Split or join chunks into blocks of 64 to 256 KiB.
 
-    Chunks of such a size pass as they are; only the last block may be smaller.
+    Readers are slow if chunks are tiny or huge. Chunks of a suitable size pass unchanged. Only the
+    last block may be smaller.
     """
-    held: list[bytes] = []
+    parts: list[bytes] = []
     size = 0
     for chunk in chunks:
-        if not held and BLOCK_LEAST <= len(chunk) <= BLOCK_MOST:
+        if not parts and BLOCK_LEAST <= len(chunk) <= BLOCK_MOST:
             yield chunk
         elif chunk:
-            held.append(chunk)
+            parts.append(chunk)
             size += len(chunk)
             if size >= BLOCK_LEAST:
-                yield from _cut(held)
+                yield from _cut(parts)
                 size = 0
-    yield from _cut(held)
+    yield from _cut(parts)
 
 
-def _cut(held: list[bytes]) -> Iterator[bytes]:
-    joined = b"".join(held)
-    held.clear()
+def _cut(parts: list[bytes]) -> Iterator[bytes]:
+    joined = b"".join(parts)
+    parts.clear()
     count = -(-len(joined) // BLOCK_MOST)
     size = -(-len(joined) // max(count, 1))
     for number in range(count):
@@ -67,7 +68,7 @@ def _cut(held: list[bytes]) -> Iterator[bytes]:
 
 
 def text_of_name(raw: bytes) -> str | None:
-    """Return a name as text; None where it is not UTF-8 or has what cannot be printed."""
+    """Return a name as text, None if not printable UTF-8."""
     try:
         text = raw.decode()
     except UnicodeDecodeError:
@@ -75,8 +76,11 @@ def text_of_name(raw: bytes) -> str | None:
     return text if text.isprintable() else None
 
 
-class _Range(NamedTuple):
-    """A range that was asked for; `known` is the byte up to which one must have read to ask."""
+class _Request(NamedTuple):
+    """A request for a range.
+
+    `known` is the position up to which the file must have been read to make this request.
+    """
 
     start: int
     order: int
@@ -84,111 +88,118 @@ class _Range(NamedTuple):
     known: int
     data: bytearray
     then: Then
-    what: str
+    subject: str
     facts: tuple[str, ...]
 
 
 class Window:
-    """Gives out ranges of the bytes that are fed to it, each as soon as it is complete."""
+    """A window on a file's bytes that delivers requested ranges."""
 
     def __init__(self) -> None:
         self.position = 0
-        """How many bytes have passed."""
+        """The number of bytes that have passed."""
         self.notes: dict[str, None] = {}
         self.unread: set[str] = set()
-        """The facts that depend on a table, or a part of one, that could not be read."""
+        """The facts that depend on a table that could not be read completely."""
         self._tail: deque[bytes] = deque()
         self._tail_size = 0
         self.missed: list[Range] = []
-        """What was asked for after it had passed."""
+        """The ranges that were requested too late."""
         self._always: list[Range] = [_FRONT]
-        self._kept = self._always
-        self._held: list[bytes] = []
-        """The blocks in front of the tail that have a part in what is kept, and their places."""
+        self._to_keep = self._always
+        self._blocks: list[bytes] = []
+        """The blocks before the tail that contain bytes to keep."""
         self._places: list[int] = []
-        self._ahead: list[_Range] = []
-        self._begun: list[_Range] = []
-        self._complete: deque[_Range] = deque()
+        """The positions of these blocks."""
+        self._ahead: list[_Request] = []
+        self._begun: list[_Request] = []
+        self._complete: deque[_Request] = deque()
         self._known = 0
-        self._asked = 0
+        self._requests = 0
 
     def note(self, text: str) -> None:
-        """Remember what was odd, once."""
+        """Add a note, unless it exists already."""
         self.notes[text] = None
 
     def lose(self, text: str, *facts: str) -> None:
-        """Remember, with a note, that facts could not be read."""
+        """Mark facts as unread, with a note."""
         self.note(text)
         self.unread.update(facts)
 
     def hold(self, ranges: Iterable[Range]) -> None:
-        """Keep these ranges to the end: an earlier pass has missed them."""
-        room = _HELD_LIMIT
+        """Keep the missed ranges of an earlier pass."""
+        room = _ALWAYS_LIMIT
         for start, end in ranges:
             room -= end - start
             if room >= 0:
                 self._always = sorted([*self._always, (start, end)])
-        self._kept = self._always
+        self._to_keep = self._always
 
     def keep(self, ranges: Iterable[Range]) -> None:
-        """Keep the bytes of these ranges, besides the front, until `release`.
+        """Keep the bytes of these ranges until `release`.
 
-        Only ranges that facts depend on are looked for there. They must follow from the one that
-        called this, or else it would depend on how the bytes were cut which of them came first.
+        Only requests with facts use them. Such a request must be a consequence of the one that
+        called this method. Otherwise their order would depend on the sizes of the blocks.
         """
         reach = self._known - LOOK_BACK
         clipped = [(max(start, reach), end) for start, end in ranges]
-        self._kept = sorted([*self._kept, *(kept for kept in clipped if kept[0] < kept[1])])
+        self._to_keep = sorted([*self._to_keep, *(kept for kept in clipped if kept[0] < kept[1])])
 
     def release(self) -> None:
-        """Keep only the front, and what is held to the end, from now on."""
-        self._kept = self._always
-        held = [
+        """Stop keeping the ranges of `keep`."""
+        self._to_keep = self._always
+        blocks_kept = [
             (place, block)
-            for place, block in zip(self._places, self._held, strict=True)
+            for place, block in zip(self._places, self._blocks, strict=True)
             if self._is_kept(place, place + len(block))
         ]
-        self._places = [place for place, _ in held]
-        self._held = [block for _, block in held]
+        self._places = [place for place, _ in blocks_kept]
+        self._blocks = [block for _, block in blocks_kept]
 
-    def want(self, start: int, size: int, what: str, then: Then, *facts: str) -> None:
-        """Call `then` with the `size` bytes from `start`, or note that `what` is lost, and `facts`.
+    def want(self, start: int, size: int, subject: str, then: Then, *facts: str) -> None:
+        """Call `then` with the `size` bytes from `start`, or lose `facts`.
 
-        Without `what`, bytes outside the file are not noted.
+        `subject` is the range's name in notes. If it is empty, bytes outside the file are not
+        noted.
         """
         end = start + size
         if size > RANGE_LIMIT:
-            self.lose(f"{what} not read: larger than {RANGE_LIMIT:,} bytes", *facts)
-        elif self._has_passed(start, end, self._kept if facts else self._always):
+            self.lose(f"{subject} not read: larger than {RANGE_LIMIT:,} bytes", *facts)
+        elif self._has_passed(start, end, self._to_keep if facts else self._always):
             self.missed.append((start, end))
-            self.lose(f"{what} not read: it had passed too long before", *facts)
+            self.lose(f"{subject} not read: it passed before its position was known", *facts)
         else:
-            self._asked += 1
+            self._requests += 1
             known = max(self._known, end)
-            self._place(_Range(start, self._asked, end, known, bytearray(), then, what, facts))
+            self._place(
+                _Request(start, self._requests, end, known, bytearray(), then, subject, facts)
+            )
 
     def want_name(
-        self, start: int, room: int, what: str, then: Callable[[str], None], *facts: str
+        self, start: int, room: int, subject: str, then: Callable[[str], None], *facts: str
     ) -> None:
-        """Call `then` with the name at `start` that ends in a NUL within `room` bytes."""
+        """Call `then` with the name at `start`, or lose `facts`.
+
+        The name must end with a NUL within `room` bytes.
+        """
 
         def cut(data: bytes) -> None:
             raw, nul, _ = data.partition(b"\0")
             name = text_of_name(raw)
             if not nul:
-                self.lose(f"{what} not read: it has no end", *facts)
+                self.lose(f"{subject} not read: it has no end", *facts)
             elif name is None:
-                self.lose(f"{what} not read: it is no text", *facts)
+                self.lose(f"{subject} not read: it is not text", *facts)
             else:
                 then(name)
 
         if room <= 0:
-            self.lose(f"{what} not read: it lies outside its table", *facts)
+            self.lose(f"{subject} not read: it is outside its table", *facts)
         else:
-            self.want(start, min(room, NAME_LIMIT + 1), what, cut, *facts)
+            self.want(start, min(room, NAME_LIMIT + 1), subject, cut, *facts)
 
     def feed(self, block: bytes) -> None:
-        """Take the next bytes, at most `BLOCK_MOST`."""
+        """Read the next bytes, at most `BLOCK_MOST`."""
         before = self.position
         self.position += len(block)
         self._tail.append(block)
@@ -197,23 +208,23 @@ class Window:
             self._pass(self._tail.popleft())
         if self._begun:
             begun, self._begun = self._begun, []
-            for wanted in begun:
-                wanted.data.extend(block[: wanted.end - before])
-                self._queue(wanted)
+            for request in begun:
+                request.data.extend(block[: request.end - before])
+                self._queue(request)
         while self._ahead and self._ahead[0].start < self.position:
             self._place(heapq.heappop(self._ahead))
         self._call()
 
     def finish(self) -> None:
-        """Note what was asked for and never came."""
+        """Add notes for requests outside the file."""
         self._call()
-        for wanted in (*self._begun, *self._ahead):
-            self.unread.update(wanted.facts)
-            if wanted.what:
-                self.note(f"{wanted.what} not read: it lies outside the file")
+        for request in (*self._begun, *self._ahead):
+            self.unread.update(request.facts)
+            if request.subject:
+                self.note(f"{request.subject} not read: it is outside the file")
 
     def _has_passed(self, start: int, end: int, kept: list[Range]) -> bool:
-        """Whether a range has a part that is neither ahead, nor near enough, nor kept."""
+        """Return whether a part of a range passed and was not kept."""
         near = self._known - LOOK_BACK
         for kept_start, kept_end in kept:
             if start < near and kept_start <= start < kept_end:
@@ -221,36 +232,39 @@ class Window:
         return start < min(near, end)
 
     def _pass(self, block: bytes) -> None:
-        """Take a block out of the tail, and hold it where a part of it is kept."""
+        """Move a block out of the tail.
+
+        It is stored if it contains bytes to keep.
+        """
         start = self.position - self._tail_size
         self._tail_size -= len(block)
         end = start + len(block)
         if self._is_kept(start, end):
             self._places.append(start)
-            self._held.append(block)
+            self._blocks.append(block)
 
     def _is_kept(self, start: int, end: int) -> bool:
-        return any(start < kept_end and kept_start < end for kept_start, kept_end in self._kept)
+        return any(start < kept_end and kept_start < end for kept_start, kept_end in self._to_keep)
 
-    def _place(self, wanted: _Range) -> None:
-        if wanted.start >= self.position and wanted.end > wanted.start:
-            heapq.heappush(self._ahead, wanted)
+    def _place(self, request: _Request) -> None:
+        if request.start >= self.position and request.end > request.start:
+            heapq.heappush(self._ahead, request)
         else:
-            wanted.data.extend(self._slice(wanted.start, min(wanted.end, self.position)))
-            self._queue(wanted)
+            request.data.extend(self._slice(request.start, min(request.end, self.position)))
+            self._queue(request)
 
-    def _queue(self, wanted: _Range) -> None:
-        is_complete = len(wanted.data) == wanted.end - wanted.start
-        (self._complete if is_complete else self._begun).append(wanted)
+    def _queue(self, request: _Request) -> None:
+        is_complete = len(request.data) == request.end - request.start
+        (self._complete if is_complete else self._begun).append(request)
 
     def _call(self) -> None:
         while self._complete:
-            wanted = self._complete.popleft()
-            self._known = wanted.known
-            wanted.then(bytes(wanted.data))
+            request = self._complete.popleft()
+            self._known = request.known
+            request.then(bytes(request.data))
 
     def _slice(self, start: int, end: int) -> bytes:
-        """Return bytes that are held or in the tail."""
+        """Return bytes from the stored blocks and the tail."""
         parts: list[bytes] = []
         place = self.position
         for block in reversed(self._tail):
@@ -262,5 +276,5 @@ class Window:
             if place <= start:
                 break
             place = self._places[index]
-            parts.append(self._held[index][max(start - place, 0) : end - place])
+            parts.append(self._blocks[index][max(start - place, 0) : end - place])
         return b"".join(reversed(parts))

@@ -1,7 +1,8 @@
-"""Linker scripts: small texts that stand in a library's place and name the real libraries.
+"""Reader of linker scripts.
 
-A script is told from any other text by its form: outside comments it has nothing but the linker's
-commands, among them INPUT or GROUP, or it says in its first line that it is one.
+Linker scripts are small texts that replace a library and refer to others. A text is a linker script
+if it contains, outside comments, only commands of the linker and among them INPUT or GROUP, or if
+its first line is the title of a linker script.
 """
 
 import re
@@ -12,7 +13,7 @@ from cudaredist.binaries.range_buffer import NAME_LIMIT
 from cudaredist.binaries.reader import NAMES_LIMIT
 
 SCRIPT_LIMIT = 64 << 10
-"""Bytes that are looked at; real scripts have a few hundred."""
+"""Bytes that are read. Real scripts have a few hundred."""
 
 _TITLE = "/* GNU ld script"
 _begins_like_script = re.compile(rb"\s*(?:/\*|[A-Z][A-Z_]*\s*\(|[A-Z][A-Z_]*\s*\Z)").match
@@ -26,12 +27,18 @@ _COMMANDS = _FILES | {
 
 
 def may_be_script(first: bytes) -> bool:
-    """Tell from the first few bytes whether it is worth to look at more."""
+    """Return whether a file may be a linker script.
+
+    `first` is its first bytes.
+    """
     return _begins_like_script(first) is not None
 
 
 def read_script(data: bytes, *, is_cut: bool) -> Binary | None:
-    """Return the names in INPUT and GROUP, in order; None where the text is no linker script."""
+    """Return a script's names in INPUT and GROUP.
+
+    They are in the script's order. Returns None if the text is not a linker script.
+    """
     text = data.decode("utf-8", "replace")
     if "\0" in text:
         return None
@@ -44,23 +51,23 @@ def read_script(data: bytes, *, is_cut: bool) -> Binary | None:
     if len(needed) > NAMES_LIMIT:
         notes.append(f"needed libraries not read: more than {NAMES_LIMIT:,}")
     if not all(name.isprintable() and len(name) <= NAME_LIMIT for name in needed):
-        notes.append("needed libraries not read: a name is no text, or has no end")
+        notes.append("needed libraries not read: a name is not text or too long")
     if notes:
         return Binary(kind="script", unread=("needed",), notes=tuple(notes))
     return Binary(kind="script", needed=tuple(needed))
 
 
 def _files(words: list[str]) -> tuple[list[str], bool]:
-    """Return the names of files, and whether there is nothing but commands."""
+    """Return file names, and whether all words are commands."""
     names: list[str] = []
     is_plain = True
     depth, command = 0, ""
-    for word, behind in pairwise([*words, ""]):
+    for word, following in pairwise([*words, ""]):
         if word == "(":
             depth += 1
         elif word == ")":
             depth -= 1
-        elif behind == "(" and word in _COMMANDS:
+        elif following == "(" and word in _COMMANDS:
             command = command if depth else word
         elif depth == 0:
             is_plain, command = is_plain and word == ";", ""

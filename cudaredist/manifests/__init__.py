@@ -1,10 +1,10 @@
-"""NVIDIA's manifests: bytes in, a frozen `Manifest` out.
+"""Reader of NVIDIA's manifests, from bytes to a frozen `Manifest`.
 
-Four shapes are read: *early* (CUDA before 11.4.2: package, version, platform, path), *flat*
+Four shapes are supported: *early* (CUDA before 11.4.2: package, version, platform, path), *flat*
 (platform, archive), *nested* (platform, variant, archive) and *mixed* (both in one platform).
-Unknown platforms, variants and keys are kept and warned about, since new ones appear every second
-year; whatever makes an archive impossible to identify or to place refuses the file, with every
-problem found. Nothing is guessed: a hash or size that is not there is None.
+New platforms, variants and keys appear every second year, so unknown ones are kept with a warning.
+If an archive cannot be identified or located, the file is refused, and all problems are reported.
+Nothing is guessed: a missing hash or size is None.
 
-Nothing here touches the network or `data/`.
+This package does not access the network or `data/`.
 """

@@ -1,4 +1,4 @@
-"""Single fields of a manifest: each is read, or its problem noted."""
+"""Reader of single fields of a manifest."""
 
 import re
 from typing import TypeAlias
@@ -28,38 +28,38 @@ _SIZE_LIMIT = 10**SIZE_DIGITS
 
 
 class FieldReader:
-    """Reads single fields, and gathers problems, warnings and unknown things on the way."""
+    """Reader of fields that collects problems, warnings and unknown keys."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
         self.warnings: list[Problem] = []
         self.unknown: list[tuple[str, object]] = []
-        # Half the packages of a CUDA manifest share their version with another.
+        # A cache: half of the packages of a CUDA manifest share their version with another one.
         self.versions: dict[str, Version] = {}
 
     def problem(self, path: str, message: str) -> None:
-        """Note something that refuses the manifest."""
+        """Record an error. The manifest will be refused."""
         self.problems.append(Problem(path, message))
 
     def warn(self, path: str, message: str) -> None:
-        """Note something odd."""
+        """Record a warning."""
         self.warnings.append(Problem(path, message))
 
     def keep(self, path: str, value: object) -> None:
-        """Keep something that no rule knows."""
+        """Keep an unknown key and its value, with a warning."""
         self.unknown.append((path, value))
         self.warn(path, "unknown key, kept")
 
     def keep_key(self, path: str, key: str, value: object, missing: frozenset[str]) -> None:
-        """Keep an unknown key, unless it differs little from one that is missing."""
-        meant = next((name for name in sorted(missing) if differs_little(key, name)), None)
-        if meant is None:
+        """Keep an unknown key, or record an error if it resembles a missing key."""
+        similar = next((name for name in sorted(missing) if differs_little(key, name)), None)
+        if similar is None:
             self.keep(join_path(path, key), value)
         else:
-            self.problem(join_path(path, key), f"unknown key, and {meant} is missing")
+            self.problem(join_path(path, key), f"unknown key, and {similar} is missing")
 
     def text(self, path: str, key: str, value: object) -> str | None:
-        """Return a text; None, with a problem, for anything else."""
+        """Return a text, or record a problem and return None."""
         if type(value) is str and 0 < len(value) <= TEXT_LIMIT:
             return value
         if type(value) is str:
@@ -72,7 +72,7 @@ class FieldReader:
         return None
 
     def version(self, path: str, key: str, value: object) -> Version | None:
-        """Return a version; None, with a problem, for anything else."""
+        """Return a version, or record a problem and return None."""
         text = self.text(path, key, value)
         if text is None:
             return None
@@ -89,43 +89,46 @@ class FieldReader:
             return None
 
     def path(self, path: str, key: str, value: object) -> str | None:
-        """Return a safe relative path; None, with a problem, for anything else."""
+        """Return a safe relative path, or record a problem and return None."""
         text = self.text(path, key, value)
         if text is None or is_safe_relative_path(text):
             return text
         if is_pool_path(text):
-            where = "lies in the early-access pool, outside the manifest's folder"
-            self.warn(join_path(path, key), where)
+            warning = "is in the early-access pool, outside the manifest's folder"
+            self.warn(join_path(path, key), warning)
             return text
         self.problem(join_path(path, key), f"{shown(text)} {path_problem(text)}")
         return None
 
     def hash(self, path: str, key: str, value: object, digits: int) -> str | None:
-        """Return lower-case hex digits; None, with a problem, for anything else."""
+        """Return lower-case hex digits, or record a problem and return None."""
         text = self.text(path, key, value)
         if text is None:
             return None
         if len(text) != digits:
-            wrong = f"expected {digits} hex digits, got {len(text)}"
+            message = f"expected {digits} hex digits, got {len(text)}"
         elif text.encode().translate(None, HEX_DIGITS):
-            wrong = f"expected {digits} lower-case hex digits, got {shown(text)}"
+            message = f"expected {digits} lower-case hex digits, got {shown(text)}"
         else:
             return text
-        self.problem(join_path(path, key), wrong)
+        self.problem(join_path(path, key), message)
         return None
 
     def size(self, path: str, value: object) -> int | None:
-        """Return a number of bytes; None, with a problem, for anything else."""
+        """Return a number of bytes, or record a problem and return None."""
         if type(value) is int and 0 < value < _SIZE_LIMIT:
             return value
         if type(value) is str and _is_size(value):
             return int(value)
-        got = str(value) if type(value) is int else _shown_or_kind(value)
-        self.problem(path, f"expected a positive number of bytes, got {got}")
+        actual = str(value) if type(value) is int else _shown_or_kind(value)
+        self.problem(path, f"expected a positive number of bytes, got {actual}")
         return None
 
     def declared_variants(self, path: str, key: str, value: object) -> list[str]:
-        """Return declared variants with their prefix: `cuda_variant: ["12"]` gives `cuda12`."""
+        """Return the declared variants with their prefix.
+
+        For example, `cuda_variant: ["12"]` declares the variant `cuda12`.
+        """
         if not isinstance(value, list) or not value:
             self.problem(path, "expected a list of at least one variant")
             return []
@@ -135,8 +138,8 @@ class FieldReader:
             if isinstance(item, str) and _is_variant_number(item):
                 names.append(f"{prefix}{item}")
             else:
-                expected = f"expected a number in quotes, got {_shown_or_kind(item)}"
-                self.problem(f"{path}[{index}]", expected)
+                message = f"expected a number in quotes, got {_shown_or_kind(item)}"
+                self.problem(f"{path}[{index}]", message)
         return names
 
 

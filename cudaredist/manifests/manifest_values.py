@@ -1,4 +1,4 @@
-"""What a manifest says, as frozen values."""
+"""The contents of a manifest as frozen values."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,58 +11,63 @@ Shape: TypeAlias = Literal["early", "flat", "nested", "mixed"]
 
 
 class Archive(NamedTuple):
-    """One archive that a manifest names; its identity is its `sha256`, never its path."""
+    """One archive of a manifest.
+
+    The `sha256` identifies the archive, not the path.
+    """
 
     package: str
     version: Version
     platform: str
     variant: str | None
-    """The key under the platform, such as `cuda12`; None where the platform holds the archive."""
+    """The key under the platform, such as `cuda12`. None if the platform has no variants."""
     relative_path: str
-    """The place below the manifest's folder, checked to stay there (or in NVIDIA's pool)."""
+    """The path relative to the manifest's folder. It cannot leave that folder, except into NVIDIA's
+    early-access pool."""
     sha256: Sha256 | None
-    """None only in early manifests, which state none."""
+    """None only in early manifests, because they contain no hashes."""
     md5: str | None
     size: int | None
-    """Bytes; None where the manifest does not say."""
+    """Bytes, None if the manifest does not state the size."""
 
 
 class Package(NamedTuple):
-    """One package of a manifest with its archives, in the manifest's order."""
+    """One package of a manifest with its archives."""
 
     name: str
     title: str | None
-    """The manifest's `name`, a phrase for people; None in early manifests."""
+    """The manifest's `name`, a human-readable title. None in early manifests."""
     license: str | None
     license_path: str | None
     versions: tuple[Version, ...]
-    """One version, except that an early manifest may list several."""
+    """Usually one version. An early manifest may list several."""
     variants: tuple[str, ...]
     """The declared variants with their prefix (`cuda11`, `cuda12`), in the manifest's order."""
     archives: tuple[Archive, ...]
+    """The archives in the manifest's order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What one manifest says, in its own order, with what was odd about it."""
+    """The contents of one manifest in its own order, with warnings."""
 
     label: Version | None
-    """The label of the file's name, else the one inside; None where neither is known."""
+    """The label in the file's name, otherwise the one in the file. None if neither is known."""
     shape: Shape
     release_date: str | None
-    """As written, `YYYY-MM-DD`; no order of releases can be read from it."""
+    """The date as written, `YYYY-MM-DD`. The dates do not determine the order of releases."""
     release_product: str | None
     packages: tuple[Package, ...]
     unknown: tuple[tuple[str, object], ...]
-    """What no rule knows, kept: the path to it, and its value."""
+    """The path and value of each unknown key."""
     warnings: tuple[Problem, ...]
 
     @property
     def archives(self) -> Iterator[Archive]:
-        """All archives, package by package."""
+        """All archives by package."""
         return (archive for package in self.packages for archive in package.archives)
 
     @property
     def platforms(self) -> frozenset[str]:
-        """Every platform that at least one archive is for."""
+        """All platforms with at least one archive."""
         return frozenset(archive.platform for archive in self.archives)

@@ -1,4 +1,4 @@
-"""Read a manifest: bytes in, a frozen `Manifest` out."""
+"""Read a manifest's bytes into a frozen `Manifest`."""
 
 import re
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from cudaredist.primitives import (
 )
 
 MANIFEST_LIMIT = 8 << 20
-"""The most bytes a manifest may have: a hundred times the largest NVIDIA has published (75 kB)."""
+"""Maximum bytes of a manifest, about a hundred times NVIDIA's largest one (75 kB)."""
 
 
 _ARCHIVE_KEYS = frozenset({"sha256", "md5", "size", "relative_path"})
@@ -48,14 +48,14 @@ _is_version_like = re.compile(r"[0-9]+(?:\.[0-9]+)*").fullmatch
 
 
 def read_manifest(data: bytes, *, label: Version | None = None) -> Manifest:
-    """Read a manifest's bytes; `label` is the one in the file's name, where it is known.
+    """Read a manifest's bytes, with the label in its file name if known.
 
-    Raises `InvalidFileError` with all problems found, each with the path to its field.
+    Raises `InvalidFileError` with all problems, each with the path to its field.
     """
     document = parse_json(data, what="manifest", limit=MANIFEST_LIMIT)
     if not isinstance(document, dict):
-        wrong = Problem("", f"expected an object, got {kind_of(document)}")
-        raise InvalidFileError("manifest", [wrong])
+        problem = Problem("", f"expected an object, got {kind_of(document)}")
+        raise InvalidFileError("manifest", [problem])
     reader = _ManifestReader()
     manifest = reader.manifest(document, label)
     if reader.problems:
@@ -85,10 +85,10 @@ def _is_real_date(text: str) -> bool:
 def _usual_archive(
     package: str, version: Version | None, platform: str, variant: str | None, value: dict[str, Any]
 ) -> Archive | None:
-    """Return the archive where all its fields are as NVIDIA writes them; None where one is not.
+    """Return the archive if all its fields have NVIDIA's usual form, otherwise None.
 
-    Nearly all are, so one test here keeps reading cheap; `_ManifestReader.archive` looks at the
-    others field by field.
+    Nearly all archives have, so this single test makes reading fast. `_ManifestReader.archive`
+    validates the others field by field.
     """
     if len(value) != len(_ARCHIVE_KEYS) or version is None:
         return None
@@ -101,13 +101,13 @@ def _usual_archive(
         type(sha256) is type(md5) is type(size) is type(place) is str
         and len(sha256) == SHA256_DIGITS
         and len(md5) == MD5_DIGITS
-        # Deleting the digits and looking at the rest takes a fifth of the time of a pattern.
+        # Deleting the digits takes a fifth of the time of a regular expression.
         and not (sha256 + md5).encode().translate(None, HEX_DIGITS)
         and size.isascii()
         and size.isdigit()
         and size[0] != "0"
         and len(size) <= SIZE_DIGITS
-        # Made of names that are checked, so that it is a safe path.
+        # The path is safe, because it consists of validated names.
         and place == usual_stem(package, version, platform, variant) + end
     ):
         return Archive(package, version, platform, variant, place, sha256, md5, int(size))
@@ -115,7 +115,7 @@ def _usual_archive(
 
 
 class _ManifestReader(FieldReader):
-    """One reading of one document."""
+    """Reader of one document."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ class _ManifestReader(FieldReader):
             else:
                 self.keep_key("", key, value, _RELEASE_KEYS - document.keys())
         if not packages and not self.problems:
-            self.problem("", "names no package")
+            self.problem("", "has no package")
         day, product = document.get("release_date"), document.get("release_product")
         return Manifest(
             label=self.label(document.get("release_label"), label),
@@ -163,22 +163,22 @@ class _ManifestReader(FieldReader):
         elif key == "release_date" and not _is_real_date(value):
             self.problem(path, f"expected YYYY-MM-DD, got {shown(value)}")
         elif len(value) > TEXT_LIMIT:
-            self.problem(path, f"{len(value)} characters, more than {TEXT_LIMIT}")
+            self.problem(path, f"has {len(value)} characters, more than {TEXT_LIMIT}")
 
     def label(self, inside: object, of_file: Version | None) -> Version | None:
         if type(inside) is not str:
             return of_file
         try:
-            stated = parse_label(inside)
+            label = parse_label(inside)
         except ValueError as error:
             self.problem("release_label", f"{error}, got {shown(inside)}")
             return of_file
-        if of_file is not None and of_file != stated:
-            self.warn("release_label", f"says {stated}, the file's name says {of_file}")
-        return of_file or stated
+        if of_file is not None and of_file != label:
+            self.warn("release_label", f"is {label}, but the file's name contains {of_file}")
+        return of_file or label
 
     def package(self, name: str, value: JsonObject) -> Package | None:
-        """Read one package; None where the object turns out to be no package at all."""
+        """Read one package, or return None if the object is not a package."""
         is_usual = _is_usual_name(name)
         path = name if is_usual else join_path("", name)
         is_early = False
@@ -194,9 +194,9 @@ class _ManifestReader(FieldReader):
                 return None
         if not is_usual:
             if not _is_name(name):
-                self.problem(path, "is no name of a package")
+                self.problem(path, "is not a valid package name")
                 return None
-            self.warn(path, "unusual name of a package")
+            self.warn(path, "is an unusual package name")
         return (self.early_package if is_early else self.modern_package)(name, path, value)
 
     def early_package(self, name: str, path: str, value: JsonObject) -> Package:
@@ -210,7 +210,7 @@ class _ManifestReader(FieldReader):
                 self.problem(below, f"expected an object, got {kind_of(platforms)}")
                 continue
             if not platforms.keys() - {"release_date"}:
-                self.problem(below, "names no platform")
+                self.problem(below, "has no platform")
             for platform, place in platforms.items():
                 at = join_path(below, platform)
                 if platform == "release_date":
@@ -252,7 +252,7 @@ class _ManifestReader(FieldReader):
             else:
                 self.keep_key(path, key, item, _PACKAGE_KEYS - value.keys())
         if not has_platform:
-            self.problem(path, "names no platform")
+            self.problem(path, "has no platform")
         if is_flat:
             self.shapes.add("flat")
         if variants or has_variants:
@@ -277,10 +277,10 @@ class _ManifestReader(FieldReader):
         return place
 
     def compare_path(self, path: str, place: str, stem: str) -> None:
-        """Refuse a path that differs little from what package, platform and version make it.
+        """Record a problem if a path differs little from the usual one.
 
-        A package's or platform's name stands in it twice. Other paths are not compared: NVIDIA has
-        left its form before, as with `nvidia-imex` for imex, and may do so again.
+        The usual path consists of package, platform and version. A path that differs more is
+        accepted, because NVIDIA has used other forms before, such as `nvidia-imex` for imex.
         """
         usual = [stem + end for end in ARCHIVE_ENDS]
         if place not in usual:
@@ -290,7 +290,10 @@ class _ManifestReader(FieldReader):
                     return
 
     def compare_variants(self, path: str, declared: list[str], archives: list[Archive]) -> None:
-        """Warn where declared and used variants differ; a platform may lack some, a package not."""
+        """Warn if a package's declared variants differ from the used ones.
+
+        A single platform may lack some of them.
+        """
         used = {archive.variant for archive in archives if archive.variant is not None}
         if used != set(declared):
             self.warn(
@@ -308,7 +311,10 @@ class _ManifestReader(FieldReader):
         value: JsonObject,
         archives: list[Archive],
     ) -> bool:
-        """Read one platform into `archives`; False where the object turns out to be none."""
+        """Read one platform into `archives`.
+
+        Returns False if the object is not a platform.
+        """
         here = f"{path}.{name}" if name in KNOWN_PLATFORMS else join_path(path, name)
         is_flat = not _ARCHIVE_KEYS.isdisjoint(value)
         variants = [
@@ -321,7 +327,7 @@ class _ManifestReader(FieldReader):
             return False
         self.platform_name(here, name)
         if not is_flat and not variants:
-            self.problem(here, "holds no archive" if value else "is empty")
+            self.problem(here, "has no archive" if value else "is empty")
         if is_flat:
             self.shapes.add("mixed" if variants else "flat")
             self.unknown_fields(here, value, variants)
@@ -336,7 +342,7 @@ class _ManifestReader(FieldReader):
             below = join_path(here, variant)
             if not _is_known_variant(variant):
                 if not _is_name(variant):
-                    self.problem(below, "is no name of a variant")
+                    self.problem(below, "is not a valid variant name")
                     continue
                 self.warn(below, "unknown variant, kept")
             usual = _usual_archive(package, version, name, variant, item)
@@ -362,7 +368,7 @@ class _ManifestReader(FieldReader):
         if _is_name(name):
             self.warn(path, "unknown platform, kept")
         else:
-            self.problem(path, "is no name of a platform")
+            self.problem(path, "is not a valid platform name")
 
     def archive(
         self,
@@ -374,7 +380,7 @@ class _ManifestReader(FieldReader):
         value: JsonObject,
         archives: list[Archive],
     ) -> None:
-        """Read one archive into `archives`, or note its problems."""
+        """Read one archive into `archives`, or record its problems."""
         place = self.path(path, "relative_path", value.get("relative_path"))
         sha256 = self.hash(path, "sha256", value.get("sha256"), SHA256_DIGITS)
         md5 = self.hash(path, "md5", value["md5"], MD5_DIGITS) if "md5" in value else None
@@ -383,8 +389,8 @@ class _ManifestReader(FieldReader):
             return
         stem = usual_stem(package, version, platform, variant)
         self.compare_path(f"{path}.relative_path", place, stem)
-        # A wheel is made for any platform.
+        # Wheels exist for every platform.
         is_wheel = place.endswith(".whl")
         if not is_wheel and place.endswith(".zip") is not (Platform(platform).os == "windows"):
-            self.warn(f"{path}.relative_path", f"unusual kind of archive for {platform}")
+            self.warn(f"{path}.relative_path", f"is an unusual archive format for {platform}")
         archives.append(Archive(package, version, platform, variant, place, sha256, md5, size))

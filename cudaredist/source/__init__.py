@@ -1,8 +1,8 @@
-"""Sources of bytes: an HTTP(S) server, a folder, package indexes, and several of them in order.
+"""Sources of manifests and archives: HTTP(S) servers, folders and package indexes.
 
-A source knows nothing about the meaning of a manifest: it lists names and delivers bytes, within
-limits of size and time. `protocol` is the interface of every source, `folder`, `http` and
-`wheel_source` are the three kinds, `index` reads a listing page and `index_page` a package index's,
-`pip_config` and `credentials` are the user's configuration, and `chain` tries several sources in
-order. Only `http_client` uses the network.
+A source lists names and delivers bytes, within limits of size and time. It does not interpret
+manifests. `protocol` is the interface of every source. `folder`, `http` and `wheel_source` are the
+three kinds, and `chain` tries several sources in order. `index` reads the listing page of a folder,
+`index_page` the page of a package index. `pip_config` and `credentials` read the user's
+configuration. Only `http_client` uses the network.
 """

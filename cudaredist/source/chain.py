@@ -1,4 +1,4 @@
-"""Several sources in order: the next one is tried where one fails."""
+"""Several sources in order: if one fails, try the next."""
 
 import logging
 import os
@@ -39,18 +39,18 @@ _Answer = TypeVar("_Answer")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
 
-_PATIENCE = 4
-"""Archives in a row that a source may not be reached for, each with all its retries."""
+_MAX_FAILURES = 4
+"""Consecutive archives without a connection, retries included, before a source is skipped."""
 
 WHEELS = "wheels:"
-"""The location that stands for NVIDIA's wheels in the package indexes of pip."""
+"""The location of NVIDIA's wheels in the package indexes of pip."""
 
 
 def open_sources(locations: Iterable[str], settings: Settings) -> "SourceChain":
     """Open addresses and folders as one chain, in the order given.
 
-    Raises `UsageError` for what is neither, for plain http to another machine without leave, and
-    for an address where the network is refused.
+    Raises `UsageError` if a location is neither an address nor a folder, if it is plain http to
+    another machine without permission, and if it is an address in an offline run.
     """
     return SourceChain([_open(location, settings) for location in locations])
 
@@ -65,72 +65,75 @@ def _open(location: str, settings: Settings) -> Source:
     if scheme is None:
         if re.match(r"(?:https?|file):", location, re.IGNORECASE):
             raise UsageError(
-                f"{redacted(location)}: an address begins with two slashes behind the colon"
+                f"{redacted(location)}: two slashes are missing after the colon",
+                hint="use https://host/folder, file:///folder or a folder",
             )
         return FolderSource(Path(location))
     match scheme[1].lower():
         case "http" | "https":
-            # httpx costs half of a short command's time, and folders do without it.
+            # Importing httpx takes half of a short command's time, and folders do not need it.
             from cudaredist.source.http import HttpSource  # noqa: PLC0415
 
             return HttpSource(location, settings)
         case "file":
             machine, slash, path = location[scheme.end() :].partition("/")
             if machine not in {"", "localhost"} or not slash:
-                raise UsageError(f"{redacted(location)}: a file:// address names no machine")
+                raise UsageError(
+                    f"{redacted(location)}: a file:// address cannot contain a host",
+                    hint="use file:///folder or a folder",
+                )
             return FolderSource(Path(os.path.normpath(unquote(slash + path))))
         case other:
             raise UsageError(
-                f"no source can be read by {other}://",
+                f"{other}:// addresses are not supported",
                 hint="use https://, file:// or a folder",
             )
 
 
 class SourceChain:
-    """Sources in order of preference, asked one after the other until one answers."""
+    """Sources in order of preference, tried until one answers."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         if not sources:
-            raise UsageError("no source given", hint="name one with --base-url")
+            raise UsageError("no source given", hint="add --base-url with an address or folder")
         self._sources = tuple(sources)
-        self._unreached: Counter[str] = Counter()
-        """How often in a row no connection to a source could be made."""
+        self._failures_to_connect: Counter[str] = Counter()
+        """Consecutive archives for which a source could not be connected to, by its name."""
 
     @property
     def has_server(self) -> bool:
-        """Whether a server is among them, where a file can be gone on with in the middle."""
+        """Whether any source is a server, with resumable downloads."""
         return any(not isinstance(source, FolderSource) for source in self._sources)
 
-    def listing(self, folders: Sequence[str], wanted: Iterable[Version] = ()) -> Listing:
-        """Return what the first source that answers has in these folders, taken together.
+    def listing(self, folders: Sequence[str], labels: Iterable[Version] = ()) -> Listing:
+        """Return the manifests of the first source that answers.
 
-        Of the labels `wanted`, those that it lacks are looked for in the sources after it. Raises
-        `NotAtSourceError` where every source answered that it has none of the folders, else the
-        first error that says more.
+        The manifests of all `folders` are combined. If that source lacks some of `labels`, later
+        sources are searched for them. Raises `NotAtSourceError` if every source answered that it
+        has none of the folders, otherwise the most severe other error.
         """
         errors: list[CudaRedistError] = []
         first: str | None = None
         folders_of: dict[Version, str] = {}
         source_of: dict[Version, str] = {}
-        lacking = set(wanted)
+        missing = set(labels)
         for source in self._sources:
-            if first is not None and not lacking:
+            if first is not None and not missing:
                 break
             try:
-                found = _list(source, folders)
+                listed = _list(source, folders)
             except StoppedError:
                 raise
             except (SourceError, ContentError) as error:
                 _log.info("%s did not answer: %s", source.name, error)
                 errors.append(error)
                 continue
-            taken = found.keys() if first is None else found.keys() & lacking
-            for label in taken:
-                folders_of[label], source_of[label] = found[label], source.name
+            for label in listed.keys() if first is None else listed.keys() & missing:
+                folders_of[label], source_of[label] = listed[label], source.name
             first = first or source.name
-            lacking -= found.keys()
+            missing -= listed.keys()
         if first is None:
-            raise _most_telling(errors)
+            raise _most_severe(errors)
         is_complete = all(isinstance(error, NotAtSourceError) for error in errors)
         return Listing(first, folders_of, source_of, is_complete=is_complete)
 
@@ -143,11 +146,11 @@ class SourceChain:
         etag: Callable[[str], str | None] | None = None,
         inspect: Callable[[bytes], None] | None = None,
     ) -> tuple[str, Delivery]:
-        """Return where a file was found and its bytes, from the first source that delivers it.
+        """Return a file's address and bytes from the first good source.
 
-        `first` names the source to begin with, usually the one that listed the file. `etag` tells
-        the ETag known of a place. `inspect` may raise `ContentError` at bytes that are not
-        what they should be; the next source is then tried, as for any other failure.
+        `first` is the name of the source to try first, usually the one that listed the file. `etag`
+        returns the known ETag of an address. `inspect` may raise `ContentError` for invalid bytes.
+        The next source is then tried, as for any other failure.
         """
 
         def deliver(source: Source) -> tuple[str, Delivery]:
@@ -167,42 +170,42 @@ class SourceChain:
         *,
         size: int | None = None,
     ) -> _Answer:
-        """Return what `use` makes of a large file, from the first source that serves it well.
+        """Stream a large file to `use` from the first good source.
 
-        `use` gets the place, and a function that streams the file from a byte on. What it raises of
-        ours, about a wrong hash as well as about bytes that are not understood, makes the next
-        source be tried; `paths` are tried in order within a source. The error raised in the end is
-        the most telling one.
+        `use` receives the address, and a function that streams the file from a given byte. If it
+        raises a `CudaRedistError`, for example about a wrong hash or invalid bytes, the next source
+        is tried. Within a source, `paths` are tried in order. If all fail, the most severe error is
+        raised.
         """
 
         def deliver(source: Source, path: str) -> _Answer:
-            if self._unreached[source.name] >= _PATIENCE:
+            if self._failures_to_connect[source.name] >= _MAX_FAILURES:
                 raise SourceError(
-                    source.name, f"not asked any more, after {_PATIENCE} archives in vain"
+                    source.name, f"skipped after {_MAX_FAILURES} consecutive failures"
                 )
             try:
                 answer = use(source.place_of(path), lambda start: source.stream(path, start, size))
             except UnreachedError:
-                self._unreached[source.name] += 1
+                self._failures_to_connect[source.name] += 1
                 raise
             except CudaRedistError:
-                self._unreached[source.name] = 0
+                self._failures_to_connect[source.name] = 0
                 raise
-            self._unreached[source.name] = 0
+            self._failures_to_connect[source.name] = 0
             return answer
 
         return _first_answer(
             [partial(deliver, source, path) for source in self._sources for path in paths]
         )
 
-    def reach(
+    def read_parts(
         self,
         paths: Sequence[str],
         use: Callable[[Callable[[int | None, int, str | None], Part]], _Answer],
     ) -> _Answer:
-        """Return what `use` makes of single parts of a file, from the first source that has it.
+        """Let `use` read parts of a file from the first good source.
 
-        `use` gets a function that reads a part, as `Source.part` does.
+        `use` receives a function that reads a part, as `Source.part` does.
         """
 
         def deliver(source: Source, path: str) -> _Answer:
@@ -213,7 +216,10 @@ class SourceChain:
         )
 
     def sizes(self, paths: Sequence[str]) -> dict[str, int]:
-        """Return the sizes of files that any source lists with one; a failure leaves some out."""
+        """Return the sizes of files that any source lists.
+
+        If a source fails, its sizes are missing.
+        """
         sizes: dict[str, int] = {}
         for source in reversed(self._sources):
             try:
@@ -229,8 +235,11 @@ class SourceChain:
 
 
 def _list(source: Source, folders: Sequence[str]) -> dict[Version, str]:
-    """Return the folder of each label that a source has; a folder may be missing or empty."""
-    found: dict[Version, str] = {}
+    """Return the folder of each label at a source.
+
+    Missing and empty folders are skipped.
+    """
+    folder_of: dict[Version, str] = {}
     failures: list[CudaRedistError] = []
     for folder in folders:
         try:
@@ -239,14 +248,17 @@ def _list(source: Source, folders: Sequence[str]) -> dict[Version, str]:
             failures.append(error)
             continue
         for label in labels:
-            found.setdefault(label, folder)
-    if not found:
-        raise _most_telling(failures)
-    return found
+            folder_of.setdefault(label, folder)
+    if not folder_of:
+        raise _most_severe(failures)
+    return folder_of
 
 
 def _first_answer(attempts: Iterable[Callable[[], _Answer]]) -> _Answer:
-    """Return what the first attempt that succeeds gives; raise the most telling error otherwise."""
+    """Return the result of the first successful attempt.
+
+    If all fail, the most severe error is raised.
+    """
     errors: list[CudaRedistError] = []
     for attempt in attempts:
         try:
@@ -254,14 +266,17 @@ def _first_answer(attempts: Iterable[Callable[[], _Answer]]) -> _Answer:
         except StoppedError:
             raise
         except (SourceError, ContentError, IntegrityError) as error:
-            _log.info("tried in vain: %s", error)
+            _log.info("failed: %s", error)
             errors.append(error)
     if not errors:
-        raise NotAtSourceError("an archive", "its path leads out of the source")
-    raise _most_telling(errors)
+        raise NotAtSourceError("an archive", "its path is outside the source")
+    raise _most_severe(errors)
 
 
-def _most_telling(errors: Sequence[CudaRedistError]) -> CudaRedistError:
-    """Return a wrong hash before bytes not understood, these before silence, absence last."""
+def _most_severe(errors: Sequence[CudaRedistError]) -> CudaRedistError:
+    """Return the most severe error.
+
+    A wrong hash is the most severe, an absence the least.
+    """
     integrity = next((e for e in errors if isinstance(e, IntegrityError)), None)
     return integrity or next((e for e in errors if not isinstance(e, NotAtSourceError)), errors[0])

@@ -1,4 +1,4 @@
-"""User names and passwords for package indexes: from addresses, netrc and the keyring."""
+"""Credentials for package indexes, from addresses, netrc and the keyring."""
 
 import importlib.util
 import json
@@ -31,7 +31,7 @@ class Credentials:
     def find(self, url: httpx.URL, is_refused: bool) -> Login | None:  # noqa: FBT001 - the client's callback
         """Return the credentials for an address.
 
-        The keyring is asked only after the server refused the others.
+        The keyring is used only if the server refused the other credentials.
         """
         index = self._index_of(url)
         if index.password:
@@ -48,16 +48,20 @@ class Credentials:
         return _from_netrc(url.host) or ((index.username, "") if index.username else None)
 
     def _index_of(self, url: httpx.URL) -> httpx.URL:
-        """Return the index on the same server with most of the path, else the server itself."""
+        """Return the closest index on the same server.
+
+        If there is none, return the server's root.
+        """
         bare = url.copy_with(raw_path=b"/")
-        same = [
+        on_server = [
             index
             for index in self._indexes
             if (index.scheme, index.host, index.port) == (url.scheme, url.host, url.port)
         ]
         parts = url.path.split("/")
         return max(
-            same or [bare], key=lambda index: _shared(index.path.rstrip("/").split("/"), parts)
+            on_server or [bare],
+            key=lambda index: _shared(index.path.rstrip("/").split("/"), parts),
         )
 
     def _from_keyring(self, service: str, name: str) -> Login | None:
@@ -65,24 +69,24 @@ class Credentials:
             return None
         command = [*self._keyring, "--mode=creds", "--output=json", "get", service]
         command += [name] * bool(name)
-        done = subprocess.run(  # noqa: S603 - the user's own keyring
+        process = subprocess.run(  # noqa: S603 - the user's own keyring
             command, stdin=subprocess.DEVNULL, capture_output=True, check=False
         )
         try:
-            answer = json.loads(done.stdout)
+            answer = json.loads(process.stdout)
             return str(answer["username"]), str(answer["password"])
         except (ValueError, KeyError, TypeError):
             return None
 
 
 def _shared(one: list[str], other: list[str]) -> int:
-    """Return the number of folders that two paths begin with."""
+    """Return the number of leading folders that two paths share."""
     pairs = zip(one, other, strict=False)
     return next((n for n, (a, b) in enumerate(pairs) if a != b), len(one))
 
 
 def _keyring_command(provider: str) -> tuple[str, ...]:
-    """Return the command of the keyring that pip's option `keyring-provider` names."""
+    """Return the keyring command for a value of pip's option `keyring-provider`."""
     if provider in {"auto", "import"} and importlib.util.find_spec("keyring"):
         return (sys.executable, "-m", "keyring")
     program = shutil.which("keyring") if provider in {"auto", "subprocess"} else None
@@ -92,10 +96,10 @@ def _keyring_command(provider: str) -> tuple[str, ...]:
 def _from_netrc(host: str) -> Login | None:
     path = Path(os.environ.get("NETRC") or "~/.netrc").expanduser()
     try:
-        found = netrc.netrc(path).authenticators(host)
+        login = netrc.netrc(path).authenticators(host)
     except FileNotFoundError:
         return None
     except (OSError, netrc.NetrcParseError, UnicodeError) as error:
-        _log.warning("%s is not used: %s", path, type(error).__name__)
+        _log.warning("%s cannot be read and is skipped: %s", path, type(error).__name__)
         return None
-    return None if found is None else (found[0], found[2])
+    return None if login is None else (login[0], login[2])

@@ -1,4 +1,4 @@
-"""A folder as a source: the same layout as on a server, read from disk."""
+"""A local folder as a source, with the layout of a server."""
 
 import os
 import stat
@@ -20,7 +20,7 @@ _CHUNK = 1 << 18
 
 
 class FolderSource:
-    """A folder that holds `compute/<redist>/redist/` (and `handwritten/`), or a mount of one."""
+    """A folder or mount that contains `compute/<redist>/redist/` and perhaps `handwritten/`."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -35,20 +35,19 @@ class FolderSource:
         return str(self._root / path)
 
     def labels(self, folder: str) -> tuple[Version, ...]:
-        """Return the labels of the manifests that lie in a folder, in ascending order."""
+        """Return the labels of the manifests in a folder, in ascending order."""
         place = self._root / folder
         try:
             if not self._root.is_dir():
                 raise SourceError(str(self._root), "no such folder")
-            found = {label_of_manifest_name(entry.name) for entry in place.iterdir()}
+            labels = {label_of_manifest_name(entry.name) for entry in place.iterdir()} - {None}
         except (FileNotFoundError, NotADirectoryError):
             raise NotAtSourceError(str(place), "no such folder") from None
         except OSError as error:
             raise SourceError(str(place), error.strerror or str(error)) from error
-        labels = tuple(sorted(label for label in found if label is not None))
         if not labels:
             raise EmptyIndexError(str(place))
-        return labels
+        return tuple(sorted(label for label in labels if label is not None))
 
     def read(self, path: str, limit: int, etag: str | None = None) -> Delivery:  # noqa: ARG002 - files have none
         """Return the bytes of a regular file of at most `limit` bytes."""
@@ -63,13 +62,13 @@ class FolderSource:
         return Delivery(self.name, data)
 
     def stream(self, path: str, start: int = 0, size: int | None = None) -> Iterator[bytes]:
-        """Yield the bytes of a regular file from byte `start` on."""
+        """Yield the bytes of a regular file, beginning at byte `start`."""
         place = self._root / path
         try:
             with _opened(place) as file:
-                found = os.fstat(file.fileno()).st_size
-                if size is not None and found != size:
-                    raise ArchiveMismatchError(str(place), "size", f"{size:,}", f"{found:,} bytes")
+                total = os.fstat(file.fileno()).st_size
+                if size is not None and total != size:
+                    raise ArchiveMismatchError(str(place), "size", f"{size:,}", f"{total:,} bytes")
                 file.seek(start)
                 while chunk := file.read(_CHUNK):
                     yield chunk
@@ -77,7 +76,7 @@ class FolderSource:
             raise SourceError(str(place), error.strerror or str(error)) from error
 
     def part(self, path: str, start: int | None, length: int, etag: str | None = None) -> Part:  # noqa: ARG002 - files have none
-        """Return some bytes of a regular file, or its last ones."""
+        """Return some bytes of a regular file, by default its last."""
         place = self._root / path
         try:
             with _opened(place) as file:
@@ -89,17 +88,17 @@ class FolderSource:
             raise SourceError(str(place), error.strerror or str(error)) from error
 
     def sizes(self, paths: Iterable[str]) -> Mapping[str, int]:  # noqa: ARG002 - the protocol's
-        """Return nothing: manifests state the sizes."""
+        """Return nothing, because manifests state the sizes."""
         return {}
 
     def close(self) -> None:
-        """Do nothing: no file stays open."""
+        """Do nothing, because no file stays open."""
 
 
 def _opened(place: Path) -> BinaryIO:
-    """Open a regular file; raises `NotAtSourceError` and `SourceError`."""
+    """Open a regular file, or raise `NotAtSourceError` or `SourceError`."""
     try:
-        # Without O_NONBLOCK, opening a named pipe would wait for its other end for ever.
+        # Without O_NONBLOCK, opening a named pipe would wait forever for its other end.
         handle = os.open(place, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except (FileNotFoundError, NotADirectoryError):
         raise NotAtSourceError(str(place), "no such file") from None

@@ -22,7 +22,7 @@ from cudaredist.source.protocol import Delivery, Part, Settings, redacted
 
 
 class HttpSource:
-    """The folder that holds `compute/<redist>/redist/` on a server."""
+    """A folder on a server that contains `compute/<redist>/redist/`."""
 
     def __init__(
         self, address: str, settings: Settings, transport: httpx.BaseTransport | None = None
@@ -39,12 +39,12 @@ class HttpSource:
         if not is_folder or not has_usable_port(url):
             raise UsageError(
                 f"{root}: expected https://host/folder without '?' or '#'",
-                hint="give the address of the folder itself",
+                hint="use the address of the folder itself",
             )
         if settings.offline:
             raise UsageError(
-                f"{root} needs the network, which --offline refuses",
-                hint="give a folder instead, or leave --offline out",
+                f"{root} requires the network and cannot be combined with --offline",
+                hint="use a folder instead, or remove --offline",
             )
         root = root.copy_with(path=path)
         self._address = str(root)
@@ -73,9 +73,9 @@ class HttpSource:
         self._client.close()
 
     def labels(self, folder: str) -> tuple[Version, ...]:
-        """Return the labels that the folder's listing names, or else its `index.html`.
+        """Return the labels in the folder's listing, or in its `index.html`.
 
-        Some servers list a folder at its own address, some only serve a page put there.
+        Some servers list a folder at its own address, others only serve a stored page.
         """
         failure: CudaRedistError | None = None
         for name in ("", "index.html"):
@@ -94,7 +94,10 @@ class HttpSource:
         raise failure or EmptyIndexError(self.place_of(folder))
 
     def read(self, path: str, limit: int, etag: str | None = None) -> Delivery:
-        """Return a file's bytes, or that `etag` still stands for it, trying as often as allowed."""
+        """Return a file, without its bytes if `etag` is valid.
+
+        Transient failures are retried.
+        """
 
         def delivery(answer: HttpAnswer) -> Delivery:
             current = strong_etag(answer.headers.get("ETag"))
@@ -104,28 +107,29 @@ class HttpSource:
         return self._client.read(self.place_of(path), limit, use=delivery, headers=headers)
 
     def part(self, path: str, start: int | None, length: int, etag: str | None = None) -> Part:
-        """Return some bytes of a file by a range request, trying as often as allowed."""
+        """Return some bytes of a file by a range request, with retries."""
         return self._client.part(self.place_of(path), start, length, etag)
 
     def sizes(self, paths: Iterable[str]) -> Mapping[str, int]:  # noqa: ARG002 - the protocol's
-        """Return nothing: manifests state the sizes."""
+        """Return nothing, because manifests state the sizes."""
         return {}
 
     def stream(self, path: str, start: int = 0, size: int | None = None) -> Iterator[bytes]:
-        """Yield a file's bytes from `start` on, taking up a broken connection where it broke."""
+        """Yield a file's bytes, and resume after a broken connection."""
         return self._client.stream(self.place_of(path), start, size)
 
 
 def _whole_listing(place: str, answer: HttpAnswer) -> bytes:
-    """Return a listing; one that was cut must not make releases look gone.
+    """Return a listing, or raise `TransientError` if it is truncated.
 
-    An empty page is no listing: object stores have empty objects in place of folders.
+    A truncated listing would make existing releases look removed. An empty page is returned as it
+    is: object stores have empty objects in place of folders.
     """
     page = answer.data or b""
     if page and not is_whole(page):
         raise TransientError(
             place,
-            "the listing has no end (</html>), so it may lack manifests",
+            "the listing has no end (</html>), so manifests may be missing",
             hint="try again later, or use another --base-url",
         )
     return page

@@ -1,7 +1,7 @@
-"""Requests over HTTP(S): retries, few redirects, limits of bytes and seconds, no credentials shown.
+"""HTTP(S) client with retries and limits of redirects, bytes and seconds.
 
-Proxies and certificates come from the environment, as httpx reads them, unless `Access` names
-others. No redirect may weaken the connection.
+Proxies and certificates come from `Access`, otherwise from the environment as httpx reads it. A
+redirect from https to http is refused. Messages never contain credentials.
 """
 
 import contextlib
@@ -30,8 +30,8 @@ from cudaredist.errors import (
 )
 from cudaredist.source.http_deadline import Watch
 from cudaredist.source.http_response import (
+    INVALID_REDIRECT,
     LEAST,
-    NO_ADDRESS,
     Download,
     client_error,
     content_range,
@@ -49,7 +49,7 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _OK, _PARTIAL, _NOT_MODIFIED, _UNAUTHORIZED, _UNSATISFIABLE = 200, 206, 304, 401, 416
 _MOST_REDIRECTS = 5
 _LAST_PORT = 65535
-# httpx lets some errors of other libraries through, as those about host names.
+# httpx passes some errors of other libraries on, for example about host names.
 _CLIENT_ERRORS = (httpx.TransportError, httpx.InvalidURL, ValueError, OverflowError)
 _HTTP_HINT = "use https, or --allow-http if you trust every machine on the way"
 _GZIP = 16 + zlib.MAX_WBITS
@@ -62,25 +62,25 @@ class HttpAnswer(NamedTuple):
     """The address that answered, after redirects."""
     headers: Mapping[str, str]
     data: bytes | None
-    """The body; None if the server still serves the bytes that the ETag sent stands for."""
+    """The body. None if the file still has the ETag of the request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """How connections are made, and with which credentials."""
+    """Credentials, certificates and proxy of a client's connections."""
 
     credentials: Callable[[httpx.URL, bool], tuple[str, str] | None] = lambda *_: None
-    """Return user and password for an address; the flag is set after the server refused."""
+    """Return user and password for an address. The flag is set after the server refused others."""
     trusted_hosts: frozenset[str] = frozenset()
     """Hosts, or host:port, that need neither encryption nor a certificate."""
     cert: str | None = None
-    """A file or folder of authorities."""
+    """A file or folder of certificate authorities."""
     client_cert: str | None = None
     proxy: str | None = None
 
 
 class HttpClient:
-    """Reads whole files, parts and streams by their addresses, from any thread."""
+    """Thread-safe client that reads whole files, parts and streams."""
 
     def __init__(
         self, settings: Settings, access: Access, transport: httpx.BaseTransport | None = None
@@ -101,7 +101,7 @@ class HttpClient:
             client.close()
 
     def is_allowed(self, url: httpx.URL) -> bool:
-        """Return whether an address is encrypted, or need not be."""
+        """Return whether an address is encrypted or exempt from encryption."""
         if url.scheme == "https":
             return True
         is_exempt = self._settings.allow_http or _is_loopback(url.host) or self._is_trusted(url)
@@ -120,7 +120,7 @@ class HttpClient:
     ) -> _Result:
         """Return the result of `use` for a file of at most `limit` bytes.
 
-        Both are repeated after a `TransientError`, as often as the settings allow.
+        After a `TransientError` of the request or of `use`, both are retried.
         """
 
         def attempt() -> _Result:
@@ -129,7 +129,7 @@ class HttpClient:
         return retrying(self._settings)(attempt)
 
     def part(self, address: str, start: int | None, length: int, etag: str | None = None) -> Part:
-        """Return some bytes of a file by a range request, trying as often as allowed."""
+        """Return some bytes of a file by a range request, with retries."""
         return retrying(self._settings)(self._part, address, start, length, etag)
 
     def _part(self, address: str, start: int | None, length: int, etag: str | None) -> Part:
@@ -144,33 +144,36 @@ class HttpClient:
             self._answered(address, headers) as response,
         ):
             if response.status_code == _OK:
-                raise SourceError(shown, "is served only as a whole, or changed meanwhile")
+                raise SourceError(
+                    shown, "the file changed, or the server does not support range requests"
+                )
             if response.status_code != _PARTIAL:
                 raise status_error(shown, response)
             first, last, total = content_range(shown, response)
             if total is None:
-                raise SourceError(shown, "answered with a part of a file of unknown size")
+                raise SourceError(shown, "the server sent a part without the size of the file")
             begin = max(0, total - length) if start is None else start
             if (first, last) != (begin, min(begin + length, total) - 1):
-                raise SourceError(shown, "answered with another part than asked for")
+                raise SourceError(shown, "the server sent another part than requested")
             current = strong_etag(response.headers.get("ETag"))
             if etag is not None and current != etag:
-                raise SourceError(shown, "changed meanwhile")
+                raise SourceError(shown, "the file changed during the download")
             data = self._body(response, shown, length, deadline)
             if len(data) != last - first + 1:
-                raise TransientError(shown, "ended in the middle", hint="try again")
+                raise TransientError(shown, "the answer ended early", hint="try again")
             return Part(data, first, total, current)
 
     def stream(self, address: str, start: int = 0, size: int | None = None) -> Iterator[bytes]:
-        """Yield a file's bytes from `start` on, taking up a broken connection where it broke.
+        """Yield a file's bytes, and resume after a broken connection.
 
-        Failures are counted anew once a good piece came, so that a long download survives many.
+        When enough bytes have arrived since the last failure, the count of failures starts again,
+        so that a long download survives many of them.
         """
         download = Download(shown_address(address), start, size)
         failures, waited, reached = 0, 0.0, start
         while True:
             try:
-                yield from self._from_there(address, download)
+                yield from self._remaining(address, download)
             except (CannotResumeError, StoppedError):
                 raise
             except TransientError as error:
@@ -183,14 +186,14 @@ class HttpClient:
                     raise
                 if not download.can_resume:
                     raise CannotResumeError(error.where, error.reason, hint=error.hint) from error
-                _log.info("%s; going on at byte %d in %.1f s", error, download.received, pause)
+                _log.info("%s; resuming at byte %d in %.1f s", error, download.received, pause)
                 if self._settings.stop.wait(pause):
                     raise StoppedError from None
             else:
                 return
 
-    def _from_there(self, address: str, download: Download) -> Iterator[bytes]:
-        """Ask for what is still missing of a download and yield it."""
+    def _remaining(self, address: str, download: Download) -> Iterator[bytes]:
+        """Request the remaining bytes of a download and yield them."""
         with contextlib.ExitStack() as stack:
             with self._translated(download.place), self._watch.answer():
                 response = stack.enter_context(self._answered(address, download.request_headers()))
@@ -199,7 +202,7 @@ class HttpClient:
                 download.accept(response)
             chunks = response.iter_raw()
             while True:
-                # Only the waiting is bounded: the time between two chunks may be the reader's own.
+                # Only the wait is limited: the caller may take longer between two chunks.
                 with self._translated(download.place), self._watch.answer() as deadline:
                     chunk = download.timed(chunks, self._settings.timeout)
                 if chunk is None:
@@ -214,13 +217,13 @@ class HttpClient:
     def _silent(self, shown: str) -> TransientError:
         return TransientError(
             shown,
-            f"nothing came for {self._settings.timeout:g} s",
-            hint="try again, or raise --timeout",
+            f"no data received for {self._settings.timeout:g} s",
+            hint="try again, or increase --timeout",
         )
 
     @contextlib.contextmanager
     def _translated(self, shown: str) -> Iterator[None]:
-        """Turn whatever the client raises into one of our errors."""
+        """Translate errors of httpx and the system into a `SourceError`."""
         try:
             yield
         except httpx.TimeoutException as error:
@@ -229,21 +232,21 @@ class HttpClient:
             raise client_error(shown, error) from error
 
     def prepare(self, url: httpx.URL) -> None:
-        """Make this thread's client for an address; raises `UsageError` if that is impossible."""
+        """Create this thread's client for an address, or raise `UsageError`."""
         try:
             self._client(url)
         except (OSError, ValueError, ImportError, httpx.InvalidURL) as error:
             raise UsageError(
                 f"cannot prepare a connection: {type(error).__name__}",
-                hint="look at SSL_CERT_FILE, SSL_CERT_DIR, HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, "
-                "and for wheels at `pip config list`",
+                hint="check SSL_CERT_FILE, SSL_CERT_DIR, HTTPS_PROXY, HTTP_PROXY and ALL_PROXY, "
+                "and `pip config list` for wheels",
             ) from error
 
     def _client(self, url: httpx.URL) -> httpx.Client:
         """Return this thread's client for an address.
 
-        One client for all threads would look through all connections before and after each
-        request, which for small files costs more than the request itself.
+        A client that all threads share would search all connections before and after each request.
+        For small files, that takes longer than the request itself.
         """
         kind = "trusted" if self._is_trusted(url) else url.scheme
         client: httpx.Client | None = getattr(self._local, kind, None)
@@ -260,9 +263,10 @@ class HttpClient:
         return client
 
     def _tls(self, kind: str) -> ssl.SSLContext:
-        """Return what connections are verified with; reading all authorities takes a while.
+        """Return the cached TLS context for a kind of connection.
 
-        A client for http gets a context that trusts nobody, so that it could not be used for https.
+        Reading all certificate authorities is slow. A client for http gets a context that trusts
+        nobody, so that it cannot be used for https.
         """
         with self._mutex:
             if kind == "http":
@@ -284,12 +288,12 @@ class HttpClient:
             )
         context = httpx.create_ssl_context()
         if not os.environ.keys() & {"SSL_CERT_FILE", "SSL_CERT_DIR"}:
-            # Authorities of a company are often only in the system's store, which pip uses, too.
+            # A company's authorities are often only in the system's store. pip uses that too.
             context.load_default_certs()
         return context
 
     def _attempt(self, address: str, limit: int, headers: dict[str, str]) -> HttpAnswer:
-        """Ask once; every way to fail ends in one of our errors."""
+        """Send a request once and read the answer."""
         shown = shown_address(address)
         with self._watch.answer() as deadline:
             try:
@@ -308,7 +312,7 @@ class HttpClient:
 
     @contextlib.contextmanager
     def _answered(self, address: str, headers: dict[str, str]) -> Iterator[httpx.Response]:
-        """Send the request and follow redirects, to the answer that is none; its body is unread."""
+        """Follow redirects and yield the final answer, its body unread."""
         shown = shown_address(address)
         url = httpx.URL(address).copy_with(username=None, password=None)
         if not self.is_allowed(url):
@@ -325,7 +329,7 @@ class HttpClient:
         raise SourceError(shown, f"redirected more than {_MOST_REDIRECTS} times")
 
     def _sent(self, url: httpx.URL, headers: dict[str, str]) -> httpx.Response:
-        """Send one request, and once more with other credentials if these are refused."""
+        """Send a request, retrying with other credentials after a refusal."""
         response = self._sent_with(url, headers, self._access.credentials(url, False))  # noqa: FBT003 - the callback's flag
         if response.status_code == _UNAUTHORIZED:
             other = self._access.credentials(url, True)  # noqa: FBT003 - likewise
@@ -354,25 +358,28 @@ class HttpClient:
 
     def _redirected(self, url: httpx.URL, location: str | None, shown: str) -> httpx.URL:
         if not location:
-            raise SourceError(shown, "redirected without saying where to")
+            raise SourceError(shown, "redirected without a Location header")
         target = url.join(location)
         if (url.scheme == "https" and target.scheme != "https") or not self.is_allowed(target):
             raise SourceError(
                 shown,
                 f"redirected to {shown_address(str(target))}, which is not encrypted",
-                hint="redirects stay on https; give the final address with --base-url",
+                hint="redirects must stay on https; use --base-url with the final address",
             )
         if not target.host or not has_usable_port(target):
-            raise SourceError(shown, NO_ADDRESS)
+            raise SourceError(shown, INVALID_REDIRECT)
         _log.debug("%s redirects to %s", shown, shown_address(str(target)))
         return target.copy_with(username=None, password=None)
 
     def _body(self, response: httpx.Response, shown: str, limit: int, deadline: float) -> bytes:
-        """Read the whole body, never more than `limit` bytes of it, encoded or not."""
+        """Read and decode the whole body.
+
+        Raises `TooLargeError` if the encoded or decoded body has more than `limit` bytes.
+        """
         encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
         length = response.headers.get("Content-Length", "")
         if encoding not in {"identity", "", "gzip", "x-gzip"}:
-            raise SourceError(shown, "sent in an encoding that was not asked for")
+            raise SourceError(shown, "the server used an encoding that was not requested")
         inflate = None if encoding in {"identity", ""} else zlib.decompressobj(_GZIP)
         if inflate is None and length.isascii() and length.isdigit() and int(length[:18]) > limit:
             raise TooLargeError(shown, limit)
@@ -386,12 +393,12 @@ class HttpClient:
             if len(body) > limit:
                 raise TooLargeError(shown, limit)
             if inflate is not None and inflate.unused_data:
-                raise SourceError(shown, "sent as gzip with something else behind")
-        # A connection that the watch ended looks like the end of an answer without a length.
+                raise SourceError(shown, "the gzip data is followed by other bytes")
+        # If an answer has no length, a connection that the watch ended looks like its end.
         if time.monotonic() >= deadline:
             raise self._too_slow(shown)
         if inflate is not None and not inflate.eof:
-            raise TransientError(shown, "ended in the middle")
+            raise TransientError(shown, "the answer ended early")
         return bytes(body)
 
 
@@ -401,7 +408,7 @@ def _inflated(
     try:
         return inflate.decompress(chunk, limit + 1 - len(body))
     except zlib.error as error:
-        raise SourceError(shown, "sent as gzip, and is not") from error
+        raise SourceError(shown, "the gzip data is invalid") from error
 
 
 def _is_loopback(host: str) -> bool:
@@ -412,10 +419,13 @@ def _is_loopback(host: str) -> bool:
 
 
 def has_usable_port(url: httpx.URL) -> bool:
-    """Return whether an address names no port, or one that exists."""
+    """Return whether an address has no port or a valid one."""
     return url.port is None or 0 < url.port <= _LAST_PORT
 
 
 def shown_address(address: str) -> str:
-    """Return an address for people: no credentials, no query (it may hold a token)."""
+    """Return an address for messages, without credentials and query.
+
+    The query may contain a token.
+    """
     return without_credentials(address.partition("#")[0].partition("?")[0])

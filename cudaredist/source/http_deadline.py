@@ -1,8 +1,8 @@
-"""A bound on the time of whole answers, which httpx does not offer.
+"""Deadlines for complete HTTP answers.
 
-httpx bounds the wait for the next bytes only, so a server that sends a header a byte at a time
-could hold a thread for ever. Here one thread looks after all others' connections and ends those
-whose answer has taken all the time it had.
+httpx only limits the wait for the next bytes, so a server that sends one byte at a time could block
+a thread forever. Here one thread watches the connections of all others and ends a connection when
+its answer is past the deadline.
 """
 
 import contextlib
@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping
 import httpcore
 
 _PAUSE = 0.1
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 
 
 class Watch:
-    """Looks after the connections of several threads; each thread has its own."""
+    """A watch over the connections of several threads."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -29,7 +29,7 @@ class Watch:
         self._thread: threading.Thread | None = None
 
     def note(self, event: str, info: Mapping[str, object]) -> None:
-        """Remember a connection of this thread when httpcore traces that it was made."""
+        """Record a new connection of this thread from httpcore's trace."""
         if event.endswith(".complete"):
             stream = info.get("return_value")
             if isinstance(stream, httpcore.NetworkStream):
@@ -37,7 +37,7 @@ class Watch:
 
     @contextlib.contextmanager
     def answer(self) -> Iterator[float]:
-        """Bound what this thread does meanwhile; gives the time it must be done by."""
+        """Set a deadline for this thread's requests and yield it."""
         with self._mutex:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._look, daemon=True, name="watch")
@@ -51,7 +51,7 @@ class Watch:
             del self._deadlines[owner]
 
     def close(self) -> None:
-        """Stop looking."""
+        """Stop watching."""
         self._closed.set()
 
     def _streams(self) -> list[httpcore.NetworkStream]:
@@ -70,9 +70,9 @@ class Watch:
 
 def _end(streams: list[httpcore.NetworkStream]) -> None:
     for stream in streams:
-        opened = stream.get_extra_info("socket")
-        if isinstance(opened, socket.socket):
+        connection = stream.get_extra_info("socket")
+        if isinstance(connection, socket.socket):
             with contextlib.suppress(OSError):
-                # The method of the base class: a TLS socket's own would forget its TLS state, which
-                # the thread that reads from it still uses.
-                socket.socket.shutdown(opened, socket.SHUT_RDWR)
+                # Call the base class: a TLS socket's own method would drop its TLS state, and the
+                # reading thread still uses that.
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""What an HTTP answer means: validators, errors, and how far a download has come."""
+"""Interpretation of HTTP answers: validators, errors and download progress."""
 
 import re
 import time
@@ -23,27 +23,27 @@ _TRANSIENT = frozenset({408, 425, 429})
 _PARTIAL, _UNSATISFIABLE, _SERVER_ERRORS = 206, 416, 500
 _LONGEST_ETAG = 256
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)")
-NO_ADDRESS = "redirected to something that is no address"
+INVALID_REDIRECT = "redirected to an invalid address"
 LEAST = 64 << 10
-"""Bytes that must come while the timeout passes in waiting; less is a stalled connection."""
+"""Bytes that must arrive while waiting as long as the timeout. With fewer, a download stalls."""
 
 
 class Download:
-    """One file on its way: what has come of it, and whether an answer continues it."""
+    """The state of one download over several answers."""
 
     def __init__(self, place: str, start: int, size: int | None) -> None:
         self.place = place
         self.received = start
-        """The byte at which the next one yielded lies."""
+        """The position of the next byte in the file."""
         self._size = size
         self._start = start
         self._validator: str | None = None
         self._total = size
-        self._waited = 0.0
-        self._came = 0
+        self._seconds = 0.0
+        self._bytes = 0
 
     def request_headers(self) -> dict[str, str]:
-        """Return the headers that ask for the rest, of exactly the file begun with."""
+        """Return the headers that request the remaining bytes."""
         if not self.received:
             return {}
         headers = {"Range": f"bytes={self.received}-"}
@@ -53,14 +53,17 @@ class Download:
 
     @property
     def can_resume(self) -> bool:
-        """Whether more of exactly this file can be asked for, or nothing came of it yet."""
+        """Whether the same file can be resumed, or nothing arrived."""
         return self._validator is not None or self.received == self._start
 
     def accept(self, response: httpx.Response) -> None:
-        """Judge the head of an answer; raises where its body is not what was asked for."""
+        """Validate an answer's headers before its body is read.
+
+        Raises `SourceError` if the body does not continue the file.
+        """
         encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
         if encoding not in {"identity", ""}:
-            raise SourceError(self.place, "sent in an encoding that was not asked for")
+            raise SourceError(self.place, "the server used an encoding that was not requested")
         validator = strong_etag(response.headers.get("ETag")) or response.headers.get(
             "Last-Modified"
         )
@@ -69,71 +72,82 @@ class Download:
         if response.status_code == _UNSATISFIABLE:
             if not self.received:
                 raise status_error(self.place, response)
-            raise CannotResumeError(self.place, "is no longer as long as it was")
+            raise CannotResumeError(self.place, "the file is shorter than before")
         if response.status_code == _PARTIAL:
             first, _, total = content_range(self.place, response)
             if first != self.received:
-                raise CannotResumeError(self.place, "answered with another part than asked for")
+                raise CannotResumeError(self.place, "the server sent another part than requested")
         elif self.received:
-            raise CannotResumeError(self.place, "changed meanwhile, or is served only as a whole")
+            raise CannotResumeError(
+                self.place, "the file changed, or the server does not support range requests"
+            )
         if self._validator is not None and validator != self._validator:
-            raise CannotResumeError(self.place, "changed meanwhile")
+            raise CannotResumeError(self.place, "the file changed during the download")
         self._validator = validator
         if None not in {self._size, total} and self._size != total:
-            found = f"{total:,} bytes"
-            raise ArchiveMismatchError(self.place, "size", f"{self._size:,}", found)
+            raise ArchiveMismatchError(self.place, "size", f"{self._size:,}", f"{total:,} bytes")
         self._total = total if self._size is None else self._size
-        self._waited, self._came = 0.0, 0
+        self._seconds, self._bytes = 0.0, 0
 
     def timed(self, chunks: Iterator[bytes], timeout: float) -> bytes | None:
-        """Return the next chunk, None at the end; only time spent waiting for chunks counts."""
-        if self._waited > timeout:
-            if self._came < LEAST:
+        """Return the next chunk, or None at the end.
+
+        Raises `TransientError` if too few bytes arrive in `timeout` seconds of waiting. Time
+        between two calls does not count.
+        """
+        if self._seconds > timeout:
+            if self._bytes < LEAST:
                 raise TransientError(
                     self.place,
-                    f"only {self._came:,} bytes came in {timeout:g} s",
-                    hint="try again, or raise --timeout",
+                    f"received only {self._bytes:,} bytes in {timeout:g} s",
+                    hint="try again, or increase --timeout",
                 )
-            self._waited, self._came = 0.0, 0
+            self._seconds, self._bytes = 0.0, 0
         started = time.monotonic()
         chunk = next(chunks, None)
-        self._waited += time.monotonic() - started
+        self._seconds += time.monotonic() - started
         if chunk is None:
             return None
         self.received += len(chunk)
-        self._came += len(chunk)
+        self._bytes += len(chunk)
         if self._size is not None and self.received > self._size:
             raise ArchiveMismatchError(self.place, "size", f"{self._size:,}", "larger")
         return chunk
 
     def finish(self) -> None:
-        """Judge the end of a body: a connection that was cut can look like a good end."""
+        """Raise `TransientError` if the body ended early.
+
+        httpx does not notice every broken connection, for example of a body without a length.
+        """
         if self._total is not None and self.received < self._total:
-            raise TransientError(self.place, "ended in the middle", hint="try again")
+            raise TransientError(self.place, "the answer ended early", hint="try again")
 
 
 def content_range(shown: str, response: httpx.Response) -> tuple[int, int, int | None]:
-    """Return a part's first and last byte, and the file's size if the server states it."""
+    """Return a part's first and last byte and the file's size.
+
+    The size is None if the server does not know it.
+    """
     match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", "").strip())
     if match is not None:
         first, last = int(match[1]), int(match[2])
         total = None if match[3] == "*" else int(match[3])
         if first <= last and (total is None or last < total):
             return first, last, total
-    raise CannotResumeError(shown, "answered with a part without saying which")
+    raise CannotResumeError(shown, "the server sent a part without a valid Content-Range header")
 
 
 def strong_etag(value: str | None) -> str | None:
-    """Return an ETag that stands for exactly these bytes.
+    """Return an ETag if it is strong, otherwise None.
 
-    Weak ones, and dates, may stay the same while bytes change, which must not go unseen.
+    A weak ETag or a date may stay the same when the bytes change.
     """
     is_strong = value is not None and value.startswith('"') and value.isascii()
     return value if is_strong and len(value or "") <= _LONGEST_ETAG else None
 
 
 def status_error(shown: str, response: httpx.Response) -> SourceError:
-    """Return the error that a status stands for: not there, may pass, or neither."""
+    """Return the error for a status: missing, refused, transient or other."""
     status = response.status_code
     phrase = httpx.codes.get_reason_phrase(status)
     reason = f"the server answered {status} {phrase}".rstrip()
@@ -146,13 +160,16 @@ def status_error(shown: str, response: httpx.Response) -> SourceError:
             shown,
             reason,
             retry_after=_retry_after(response.headers.get("Retry-After")),
-            hint="the server is in trouble; try again later",
+            hint="the server has a problem; try again later",
         )
     return SourceError(shown, reason)
 
 
 def _retry_after(value: str | None) -> float | None:
-    """Read `Retry-After`, seconds or a date; None where it is absent or makes no sense."""
+    """Return the seconds of a `Retry-After` header, or None.
+
+    Its value is a number of seconds or a date.
+    """
     if value is None:
         return None
     value = value.strip()
@@ -165,22 +182,25 @@ def _retry_after(value: str | None) -> float | None:
 
 
 def client_error(shown: str, error: Exception) -> SourceError:
-    """Return our error for what the client raised, without parts of addresses in it."""
+    """Translate an error of the client into a `SourceError`.
+
+    Parts of addresses are removed, because they may contain credentials.
+    """
     text = str(error)
-    # Texts about addresses may hold parts of them that nobody should see.
+    # Messages about addresses may quote credentials.
     if not isinstance(error, httpx.TransportError) or "location header" in text:
-        return SourceError(shown, NO_ADDRESS)
+        return SourceError(shown, INVALID_REDIRECT)
     if "CERTIFICATE_VERIFY_FAILED" in text:
         return SourceError(
             shown,
             "its certificate is not trusted",
-            hint="name your authority's file in SSL_CERT_FILE",
+            hint="set SSL_CERT_FILE to the file of your certificate authority",
         )
     if isinstance(error, httpx.ConnectError):
-        reason, hint = f"cannot connect ({text})", "is the network up, and the address right?"
+        reason, hint = f"cannot connect ({text})", "check the network and the address"
         return UnreachedError(shown, reason, hint=hint)
     if isinstance(error, httpx.ProxyError):
-        reason, hint = f"the proxy failed ({text})", "look at HTTPS_PROXY and NO_PROXY"
+        reason, hint = f"the proxy failed ({text})", "check HTTPS_PROXY and NO_PROXY"
     else:
         reason, hint = f"the connection broke ({text or type(error).__name__})", "try again"
     return TransientError(shown, reason, hint=hint)

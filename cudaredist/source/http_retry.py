@@ -1,4 +1,4 @@
-"""When a request is tried again, and how long each pause is."""
+"""Retries of requests and the pauses between them."""
 
 import logging
 import random
@@ -12,7 +12,7 @@ _log = logging.getLogger(__name__)
 
 
 def retrying(settings: Settings) -> tenacity.Retrying:
-    """Return a caller that repeats an attempt after each `TransientError`, as often as allowed."""
+    """Return a caller that retries after each `TransientError`."""
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception_type(TransientError),
         stop=tenacity.stop_any(
@@ -27,19 +27,22 @@ def retrying(settings: Settings) -> tenacity.Retrying:
 
 
 def pause_after(error: BaseException | None, failures: int) -> float:
-    """Return the seconds that the server asks for, and never less than the back-off."""
+    """Return the server's `Retry-After`, but at least the back-off."""
     requested = error.retry_after if isinstance(error, TransientError) else None
     return max(backoff(failures), requested or 0.0)
 
 
 def backoff(failures: int) -> float:
-    """Return the seconds to wait after so many failures: longer each time, never in step."""
+    """Return the back-off in seconds after a number of failures.
+
+    It grows with each failure. A random part keeps clients from retrying at the same time.
+    """
     longest: float = min(20.0, 0.5 * 2.0 ** min(failures - 1, 10))
     return longest + random.uniform(0, 0.5)  # noqa: S311 - no secret
 
 
 class _StopAfterWaiting(tenacity.stop.stop_base):
-    """Stop before a pause that would make all pauses together longer than so many seconds."""
+    """Stop condition for the sum of all pauses."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -54,4 +57,4 @@ def _error(state: tenacity.RetryCallState) -> BaseException | None:
 
 def _log_retry(state: tenacity.RetryCallState) -> None:
     pause = state.upcoming_sleep
-    _log.info("attempt %d: %s; next in %.1f s", state.attempt_number, _error(state), pause)
+    _log.info("attempt %d failed: %s; retry in %.1f s", state.attempt_number, _error(state), pause)

@@ -1,9 +1,9 @@
-"""The listing page of a folder: bytes in, labels out.
+"""Parser of a folder's listing page, from bytes to labels.
 
-No stored copy of NVIDIA's page is known, so anything that names files in `href` is taken: both
-quote styles or none, upper-case tags, absolute and relative targets, duplicates, query strings,
-broken HTML. A file is always fetched from our own base with the name found, never from the target
-as written, so a page cannot lead elsewhere.
+No stored copy of NVIDIA's page is known, so the parser accepts every `href` with the name of a
+manifest: both quote styles or none, upper-case tags, absolute and relative targets, duplicates,
+query strings and broken HTML. Only the name is used. A file is always fetched from the source's own
+base, so a page cannot redirect to another server.
 """
 
 import html
@@ -13,7 +13,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 from cudaredist.primitives import Version, label_of_manifest_name
 
 INDEX_LIMIT = 8 << 20
-"""The most bytes a listing may have."""
+"""Maximum bytes of a listing."""
 
 _HREF = re.compile(
     r"""\bhref\s{0,8}=\s{0,8}(?:"([^"<>]{0,2048})"|'([^'<>]{0,2048})'|["']?([^\s"'<>]{1,2048}))""",
@@ -28,10 +28,10 @@ _ends_list = re.compile(r"</(?:pre|ul|ol|table)\s{0,8}>").search
 
 
 def parse_index(page: bytes, address: str = "") -> tuple[Version, ...]:
-    """Return the labels of the manifests that a listing names, in ascending order, each once.
+    """Return the labels of the manifests in a listing, ascending.
 
-    `address` is the page's own, with which relative targets are resolved; a target in another
-    folder is a neighbour and not taken. Never raises, whatever the bytes.
+    `address` is the page's address. Relative targets are resolved against it, and targets in other
+    folders are skipped. Never raises, even if the page is invalid.
     """
     folder = _folder_parts(address if address.endswith("/") else address.rpartition("/")[0] + "/")
     labels = set()
@@ -46,10 +46,10 @@ def parse_index(page: bytes, address: str = "") -> tuple[Version, ...]:
 
 
 def is_whole(page: bytes) -> bool:
-    """Return whether a listing shows its end after the last manifest.
+    """Return whether a listing ends after its last manifest.
 
-    nginx, Apache, Caddy and Python end a listing with `</html>`, and Go, which opens no document,
-    with `</pre>`. A page that was cut in transit lacks the end, even if its length matches.
+    nginx, Apache, Caddy and Python end a listing with `</html>`. Go has no document tags and ends
+    it with `</pre>`. A page that was truncated in transit has no end, even if its length matches.
     """
     text = _without_comments(page.decode("utf-8", "replace")).lower()
     ends = _ends_document if _is_document(text) else _ends_list
@@ -57,7 +57,7 @@ def is_whole(page: bytes) -> bool:
 
 
 def is_whole_document(page: str) -> bool:
-    """Return whether a page that opens a document also ends it, after its last link."""
+    """Return whether a page is complete after its last link."""
     text = _without_comments(page).lower()
     return not _is_document(text) or _ends_document(text, text.rfind("<a ") + 1) is not None
 
@@ -65,15 +65,15 @@ def is_whole_document(page: str) -> bool:
 def _label_in_folder(target: str, address: str, folder: list[str]) -> Version | None:
     try:
         path = urlsplit(urljoin(address, target)).path
-    except ValueError:  # such as an address with half a pair of brackets
+    except ValueError:  # for example an unmatched bracket in the address
         return None
     *parents, name = unquote(path).split("/")
     label = label_of_manifest_name(name)
     if label is None:
         return None
-    # A mirror below a prefix may serve the upstream's page, whose absolute targets lack the prefix.
-    found = [part for part in parents if part]
-    is_here = found == folder or (found and folder[-len(found) :] == found)
+    # A mirror below a prefix may serve NVIDIA's page. Its absolute targets lack the prefix.
+    parts = [part for part in parents if part]
+    is_here = parts == folder or (parts and folder[-len(parts) :] == parts)
     return label if is_here else None
 
 
@@ -86,13 +86,13 @@ def _folder_parts(address: str) -> list[str]:
 
 
 def _without_comments(text: str) -> str:
-    # A pattern for this would take quadratic time on a page of unclosed comments.
-    kept, start = [], 0
+    # A regular expression would take quadratic time if a page has many unclosed comments.
+    visible, start = [], 0
     while (opening := text.find("<!--", start)) >= 0:
         closing = _COMMENT_END.search(text, opening + 4)
         if closing is None:
             break
-        kept.append(text[start:opening])
+        visible.append(text[start:opening])
         start = closing.end()
-    kept.append(text[start:])
-    return " ".join(kept)
+    visible.append(text[start:])
+    return " ".join(visible)

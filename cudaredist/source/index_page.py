@@ -1,7 +1,7 @@
-"""A page of a package index: bytes in, wheels out.
+"""Parser of a package index's page, from bytes to wheels.
 
-Pages are JSON (PEP 691) or HTML (PEP 503), with the hash of a metadata file next to a wheel if the
-index has one (PEP 658).
+Pages are JSON (PEP 691) or HTML (PEP 503). They contain the hash of a wheel's separate metadata
+file if the index has one (PEP 658).
 """
 
 import json
@@ -22,10 +22,10 @@ _is_sha256 = re.compile(r"[0-9a-f]{64}").fullmatch
 
 
 def read_page(data: bytes, content_type: str, address: str, shown: str) -> list[Wheel]:
-    """Return the wheels that a page lists.
+    """Return the wheels on a page.
 
-    Raises `SourceError` for a page that is not understood, and `TransientError` for one that was
-    cut in transit.
+    Raises `SourceError` if the page is invalid, and `TransientError` if it was truncated in
+    transit.
     """
     kind = content_type.partition(";")[0].strip().lower()
     if kind == _JSON:
@@ -42,25 +42,25 @@ def _in_json(data: bytes, address: str, shown: str) -> Iterator[Wheel]:
         raise TransientError(shown, "the page is not complete JSON") from error
     try:
         if not str(page["meta"]["api-version"]).startswith("1."):
-            raise SourceError(shown, "the page has an unknown version of its format")
+            raise SourceError(shown, "the page has an unknown format version")
         for item in page["files"]:
             wheel = parse_wheel(item["filename"], urljoin(address, item["url"]))
             if wheel is None:
                 continue
-            stated = item.get("core-metadata", item.get("dist-info-metadata"))
+            metadata = item.get("core-metadata", item.get("dist-info-metadata"))
             size = item.get("size")
             yield wheel._replace(
                 sha256=_sha256(item["hashes"]),
                 size=size if type(size) is int and size > 0 else None,
                 is_yanked=item.get("yanked", False) is not False,
-                metadata_sha256=_metadata_hash(stated) if stated else None,
+                metadata_sha256=_metadata_hash(metadata) if metadata else None,
             )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise SourceError(shown, "the page does not list files as PEP 691 requires") from error
 
 
-def _metadata_hash(stated: object) -> str:
-    return (_sha256(stated) if isinstance(stated, dict) else None) or ""
+def _metadata_hash(hashes: object) -> str:
+    return (_sha256(hashes) if isinstance(hashes, dict) else None) or ""
 
 
 def _sha256(hashes: Mapping[str, object]) -> str | None:
@@ -86,7 +86,7 @@ class _Anchors(HTMLParser):
 def _in_html(data: bytes, address: str, shown: str) -> Iterator[Wheel]:
     text = data.decode("utf-8", "replace")
     if not is_whole_document(text):
-        raise TransientError(shown, "the page has no end (</html>), so it may lack files")
+        raise TransientError(shown, "the page has no end (</html>), so files may be missing")
     parser = _Anchors()
     parser.feed(text)
     for anchor in parser.anchors:
@@ -94,18 +94,18 @@ def _in_html(data: bytes, address: str, shown: str) -> Iterator[Wheel]:
         try:
             url, _, fragment = urljoin(urljoin(address, parser.base), target).partition("#")
             name = unquote(urlsplit(url).path).rpartition("/")[2]
-        except ValueError:  # such as an address with half a pair of brackets
+        except ValueError:  # for example an unmatched bracket in the address
             continue
         wheel = parse_wheel(name, url)
         if wheel is not None:
-            stated = anchor.get("data-core-metadata") or anchor.get("data-dist-info-metadata")
+            metadata = anchor.get("data-core-metadata") or anchor.get("data-dist-info-metadata")
             yield wheel._replace(
                 sha256=_sha256(_pairs(fragment)),
                 is_yanked="data-yanked" in anchor,
-                metadata_sha256=_metadata_hash(_pairs(stated)) if stated else None,
+                metadata_sha256=_metadata_hash(_pairs(metadata)) if metadata else None,
             )
 
 
 def _pairs(text: str) -> dict[str, str]:
-    """Return the parts of `sha256=0123&other=1`."""
+    """Parse a text such as `sha256=0123&other=1` into its pairs."""
     return dict(part.partition("=")[::2] for part in text.split("&"))

@@ -1,7 +1,7 @@
-"""The user's configuration of pip: its files, then its environment variables.
+"""Reader of pip's configuration: its files, then its environment variables.
 
-Formats, paths and precedence are those of pip's documentation. pip itself is only asked for the
-index that it uses by default.
+Formats, paths and precedence follow pip's documentation. pip itself is only imported to get its
+default index.
 """
 
 import configparser
@@ -22,7 +22,7 @@ _TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipConfig:
-    """The options of pip that say how to connect to package indexes."""
+    """The options of pip for connections to package indexes."""
 
     indexes: tuple[str, ...]
     find_links: tuple[str, ...]
@@ -35,7 +35,7 @@ class PipConfig:
 
 
 def read_pip_config(environ: Mapping[str, str] = os.environ) -> PipConfig:
-    """Read pip's configuration. Raises `UsageError`."""
+    """Read pip's configuration, or raise `UsageError` if it is invalid."""
     options = _options(environ)
     indexes = options.get("index-url", "").split()
     if options.get("no-index", "").lower() not in _TRUE:
@@ -61,48 +61,48 @@ def read_pip_config(environ: Mapping[str, str] = os.environ) -> PipConfig:
 
 
 def _options(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return every option that has a value, by its long name."""
+    """Return all options with a value, by their long names."""
     parser = configparser.RawConfigParser()
     try:
         parser.read(_files(environ), encoding="utf-8")
     except (configparser.Error, UnicodeError) as error:
-        # The text of the error quotes the line, which may contain a password.
+        # The error message quotes the line, and the line may contain a password.
         raise UsageError(
             f"pip's configuration cannot be read: {type(error).__name__}",
             hint="find the file with: pip config debug",
         ) from error
     pairs = [pair for name in _SECTIONS if parser.has_section(name) for pair in parser.items(name)]
     pairs += [(name[4:], value) for name, value in environ.items() if name.startswith("PIP_")]
-    # An empty value means that the option is not set there.
+    # An option with an empty value is not set.
     return {
         name.lower().replace("_", "-").removeprefix("--"): value for name, value in pairs if value
     }
 
 
 def _files(environ: Mapping[str, str]) -> Iterator[Path]:
-    """Yield the paths of pip's configuration files, the one with the least precedence first."""
-    named = environ.get("PIP_CONFIG_FILE", "")
-    if named == os.devnull:
+    """Yield the paths of pip's configuration files, lowest precedence first."""
+    override = environ.get("PIP_CONFIG_FILE", "")
+    if override == os.devnull:
         return
     folders = platformdirs.PlatformDirs("pip", appauthor=False, roaming=True, multipath=True)
     yield from (Path(folder, _FILE) for folder in folders.site_config_dir.split(os.pathsep))
     yield Path("/etc", _FILE)
-    if not Path(named or " ").exists():
+    if not Path(override or " ").exists():
         home = Path.home()
         for folder in (home / ".pip", home / "pip", home / ".config/pip", folders.user_config_dir):
             yield Path(folder, _FILE)
     yield Path(sys.prefix, _FILE)
-    if named:
-        yield Path(named)
+    if override:
+        yield Path(override)
 
 
 def _default_index() -> str:
-    """Return the index that pip uses if none is configured."""
+    """Return pip's default index."""
     try:
         from pip._internal.models.index import PyPI  # noqa: PLC0415 - only if none is configured
     except ImportError as error:
         raise UsageError(
-            "no package index is configured, and pip is not installed to name its default",
-            hint="set PIP_INDEX_URL, or: pip install pip",
+            "no package index is configured, and pip is not installed to provide its default",
+            hint="set PIP_INDEX_URL, or run: pip install pip",
         ) from error
     return str(PyPI.simple_url)

@@ -1,4 +1,4 @@
-"""What every source offers, and the values it answers with."""
+"""The interface of every source and the values it returns."""
 
 import re
 import threading
@@ -11,119 +11,119 @@ from cudaredist.primitives import Version
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How hard and how long to try; the same for every source of a run."""
+    """Limits of time and retries for a run."""
 
     timeout: float = 30.0
-    """Seconds that one attempt at a listing or a manifest may take altogether, and that the next
-    bytes of an archive may be waited for."""
+    """Maximum seconds of one attempt at a listing or a manifest, and of the wait for the next bytes
+    of an archive."""
 
     retries: int = 3
-    """Further attempts after a failure that may pass."""
+    """Further attempts after a transient failure."""
 
     longest_wait: float = 120.0
-    """Seconds that all pauses between the attempts at one file may add up to."""
+    """Maximum seconds of all pauses between the attempts at one file."""
 
     allow_http: bool = False
-    """Whether plain http may go to machines other than this one."""
+    """Whether plain http to other machines is allowed."""
 
     offline: bool = False
-    """Whether sources that need the network are refused."""
+    """Whether sources that require the network are refused."""
 
     stop: threading.Event = field(default_factory=threading.Event)
-    """Set to end waiting and reading soon, in every thread."""
+    """Set to stop waiting and reading in every thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The manifests that one source has in one or more folders of a redistributable."""
+    """The manifests of a redistributable in one or more folders."""
 
     source: str
-    """The source that answered, fit for messages."""
+    """The name of the first source that answered, for messages."""
     folders: dict[Version, str]
-    """For each label the folder under the source's root in which its manifest lies."""
+    """The folder of each label's manifest, relative to the source's root."""
     sources: dict[Version, str]
-    """For each label the source that lists it."""
+    """The source that lists each label."""
     is_complete: bool
-    """Whether every source was heard about the labels wanted, so that a missing one is gone."""
+    """Whether no source failed. If so, a requested label that is missing exists at no source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A file's bytes, or word that the bytes held are still the ones served."""
+    """The answer of a source to a request for a file."""
 
     source: str
-    """The source that answered, fit for messages."""
+    """The name of the source, for messages."""
     data: bytes | None
-    """The bytes; None where those that came with the ETag sent are still served."""
+    """The bytes. None if the file still has the ETag of the request."""
     etag: str | None = None
-    """What the server gave to ask later whether it still serves exactly these bytes."""
+    """The file's strong ETag, if the server sent one. A later request can use it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some bytes of a file, and how long the whole of it is."""
+    """Some bytes of a file and its total size."""
 
     data: bytes
     start: int
     total: int
     etag: str | None = None
-    """What stands for exactly this file, where the server gives something."""
+    """The file's strong ETag, if the server sent one."""
 
 
 class Source(Protocol):
-    """One place that manifests come from."""
+    """A source of manifests and archives."""
 
     @property
     def name(self) -> str:
         """The address or folder, without credentials."""
 
     def labels(self, folder: str) -> tuple[Version, ...]:
-        """Return the labels of the manifests in a folder under the root.
+        """Return the labels of the manifests in a folder.
 
-        Raises `NotAtSourceError` where there is no such folder, `EmptyIndexError` where a listing
-        is there but names no manifest, and other `SourceError`s.
+        Raises `NotAtSourceError` if the folder does not exist, `EmptyIndexError` if its listing
+        contains no manifest, and other `SourceError`s.
         """
 
     def read(self, path: str, limit: int, etag: str | None = None) -> Delivery:
-        """Return the bytes of a file under the root, or word that `etag` still stands for it.
+        """Return a file, without its bytes if `etag` is valid.
 
-        Raises `TooLargeError` beyond `limit` bytes, and `SourceError`.
+        Raises `SourceError`, and `TooLargeError` if the file has more than `limit` bytes.
         """
 
     def stream(self, path: str, start: int = 0, size: int | None = None) -> Iterator[bytes]:
-        """Yield the bytes of a file under the root from byte `start` on, in chunks as they come.
+        """Yield the bytes of a file from byte `start` in chunks.
 
-        A connection that breaks is taken up again where it broke. Raises `SourceError`, and
-        `CannotResumeError` where what was yielded so far cannot be continued: the file changed, or
-        the source cannot begin in the middle. `size`, where given, is what the file must have;
-        a source that knows of another raises `ArchiveMismatchError` before the first byte.
+        If the connection breaks, the source resumes at the same byte. Raises `SourceError`, and
+        `CannotResumeError` if resuming is impossible because the file changed or the source only
+        serves whole files. If the source knows that the file does not have `size` bytes, it raises
+        `ArchiveMismatchError` before the first byte.
         """
 
     def part(self, path: str, start: int | None, length: int, etag: str | None = None) -> Part:
-        """Return `length` bytes of a file from `start` on; the last ones where that is None.
+        """Return `length` bytes of a file from `start`, or its last bytes.
 
-        Raises `SourceError`, also where the source serves files only as a whole, or where `etag`
-        no longer stands for the file.
+        If `start` is None, the last bytes are returned. Raises `SourceError`, also if the source
+        only serves whole files or if the file no longer has the ETag `etag`.
         """
 
     def sizes(self, paths: Iterable[str]) -> Mapping[str, int]:
-        """Return the sizes of the files that the source lists with one, by path.
+        """Return the sizes of the files that the source lists.
 
         Raises `SourceError`.
         """
 
     def place_of(self, path: str) -> str:
-        """Return the address or path of a file under the root, without credentials."""
+        """Return a file's address or path, without credentials."""
 
     def close(self) -> None:
-        """Give back connections."""
+        """Close connections."""
 
 
 def redacted(location: str) -> str:
-    """Return an address, however malformed, without user name and password."""
+    """Return a perhaps malformed address without user name and password."""
     return re.sub(r"^(\s*[A-Za-z][A-Za-z0-9+.-]*:/*).*@", r"\1", location, flags=re.DOTALL)
 
 
 def without_credentials(location: str) -> str:
-    """Return an address that was found usable, without user name and password."""
+    """Return a valid address without user name and password."""
     return re.sub(r"^\s*([A-Za-z][A-Za-z0-9+.-]*://)[^/?#]*@", r"\1", location)

@@ -1,4 +1,4 @@
-"""A remote file as zipfile requires it: seekable, read by range requests."""
+"""A seekable remote file for zipfile, read by range requests."""
 
 import io
 from collections.abc import Callable
@@ -6,13 +6,13 @@ from collections.abc import Callable
 from cudaredist.source.protocol import Part
 
 _TAIL = 64 << 10
-"""The fewest bytes of a request."""
+"""Minimum bytes of a request."""
 _LIMIT = 64 << 20
-"""The most bytes of a request: a zip directory of about half a million members."""
+"""Maximum bytes of a request: a zip directory of about half a million members."""
 
 
 class RangedFile(io.RawIOBase):
-    """A file whose end is fetched at once, and other parts when they are read."""
+    """A remote file, fetched in parts, its end first."""
 
     def __init__(self, read: Callable[[int | None, int, str | None], Part]) -> None:
         self._read = read
@@ -37,18 +37,18 @@ class RangedFile(io.RawIOBase):
         """Change the position and return it."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size}[whence]
         if base + offset < 0:
-            raise OSError("a position before the beginning of the file")
+            raise OSError("the position is before the beginning of the file")
         self._position = base + offset
         return self._position
 
     def read(self, size: int = -1) -> bytes:
-        """Return bytes from the position on, fetching them unless they were fetched last."""
+        """Return the next bytes, from the last part if it contains them."""
         end = self.size if size < 0 else min(self.size, self._position + size)
         length = max(0, end - self._position)
         part = self._part
         if length and not part.start <= self._position <= end <= part.start + len(part.data):
             if length > _LIMIT:
-                raise ValueError(f"a directory of {length:,} bytes")
+                raise ValueError(f"the zip directory has {length:,} bytes, more than {_LIMIT:,}")
             more = min(max(length, _TAIL), self.size - self._position)
             self._part = part = self._read(self._position, more, part.etag)
             self.fetched += len(part.data)

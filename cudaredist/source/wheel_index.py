@@ -1,7 +1,7 @@
-"""The package indexes that pip is configured for: wheels of projects, their bytes and metadata.
+"""Wheels and their metadata in the package indexes of pip's configuration.
 
-Every index and folder is asked, each once in a run. One that does not answer is an error and never
-an absence, except if it denies access to a project that another one has.
+Every index and folder is read once in a run. If one does not answer, that is an error and not an
+absence, unless it denies access to a project that another index has.
 """
 
 import contextlib
@@ -67,14 +67,14 @@ class _Contents(NamedTuple):
 
 
 class WheelIndex:
-    """Asks all indexes and folders that pip is configured for, many at the same time."""
+    """All indexes and folders of pip's configuration, read in parallel."""
 
     def __init__(self, settings: Settings) -> None:
         config = read_pip_config()
-        given = dict.fromkeys((*config.find_links, *config.indexes))
-        remote = {address: _url(address) for address in given if _path(address) is None}
+        places = dict.fromkeys((*config.find_links, *config.indexes))
+        remote = {address: _url(address) for address in places if _path(address) is None}
         self._places = [
-            address for address in given if not (settings.offline and address in remote)
+            address for address in places if not (settings.offline and address in remote)
         ]
         self._indexes = frozenset(config.indexes)
         if config.timeout is not None and settings.timeout == Settings().timeout:
@@ -99,9 +99,9 @@ class WheelIndex:
         self._client.close()
 
     def wheels(self, projects: Sequence[str]) -> dict[str, list[Wheel]]:
-        """Return the wheels of projects for our platforms, yanked ones too.
+        """Return the wheels of projects for supported platforms, including yanked ones.
 
-        If several places have a file of one name, the first place counts: folders, then indexes.
+        If several places have a file of the same name, the first place wins: folders, then indexes.
         """
         pages = {
             project: [
@@ -113,7 +113,10 @@ class WheelIndex:
         return {project: _merged(project, of_project) for project, of_project in pages.items()}
 
     def verified(self, wheels: Sequence[Wheel]) -> list[Wheel]:
-        """Return wheels with their hashes, reading those that an index has no hash of."""
+        """Return wheels with their hashes.
+
+        A wheel is read if no index states its hash.
+        """
         contents = [None if wheel.sha256 else self._once(self._contents, wheel) for wheel in wheels]
         return [
             wheel if future is None else wheel._replace(sha256=future.result().sha256)
@@ -121,11 +124,11 @@ class WheelIndex:
         ]
 
     def sizes(self, wheels: Sequence[Wheel]) -> list[int | None]:
-        """Return the sizes of wheels, None for each that neither index nor server states."""
+        """Return the sizes of wheels, None if unknown."""
         return [future.result() for future in [self._once(self._size, w) for w in wheels]]
 
     def metadata(self, wheels: Sequence[Wheel]) -> list[Metadata]:
-        """Return the metadata of wheels, without reading the whole of them if possible."""
+        """Return the metadata of wheels, avoiding complete downloads."""
         return [future.result() for future in [self._once(self._metadata, w) for w in wheels]]
 
     def stream(self, wheel: Wheel, start: int = 0, size: int | None = None) -> Iterator[bytes]:
@@ -143,7 +146,10 @@ class WheelIndex:
         return (self._client, wheel.url) if path is None else (FolderSource(path.parent), path.name)
 
     def _once(self, work: Callable[..., Any], *arguments: object) -> "Future[Any]":
-        """Start a task that was not started before. No task may wait for another one."""
+        """Start a task unless it is known, and return its future.
+
+        No task may wait for another one.
+        """
         with self._mutex:
             key = (work.__name__, *arguments)
             if key not in self._tasks:
@@ -151,11 +157,11 @@ class WheelIndex:
             return self._tasks[key]
 
     def _page(self, place: str, project: str | None) -> list[Wheel]:
-        """Return the wheels on a page, in an index on the page of a project."""
+        """Return the wheels of an index's project or a folder."""
         path = _path(place)
         if path is not None:
             if project is not None and not path.exists():
-                # It may be a folder that is not mounted, whose wheels are not gone.
+                # The folder may not be mounted. That does not mean that its wheels were removed.
                 raise SourceError(place, "no such folder", hint="mount it, or change `pip config`")
             return _in_folder(path if project is None else path / project / "index.html")
         address = place if project is None else f"{place.rstrip('/')}/{project}/"
@@ -163,9 +169,9 @@ class WheelIndex:
 
         def wheels(answer: HttpAnswer) -> list[Wheel]:
             kind = answer.headers.get("Content-Type", "")
-            found = read_page(answer.data or b"", kind, answer.url, shown)
-            # A page on a server must not lead to files of this machine.
-            return [wheel for wheel in found if _path(wheel.url) is None]
+            listed = read_page(answer.data or b"", kind, answer.url, shown)
+            # A page on a server must not select files of this machine.
+            return [wheel for wheel in listed if _path(wheel.url) is None]
 
         return self._client.read(address, _PAGE_LIMIT, use=wheels, headers={"Accept": ACCEPT})
 
@@ -178,7 +184,11 @@ class WheelIndex:
         return wheel.size
 
     def _metadata(self, wheel: Wheel) -> Metadata:
-        """Return a wheel's metadata: from the file next to it, its end, or the whole wheel."""
+        """Return a wheel's metadata.
+
+        It is read from the file next to the wheel, else from the wheel's end, else from the whole
+        wheel.
+        """
         data = None
         for read in (self._metadata_file, self._metadata_at_end):
             try:
@@ -204,7 +214,7 @@ class WheelIndex:
         def verified(answer: HttpAnswer) -> bytes:
             data = answer.data or b""
             if wheel.metadata_sha256 not in {"", sha256_of(data)}:
-                reason = "its hash is not the one that the index states"
+                reason = "its hash differs from the hash in the index"
                 raise TransientError(shown_address(address), reason)
             return data
 
@@ -217,10 +227,10 @@ class WheelIndex:
                 with archive.open(name) as file:
                     return file.read(_METADATA_LIMIT)
         except _NOT_A_WHEEL as error:
-            raise InvalidArchiveError(wheel.file_name, f"is not a wheel: {error}") from error
+            raise InvalidArchiveError(wheel.file_name, f"not a valid wheel: {error}") from error
 
     def _contents(self, wheel: Wheel) -> _Contents:
-        """Read a whole wheel."""
+        """Read a whole wheel and return its hash and metadata."""
         digest, metadata = hashlib.sha256(), b""
 
         def chunks() -> Iterator[bytes]:
@@ -241,13 +251,13 @@ def _url(address: str) -> httpx.URL:
         if url.scheme in {"http", "https"} and url.host:
             return url
     raise UsageError(
-        f"pip is configured for {redacted(address)}, which is not an address",
-        hint="find it with: pip config debug",
+        f"pip's configuration contains {redacted(address)}, which is not a valid address",
+        hint="find the file with: pip config debug",
     )
 
 
 def _path(address: str) -> Path | None:
-    """Return the path of a local address or path, None for an address on a server."""
+    """Return a local address's path, None for a server's address."""
     if address.startswith("file:"):
         return Path(url2pathname(unquote(urlsplit(address).path)))
     return None if _SCHEME.match(address) else Path(address).expanduser()
@@ -271,12 +281,12 @@ def _merged(project: str, pages: Sequence["Future[list[Wheel]]"]) -> list[Wheel]
     else:
         refusal = None if wheels else refusal
     if refusal is not None:
-        raise TransientError(INDEX, f"not reached for {project}: {refusal}", hint=_HINT)
+        raise TransientError(INDEX, f"no answer for {project}: {refusal}", hint=_HINT)
     return list(wheels.values())
 
 
 def _in_folder(path: Path) -> list[Wheel]:
-    """Return the wheel or page at a path, or those in a folder."""
+    """Return the wheels of a local folder, page or wheel file."""
     try:
         wheels: list[Wheel] = []
         for file in sorted(path.iterdir()) if path.is_dir() else [path]:

@@ -1,4 +1,4 @@
-"""The wheel channel as a source: listings, manifests and archives like those of a server."""
+"""The wheel channel as a source, with the layout of a server."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,26 +30,26 @@ _Places = dict[tuple[str, str | None], Wheel]
 
 
 class WheelSource:
-    """NVIDIA's wheels in the package indexes of pip, in the layout of NVIDIA's own server."""
+    """NVIDIA's wheels in the layout of NVIDIA's server."""
 
     def __init__(self, settings: Settings) -> None:
         self._index = WheelIndex(settings)
 
     @property
     def name(self) -> str:
-        """All indexes together."""
+        """The name of all indexes together, for messages."""
         return INDEX
 
     def place_of(self, path: str) -> str:
-        """Return the path, since several indexes may have it."""
+        """Return the path, because several indexes may have the file."""
         return f"{INDEX}: {path}"
 
     def close(self) -> None:
-        """End connections and threads."""
+        """Close connections and end threads."""
         self._index.close()
 
     def labels(self, folder: str) -> tuple[Version, ...]:
-        """Return the labels of a redistributable: its wheels' versions, cut to three numbers."""
+        """Return a redistributable's labels: its wheels' versions, truncated to three numbers."""
         projects = self._projects(_redist_in(folder))
         wheels = self._index.wheels(list(projects.values()))
         labels = {label for of_project in wheels.values() for label in _newest_builds(of_project)}
@@ -57,12 +57,12 @@ class WheelSource:
             raise NotAtSourceError(
                 INDEX,
                 f"no wheels of {_redist_in(folder)}",
-                hint="is pip configured for the right index?",
+                hint="check the indexes with: pip config list",
             )
         return tuple(sorted(map(parse_label, labels)))
 
     def read(self, path: str, limit: int, etag: str | None = None) -> Delivery:  # noqa: ARG002 - indexes have none for it
-        """Return the manifest of the wheels of a release."""
+        """Return a manifest for the wheels of a release."""
         folder, _, name = path.rpartition("/")
         label = label_of_manifest_name(name)
         redist = _redist_in(folder)
@@ -86,25 +86,25 @@ class WheelSource:
         return Delivery(self.name, data)
 
     def stream(self, path: str, start: int = 0, size: int | None = None) -> Iterator[bytes]:
-        """Yield a wheel's bytes from byte `start` on."""
+        """Yield a wheel's bytes, beginning at byte `start`."""
         return self._index.stream(self._wheel(path), start, size)
 
     def part(self, path: str, start: int | None, length: int, etag: str | None = None) -> Part:
-        """Return some bytes of a wheel, or its last ones."""
+        """Return some bytes of a wheel, by default its last."""
         return self._index.part(self._wheel(path), start, length, etag)
 
     def sizes(self, paths: Iterable[str]) -> Mapping[str, int]:
-        """Return the sizes of wheels by path, except those that no index or server states."""
+        """Return the known sizes of wheels by path."""
         wheels = self.wheels_at(paths)
         sizes = self._index.sizes(list(wheels.values()))
         return {path: size for path, size in zip(wheels, sizes, strict=True) if size is not None}
 
     def wheels_at(self, paths: Iterable[str]) -> dict[str, Wheel]:
-        """Return the wheels at the paths that manifests state, without those that are missing."""
-        named = {path: parse_wheel(path.rpartition("/")[2], "") for path in paths}
-        listed = self._index.wheels(list({w.project for w in named.values() if w is not None}))
+        """Return the wheels at paths of a manifest, without missing ones."""
+        names = {path: parse_wheel(path.rpartition("/")[2], "") for path in paths}
+        listed = self._index.wheels(list({w.project for w in names.values() if w is not None}))
         wheels = {wheel.file_name: wheel for of_one in listed.values() for wheel in of_one}
-        return {p: wheels[w.file_name] for p, w in named.items() if w and w.file_name in wheels}
+        return {p: wheels[w.file_name] for p, w in names.items() if w and w.file_name in wheels}
 
     def _wheel(self, path: str) -> Wheel:
         wheel = self.wheels_at([path]).get(path)
@@ -113,44 +113,46 @@ class WheelSource:
         return wheel
 
     def _projects(self, redist: str) -> dict[str, str]:
-        """Return the projects whose versions are a redistributable's labels, by variant."""
+        """Return the projects that determine a redistributable's labels, by variant."""
         if redist == "cuda":
             return {"": METAPACKAGE}
         family = FAMILIES.get(redist)
         if family is None:
             raise NotAtSourceError(
                 INDEX,
-                f"NVIDIA makes no wheels of {redist}",
-                hint=f"there are wheels of cuda, {', '.join(FAMILIES)}",
+                f"NVIDIA does not publish wheels of {redist}",
+                hint=f"available as wheels: cuda, {', '.join(FAMILIES)}",
             )
         return dict(family.projects)
 
     # -- CUDA itself
 
     def _release(self, label: str) -> dict[str, _Places]:
-        """Return the wheels that the metapackage requires on each platform, by package."""
+        """Return the wheels that the metapackage requires, by package."""
         releases = self._index.wheels([METAPACKAGE])[METAPACKAGE]
         builds = _newest_builds(releases)
         if label not in builds:
             raise NotAtSourceError(INDEX, f"no {METAPACKAGE} {label}")
         newest = [wheel for wheel in _released(releases) if str(wheel.version) == builds[label]]
         (release,) = self._index.metadata(newest[:1])
-        required = {platform: requirements_on(platform, release.requires) for platform in PLATFORMS}
-        projects = dict.fromkeys(name for names in required.values() for name in names)
+        requirements_of = {
+            platform: requirements_on(platform, release.requires) for platform in PLATFORMS
+        }
+        projects = dict.fromkeys(name for names in requirements_of.values() for name in names)
         wheels = self._index.wheels(list(projects))
         packages: dict[str, _Places] = {}
-        for platform, requirements in required.items():
+        for platform, requirements in requirements_of.items():
             for project, versions in requirements.items():
                 if lower_bound(versions) is None:
-                    _log.warning("%s states no version of %s", METAPACKAGE, project)
+                    _log.warning("%s does not pin %s to a version", METAPACKAGE, project)
                 wheel = best_wheel(wheels[project], platform, versions)
                 if wheel is not None:
                     package, is_known = package_of(project)
                     if not is_known:
-                        _log.warning("%s stands in no table; taken as %s", project, package)
+                        _log.warning("unknown project %s: using package %s", project, package)
                     packages.setdefault(package, {})[platform, None] = wheel
         if label == max(builds, key=Version.parse):
-            _report_newer(wheels, (w for places in packages.values() for w in places.values()))
+            _warn_about_newer(wheels, (w for places in packages.values() for w in places.values()))
         return packages
 
     # -- other products
@@ -182,13 +184,13 @@ def _newest_builds(wheels: Iterable[Wheel]) -> dict[str, str]:
     return newest_builds(str(wheel.version) for wheel in _released(wheels))
 
 
-def _report_newer(wheels: Mapping[str, Iterable[Wheel]], taken: Iterable[Wheel]) -> None:
-    """Warn about components that are newer than the newest release; they are not taken."""
-    pins = {wheel.project: wheel.version for wheel in sorted(taken, key=lambda w: w.version)}
+def _warn_about_newer(wheels: Mapping[str, Iterable[Wheel]], released: Iterable[Wheel]) -> None:
+    """Warn about wheels newer than the newest release."""
+    pins = {wheel.project: wheel.version for wheel in sorted(released, key=lambda w: w.version)}
     newer = []
     for project, pin in sorted(pins.items()):
         versions = [w.version for w in _released(wheels[project]) if not w.version.is_prerelease]
         if max(versions, default=pin) > pin:
             newer.append(f"{project} {max(versions)}")
     if newer:
-        _log.warning("newer than any release, and not taken: %s", ", ".join(newer))
+        _log.warning("skipped, because newer than any release: %s", ", ".join(newer))

@@ -24,8 +24,10 @@ from support.server import FaultServer
         pytest.param(["--base-url", "https://x/?token=secret"], "expected https://", id="query"),
         pytest.param(["--base-url", "https://"], "expected https://", id="no host"),
         pytest.param(["--base-url", "https://[::1"], "not a usable address", id="half an address"),
-        pytest.param(["--base-url", "file://other/x"], "names no machine", id="file of a machine"),
-        pytest.param(["--offline"], "--offline refuses", id="offline"),
+        pytest.param(
+            ["--base-url", "file://other/x"], "cannot contain a host", id="file of a machine"
+        ),
+        pytest.param(["--offline"], "combined with --offline", id="offline"),
         pytest.param(["x"], "URL requires MANIFEST_DIR", id="one positional"),
         pytest.param(["x", "y", "--redist", "cuda"], "combined with --redist", id="both forms"),
         pytest.param(["--jobs", "0"], "--jobs", id="jobs"),
@@ -34,9 +36,13 @@ from support.server import FaultServer
         pytest.param(["--base-url", "https:u:sekrit@x/"], "two slashes", id="no slash"),
         pytest.param(["--base-url", " https://u:sekrit/x@h/"], "not a usable", id="slash inside"),
         pytest.param(["--base-url", "https://h:99999/"], "expected https://", id="port"),
-        pytest.param(["--base-url", "file://[x"], "names no machine", id="half a machine"),
-        pytest.param(["file://[x", "out"], "names no machine", id="half a machine, positional"),
-        pytest.param(["--base-url", "file://u:sekrit@x/"], "names no machine", id="file of a user"),
+        pytest.param(["--base-url", "file://[x"], "cannot contain a host", id="half a machine"),
+        pytest.param(
+            ["file://[x", "out"], "cannot contain a host", id="half a machine, positional"
+        ),
+        pytest.param(
+            ["--base-url", "file://u:sekrit@x/"], "cannot contain a host", id="file of a user"
+        ),
         pytest.param(["--base-url", "https://a..b/"], "not a usable address", id="no host name"),
     ],
 )

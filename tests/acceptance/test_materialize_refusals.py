@@ -86,8 +86,8 @@ HOSTILE = {
     "pipe": (tar_with(HONEST, info("top/pipe", type=tarfile.FIFOTYPE)), "neither file"),
     "set-user-id": (tar_with(HONEST, info("top/bin/x", mode=0o4755, size=1)), "set-id bit"),
     "set-group-id": (tar_with(HONEST, info("top/bin/x", mode=0o2755, size=1)), "set-id bit"),
-    "no archive": (b"not an archive at all", "is no valid gzip"),
-    "cut": (archives.gz(archives.plain_tar()[:2000]), "ends in the middle"),
+    "no archive": (b"not an archive at all", "is not valid gzip"),
+    "cut": (archives.gz(archives.plain_tar()[:2000]), "is truncated"),
     "ratio": (archives.gz(bytes(200 << 20)), "times its"),
 }
 

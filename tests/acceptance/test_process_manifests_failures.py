@@ -272,7 +272,7 @@ def test_a_source_that_is_down_is_not_asked_for_every_archive(run: Run) -> None:
     result = run("process-manifests", *options)
     assert result.exit_code == 3
     assert "cannot connect" in result.stderr
-    assert "more: not asked any more, after 4 archives in vain" in result.stderr
+    assert "more: skipped after 4 consecutive failures" in result.stderr
 
 
 def test_fail_fast_stops_and_keeps_what_was_finished(

@@ -233,7 +233,7 @@ def test_paths_that_lead_to_the_pool(server: FaultServer, run: Run) -> None:
     Path("m/feature_12.9.1.json").unlink()
     result = run("process-manifests", "--cache-dir", "c", f"{server.url}/elsewhere", "m")
     assert result.exit_code == 3
-    assert "leads out of the source" in result.stderr
+    assert "outside the source" in result.stderr
 
 
 def test_releases_that_share_an_archive_read_it_once(server: FaultServer, process: Run) -> None:

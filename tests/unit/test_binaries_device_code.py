@@ -100,14 +100,14 @@ def test_what_is_counted(data: bytes, expected: dict[str, int]) -> None:
         pytest.param(
             container([entry(), entry()], size=2 * 96 - 8) + fatbin([("sm", 80, "")]),
             {"sm_80": 1},
-            "1 broken containers of device code left out, the first at byte 16",
+            "1 damaged containers of device code skipped, the first at byte 16",
             id="breaks in the second entry",
         ),
-        pytest.param(fatbin()[:-1], {}, "1 broken containers", id="cut in a payload"),
+        pytest.param(fatbin()[:-1], {}, "1 damaged containers", id="cut in a payload"),
         pytest.param(
             container([entry(), entry("sm", 70)])[: 16 + 96 + 30],
             {},
-            "1 broken",
+            "1 damaged",
             id="cut in a header",
         ),
         pytest.param(
@@ -120,7 +120,7 @@ def test_what_is_counted(data: bytes, expected: dict[str, int]) -> None:
             container([entry(77)]), {}, "unknown kind 77 of device code", id="nothing but that kind"
         ),
         pytest.param(
-            container([entry("sm", 123456)]), {}, "for an architecture that cannot be", id="number"
+            container([entry("sm", 123456)]), {}, "for an impossible architecture", id="number"
         ),
     ],
 )
@@ -150,14 +150,14 @@ WHOLE = concatenated([("sm", 90, ""), ("sm", 100, "")])
 def test_a_concatenated_entry_that_cannot_be_read_is_noted(broken: bytes) -> None:
     found = read(container([broken, entry("sm", 75)]))
     assert found.device_code[0].counts == {"sm_75": 1}
-    assert found.notes == ("concatenated device code that cannot be read",)
+    assert found.notes == ("invalid concatenated device code",)
 
 
 def test_a_concatenated_entry_with_a_huge_header_is_not_held() -> None:
     huge = patched(WHOLE[:64], 4, "<I", 2 << 20) + bytes((2 << 20) - 64) + WHOLE[-64:]
     found = read(container([huge, entry("sm", 75)]))
     assert found.device_code[0].counts == {"sm_75": 1}
-    assert found.notes == ("concatenated device code that cannot be read",)
+    assert found.notes == ("invalid concatenated device code",)
 
 
 LIMITS = ["_FALSE_HIT_LIMIT", "_CONTAINER_LIMIT", "_CONTENT_LIMIT", "_ENTRY_LIMIT"]
@@ -250,7 +250,7 @@ def test_images_without_device_code_are_none() -> None:
 def test_an_impossible_decompressed_size_is_noted_and_not_counted() -> None:
     found = read(container([patched(entry(), 0x38, "<Q", 1 << 63), entry()]))
     assert found.images == DeviceImages(sizes={"sm_90": (64, 32)}, modules={"sm_90*2": 1})
-    assert found.notes == ("device code with a decompressed size that cannot be",)
+    assert found.notes == ("device code with an impossible decompressed size",)
 
 
 def test_kinds_that_are_noted_are_bounded() -> None:
@@ -263,8 +263,8 @@ def test_the_search_ends_where_all_is_broken(monkeypatch: pytest.MonkeyPatch) ->
     broken = container([entry()], size=200) + bytes(64)
     found = read(elf(sections={".nv_fatbin": broken * 9 + fatbin()}))
     assert found.device_code == ()
-    assert found.notes[0].startswith("4 broken containers of device code left out, the first at")
-    assert found.notes[1].startswith("device code not read to the end: more than 3 broken")
+    assert found.notes[0].startswith("4 damaged containers of device code skipped, the first at")
+    assert found.notes[1].startswith("device code not read to the end: more than 3 damaged")
 
 
 @pytest.mark.parametrize("unit", [fatbin(payload=b""), container([entry(payload=b"")], size=144)])

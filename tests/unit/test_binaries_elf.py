@@ -130,7 +130,7 @@ def test_device_code_by_section(kind: str) -> None:
 def test_device_code_without_section_headers() -> None:
     found = read(elf(sections={".nv_fatbin": fatbin()}, has_section_headers=False))
     assert [(s.section, s.is_declared) for s in found.device_code] == [("", False)]
-    assert found.notes == ("device code is in no known section: the section headers are not read",)
+    assert found.notes == ("section of device code unknown: the section headers are not read",)
 
 
 def test_device_code_behind_the_last_section() -> None:
@@ -177,7 +177,7 @@ def test_tables_that_passed_long_before(
     assert found.unread == tuple(sorted(lost))
     assert everything(found) == {k: NOTHING[k] if k in lost else v for k, v in NEWEST.items()}
     assert bool(found.notes) is bool(lost)
-    assert all(note.endswith("it had passed too long before") for note in found.notes)
+    assert all(note.endswith("it passed before its position was known") for note in found.notes)
 
 
 def headers_at_the_end(data: bytes) -> bytes:
@@ -213,7 +213,7 @@ def test_no_more_is_held_than_a_limit() -> None:
     window.feed(bytes(64 << 10))
     for _ in range(1000):
         window.feed(bytes(64 << 10))
-    assert sum(map(len, window._held)) <= 18 << 20
+    assert sum(map(len, window._blocks)) <= 18 << 20
 
 
 def first_segment(data: bytes, size: int) -> bytes:
@@ -256,7 +256,7 @@ def test_no_more_is_kept_than_has_to_be(monkeypatch: pytest.MonkeyPatch) -> None
 
     def feeding(self: ElfReader, block: bytes) -> None:
         feed(self, block)
-        held.append(sum(map(len, self.window._held)) + sum(map(len, self.window._tail)))
+        held.append(sum(map(len, self.window._blocks)) + sum(map(len, self.window._tail)))
 
     monkeypatch.setattr(ElfReader, "feed", feeding)
     both: tuple[dict[str, Any], ...] = ({"gap": 50 << 20}, {"sections": {".x": bytes(50 << 20)}})
@@ -345,26 +345,26 @@ def dynamic(data: bytes, tag: int, value: int) -> bytes:
 @pytest.mark.parametrize(
     ("data", "note"),
     [
-        (PLAIN[:10], "header not read: it lies outside the file"),
-        (PLAIN[:40], "header not read: it lies outside the file"),
+        (PLAIN[:10], "header not read: it is outside the file"),
+        (PLAIN[:40], "header not read: it is outside the file"),
         (patched(PLAIN, 4, "<B", 7), "header not read: neither 32 nor 64 bits"),
         (patched(PLAIN, 5, "<B", 0), "header not read: neither 32 nor 64 bits"),
         (patched(PLAIN, 54, "<H", 3), "program headers not read: their size"),
         (patched(PLAIN, 58, "<H", 3), "section headers not read: their size"),
-        (patched(PLAIN, 32, "<Q", 1 << 60), "program headers not read: it lies outside"),
-        (patched(PLAIN, 40, "<Q", 1 << 60), "section headers not read: it lies outside"),
+        (patched(PLAIN, 32, "<Q", 1 << 60), "program headers not read: it is outside"),
+        (patched(PLAIN, 40, "<Q", 1 << 60), "section headers not read: it is outside"),
         (patched(PLAIN, 56, "<H", 65535), "program headers not read: larger than"),
         (patched(PLAIN, 60, "<H", 65535), "section headers not read: larger than"),
         (patched(PLAIN, 62, "<H", 5000), "section names not read: their section"),
-        (patched(PLAIN, DYNAMIC + 8, "<Q", 1 << 60), "dynamic section not read: it lies outside"),
+        (patched(PLAIN, DYNAMIC + 8, "<Q", 1 << 60), "dynamic section not read: it is outside"),
         (patched(PLAIN, DYNAMIC + 32, "<Q", 1 << 60), "dynamic section not read: larger"),
-        (dynamic(PLAIN, 5, 1), "names not read: their table lies in no segment"),
-        (dynamic(PLAIN, 10, 0), "soname not read: it lies outside its table"),
+        (dynamic(PLAIN, 5, 1), "names not read: their table is not in any segment"),
+        (dynamic(PLAIN, 10, 0), "soname not read: it is outside its table"),
         (dynamic(PLAIN, 10, 5), "needed library not read: it has no end"),
-        (dynamic(PLAIN, 14, 1 << 40), "soname not read: it lies outside its table"),
-        (dynamic(PLAIN, 0x6FFFFFFE, 1), "needed versions not read: their table lies in no"),
+        (dynamic(PLAIN, 14, 1 << 40), "soname not read: it is outside its table"),
+        (dynamic(PLAIN, 0x6FFFFFFE, 1), "needed versions not read: their table is not in any"),
         (dynamic(PLAIN, 0x6FFFFFFF, 1 << 60), ""),
-        (elf(soname="a\x01b"), "soname not read: it is no text"),
+        (elf(soname="a\x01b"), "soname not read: it is not text"),
         (elf(soname="a\udcff".encode(errors="surrogateescape").decode("latin-1") + "x"), ""),
         (elf(needed=["a" * 5000]), "needed library not read: it has no end"),
         (elf(needed=["a"] * 1025), "needed libraries not read: more than 1,024"),

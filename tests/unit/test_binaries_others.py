@@ -122,19 +122,25 @@ RDATA = 0x400
 @pytest.mark.parametrize(
     ("data", "note"),
     [
-        (PE[:0x90], "header not read: it lies outside the file"),
-        (PE[:0x100], "optional header not read: it lies outside the file"),
-        (PE[:0x1A0], "section headers not read: it lies outside the file"),
-        (PE[:0x410], "imports not read: it lies outside the file"),
-        (patched(PE, OPTIONAL, "<H", 0x107), "optional header not read: of no known kind"),
-        (patched(PE, 0x80 + 20, "<H", 20), "optional header not read: of no known kind, or cut"),
+        (PE[:0x90], "header not read: it is outside the file"),
+        (PE[:0x100], "optional header not read: it is outside the file"),
+        (PE[:0x1A0], "section headers not read: it is outside the file"),
+        (PE[:0x410], "imports not read: it is outside the file"),
+        (patched(PE, OPTIONAL, "<H", 0x107), "optional header not read: of an unknown kind"),
+        (
+            patched(PE, 0x80 + 20, "<H", 20),
+            "optional header not read: of an unknown kind, or truncated",
+        ),
         (patched(PE, 0x80 + 6, "<H", 65535), "section headers not read: larger than"),
-        (patched(PE, DIRECTORIES, "<I", 1 << 31), "exports not read: they lie in no section"),
-        (patched(PE, DIRECTORIES + 8, "<I", 7), "imports not read: they lie in no section"),
-        (patched(PE, DIRECTORIES + 13 * 8, "<I", 7), "delayed imports not read: they lie in no"),
-        (patched(PE, RDATA + 12, "<I", 7), "imported library not read: it lies in no section"),
+        (patched(PE, DIRECTORIES, "<I", 1 << 31), "exports not read: they are not in any section"),
+        (patched(PE, DIRECTORIES + 8, "<I", 7), "imports not read: they are not in any section"),
+        (
+            patched(PE, DIRECTORIES + 13 * 8, "<I", 7),
+            "delayed imports not read: they are not in any",
+        ),
+        (patched(PE, RDATA + 12, "<I", 7), "imported library not read: it is not in any section"),
         (pe(imports=["x.dll"] * 1025), "imports not read: more than 1,024"),
-        (pe(name="\x02"), "export name not read: it is no text"),
+        (pe(name="\x02"), "export name not read: it is not text"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -162,9 +168,9 @@ def test_directories_beyond_their_number_or_with_sizes_that_are_not_theirs() -> 
 @pytest.mark.parametrize(
     ("directory", "note", "fact"),
     [
-        (0, "exports not read: they leave their section", "soname"),
-        (1, "imports not read: they have no end", "needed"),
-        (13, "delayed imports not read: they have no end", "needed"),
+        (0, "exports not read: they extend beyond their section", "soname"),
+        (1, "imports not read: they have no end mark", "needed"),
+        (13, "delayed imports not read: they have no end mark", "needed"),
     ],
 )
 def test_directories_that_leave_their_section(directory: int, note: str, fact: str) -> None:
@@ -197,7 +203,7 @@ def test_many_sections_cost_little() -> None:
 def test_an_image_without_sections_is_read_the_same_in_one_piece_and_in_many() -> None:
     data = patched(PE, 0x80 + 6, "<H", 0)
     whole = read(data)
-    assert "imports not read: they lie in no section" in whole.notes
+    assert "imports not read: they are not in any section" in whole.notes
     reader = PeReader(0x80)
     for at in range(0, len(data), 7):
         reader.feed(data[at : at + 7])
@@ -243,7 +249,7 @@ def test_an_object_file_without_sections_or_with_absurd_ones() -> None:
     assert absurd.notes == ("section headers not read: larger than 1,048,576 bytes",)
     cut = read(coff({".nv_fatbin": fatbin()})[:-15])
     assert [(s.section, s.is_declared) for s in cut.device_code] == [("", False)]
-    assert cut.notes == ("section names not read: it lies outside the file",)
+    assert cut.notes == ("section names not read: it is outside the file",)
     lost = read(coff({".nv_fatbin": fatbin()})[:-1] + b"x")
     assert [(s.section, s.is_declared) for s in lost.device_code] == [("", False)]
 
@@ -322,7 +328,7 @@ SECOND = 8 + 60 + 4
         (AR[:-2], 2, "the library ends inside a member"),
         (AR[: SECOND + 30], 0, "the library ends inside a member"),
         (AR + b"garbage", 2, "the library ends inside a member"),
-        (AR + b"x" * 60, 2, "members not read to the end: a header is broken"),
+        (AR + b"x" * 60, 2, "members not read to the end: a header is damaged"),
         (AR[:SECOND] + AR[SECOND:].replace(b"`\n", b"xx", 1), 0, "members not read to the end"),
         (patched(AR, SECOND + 48, "<B", 0x2D), 0, "members not read to the end"),
         (AR[: SECOND + 48] + b"9999999999" + AR[SECOND + 58 :], 1, "the library ends inside a"),
@@ -392,8 +398,8 @@ def test_linker_scripts(text: str, needed: tuple[str, ...] | None) -> None:
     ("text", "note"),
     [
         ("INPUT(a) " + " " * SCRIPT_LIMIT + "INPUT(b)", "more than 65,536 bytes"),
-        ("INPUT(a\x01 b)", "a name is no text, or has no end"),
-        (f"INPUT(a {'b' * 4097})", "a name is no text, or has no end"),
+        ("INPUT(a\x01 b)", "a name is not text or too long"),
+        (f"INPUT(a {'b' * 4097})", "a name is not text or too long"),
         (f"INPUT({'a ' * 1025})", "more than 1,024"),
     ],
     ids=lambda value: value[:20],

@@ -101,7 +101,7 @@ def test_label_of_the_file_wins_and_the_difference_is_a_warning() -> None:
     manifest = read("label_differs_from_the_file_name", "12.9.1")
     assert str(manifest.label) == "12.9.1"
     assert manifest.warnings == (
-        Problem("release_label", "says 12.9.0, the file's name says 12.9.1"),
+        Problem("release_label", "is 12.9.0, but the file's name contains 12.9.1"),
     )
 
 
@@ -153,7 +153,7 @@ def test_deep_nesting_beside_many_keys_takes_little_memory() -> None:
 
 
 def test_a_package_name_of_a_megabyte_is_refused_without_quoting_it() -> None:
-    with pytest.raises(InvalidFileError, match="is no name of a package") as caught:
+    with pytest.raises(InvalidFileError, match="is not a valid package name") as caught:
         read_manifest(json.dumps({"x" * (1 << 20): {"version": "1"}}).encode())
     assert len(str(caught.value)) < 300
 

@@ -233,7 +233,7 @@ def test_only_index_that_does_not_answer_is_an_error(
     server.misbehave("/simple/x/", behaviour)
     url = server.url.replace("//", "//user:secret@")
     index = open_index(no_index=0, index_url=f"{url}/simple")
-    with pytest.raises(TransientError, match="not reached for x") as caught:
+    with pytest.raises(TransientError, match="no answer for x") as caught:
         index.wheels(["x"])
     assert words in str(caught.value)
     assert "secret" not in str(caught.value)
@@ -456,7 +456,7 @@ def test_file_that_is_not_a_wheel_is_an_error(
 ) -> None:
     put_wheel(tmp_path, "x", "1.0").write_bytes(data)
     index = open_index(find_links=tmp_path)
-    with pytest.raises(InvalidArchiveError, match="not a wheel"):
+    with pytest.raises(InvalidArchiveError, match="not a valid wheel"):
         index.metadata([opened(index)])
 
 
@@ -521,6 +521,6 @@ def test_query_of_an_address_is_kept_for_metadata_and_never_shown(
     for query in ("", "?token=SECRET"):
         server.misbehave(f"{path}.metadata{query}", faults.body(b"Name: other"))
     index = open_index(no_index=0, index_url=f"{server.url}/simple")
-    with pytest.raises(TransientError, match="hash is not the one") as caught:
+    with pytest.raises(TransientError, match="hash differs from") as caught:
         index.metadata([opened(index)])
     assert "SECRET" not in str(caught.value)

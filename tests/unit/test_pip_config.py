@@ -181,7 +181,7 @@ def test_broken_netrc_is_a_warning(
     caplog.set_level(logging.WARNING, logger="cudaredist")
     (home / ".netrc").write_text("machine host password secret nonsense")
     assert Credentials((), "auto").find(httpx.URL("https://host/x"), is_refused=False) is None
-    assert "not used" in caplog.text
+    assert "is skipped" in caplog.text
     assert "secret" not in caplog.text
 
 

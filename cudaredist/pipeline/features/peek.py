@@ -75,7 +75,7 @@ def _peeked(service: ArchiveService, manifest: LocalManifest, archive: Archive) 
         undecided = sum(entry.name.lower().endswith(".lib") for entry in members)
 
     try:
-        service.chains[request.bases].reach(request.paths, use)
+        service.chains[request.bases].read_parts(request.paths, use)
     except CudaRedistError as failure:
         error = ErrorReport.of(failure)
     return PeekedArchive.of(
