@@ -114,7 +114,7 @@ toolkit: setup  ## lay out two toolkits and compile with each; needs g++ and 150
 	$(CLEAN) BIN=$(BIN) sh examples/toolkit.sh build/toolkit
 
 SECONDS ?= 15
-FUZZERS := elf pe ar fatbin tar zip
+FUZZERS := elf symbols pe ar fatbin tar zip
 fuzz: $(VENV)/.fuzz  ## fuzz every reader; SECONDS=1800 for a long run
 	for reader in $(FUZZERS); do \
 		$(BIN)/python fuzz/fuzz_$$reader.py -max_total_time=$(SECONDS) -verbosity=0 \

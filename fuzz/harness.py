@@ -25,7 +25,7 @@ _FACTS_LIMIT = 1 << 20
 """Characters of all facts of one small file."""
 _SMALL = {
     range_buffer: {"HEAD": 512, "_FRONT": (0, 512), "LOOK_BACK": 256, "BLOCK_MOST": 200},
-    elf: {"_FRONT": 2048, "_BACK": 512, "_BEFORE": 512},
+    elf: {"_FRONT": 2048, "_BACK": 512, "_BEFORE": 512, "_READ_ONLY": 512},
 }
 """Bounds of what is kept, so small that tables of small files are lost, too."""
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from cudaredist.binaries.symbols import SymbolTable
+
 BinaryKind: TypeAlias = Literal["elf", "pe", "ar", "coff", "fatbin", "script"]
 """`ar` is a Unix or Microsoft library, `coff` an object file, `script` a linker script."""
 
@@ -79,8 +81,12 @@ class Binary:
 
     They are a guess.
     """
+    symbols: SymbolTable | None = None
+    """None if it has no dynamic symbols."""
     unread: tuple[str, ...] = ()
-    """Unreadable facts, sorted: `soname`, `needed`, `runpath`, `glibc`, `libstdcxx` or `opens`.
+    """Unreadable facts, sorted.
+
+    Of `soname`, `needed`, `runpath`, `glibc`, `libstdcxx`, `opens` and `symbols`.
 
     These facts are empty, even if a part was read, because a part could be mistaken for the whole.
     """

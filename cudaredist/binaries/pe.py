@@ -14,8 +14,10 @@ from struct import Struct
 
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.binaries.opened_names import OpenedNames
+from cudaredist.binaries.pe_symbols import DELAYED, PeSymbols
 from cudaredist.binaries.range_buffer import RANGE_LIMIT, text_of_name
 from cudaredist.binaries.reader import NAMES_LIMIT, Reader, Sections, whole_entries
+from cudaredist.binaries.symbols import SYMBOLS
 
 DOS_MAGIC = b"MZ"
 DOS_SIZE = 64
@@ -43,15 +45,21 @@ _NO_BYTES = 0x80
 _COUNT_AT = {0x10B: 92, 0x20B: 108}
 """The position of the number of directories, by kind of optional header. They follow it."""
 _BASE = {0x10B: Struct("<28xI"), 0x20B: Struct("<24xQ")}
+_WIDE = 0x20B
 _DIRECTORY = Struct("<II")
-_EXPORTS, _IMPORTS, _DELAYED = 0, 1, 13
+_EXPORTS, _IMPORTS = 0, 1
 _EXPORT = Struct("<12xI")
-_IMPORT = Struct("<12xII")
-_DELAY = Struct("<II24x")
+_IMPORT = Struct("<I8xII")
+_DELAY = Struct("<II8xI12x")
 _IS_RELATIVE = 1
 _DIRECTORY_LIMIT = 64 << 10
-_FACTS = {_EXPORTS: "soname", _IMPORTS: "needed", _DELAYED: "needed"}
-"""The fact from each directory."""
+_FACTS = {
+    _EXPORTS: ("soname", SYMBOLS),
+    _IMPORTS: ("needed", SYMBOLS),
+    DELAYED: ("needed", SYMBOLS),
+}
+"""The facts from each directory."""
+_ALL_FACTS = ("soname", "needed", SYMBOLS)
 
 
 def header_of_image(data: bytes) -> int | None:
@@ -110,14 +118,16 @@ class PeReader(Reader):
         self._machine: str | None = None
         self._is_dll = False
         self._base = 0
-        self._directories: dict[int, int] = {}
+        self._symbols: PeSymbols | None = None
+        self._directories: dict[int, tuple[int, int]] = {}
+        """The addresses and sizes of what is read."""
         self._mapped: list[tuple[int, int, int]] = []
         """The address, size and position in the file of each section, sorted."""
         self._sections = Sections(_DECLARED)
         self._soname: str | None = None
         self._needed: dict[tuple[int, int], str] = {}
         size = len(PE_MAGIC) + _COFF.size
-        self.window.want(header, size, "header", self._header, *_FACTS.values())
+        self.window.want(header, size, "header", self._header, *_ALL_FACTS)
 
     def _header(self, data: bytes) -> None:
         machine, sections, _, _, _, size, flags = _COFF.unpack_from(data, len(PE_MAGIC))
@@ -129,27 +139,28 @@ class PeReader(Reader):
             # In this order, because the positions of the directories require both.
             self._optional(data)
             length = sections * _SECTION.size
-            facts = [_FACTS[index] for index in self._directories]
+            facts = [fact for index in self._directories for fact in _FACTS[index]]
             self.window.want(start + size, length, "section headers", self._section_headers, *facts)
 
-        self.window.want(start, size, "optional header", read, *_FACTS.values())
+        self.window.want(start, size, "optional header", read, *_ALL_FACTS)
 
     def _optional(self, data: bytes) -> None:
         magic = int.from_bytes(data[:2], "little")
         count_at = _COUNT_AT.get(magic, len(data))
         if count_at + 4 > len(data):
             text = "optional header not read: of an unknown kind, or truncated"
-            self.window.lose(text, *_FACTS.values())
+            self.window.lose(text, *_ALL_FACTS)
             return
         (self._base,) = _BASE[magic].unpack_from(data)
+        self._symbols = PeSymbols(self.window, self._place, is_wide=magic == _WIDE)
         count = int.from_bytes(data[count_at : count_at + 4], "little")
         first = count_at + 4
-        for index in (_EXPORTS, _IMPORTS, _DELAYED):
+        for index in (_EXPORTS, _IMPORTS, DELAYED):
             at = first + index * _DIRECTORY.size
             if index < count and at + _DIRECTORY.size <= len(data):
                 address, size = _DIRECTORY.unpack_from(data, at)
                 if address and size:
-                    self._directories[index] = address
+                    self._directories[index] = address, size
 
     def _section_headers(self, data: bytes) -> None:
         for name, _, address, size, start, *_ in _SECTION.iter_unpack(data):
@@ -158,7 +169,7 @@ class PeReader(Reader):
         self._mapped.sort()
         self._directory(_EXPORTS, "exports", self._exports)
         self._directory(_IMPORTS, "imports", self._imports)
-        self._directory(_DELAYED, "delayed imports", self._delayed)
+        self._directory(DELAYED, "delayed imports", self._delayed)
 
     def _place(self, address: int) -> tuple[int, int] | None:
         """Map an address to a position and a size in the file.
@@ -175,13 +186,13 @@ class PeReader(Reader):
     def _directory(self, index: int, what: str, then: Callable[[bytes], None]) -> None:
         if index not in self._directories:
             return
-        place = self._place(self._directories[index])
+        place = self._place(self._directories[index][0])
         if place is None:
-            self.window.lose(f"{what} not read: they are not in any section", _FACTS[index])
+            self.window.lose(f"{what} not read: they are not in any section", *_FACTS[index])
         else:
             # Windows ignores the stated size and reads imports up to their end mark.
             size = _EXPORT.size if index == _EXPORTS else _DIRECTORY_LIMIT
-            self.window.want(place[0], min(place[1], size), what, then, _FACTS[index])
+            self.window.want(place[0], min(place[1], size), what, then, *_FACTS[index])
 
     def _name(self, address: int, what: str, then: Callable[[str], None], fact: str) -> None:
         place = self._place(address)
@@ -192,51 +203,60 @@ class PeReader(Reader):
 
     def _exports(self, data: bytes) -> None:
         if len(data) < _EXPORT.size:
-            self.window.lose("exports not read: they extend beyond their section", "soname")
+            self.window.lose(
+                "exports not read: they extend beyond their section", *_FACTS[_EXPORTS]
+            )
             return
         (address,) = _EXPORT.unpack(data)
         if address:
             self._name(address, "export name", self._set_soname, "soname")
+        if self._symbols is not None:
+            self._symbols.exports(*self._directories[_EXPORTS])
 
     def _set_soname(self, name: str) -> None:
         self._soname = name or None
 
     def _imports(self, data: bytes) -> None:
         entries = whole_entries(_IMPORT, data)
-        names = (name if name and table else None for name, table in entries)
+        # Without the table of names, the one that the loader fills has the names until then.
+        names = ((n, table or thunks) if n and thunks else None for table, n, thunks in entries)
         self._need(_IMPORTS, "imports", names)
 
     def _delayed(self, data: bytes) -> None:
         # Old linkers wrote absolute addresses.
-        names = (
-            (name if flags & _IS_RELATIVE else name - self._base) if name else None
-            for flags, name in whole_entries(_DELAY, data)
+        entries = (
+            (0 if f & _IS_RELATIVE else self._base, *at) for f, *at in whole_entries(_DELAY, data)
         )
-        self._need(_DELAYED, "delayed imports", names)
+        names = ((name - base, table - base) if name else None for base, name, table in entries)
+        self._need(DELAYED, "delayed imports", names)
 
-    def _need(self, directory: int, what: str, names: Iterable[int | None]) -> None:
-        """Read the library names at these addresses.
+    def _need(self, directory: int, what: str, names: Iterable[tuple[int, int] | None]) -> None:
+        """Read the library names and the symbols at these addresses.
 
         None marks the end of the table.
         """
-        addresses: list[int] = []
-        for address in names:
-            if address is None:
+        addresses: list[tuple[int, int]] = []
+        for entry in names:
+            if entry is None:
                 break
-            addresses.append(address)
+            addresses.append(entry)
         else:
-            self.window.lose(f"{what} not read: they have no end mark", "needed")
+            self.window.lose(f"{what} not read: they have no end mark", "needed", SYMBOLS)
             return
         if len(addresses) > NAMES_LIMIT:
-            self.window.lose(f"imports not read: more than {NAMES_LIMIT:,}", "needed")
+            text = f"imports not read: more than {NAMES_LIMIT:,}"
+            self.window.lose(text, "needed", SYMBOLS)
             return
-        for index, address in enumerate(addresses):
+        if self._symbols is not None:
+            self._symbols.imports(directory, [table for _, table in addresses])
+        for index, (address, _) in enumerate(addresses):
             then = partial(self._needed.__setitem__, (directory, index))
             self._name(address, "imported library", then, "needed")
 
     def _facts(self) -> Binary:
         needed = () if "needed" in self.window.unread else sorted(self._needed.items())
         names = tuple(name for _, name in needed if name)
+        symbols = None if self._symbols is None else self._symbols.table(self._needed)
         return Binary(
             kind="pe",
             machine=self._machine,
@@ -246,6 +266,7 @@ class PeReader(Reader):
             device_code=self.scanner.by_section(self._sections.at),
             images=self.scanner.images(),
             opens=self.opens_besides(self._soname, names),
+            symbols=symbols,
             unread=self.unread,
             notes=self.notes,
         )

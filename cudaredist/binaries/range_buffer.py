@@ -175,6 +175,32 @@ class Window:
                 _Request(start, self._requests, end, known, bytearray(), then, subject, facts)
             )
 
+    def want_table(
+        self, start: int, size: int, what: str, then: Then, *facts: str, limit: int
+    ) -> None:
+        """Call `then` with a table that may be larger than one range, up to a limit.
+
+        It is requested piece by piece, each after the one before has come.
+        """
+        if size > limit:
+            self.lose(f"{what} not read: larger than {limit:,} bytes", *facts)
+            return
+        parts: list[bytes] = []
+        read = 0
+
+        def take(data: bytes) -> None:
+            nonlocal read
+            parts.append(data)
+            read += len(data)
+            if read < size:
+                self.want(start + read, min(size - read, RANGE_LIMIT), what, take, *facts)
+                return
+            table = parts[0] if len(parts) == 1 else b"".join(parts)
+            parts.clear()
+            then(table)
+
+        self.want(start, min(size, RANGE_LIMIT), what, take, *facts)
+
     def want_name(
         self, start: int, room: int, subject: str, then: Callable[[str], None], *facts: str
     ) -> None:

@@ -25,6 +25,7 @@ from cudaredist.cli.schema import schema
 from cudaredist.cli.session import report_error
 from cudaredist.cli.update_gpus import update_gpus
 from cudaredist.cli.update_nvcc_compat import update_nvcc_compat
+from cudaredist.cli.update_symbols import update_symbols
 from cudaredist.cli.validate import validate
 from cudaredist.cli.versions import versions
 from cudaredist.cli.which import which
@@ -33,7 +34,14 @@ from cudaredist.errors import EXIT_CODES, EXIT_OK, UsageError
 __all__ = ["app"]
 
 _PANELS = {
-    "Fetch": (download_manifests, process_manifests, update_nvcc_compat, update_gpus, runfile),
+    "Fetch": (
+        download_manifests,
+        process_manifests,
+        update_nvcc_compat,
+        update_gpus,
+        update_symbols,
+        runfile,
+    ),
     "Assemble": (build, export, materialize),
     "Ask": (explain, diff, which, versions),
     "Maintain data": (bump, check, schema, validate),

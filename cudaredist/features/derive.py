@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from cudaredist.binaries.fatbin import architecture_key
 from cudaredist.binaries.file_facts import Binary
+from cudaredist.binaries.symbols import SYMBOLS
 from cudaredist.errors import printable, shortened
 from cudaredist.features.archive_tree import Tree, build_tree
 from cudaredist.features.facts import Entry, Facts
@@ -162,7 +163,7 @@ def _libraries(tree: Tree, placed: Mapping[str, Placed]) -> Iterable[Library]:
             glibc=binary.glibc,
             libstdcxx=binary.libstdcxx,
             opens=_opens(path, binary),
-            unread=binary.unread,
+            unread=_unread(binary),
         )
 
 
@@ -171,7 +172,11 @@ def _programs(placed: Mapping[str, Placed]) -> Iterable[Program]:
         entry, output = placed[path]
         binary = entry.binary
         is_program = binary is not None and binary.kind in {"elf", "pe"} and not binary.is_shared
-        if binary is None or not is_program or not (binary.needed or binary.opens or binary.unread):
+        if (
+            binary is None
+            or not is_program
+            or not (binary.needed or binary.opens or _unread(binary))
+        ):
             continue
         yield Program(
             path=path,
@@ -181,8 +186,13 @@ def _programs(placed: Mapping[str, Placed]) -> Iterable[Program]:
             glibc=binary.glibc,
             libstdcxx=binary.libstdcxx,
             opens=_opens(path, binary),
-            unread=binary.unread,
+            unread=_unread(binary),
         )
+
+
+def _unread(binary: Binary) -> tuple[str, ...]:
+    """Return the facts of a feature file that could not be read, which symbols are not."""
+    return tuple(fact for fact in binary.unread if fact != SYMBOLS)
 
 
 def _opens(path: str, binary: Binary) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from cudaredist.binaries.file_facts import Binary
 
 ExtractKind: TypeAlias = Literal["host-config", "ptxas"]
 
-FACTS_SCHEMA = 4
+FACTS_SCHEMA = 5
 """Raised whenever facts are read in another way, so that older ones in caches do not count."""
 
 

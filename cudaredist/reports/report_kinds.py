@@ -28,6 +28,7 @@ from cudaredist.reports.set_reports import (
     SetSummary,
     TableDiffReport,
 )
+from cudaredist.reports.symbol_reports import SymbolReport
 
 REPORTS: dict[str, tuple[type[Answer], ...]] = {
     "report-build": (BuildReport,),
@@ -44,6 +45,7 @@ REPORTS: dict[str, tuple[type[Answer], ...]] = {
     "report-schema": (SchemaReport,),
     "report-update-gpus": (TableReport,),
     "report-update-nvcc-compat": (TableReport,),
+    "report-update-symbols": (SymbolReport,),
     "report-validate": (ValidateReport,),
     "report-versions": (VersionsReport,),
     "report-which": (WhichReport,),

@@ -27,6 +27,7 @@ from cudaredist.schema.policy import (
     WithheldPolicy,
 )
 from cudaredist.schema.runfile_records import Runfiles
+from cudaredist.schema.symbols import Symbols
 from cudaredist.schema.tables import GpuPolicy, Gpus, NvccCompat, NvccPolicy
 from cudaredist.schema.toolkit_record import ComponentPolicy, ToolkitRecord
 
@@ -77,6 +78,7 @@ FILE_KINDS = {
         FileKind("policy-requirements", RequirementPolicy, frozenset({"requirements"})),
         FileKind("policy-withheld", WithheldPolicy, frozenset({"withheld"})),
         FileKind("runfiles", Runfiles, frozenset({"runfiles"})),
+        FileKind("symbols", Symbols, frozenset({"soname", "exports"})),
         FileKind("toolkit-record", ToolkitRecord, frozenset({"set_sha256", "files"})),
     )
 }

@@ -236,6 +236,17 @@ class Store:
             layers["shipped" if self.root == shipped_data() else "local"] = data
         return layers
 
+    @property
+    def symbol_path(self) -> Path:
+        """The folder of the tables of symbols."""
+        return self.root / "symbols"
+
+    @property
+    def symbol_paths(self) -> tuple[Path, ...]:
+        """The folders of the tables of symbols in all layers, the lowest layer first."""
+        below = () if self._base is None else self._base.symbol_paths
+        return (*below, self.symbol_path)
+
     def write_table(self, name: str, data: bytes) -> bool:
         """Write a table, and return True if it changed."""
         return write_file(self.table_path(name), data)

@@ -19,6 +19,7 @@ from support.binaries import (
     import_library,
     pe,
 )
+from support.symbol_files import Symbol, dll_with_symbols, elf_with_symbols
 
 from cudaredist.binaries import elf as elf_reader
 from cudaredist.binaries import range_buffer
@@ -37,6 +38,7 @@ FULL: dict[str, Any] = {
     "libstdcxx": ["3.4.21"],
 }
 SECTIONS = {".nv_fatbin": CODE, ".data": b"\x50" * 9 + CODE}
+SYMBOLS = [Symbol("m", is_defined=False, version="GLIBC_2.17"), Symbol("c", version="V")]
 FILES = {
     "elf": elf(**FULL, sections=SECTIONS),
     "elf with names behind": elf(**FULL, sections=SECTIONS, strings="behind", gap=3000),
@@ -49,6 +51,8 @@ FILES = {
     "ar": ar({"a.o": elf(kind="object", sections=SECTIONS), "b.txt": b"odd"}),
     "bsd ar": ar({"a.o": elf(kind="object"), "b.txt": b"odd"}, style="bsd"),
     "import library": import_library("x.dll"),
+    "symbols": elf_with_symbols(SYMBOLS, needs={"libc.so.6": ["GLIBC_2.17"]}, defines=["V"]),
+    "dll": dll_with_symbols([(1, "a", ""), (4, "b", "x.c")], {"k.dll": ["s", 7]}),
     "script": b"/* GNU ld script */\nINPUT(liba.so AS_NEEDED(-lm))\n",
 }
 sizes = st.lists(st.integers(1, 3000), min_size=1, max_size=50)
@@ -112,7 +116,7 @@ def test_where_tables_are_lost_does_not_depend_on_the_cut(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The same bounds, a thousandth of the size.
-    for name in ("_FRONT", "_BACK", "_BEFORE"):
+    for name in ("_FRONT", "_BACK", "_BEFORE", "_READ_ONLY"):
         monkeypatch.setattr(elf_reader, name, getattr(elf_reader, name) // 1_000)
     for name in ("HEAD", "LOOK_BACK"):
         monkeypatch.setattr(range_buffer, name, 1_000)

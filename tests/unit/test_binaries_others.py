@@ -177,7 +177,7 @@ def test_directories_that_leave_their_section(directory: int, note: str, fact: s
     data = pe(name="x.dll", imports=["a.dll"], delayed=["c.dll"], sections={".z": b"\1" * 512})
     (address,) = struct.unpack_from("<I", data, OPTIONAL + 240 + 2 * 40 + 12)
     found = read(patched(data, DIRECTORIES + 8 * directory, "<I", address + 511))
-    assert (found.notes, found.unread) == ((note,), (fact,))
+    assert (found.notes, found.unread) == ((note,), (fact, "symbols"))
     assert not getattr(found, fact)
 
 
@@ -213,12 +213,15 @@ def test_an_image_without_sections_is_read_the_same_in_one_piece_and_in_many() -
 def test_delayed_imports_of_an_old_linker() -> None:
     # In a 64-bit image such an address cannot be written whole: it is left out, with a note.
     broken = read(patched(PE, RDATA + 60, "<I", 0))
-    assert (broken.needed, broken.unread) == ((), ("needed",))
+    assert (broken.needed, broken.unread) == ((), ("needed", "symbols"))
     small = pe(delayed=["c.dll"], machine="x86")
     at = RDATA + 20
-    (name,) = struct.unpack_from("<I", small, at + 4)
-    old = patched(patched(small, at, "<I", 0), at + 4, "<I", name + 0x10000000)
+    old = patched(small, at, "<I", 0)
+    for field in (4, 16):
+        (place,) = struct.unpack_from("<I", small, at + field)
+        old = patched(old, at + field, "<I", place + 0x10000000)
     assert read(old).needed == ("c.dll",)
+    assert read(old).symbols == read(small).symbols
 
 
 # -- object files

@@ -1,0 +1,98 @@
+"""The dynamic symbols of one file, packed into little text.
+
+A library may export 50,000 names, and an archive may contain hundreds of libraries. So the symbols
+of a file are kept as one compressed text: a line for each group with the same properties, and
+below it the sorted names of the group.
+"""
+
+import binascii
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+_TAB, _END = "\t", "\n"
+_LEVEL = 6
+_UNPACKED_LIMIT = 64 << 20
+"""The most bytes of a packed text; the readers write half of it at most."""
+
+SYMBOLS = "symbols"
+"""The name of the fact, as far as it could not be read."""
+DEFINED, UNDEFINED = "defined", "undefined"
+NEEDED_VERSIONS, DEFINED_VERSIONS = "needed-versions", "defined-versions"
+EXPORTED, IMPORTED = "exported", "imported"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SymbolTable:
+    """The dynamic symbols of an ELF file, or the exports and imports of a PE image."""
+
+    exports: int
+    """Number of symbols that the file defines."""
+    imports: int
+    """Number of symbols that the file takes from other files."""
+    packed: str
+    """All of them; `unpack_groups` reads it."""
+
+
+class Group(NamedTuple):
+    """Names with the same properties."""
+
+    kind: str
+    """`defined`, `undefined`, `needed-versions`, `defined-versions`; `exported`, `imported`."""
+    properties: tuple[str, ...]
+    """For each kind, in the order of its `*_group` function's parameters."""
+    names: tuple[str, ...]
+
+
+def pack_groups(groups: Iterable[tuple[tuple[str, ...], list[bytes]]]) -> str:
+    """Pack groups: of each the kind with the properties, and the names."""
+    packer = zlib.compressobj(_LEVEL)
+    parts = []
+    for properties, names in groups:
+        header = _TAB + _TAB.join(properties) + _END
+        names.sort()
+        parts.append(packer.compress(header.encode()))
+        parts.append(packer.compress(_lines(names)))
+    parts.append(packer.flush())
+    return binascii.b2a_base64(b"".join(parts), newline=False).decode()
+
+
+def unpack_groups(packed: str) -> Iterator[Group]:
+    """Yield the groups of a packed text, and nothing after what is broken."""
+    unpacker = zlib.decompressobj()
+    try:
+        data = unpacker.decompress(binascii.a2b_base64(packed), _UNPACKED_LIMIT)
+    except (binascii.Error, ValueError, zlib.error):
+        return
+    header: tuple[str, ...] | None = None
+    names: list[str] = []
+    for line in data.decode(errors="replace").split(_END)[:-1]:
+        if line.startswith(_TAB):
+            if header is not None:
+                yield Group(header[0], header[1:], tuple(names))
+            header, names = tuple(line[1:].split(_TAB)), []
+        else:
+            names.append(line)
+    if header is not None:
+        yield Group(header[0], header[1:], tuple(names))
+
+
+def plain_name(raw: bytes) -> str:
+    """Return a name as printable text, other characters with backslashes."""
+    text = raw.decode(errors="backslashreplace")
+    if text.isprintable():
+        return text
+    return text.encode("unicode_escape").decode("ascii")
+
+
+def _lines(names: list[bytes]) -> bytes:
+    """Return a line for each name."""
+    data = b"\n".join([*names, b""])
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = ""
+    if text.count(_END) == len(names) and text.replace(_END, "").isprintable():
+        return data
+    return "".join(plain_name(name) + _END for name in names).encode()

@@ -1,0 +1,93 @@
+"""The exports and imports of an archive's libraries, from its facts."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cudaredist.binaries.file_facts import Binary
+from cudaredist.binaries.symbols import DEFINED, EXPORTED, IMPORTED, UNDEFINED, unpack_groups
+from cudaredist.features.archive_tree import build_tree
+from cudaredist.features.facts import Facts
+from cudaredist.features.placement import is_stub
+from cudaredist.features.wheel import as_redistributable
+from cudaredist.tables.symbols.symbol_table import Export, Import
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibraryBinary:
+    """One shared library of an archive."""
+
+    soname: str
+    """Of a DLL, or of a library without a soname, the name of the file."""
+    path: str
+    is_stub: bool
+    binary: Binary
+
+    @property
+    def has_symbols(self) -> bool:
+        """Whether its symbols could be read."""
+        return self.binary.symbols is not None
+
+    def exports(self) -> Iterator[Export]:
+        """Yield the symbols that other files can use."""
+        return exports_of(self.binary)
+
+    def imports(self) -> Iterator[Import]:
+        """Yield the symbols that it needs; without a library if it states none."""
+        return imports_of(self.binary)
+
+
+def libraries_of(facts: Facts) -> list[LibraryBinary]:
+    """Return the shared libraries of an archive, one for each name, sorted.
+
+    A library that is not a stub comes before one that is, and otherwise the first path counts.
+    """
+    members, _ = as_redistributable(facts.members)
+    found: dict[str, LibraryBinary] = {}
+    for path, entry in sorted(
+        build_tree(members).files.items(), key=lambda item: (is_stub(item[0]), item[0])
+    ):
+        binary = entry.binary
+        if binary is None or not binary.is_shared:
+            continue
+        name = path.rpartition("/")[2]
+        soname = binary.soname if binary.kind == "elf" and binary.soname else name
+        library = LibraryBinary(soname=soname, path=path, is_stub=is_stub(path), binary=binary)
+        found.setdefault(soname, library)
+    return sorted(found.values(), key=lambda library: library.soname)
+
+
+def exports_of(binary: Binary) -> Iterator[Export]:
+    """Yield the symbols of a file that other files can use.
+
+    The marks that a linker makes for the versions themselves are left out.
+    """
+    for group in unpack_groups(binary.symbols.packed) if binary.symbols else ():
+        if group.kind == EXPORTED:
+            for line in group.names:
+                name, _, ordinal = line.rpartition(" ")
+                yield Export(_plain(name or f"#{ordinal}"))
+        elif group.kind == DEFINED:
+            _, _, visibility, at, sign, version, library = group.properties
+            if visibility in {"default", "protected"} and not library:
+                for name in group.names:
+                    if at != "absolute" or name != version:
+                        yield Export(_plain(name), sign + version)
+
+
+def imports_of(binary: Binary) -> Iterator[Import]:
+    """Yield the symbols that a file needs from others, without those that it can do without."""
+    for group in unpack_groups(binary.symbols.packed) if binary.symbols else ():
+        if group.kind == IMPORTED:
+            library, _ = group.properties
+            for name in group.names:
+                yield Import(_plain(name), "", library)
+        elif group.kind == UNDEFINED:
+            binding, *_, version, library = group.properties
+            if binding != "weak":
+                for name in group.names:
+                    yield Import(_plain(name), version, library)
+
+
+def _plain(name: str) -> str:
+    """Return a name without blanks, which separate the names of a table."""
+    return name.replace(" ", "\\x20")

@@ -1,0 +1,268 @@
+"""update-symbols: the tables of exported symbols, from the facts of all archives.
+
+What the cache knows of an archive is enough. A release that fails keeps what the tables have of
+it, and the others continue.
+"""
+
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeAlias
+
+from cudaredist.errors import (
+    EXIT_FINDINGS,
+    CudaRedistError,
+    InvalidFileError,
+    ReadError,
+    worst_exit_code,
+)
+from cudaredist.features.library_symbols import LibraryBinary, libraries_of
+from cudaredist.manifests.manifest_values import Archive
+from cudaredist.pipeline.archives import ArchiveService
+from cudaredist.pipeline.features.targets import LocalManifest, LocalManifests
+from cudaredist.pipeline.read_data import load_features
+from cudaredist.pipeline.tasks import Task, run_tasks
+from cudaredist.progress import total_size
+from cudaredist.reports.report import ErrorReport, ManifestStatus
+from cudaredist.reports.symbol_reports import BrokenManifest, SymbolArchive, SymbolReport
+from cudaredist.schema.features import ExaminedArchive
+from cudaredist.store.data_folder import Store
+from cudaredist.store.symbol_folder import SymbolFolder, can_be_stored
+from cudaredist.tables.symbols.symbol_table import (
+    KEY_SIZE,
+    Column,
+    Import,
+    Provider,
+    SymbolColumns,
+)
+
+_Place: TypeAlias = tuple[str, str, str, str, str]
+"""Redistributable, label, package, platform and variant of an archive."""
+
+
+@dataclass(kw_only=True)
+class SymbolRun:
+    """One run of update-symbols."""
+
+    manifests: LocalManifests
+    service: ArchiveService
+    store: Store
+    write: bool = True
+    fail_fast: bool = False
+    _tables: dict[str, SymbolColumns] = field(default_factory=dict)
+    _read: dict[_Place, tuple[str, list[LibraryBinary]]] = field(default_factory=dict)
+    """Of each archive that was read, the beginning of its hash, and its libraries."""
+    _outcomes: list[SymbolArchive] = field(default_factory=list)
+    _mutex: threading.Lock = field(default_factory=threading.Lock)
+
+    def run(self) -> SymbolReport:
+        """Bring the tables up to the releases of the run.
+
+        Raises `InvalidFileError` for a broken table.
+        """
+        folder = SymbolFolder(self.store.symbol_path)
+        self._tables = {
+            soname: table for soname in folder.sonames() if (table := folder.read(soname))
+        }
+        plans = list(self._plans())
+        service = self.service
+        service.pending = len(plans)
+        sizes = [0 if service.known(a.sha256) else a.size for _, a in plans]
+        service.progress.expect(len(plans), total_size(sizes))
+        run_tasks([partial(self._archive, *plan) for plan in plans], service.jobs, service.stop)
+        unnamed = self._add_columns()
+        changed = folder.changed(self._tables)
+        if self.write and changed:
+            folder.sweep()
+            folder.write(changed)
+        return self._report(changed, unnamed, len(plans))
+
+    # -- the archives
+
+    def _plans(self) -> Iterator[tuple[LocalManifest, Archive]]:
+        """Yield the archives to read; others of a release are no longer in the tables."""
+        known: dict[_Place, set[str]] = defaultdict(set)
+        for table in self._tables.values():
+            for column in table.columns:
+                if column.provider.channel == self.store.channel:
+                    known[_place_of(column)].add(column.archive)
+        current: dict[tuple[str, str], set[tuple[_Place, str]]] = {}
+        for manifest in self.manifests.readable:
+            bare = _archives_without_libraries(self.store, manifest)
+            of_release = current.setdefault(_release(manifest), set())
+            for archive in manifest.manifest.archives:
+                place, key = _place(manifest, archive), (archive.sha256 or "")[:KEY_SIZE]
+                of_release.add((place, key))
+                if archive.sha256 and known.get(place) != {key} and archive.sha256 not in bare:
+                    yield manifest, archive
+        for table in self._tables.values():
+            table.drop(
+                lambda column: (
+                    column.provider.channel == self.store.channel
+                    and (column.provider.redist, column.label) in current
+                    and (_place_of(column), column.archive)
+                    not in current[column.provider.redist, column.label]
+                )
+            )
+
+    def _archive(self, manifest: LocalManifest, archive: Archive) -> list[Task]:
+        """Read the libraries of an archive; a failure becomes its outcome."""
+        outcome = partial(SymbolArchive.of, manifest.target.redist.name, manifest.label, archive)
+        try:
+            examined = self.service.examine(manifest.request(archive))
+            libraries = libraries_of(examined.facts)
+        except CudaRedistError as error:
+            if self.fail_fast:
+                self.service.stop.set()
+            done = outcome(status="failed", error=ErrorReport.of(error))
+        else:
+            key = str(archive.sha256)[:KEY_SIZE]
+            with self._mutex:
+                self._read[_place(manifest, archive)] = key, libraries
+            done = outcome(
+                status="read" if examined.is_read else "cached",
+                libraries=len(libraries),
+                unread=tuple(library.path for library in libraries if not library.has_symbols),
+            )
+        with self._mutex:
+            self._outcomes.append(done)
+        return []
+
+    # -- the tables
+
+    def _add_columns(self) -> tuple[str, ...]:
+        """Add what was read to the tables, and return the libraries that can have none."""
+        places = {place: key for place, (key, _) in self._read.items()}
+        for table in self._tables.values():
+            table.drop(
+                lambda column: (
+                    column.provider.channel == self.store.channel and _place_of(column) in places
+                )
+            )
+        unnamed: set[str] = set()
+        added: list[tuple[Column, LibraryBinary]] = []
+        for place, (key, libraries) in sorted(self._read.items()):
+            for library in libraries:
+                if not library.has_symbols:
+                    continue
+                if not can_be_stored(library.soname):
+                    unnamed.add(library.soname)
+                    continue
+                redist, label, package, platform, variant = place
+                provider = Provider(
+                    self.store.channel, redist, package, platform, variant, library.is_stub
+                )
+                added.append((Column(provider, label, key), library))
+                table = self._tables.setdefault(library.soname, SymbolColumns(library.soname))
+                table.add(added[-1][0], library.exports())
+        owners = _Owners(self._tables)
+        for column, library in added:
+            self._tables[library.soname].add_imports(column, owners.imports_of(library))
+        return tuple(sorted(unnamed))
+
+    def _report(
+        self, changed: Mapping[str, bytes | None], unnamed: tuple[str, ...], planned: int
+    ) -> SymbolReport:
+        outcomes = sorted(self._outcomes, key=_order)
+        codes = [outcome.error.exit_code for outcome in outcomes if outcome.error is not None]
+        broken = [
+            BrokenManifest(redist=one.redist, label=one.release, error=one.error)
+            for one in self.manifests.broken
+            if one.error is not None
+        ]
+        codes += [one.error.exit_code for one in broken]
+        if changed and not self.write:
+            codes.append(EXIT_FINDINGS)
+        archives = sum(len(list(m.manifest.archives)) for m in self.manifests.readable)
+        removed = [soname for soname, data in changed.items() if data is None]
+        status: ManifestStatus = "unchanged"
+        if changed:
+            status = "written" if self.write else "would-write"
+        return SymbolReport(
+            status=status,
+            tables=sum(bool(table.columns) for table in self._tables.values()),
+            changed=tuple(soname for soname, data in changed.items() if data is not None),
+            removed=tuple(removed),
+            unnamed=unnamed,
+            releases=len(self.manifests.readable),
+            known=archives - planned,
+            archives=tuple(outcomes),
+            manifests=tuple(broken),
+            archives_read=self.service.opened,
+            fetched_bytes=self.service.fetched,
+            exit_code=worst_exit_code(codes),
+        )
+
+
+class _Owners:
+    """The libraries that symbols are taken from, as far as they have a table."""
+
+    def __init__(self, tables: Mapping[str, SymbolColumns]) -> None:
+        self._names = {soname: {e.name for e in table.exports} for soname, table in tables.items()}
+        self._dlls = {soname.lower(): soname for soname in tables}
+
+    def imports_of(self, library: LibraryBinary) -> Iterator[Import]:
+        """Yield a library's imports from others; a symbol without owner is the system's."""
+        if library.binary.kind == "pe":
+            for one in library.imports():
+                owner = self._dlls.get(one.library.lower())
+                if owner is not None:
+                    yield one._replace(library=owner)
+            return
+        needed = [soname for soname in library.binary.needed if soname in self._names]
+        for one in library.imports():
+            if one.library in self._names:
+                yield one
+            elif not one.library:
+                owner = next((s for s in needed if one.name in self._names[s]), None)
+                if owner is not None:
+                    yield one._replace(library=owner)
+
+
+def _archives_without_libraries(store: Store, manifest: LocalManifest) -> set[str]:
+    """Return the hashes of a release's archives that have no libraries, by its feature file."""
+    try:
+        features = load_features(store, manifest.target.redist.name, manifest.label)
+    except (InvalidFileError, ReadError):
+        return set()
+    return {
+        archive.sha256 or ""
+        for package in (features.packages.values() if features else ())
+        for archive in package.archives
+        if isinstance(archive, ExaminedArchive) and not archive.libraries
+    }
+
+
+def _release(manifest: LocalManifest) -> tuple[str, str]:
+    return manifest.target.redist.name, str(manifest.label)
+
+
+def _place(manifest: LocalManifest, archive: Archive) -> _Place:
+    return (*_release(manifest), archive.package, archive.platform, archive.variant or "")
+
+
+def _place_of(column: Column) -> _Place:
+    provider = column.provider
+    return (
+        *(provider.redist, column.label, provider.package),
+        *(provider.platform, provider.variant),
+    )
+
+
+def _order(outcome: SymbolArchive) -> tuple[str, ...]:
+    return outcome.redist, outcome.release, outcome.package, outcome.platform, outcome.variant or ""
+
+
+def read_tables(
+    folders: Iterable[SymbolFolder], sonames: Sequence[str]
+) -> dict[str, SymbolColumns]:
+    """Return the tables of some libraries, made of those of all layers."""
+    found: dict[str, SymbolColumns] = {}
+    for folder in folders:
+        for soname in sonames:
+            table = folder.read(soname)
+            if table is not None:
+                found[soname] = table.over(found[soname]) if soname in found else table
+    return found

@@ -1,0 +1,1 @@
+"""Exported symbols by release: the table of one library, and questions to it."""

@@ -1,0 +1,244 @@
+"""The table of one library's symbols as sets of releases, and as the document that is stored.
+
+Each provider and release is a column, and the columns of a symbol are the bits of one number.
+Symbols with the same number form a group of the document.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from cudaredist.primitives import parse_label
+from cudaredist.schema.base import Channel
+from cudaredist.schema.symbols import ExportGroup, ImportGroup, SymbolProvider, Symbols
+
+KEY_SIZE = 16
+"""Digits of an archive's hash that a table contains."""
+
+
+class Provider(NamedTuple):
+    """A package with a library on one platform."""
+
+    channel: Channel
+    redist: str
+    package: str
+    platform: str
+    variant: str
+    """Empty if there is none."""
+    is_stub: bool
+
+
+class Column(NamedTuple):
+    """One release of a provider."""
+
+    provider: Provider
+    label: str
+    archive: str
+    """The beginning of the archive's hash."""
+
+
+class Export(NamedTuple):
+    """A symbol that a library exports."""
+
+    name: str
+    version: str = ""
+    """`@@V` for a default version, else `@V`; empty if there is none."""
+
+
+class Import(NamedTuple):
+    """A symbol that a library takes from another one."""
+
+    name: str
+    version: str
+    """`V`; empty if any will do."""
+    library: str
+
+
+class SymbolColumns:
+    """The exports and imports of one library, by column."""
+
+    def __init__(self, soname: str) -> None:
+        self.soname = soname
+        self.columns: dict[Column, int] = {}
+        """The bit of each column."""
+        self.exports: dict[Export, int] = defaultdict(int)
+        self.imports: dict[Import, int] = defaultdict(int)
+        self._next = 0
+
+    @classmethod
+    def of(cls, table: Symbols) -> "SymbolColumns":
+        """Return the columns of a document; raises `ValueError` for unknown releases."""
+        found = cls(table.soname)
+        bits: list[dict[str, int]] = []
+        for entry in table.providers:
+            provider = Provider(
+                entry.channel,
+                entry.redist,
+                entry.package,
+                entry.platform,
+                entry.variant or "",
+                entry.stub,
+            )
+            labels = sorted(entry.releases, key=parse_label)
+            bits.append({n: found._bit(Column(provider, n, entry.releases[n])) for n in labels})
+        for group in table.exports:
+            mask = _mask(group.releases, bits)
+            for name in group.names.split(" "):
+                found.exports[Export(name, group.version)] |= mask
+        for one in table.imports:
+            mask = _mask(one.releases, bits)
+            for name in one.names.split(" "):
+                found.imports[Import(name, one.version, one.library)] |= mask
+        return found
+
+    def _bit(self, column: Column) -> int:
+        bit = 1 << self._next
+        self._next += 1
+        self.columns[column] = bit
+        return bit
+
+    def add(self, column: Column, exports: Iterable[Export]) -> None:
+        """Add a release of a provider."""
+        bit = self._bit(column)
+        for export in exports:
+            self.exports[export] |= bit
+
+    def add_imports(self, column: Column, imports: Iterable[Import]) -> None:
+        """Add imports to a column."""
+        for one in imports:
+            self.imports[one] |= self.columns[column]
+
+    def over(self, below: "SymbolColumns") -> "SymbolColumns":
+        """Return both tables as one; where they have the same archive, this one's counts."""
+        merged = SymbolColumns(self.soname)
+        archives = {column.archive for column in self.columns}
+        for table, columns in (
+            (below, [column for column in below.columns if column.archive not in archives]),
+            (self, list(self.columns)),
+        ):
+            bits = {table.columns[column]: merged._bit(column) for column in columns}
+            for export, mask in table.exports.items():
+                merged.exports[export] |= sum(new for old, new in bits.items() if mask & old)
+            for one, mask in table.imports.items():
+                merged.imports[one] |= sum(new for old, new in bits.items() if mask & old)
+        return merged
+
+    def drop(self, is_dropped: Callable[[Column], bool]) -> None:
+        """Remove columns; their bits are not used again."""
+        for column in [column for column in self.columns if is_dropped(column)]:
+            del self.columns[column]
+
+    def document(self) -> Symbols | None:
+        """Return the document; None if there are no columns."""
+        if not self.columns:
+            return None
+        labels: dict[Provider, list[tuple[str, int]]] = defaultdict(list)
+        archives: dict[Provider, dict[str, str]] = defaultdict(dict)
+        for column, bit in self.columns.items():
+            labels[column.provider].append((column.label, bit))
+            archives[column.provider][column.label] = column.archive
+        ordered = [
+            (provider, sorted(labels[provider], key=lambda item: parse_label(item[0])))
+            for provider in sorted(labels)
+        ]
+        return Symbols(
+            schema_version=1,
+            soname=self.soname,
+            providers=tuple(
+                SymbolProvider(
+                    channel=provider.channel,
+                    redist=provider.redist,
+                    package=provider.package,
+                    platform=provider.platform,
+                    variant=provider.variant or None,
+                    stub=provider.is_stub,
+                    releases=archives[provider],
+                )
+                for provider, _ in ordered
+            ),
+            exports=tuple(
+                ExportGroup(version=version, releases=releases, names=names)
+                for (version,), releases, names in self._groups(
+                    (((e.version,), e.name, mask) for e, mask in self.exports.items()), ordered
+                )
+            ),
+            imports=tuple(
+                ImportGroup(library=library, version=version, releases=releases, names=names)
+                for (library, version), releases, names in self._groups(
+                    (((i.library, i.version), i.name, m) for i, m in self.imports.items()), ordered
+                )
+            ),
+        )
+
+    def _groups(
+        self,
+        entries: Iterable[tuple[tuple[str, ...], str, int]],
+        ordered: Sequence[tuple[Provider, Sequence[tuple[str, int]]]],
+    ) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], str]]:
+        """Yield properties, releases and names of the symbols that have both in common."""
+        everything = sum(self.columns.values())
+        grouped: dict[tuple[tuple[str, ...], int], list[str]] = defaultdict(list)
+        for key, name, mask in entries:
+            if mask & everything:
+                grouped[key, mask & everything].append(name)
+        found = []
+        for (key, mask), names in grouped.items():
+            releases = tuple(_ranges(mask, labels) for _, labels in ordered)
+            is_all = mask == everything
+            found.append((key, () if is_all else releases, " ".join(sorted(names))))
+        yield from sorted(found)
+
+
+def _ranges(mask: int, labels: Sequence[tuple[str, int]]) -> str:
+    """Return the releases of one provider, as the document has them."""
+    if all(mask & bit for _, bit in labels):
+        return "*"
+    runs: list[list[str]] = []
+    is_open = False
+    for label, bit in labels:
+        if not mask & bit:
+            is_open = False
+        elif is_open:
+            runs[-1][1:] = [label]
+        else:
+            runs.append([label])
+            is_open = True
+    return " ".join("..".join(run) for run in runs)
+
+
+def _mask(releases: tuple[str, ...], bits: Sequence[Mapping[str, int]]) -> int:
+    """Return the bits of the releases of a group; raises `ValueError` if there are none such."""
+    if not releases:
+        return sum(sum(labels.values()) for labels in bits)
+    if len(releases) != len(bits):
+        raise ValueError(f"releases of {len(releases)} providers, not of {len(bits)}")
+    mask = 0
+    for text, labels in zip(releases, bits, strict=True):
+        if text == "*":
+            mask |= sum(labels.values())
+            continue
+        order = list(labels)
+        for run in text.split():
+            first, _, last = run.partition("..")
+            if first not in labels or (last or first) not in labels:
+                raise ValueError(f"no release {run} of the provider")
+            chosen = order[order.index(first) : order.index(last or first) + 1]
+            mask |= sum(labels[label] for label in chosen)
+    return mask
+
+
+def release_ranges(columns: SymbolColumns, mask: int) -> dict[Provider, str]:
+    """Return the releases of each provider that a number stands for, as the document has them."""
+    labels: dict[Provider, list[tuple[str, int]]] = defaultdict(list)
+    for column, bit in columns.columns.items():
+        labels[column.provider].append((column.label, bit))
+    found = {}
+    for provider, of_provider in sorted(labels.items()):
+        of_provider.sort(key=lambda item: parse_label(item[0]))
+        text = _ranges(mask, of_provider)
+        if text == "*" and of_provider:
+            first, last = of_provider[0][0], of_provider[-1][0]
+            text = first if first == last else f"{first}..{last}"
+        if text:
+            found[provider] = text
+    return found
