@@ -1,7 +1,7 @@
-"""From an archive's bytes to its features: facts are gathered once, features follow by rule.
+"""Features of an archive, derived from facts about its bytes.
 
-`facts` contains what `gather` reads, `extracts` the files that tables are made from, `wheel` gives
-the members of a wheel the layout of an archive, `archive_tree` and `links` make files and links of
-members, `placement` assigns each file to an output, `derive` applies the rules, and `legacy` writes
-the form that nixpkgs consumed. Nothing here knows where bytes come from or where results go.
+`gather` reads an archive into `facts`, with the input of the tables in `extracts`. `wheel` gives
+the members of a wheel the layout of an archive, `archive_tree` and `links` turn members into files
+and links, `placement` assigns each file to an output, and `derive` applies the rules. `legacy`
+writes the form for nixpkgs. Nothing here depends on where archives come from or features go to.
 """

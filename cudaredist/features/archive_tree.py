@@ -1,4 +1,4 @@
-"""The tree that an archive's members make: safe names only, links followed inside it only."""
+"""Tree of an archive's members, with safe names and resolved links."""
 
 import re
 from collections import Counter
@@ -19,35 +19,35 @@ USUAL_FOLDERS = frozenset(
         *("python", "samples", "share", "src", "stubs", "targets"),
     }
 )
-"""Folders of a package itself; an archive's top directory is called otherwise."""
+"""Folders of a package itself. An archive's top directory has another name."""
 
 
 @dataclass(slots=True)
 class Tree:
-    """What an archive holds, by path below its top directory."""
+    """The contents of an archive, by path below its top directory."""
 
     files: dict[str, Entry] = field(default_factory=dict)
-    """Regular files; a hard link is one more name of a file, with all that is known of it."""
+    """Regular files. A hard link is one more name of a file, with the same facts."""
     links: dict[str, str] = field(default_factory=dict)
-    """Symbolic links, with the path of the file or folder each leads to in the end."""
+    """Symbolic links, each with the path of its final file or folder."""
     notes: list[str] = field(default_factory=list)
-    """What is odd, one line each."""
+    """Oddities, one line each."""
     unsafe: list[str] = field(default_factory=list)
-    """Those of the notes that no honest archive has, and for which none is laid out."""
+    """The notes about unsafe members. Archives with any of them are not installed."""
 
     def refuse(self, note: str) -> None:
-        """Note something unsafe."""
+        """Add a note about something unsafe."""
         self.notes.append(note)
         self.unsafe.append(note)
 
 
 def build_tree(members: Sequence[Entry]) -> Tree:
-    """Return the tree that members make.
+    """Return the tree of an archive's members.
 
-    Names that are absolute, leave the archive or cannot be printed are left out with a note; of
-    members with the same name the last counts; a member below one that is no folder is left out.
-    Where a usual folder is a link to another one (`lib -> targets/x86_64-linux/lib`), and where all
-    of them lie in one `targets/<triple>`, the folder comes to the top.
+    Names that are absolute, leave the archive or cannot be printed are skipped with a note, and so
+    are members below a file. If several members have one name, the last one counts. If a usual
+    folder is a link to another folder (`lib -> targets/x86_64-linux/lib`), or if all usual folders
+    are in one `targets/<triple>`, the folders move to the top.
     """
     tree = Tree()
     named = _named(members, tree)
@@ -73,7 +73,7 @@ def build_tree(members: Sequence[Entry]) -> Tree:
                 tree.refuse(f"neither file, folder nor link: {path}")
             case "directory":
                 pass
-    _bring_up(tree)
+    _move_up(tree)
     return tree
 
 
@@ -86,25 +86,28 @@ def _named(members: Sequence[Entry], tree: Tree) -> dict[str, Entry]:
         elif path:
             earlier = named.pop(path, None)
             if earlier is not None and not (earlier.kind == entry.kind == "directory"):
-                tree.notes.append(f"name stands twice: {path}")
+                tree.notes.append(f"duplicate name: {path}")
             named[path] = entry
     return named
 
 
 def _normal(name: str) -> str | None:
-    """Return a member's name without `./` and `//`; None where it is not safe."""
+    """Return a member's normalized name, or None if unsafe.
+
+    Normalized names contain neither `./` nor `//`.
+    """
     if len(name) > MEMBER_NAME_LIMIT or not name.isprintable() or "\\" in name:
         return None
     parts = [part for part in name.split("/") if part not in {"", "."}]
     if _IS_ABSOLUTE.match(name) or ".." in parts or len(parts) > _DEPTH_LIMIT:
         return None
     path = "/".join(parts)
-    # The same string, not an equal one: there may be a million of them.
+    # Return the same string object if possible: there may be a million names.
     return name if path == name else path
 
 
 def _top(named: Mapping[str, Entry], tree: Tree) -> str:
-    """Return the one top directory with its slash, or nothing where there is none to take away."""
+    """Return the single top directory with slash, else ""."""
     tops = Counter(path.partition("/")[0] for path in named)
     if len(tops) == 1:
         top = next(iter(tops))
@@ -118,7 +121,10 @@ def _top(named: Mapping[str, Entry], tree: Tree) -> str:
 
 
 def _is_inside(name: str, named: Mapping[str, Entry], folders: dict[str, bool], tree: Tree) -> bool:
-    """Say whether everything above a member is a folder; `folders` remembers what was found."""
+    """Check if all parents of a member are folders.
+
+    `folders` caches the results.
+    """
     above: list[str] = []
     folder = name.rpartition("/")[0]
     while folder not in folders:
@@ -130,7 +136,7 @@ def _is_inside(name: str, named: Mapping[str, Entry], folders: dict[str, bool], 
         is_folder = is_folder and (entry is None or entry.kind == "directory")
         folders[folder] = is_folder
     if not is_folder:
-        tree.refuse(f"lies below something that is no folder: {name}")
+        tree.refuse(f"is below a path that is not a folder: {name}")
     return is_folder
 
 
@@ -140,19 +146,22 @@ def _follow(
     """Resolve a link and add it to the tree."""
     end = links.end_of(path)
     if end is None:
-        tree.refuse(f"leads outside the archive or in a circle: {path}")
+        tree.refuse(f"link leaves the archive or is circular: {path}")
     elif end in known and entry.kind == "symlink":
         tree.links[path] = end
     elif end not in placed or placed[end].kind != "file":
-        tree.notes.append(f"leads to nothing: {path}")
+        tree.notes.append(f"dangling link: {path}")
     elif entry.kind == "hardlink":
         tree.files[path] = replace(placed[end], name=entry.name)
     else:
         tree.links[path] = end
 
 
-def _bring_up(tree: Tree) -> None:
-    """Bring folders to the top that a link there leads to, and those of the one target."""
+def _move_up(tree: Tree) -> None:
+    """Move usual folders to the top.
+
+    That concerns folders linked from the top, and those of a single target.
+    """
     moves = {
         f"{end}/": f"{link}/"
         for link, end in tree.links.items()
@@ -169,7 +178,7 @@ def _bring_up(tree: Tree) -> None:
         if not moved:
             continue
         if new.rstrip("/") in taken:
-            tree.notes.append(f"left where it is, as {new} is there already: {old}")
+            tree.notes.append(f"not moved up, because {new} already exists: {old}")
             continue
         tree.links.pop(new.rstrip("/"), None)
         for path in moved:

@@ -1,8 +1,7 @@
-"""From facts to features: what one archive provides, by rule.
+"""Features of one archive, derived from its facts by rules.
 
-Only what follows from the archive's own bytes stands here. To add a detector, write a function of
-the tree and give it a field in `schema.features.ArchiveFeatures` and a line in `derive`; raise
-`RULES`.
+Features depend only on the archive's own bytes. To add a detector, write a function of the tree,
+and add a field to `schema.features.ArchiveFeatures` and a line to `derive`. Then raise `RULES`.
 """
 
 import re
@@ -31,19 +30,19 @@ from cudaredist.schema.features import (
 )
 
 RULES = 3
-"""Raised whenever other features follow from the same facts."""
+"""Version of the rules. Raise it whenever the same facts lead to other features."""
 
 _VERSIONS = 32
-"""CUDA-versioned folders looked at; NVIDIA's have had four at most."""
+"""Limit of CUDA-versioned folders per archive. NVIDIA's archives have four at most."""
 _NAMES_ROOM = 1 << 20
-"""Characters of all file names of an archive; cuda_cccl has 40,000."""
+"""Limit of characters in all file names of an archive. cuda_cccl has 40,000."""
 _is_cuda_version = re.compile(r"[1-9][0-9]{0,2}(?:\.(?:0|[1-9][0-9]?))?").fullmatch
 _MODULE_FOLDER = re.compile(r"^(?:python|(?:.*/)?(?:site|dist)-packages)/")
 _MODULE_SUFFIXES = (".py", ".so", ".pyd")
 
 
 def derive(facts: Facts) -> WholeFeatures:
-    """Return what an archive provides."""
+    """Return the features of an archive."""
     members, added = as_redistributable(facts.members)
     tree = build_tree(members)
     placed = place_all(tree.files)
@@ -54,7 +53,7 @@ def derive(facts: Facts) -> WholeFeatures:
     notes = [*facts.notes, *added, *tree.notes, *machine_notes, *_binary_notes(tree.files)]
     notes += header_notes
     if len(versions) > _VERSIONS:
-        notes.append(f"lib has folders of {len(versions)} versions; {_VERSIONS} were looked at")
+        notes.append(f"lib has folders of {len(versions)} versions; only {_VERSIONS} were examined")
         versions = versions[-_VERSIONS:]
     return WholeFeatures(
         machine=machine,
@@ -88,7 +87,7 @@ def _sizes(placed: Mapping[str, Placed]) -> dict[OutputName, OutputSize]:
 
 
 def _list_files(placed: Mapping[str, Placed]) -> tuple[FileNames, int]:
-    """Return the files of an archive, and the number of those left out as they are too many."""
+    """Return the listed files, and the number of others."""
     folders: dict[OutputName, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     room, left_out = _NAMES_ROOM, 0
     for path in sorted(placed):
@@ -109,7 +108,7 @@ def _list_files(placed: Mapping[str, Placed]) -> tuple[FileNames, int]:
 def _unnested(
     files: Mapping[str, Entry], versions: Sequence[str]
 ) -> dict[str, dict[OutputName, OutputSize]]:
-    """Return, for each `lib/<version>`, the outputs once it replaced all of `lib`."""
+    """Return, for each `lib/<version>`, the outputs if it replaced `lib`."""
     if not versions:
         return {}
     outside = {path: entry for path, entry in files.items() if not path.startswith("lib/")}
@@ -122,16 +121,19 @@ def _unnested(
 
 
 def _versions_in_lib(files: Iterable[str]) -> tuple[str, ...]:
-    found = {
+    versions = {
         parts[1]
         for parts in (path.split("/", 2) for path in files)
         if len(parts) > 2 and parts[0] == "lib" and _is_cuda_version(parts[1])  # noqa: PLR2004 - lib, version, rest
     }
-    return tuple(sorted(found, key=lambda text: [int(part) for part in text.split(".")]))
+    return tuple(sorted(versions, key=lambda text: [int(part) for part in text.split(".")]))
 
 
 def _machine(files: Mapping[str, Entry]) -> tuple[str | None, list[str]]:
-    """Return the one machine of all binaries, or None and a note where there are several."""
+    """Return the machine of all binaries, and notes.
+
+    If they differ, return None and a note.
+    """
     machines = Counter(
         entry.binary.machine
         for entry in files.values()
@@ -196,9 +198,9 @@ def _unread(binary: Binary) -> tuple[str, ...]:
 
 
 def _opens(path: str, binary: Binary) -> tuple[str, ...]:
-    """Return the libraries that a file may open, without any of its own name.
+    """Return the additional libraries that a file may open.
 
-    DLLs are the same in any case.
+    Names of DLLs ignore case.
     """
     known = {path.rpartition("/")[2], *binary.needed}
     if binary.kind == "pe":
@@ -255,16 +257,16 @@ def _targets(names: set[str]) -> CodeTargets:
 
 
 def _python(files: Mapping[str, Entry]) -> tuple[str, ...]:
-    """Return wheels, and what can be imported: the topmost packages and modules."""
-    found: set[str] = {path for path in files if path.lower().endswith(".whl")}
+    """Return wheels, and the topmost packages and modules for import."""
+    paths: set[str] = {path for path in files if path.lower().endswith(".whl")}
     packages = {path.rpartition("/")[0] for path in files if path.endswith("/__init__.py")}
-    # A package's parent is one too, or it is the topmost.
-    found |= {folder for folder in packages if folder.rpartition("/")[0] not in packages}
+    # If a package's parent is not a package, the package is topmost.
+    paths |= {folder for folder in packages if folder.rpartition("/")[0] not in packages}
     for path in files:
         match = _MODULE_FOLDER.match(path)
         if match and "/" not in path[match.end() :] and path.endswith(_MODULE_SUFFIXES):
-            found.add(path)
-    return tuple(sorted(found))
+            paths.add(path)
+    return tuple(sorted(paths))
 
 
 def _binary_notes(files: Mapping[str, Entry]) -> Iterable[str]:

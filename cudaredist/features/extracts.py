@@ -1,8 +1,8 @@
-"""The two files of an archive that tables are made from, kept while the archive passes.
+"""Extracts: the data for tables, copied from an archive's stream.
 
-`include/crt/host_config.h` says which host compilers nvcc accepts, `bin/ptxas` which compute
-capabilities it knows. What is kept of them is stored with the archive's facts, so that no table
-needs an archive again.
+`include/crt/host_config.h` lists the host compilers that nvcc accepts, and `bin/ptxas` the known
+compute capabilities. Extracts are stored with the archive's facts, so tables never need the
+archive again.
 """
 
 import hashlib
@@ -15,20 +15,20 @@ from cudaredist.tables.gpus.ptxas import PTXAS_PATHS, PtxasScan
 from cudaredist.tables.nvcc_compat.preprocessor import HEADER_PATH
 
 HEADER_LIMIT = 4 << 20
-"""Bytes of the largest header that is kept; NVIDIA's have 10 to 20 kB."""
+"""Limit for the size of a header in bytes. NVIDIA's headers have 10 to 20 kB."""
 
 EXTRACT_PATHS: Mapping[ExtractKind, tuple[str, ...]] = {
     "host-config": (HEADER_PATH,),
     "ptxas": PTXAS_PATHS,
 }
-"""How the path of each file ends, one for each operating system."""
+"""Path endings of each file, one for each operating system."""
 
 _KEPT = 3
-"""Files of one kind that are kept at most: a hostile archive may have thousands."""
+"""Limit of files of one kind, because a hostile archive may have thousands."""
 
 
 class Extracts:
-    """Collects extracts while the members of an archive pass."""
+    """Collects extracts from the members of an archive."""
 
     def __init__(self) -> None:
         self._by_position: dict[int, Extract] = {}
@@ -36,9 +36,9 @@ class Extracts:
     def following(
         self, position: int, name: str, readable: str, content: Iterator[bytes]
     ) -> Iterator[bytes]:
-        """Return a member's content; if a table needs it, it is kept as it passes.
+        """Return a member's content, collected if a table needs it.
 
-        The content must then be read to its end.
+        The caller must then read the content to its end.
         """
         for kind, paths in EXTRACT_PATHS.items():
             if name.endswith(tuple(f"/{path}" for path in paths)):
@@ -46,11 +46,11 @@ class Extracts:
         return content
 
     def drop(self, position: int) -> None:
-        """Forget a member that turned out not to be a file."""
+        """Remove the extract of a member that is not a file."""
         self._by_position.pop(position, None)
 
-    def found(self) -> tuple[Extract, ...]:
-        """Return the extracts, those nearest to the top of the archive first."""
+    def result(self) -> tuple[Extract, ...]:
+        """Return the extracts, the topmost files first."""
         return tuple(sorted(self._by_position.values(), key=_depth))
 
     def _kept(
@@ -72,15 +72,15 @@ class Extracts:
 
 class _HeaderTaker:
     def __init__(self) -> None:
-        self._kept = bytearray()
+        self._data = bytearray()
 
     def feed(self, chunk: bytes) -> None:
-        self._kept += chunk[: HEADER_LIMIT + 1 - len(self._kept)]
+        self._data += chunk[: HEADER_LIMIT + 1 - len(self._data)]
 
     def finish(self) -> tuple[str, str | None]:
-        if len(self._kept) > HEADER_LIMIT:
+        if len(self._data) > HEADER_LIMIT:
             return "", f"larger than {HEADER_LIMIT:,} bytes"
-        return self._kept.decode("latin-1"), None
+        return self._data.decode("latin-1"), None
 
 
 class _PtxasTaker:

@@ -1,8 +1,7 @@
-"""The facts of one archive: every member, and what each binary among them is and needs.
+"""Facts of one archive: its members and their binaries.
 
-Facts are what was read, names as they stand in the archive; what follows from them is worked out
-by `derive`, so that a changed rule needs no archive again. They are kept in the cache, never in
-`data/`.
+Facts are exactly the data in the archive, with its names. `derive` turns them into features, so a
+change of its rules needs no archive again. Facts are stored in the cache, never in `data/`.
 """
 
 from dataclasses import dataclass
@@ -16,11 +15,11 @@ from cudaredist.binaries.file_facts import Binary
 ExtractKind: TypeAlias = Literal["host-config", "ptxas"]
 
 FACTS_SCHEMA = 5
-"""Raised whenever facts are read in another way, so that older ones in caches do not count."""
+"""Version of the facts. Raise it whenever facts are read differently, to ignore cached ones."""
 
 
 STRICT = ConfigDict(extra="forbid", strict=True)
-"""How facts are read back: whatever is not exactly as written does not count."""
+"""Settings for reading facts back: any deviation from the written form is an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +28,9 @@ class Include:
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
     name: str
-    """As it stands between the quotes or angle brackets."""
+    """The text between the quotes or angle brackets."""
     condition: str = ""
-    """The `#if` around it, as one expression; empty if there is none but the include guard."""
+    """The `#if` around it, as one expression. Empty if there is none but the include guard."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +39,9 @@ class IncludeLines:
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
     includes: tuple[Include, ...] = ()
-    """Without repetitions, in their order."""
+    """Unique, in their original order."""
     unread: str | None = None
-    """Why they could not be read; there are none then."""
+    """The reason why they could not be read. In that case, `includes` is empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,35 +50,35 @@ class Entry:
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
     name: str
-    """As it stands there; what is not UTF-8 is written with backslashes."""
+    """The name in the archive, with bytes that are not UTF-8 escaped as `%E9`."""
     kind: MemberKind
     mode: int = 0
     size: Annotated[int, Field(ge=0)] = 0
     target: str | None = None
     binary: Binary | None = None
     header: IncludeLines | None = None
-    """None: not a header, or one without includes."""
+    """None if the member is not a header, or has no includes."""
     sha256: str | None = None
-    """Of a licence's bytes; None for all other files."""
+    """The hash of a license's bytes. None for all other files."""
     origin: int | None = None
-    """Position among the archive's members, where its content is kept; facts do not have it."""
+    """The member with the content, by position in the archive. Not part of the stored facts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extract:
-    """One file that a table is made from."""
+    """The table data from one file."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
     kind: ExtractKind
     name: str
     """The member's name, as in the archive's facts."""
     sha256: str
-    """Of the whole file."""
+    """The hash of the whole file."""
     content: str = ""
-    """The header's text, one character a byte; or the capabilities of `ptxas`, with the name of
-    each one's architecture, as a JSON object."""
+    """Either the text of a header, one character per byte, or the capabilities in `ptxas` as a JSON
+    object, each with the name of its architecture."""
     problem: str | None = None
-    """Why there is no content."""
+    """The reason for missing content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,21 +89,21 @@ class Facts:
     schema: int
     members: tuple[Entry, ...]
     notes: tuple[str, ...] = ()
-    """Where a wheel and its RECORD disagree."""
+    """Differences between a wheel and its RECORD."""
     extracts: tuple[Extract, ...] = ()
-    """The files that tables are made from."""
+    """The data for tables."""
 
 
 _adapter = TypeAdapter(Facts)
 
 
 def facts_to_bytes(facts: Facts) -> bytes:
-    """Return facts as compact JSON, the same bytes for the same facts."""
+    """Return facts as compact, deterministic JSON."""
     return _adapter.dump_json(facts, exclude_defaults=True)
 
 
 def facts_from_bytes(data: bytes) -> Facts | None:
-    """Return the facts in some bytes; None where they are broken or of another schema."""
+    """Return facts from bytes, or None if invalid or outdated."""
     try:
         facts = _adapter.validate_json(data)
     except ValidationError:

@@ -1,4 +1,4 @@
-"""Gather the facts of an archive in one pass over its bytes."""
+"""Collection of an archive's facts in one pass over its bytes."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -14,42 +14,42 @@ from cudaredist.features.license_files import LicenseFiles
 from cudaredist.features.wheel import Record
 
 _ESCAPED = 0xDC00
-"""Where Python puts bytes that it could not decode."""
+"""The first of the code points that Python uses for undecodable bytes."""
 
 
 class LateTables:
-    """Tables of an archive's files that one pass found too late, for the pass after it.
+    """Tables of files that need a second pass over the archive.
 
-    A tool that rewrites a library puts its headers at the end, and what they lead to has passed by
-    then: libcublasLt for linux-sbsa since 13.2, which was laid out anew by BOLT, is one.
+    Some tools move a library's headers to its end. When they arrive, the tables they refer to have
+    already passed. An example is libcublasLt for linux-sbsa since 13.2, rewritten by BOLT.
     """
 
     def __init__(self) -> None:
-        self._held: dict[int, set[Range]] = defaultdict(set)
+        self._tables: dict[int, set[Range]] = defaultdict(set)
         """By the position of the file among the members."""
 
-    def held(self, position: int) -> list[Range]:
-        """Return what is to be held of a file."""
-        return sorted(self._held.get(position, ()))
+    def of_file(self, position: int) -> list[Range]:
+        """Return the tables to keep in memory from a file."""
+        return sorted(self._tables.get(position, ()))
 
     def add(self, position: int, missed: Iterable[Range]) -> None:
-        """Remember what was missed of a file."""
+        """Add the tables missed in a file."""
         for table in missed:
-            self._held[position].add(table)
+            self._tables[position].add(table)
 
     def __len__(self) -> int:
-        """Return how many tables are known."""
-        return sum(map(len, self._held.values()))
+        """Return the number of tables."""
+        return sum(map(len, self._tables.values()))
 
 
 def gather(
     reader: ArchiveReader, *, is_wheel: bool = False, late: LateTables | None = None
 ) -> Facts:
-    """Read an archive to its end and return its facts; a wheel is also held against its RECORD.
+    """Read an archive to its end and return its facts.
 
-    What `late` knows of is held, and what is missed now is added to it. Raises what the reader
-    raises; nothing is to be believed before it ended and hash and size of the archive were found
-    right, which is the caller's part.
+    A wheel is compared to its RECORD. The pass keeps the tables listed in `late`, and adds those it
+    missed. Raises the reader's errors. Facts are reliable only after the caller has verified the
+    archive's hash and size.
     """
     entries: list[Entry] = []
     record = Record() if is_wheel else None
@@ -63,10 +63,10 @@ def gather(
             passing = includes.following(position, member.name, passing)
             passing = licenses.following(position, member.name, passing)
             missed: list[Range] = []
-            binary = examine(passing, late.held(position), missed)
+            binary = examine(passing, late.of_file(position), missed)
             late.add(position, missed)
         if passing is not content:
-            # Hashes, extracts and headers need a file to its end.
+            # Hashes, extracts and includes require the complete file.
             for _ in passing:
                 pass
         header, sha256 = includes.at(position), licenses.at(position)
@@ -80,7 +80,7 @@ def gather(
         schema=FACTS_SCHEMA,
         members=tuple(entries),
         notes=() if record is None else record.notes(),
-        extracts=extracts.found(),
+        extracts=extracts.result(),
     )
 
 
@@ -100,7 +100,7 @@ def _entry(
 
 
 def readable(name: str) -> str:
-    """Return a name with bytes that are no UTF-8 as `%E9`."""
+    """Return a name with undecodable bytes escaped as `%E9`."""
     if name.isascii():
         return name
     return "".join(

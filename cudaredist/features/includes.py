@@ -1,8 +1,8 @@
-"""The `#include` lines of headers, each with the condition around it.
+"""Includes of headers, each with its condition.
 
-Comments are left out as a preprocessor does, so that an `#include` in one does not count. Macros
-are not known here: an include below `#if` is read with the text of its condition, and whoever asks
-decides. An include guard is no condition.
+Comments are removed first, so an `#include` in a comment does not count. Macros are unknown here:
+an include below `#if` is recorded with the text of its condition, for callers to evaluate. An
+include guard is not a condition.
 """
 
 import re
@@ -11,18 +11,18 @@ from collections.abc import Iterator
 from cudaredist.features.facts import Include, IncludeLines
 
 INCLUDES_SIZE_LIMIT = 4 << 20
-"""Bytes of the largest header that is read; NVIDIA's have 2 MB at most."""
+"""Limit for the size of a header in bytes. NVIDIA's headers have 2 MB at most."""
 CONDITION_LIMIT = 160
-"""Characters of a condition; a longer one is cut, and ends in an ellipsis."""
+"""Limit for the characters of a condition. A longer one is cut and ends in an ellipsis."""
 _NAME_LIMIT = 256
 _HEADER_INCLUDES_LIMIT = 1000
-"""Different includes of one header."""
+"""Limit for the distinct includes of one header."""
 _ARCHIVE_INCLUDES_LIMIT = 50_000
-"""Includes of all headers of an archive: five times those of cuda_cccl, which has most."""
+"""Limit for the includes of an archive: five times those of cuda_cccl, the largest."""
 _DEPTH_LIMIT = 200
 _FOLDER = "include"
 
-# A quote that is not closed reaches to the end of its line, as in every compiler.
+# As in every compiler, an unclosed quote ends at the end of its line.
 _comments_or_quotes = re.compile(
     rb"""("(?:[^"\\\n]|\\.)*+"?|'(?:[^'\\\n]|\\.)*+'?)|//[^\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/)?"""
 )
@@ -38,31 +38,31 @@ _is_single = re.compile(r"!*\s*(?:\w+|defined\s*\(\s*\w+\s*\)|defined\s+\w+)").f
 
 
 class Includes:
-    """Collects the includes of an archive's headers while its members pass."""
+    """Collects the includes of an archive's headers from its members."""
 
     def __init__(self) -> None:
         self._by_position: dict[int, IncludeLines] = {}
         self._same: dict[Include, Include] = {}
-        """Most are in many headers, and are in memory once."""
+        """Shared instances, because most includes are in many headers."""
         self._room = _ARCHIVE_INCLUDES_LIMIT
 
     def following(self, position: int, name: str, content: Iterator[bytes]) -> Iterator[bytes]:
-        """Return a member's content; if it is a header, it is read as it passes.
+        """Return a member's content, parsed if it is a header.
 
-        The content must then be read to its end.
+        The caller must then read the content to its end.
         """
         return self._read(position, content) if is_header(name) else content
 
     def at(self, position: int) -> IncludeLines | None:
-        """Return the includes of a member; None if it has none, or is not a header."""
+        """Return the includes of a member, or None."""
         return self._by_position.get(position)
 
     def _read(self, position: int, content: Iterator[bytes]) -> Iterator[bytes]:
-        kept = bytearray()
+        data = bytearray()
         for chunk in content:
-            kept += chunk[: INCLUDES_SIZE_LIMIT + 1 - len(kept)]
+            data += chunk[: INCLUDES_SIZE_LIMIT + 1 - len(data)]
             yield chunk
-        lines = read_includes(bytes(kept))
+        lines = read_includes(bytes(data))
         if lines is not None and len(lines.includes) > self._room:
             lines = IncludeLines(unread=f"more than {_ARCHIVE_INCLUDES_LIMIT:,} in the archive")
         if lines is not None:
@@ -72,12 +72,12 @@ class Includes:
 
 
 def is_header(path: str) -> bool:
-    """Check if a file is a header: whatever is below a folder of that name."""
+    """Check if a file is a header (below `include`)."""
     return _FOLDER in path.split("/")[:-1]
 
 
 def read_includes(data: bytes) -> IncludeLines | None:
-    """Return the includes of a header, without repetitions; None if it has none."""
+    """Return the unique includes of a header, or None without any."""
     if len(data) > INCLUDES_SIZE_LIMIT:
         return IncludeLines(unread=f"larger than {INCLUDES_SIZE_LIMIT:,} bytes")
     text = data.replace(b"\r\n", b"\n").replace(b"\\\n", b"")
@@ -88,31 +88,31 @@ def read_includes(data: bytes) -> IncludeLines | None:
         reader.take(match[1].decode(), match[2])
         if reader.problem:
             return IncludeLines(unread=reader.problem)
-    return IncludeLines(includes=tuple(reader.found)) if reader.found else None
+    return IncludeLines(includes=tuple(reader.includes)) if reader.includes else None
 
 
 def join_conditions(one: str, other: str) -> str:
-    """Return two conditions as one; an empty one is always true."""
+    """Join two conditions with `&&`. An empty condition is always true."""
     if not one or not other or one == other:
         return one or other
     return _cut(" && ".join(map(_part, (one, other))))
 
 
 class _Group:
-    """An `#if` up to its `#endif`."""
+    """The branches from an `#if` to its `#endif`."""
 
     def __init__(self, condition: str) -> None:
         self.own = condition
-        """The condition of the present branch; empty in an include guard."""
+        """The condition of the current branch. Empty in an include guard."""
         self._before = ""
 
     @property
     def condition(self) -> str:
-        """Return the condition of the present branch, with those before it negated."""
+        """Return the condition of the current branch, with earlier ones negated."""
         return join_conditions(self._before, self.own)
 
     def turn(self, condition: str) -> None:
-        """Begin the next branch; an empty condition for `#else`."""
+        """Begin the next branch, with an empty condition for `#else`."""
         self._before = (
             join_conditions(self._before, _negated(self.own)) if self.own else self._before
         )
@@ -120,17 +120,17 @@ class _Group:
 
 
 class _HeaderReader:
-    """Takes the directives of one header in their order."""
+    """Processes the directives of one header in order."""
 
     def __init__(self) -> None:
-        self.found: dict[Include, None] = {}
+        self.includes: dict[Include, None] = {}
         self.problem: str | None = None
         self._groups: list[_Group] = []
         self._maybe_guard: str | None = None
-        """The macro of an `#ifndef` that was the last directive."""
+        """The macro, if the last directive was an `#ifndef`."""
 
     def take(self, directive: str, rest: bytes) -> None:
-        """Take the next directive."""
+        """Process the next directive."""
         guard, self._maybe_guard = self._maybe_guard, None
         groups = self._groups
         match directive:
@@ -142,7 +142,7 @@ class _HeaderReader:
                 negated = _guard(condition)
                 self._maybe_guard = negated[1] if negated else None
                 if len(groups) > _DEPTH_LIMIT:
-                    self.problem = f"more than {_DEPTH_LIMIT} conditions in each other"
+                    self.problem = f"more than {_DEPTH_LIMIT} nested conditions"
             case "define":
                 macro = _macro(_words(rest))
                 if macro is not None and macro[0] == guard:
@@ -155,20 +155,20 @@ class _HeaderReader:
                 own = "" if is_else else _condition(directive.removeprefix("el"), rest)
                 groups[-1].turn(own)
             case _:
-                # An `#else` without its `#if`: a compiler would refuse it.
+                # An `#else` without an `#if` is an error in any compiler.
                 pass
 
     def _include(self, rest: bytes) -> None:
         match = _name(rest)
         name = (match[1] or match[2]).decode("utf-8", "replace").strip() if match else ""
         if not name or len(name) > _NAME_LIMIT or not name.isprintable():
-            # The name is a macro, or it is none.
+            # The name is a macro or invalid.
             return
         condition = ""
         for group in self._groups:
             condition = join_conditions(condition, group.condition)
-        self.found[Include(name=name, condition=condition)] = None
-        if len(self.found) > _HEADER_INCLUDES_LIMIT:
+        self.includes[Include(name=name, condition=condition)] = None
+        if len(self.includes) > _HEADER_INCLUDES_LIMIT:
             self.problem = f"more than {_HEADER_INCLUDES_LIMIT:,}"
 
 

@@ -1,4 +1,4 @@
-"""The feature file that nixpkgs consumed from cuda-redist-find-features, made from ours."""
+"""Feature files in the form of cuda-redist-find-features, for nixpkgs."""
 
 import json
 from typing import Any
@@ -14,15 +14,16 @@ _NAMES: dict[str, tuple[OutputName, ...]] = {
     "sample": ("samples",),
     "static": ("static",),
 }
-"""Each of its six outputs, and which of ours make it true: it counted headers as `dev`."""
+"""The six outputs of that form, with the outputs of ours that they include."""
 _OURS: dict[str, tuple[OutputName, ...]] = {**_NAMES, "samples": ("samples",)}
 
 
 def legacy_json(features: Features, before: bytes | None = None) -> bytes:
-    """Return package, platform (and variant, where the manifest nests) and six booleans.
+    """Return a feature file in the form for nixpkgs.
 
-    Keys are sorted, indented by two. Archives that were not examined are left out, as the file has
-    no word for them, unless the file that was there `before` has them.
+    It contains six booleans by package, platform and variant (if the manifest nests by variant),
+    with sorted keys and an indent of two. The form cannot express that an archive was not examined.
+    Such archives are left out, unless the file `before` has them.
     """
     earlier = _read(before)
     packages: dict[str, dict[str, dict[str, object]]] = {}
@@ -43,12 +44,12 @@ def legacy_json(features: Features, before: bytes | None = None) -> bytes:
 
 
 def _outputs(archive: ExaminedArchive | UnexaminedArchive) -> dict[str, bool]:
-    found = archive.outputs if isinstance(archive, ExaminedArchive) else {}
-    return {theirs: any(output in found for output in ours) for theirs, ours in _NAMES.items()}
+    outputs = archive.outputs if isinstance(archive, ExaminedArchive) else {}
+    return {theirs: any(output in outputs for output in ours) for theirs, ours in _NAMES.items()}
 
 
 def _read(before: bytes | None) -> dict[str, Any]:
-    """Return an earlier file of this form; nothing where it is none."""
+    """Return an earlier file of this form, or an empty dictionary."""
     try:
         document = json.loads(before or b"{}")
     except ValueError:
@@ -59,11 +60,14 @@ def _read(before: bytes | None) -> dict[str, Any]:
 
 
 def is_legacy(document: object) -> bool:
-    """Check if a document has outputs where such a file has them."""
+    """Check if a document has this form.
+
+    That is the case if it has outputs at this form's paths.
+    """
     return isinstance(document, dict) and any(
         isinstance(entry, dict) and "outputs" in entry
         for platforms in document.values()
-        # A package of a manifest has texts, too.
+        # In a manifest, a package also has strings, so it does not match.
         if isinstance(platforms, dict) and all(isinstance(v, dict) for v in platforms.values())
         for value in platforms.values()
         for entry in (value, *value.values())
@@ -71,11 +75,11 @@ def is_legacy(document: object) -> bool:
 
 
 def legacy_outputs(document: object) -> dict[tuple[str, str, str | None], tuple[OutputName, ...]]:
-    """Return the outputs that such a file names, by package, platform and variant.
+    """Return the outputs by package, platform and variant.
 
-    Its `sample` is our `samples`; of what else it may have nothing is known.
+    Its `sample` is our `samples`. Unknown outputs are ignored.
     """
-    found: dict[tuple[str, str, str | None], tuple[OutputName, ...]] = {}
+    by_archive: dict[tuple[str, str, str | None], tuple[OutputName, ...]] = {}
     packages = _read(json.dumps(document).encode())
     for name, platforms in packages.items():
         for platform, value in platforms.items():
@@ -85,5 +89,5 @@ def legacy_outputs(document: object) -> dict[tuple[str, str, str | None], tuple[
                 outputs = entry.get("outputs") if isinstance(entry, dict) else None
                 if isinstance(outputs, dict):
                     present = {ours[0] for theirs, ours in _OURS.items() if outputs.get(theirs)}
-                    found[name, platform, variant] = tuple(sorted(present | {"out"}))
-    return found
+                    by_archive[name, platform, variant] = tuple(sorted(present | {"out"}))
+    return by_archive

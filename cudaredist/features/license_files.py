@@ -1,11 +1,11 @@
-"""The license files of an archive, told by their names, and the hash of each."""
+"""License files of an archive, recognized by name, with their hashes."""
 
 import hashlib
 import re
 from collections.abc import Iterator
 
 _LIMIT = 1000
-"""License files of one archive whose hashes are kept."""
+"""Limit for the number of license files per archive."""
 _begins_like_one = re.compile(
     r"licen[cs]e|copying|copyright|eula|notice|third[-_ ]?party", re.IGNORECASE
 ).match
@@ -16,28 +16,28 @@ _is_code = re.compile(
 
 
 def is_license(path: str) -> bool:
-    """Check if a file is a license or a notice, by its name."""
+    """Check if a file is named like a license."""
     name = path.rpartition("/")[2]
     return _begins_like_one(name) is not None and _is_code(name) is None
 
 
 class LicenseFiles:
-    """Hashes license files while the members of an archive pass."""
+    """Hashes the license files among an archive's members."""
 
     def __init__(self) -> None:
         self._by_position: dict[int, str] = {}
 
     def following(self, position: int, name: str, content: Iterator[bytes]) -> Iterator[bytes]:
-        """Return a member's content; if it is a license, it is hashed as it passes.
+        """Return a member's content, hashed if it is a license.
 
-        The content must then be read to its end.
+        The caller must then read the content to its end.
         """
         if len(self._by_position) >= _LIMIT or not is_license(name):
             return content
         return self._hashed(position, content)
 
     def at(self, position: int) -> str | None:
-        """Return the hash of a member; None if it is not a license."""
+        """Return the hash of a member, or None without a license."""
         return self._by_position.get(position)
 
     def _hashed(self, position: int, content: Iterator[bytes]) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""Resolve the links of an archive, each of them once."""
+"""Resolution of an archive's links, each only once."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -7,17 +7,17 @@ from cudaredist.features.facts import Entry
 
 MEMBER_NAME_LIMIT = 1024
 _LINK_LIMIT = 40
-"""Links that may be followed for one path; Linux gives up at the same number."""
+"""Limit for the links followed for one path, as in Linux."""
 
 
 class _End(NamedTuple):
     path: str
     links: int
-    """Links that are followed to get there."""
+    """Number of links on the way."""
 
 
 class _Walk:
-    """A link that is being resolved: the path so far, and the parts still to follow."""
+    """A link during resolution: the path and remaining parts."""
 
     def __init__(self, link: str, folder: str, target: str) -> None:
         self.link = link
@@ -27,20 +27,20 @@ class _Walk:
 
 
 class Links:
-    """The ends of links; what is known of one serves all that lead through it."""
+    """The ends of links, shared by all links through them."""
 
     def __init__(self, placed: Mapping[str, Entry], top: str) -> None:
         self._placed = placed
         self._top = top
         self._ends: dict[str, _End | None] = {}
-        """None for links without an end, and for those that are being resolved."""
+        """None for links without an end, and during their resolution."""
 
     def end_of(self, path: str) -> str | None:
-        """Return the path that a link leads to in the end; None if it leaves the archive."""
-        # Links may lead through thousands of others: no recursion.
+        """Return the final path of a link, if inside the archive."""
+        # No recursion: a link may lead through thousands of others.
         walks = [] if path in self._ends else self._begin(path)
         while walks:
-            through = self._go_on(walks[-1])
+            through = self._advance(walks[-1])
             if through is None:
                 walks.pop()
             else:
@@ -49,19 +49,19 @@ class Links:
         return end and end.path
 
     def _begin(self, link: str) -> list[_Walk]:
-        """Return the walk to the end of a link, or nothing if it cannot have one."""
+        """Return the walk to a link's end, if any."""
         entry = self._placed[link]
         target = entry.target
         self._ends[link] = None
         if target is None or target.startswith("/") or len(target) > MEMBER_NAME_LIMIT:
             return []
         if entry.kind == "hardlink":
-            # The name of another member, its top directory included.
+            # The name of another member, including its top directory.
             return [_Walk(link, "", target.removeprefix("./").removeprefix(self._top))]
         return [_Walk(link, link.rpartition("/")[0], target)]
 
-    def _go_on(self, walk: _Walk) -> str | None:
-        """Walk on to the end; return a link that has to be resolved before, if there is one."""
+    def _advance(self, walk: _Walk) -> str | None:
+        """Continue to the end, or return a link to resolve first."""
         while walk.parts:
             part = walk.parts[-1]
             step = f"{walk.here}/{part}" if walk.here else part

@@ -1,8 +1,8 @@
-"""The headers that an archive's own headers include and that others must provide.
+"""Headers that an archive includes but does not contain.
 
-An include is the archive's own if a header of it has that path below any folder: include paths are
-not known here. Headers of the language and of POSIX are left out. Which package provides one of
-the others only a whole release can tell.
+An include is internal if the archive has a header with that path below any folder, because include
+paths are unknown here. Headers of the language and of POSIX are ignored. The provider of a missing
+header can only be determined within a whole release.
 """
 
 import posixpath
@@ -16,13 +16,13 @@ from cudaredist.features.facts import Entry, IncludeLines
 from cudaredist.features.includes import CONDITION_LIMIT, is_header, join_conditions
 
 _WAYS = 4
-"""Headers that are named for each missing one, each with another condition."""
+"""Limit for the headers listed for each missing one, each with another condition."""
 _has_private_folder = re.compile(r"/(?:__[^/]*|[a-z0-9]*[dD]etails?|impl|internal)/").search
-"""Folders whose headers nobody is to include but the package's own."""
+"""Matches folders with headers that only the package itself may include."""
 _NEVER = " " * (CONDITION_LIMIT * 2)
-"""A condition longer than any."""
+"""A condition longer than any real one."""
 _LIMIT = 1 << 20
-"""Characters of what is stated of one archive's missing headers; cuda_cccl has 5,000."""
+"""Limit for the characters about an archive's missing headers. cuda_cccl has 5,000."""
 
 
 # C: ISO/IEC 9899:2024, 7.1.2. C++: ISO/IEC 14882:2024 and the draft of C++26 (N5008), [headers].
@@ -55,17 +55,18 @@ _POSIX = """
     utmpx wordexp
 """
 _STANDARD = frozenset({*_CXX.split(), *(f"{name}.h" for name in (_C + _POSIX).split())})
-"""As they are written in an `#include`."""
+"""The names as written in an `#include`."""
 
 
 def missing_headers(
     files: Mapping[str, Entry], links: Iterable[str]
 ) -> tuple[dict[str, dict[str, str]], list[str]]:
-    """Return the headers an archive lacks, each with headers that include it, and notes.
+    """Return an archive's missing headers, each with headers that include it.
 
-    Of each of those the condition is stated, empty if there is none. Without one they are the only
-    one; else those with the shortest conditions. A private header has the condition under which the
-    archive's others include it, too.
+    Each including header has its condition, which is empty if there is none. If the condition of
+    one is empty, only that one is listed, otherwise those with the shortest conditions. For a
+    private header, the condition also covers its inclusion by the archive's other headers. The
+    second result is a list of notes.
     """
     headers = {
         path: entry.header for path, entry in sorted(files.items()) if entry.header is not None
@@ -73,29 +74,31 @@ def missing_headers(
     names = {name for path, lines in headers.items() for name, _ in _names(path, lines)}
     own = _own_headers(names, (*files, *links))
     reached = _reached(headers, own)
-    wanted: dict[str, dict[str, str]] = defaultdict(dict)
+    includers: dict[str, dict[str, str]] = defaultdict(dict)
     for path, lines in headers.items():
         for name, condition in _names(path, lines):
             if name not in own:
-                ways = wanted[name]
+                ways = includers[name]
                 whole = join_conditions(reached[path], condition)
                 if path not in ways or _rank(whole) < _rank(ways[path]):
                     ways[path] = whole
     notes = [f"{path}: includes not read: {h.unread}" for path, h in headers.items() if h.unread]
     missing: dict[str, dict[str, str]] = {}
     room = _LIMIT
-    for name in sorted(wanted):
-        ways = _shortest(wanted[name])
+    for name in sorted(includers):
+        ways = _shortest(includers[name])
         room -= len(name) + sum(len(path) + len(condition) for path, condition in ways.items())
         if room < 0:
-            notes.append(f"{len(wanted):,} headers missing, of which {len(missing):,} are listed")
+            notes.append(
+                f"{len(includers):,} headers missing, of which {len(missing):,} are listed"
+            )
             break
         missing[name] = ways
     return missing, notes
 
 
 def _names(path: str, lines: IncludeLines) -> Iterator[tuple[str, str]]:
-    """Yield what a header includes, `../x.h` as seen from the folder of headers."""
+    """Yield a header's includes, `../x.h` relative to the folder of headers."""
     folders = path.split("/")[:-1]
     folder = "/".join(folders[folders.index("include") + 1 :])
     for include in lines.includes:
@@ -107,7 +110,7 @@ def _names(path: str, lines: IncludeLines) -> Iterator[tuple[str, str]]:
 
 
 def _own_headers(names: AbstractSet[str], paths: Iterable[str]) -> dict[str, str]:
-    """Return the archive's header for each of the names that it has, the one nearest to the top."""
+    """Return the archive's header for each name, the topmost if several."""
     own: dict[str, str] = {}
     for path in paths:
         for name in names & set(_ends(path)) if is_header(path) else ():
@@ -116,14 +119,14 @@ def _own_headers(names: AbstractSet[str], paths: Iterable[str]) -> dict[str, str
 
 
 def _ends(path: str) -> Iterator[str]:
-    """Yield a path without its first folder, without its first two, and so on."""
+    """Yield a path without its first folder, first two, etc."""
     while "/" in path:
         path = path.partition("/")[2]
         yield path
 
 
 def _reached(headers: Mapping[str, IncludeLines], own: Mapping[str, str]) -> dict[str, str]:
-    """Return the condition under which each header is included: public ones under none."""
+    """Return the condition for including each header, empty for public ones."""
     reached = {path: "" for path in headers if not _has_private_folder(path)}
     waiting = [(*_rank(""), path) for path in reached]
     while waiting:
@@ -131,8 +134,8 @@ def _reached(headers: Mapping[str, IncludeLines], own: Mapping[str, str]) -> dic
         if condition != reached[path]:
             continue
         for name, further in _names(path, headers[path]):
-            beside = posixpath.join(path.rpartition("/")[0], name)
-            target = beside if beside in headers else own.get(name, "")
+            sibling = posixpath.join(path.rpartition("/")[0], name)
+            target = sibling if sibling in headers else own.get(name, "")
             whole = join_conditions(condition, further)
             if target in headers and _rank(whole) < _rank(reached.get(target, _NEVER)):
                 reached[target] = whole

@@ -1,7 +1,7 @@
-"""Which output each file of a package belongs to: a pure function of paths and kinds of file.
+"""Assignment of files to outputs, by path and kind.
 
-The rules are those of nixpkgs' packages with several outputs, as one table, first match wins. Two
-more cases are decided here: Windows' libraries, and documentation in `doc/` and `docs/`.
+The rules are those of nixpkgs' packages with several outputs, in one table. The first match
+applies. Two rules are additional: Windows libraries, and documentation in `doc/` and `docs/`.
 """
 
 import re
@@ -18,7 +18,7 @@ _is_shared_name = re.compile(r".*\.so(?:\.[0-9]+)*").fullmatch
 _PROGRAM_SUFFIXES = (".exe", ".dll", ".bat", ".cmd", ".ps1", ".com")
 _ANY_EXECUTE = 0o111
 _DESCRIPTORS = 3
-"""Objects that Microsoft's linker puts beside the import records of a DLL, as in nvJitLink.lib."""
+"""Objects that Microsoft's linker adds to the import records of a DLL, as in nvJitLink.lib."""
 _DEV_FOLDERS = ("lib/pkgconfig/", "share/pkgconfig/", "lib/cmake/", "share/aclocal/")
 _DOC_FOLDERS = ("share/doc/", "share/gtk-doc/", "share/devhelp/", "doc/", "docs/")
 _MANUAL_FOLDERS = ("share/man/", "share/info/")
@@ -27,15 +27,15 @@ _LIB_FOLDERS = ("lib/", "lib64/")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Files of one sort, and the outputs they go to: the first declared one."""
+    """The preferred outputs for one kind of file, best first."""
 
     outputs: tuple[OutputName, ...]
     is_last_resort_out: bool = False
-    """Whether they go to `out` where none of the outputs is declared, or on to later rules."""
+    """Whether the files go to `out` if no output is declared. If not, later rules apply."""
 
 
 def library_kind(path: str, entry: Entry) -> LibraryKind | None:
-    """Say what sort of library a file is, by its content, else by its name; None for all others."""
+    """Return the kind of a library by content, else by name."""
     binary = entry.binary
     name = path.rpartition("/")[2].lower()
     if binary is not None and binary.kind in {"elf", "pe"}:
@@ -82,7 +82,7 @@ def rules_for(path: str, kind: LibraryKind | None) -> list[Rule]:
 
 
 def is_stub(path: str) -> bool:
-    """Say whether a file stands in for one of the driver's: it lies in a folder of stubs."""
+    """Check if a file is a stub (in a stubs folder)."""
     folders = path.split("/")[:-1]
     return "stubs" in folders and folders[0] in {"stubs", "lib", "lib64"}
 
@@ -95,11 +95,11 @@ class Placed(NamedTuple):
 
 
 def place_all(files: Mapping[str, Entry]) -> dict[str, Placed]:
-    """Return each file with its output: the first declared one that a rule names, else `out`.
+    """Return each file with its first declared output, else `out`.
 
-    An output is declared where a file calls for it. `bin` needs a program below it, `lib` a shared
-    or import library: a folder of that name alone is not enough. Each of the others needs a file
-    that goes there.
+    An output is declared if some file requires it: `bin` requires a program in that folder, `lib` a
+    shared or import library, and any other output a file assigned to it. A folder of the same name
+    is not enough.
     """
     rules: dict[str, tuple[Rule, ...]] = {}
     combinations: dict[tuple[Rule, ...], tuple[Rule, ...]] = {}
@@ -107,7 +107,7 @@ def place_all(files: Mapping[str, Entry]) -> dict[str, Placed]:
     for path, entry in files.items():
         kind = library_kind(path, entry)
         matched = tuple(rules_for(path, kind))
-        # There may be a million files, and there are few combinations of rules.
+        # There may be a million files, but only a few combinations of rules.
         rules[path] = combinations.setdefault(matched, matched)
         first = matched[0].outputs[0] if matched else "out"
         if first == "bin" and path.startswith("bin/"):
@@ -118,10 +118,10 @@ def place_all(files: Mapping[str, Entry]) -> dict[str, Placed]:
             declared.add(first)
     for matched in combinations:
         for rule in matched:
-            wanted = rule.outputs[0]
-            if wanted not in {"bin", "lib"}:
-                declared.add(wanted)
-            if wanted in declared or rule.is_last_resort_out:
+            output = rule.outputs[0]
+            if output not in {"bin", "lib"}:
+                declared.add(output)
+            if output in declared or rule.is_last_resort_out:
                 break
     return {path: Placed(entry, _first(rules[path], declared)) for path, entry in files.items()}
 
@@ -137,7 +137,7 @@ def _first(rules: Sequence[Rule], declared: set[OutputName]) -> OutputName:
 
 
 def _is_program(path: str, entry: Entry) -> bool:
-    """Say whether a file can be run: by its mode, its content, or on Windows by its name."""
+    """Check if a file is executable by mode, content or extension."""
     if entry.mode & _ANY_EXECUTE or path.lower().endswith(_PROGRAM_SUFFIXES):
         return True
     return entry.binary is not None and entry.binary.kind in {"elf", "pe"}

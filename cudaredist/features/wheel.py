@@ -1,7 +1,7 @@
-"""Wheels as redistributable archives: held against their record, with the tree of an archive.
+"""Wheels as redistributable archives, verified against their RECORD.
 
-A wheel is a zip whose files lie under `nvidia/<name>/` (or `<name>/`), beside metadata. It leaves
-out what packaging for Python does not carry: modes and development links.
+A wheel is a zip with its files in `nvidia/<name>/` (or `<name>/`) next to metadata. It lacks things
+that Python packaging does not support: modes and development links.
 """
 
 import base64
@@ -19,7 +19,7 @@ from cudaredist.features.facts import Entry
 _RECORD_LIMIT = 16 << 20
 _NOTES = 20
 _NOTE_LIMIT = 1024
-"""The most characters of one note: a RECORD may state names of any length."""
+"""Limit for the characters of one note. A RECORD may contain names of any length."""
 _is_record = re.compile(r"[^/]+\.dist-info/RECORD").fullmatch
 _is_signature = re.compile(r"[^/]+\.dist-info/RECORD\.(?:jws|p7s)").fullmatch
 _is_marker = re.compile(r"[^/]+\.dist-info/WHEEL").fullmatch
@@ -35,49 +35,52 @@ _TOP = "wheel"
 
 
 class Record:
-    """The hashes of a wheel's members as they pass, and what its RECORD says of them."""
+    """The hashes of a wheel's members, for comparison to its RECORD."""
 
     def __init__(self) -> None:
-        self._found: dict[str, str] = {}
+        self._hashes: dict[str, str] = {}
         self._text: bytes | None = None
 
     def following(self, name: str, content: Iterator[bytes]) -> Iterator[bytes]:
-        """Pass a member's content on; afterwards it is known, if all of it was asked for."""
+        """Return a member's content, hashed for comparison.
+
+        The hash counts only if the caller reads the content to its end.
+        """
         digest = hashlib.sha256()
-        kept = bytearray()
+        text = bytearray()
         is_record = _is_record(name) is not None
         for chunk in content:
             digest.update(chunk)
-            if is_record and len(kept) < _RECORD_LIMIT:
-                kept += chunk
+            if is_record and len(text) < _RECORD_LIMIT:
+                text += chunk
             yield chunk
         if is_record:
-            self._text = bytes(kept)
+            self._text = bytes(text)
         elif not _is_signature(name):
             encoded = base64.urlsafe_b64encode(digest.digest()).rstrip(b"=").decode()
-            self._found[name] = f"sha256={encoded}"
+            self._hashes[name] = f"sha256={encoded}"
 
     def notes(self) -> tuple[str, ...]:
-        """Return in which members the wheel and its RECORD disagree."""
+        """Return the differences between the wheel and its RECORD."""
         if self._text is None:
-            return ("a wheel without a RECORD",)
+            return ("the wheel has no RECORD",)
         try:
             rows = list(csv.reader(io.StringIO(self._text.decode("utf-8"))))
         except (UnicodeDecodeError, csv.Error):
-            return ("a wheel whose RECORD cannot be read",)
+            return ("the wheel's RECORD cannot be read",)
         stated = {row[0]: row[1] for row in rows if len(row) > 1 and not _is_record(row[0])}
-        found = [
-            *(f"not in RECORD: {name}" for name in self._found.keys() - stated.keys()),
-            *(f"only in RECORD: {name}" for name in stated.keys() - self._found.keys()),
+        differences = [
+            *(f"not in RECORD: {name}" for name in self._hashes.keys() - stated.keys()),
+            *(f"only in RECORD: {name}" for name in stated.keys() - self._hashes.keys()),
             *(
-                f"other than in RECORD: {name}"
-                for name, hash_ in self._found.items()
+                f"differs from RECORD: {name}"
+                for name, hash_ in self._hashes.items()
                 if stated.get(name, hash_) != hash_
             ),
         ]
-        more = len(found) - _NOTES
-        noted = (printable(_cut(note)) for note in sorted(found)[:_NOTES])
-        return (*noted, *([f"and {more} more in RECORD"] if more > 0 else []))
+        more = len(differences) - _NOTES
+        notes = (printable(_cut(note)) for note in sorted(differences)[:_NOTES])
+        return (*notes, *([f"and {more} more in RECORD"] if more > 0 else []))
 
 
 def _cut(note: str) -> str:
@@ -85,10 +88,11 @@ def _cut(note: str) -> str:
 
 
 def as_redistributable(members: Sequence[Entry]) -> tuple[Sequence[Entry], tuple[str, ...]]:
-    """Return the members of a wheel as an archive of NVIDIA's would have them, and notes.
+    """Return a wheel's members in the layout of an archive.
 
-    The prefix goes, the licence comes to the top, programs in `bin` are executable, and
-    `libX.so` is added beside `libX.so.N` where it is missing. All other archives stay as they are.
+    The prefix is removed, the license moves to the top, programs in `bin` become executable, and
+    `libX.so` is added next to `libX.so.N` if missing. The notes list these links. Archives that are
+    not wheels stay unchanged.
     """
     if not any(_is_marker(entry.name) for entry in members):
         return members, ()
@@ -111,7 +115,7 @@ def _is_module(name: str) -> bool:
 
 
 def _is_glue(name: str, modules: set[str]) -> bool:
-    """Say whether a file is only there so that Python finds a folder."""
+    """Check if a file exists only to make a folder importable."""
     folder, _, last = name.rpartition("/")
     return last == _GLUE and folder not in modules
 
@@ -124,7 +128,7 @@ def _with_mode(entry: Entry, path: str) -> Entry:
 
 
 def _missing_links(placed: Sequence[Entry]) -> list[Entry]:
-    """Return a link `libX.so` to the newest `libX.so.N` beside it, where there is none."""
+    """Return missing links from `libX.so` to the newest `libX.so.N`."""
     names = {entry.name for entry in placed}
     targets: dict[str, list[tuple[list[int], str]]] = defaultdict(list)
     for entry in placed:

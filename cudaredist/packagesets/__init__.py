@@ -1,6 +1,6 @@
-"""Package sets: one CUDA release on one platform, computed from the data files and explained.
+"""Package sets, each for one CUDA release and platform.
 
-Everything here is pure: values in, values out, the same for the same. `spec` resolves a request,
-and `assemble` runs the stages: `version_choice`, `entries`, `libraries` and `metadata`, each of
-which returns the next value.
+All functions here are pure: the same input gives the same result. `spec` resolves a request, and
+`assemble` runs the stages `version_choice`, `entries`, `libraries` and `metadata`. Each stage
+returns the input of the next one.
 """

@@ -1,4 +1,4 @@
-"""From the data and a resolved request to a package set."""
+"""Assembly of a package set."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
@@ -9,7 +9,7 @@ from cudaredist.packagesets.drivers import find_driver
 from cudaredist.packagesets.entries import find_aliases, make_entries
 from cudaredist.packagesets.flags import set_attribute
 from cudaredist.packagesets.host_compiler import choose_host
-from cudaredist.packagesets.inputs import HeldFeatures, HeldManifest, SetData
+from cudaredist.packagesets.inputs import InputFeatures, InputManifest, SetData
 from cudaredist.packagesets.libraries import (
     connect,
     external_sonames,
@@ -34,20 +34,20 @@ from cudaredist.schema.packageset import (
 )
 
 ESSENTIAL = ("cuda_nvcc", "cuda_cudart")
-"""Packages without which nothing can be compiled."""
+"""Packages that every compilation requires."""
 
 _ORIN_ON_SERVER_BUILD = Version.parse("13.2")
 OLDER_RELEASE = "older-release"
-"""The code of notes on releases that were chosen for their coverage."""
+"""The diagnostic code of a release that was selected for its coverage."""
 
 _SHOWN = 5
 
 
 def build_set(spec: SetSpec, data: SetData) -> PackageSet:
-    """Build a package set; the same data and spec give the same set.
+    """Build a package set.
 
-    Raises `UsageError` if the set would be of no use, and `IncompleteError` if features are
-    missing.
+    The same data and spec always give the same set. Unless the options allow it, raises
+    `UsageError` if nvcc or cudart is not available, and `IncompleteError` if features are missing.
     """
     choices = choose_releases(spec.target, spec.pins, data, coverage=spec.options.require_coverage)
     entries = make_entries(spec, choices, data)
@@ -104,13 +104,13 @@ def _packages(
 
 
 def _compat_runpaths(drafts: Mapping[str, Draft], spec: SetSpec, data: SetData) -> set[str]:
-    """Return the packages whose run path leads to the compatibility driver."""
+    """Return the packages whose run path includes the compatibility driver."""
     available = {attr for attr, draft in drafts.items() if draft.is_available}
-    found: set[str] = set()
+    attrs: set[str] = set()
     for entry in data.policies.libraries.compat_run_path:
         if entry.package in available and entry.platform == spec.platform:
-            found |= available - {entry.package}
-    return found
+            attrs |= available - {entry.package}
+    return attrs
 
 
 # -- release and platform
@@ -121,7 +121,7 @@ def _cuda_release(spec: SetSpec, data: SetData) -> CudaRelease:
     major = str(cuda.components[0])
     short = data.policies.names.sets
     aliases = []
-    # One set has the names of a minor: that of its newest local patch for the platform.
+    # Only the newest local patch of a minor for the platform gets the minor's name.
     is_newest = not any(
         label.line == cuda.line and label > cuda and spec.platform in data.cuda_platforms(label)
         for label in data.cuda_labels
@@ -156,23 +156,27 @@ def _jetson_capabilities(spec: SetSpec, data: SetData) -> list[str]:
     return [name for name in spec.flags.effective if data.gpus.capabilities[name].jetson]
 
 
-# -- inputs, findings, refusals
+# -- inputs, diagnostics, errors
 
 
 def _inputs(choices: Mapping[str, Choice], spec: SetSpec, data: SetData) -> Iterable[Input]:
-    for held in _manifests_of(choices, spec):
-        redist, label = held.redist, held.label
-        yield _input("manifest", redist, label, held)
+    for manifest in _manifests_of(choices, spec):
+        redist, label = manifest.redist, manifest.label
+        yield _input("manifest", redist, label, manifest)
         features = data.read_features(redist, label)
         if features is not None:
             yield _input("features", redist, label, features)
     yield from data.inputs
 
 
-def _manifests_of(choices: Mapping[str, Choice], spec: SetSpec) -> list[HeldManifest]:
-    """Return the manifests that a set is made from, sorted."""
-    manifests = [*(choice.held for choice in choices.values()), *spec.also]
-    used = {(held.redist, held.label): held for held in manifests if held is not None}
+def _manifests_of(choices: Mapping[str, Choice], spec: SetSpec) -> list[InputManifest]:
+    """Return the manifests used by a set, sorted."""
+    manifests = [*(choice.manifest for choice in choices.values()), *spec.also]
+    used = {
+        (manifest.redist, manifest.label): manifest
+        for manifest in manifests
+        if manifest is not None
+    }
     return [used[key] for key in sorted(used)]
 
 
@@ -180,7 +184,7 @@ def _input(
     kind: Literal["manifest", "features"],
     redist: str,
     label: Version,
-    file: HeldManifest | HeldFeatures,
+    file: InputManifest | InputFeatures,
 ) -> Input:
     return Input(
         kind=kind, name=redist, label=str(label), sha256=file.sha256, overlay=file.is_overlay
@@ -192,8 +196,8 @@ def _diagnostics(
 ) -> Iterable[Diagnostic]:
     if missing:
         text = (
-            f"{len(missing)} packages were not examined, so that their outputs and libraries "
-            f"are unknown: {_some([draft.attr for draft in missing], ', ')}"
+            f"{len(missing)} packages were not examined; their outputs and libraries are unknown: "
+            f"{_some([draft.attr for draft in missing], ', ')}"
         )
         yield warning("features-missing", "packages", text)
     partial = [draft.attr for draft in drafts.values() if draft.has_outputs_only]
@@ -205,11 +209,11 @@ def _diagnostics(
         )
         yield warning("outputs-only", "packages", text)
     for name in hollow:
-        text = "not available, so that nothing can be compiled with this set"
+        text = "is not available; nothing can be compiled with this set"
         yield warning("hollow", name, text)
     for fixup in data.policies.fixups.fixups:
         if data.names[fixup.package].redist is None:
-            text = "a fixup is about it, and no manifest held names it"
+            text = "a fixup changes this package, but no local manifest contains it"
             yield warning("unknown-package", fixup.package, text)
     for attr, draft in drafts.items():
         if draft.status == "broken":
@@ -221,37 +225,37 @@ def _diagnostics(
 def _file_diagnostics(draft: Draft) -> Iterable[Diagnostic]:
     for need in draft.needs:
         if need.satisfied_by is None:
-            text = f"{need.by_path} loads {need.soname}, which the set lacks"
+            text = f"{need.by_path} loads {need.soname}, which is not in the set"
             yield warning("unresolved-dlopen", draft.attr, text)
     for path, fields in unread_files(draft):
-        text = f"{path}: {', '.join(fields)} could not be read, and are unknown rather than none"
+        text = f"{path}: {', '.join(fields)} could not be read and are unknown"
         yield warning("unread", draft.attr, text)
 
 
 def _release_diagnostics(
     choices: Mapping[str, Choice], drafts: Mapping[str, Draft], spec: SetSpec, data: SetData
 ) -> Iterable[Diagnostic]:
-    for held in _manifests_of(choices, spec):
-        if held.is_edited:
+    for manifest in _manifests_of(choices, spec):
+        if manifest.is_edited:
             command = command_line(
                 "download-manifests",
                 channel=data.channel,
-                redist=held.redist,
-                version=held.label,
+                redist=manifest.redist,
+                version=manifest.label,
             )
             text = (
-                f"{manifest_name(held.label)} is not the file that was downloaded; to restore it, "
+                f"{manifest_name(manifest.label)} differs from the downloaded file; to restore it, "
                 f"delete it and run `{command}`"
             )
-            yield warning("edited-manifest", held.redist, text)
+            yield warning("edited-manifest", manifest.redist, text)
     for redist, choice in choices.items():
         if choice.uncovered is not None:
-            text = f"{choice.uncovered.release} is not chosen: {choice.uncovered.reason}"
-            level: Literal["note", "warning"] = "note" if choice.held else "warning"
+            text = f"{choice.uncovered.release} is not selected: {choice.uncovered.reason}"
+            level: Literal["note", "warning"] = "note" if choice.manifest else "warning"
             yield Diagnostic(level=level, code=OLDER_RELEASE, subject=redist, text=text)
-        if choice.held is not None and is_for_later_cuda(choice.held.label, spec.cuda):
-            minor = ".".join(map(str, choice.held.label.suffix))
-            text = f"{choice.held.label} is built for CUDA {minor}, later than the set's"
+        if choice.manifest is not None and is_for_later_cuda(choice.manifest.label, spec.cuda):
+            minor = ".".join(map(str, choice.manifest.label.suffix))
+            text = f"{choice.manifest.label} is built for CUDA {minor}, newer than the set's CUDA"
             yield Diagnostic(level="note", code="later-cuda", subject=redist, text=text)
     for attr, draft in drafts.items():
         if draft.archive is None or draft.redist is None or not draft.is_available:
@@ -266,8 +270,8 @@ def _release_diagnostics(
         ]
         if others:
             text = (
-                f"{draft.redist} {', '.join(others)} has other bytes at {path}: a server has only "
-                "one of them, and a download of the other one fails"
+                f"{draft.redist} {', '.join(others)} has a different file at {path}: a server has "
+                "only one of them, so downloads of the other one fail"
             )
             yield warning("path-clash", attr, text)
 
@@ -288,21 +292,21 @@ def _platform_diagnostics(spec: SetSpec, data: SetData) -> Iterable[Diagnostic]:
             level="note",
             code="no-jetson-capability",
             subject=", ".join(spec.flags.effective),
-            text="linux-aarch64 is Jetson's, and no capability of a Jetson's is asked for",
+            text="linux-aarch64 is the Jetson platform, but no selected capability is a Jetson GPU",
         )
 
 
 def _some(texts: Sequence[str], separator: str) -> str:
-    """Join the first few texts, and say how many more there are."""
+    """Join the first few texts, and count the rest."""
     return separator.join(shortened(texts, _SHOWN))
 
 
 def _missing_error(missing: Sequence[Draft], spec: SetSpec) -> IncompleteError:
-    named = _some([f"{draft.attr} ({draft.missing})" for draft in missing], "; ")
+    packages = _some([f"{draft.attr} ({draft.missing})" for draft in missing], "; ")
     return IncompleteError(
-        f"CUDA {spec.cuda} on {spec.platform}: features are missing of {len(missing)} "
-        f"packages: {named}",
-        hint="cudaredist process-manifests makes them; --allow-missing-features goes on without",
+        f"CUDA {spec.cuda} on {spec.platform}: {len(missing)} packages have no features: "
+        f"{packages}",
+        hint="run `cudaredist process-manifests` to create them, or use --allow-missing-features",
     )
 
 
@@ -312,10 +316,10 @@ def _hollow_error(
     texts = []
     for name in hollow:
         reasons = packages[name].reasons if name in packages else ()
-        text = "; ".join(reason.text for reason in reasons) or "no manifest held names it"
+        text = "; ".join(reason.text for reason in reasons) or "not in any local manifest"
         texts.append(f"{name} ({text})")
-    where = spec.nix_system if spec.platform == UNSUPPORTED else spec.platform
+    system = spec.nix_system if spec.platform == UNSUPPORTED else spec.platform
     return UsageError(
-        f"CUDA {spec.cuda} on {where} would be a set without {' and '.join(texts)}",
-        hint=f"see {manifest_name(spec.cuda)}; --allow-hollow makes it all the same",
+        f"CUDA {spec.cuda} on {system}: the set would be without {' and '.join(texts)}",
+        hint=f"see {manifest_name(spec.cuda)}, or use --allow-hollow to create the set anyway",
     )

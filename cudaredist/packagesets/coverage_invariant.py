@@ -1,4 +1,4 @@
-"""The invariant of coverage in a package set: it is complete and agrees with its own counts."""
+"""Invariant of coverage: complete, and consistent with its counts."""
 
 from collections.abc import Iterator
 
@@ -6,9 +6,9 @@ from cudaredist.schema.packageset import Coverage, PackageSet
 
 
 def check_coverage(package_set: PackageSet) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with the coverage of a package, by the package.
+    """Yield each package with wrong coverage, and the problem.
 
-    Sets by earlier versions state no coverage at all.
+    Sets by earlier versions contain no coverage at all.
     """
     effective = package_set.capabilities.effective
     entries = [entry for entry in package_set.packages.values() if entry.alias_of is None]
@@ -18,14 +18,14 @@ def check_coverage(package_set: PackageSet) -> Iterator[tuple[str, str]]:
         expected = effective if entry.status in {"available", "broken"} else ()
         if set(entry.coverage) != set(expected):
             stated = ", ".join(entry.coverage) or "none"
-            yield entry.attr, f"states coverage of {stated}, not of {', '.join(expected) or 'none'}"
+            yield entry.attr, f"has coverage of {stated}, not of {', '.join(expected) or 'none'}"
         for name, part in entry.coverage.items():
             if not _agrees(part):
-                yield entry.attr, f"its coverage of {name} is {part.value}, and the counts disagree"
+                yield entry.attr, f"has {part.value} coverage of {name}, but its counts disagree"
 
 
 def _agrees(part: Coverage) -> bool:
-    """Check if a value of coverage agrees with the counts of files and modules."""
+    """Check if a coverage value agrees with its counts."""
     used = part.native + part.ptx + part.lto
     if part.value in {"host-only", "unknown"}:
         return not (used or part.all_files or part.modules)

@@ -1,10 +1,10 @@
-"""A package of a set while it is being made: each stage returns the next draft."""
+"""Draft of a package, completed stage by stage."""
 
 from dataclasses import dataclass, replace
 from typing import Self
 
 from cudaredist.manifests.manifest_values import Archive, Package
-from cudaredist.packagesets.inputs import ArchiveHeaders, HeldManifest
+from cudaredist.packagesets.inputs import ArchiveHeaders, InputManifest
 from cudaredist.packagesets.outputs import OutputSplit
 from cudaredist.schema.base import OutputName
 from cudaredist.schema.packageset import (
@@ -23,24 +23,24 @@ _WITHOUT_ARCHIVE: frozenset[Status] = frozenset({"foreign", "unsupported"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """All that is decided about a package so far.
+    """The decisions about a package so far.
 
-    `entries` decides up to `missing`, and `libraries` adds the last four.
+    `entries` sets the fields up to `missing`, and `libraries` adds the last four.
     """
 
     attr: str
     pname: str
     redist: str | None
-    held: HeldManifest | None = None
+    manifest: InputManifest | None = None
     archive: Archive | None = None
     refusals: tuple[tuple[Status, Reason], ...] = ()
     overlay: tuple[str, ...] = ()
-    """What an overlay changed."""
+    """Changes by an overlay."""
     outputs: tuple[OutputName, ...] = ("out",)
     split: OutputSplit | None = None
-    """None: the archive was not examined."""
+    """None if the archive was not examined."""
     headers: ArchiveHeaders | None = None
-    """None: unknown."""
+    """None if unknown."""
     missing: str | None = None
     """Why the features are missing."""
     provides: tuple[Provided, ...] = ()
@@ -51,7 +51,7 @@ class Draft:
     @property
     def package(self) -> Package | None:
         """The package in its release's manifest."""
-        return self.held.packages.get(self.pname) if self.held else None
+        return self.manifest.packages.get(self.pname) if self.manifest else None
 
     @property
     def status(self) -> Status:
@@ -66,28 +66,28 @@ class Draft:
 
     @property
     def is_available(self) -> bool:
-        """Whether nothing refuses the package so far."""
+        """Whether there is no refusal so far."""
         return not self.refusals
 
     @property
     def is_further(self) -> bool:
-        """Whether this is a further version next to the set's own, such as cudnn_8_9."""
+        """Whether this is an additional version, such as cudnn_8_9."""
         return self.attr != self.pname
 
     @property
     def has_files(self) -> bool:
-        """Whether the set describes the archive's contents: it can be fetched, if not used."""
+        """Whether the set describes the contents, even if broken."""
         return self.archive is not None and self.status in {"available", "broken"}
 
     @property
     def has_outputs_only(self) -> bool:
-        """Whether only outputs are known, from a feature file in nixpkgs' form."""
+        """Whether only outputs are known (feature file in nixpkgs' form)."""
         return self.is_available and self.split is None and self.missing is None
 
     def refused(
         self, status: Status, code: ReasonCode, text: str, subject: str, source: str
     ) -> Self:
-        """Return the package with one more reason against it."""
+        """Return the package with one more refusal."""
         refusal = (status, Reason(code=code, text=text, subject=subject, source=source))
         if refusal in self.refusals:
             return self

@@ -1,4 +1,4 @@
-"""Compute capabilities of a set, and the compiler flags made from them."""
+"""Compute capabilities of a set, and their compiler flags."""
 
 from collections.abc import Iterable, Sequence
 
@@ -18,7 +18,7 @@ from cudaredist.tables.gpus.gpu_table import (
 def known_capabilities(texts: Iterable[str], gpus: Gpus) -> tuple[str, ...]:
     """Return the names of capabilities: `8.9` for `sm_89`, `compute_89` and `89`.
 
-    Raises `UnknownNameError`, which suggests the nearest, for a capability of no CUDA release.
+    Raises `UnknownNameError`, which suggests the nearest one, if no CUDA release has a capability.
     """
     names = tuple(map(Capability.name_of, texts))
     for name in names:
@@ -30,28 +30,30 @@ def known_capabilities(texts: Iterable[str], gpus: Gpus) -> tuple[str, ...]:
 def capability_problems(
     requested: Sequence[str], cuda: Version, gpus: Gpus
 ) -> tuple[list[str], list[str]]:
-    """Return the supported capabilities, and the problem with each of the others."""
+    """Return the supported capabilities, and problems with the others."""
     good, problems = [], []
     for name in dict.fromkeys(requested):
         entry = gpus.capabilities[name]
         if not is_supported(entry, cuda.line):
-            problems.append(f"CUDA {cuda.line} does not know {name}, CUDA {_known_by(entry)}")
+            problems.append(
+                f"CUDA {cuda.line} does not support {name}, CUDA {_supported_by(entry)}"
+            )
         else:
             good.append(name)
     return good, problems
 
 
 def release_defaults(cuda: Version, gpus: Gpus) -> tuple[str, ...]:
-    """Return the default capabilities of a release, for platforms without Jetsons.
+    """Return a release's default capabilities on platforms without Jetsons.
 
-    Raises `UsageError` for a release beyond the table.
+    Raises `UsageError` if the release is not in the table.
     """
     try:
         return default_capabilities(cuda.line, gpus)
     except UnknownNameError as error:
         raise UsageError(
-            f"gpus.json does not know the capabilities of CUDA {cuda.line}",
-            hint="cudaredist update-gpus reads them",
+            f"gpus.json has no capabilities for CUDA {cuda.line}",
+            hint="run `cudaredist update-gpus`",
         ) from error
 
 
@@ -63,10 +65,11 @@ def make_flags(
     *,
     forward_compat: bool | None,
 ) -> Flags:
-    """Return the capabilities and their flags; without a request, those of the defaults.
+    """Return the requested or default capabilities, with their flags.
 
-    Portable code is embedded unless asked otherwise or all capabilities are of one architecture or
-    family, whose code later GPUs do not take; `UsageError` where it is asked for all the same.
+    Unless disabled, PTX for later GPUs is embedded if a capability has no letter: code for one
+    architecture or family does not run on later GPUs. Raises `UsageError` if `forward_compat` is
+    set but every capability has a letter.
     """
     effective = tuple(requested) or default
     parsed = [Capability.parse(name) for name in effective]
@@ -74,8 +77,9 @@ def make_flags(
     if forward_compat and not plain:
         names = ", ".join(effective)
         raise UsageError(
-            f"forward compatibility needs a capability without a letter, and there is only {names}",
-            hint="add one, such as --capability 9.0, or leave --forward-compat out",
+            f"forward compatibility requires a capability without a letter, but all have one: "
+            f"{names}",
+            hint="add one, for example --capability 9.0, or remove --forward-compat",
         )
     portable = bool(plain) if forward_compat is None else forward_compat
     numbers = [_digits(name) for name in effective]
@@ -108,7 +112,7 @@ def make_flags(
 
 
 def set_attribute(release: str) -> str:
-    """Return the name of the set of a CUDA minor or patch: `cudaPackages_12_6`."""
+    """Return the set's name for a release, such as `cudaPackages_12_6`."""
     return f"cudaPackages_{release.replace('.', '_')}"
 
 
@@ -116,7 +120,7 @@ def _digits(name: str) -> str:
     return name.replace(".", "")
 
 
-def _known_by(entry: CapabilityEntry) -> str:
+def _supported_by(entry: CapabilityEntry) -> str:
     ends = filter(None, (fact_of(entry.policy, "last_cuda"), entry.last_cuda))
     last = min(ends, key=Version.parse, default=None)
     return f"{entry.first_cuda} {'and newer' if last is None else f'to {last}'} do"

@@ -1,8 +1,8 @@
-"""Headers of a set: the packages whose headers a package's own ones include.
+"""Dependencies of packages by their headers.
 
-Includes come from features, each with its condition. An include counts if its condition holds for a
-C++ compiler of the platform, or for nvcc, when the user defines no macro. All others are optional:
-nothing depends on them.
+Features list the includes, each with its condition. An include counts if its condition is true for
+a C++ compiler of the platform or for nvcc when the user defines no macro. All other includes are
+optional: they make no dependency.
 """
 
 from collections import defaultdict
@@ -16,34 +16,34 @@ from cudaredist.schema.packageset import Depends
 from cudaredist.tables.nvcc_compat.expressions import ExpressionError, evaluate, tokenize
 
 ROOTS = ("include/", "include/cccl/")
-"""Folders that nvcc searches for headers, as its nvcc.profile says; CUDA 13 has the second one."""
+"""Folders that nvcc searches for headers, from nvcc.profile. CUDA 13 has the second one."""
 
 _COMPILER = {"__cplusplus": "202002", "__x86_64__": "1"}
 _OF_SYSTEM = {
     "linux": {**_COMPILER, "__linux__": "1", "__GNUC__": "13", "__unix__": "1"},
     "windows": {**_COMPILER, "_WIN32": "1", "_WIN64": "1", "_MSC_VER": "1940"},
 }
-"""Macros that C++ compilers of a system define."""
+"""Macros that the C++ compilers of a system define."""
 _MACROS = {
     system: (macros, {**macros, "__CUDACC__": "1", "__NVCC__": "1"})
     for system, macros in _OF_SYSTEM.items()
 }
-"""The same for the host's compiler and for nvcc."""
+"""The macros of the host compiler and those of nvcc."""
 _DEFINED = "defined"
 
 
 class Included(NamedTuple):
-    """A header of other packages that a package's headers include."""
+    """A header of other packages, included by a package's headers."""
 
     name: str
     by_path: str
     """One of the headers that include it."""
     providers: tuple[str, ...]
-    """Attributes of the packages that have it, the best first."""
+    """Attributes of the packages that contain it, the best first."""
 
 
 def included_headers(drafts: Mapping[str, Draft], system: str) -> dict[str, list[Included]]:
-    """Return, by package, the headers of others that its headers include in any case."""
+    """Return the headers that each package includes from others."""
     index: dict[str, list[str]] = defaultdict(list)
     for attr, draft in drafts.items():
         for name in _provided(draft):
@@ -54,27 +54,27 @@ def included_headers(drafts: Mapping[str, Draft], system: str) -> dict[str, list
 def header_depends(
     included: Iterable[Included], drafts: Mapping[str, Draft]
 ) -> tuple[list[Depends], list[Included]]:
-    """Return the packages depended on for headers, and the headers only unavailable ones have."""
-    found: dict[str, Depends] = {}
+    """Return dependencies by headers, and headers without available providers."""
+    depends: dict[str, Depends] = {}
     lacking = []
     for header in included:
         available = [attr for attr in header.providers if drafts[attr].is_available]
         if not available:
             lacking.append(header)
-        elif found.keys().isdisjoint(available):
+        elif depends.keys().isdisjoint(available):
             attr = available[0]
-            found[attr] = Depends(
+            depends[attr] = Depends(
                 attr=attr,
                 output=resolve(("include", "dev"), drafts[attr].outputs),
                 kind="header",
                 header=header.name,
                 included_by=header.by_path,
             )
-    return list(found.values()), lacking
+    return list(depends.values()), lacking
 
 
 def _provided(draft: Draft) -> Iterator[str]:
-    """Yield the names by which the headers of a package are included."""
+    """Yield the names for including the headers of a package."""
     if draft.headers is None or draft.split is None or not draft.has_files:
         return
     for path in draft.headers.paths:
@@ -91,9 +91,9 @@ def _included(
         return
     for name, ways in sorted(draft.headers.missing.items()):
         for path, condition in ways.items():
-            # In quotes, a header next to the including one goes before that of the name.
-            beside = f"{path.rpartition('/')[0].removeprefix('include').lstrip('/')}/{name}"
-            attrs = index.get(beside.lstrip("/")) or index.get(name, [])
+            # An include in quotes prefers a header in the folder of the including one.
+            sibling = f"{path.rpartition('/')[0].removeprefix('include').lstrip('/')}/{name}"
+            attrs = index.get(sibling.lstrip("/")) or index.get(name, [])
             providers = [
                 attr
                 for attr in attrs
@@ -106,7 +106,10 @@ def _included(
 
 @lru_cache(maxsize=4096)
 def holds(condition: str, system: str) -> bool:
-    """Check if a condition holds for a C++ compiler of a system or for nvcc."""
+    """Check if a condition is true for any compiler.
+
+    The compilers are a system's C++ compiler and nvcc.
+    """
     return any(_is_true(condition, macros) for macros in _MACROS[system]) if condition else True
 
 
@@ -118,5 +121,5 @@ def _is_true(condition: str, macros: Mapping[str, str]) -> bool:
             tokens.append(token if is_operand else macros.get(token, token))
         return evaluate(tuple(tokens), macros.__contains__) != 0
     except ExpressionError:
-        # It calls `__has_include` or another function, or was cut.
+        # The condition calls `__has_include` or another function, or it was cut.
         return False

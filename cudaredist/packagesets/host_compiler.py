@@ -1,4 +1,4 @@
-"""The host compiler of a set."""
+"""Host compiler of a set."""
 
 from collections.abc import Sequence
 
@@ -11,19 +11,19 @@ from cudaredist.tables.nvcc_compat.nvcc_table import newest_of
 
 
 def choose_host(spec: SetSpec, compat: NvccCompat) -> HostCompiler:
-    """Choose the GCC for a set's nvcc, and return the ranges of all compilers it accepts.
+    """Choose the GCC of a set, and return all ranges.
 
-    The distribution's default stays if nvcc accepts it. Else the highest available major that nvcc
-    accepts is taken; if none is named as available, any is. Raises `UsageError` if none fits, and
-    for a release that the table does not know.
+    If nvcc accepts the distribution's default GCC, that one is selected. Otherwise, the highest
+    available major that nvcc accepts is selected, or its newest one if `available_gcc` is empty.
+    Raises `UsageError` if none fits, or if the release is not in the table.
     """
     cuda, default = spec.cuda, spec.options.default_gcc
     try:
         answers = compat.releases[newest_of(cuda.line, compat)].compilers
     except UnknownNameError as error:
         raise UsageError(
-            f"nvcc_compat.json does not know the compilers that CUDA {cuda.line} accepts",
-            hint="cudaredist update-nvcc-compat reads them",
+            f"nvcc_compat.json has no compilers for CUDA {cuda.line}",
+            hint="run `cudaredist update-nvcc-compat`",
         ) from error
     ranges = {
         name: HostRange(min=answer.min, max=answer.max)
@@ -56,8 +56,8 @@ def _choose_gcc(
             majors = ", ".join(map(str, sorted(available)))
             raise UsageError(
                 f"nvcc of CUDA {cuda.line} accepts GCC {accepted.min} to {accepted.max}, "
-                f"and available are {majors}",
-                hint="name another in --available-gcc",
+                f"but the available versions are {majors}",
+                hint="add an accepted version with --available-gcc",
             )
     return HostGcc(
         min=accepted.min,

@@ -1,4 +1,4 @@
-"""What package sets are made from, as one frozen value: the data files, read and merged."""
+"""Input of package sets: all data files, read and merged."""
 
 import difflib
 from collections import defaultdict
@@ -35,7 +35,7 @@ from cudaredist.tables.gpus.coverage import CoverageRules
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """Every policy file, overlays merged in."""
+    """All policy files, with overlays merged in."""
 
     platforms: PlatformPolicy
     drivers: DriverPolicy
@@ -50,21 +50,24 @@ class Policies:
     fixups: FixupPolicy
     from_overlay: tuple[OwnModel, ...] = ()
     """Entries that an overlay added or replaced."""
-    taken_away: frozenset[tuple[str, str]] = frozenset()
-    """Entries that an overlay took away, each by the subject and its name."""
+    removals: frozenset[tuple[str, str]] = frozenset()
+    """Entries that an overlay removed, each by the subject and its name."""
 
     def notes(self, subject: str, *entries: OwnModel | None) -> tuple[str, ...]:
-        """Return what to note of these entries: the file of those that an overlay brought."""
+        """Return a note if an overlay defines one of these entries."""
         is_noted = any(entry is not None and self.is_overlaid(entry) for entry in entries)
         return (f"policy/{subject}.json",) if is_noted else ()
 
     def source(self, subject: str, entry: OwnModel) -> str:
-        """Return where an entry stands, as it is shown: the file, and whether an overlay's."""
-        place = f"policy/{subject}.json"
-        return f"overlay {place}" if self.is_overlaid(entry) else place
+        """Return the file of an entry, for display.
+
+        The text begins with "overlay" if an overlay defines the entry.
+        """
+        path = f"policy/{subject}.json"
+        return f"overlay {path}" if self.is_overlaid(entry) else path
 
     def is_overlaid(self, entry: OwnModel) -> bool:
-        """Say whether an overlay brought the entry."""
+        """Check if an overlay defines the entry."""
         return any(entry is other for other in self.from_overlay)
 
 
@@ -73,11 +76,11 @@ POLICY_MODELS: Mapping[str, type[OwnModel]] = {
     for subject, kind in sorted(get_type_hints(Policies).items())
     if isinstance(kind, type) and issubclass(kind, OwnModel)
 }
-"""By subject: each is the file `policy/<subject>.json`."""
+"""By subject; each model describes the file `policy/<subject>.json`."""
 
 
 @dataclass(frozen=True, slots=True)
-class HeldManifest:
+class InputManifest:
     """A manifest of the data folder, or of an overlay."""
 
     redist: str
@@ -92,7 +95,7 @@ class HeldManifest:
 
 
 class ArchiveHeaders(NamedTuple):
-    """The headers of an archive, and those it lacks."""
+    """The headers in an archive, and those missing."""
 
     paths: tuple[str, ...]
     missing: MissingHeaders
@@ -105,91 +108,93 @@ def archive_headers(files: Iterable[str], missing: MissingHeaders) -> ArchiveHea
 
 
 @dataclass(frozen=True, slots=True)
-class HeldFeatures:
-    """A feature file: what is known of archives, by what identifies them."""
+class InputFeatures:
+    """A feature file, with its facts by archive."""
 
     sha256: Sha256
     is_overlay: bool
     examined: Mapping[tuple[str, Sha256], ExaminedArchive]
     """By package and the archive's SHA-256."""
     unexamined: Mapping[tuple[str, Sha256], str]
-    """Why an archive was not looked into."""
+    """The reason why an archive was not examined."""
     legacy: Mapping[tuple[str, str, str | None], tuple[OutputName, ...]]
-    """Outputs by package, platform and variant, of a file of nixpkgs' earlier form."""
+    """Outputs by package, platform and variant, from a file in nixpkgs' earlier form."""
     headers: Mapping[tuple[str, Sha256], ArchiveHeaders] = field(default_factory=dict)
-    """Like `examined`; without archives whose headers are unknown."""
+    """Like `examined`, without archives whose headers are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownName:
-    """A package name that data or policy knows."""
+    """A package name from the data or policy."""
 
     redist: str | None
     systems: frozenset[str]
-    """Operating systems that it was ever published for: linux, windows, or any."""
+    """Operating systems with a build in any release: linux, windows, or any."""
 
 
 @dataclass(frozen=True)
 class SetData:
-    """All that `build` reads."""
+    """All input of `build_set`."""
 
     channel: Channel
-    manifests: Mapping[str, Mapping[Version, HeldManifest]]
+    manifests: Mapping[str, Mapping[Version, InputManifest]]
     """By redistributable and label."""
-    read_features: Callable[[str, Version], HeldFeatures | None]
+    read_features: Callable[[str, Version], InputFeatures | None]
     nvcc: NvccCompat
     gpus: Gpus
     policies: Policies
     runfiles: Mapping[str, Mapping[str, Runfile]]
     """By CUDA release and platform."""
     inputs: tuple[Input, ...]
-    """Of tables and policies; those of manifests and features are added as they are used."""
+    """Tables and policies. Manifests and features are added when a set uses them."""
 
     @cached_property
     def coverage_rules(self) -> CoverageRules:
-        """The rules of which GPU runs which device code."""
+        """The rules that relate device code to GPUs."""
         return CoverageRules(self.gpus)
 
     @cached_property
     def cuda_labels(self) -> list[Version]:
-        """The CUDA releases that sets can be made for, in ascending order.
+        """The CUDA releases that can become sets, in ascending order.
 
-        Manifests of the early form name no hashes, so that nothing can be fetched by them.
+        Manifests of the early form contain no hashes, so their archives cannot be verified.
         """
-        held = self.manifests.get(CUDA, {})
-        return sorted(label for label, entry in held.items() if entry.manifest.shape != "early")
+        manifests = self.manifests.get(CUDA, {})
+        return sorted(
+            label for label, entry in manifests.items() if entry.manifest.shape != "early"
+        )
 
     @cached_property
     def early_labels(self) -> list[Version]:
-        """The CUDA releases whose manifests have the early form, in ascending order."""
+        """The CUDA releases with early manifests, in ascending order."""
         return sorted(self.manifests.get(CUDA, {}).keys() - set(self.cuda_labels))
 
     def cuda_platforms(self, label: Version) -> list[Platform]:
-        """Return the platforms that a CUDA release is published for, sorted."""
+        """Return the platforms of a CUDA release, sorted."""
         published = self.manifests[CUDA][label].manifest.platforms
         return sorted(map(Platform, published - {SOURCE, LINUX_ALL}))
 
     @cached_property
     def labels_by_path(self) -> Mapping[tuple[str, str], Mapping[Sha256, list[Version]]]:
-        """The releases that publish an archive, by redistributable, path and hash."""
+        """The releases of archives, by redistributable, path and hash."""
         labels: dict[tuple[str, str], dict[Sha256, list[Version]]] = defaultdict(dict)
         for redist, releases in self.manifests.items():
-            for label, held in sorted(releases.items()):
-                for archive in held.manifest.archives:
+            for label, entry in sorted(releases.items()):
+                for archive in entry.manifest.archives:
                     of_path = labels[redist, archive.relative_path]
                     of_path.setdefault(archive.sha256 or "", []).append(label)
         return labels
 
     @cached_property
     def platforms(self) -> frozenset[str]:
-        """The platforms that policy knows, or any manifest of CUDA."""
-        held = self.manifests.get(CUDA, {}).values()
-        published = frozenset[str]().union(*(entry.manifest.platforms for entry in held))
+        """The platforms in policy or in any CUDA manifest."""
+        manifests = self.manifests.get(CUDA, {}).values()
+        published = frozenset[str]().union(*(entry.manifest.platforms for entry in manifests))
         return (published | self.policies.platforms.platforms.keys()) - {SOURCE, LINUX_ALL}
 
     @cached_property
     def problems(self) -> tuple[Problem, ...]:
-        """Where the policies contradict themselves, or name what does not exist."""
+        """Contradictions in the policies, and unknown names in them."""
         return (
             *policy_problems(self.policies),
             *self._unknown_platforms(),
@@ -207,9 +212,9 @@ class SetData:
                     yield _unknown("platform", platform, self.platforms, f"{path}.platform")
 
     def _mistyped_names(self) -> Iterator[Problem]:
-        """Yield names in a user's own policies that are close to a known name.
+        """Yield names in overlay policies that resemble known names.
 
-        An overlay may be about packages that the data folder does not have.
+        An overlay may name packages that are not in the data folder.
         """
         fixups = self.policies.fixups
         packages = {name for redist in REDISTS.values() for name in redist.packages}
@@ -229,15 +234,15 @@ class SetData:
 
     @cached_property
     def names(self) -> Mapping[str, KnownName]:
-        """Every package name that data or policy knows, sorted.
+        """Every package name in the data or policy, sorted.
 
-        Raises `UsageError` for one that stands in two redistributables.
+        Raises `UsageError` if two redistributables have the same package.
         """
         redists: dict[str, str] = {}
         systems: dict[str, set[str]] = defaultdict(set)
         for redist, labels in sorted(self.manifests.items()):
-            for held in labels.values():
-                for name, package in held.packages.items():
+            for manifest in labels.values():
+                for name, package in manifest.packages.items():
                     redists[name] = _owner(name, redist, redists.get(name, redist))
                     systems[name].update(Platform(a.platform).os for a in package.archives)
         fixed = (fixup.package for fixup in self.policies.fixups.fixups)
@@ -248,7 +253,7 @@ class SetData:
         }
 
     def root(self, name: str) -> str:
-        """Return the last of the names that a package has had: what renames and aliases lead to."""
+        """Return the newest name of a package, following renames and aliases."""
         names = self.policies.names
         while name in names.renames or name in names.aliases:
             name = (names.renames.get(name) or names.aliases[name]).to
@@ -277,10 +282,10 @@ class SetData:
 
 
 def _owner(name: str, redist: str, other: str) -> str:
-    """Return which of two redistributables a package is taken from.
+    """Return the preferred one of two redistributables with a package.
 
-    NVIDIA publishes parts of the driver with CUDA and alone, and a set has CUDA's. Otherwise nobody
-    could say whose is meant.
+    NVIDIA publishes parts of the driver both with CUDA and alone; sets use CUDA's. Any other pair
+    is ambiguous.
     """
     if redist == other:
         return redist
@@ -288,19 +293,19 @@ def _owner(name: str, redist: str, other: str) -> str:
         return CUDA
     raise UsageError(
         f"package {name} is in the manifests of {other} and of {redist}",
-        hint="give one of them another name",
+        hint="rename one of them",
     )
 
 
 def is_within(version: Version, bounds: Bounds) -> bool:
-    """Say whether a version lies within bounds; an end of fewer numbers stands for all it begins.
+    """Check if a version is within bounds.
 
-    `12.9` as the newest takes 12.9.1. Suffixes do not count.
+    An upper bound of `12.9` includes 12.9.1. Suffixes are ignored.
     """
     low, high = bounds.min, bounds.max
     if low is not None:
         least = Version.parse(low).components
-        # 0.7 is no older than 0.7.0.
+        # 0.7 is not older than 0.7.0.
         filled = version.components + (0,) * (len(least) - len(version.components))
         if filled < least:
             return False
@@ -311,7 +316,7 @@ def is_within(version: Version, bounds: Bounds) -> bool:
 
 
 def bounds_text(bounds: Bounds) -> str:
-    """Say in words which versions bounds hold."""
+    """Describe bounds in words."""
     if bounds.min and bounds.max:
         return bounds.min if bounds.min == bounds.max else f"{bounds.min} to {bounds.max}"
     if bounds.min:
@@ -320,7 +325,7 @@ def bounds_text(bounds: Bounds) -> str:
 
 
 def policy_problems(policies: Policies) -> list[Problem]:
-    """Return where policies contradict themselves: renames and aliases in a circle, odd bounds."""
+    """Return contradictions in policies: circular renames and aliases, odd bounds."""
     names = policies.names
     problems = []
     onward = {old: entry.to for old, entry in (names.renames | names.aliases).items()}
@@ -340,7 +345,7 @@ def policy_problems(policies: Policies) -> list[Problem]:
         if isinstance(policy, OwnModel):
             problems += _reversed_bounds(policy, subject.name)
     problems += [
-        Problem(f"fixups.fixups[{i}]", "declares outputs without `out` first, or one twice")
+        Problem(f"fixups.fixups[{i}]", "declares outputs without `out` first, or an output twice")
         for i, fixup in enumerate(policies.fixups.fixups)
         if fixup.outputs is not None
         and (fixup.outputs[:1] != ("out",) or len(set(fixup.outputs)) < len(fixup.outputs))
@@ -358,7 +363,7 @@ def _unknown(what: str, name: str, known: Collection[str], path: str) -> Problem
 
 
 def _reversed_bounds(policy: OwnModel, path: str) -> Iterator[Problem]:
-    """Yield every range within a policy that ends before it begins."""
+    """Yield every range in a policy that ends before it begins."""
     for below, value in _entries(policy, path):
         if isinstance(value, Bounds) and value.min and value.max:
             low, high = Version.parse(value.min), Version.parse(value.max)
@@ -367,7 +372,7 @@ def _reversed_bounds(policy: OwnModel, path: str) -> Iterator[Problem]:
 
 
 def _entries(value: object, path: str) -> Iterator[tuple[str, OwnModel]]:
-    """Yield a model and every model within it, with the path to each."""
+    """Yield a model and its nested models, with their paths."""
     if isinstance(value, OwnModel):
         yield path, value
         for name in type(value).model_fields:

@@ -1,12 +1,12 @@
 """Invariants of every package set, checked in the documents themselves.
 
-`SET_INVARIANTS` are about one document, `RUN_INVARIANTS` about several that were made together.
-I4, I7 and I9 need every file of the archives, and are in `pipeline.sets.file_invariants`. I16 to
-I18 are not about documents, and tests show them. A set does not differ from itself (diff), another
-redistributable's manifest changes only choices that require it, and none that is pinned, and `auto`
-takes the newest release (build).
+`SET_INVARIANTS` check one document, and `RUN_INVARIANTS` check the documents of one run together.
+I4, I7 and I9 need every file of the archives, so `pipeline.sets.file_invariants` checks them. I16
+to I18 are properties of the commands, checked by tests: a set has no difference from itself (diff);
+another redistributable's manifest changes only choices that depend on it, and no pinned one; and
+`auto` selects the newest release (build).
 
-What is unknown breaks no invariant: a package that was not examined has no libraries to check.
+Unknown facts break no invariant: a package that was not examined has no libraries to check.
 """
 
 from collections import defaultdict
@@ -24,14 +24,14 @@ from cudaredist.schema.packageset import Flags, InSet, OutsideSet, PackageSet, P
 from cudaredist.tables.gpus.capability import Capability
 
 Broken: TypeAlias = tuple[str, str]
-"""What breaks an invariant, and in what way."""
-_About = TypeVar("_About")
-_Found = TypeVar("_Found")
+"""The subject that breaks an invariant, and the problem."""
+_Documents = TypeVar("_Documents")
+_Violation = TypeVar("_Violation")
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One thing that breaks an invariant."""
+    """One subject that breaks an invariant."""
 
     invariant: str
     subject: str
@@ -42,15 +42,15 @@ class Violation:
 
 
 @dataclass(frozen=True, slots=True)
-class Invariant(Generic[_About, _Found]):
-    """What always holds, in one sentence, and the function that finds where it does not."""
+class Invariant(Generic[_Documents, _Violation]):
+    """A rule, and the function that finds its violations."""
 
     rule: str
-    check: Callable[[_About], Iterable[_Found]]
+    check: Callable[[_Documents], Iterable[_Violation]]
 
 
 def check_set(package_set: PackageSet) -> list[Violation]:
-    """Return what one document breaks."""
+    """Return the violations in one document."""
     return [
         Violation(name, subject, text)
         for name, invariant in SET_INVARIANTS.items()
@@ -59,16 +59,16 @@ def check_set(package_set: PackageSet) -> list[Violation]:
 
 
 def check_run(package_sets: Sequence[PackageSet]) -> list[list[Violation]]:
-    """Return, for each of several documents, what it breaks beside the others."""
-    found: list[list[Violation]] = [[] for _ in package_sets]
+    """Return the violations in each document compared to the others."""
+    violations: list[list[Violation]] = [[] for _ in package_sets]
     for name, invariant in RUN_INVARIANTS.items():
         for position, (subject, text) in invariant.check(package_sets):
-            found[position].append(Violation(name, subject, text))
-    return found
+            violations[position].append(Violation(name, subject, text))
+    return violations
 
 
 def own_entries(package_set: PackageSet) -> Iterator[SetPackage]:
-    """Yield the entries that are not other names of entries."""
+    """Yield the entries that are not aliases."""
     return (entry for entry in package_set.packages.values() if entry.alias_of is None)
 
 
@@ -78,7 +78,7 @@ def available_entries(package_set: PackageSet) -> Iterator[SetPackage]:
 
 
 def is_further_version(entry: SetPackage) -> bool:
-    """Say whether a package stands beside the chosen version of itself, as cudnn_8_9 does."""
+    """Check if a package is an additional version, such as cudnn_8_9."""
     return entry.attr != entry.pname
 
 
@@ -86,33 +86,33 @@ def is_further_version(entry: SetPackage) -> bool:
 
 
 def _entries(package_set: PackageSet) -> Iterator[Broken]:
-    """I1; an alias is its target but for the name."""
+    """Check I1. An alias must equal its target except in name."""
     for name, entry in package_set.packages.items():
         if entry.attr != name:
-            yield name, f"calls itself {entry.attr}"
+            yield name, f"has the attribute {entry.attr}"
         if entry.alias_of is not None:
             yield from _alias(name, entry, package_set.packages)
             continue
         if entry.status == "available" and entry.reasons:
-            yield name, f"is available, with a reason against it: {entry.reasons[0].text}"
+            yield name, f"is available, but has a reason against it: {entry.reasons[0].text}"
         if entry.status == "available" and entry.archive is None:
-            yield name, "is available, without an archive"
+            yield name, "is available, but has no archive"
         if entry.status != "available" and not entry.reasons:
-            yield name, f"is {entry.status}, without a reason"
+            yield name, f"is {entry.status}, but has no reason"
         if entry.status in {"unsupported", "foreign"} and entry.archive is not None:
-            yield name, f"is {entry.status}, with an archive"
+            yield name, f"is {entry.status}, but has an archive"
 
 
 def _alias(name: str, entry: SetPackage, packages: Mapping[str, SetPackage]) -> Iterator[Broken]:
     target = packages.get(entry.alias_of or "")
     if target is None or target.alias_of is not None:
-        yield name, f"is another name of {entry.alias_of}, which is no package of the set"
+        yield name, f"is an alias of {entry.alias_of}, which is not a package of the set"
     elif entry.model_copy(update={"attr": target.attr, "alias_of": None}) != target:
-        yield name, f"is another name of {entry.alias_of}, and differs from it"
+        yield name, f"is an alias of {entry.alias_of}, but differs from it"
 
 
 def _archives(package_set: PackageSet) -> Iterator[Broken]:
-    """I2; that the hash is one and the size positive or not known is the schema's."""
+    """Check I2. The schema already validates hashes and sizes."""
     serving = Platform(package_set.platform.redist_system).served_by
     for entry in own_entries(package_set):
         archive = entry.archive
@@ -134,12 +134,15 @@ def _outputs(package_set: PackageSet) -> Iterator[Broken]:
     for entry in own_entries(package_set):
         declared = set(entry.outputs)
         if entry.outputs != tuple(name for name in ORDER if name in declared | {"out"}):
-            yield entry.attr, f"declares {', '.join(entry.outputs)}, not in order from `out`"
+            yield (
+                entry.attr,
+                f"declares {', '.join(entry.outputs)}, which is not in order from `out`",
+            )
         if entry.status not in {"available", "broken"} and entry.outputs != ("out",):
-            yield entry.attr, f"is {entry.status}, and has other outputs than `out`"
+            yield entry.attr, f"is {entry.status}, but has outputs other than `out`"
         if entry.contents and entry.contents.keys() != declared:
-            held = ", ".join(sorted(entry.contents))
-            yield entry.attr, f"declares {', '.join(entry.outputs)}, and has contents of {held}"
+            outputs = ", ".join(sorted(entry.contents))
+            yield entry.attr, f"declares {', '.join(entry.outputs)}, but has contents of {outputs}"
         for name in sorted(declared - {"out", "dev"} if entry.status == "available" else ()):
             if name in entry.contents and entry.contents[name].files == 0:
                 yield entry.attr, f"declares {name}, which is empty"
@@ -149,23 +152,23 @@ def _outputs(package_set: PackageSet) -> Iterator[Broken]:
 
 
 def _propagation(package_set: PackageSet) -> Iterator[Broken]:
-    """I5; whether static libraries and stubs go along is policy's, which no document holds."""
+    """Check I5. Policy decides about static libraries and stubs."""
     for entry in own_entries(package_set):
         for output, brought in entry.propagates.items():
             for name in sorted({output, *brought} - set(entry.outputs)):
-                yield entry.attr, f"{output} brings along {name}, which is not declared"
+                yield entry.attr, f"{output} propagates {name}, which is not declared"
             if len(set(brought)) < len(brought):
-                yield entry.attr, f"{output} brings an output along twice"
+                yield entry.attr, f"{output} propagates an output twice"
             for name in dict.fromkeys(brought):
                 if output in entry.propagates.get(name, ()):
-                    yield entry.attr, f"{output} and {name} bring each other along"
+                    yield entry.attr, f"{output} and {name} propagate each other"
 
 
 # -- libraries
 
 
 def _libraries(package_set: PackageSet) -> Iterator[Broken]:
-    """I6; what is loaded at run time may be missing, and a broken package says what it lacks."""
+    """Check I6. Libraries loaded at run time may be missing."""
     yield from _unknown(package_set)
     for entry in available_entries(package_set):
         for need in entry.needs:
@@ -173,11 +176,11 @@ def _libraries(package_set: PackageSet) -> Iterator[Broken]:
             match need.satisfied_by:
                 case None:
                     if need.kind == "needed":
-                        yield entry.attr, f"{about}, which nothing provides"
-                case InSet() as holder:
-                    lacking = _lacking(need.soname, holder, package_set)
-                    if lacking is not None:
-                        yield entry.attr, f"{about}, which {holder.attr} {lacking}"
+                        yield entry.attr, f"{about}, which has no provider"
+                case InSet() as provider:
+                    problem = _provider_problem(need.soname, provider, package_set)
+                    if problem is not None:
+                        yield entry.attr, f"{about}, but {provider.attr} {problem}"
                 case OutsideSet(external=owner):
                     listed = package_set.external.get(need.soname)
                     if (
@@ -185,7 +188,7 @@ def _libraries(package_set: PackageSet) -> Iterator[Broken]:
                         or listed.owner != owner
                         or entry.attr not in listed.needed_by
                     ):
-                        yield entry.attr, f"{about} of {owner}, which `external` does not say"
+                        yield entry.attr, f"{about} of {owner}, which is not in `external`"
 
 
 def _unknown(package_set: PackageSet) -> Iterator[Broken]:
@@ -194,24 +197,24 @@ def _unknown(package_set: PackageSet) -> Iterator[Broken]:
             name for name in outside.needed_by if not _is_explained(name, soname, package_set)
         ]
         if outside.owner == "unknown" and unexplained:
-            yield soname, f"nothing known provides it; needed by {', '.join(unexplained)}"
+            yield soname, f"has no known provider, but is needed by {', '.join(unexplained)}"
 
 
-def _lacking(soname: str, holder: InSet, package_set: PackageSet) -> str | None:
-    """Say how a package falls short of having a library; None where it has it."""
-    entry = package_set.packages.get(holder.attr)
+def _provider_problem(soname: str, provider: InSet, package_set: PackageSet) -> str | None:
+    """Return the reason against a provider, or None."""
+    entry = package_set.packages.get(provider.attr)
     if entry is None or entry.status != "available":
-        return "cannot provide, not being available"
-    held = [p for p in entry.provides if p.output == holder.output and _is_found_by(p, soname)]
-    if not held:
-        return f"does not have in its {holder.output}"
-    return "has as a stub only" if all(provided.stub for provided in held) else None
+        return "is not available"
+    libraries = [p for p in entry.provides if p.output == provider.output and _has_name(p, soname)]
+    if not libraries:
+        return f"does not have it in {provider.output}"
+    return "has only a stub of it" if all(library.stub for library in libraries) else None
 
 
-def _is_found_by(provided: Provided, soname: str) -> bool:
-    """Say whether a library has a name: its soname, its file's, or a link's.
+def _has_name(provided: Provided, soname: str) -> bool:
+    """Check if a library has this soname, file name or link.
 
-    Documents do not name links: they are taken to be what the file's name begins with.
+    Documents do not list links. Any prefix of the file name that ends before a dot counts as one.
     """
     key = key_of(soname)
     name = key_of(provided.path.rpartition("/")[2])
@@ -219,7 +222,7 @@ def _is_found_by(provided: Provided, soname: str) -> bool:
 
 
 def _is_explained(name: str, soname: str, package_set: PackageSet) -> bool:
-    """Say whether a package is broken because who has a library is not available."""
+    """Check if a package is broken for an unavailable provider."""
     entry = package_set.packages.get(name)
     return entry is not None and any(
         reason.subject == soname and reason.code == "dependency-unavailable"
@@ -228,7 +231,7 @@ def _is_explained(name: str, soname: str, package_set: PackageSet) -> bool:
 
 
 def _providers(package_set: PackageSet) -> Iterator[Broken]:
-    """I8; several files of one package count once, and further versions serve only each other."""
+    """Check I8. Additional versions and repetitions in one package are allowed."""
     indexed = {
         (soname, p.attr, p.output, p.path, p.stub)
         for soname, providers in package_set.sonames.items()
@@ -240,19 +243,19 @@ def _providers(package_set: PackageSet) -> Iterator[Broken]:
         for p in entry.provides
     }
     for soname, attr, _, path, _ in sorted(indexed ^ provided):
-        yield soname, f"the index of sonames and {attr} do not agree on {path}"
-    holders: dict[str, set[str]] = defaultdict(set)
+        yield soname, f"the soname index and {attr} do not agree on {path}"
+    providers_of: dict[str, set[str]] = defaultdict(set)
     for entry in available_entries(package_set):
         for library in entry.provides:
             if not library.stub and not is_further_version(entry):
-                holders[key_of(library.soname)].add(entry.attr)
-    for soname, attrs in sorted(holders.items()):
+                providers_of[key_of(library.soname)].add(entry.attr)
+    for soname, attrs in sorted(providers_of.items()):
         if len(attrs) > 1:
-            yield soname, f"is in {' and '.join(sorted(attrs))}"
+            yield soname, f"has several providers: {' and '.join(sorted(attrs))}"
 
 
 def _run_paths(package_set: PackageSet) -> Iterator[Broken]:
-    """I10; the compatibility package itself is the one that its libraries do not come before."""
+    """Check I10. The compatibility package needs no run path to itself."""
     is_linux = Platform(package_set.platform.redist_system).os == "linux"
     for entry in own_entries(package_set):
         parts = [(part.attr, part.output) for part in entry.depends]
@@ -262,15 +265,15 @@ def _run_paths(package_set: PackageSet) -> Iterator[Broken]:
             yield entry.attr, f"depends on the stubs of {attr}"
         needs_driver = any(n.satisfied_by == OutsideSet(external="driver") for n in entry.needs)
         if is_linux and needs_driver and not entry.driver_runpath:
-            yield entry.attr, "needs the driver's libraries, and has no run path to them"
+            yield entry.attr, "needs the driver's libraries, but has no run path to them"
         if (entry.driver_runpath or entry.compat_runpath) and not is_linux:
-            yield entry.attr, "has a run path, and its platform has none"
+            yield entry.attr, "has a run path, but its platform has no run paths"
         if entry.compat_runpath and entry.status != "available":
-            yield entry.attr, f"has the compatibility driver's run path, and is {entry.status}"
+            yield entry.attr, f"has the compatibility driver's run path, but is {entry.status}"
     without = [entry.attr for entry in available_entries(package_set) if not entry.compat_runpath]
     if any(entry.compat_runpath for entry in own_entries(package_set)) and len(without) > 1:
         names = ", ".join(without)
-        yield "compat_runpath", f"some packages have it, and these do not: {names}"
+        yield "compat_runpath", f"some packages have it, but these do not: {names}"
 
 
 def _closure(package_set: PackageSet) -> Iterator[Broken]:
@@ -281,7 +284,7 @@ def _closure(package_set: PackageSet) -> Iterator[Broken]:
             if other is None or other.status != "available":
                 yield entry.attr, f"depends on {part.attr}, which is not available"
             elif part.output not in other.outputs:
-                yield entry.attr, f"depends on {part.output} of {part.attr}, which has no such"
+                yield entry.attr, f"depends on {part.output} of {part.attr}, which does not exist"
         release = None if entry.release is None else Version.parse(entry.release)
         if release is not None and entry.redist == CUDA and release.line != cuda.major_minor:
             yield entry.attr, f"is of CUDA {entry.release}"
@@ -289,14 +292,14 @@ def _closure(package_set: PackageSet) -> Iterator[Broken]:
             yield entry.attr, f"{entry.release} is built for CUDA {release.suffix[0]}"
         variant = entry.archive.cuda_variant if entry.archive else None
         if variant is not None and variant.removeprefix("cuda").partition(".")[0] != cuda.major:
-            yield entry.attr, f"its archive is the variant {variant}"
+            yield entry.attr, f"has an archive of the variant {variant}"
 
 
-# -- capabilities, host compiler, what is never available
+# -- capabilities, host compiler, withheld packages
 
 
 def _capabilities(package_set: PackageSet) -> Iterator[Broken]:
-    """I12; the families that `arch_names` stand for are the table's, which no document holds."""
+    """Check I12, except `arch_names`, which depends on the table."""
     flags = package_set.capabilities
     for name, listed in (("default", flags.default), ("effective", flags.effective)):
         beyond = [item for item in listed if item not in flags.supported]
@@ -312,7 +315,7 @@ def _capabilities(package_set: PackageSet) -> Iterator[Broken]:
 def _flags_of(flags: Flags) -> dict[str, object]:
     """Return the flags that follow from the effective capabilities.
 
-    Worked out again rather than by what made them, which would agree with itself.
+    Does not use the functions that made the flags: a comparison with their result proves nothing.
     """
     capabilities = [Capability.parse(name) for name in flags.effective]
     plain = [capability for capability in capabilities if capability.variant is None]
@@ -353,19 +356,19 @@ def _host_compiler(package_set: PackageSet) -> Iterator[Broken]:
         return low <= major and (gcc.max is None or major <= gcc.max)
 
     if gcc.selected is not None and not fits(gcc.selected):
-        yield "host_compiler.gcc", f"{gcc.selected} is selected, and nvcc accepts {range_text}"
+        yield "host_compiler.gcc", f"{gcc.selected} is selected, but nvcc accepts {range_text}"
     is_default_fine = gcc.default is not None and fits(gcc.default)
     if is_default_fine and gcc.selected != gcc.default:
-        yield "host_compiler.gcc", f"{gcc.selected} is selected, and {gcc.default} would be fine"
+        yield "host_compiler.gcc", f"{gcc.selected} is selected, but {gcc.default} is accepted"
     if gcc.uses_default != is_default_fine:
         yield "host_compiler.gcc", f"uses_default is wrong: nvcc accepts {range_text}"
     is_newer = gcc.default is None or (gcc.selected or 0) > gcc.default
     if package_set.host_compiler.cxx_runtime != ("selected" if is_newer else "default"):
-        yield "host_compiler.cxx_runtime", "is not that of the newer compiler"
+        yield "host_compiler.cxx_runtime", "is not from the newer compiler"
 
 
 def _never_available(package_set: PackageSet) -> Iterator[Broken]:
-    """I14; a name that is withheld is so in every version."""
+    """Check I14. If one version is withheld, all must be."""
     system = Platform(package_set.platform.redist_system).os
     entries = list(own_entries(package_set))
     withheld = {entry.pname for entry in entries if entry.status == "withheld"}
@@ -373,25 +376,25 @@ def _never_available(package_set: PackageSet) -> Iterator[Broken]:
         systems = {Platform(name).os for name in entry.platforms}
         is_elsewhere = bool(systems) and not systems & {"any", system}
         if entry.status == "available" and is_elsewhere:
-            yield entry.attr, f"is available, and published for {', '.join(sorted(systems))} only"
+            yield entry.attr, f"is available, but published only for {', '.join(sorted(systems))}"
         if entry.status == "available" and entry.pname in withheld:
-            yield entry.attr, f"is available, and {entry.pname} is withheld"
+            yield entry.attr, f"is available, but {entry.pname} is withheld"
         codes = {reason.code for reason in entry.reasons}
         if (entry.status == "foreign") != ("other-operating-system" in codes):
-            yield entry.attr, f"is {entry.status}, and its reasons say otherwise"
+            yield entry.attr, f"is {entry.status}, but its reasons disagree"
 
 
-# -- documents beside each other
+# -- several documents
 
 
 def _same_names(package_sets: Sequence[PackageSet]) -> Iterator[tuple[int, Broken]]:
-    """I15; channels do not publish the same packages."""
+    """Check I15 by channel, because their packages differ."""
     names: dict[str, set[str]] = defaultdict(set)
     for package_set in package_sets:
         names[package_set.channel] |= package_set.packages.keys()
     for position, package_set in enumerate(package_sets):
         for name in sorted(names[package_set.channel] - package_set.packages.keys()):
-            yield position, (name, "has no entry, and has one in another set")
+            yield position, (name, "has no entry, but has one in another set")
 
 
 def _explained_absence(package_sets: Sequence[PackageSet]) -> Iterator[tuple[int, Broken]]:
@@ -400,12 +403,12 @@ def _explained_absence(package_sets: Sequence[PackageSet]) -> Iterator[tuple[int
         for entry in own_entries(package_set):
             other = available.get(entry.attr)
             if other is not None and entry.status != "available" and not entry.reasons:
-                where = f"CUDA {other.cuda.release} on {other.platform.redist_system}"
-                yield position, (entry.attr, f"is available in {where}, and not here for no reason")
+                place = f"CUDA {other.cuda.release} on {other.platform.redist_system}"
+                yield position, (entry.attr, f"is available in {place}, but has no reason here")
 
 
 def _set_names(package_sets: Sequence[PackageSet]) -> Iterator[tuple[int, Broken]]:
-    """I25; sets for other platforms or capabilities may have the same names."""
+    """Check I25. Other platforms or capabilities may use the same names."""
     newest: dict[tuple[object, ...], Version] = {}
     claims = []
     for position, package_set in enumerate(package_sets):
@@ -417,31 +420,31 @@ def _set_names(package_sets: Sequence[PackageSet]) -> Iterator[tuple[int, Broken
             claims.append((position, name, (made_for, name), release))
     for position, name, key, release in claims:
         if release != newest[key]:
-            yield position, (name, f"is the name of the set for CUDA {newest[key]} as well")
+            yield position, (name, f"is also the name of the set for CUDA {newest[key]}")
 
 
 SET_INVARIANTS: Mapping[str, Invariant[PackageSet, Broken]] = {
-    "I1": Invariant("A name has one entry, with an archive if available, else reasons.", _entries),
-    "I2": Invariant("Archives are for the platform, with right addresses and hashes.", _archives),
-    "I3": Invariant("Outputs stand in order; none but `out` and `dev` is empty.", _outputs),
-    "I5": Invariant("Outputs bring declared others along, once, one way only.", _propagation),
-    "I6": Invariant("A library needed is in the set, and no stub, or has an owner.", _libraries),
-    "I8": Invariant("One package has the library of a soname.", _providers),
-    "I10": Invariant("Nothing depends on stubs; run paths are where they must be.", _run_paths),
-    "I11": Invariant("What is depended on is available, and all is for one CUDA.", _closure),
-    "I12": Invariant("Capabilities are supported, and the flags follow from them.", _capabilities),
-    "I13": Invariant("nvcc accepts the compiler, the default one if it can.", _host_compiler),
-    "I14": Invariant("What is withheld or foreign is never available.", _never_available),
+    "I1": Invariant("A name has one entry, with an archive or with reasons.", _entries),
+    "I2": Invariant("Archives fit the platform and have correct URLs and hashes.", _archives),
+    "I3": Invariant("Outputs are in order; only `out` and `dev` may be empty.", _outputs),
+    "I5": Invariant("Outputs propagate other declared outputs, once and one way.", _propagation),
+    "I6": Invariant("A needed library is in the set (not a stub) or has an owner.", _libraries),
+    "I8": Invariant("Only one package provides the library of a soname.", _providers),
+    "I10": Invariant("Nothing depends on stubs, and all required run paths exist.", _run_paths),
+    "I11": Invariant("Dependencies are available, and for the same CUDA release.", _closure),
+    "I12": Invariant("Capabilities are supported, and flags agree with them.", _capabilities),
+    "I13": Invariant("nvcc accepts the compiler, the default one if possible.", _host_compiler),
+    "I14": Invariant("Withheld and foreign packages are never available.", _never_available),
     "I26": Invariant("Coverage is complete and agrees with its counts.", check_coverage),
 }
-"""By name; with `FILE_INVARIANTS` of the pipeline all that one document is held to."""
+"""By name. Together with the pipeline's `FILE_INVARIANTS`, all invariants of one document."""
 
 RUN_INVARIANTS: Mapping[str, Invariant[Sequence[PackageSet], tuple[int, Broken]]] = {
     "I15": Invariant("All sets of a channel have the same names.", _same_names),
-    "I19": Invariant("What a set lacks and another has lacks for a reason.", _explained_absence),
+    "I19": Invariant("If only another set has a package, there is a reason.", _explained_absence),
     "I25": Invariant("Sets of different CUDA releases have different names.", _set_names),
 }
-"""By name; each finding comes with the position of the document that it is in."""
+"""By name. Each violation includes the position of its document."""
 
 NEED_FEATURES = ("I3", "I4", "I6", "I8", "I10", "I11")
-"""Those that say less, or nothing, of a package that was not examined."""
+"""Invariants that check less, or nothing, if a package was not examined."""

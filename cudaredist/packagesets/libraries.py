@@ -1,4 +1,4 @@
-"""Shared libraries of a set: the provider of each, the packages that need it, and the rest."""
+"""Shared libraries of a set: providers and dependents."""
 
 import re
 from collections import defaultdict
@@ -34,26 +34,25 @@ _SYSTEM = frozenset({"driver", "jetson"})
 
 
 class _Libraries(NamedTuple):
-    """The libraries of a set by all the names that they are found by."""
+    """The libraries of a set, by all their names."""
 
     of_package: Mapping[str, Mapping[str, Provided]]
-    """By attribute; without stubs, which are there to be linked with and never to be run."""
+    """By attribute, without stubs, which are for linking only."""
     providers: Mapping[str, list[tuple[str, Provided]]]
-    """By name: the attributes of the providers, further versions last."""
+    """By name: the attributes of the providers, additional versions last."""
 
 
 def connect(
     entries: Mapping[str, Draft], aliases: Mapping[str, str], spec: SetSpec, data: SetData
 ) -> tuple[dict[str, Draft], list[Diagnostic]]:
-    """Add to every package the libraries it provides, those it needs, and its dependencies.
+    """Add libraries and dependencies to every package.
 
-    A package becomes broken if it needs a library without a known provider, or one that only
-    unavailable packages provide. So do the packages that need it in turn, for a library or by
-    policy.
+    A package becomes broken if it needs a library without a known provider, or with unavailable
+    providers only. The packages that require it, for a library or by policy, become broken too.
     """
     drafts = dict(entries)
     named: dict[str, dict[str, Provided]] = {}
-    wanted: dict[str, list[Needed]] = {}
+    needs_of: dict[str, list[Needed]] = {}
     for attr, draft in entries.items():
         if draft.has_files:
             provided = list(_provided(draft))
@@ -67,8 +66,8 @@ def connect(
             rules = _loading_rules(draft, spec, data)
             notes = data.policies.notes("libraries", *rules)
             drafts[attr] = replace(draft, provides=libraries).noted(*notes)
-            wanted[attr] = [*_needed(draft), *_loaded(libraries, rules)]
-    found = _Libraries(named, _index_of(named))
+            needs_of[attr] = [*_needed(draft), *_loaded(libraries, rules)]
+    index = _Libraries(named, _index_of(named))
     included = included_headers(entries, spec.platform.os)
 
     def find(name: str, by: Draft) -> list[Draft]:
@@ -80,18 +79,18 @@ def connect(
         ]
 
     while True:
-        before = sum(drafts[attr].is_available for attr in wanted)
+        before = sum(drafts[attr].is_available for attr in needs_of)
         diagnostics: list[Diagnostic] = []
-        for attr, needs in wanted.items():
-            drafts[attr] = _with_needs(drafts[attr], needs, found, drafts, data)
+        for attr, needs in needs_of.items():
+            drafts[attr] = _with_needs(drafts[attr], needs, index, drafts, data)
             headers = header_depends(included[attr], drafts)
             drafts[attr], lacking = _with_depends(drafts[attr], headers, find, spec, data)
             drafts[attr] = require_packages(drafts[attr], find, spec, data)
             diagnostics += lacking
-        if sum(drafts[attr].is_available for attr in wanted) == before:
+        if sum(drafts[attr].is_available for attr in needs_of) == before:
             break
-    for attr in wanted:
-        opens = tuple(_opened(drafts[attr], found, drafts, data))
+    for attr in needs_of:
+        opens = tuple(_opened(drafts[attr], index, drafts, data))
         drafts[attr] = replace(drafts[attr], opens=opens)
     return drafts, diagnostics
 
@@ -113,7 +112,7 @@ def soname_index(entries: Iterable[Draft]) -> dict[str, tuple[SonameProvider, ..
 
 
 def unread_files(draft: Draft) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the files of a package with tables that could not be read, and the missing fields."""
+    """Yield files with unreadable tables, and their unknown fields."""
     if draft.split is not None:
         for file, path, _ in draft.split.placed(draft.split.binaries):
             if file.unread:
@@ -121,26 +120,26 @@ def unread_files(draft: Draft) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def external_sonames(entries: Iterable[Draft], data: SetData) -> dict[str, ExternalSoname]:
-    """Return the libraries that packages need and the set does not hold, with their owners."""
+    """Return libraries from outside the set, with their owners."""
     needed_by = defaultdict(set)
     for draft in entries:
         for need in draft.needs if draft.has_files else ():
             is_missing = need.satisfied_by is None and need.kind == "needed"
             if isinstance(need.satisfied_by, OutsideSet) or is_missing:
                 needed_by[need.soname].add(draft.attr)
-    found = {}
+    sonames = {}
     for soname in sorted(needed_by):
         entry = find_external(soname, data.policies.libraries)
-        found[soname] = ExternalSoname(
+        sonames[soname] = ExternalSoname(
             owner="unknown" if entry is None else entry.owner,
             provider=None if entry is None else entry.provider,
             needed_by=tuple(sorted(needed_by[soname])),
         )
-    return found
+    return sonames
 
 
 def find_external(soname: str, policy: LibraryPolicy) -> External | None:
-    """Return policy's entry of a library outside of every set, or None."""
+    """Return policy's entry for an external library, or None."""
     name = key_of(soname)
     for entry in policy.external:
         if any(_pattern(key_of(pattern))(name) for pattern in entry.names):
@@ -149,7 +148,7 @@ def find_external(soname: str, policy: LibraryPolicy) -> External | None:
 
 
 def key_of(soname: str) -> str:
-    """Return the form by which names of libraries are compared: case counts not for DLLs."""
+    """Return a library name for comparison: DLL names ignore case."""
     return soname.lower() if soname.lower().endswith(".dll") else soname
 
 
@@ -158,11 +157,11 @@ def _pattern(text: str) -> Callable[[str], re.Match[str] | None]:
     return re.compile(translate(text)).match
 
 
-# -- what files state
+# -- facts of the files
 
 
 def _provided(draft: Draft) -> Iterator[tuple[Provided, set[str]]]:
-    """Yield the libraries of a package, each with all the names it can be found by."""
+    """Yield the libraries of a package, each with all its names."""
     if draft.split is not None:
         for library, path, output in draft.split.placed(draft.split.examined.libraries):
             names = {name.rpartition("/")[2] for name in (path, *library.links)}
@@ -180,7 +179,7 @@ def _needed(draft: Draft) -> Iterator[Needed]:
 
 
 def _loading_rules(draft: Draft, spec: SetSpec, data: SetData) -> list[LoadedLibrary]:
-    """Return policy's rules on the libraries that a package loads at run time."""
+    """Return policy's rules for libraries loaded at run time."""
     archive = draft.archive
     if archive is None or spec.platform.os != "linux":
         return []
@@ -216,42 +215,49 @@ def _index_of(
 
 
 def _serves(provider: Draft, draft: Draft) -> bool:
-    """Check if a package may use another one: further versions serve only each other."""
+    """Check if a package may use another's version.
+
+    Only additional versions may use other additional versions.
+    """
     return draft.is_further or not provider.is_further
 
 
 def _with_needs(
     draft: Draft,
-    wanted: Iterable[Needed],
+    needs: Iterable[Needed],
     libraries: _Libraries,
     drafts: Mapping[str, Draft],
     data: SetData,
 ) -> Draft:
-    """Return a package with the provider of each library it needs, broken if one has none."""
-    needs = []
+    """Add the providers of needed libraries to a package.
+
+    The package becomes broken if a library has no provider.
+    """
+    resolved = []
     problems: dict[str, tuple[ReasonCode, str]] = {}
-    for need in wanted:
-        found, unavailable = _find(draft, need, libraries, drafts)
+    for need in needs:
+        provider, unavailable = _find(draft, need, libraries, drafts)
         outside = find_external(need.soname, data.policies.libraries)
-        # A library of the running system is never taken from another package that has it, too.
+        # A library of the running system is never taken from another package.
         is_of_system = outside is not None and outside.owner in _SYSTEM
-        satisfied_by: InSet | OutsideSet | None = found
-        if outside is not None and (found is None or (is_of_system and found.attr != draft.attr)):
-            found, satisfied_by = None, OutsideSet(external=outside.owner)
-        elif found is None and need.kind == "needed":
+        satisfied_by: InSet | OutsideSet | None = provider
+        is_other = provider is not None and provider.attr != draft.attr
+        if outside is not None and (provider is None or (is_of_system and is_other)):
+            provider, satisfied_by = None, OutsideSet(external=outside.owner)
+        elif provider is None and need.kind == "needed":
             code: ReasonCode = "unresolved-library"
-            text = f"{need.by_path} needs {need.soname}, which nothing known provides"
+            text = f"{need.by_path} needs {need.soname}, which has no known provider"
             if unavailable:
                 code = "dependency-unavailable"
-                text = f"{need.soname}, which {need.by_path} needs, is in {unavailable} only"
+                text = f"{need.by_path} needs {need.soname}, which is only in {unavailable}"
             problems[need.soname] = (code, text)
         soname = need.soname
-        if need.kind == "dlopen" and found is not None:
-            sonames = (library.soname for library in drafts[found.attr].provides)
+        if need.kind == "dlopen" and provider is not None:
+            sonames = (library.soname for library in drafts[provider.attr].provides)
             soname = next((name for name in sonames if _stem(name) == soname), soname)
-        needs.append(need.model_copy(update={"satisfied_by": satisfied_by, "soname": soname}))
-    needs.sort(key=lambda need: (need.by_path, need.kind, need.soname))
-    draft = replace(draft, needs=tuple(needs))
+        resolved.append(need.model_copy(update={"satisfied_by": satisfied_by, "soname": soname}))
+    resolved.sort(key=lambda need: (need.by_path, need.kind, need.soname))
+    draft = replace(draft, needs=tuple(resolved))
     for soname, (code, text) in sorted(problems.items()):
         draft = draft.refused("broken", code, text, soname, "features")
     return draft
@@ -262,7 +268,7 @@ def _find(
 ) -> tuple[InSet | None, str | None]:
     """Find the provider of a library, preferring the package itself.
 
-    If there is none, name the unavailable packages that have it.
+    If no provider is available, return the names of the unavailable ones.
     """
     is_loaded = need.kind == "dlopen"
     key = key_of(need.soname)
@@ -290,7 +296,10 @@ def _find(
 def _opened(
     draft: Draft, libraries: _Libraries, drafts: Mapping[str, Draft], data: SetData
 ) -> Iterator[Opened]:
-    """Yield the libraries that files may open, without those that policy says they do."""
+    """Yield the libraries that files may open at run time.
+
+    Libraries already confirmed by policy are not repeated.
+    """
     confirmed = {(n.by_path, _stem(n.soname)) for n in draft.needs if n.kind == "dlopen"}
     for file, path, output in draft.split.placed(draft.split.binaries) if draft.split else ():
         is_stub = isinstance(file, Library) and file.stub
@@ -320,24 +329,24 @@ def _with_depends(
     spec: SetSpec,
     data: SetData,
 ) -> tuple[Draft, list[Diagnostic]]:
-    """Return a package with its dependencies by libraries, headers, policy and fixups.
+    """Add all dependencies to a package.
 
-    With it come the dependencies that the set lacks, and that do not break the package.
+    Also return a diagnostic for each dependency that the set lacks without breaking the package.
     """
     by_headers, lacking = headers
     depends = [*_library_depends(draft), *by_headers]
     diagnostics = [_lacking_header(draft, header) for header in lacking]
     policies = data.policies
-    wanted = []
+    required = []
     for rule in policies.libraries.dependencies:
         if rule.package == draft.pname and is_within(spec.cuda, rule.cuda):
             draft = draft.noted(*policies.notes("libraries", rule))
             source = policies.source("libraries", rule)
-            wanted.append((rule.needs, rule.kind, source, rule.reason))
+            required.append((rule.needs, rule.kind, source, rule.reason))
     for fixup in fixups_for(draft.pname, spec, data):
         source = policies.source("fixups", fixup)
-        wanted += [(name, "runtime", source, fixup.reason) for name in fixup.depends or ()]
-    for name, kind, source, reason in wanted:
+        required += [(name, "runtime", source, fixup.reason) for name in fixup.depends or ()]
+    for name, kind, source, reason in required:
         other = next((other for other in find(name, draft) if other.is_available), None)
         if other is not None:
             first: tuple[OutputName, ...] = ("include", "dev") if kind == "header" else ("lib",)
@@ -349,7 +358,7 @@ def _with_depends(
             text = f"{name} is not available: {reason}"
             draft = draft.refused("broken", "dependency-unavailable", text, name, source)
         else:
-            text = f"its headers need those of {name}, which the set lacks: {reason}"
+            text = f"its headers need those of {name}, which is not in the set: {reason}"
             diagnostics.append(warning("dependency-unavailable", draft.attr, text))
     depends.sort(key=lambda entry: (entry.attr, ORDER.index(entry.output), entry.kind))
     return replace(draft, depends=tuple(depends)), diagnostics
@@ -357,23 +366,23 @@ def _with_depends(
 
 def _lacking_header(draft: Draft, header: Included) -> Diagnostic:
     providers = " and ".join(header.providers)
-    text = f"{header.by_path} includes {header.name}, which is in {providers} only"
+    text = f"{header.by_path} includes {header.name}, which is only in {providers}"
     return warning("dependency-unavailable", draft.attr, text)
 
 
 def _library_depends(draft: Draft) -> Iterable[Depends]:
-    """Return the packages whose libraries a package needs, each output once."""
-    found: dict[tuple[str, str], Depends] = {}
+    """Return a package's dependencies by libraries, each output once."""
+    depends: dict[tuple[str, str], Depends] = {}
     for need in draft.needs:
         by = need.satisfied_by
         if isinstance(by, InSet) and by.attr != draft.attr:
             kind: Literal["runtime", "dlopen"] = "runtime" if need.kind == "needed" else "dlopen"
             key = (by.attr, by.output)
-            if key not in found or kind == "runtime":
-                found[key] = Depends(attr=by.attr, output=by.output, kind=kind)
-    return found.values()
+            if key not in depends or kind == "runtime":
+                depends[key] = Depends(attr=by.attr, output=by.output, kind=kind)
+    return depends.values()
 
 
 def warning(code: str, subject: str, text: str) -> Diagnostic:
-    """Return a finding that a maintainer of the set should know of."""
+    """Return a diagnostic for the maintainer of the set."""
     return Diagnostic(level="warning", code=code, subject=subject, text=text)

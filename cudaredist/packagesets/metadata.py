@@ -1,4 +1,4 @@
-"""Finished entries of packages: addresses, hashes, licenses and metadata."""
+"""Finished package entries: URLs, hashes, licenses and metadata."""
 
 import base64
 import re
@@ -22,7 +22,7 @@ _USUAL = {
     "cutensor": ("cuTensor",),
     "tensorrt": ("TensorRT",),
 }
-"""How manifests name the licence of a redistributable, besides by its own name."""
+"""The name of a redistributable's license in manifests, if not its own name."""
 _is_vague = re.compile(
     r"(?:LicenseRef-)?NVIDIA(?:[- ]Proprietary)?(?: Software)?", re.IGNORECASE
 ).fullmatch
@@ -34,7 +34,7 @@ def finish(draft: Draft, spec: SetSpec, data: SetData, *, compat_runpath: bool) 
     has_files = draft.has_files
     split = draft.split if has_files else None
     outputs = draft.outputs if has_files else ("out",)
-    package, held, archive = draft.package, draft.held, draft.archive
+    package, manifest, archive = draft.package, draft.manifest, draft.archive
     versions = package.versions if package else ()
     address = _address(draft, data, spec.options.wheel_base)
     has_binaries = draft.split is None or bool(draft.split.binaries)
@@ -48,7 +48,7 @@ def finish(draft: Draft, spec: SetSpec, data: SetData, *, compat_runpath: bool) 
         attr=draft.attr,
         alias_of=None,
         redist=draft.redist,
-        release=None if held is None else str(held.label),
+        release=None if manifest is None else str(manifest.label),
         version=str(archive.version if archive else versions[0]) if versions else None,
         description=package.title if package else None,
         status=draft.status,
@@ -75,26 +75,29 @@ def finish(draft: Draft, spec: SetSpec, data: SetData, *, compat_runpath: bool) 
 
 
 def sri_of(sha256: str) -> str:
-    """Return a SHA-256 as Nix and browsers write it: `sha256-` and base64."""
+    """Return a hash in SRI form (`sha256-` and base64)."""
     return f"sha256-{base64.b64encode(bytes.fromhex(sha256)).decode()}"
 
 
 def _address(draft: Draft, data: SetData, wheel_base: str | None) -> str | None:
-    """Return the address that a package's paths are relative to, or None if it is not known."""
+    """Return the base URL of a package, or None.
+
+    All paths of archives and licenses are relative to it. None: unknown.
+    """
     archive = draft.archive
     if draft.redist is None:
         return None
     own = data.policies.fixups.urls.get(draft.redist)
     if own is not None:
         return f"{own.rstrip('/')}/"
-    is_own = draft.held is not None and draft.held.is_overlay
+    is_own = draft.manifest is not None and draft.manifest.is_overlay
     is_wheel = archive is None or archive.relative_path.endswith(".whl")
     if data.channel == "wheels" and (is_wheel or not is_own):
         return None if wheel_base is None else f"{wheel_base.rstrip('/')}/"
     known = REDISTS.get(draft.redist)
     if known is None:
         return None
-    # nixpkgs has the last folder of TensorRT, on the one server of all others.
+    # nixpkgs uses the last folder of TensorRT, with the server of all other products.
     return f"{NVIDIA_BASE}/{known.archive_folders[-1 if known.archive_base else 0]}/"
 
 
@@ -118,9 +121,9 @@ def _archive(archive: Archive, address: str | None) -> SetArchive:
 
 
 def _license_entry(draft: Draft, data: SetData) -> License:
-    """Return policy's entry of a package's licence, the most specific one.
+    """Return policy's most specific entry for a package's license.
 
-    That of the redistributable does not count if the manifest names another licence.
+    The redistributable's entry does not count if the manifest names another license.
     """
     policy, redist = data.policies.licenses, draft.redist or ""
     word = draft.package.license if draft.package else None
@@ -137,7 +140,7 @@ def _license(draft: Draft, entry: License, address: str | None, data: SetData) -
     package = draft.package
     word = package.license if package else None
     path = package.license_path if package else None
-    # Of what policy does not know, the manifest knows more.
+    # If policy has only the default, the manifest has the better name.
     is_known = entry is not data.policies.licenses.default or word is None
     url = entry.url if is_known else None
     return SetLicense(
@@ -154,7 +157,7 @@ def _license(draft: Draft, entry: License, address: str | None, data: SetData) -
 
 
 def _meta_entries(draft: Draft, data: SetData) -> tuple[PackageMeta | None, PackageMeta | None]:
-    """Return policy's metadata of a package's redistributable, and of the package."""
+    """Return policy's metadata of a redistributable and its package."""
     policy = data.policies.meta
     return policy.redists.get(draft.redist or ""), policy.packages.get(draft.pname)
 
@@ -169,14 +172,14 @@ def _meta(of_redist: PackageMeta | None, own: PackageMeta | None) -> SetMeta:
 
 
 def _architectures(split: OutputSplit) -> dict[str, tuple[str, ...]]:
-    """Return the targets of the device code by folder, as the folders are in the set."""
-    found = {
+    """Return the device code's targets by folder."""
+    by_folder = {
         split.place(f"{folder}/x"): _targets(code)
         for folder, code in split.examined.device_code.items()
     }
     return {
         place.removesuffix("/x"): targets
-        for place, targets in found.items()
+        for place, targets in by_folder.items()
         if place is not None and targets
     }
 

@@ -1,4 +1,4 @@
-"""Outputs of a package in a set: which are declared, what they hold, and what they bring along."""
+"""Outputs of a package: declaration, contents and propagation."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,11 +24,11 @@ ORDER: tuple[OutputName, ...] = (
     "static",
     "stubs",
 )
-"""nixpkgs' order; `lib` stands before `static`, or moving it would pull the archives back."""
+"""nixpkgs' order. `lib` must precede `static`: otherwise, moving `lib` takes static libraries."""
 
 _STUB_FOLDERS = ("stubs", "lib/stubs")
 _OLDEST_CUDA = 10
-"""Folders of `lib` with lower numbers are of something else than CUDA."""
+"""The oldest CUDA major with a folder in `lib`. Lower numbers are not CUDA versions."""
 
 
 _Binary = TypeVar("_Binary", bound=Library | Program)
@@ -36,11 +36,11 @@ _Binary = TypeVar("_Binary", bound=Library | Program)
 
 @dataclass(frozen=True, slots=True)
 class OutputSplit:
-    """How the files of an examined archive are split into outputs."""
+    """The outputs of an examined archive, with their files."""
 
     examined: ExaminedArchive
     nested: str | None
-    """The CUDA-versioned folder that took the place of `lib`."""
+    """The CUDA-versioned folder that replaces `lib`."""
     changes: tuple[TreeChange, ...]
     contents: Mapping[OutputName, OutputContents]
     collapsed: str | None = None
@@ -56,10 +56,10 @@ class OutputSplit:
         return (*self.examined.libraries, *self.examined.programs)
 
     def place(self, path: str) -> str | None:
-        """Return the path of an archive's file once `lib` is in order, or None if it is removed.
+        """Return a file's path in the set, or None.
 
-        If a CUDA-versioned folder took the place of `lib`, all else there is removed, and so is
-        what policy drops.
+        If a CUDA-versioned folder replaces `lib`, all other files of `lib` are removed. So are the
+        files that policy drops.
         """
         if self.nested is not None and path.startswith("lib/"):
             below = f"lib/{self.nested}/"
@@ -69,7 +69,7 @@ class OutputSplit:
         return None if self.drops(path) else path
 
     def drops(self, path: str) -> bool:
-        """Check if policy drops a file or a folder above it."""
+        """Check if policy drops a file or its folder."""
         ways = [path, *(path[:end] for end, sign in enumerate(path) if sign == "/")]
         return any(
             fnmatchcase(way, change.source)
@@ -79,7 +79,7 @@ class OutputSplit:
         )
 
     def placed(self, files: Iterable[_Binary]) -> Iterator[tuple[_Binary, str, OutputName]]:
-        """Yield the files that remain in the set, each with its path and output there."""
+        """Yield the remaining files, with their paths and outputs."""
         for file in files:
             path = self.place(file.path)
             if path is not None:
@@ -87,14 +87,17 @@ class OutputSplit:
 
 
 def nested_folder(examined: ExaminedArchive, cuda: Version) -> str | None:
-    """Return the folder of `lib` that is for a CUDA release, `12.6` before `12`; None for none."""
+    """Return the subfolder of `lib` for a CUDA release, or None.
+
+    `12.6` takes precedence over `12`.
+    """
     numbers = [str(number) for number in cuda.components]
-    wanted = [".".join(numbers[:count]) for count in (2, 1)]
-    return next((name for name in wanted if name in examined.cuda_versions_in_lib), None)
+    names = [".".join(numbers[:count]) for count in (2, 1)]
+    return next((name for name in names if name in examined.cuda_versions_in_lib), None)
 
 
 def nested_refusal(examined: ExaminedArchive, cuda: Version) -> str | None:
-    """Say why an archive's CUDA-versioned folders do not serve a CUDA release; None if they do."""
+    """Return a refusal if `lib` only supports other CUDA releases."""
     versions = [
         name
         for name in examined.cuda_versions_in_lib
@@ -114,10 +117,10 @@ def split_outputs(
     *,
     declared: Sequence[OutputName] | None = None,
 ) -> OutputSplit:
-    """Split an examined archive into outputs, none of them empty but `out`.
+    """Split an examined archive into non-empty outputs.
 
-    If outputs are declared, there are these and no others. The files of the others are in `out`,
-    and the package stays whole only if no other output is declared.
+    `declared` fixes the outputs. Files of all other outputs are then in `out`, and the package
+    stays whole only if `declared` contains nothing else.
     """
     nested = nested_folder(examined, cuda)
     changes = [] if nested is None else [_change("lift", f"lib/{nested}", "lib")]
@@ -143,20 +146,23 @@ def split_outputs(
 def _gathered(
     contents: Mapping[OutputName, OutputContents], outputs: Sequence[OutputName]
 ) -> dict[OutputName, OutputContents]:
-    """Return what these outputs hold if all that would be in others is in `out`."""
-    found = {}
+    """Return the contents of outputs, all others in `out`."""
+    gathered = {}
     for output in outputs:
         parts = [part for name, part in contents.items() if resolve((name,), outputs) == output]
-        found[output] = OutputContents(
+        gathered[output] = OutputContents(
             files=sum(part.files for part in parts), bytes=sum(part.bytes for part in parts)
         )
-    return found
+    return gathered
 
 
 def order_outputs(names: Iterable[str]) -> tuple[OutputName, ...]:
-    """Return outputs in nixpkgs' order, each once; `sample` is `samples`, unknown ones go."""
-    wanted = {"samples" if name == "sample" else name for name in names} | {"out"}
-    return tuple(name for name in ORDER if name in wanted)
+    """Return outputs in nixpkgs' order, each once.
+
+    `sample` becomes `samples`, unknown outputs are removed, and `out` is always present.
+    """
+    outputs = {"samples" if name == "sample" else name for name in names} | {"out"}
+    return tuple(name for name in ORDER if name in outputs)
 
 
 def _contents(sizes: Mapping[OutputName, OutputSize]) -> dict[OutputName, OutputContents]:
@@ -176,24 +182,24 @@ def _change(op: str, source: str, to: str | None, *, split_only: bool = False) -
 def propagated(
     name: str, outputs: Sequence[OutputName], policy: OutputPolicy
 ) -> dict[OutputName, tuple[OutputName, ...]]:
-    """Return which outputs `dev` and `out` bring along: programs, headers and libraries.
+    """Return the outputs propagated by `dev` and `out`.
 
-    Never static libraries or stubs, unless policy adds them. No output brings itself, and of two
-    only one brings the other.
+    Static libraries and stubs are propagated only if policy adds them. No output propagates itself,
+    and no two outputs propagate each other.
     """
     if len(outputs) == 1:
         return {}
-    wanted: list[tuple[OutputName, ...]] = [("bin",), ("include", "dev"), ("lib",)]
-    brought = dict.fromkeys(resolve(names, outputs) for names in wanted)
+    preferences: list[tuple[OutputName, ...]] = [("bin",), ("include", "dev"), ("lib",)]
+    names = dict.fromkeys(resolve(preference, outputs) for preference in preferences)
     extra = policy.propagates.get(name)
-    brought |= dict.fromkeys(o for o in (extra.outputs if extra else ()) if o in outputs)
+    names |= dict.fromkeys(o for o in (extra.outputs if extra else ()) if o in outputs)
     by_output: dict[OutputName, tuple[OutputName, ...]] = {
-        "dev": tuple(output for output in brought if output != "dev"),
-        "out": tuple(output for output in brought if output not in {"out", "dev"}),
+        "dev": tuple(output for output in names if output != "dev"),
+        "out": tuple(output for output in names if output not in {"out", "dev"}),
     }
-    return {output: names for output, names in by_output.items() if output in outputs and names}
+    return {output: to for output, to in by_output.items() if output in outputs and to}
 
 
-def resolve(wanted: Sequence[OutputName], outputs: Sequence[OutputName]) -> OutputName:
-    """Return the first of the wanted outputs that is declared, else `out`."""
-    return next((output for output in wanted if output in outputs), "out")
+def resolve(preference: Sequence[OutputName], outputs: Sequence[OutputName]) -> OutputName:
+    """Return the first preferred output that is declared, else `out`."""
+    return next((output for output in preference if output in outputs), "out")

@@ -1,4 +1,4 @@
-"""Which platform a Nix system means, and which archive of a package serves a platform."""
+"""Platforms of Nix systems, and archives for platforms."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -13,14 +13,14 @@ from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.gpu_table import supported_capabilities
 
 UNSUPPORTED = Platform("unsupported")
-"""The platform of a Nix system that NVIDIA publishes nothing for."""
+"""The platform of a Nix system without any NVIDIA release."""
 
 SBSA, JETSON = Platform("linux-sbsa"), Platform("linux-aarch64")
 """The two platforms for ARM."""
 
 
 class Absence(NamedTuple):
-    """Why a package has no archive for a set."""
+    """The reason why a set lacks an archive."""
 
     code: ReasonCode
     text: str
@@ -29,21 +29,21 @@ class Absence(NamedTuple):
 def platform_of_system(
     system: str, capabilities: Iterable[str], cuda: Version, policy: PlatformPolicy, gpus: Gpus
 ) -> Platform:
-    """Return the platform that a Nix system uses for these effective capabilities.
+    """Return the platform of a Nix system.
 
-    Of the two for ARM it is the server build where every Jetson among the capabilities is served by
-    it, which is also the case where there is none; else Jetson's own.
+    For ARM, that is the server build if it supports all Jetsons among the capabilities (or if there
+    are none), and Jetson's own build otherwise.
     """
-    found = sorted(name for name, entry in policy.platforms.items() if system in entry.nix_systems)
-    if {SBSA, JETSON} <= set(found):
+    names = sorted(name for name, entry in policy.platforms.items() if system in entry.nix_systems)
+    if {SBSA, JETSON} <= set(names):
         return JETSON if below_threshold(capabilities, cuda, policy, gpus) else SBSA
-    return Platform(found[0]) if found else UNSUPPORTED
+    return Platform(names[0]) if names else UNSUPPORTED
 
 
 def below_threshold(
     capabilities: Iterable[str], cuda: Version, policy: PlatformPolicy, gpus: Gpus
 ) -> list[str]:
-    """Return the Jetson capabilities that `linux-sbsa` does not serve in a CUDA release."""
+    """Return the Jetson capabilities that `linux-sbsa` does not support."""
     threshold = threshold_of(cuda, policy)
     if threshold is None:
         return []
@@ -56,7 +56,7 @@ def below_threshold(
 
 
 def jetson_defaults(cuda: Version, policy: PlatformPolicy, gpus: Gpus) -> tuple[str, ...]:
-    """Return the default capabilities of Jetson's own build: the Jetsons that only it serves."""
+    """Return the default capabilities of Jetson's own build."""
     supported = supported_capabilities(cuda.line, gpus)
     names = below_threshold(supported, cuda, policy, gpus)
     plain = [name for name in names if gpus.capabilities[name].variant is None]
@@ -67,25 +67,26 @@ def jetson_defaults(cuda: Version, policy: PlatformPolicy, gpus: Gpus) -> tuple[
 
 
 def threshold_of(cuda: Version, policy: PlatformPolicy) -> JetsonThreshold | None:
-    """Return the entry that decides between the two builds for ARM in a CUDA release."""
+    """Return the entry that selects an ARM build."""
     return next((t for t in policy.jetson_thresholds if is_within(cuda, t.cuda)), None)
 
 
 def variants_of(cuda: Version) -> tuple[str, ...]:
-    """Return the variants that serve a CUDA release, best first: `cuda12.6.3 cuda12.6 cuda12`."""
+    """Return the variants for a CUDA release, best first: `cuda12.6.3 cuda12.6 cuda12`."""
     numbers = [str(number) for number in cuda.components]
     return tuple(f"cuda{'.'.join(numbers[:count])}" for count in range(len(numbers), 0, -1))
 
 
 def select_archive(package: Package, platform: Platform, cuda: Version) -> Archive | Absence:
-    """Return the archive of a package for a platform and a CUDA release, or why there is none.
+    """Return a package's archive, or the reason for its absence.
 
-    `source` beats `linux-all` beats the platform. Where archives differ by variant, the one for
-    the patch release beats the minor's beats the major's; another minor's is never taken. A system
-    that NVIDIA publishes nothing for gets nothing, not even sources.
+    `source` is preferred to `linux-all`, and `linux-all` to the platform. If archives differ by
+    variant, the one for the patch release is preferred to the minor's, and the minor's to the
+    major's. Another minor's is never selected. A Nix system without any NVIDIA release gets no
+    archive, not even sources.
     """
     if platform == UNSUPPORTED:
-        text = f"{package.name}: no platform of NVIDIA's serves the Nix system"
+        text = f"{package.name}: NVIDIA has no platform for the Nix system"
         return Absence("platform-not-published", text)
     published = {archive.platform for archive in package.archives}
     key = next((name for name in platform.served_by if name in published), None)
@@ -98,7 +99,7 @@ def select_archive(package: Package, platform: Platform, cuda: Version) -> Archi
     if not nested or (key in {SOURCE, LINUX_ALL} and len(nested) < len(here)):
         flat = next(archive for archive in here if archive.variant is None)
         if package.variants and key == platform:
-            text = f"{package.name} for {key} has no variant, though others have"
+            text = f"{package.name} for {key} has no variant, but other platforms have"
             return Absence("variant-not-published", text)
         return _with_hash(flat)
     for variant in variants_of(cuda):
@@ -111,6 +112,6 @@ def select_archive(package: Package, platform: Platform, cuda: Version) -> Archi
 
 def _with_hash(archive: Archive) -> Archive | Absence:
     if archive.sha256 is None:
-        text = f"{archive.package}: the manifest states no hash, so it cannot be fetched and proved"
+        text = f"{archive.package}: the manifest has no hash, so it cannot be verified"
         return Absence("not-in-manifest", text)
     return archive

@@ -1,4 +1,4 @@
-"""Coverage in package sets: of each package, as a reason against releases, and as diagnostics."""
+"""Coverage of packages, used for selection and in diagnostics."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
@@ -19,7 +19,7 @@ _LEVELS: dict[CoverageValue, Literal["note", "warning"]] = {
     "unknown": "note",
 }
 COVERAGE_WARNINGS = frozenset({"coverage-none", "coverage-partial"})
-"""Codes of diagnostics that are a reason to refuse a set if its capabilities were requested."""
+"""Codes of diagnostics that can refuse a set if its capabilities were requested."""
 
 _TEXTS: dict[CoverageValue, str] = {
     "none": "no code for {{}}",
@@ -37,7 +37,7 @@ _ACCEPTED: dict[RequiredCoverage, frozenset[CoverageValue]] = {
 def package_coverage(
     split: OutputSplit | None, capabilities: Sequence[str], data: SetData
 ) -> dict[str, Coverage]:
-    """Return the coverage of each capability by the files that a package has in a set."""
+    """Return the coverage of each capability by a package."""
     files = split.examined.code_by_file if split else None
     if split is None or files is None:
         return dict.fromkeys(capabilities, Coverage(value="unknown"))
@@ -52,7 +52,7 @@ def coverage_problem(
     least: RequiredCoverage,
     data: SetData,
 ) -> str | None:
-    """Return the reason why an archive does not have the required coverage, or None."""
+    """Return the gaps in an archive's required coverage, or None."""
     split = None
     if examined is not None:
         policy = data.policies.outputs
@@ -63,7 +63,7 @@ def coverage_problem(
 
 
 def coverage_diagnostics(packages: Mapping[str, SetPackage]) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each available package that lacks code for a capability."""
+    """Yield diagnostics for gaps in the coverage of packages."""
     for attr, package in packages.items():
         if package.status != "available" or package.alias_of is not None or not package.contents:
             continue
@@ -74,7 +74,7 @@ def coverage_diagnostics(packages: Mapping[str, SetPackage]) -> Iterator[Diagnos
 
 
 def _reasons(lacking: Mapping[str, Coverage]) -> Iterator[str]:
-    """Yield what capabilities lack, those that lack the same together."""
+    """Yield the gaps in coverage, each with its capabilities."""
     names: dict[str, list[str]] = {}
     for name, coverage in lacking.items():
         share = f" ({describe_share(coverage)})" if coverage.value == "partial" else ""

@@ -1,4 +1,4 @@
-"""From the words of a request to the exact package set: every name is resolved here, once."""
+"""Resolution of a request: every name becomes exact here, once."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from cudaredist.packagesets.flags import (
     release_defaults,
     set_attribute,
 )
-from cudaredist.packagesets.inputs import HeldManifest, SetData
+from cudaredist.packagesets.inputs import InputManifest, SetData
 from cudaredist.packagesets.platforms import (
     JETSON,
     SBSA,
@@ -29,34 +29,34 @@ from cudaredist.schema.packageset import Flags
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetOptions:
-    """Options that need no resolution."""
+    """Options without names to resolve."""
 
     default_gcc: int | None = None
     available_gcc: tuple[int, ...] = ()
     wheel_base: str | None = None
-    """Address that the wheels' paths are relative to."""
+    """Base URL of the wheels' paths."""
     allow_missing_features: bool = False
     allow_hollow: bool = False
-    """Whether to make a set without nvcc or cudart."""
+    """Whether to build a set without nvcc or cudart."""
     require_coverage: RequiredCoverage | None = None
-    """The coverage of every capability that chosen releases must have."""
+    """The coverage that selected releases must have for every capability."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request(SetOptions):
-    """A request for one set or for several, in the user's words."""
+    """A user's request for one or several sets."""
 
     platform: str | None = None
     system: str | None = None
-    """A Nix system, instead of the platform."""
+    """A Nix system, an alternative to the platform."""
     capabilities: tuple[str, ...] = ()
     """Empty: the defaults of the release on the platform."""
     forward_compat: bool | None = None
-    """Whether to embed portable code; None: if possible."""
+    """Whether to embed PTX for later GPUs. None: if possible."""
     pins: Mapping[str, str] = field(default_factory=dict)
-    """Release by redistributable; the others are chosen."""
+    """Release by redistributable; all others are selected automatically."""
     also: tuple[tuple[str, str], ...] = ()
-    """Further releases, by redistributable, under versioned names."""
+    """Additional releases with their redistributables, under versioned names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,13 +68,13 @@ class SetSpec:
     nix_system: str | None
     """As requested; None: the platform's own."""
     flags: Flags
-    pins: Mapping[str, HeldManifest]
-    also: tuple[HeldManifest, ...]
+    pins: Mapping[str, InputManifest]
+    also: tuple[InputManifest, ...]
     options: SetOptions
 
     @property
     def target(self) -> SetTarget:
-        """What policy's requirements are about."""
+        """The target for policy's requirements."""
         return SetTarget(self.cuda, self.platform, self.flags.effective)
 
     @property
@@ -90,7 +90,7 @@ class RefusedSet:
     cuda: Version
     capabilities: tuple[str, ...]
     platform: Platform | None
-    """None: no platform was found for the Nix system."""
+    """None if the Nix system has no platform."""
     error: UsageError
     is_unpublished: bool = False
     """Whether the reason is that the release is not published for the platform."""
@@ -120,7 +120,9 @@ def resolve_set(request: Request, cuda: Version, data: SetData) -> SetSpec | Ref
     except UsageError as error:
         return RefusedSet(cuda, request.capabilities, platform, error)
     if CUDA in dict(request.also):
-        several = UsageError("a set is for one release of CUDA", hint="build one set for each")
+        several = UsageError(
+            "a set has only one CUDA release", hint="build a separate set for each release"
+        )
         return RefusedSet(cuda, request.capabilities, platform, several)
     return SetSpec(
         cuda=cuda,
@@ -142,9 +144,9 @@ def _check_platform(name: str, data: SetData) -> Platform:
 def _resolve_platform(
     request: Request, named: Platform | None, cuda: Version, data: SetData
 ) -> Platform:
-    """Return the platform requested by its name or by a Nix system.
+    """Return the platform for the requested name or Nix system.
 
-    Raises one `UsageError` for all that is wrong with the capabilities.
+    Raises one `UsageError` for all problems with the capabilities.
     """
     good, problems = capability_problems(request.capabilities, cuda, data.gpus)
     platform = named
@@ -156,13 +158,13 @@ def _resolve_platform(
     if problems:
         raise UsageError(
             f"{set_attribute(cuda.line)}: {'; '.join(problems)}",
-            hint=f"cudaredist explain cuda {cuda.line} lists what it supports",
+            hint=f"run `cudaredist explain cuda {cuda.line}` to list its capabilities",
         )
     return platform
 
 
 def _default_capabilities(platform: Platform, cuda: Version, data: SetData) -> tuple[str, ...]:
-    """Return the capabilities of a platform's GPUs that a set is for by default."""
+    """Return a platform's default capabilities."""
     default = release_defaults(cuda, data.gpus)
     if platform != JETSON:
         return default
@@ -172,25 +174,25 @@ def _default_capabilities(platform: Platform, cuda: Version, data: SetData) -> t
 def _jetson_problems(
     requested: Sequence[str], platform: Platform, cuda: Version, data: SetData
 ) -> Iterable[str]:
-    """Yield the reasons why the Jetsons among the capabilities cannot be in one set."""
+    """Yield the reasons against the requested Jetsons."""
     jetson = [name for name in requested if data.gpus.capabilities[name].jetson]
     below = below_threshold(requested, cuda, data.policies.platforms, data.gpus)
     others = [name for name in requested if name not in below]
     above = [name for name in jetson if name not in below]
     if jetson and platform not in {JETSON, SBSA}:
         yield (
-            f"{platform} is no platform of Jetsons, which {', '.join(jetson)} stands for: take "
-            "--system aarch64-linux"
+            f"capability {', '.join(jetson)} is a Jetson GPU, but {platform} has no Jetson build: "
+            "use --system aarch64-linux"
         )
     if below and others:
         yield (
-            f"{', '.join(below)} stands for Jetsons that have builds of their own in CUDA {cuda}, "
-            f"so that {', '.join(others)} cannot be in the same set: build one set for each"
+            f"capability {', '.join(below)} is a Jetson with its own build in CUDA {cuda}, so it "
+            f"cannot be in one set with {', '.join(others)}: build a separate set for each"
         )
     elif below and platform == SBSA:
-        yield f"in CUDA {cuda}, {JETSON} and not {SBSA} serves {', '.join(below)}"
+        yield f"in CUDA {cuda}, {', '.join(below)} requires {JETSON}, not {SBSA}"
     elif above and platform == JETSON:
-        yield f"in CUDA {cuda}, {SBSA} and not {JETSON} serves {', '.join(above)}"
+        yield f"in CUDA {cuda}, {', '.join(above)} requires {SBSA}, not {JETSON}"
 
 
 def _unpublished(
@@ -199,7 +201,7 @@ def _unpublished(
     if platform == UNSUPPORTED:
         known = data.policies.platforms.platforms.values()
         systems = {name for entry in known for name in entry.nix_systems}
-        return UnknownNameError("Nix system that NVIDIA publishes for", system or "", systems)
+        return UnknownNameError("supported Nix system", system or "", systems)
     return UsageError(
         f"CUDA {cuda} is not published for {platform}",
         hint=f"published: {', '.join(data.cuda_platforms(cuda))}",

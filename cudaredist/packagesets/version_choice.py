@@ -1,4 +1,4 @@
-"""Which release of each redistributable a set takes, and why none newer."""
+"""Selection of each redistributable's release for a set."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from cudaredist.errors import UnknownNameError, UsageError, command_line, shown
 from cudaredist.manifests.manifest_values import Archive
-from cudaredist.packagesets.inputs import HeldManifest, SetData, is_within
+from cudaredist.packagesets.inputs import InputManifest, SetData, is_within
 from cudaredist.packagesets.outputs import nested_refusal
 from cudaredist.packagesets.platforms import Absence, select_archive
 from cudaredist.packagesets.requirements import (
@@ -23,33 +23,34 @@ from cudaredist.schema.packageset import ChosenRelease, RejectedRelease
 from cudaredist.schema.policy import Constraint
 
 EARLY = "has no hashes, so no set can be built from it"
-"""The reason against releases whose manifest has the early form."""
+"""The reason against releases with manifests of the early form."""
 
-_Unmet: TypeAlias = Callable[[HeldManifest, Archive], str | None]
-"""Returns the requirement of a release's package that the set does not meet."""
+_Unmet: TypeAlias = Callable[[InputManifest, Archive], str | None]
+"""Returns the unmet requirement of a release's package, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The release of one redistributable."""
+    """The selected release of one redistributable."""
 
-    held: HeldManifest | None
-    """None where none is published for the set."""
+    manifest: InputManifest | None
+    """None if no release is published for the set."""
     chosen: ChosenRelease
     uncovered: RejectedRelease | None = None
     """The newest release that only lacks the required coverage."""
 
 
 def find_cuda(text: str, data: SetData) -> Version:
-    """Return the CUDA release of that label, or the newest patch of that minor.
+    """Return the CUDA release for a label or minor.
 
-    Raises `UsageError`, which suggests the nearest, where it is not held or names no hashes.
+    Raises `UsageError`, which suggests the nearest release, if it is not in the data folder or its
+    manifest has no hashes.
     """
     labels = data.cuda_labels
-    found = [label for label in labels if str(label) == text]
-    found = found or [label for label in labels if label.line == text]
-    if found:
-        return found[-1]
+    matches = [label for label in labels if str(label) == text]
+    matches = matches or [label for label in labels if label.line == text]
+    if matches:
+        return matches[-1]
     early = [label for label in data.early_labels if text in {str(label), label.line}]
     if early:
         raise UsageError(
@@ -58,28 +59,28 @@ def find_cuda(text: str, data: SetData) -> Version:
         )
     if not labels:
         raise _no_cuda(data)
-    raise UsageError(f"CUDA {shown(text)} is not held", hint=_nearest_hint(text, labels))
+    raise UsageError(f"no local manifest of CUDA {shown(text)}", hint=_nearest_hint(text, labels))
 
 
 def _nearest_hint(text: str, labels: Sequence[Version]) -> str:
-    """Name the releases held next to what was asked for; of a major alone, its minors."""
+    """Suggest nearby local releases, or minors of a major."""
     try:
-        wanted = Version.parse(text)
+        version = Version.parse(text)
     except ValueError:
-        return f"held: {', '.join(map(str, labels))}"
-    if len(wanted.components) == 1:
-        minors = dict.fromkeys(x.line for x in labels if x.components[:1] == wanted.components)
+        return f"local releases: {', '.join(map(str, labels))}"
+    if len(version.components) == 1:
+        minors = dict.fromkeys(x.line for x in labels if x.components[:1] == version.components)
         if minors:
-            return f"name a minor: {', '.join(minors)}"
-    older = [label for label in labels if label < wanted][-1:]
-    newer = [label for label in labels if label > wanted][:1]
-    return f"the nearest held: {' and '.join(map(str, [*older, *newer]))}"
+            return f"select a minor: {', '.join(minors)}"
+    older = [label for label in labels if label < version][-1:]
+    newer = [label for label in labels if label > version][:1]
+    return f"the nearest local releases: {' and '.join(map(str, [*older, *newer]))}"
 
 
 def newest_patches(data: SetData) -> list[Version]:
-    """Return the newest release of each CUDA minor held, in ascending order.
+    """Return the newest local release of each CUDA minor.
 
-    Raises `UsageError` where none is held.
+    Raises `UsageError` if there is none.
     """
     newest = list({label.line: label for label in data.cuda_labels}.values())
     if not newest:
@@ -94,44 +95,52 @@ def _no_cuda(data: SetData) -> UsageError:
 
 def choose_releases(
     target: SetTarget,
-    pins: Mapping[str, HeldManifest],
+    pins: Mapping[str, InputManifest],
     data: SetData,
     *,
     coverage: RequiredCoverage | None = None,
 ) -> dict[str, Choice]:
-    """Choose the release of every redistributable: the pinned one, else the newest that fits.
+    """Choose the pinned or newest suitable release of every redistributable.
 
-    Redistributables that require versions of others are chosen after those. If a coverage is
-    required, releases without it are never chosen, except CUDA's own and pinned ones.
+    Redistributables that require versions of others are chosen after those. If coverage is
+    required, releases without it are never chosen, except CUDA's own release and pinned ones.
     """
     fixed = {**pins, CUDA: data.manifests[CUDA][target.cuda]}
     requirements = data.policies.requirements.requirements
     requiring = {data.names[entry.package].redist for entry in requirements if entry.needs_packages}
     choices: dict[str, Choice] = {}
     for redist in sorted(data.manifests, key=lambda name: (name in requiring, name)):
-        held = fixed.get(redist)
+        manifest = fixed.get(redist)
         choices[redist] = (
-            _fitting(redist, target, choices, data, coverage) if held is None else _pinned(held)
+            _fitting(redist, target, choices, data, coverage)
+            if manifest is None
+            else _pinned(manifest)
         )
     return dict(sorted(choices.items()))
 
 
-def find_release(redist: str, text: str, data: SetData) -> HeldManifest:
-    """Return the held manifest of a redistributable; `UsageError` where there is none."""
+def find_release(redist: str, text: str, data: SetData) -> InputManifest:
+    """Return the manifest of a redistributable's release.
+
+    Raises `UsageError` if it is not in the data folder.
+    """
     if redist not in data.manifests:
-        raise UnknownNameError("held redistributable", redist, data.manifests)
+        raise UnknownNameError("local redistributable", redist, data.manifests)
     labels = data.manifests[redist]
-    found = next((held for label, held in labels.items() if str(label) == text), None)
-    if found is None:
+    manifest = next((entry for label, entry in labels.items() if str(label) == text), None)
+    if manifest is None:
         hint = _nearest_hint(text, sorted(labels))
-        raise UsageError(f"{redist} {shown(text)} is not held", hint=hint)
-    return found
+        raise UsageError(f"no local manifest of {redist} {shown(text)}", hint=hint)
+    return manifest
 
 
 def broken_constraints(
     redist: str, label: Version, cuda: Version, data: SetData
 ) -> list[Constraint]:
-    """Return the constraints of policy that a release breaks with a CUDA release."""
+    """Return the constraints that a pair of releases breaks.
+
+    The pair is a release of a redistributable and a CUDA release.
+    """
     return [
         entry
         for entry in data.policies.constraints.constraints
@@ -142,14 +151,19 @@ def broken_constraints(
 
 
 def built_for_other(label: Version, cuda: Version) -> str | None:
-    """Say which other CUDA a label names, as NCCL's do; None where it names none."""
+    """Return a refusal if a label names another CUDA major.
+
+    NCCL's labels contain the CUDA version of the build. None: no other major.
+    """
     if not label.suffix or label.suffix[0] == cuda.components[0]:
         return None
     return f"built for CUDA {label.suffix[0]}"
 
 
-def _pinned(held: HeldManifest) -> Choice:
-    return Choice(held, ChosenRelease(release=str(held.label), mode="pinned", newer_rejected=()))
+def _pinned(manifest: InputManifest) -> Choice:
+    return Choice(
+        manifest, ChosenRelease(release=str(manifest.label), mode="pinned", newer_rejected=())
+    )
 
 
 def _fitting(
@@ -159,26 +173,26 @@ def _fitting(
     data: SetData,
     coverage: RequiredCoverage | None,
 ) -> Choice:
-    """Return the newest release whose requirements the set meets, else the newest published."""
+    """Return the newest suitable release, else the newest published one."""
     uncovered: set[str] = set()
 
-    def uncovered_reason(held: HeldManifest, archive: Archive) -> str | None:
+    def uncovered_reason(manifest: InputManifest, archive: Archive) -> str | None:
         if coverage is None:
             return None
-        examined = examined_archive(held, archive, data)
+        examined = examined_archive(manifest, archive, data)
         problem = coverage_problem(examined, archive, target, coverage, data)
         if problem is not None:
             uncovered.add(problem)
         return problem
 
-    def unmet(held: HeldManifest, archive: Archive) -> str | None:
-        reason = next(_unmet(held, archive, target, choices, data), None)
-        return reason or uncovered_reason(held, archive)
+    def unmet(manifest: InputManifest, archive: Archive) -> str | None:
+        reason = next(_unmet(manifest, archive, target, choices, data), None)
+        return reason or uncovered_reason(manifest, archive)
 
     fitting = _newest(redist, target, data, unmet)
     if not uncovered:
-        return fitting if fitting.held else _newest(redist, target, data)
-    if fitting.held is not None:
+        return fitting if fitting.manifest else _newest(redist, target, data)
+    if fitting.manifest is not None:
         return _naming_newest(fitting, uncovered)
     rejected = fitting.chosen.newer_rejected
     newest = next(entry for entry in rejected if entry.reason in uncovered)
@@ -186,8 +200,8 @@ def _fitting(
 
 
 def _naming_newest(choice: Choice, uncovered: Collection[str]) -> Choice:
-    """Name the chosen release in the reasons against newer ones that lack coverage."""
-    suffix = f"; the newest that has it is {choice.chosen.release}"
+    """Add the chosen release to reasons against uncovered ones."""
+    suffix = f"; the newest release with it is {choice.chosen.release}"
     named = {
         entry.release: entry.model_copy(update={"reason": entry.reason + suffix})
         for entry in choice.chosen.newer_rejected
@@ -199,31 +213,31 @@ def _naming_newest(choice: Choice, uncovered: Collection[str]) -> Choice:
 
 
 def _unmet(
-    held: HeldManifest,
+    manifest: InputManifest,
     archive: Archive,
     target: SetTarget,
     choices: Mapping[str, Choice],
     data: SetData,
 ) -> Iterator[str]:
-    """Yield the reasons why a set does not meet the requirements of a release's package."""
-    for entry in requirements_of(archive.package, held.label, target, data):
+    """Yield the unmet requirements of a release's package."""
+    for entry in requirements_of(archive.package, manifest.label, target, data):
         for _, problem in target_problems(entry, target):
             yield f"{entry.reason}: {problem}"
         for name, bounds in sorted((entry.needs_packages or {}).items()):
             other = choices.get(data.names[name].redist or "")
-            package = other.held.packages.get(name) if other and other.held else None
-            found = package and select_archive(package, target.platform, target.cuda)
-            versions = [found.version] if isinstance(found, Archive) else []
+            package = other.manifest.packages.get(name) if other and other.manifest else None
+            archive_of = package and select_archive(package, target.platform, target.cuda)
+            versions = [archive_of.version] if isinstance(archive_of, Archive) else []
             lacking = package_problem(name, bounds, versions)
             if lacking is not None:
                 yield f"{entry.reason}: {lacking}"
 
 
 def _newest(redist: str, target: SetTarget, data: SetData, unmet: _Unmet | None = None) -> Choice:
-    """Return the newest release that serves a set.
+    """Return the newest release that supports a set.
 
-    Of NCCL's builds for several toolkits of one major, those for a later minor than the set's come
-    last.
+    NCCL has builds for several CUDA releases of one major. Those for a minor newer than the set's
+    are the last choice.
     """
     cuda = target.cuda
     refusals: dict[Version, str | None] = {}
@@ -250,58 +264,66 @@ def _newest(redist: str, target: SetTarget, data: SetData, unmet: _Unmet | None 
 
 
 def _rank(label: Version, cuda: Version) -> tuple[object, ...]:
-    """Order releases: by version, then by toolkit, and builds for a later minor last."""
+    """Return the rank of a release, the best one highest.
+
+    Ranks order by version, then by CUDA minor. Builds for a minor newer than the set's rank lowest.
+    """
     is_later = is_for_later_cuda(label, cuda)
     distance = tuple(-number for number in label.suffix) if is_later else label.suffix
     return (not is_later, label.components, distance)
 
 
 def is_for_later_cuda(label: Version, cuda: Version) -> bool:
-    """Check if a label names a later CUDA minor, as NCCL's can."""
+    """Check if a label (of NCCL) names a later CUDA minor."""
     return label.suffix > cuda.components[:2]
 
 
 def _refusal(
-    held: HeldManifest, target: SetTarget, data: SetData, unmet: _Unmet | None
+    manifest: InputManifest, target: SetTarget, data: SetData, unmet: _Unmet | None
 ) -> str | None:
-    """Return the reason why a release does not serve a set, or None."""
-    other = built_for_other(held.label, target.cuda)
+    """Return the reason against a release, or None."""
+    other = built_for_other(manifest.label, target.cuda)
     if other is not None:
         return other
-    for entry in broken_constraints(held.redist, held.label, target.cuda, data):
+    for entry in broken_constraints(manifest.redist, manifest.label, target.cuda, data):
         return entry.reason
     refusals = []
-    for name in _main_packages(held, data):
-        found = select_archive(held.packages[name], target.platform, target.cuda)
-        if isinstance(found, Absence):
-            refusal: str | None = found.text
+    for name in _main_packages(manifest, data):
+        selection = select_archive(manifest.packages[name], target.platform, target.cuda)
+        if isinstance(selection, Absence):
+            refusal: str | None = selection.text
         else:
-            refusal = _nested(held, found, target.cuda, data)
+            refusal = _nested(manifest, selection, target.cuda, data)
             if refusal is None and unmet is not None:
-                refusal = unmet(held, found)
+                refusal = unmet(manifest, selection)
         if refusal is None:
             return None
         refusals.append(refusal)
-    return refusals[0] if refusals else "names no package that a set takes"
+    return refusals[0] if refusals else "has no package that a set can include"
 
 
-def _main_packages(held: HeldManifest, data: SetData) -> Iterable[str]:
-    """Return what a release is judged by: the product's first package, else all not withheld."""
-    known = REDISTS.get(held.redist)
+def _main_packages(manifest: InputManifest, data: SetData) -> Iterable[str]:
+    """Return the packages that decide if a release fits.
+
+    That is the product's first package, or else all packages that are not withheld.
+    """
+    known = REDISTS.get(manifest.redist)
     first = known.packages[:1] if known else ()
-    main = [name for name in first if name in held.packages]
+    main = [name for name in first if name in manifest.packages]
     withheld = data.policies.withheld.withheld
-    return main or sorted(name for name in held.packages if name not in withheld)
+    return main or sorted(name for name in manifest.packages if name not in withheld)
 
 
-def _nested(held: HeldManifest, archive: Archive, cuda: Version, data: SetData) -> str | None:
-    examined = examined_archive(held, archive, data)
+def _nested(manifest: InputManifest, archive: Archive, cuda: Version, data: SetData) -> str | None:
+    examined = examined_archive(manifest, archive, data)
     return None if examined is None else nested_refusal(examined, cuda)
 
 
-def examined_archive(held: HeldManifest, archive: Archive, data: SetData) -> ExaminedArchive | None:
-    """Return what is known of an archive; None if it was not examined."""
-    features = data.read_features(held.redist, held.label)
+def examined_archive(
+    manifest: InputManifest, archive: Archive, data: SetData
+) -> ExaminedArchive | None:
+    """Return the facts of an archive, or None if unexamined."""
+    features = data.read_features(manifest.redist, manifest.label)
     if features is None or archive.sha256 is None:
         return None
     return features.examined.get((archive.package, archive.sha256))

@@ -1,1 +1,1 @@
-"""Tables derived from NVIDIA's files, and the answers they give."""
+"""Tables derived from NVIDIA's files, and explanations based on them."""

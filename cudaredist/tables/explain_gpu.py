@@ -1,4 +1,4 @@
-"""Explain compute capabilities, and which of them a CUDA release supports."""
+"""Explanation of compute capabilities, and their support in CUDA releases."""
 
 import difflib
 from collections.abc import Iterable, Iterator
@@ -37,9 +37,9 @@ _RULE_OF_DEFAULTS = "rule: supported, no variant, no Jetson, not past dont_defau
 
 
 def explain_gpu(asked: str, gpus: Gpus, policy: GpuPolicy) -> tuple[Topic, ...]:
-    """Explain a capability, or those of a product or an architecture.
+    """Explain a capability, or those of a product or architecture.
 
-    A product is found by words of its name. Raises `UnknownNameError` for what nothing is called.
+    Products match by words of their names. Raises `UnknownNameError` if nothing matches.
     """
     return tuple(_capability_topic(name, gpus, policy) for name in capabilities_called(asked, gpus))
 
@@ -47,9 +47,9 @@ def explain_gpu(asked: str, gpus: Gpus, policy: GpuPolicy) -> tuple[Topic, ...]:
 def explain_cuda(
     asked: str, compat: NvccCompat, gpus: Gpus, policy: NvccPolicy
 ) -> tuple[Topic, ...]:
-    """Explain which compilers and capabilities a CUDA release or minor supports.
+    """Explain the compilers and capabilities of a CUDA release.
 
-    Raises `UnknownNameError`, which suggests the nearest, for a release that is in no table.
+    Raises `UnknownNameError`, which suggests the nearest, if the release is in no table.
     """
     minor = parse_label(newest_of(asked, compat)).line
     return explain_nvcc(asked, compat, policy), _release_topic(minor, gpus)
@@ -59,7 +59,7 @@ def explain_cuda(
 
 
 def capabilities_called(asked: str, gpus: Gpus) -> list[str]:
-    """Return the capabilities of a product, an architecture or a name such as `sm_90`.
+    """Return capabilities by name, product or architecture.
 
     Raises `UnknownNameError` if there are none.
     """
@@ -75,13 +75,13 @@ def capabilities_called(asked: str, gpus: Gpus) -> list[str]:
         for name, entry in plain.items()
         if any(_has_words(title, words) for title in (*entry.products, entry.family))
     ]
-    # A chip that was renamed is the same chip: what was called 10.1 is 11.0 now.
+    # After a rename, both names are the same chip: 10.1 became 11.0.
     renamed = (fact_of(plain[name].policy, "renamed_to") for name in found)
     found += [name for name in renamed if name in plain and name not in found]
     if not found:
         titles = {title.casefold() for entry in plain.values() for title in entry.products}
         titles |= {entry.family.casefold() for entry in plain.values()}
-        # Where nothing is near, a list of every product would help nobody.
+        # If no name is similar, suggest capabilities: the list of products is too long.
         is_near = difflib.get_close_matches(asked.casefold(), titles, cutoff=0.5)
         raise UnknownNameError("GPU", asked, titles if is_near else gpus.capabilities)
     return found
@@ -99,7 +99,7 @@ def _capability_topic(name: str, gpus: Gpus, policy: GpuPolicy) -> Topic:
         *_read_of_ptxas(entry, gpus),
         Fact(
             name="runs_on",
-            statement=f"GPUs that take its PTX: {', '.join(entry.runs_on)}",
+            statement=f"GPUs that run its PTX: {', '.join(entry.runs_on)}",
             value=entry.runs_on,
             basis="computed",
             source=_RULE_OF_TARGETS,
@@ -116,7 +116,7 @@ def _read_of_ptxas(entry: CapabilityEntry, gpus: Gpus) -> Iterator[Fact]:
         str(label) for label in labels if is_between(label.line, entry.first_cuda, entry.last_cuda)
     ]
     if not known:
-        # A table that someone wrote by hand; its own word is all there is.
+        # A table written by hand has no release with the capability.
         return
     oldest, newest = known[0], known[-1]
     yield _ptxas_fact("family", f"its architecture is {entry.family}", entry.family, oldest, gpus)
@@ -140,7 +140,7 @@ def _first_cuda(entry: CapabilityEntry, oldest: str, *, is_oldest_read: bool, gp
     claim = Claim(
         value=read_since,
         source=_binary_place(gpus.sources[oldest], oldest),
-        reason="the oldest release that was read, and it knows it already",
+        reason="the oldest release that was read already knows it",
     )
     return Fact(
         name="first_cuda",
@@ -254,14 +254,14 @@ def _labels_of(minor: str, gpus: Gpus) -> list[Version]:
 
 def _source_of_release(label: Version | None, gpus: Gpus) -> tuple[str, str | None, FactBasis]:
     if label is None:
-        # Of a release between or before those that were read, only the ends of the others speak.
+        # Without its own ptxas, a release has only the ranges from other releases.
         return "gpus.json; no ptxas of this release was read", None, "computed"
     source = gpus.sources[str(label)]
     return _binary_place(source, str(label)), source.file_sha256, "derived"
 
 
 def _withheld(names: Iterable[str], gpus: Gpus) -> Iterator[Claim]:
-    """Yield why policy does not count as supported what ptxas knows."""
+    """Yield policy's reasons against capabilities that ptxas knows."""
     for name in names:
         entry = gpus.capabilities[name]
         for claim in _policy_claims(entry, "last_cuda", entry.last_cuda):

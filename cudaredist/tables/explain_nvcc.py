@@ -1,4 +1,4 @@
-"""Explain which host compilers an nvcc accepts."""
+"""Explanation of the host compilers that an nvcc accepts."""
 
 from collections.abc import Iterable, Iterator
 
@@ -28,20 +28,20 @@ _COMPILER_NAMES = {
 }
 
 
-def explain_nvcc(asked: str, compat: NvccCompat, policy: NvccPolicy) -> Topic:
-    """Explain which host compilers the nvcc of a CUDA release or minor accepts.
+def explain_nvcc(name: str, compat: NvccCompat, policy: NvccPolicy) -> Topic:
+    """Explain the host compilers accepted by a CUDA release or minor.
 
-    Raises `UnknownNameError`, which suggests the nearest, for a release that is not in the table.
+    Raises `UnknownNameError`, which suggests the nearest, if the release is not in the table.
     """
-    label = newest_of(asked, compat)
+    label = newest_of(name, compat)
     facts = list(_release_facts(label, compat))
     for compiler, answer in compat.releases[label].compilers.items():
         if isinstance(answer, CompilerRange):
             facts += _range_facts(label, compiler, answer, compat, policy)
         else:
             facts.append(_verdict_fact(label, compiler, answer, compat))
-    stated = (fact.model_copy(update={"release": label}) for fact in facts)
-    return Topic(title=f"nvcc of CUDA {label}", facts=tuple(stated))
+    labeled = (fact.model_copy(update={"release": label}) for fact in facts)
+    return Topic(title=f"nvcc of CUDA {label}", facts=tuple(labeled))
 
 
 def _release_facts(label: str, compat: NvccCompat) -> Iterator[Fact]:
@@ -50,7 +50,7 @@ def _release_facts(label: str, compat: NvccCompat) -> Iterator[Fact]:
         yield _read_fact(release, "nvcc", f"nvcc {release.nvcc}", release.nvcc)
     others = tuple(_siblings(label, compat))
     if others:
-        words = "also read of this minor"
+        words = "other releases of this minor"
         yield list_fact("releases", words, others, "computed", "nvcc_compat.json")
 
 
@@ -59,7 +59,7 @@ def _range_facts(
 ) -> Iterator[Fact]:
     release = compat.releases[label]
     name = _COMPILER_NAMES.get(compiler, compiler)
-    stated = answer.documented_by or release.source
+    own_source = answer.documented_by or release.source
     documented = policy.unseen_releases.get(parse_label(label).line)
     for end, value, basis in (
         ("min", answer.min, answer.min_basis),
@@ -72,20 +72,21 @@ def _range_facts(
         if end == "min" and isinstance(release.source, HeaderSource) and basis == "documented":
             own = answer.header_min
             words = "the header has no lower bound" if own is None else "the header's own bound"
-            others.append(Claim(value=own, source=_where(release.source), reason=words))
+            others.append(Claim(value=own, source=_place(release.source), reason=words))
         if end == "max" and isinstance(release.source, HeaderSource) and documented is not None:
-            told = documented.compilers.get(compiler)
-            if told is not None and told.max != value:
-                others.append(Claim(value=told.max, source=documented.reference, reason=told.note))
+            bound = documented.compilers.get(compiler)
+            if bound is not None and bound.max != value:
+                source = documented.reference
+                others.append(Claim(value=bound.max, source=source, reason=bound.note))
         if end == "max" and answer.note is not None:
-            told_by = release.source if basis == "derived" else stated
-            others.append(Claim(value=answer.note, source=_where(told_by), reason="a note"))
+            place = _place(release.source if basis == "derived" else own_source)
+            others.append(Claim(value=answer.note, source=place, reason="a note"))
         yield _read_fact(
             release,
             f"{compiler}.{end}",
             _bound_in_words(name, end, value, answer),
             value,
-            source=stated if basis == "documented" else release.source,
+            source=own_source if basis == "documented" else release.source,
             reason=reason,
             otherwise=others,
         )
@@ -101,7 +102,7 @@ def _bound_in_words(name: str, end: str, value: int | None, answer: CompilerRang
 
 
 def _verdict_fact(label: str, compiler: str, answer: CompilerVerdict, compat: NvccCompat) -> Fact:
-    words = {"refused": "every version is refused", "unchecked": "no version is looked at"}
+    words = {"refused": "every version is refused", "unchecked": "no version is checked"}
     name = _COMPILER_NAMES.get(compiler, compiler)
     return _read_fact(
         compat.releases[label],
@@ -130,7 +131,7 @@ def _read_fact(
         statement=statement,
         value=value,
         basis="derived" if is_header else "documented",
-        source=_where(source),
+        source=_place(source),
         file_sha256=source.file_sha256 if isinstance(source, HeaderSource) else None,
         reason=reason,
         otherwise=tuple(otherwise),
@@ -147,16 +148,17 @@ def _siblings(label: str, compat: NvccCompat) -> Iterator[str]:
 def _other_answers(
     label: str, compiler: str, field: str, value: FactValue, compat: NvccCompat
 ) -> Iterator[Claim]:
-    """Yield what other releases of the same minor say, where it is something else."""
+    """Yield different answers from other releases of the same minor."""
     for other in _siblings(label, compat):
         release = compat.releases[other]
         answer = release.compilers.get(compiler)
-        told = getattr(answer, field, getattr(answer, "status", None))
-        if answer is not None and told != value:
-            yield Claim(value=told, source=_where(release.source), reason=f"CUDA {other}")
+        other_value = getattr(answer, field, getattr(answer, "status", None))
+        if answer is not None and other_value != value:
+            place = _place(release.source)
+            yield Claim(value=other_value, source=place, reason=f"CUDA {other}")
 
 
-def _where(source: HeaderSource | PolicySource) -> str:
+def _place(source: HeaderSource | PolicySource) -> str:
     if isinstance(source, HeaderSource):
         return f"{source.path} of {source.package} {source.version} ({source.channel})"
     return f"{source.reference} ({source.policy})"

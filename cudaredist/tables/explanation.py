@@ -1,6 +1,6 @@
-"""An answer about a compiler, a GPU or a CUDA release: facts, each with its source.
+"""Explanations of compilers, GPUs and CUDA releases: facts with sources.
 
-If documentation or policy differs from the files that NVIDIA ships, both are stated.
+If documentation or policy differs from NVIDIA's files, both are included.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ FactBasis: TypeAlias = Literal["derived", "documented", "policy", "computed"]
 
 
 class Claim(OwnModel):
-    """What another source says of the same thing."""
+    """A different value from another source."""
 
     value: FactValue
     source: str
@@ -23,14 +23,14 @@ class Claim(OwnModel):
 
 
 class Fact(OwnModel):
-    """One thing that is known."""
+    """One fact with its source."""
 
-    name: str = Field(description="Such as gcc.max or last_cuda")
+    name: str = Field(description="Name of the fact, such as gcc.max or last_cuda")
     statement: str = Field(description="The fact in words")
     value: FactValue
     basis: FactBasis
     source: str
-    file_sha256: str | None = Field(default=None, description="Of the file it was read from")
+    file_sha256: str | None = Field(default=None, description="Hash of the source file")
     release: str | None = Field(default=None, description="CUDA release whose entry has the fact")
     layer: Literal["local", "shipped"] | None = Field(
         default=None, description="Layer of that entry: the data folder, or the shipped data"
@@ -40,7 +40,7 @@ class Fact(OwnModel):
 
 
 class Topic(OwnModel):
-    """What is known of one thing."""
+    """All facts on one subject."""
 
     title: str
     facts: tuple[Fact, ...]
@@ -56,7 +56,7 @@ def list_fact(
     otherwise: Iterable[Claim] = (),
     release: str | None = None,
 ) -> Fact:
-    """Return a fact whose value is a list of names."""
+    """Return a fact with a list of names as its value."""
     return Fact(
         name=name,
         statement=f"{words}: {', '.join(value) or 'none'}",

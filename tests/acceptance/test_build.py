@@ -296,7 +296,7 @@ def test_host_compilers(build: Run) -> None:
     )
     assert found["host_compiler"]["gcc"]["selected"] == 13
     result = build(*ONE, "--default-gcc", "15", "--available-gcc", "16", "--json")
-    assert "accepts GCC 6 to 14, and available are 16" in error(result)
+    assert "accepts GCC 6 to 14, but the available versions are 16" in error(result)
 
 
 def test_overlays(build: Run) -> None:
@@ -343,15 +343,15 @@ def test_build_of_a_refused_set_into_one_file_names_its_platform(build: Run) -> 
         (
             ["--cuda", "12.9.2"],
             2,
-            "CUDA '12.9.2' is not held hint: the nearest held: 12.9.1 and 13.0.2",
+            "CUDA '12.9.2' hint: the nearest local releases: 12.9.1 and 13.0.2",
         ),
-        (["--cuda", "12"], 2, "hint: name a minor: 12.6, 12.9"),
+        (["--cuda", "12"], 2, "hint: select a minor: 12.6, 12.9"),
         (["--platform", "linux-ppc64le"], 2, "CUDA 13.0.2 is not published for linux-ppc64le"),
         (["--platform", "linux-x86-64"], 2, "did you mean linux-x86_64"),
         (["--system", "x86-64-linux"], 2, "did you mean x86_64-linux"),
         (["--system", "x86_64-linux", "--platform", LINUX], 2, "cannot be combined with"),
         ([*ONE, "--redist", "cudn=9.2.0"], 2, "did you mean cudnn"),
-        ([*ONE, "--redist", "cudnn=9.3.0"], 2, "the nearest held: 9.2.0"),
+        ([*ONE, "--redist", "cudnn=9.3.0"], 2, "the nearest local releases: 9.2.0"),
         ([*ONE, "--redist", "cudnn"], 2, "--redist cudnn: expected NAME=LABEL"),
         ([*ONE, "--redist", "cuda=12.6.3"], 2, "the release of cuda is named by --cuda"),
         (
@@ -383,9 +383,9 @@ def test_calls_that_cannot_be(build: Run, options: Sequence[str], code: int, mes
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (["--capability", "11.0"], 2, "CUDA 12.9 does not know 11.0, CUDA 13.0 and newer do"),
-        (["--capability", "9.0a", "--forward-compat"], 2, "needs a capability without a letter"),
-        (["--capability", "8.7"], 2, "is no platform of Jetsons"),
+        (["--capability", "11.0"], 2, "CUDA 12.9 does not support 11.0, CUDA 13.0 and newer do"),
+        (["--capability", "9.0a", "--forward-compat"], 2, "requires a capability without a letter"),
+        (["--capability", "8.7"], 2, "has no Jetson build"),
     ],
 )
 def test_requests_that_cannot_be_met(
@@ -435,7 +435,7 @@ def test_a_capability_that_is_wrong_is_wrong_for_each_release(build: Run) -> Non
     result = build("--platform", LINUX, "--capability", "12.0")
     assert result.exit_code == 2
     assert "package sets: 1 failed, 2 written" in result.stdout
-    assert "CUDA 12.6 does not know 12.0, CUDA 12.8 and newer do" in result.stdout
+    assert "CUDA 12.6 does not support 12.0, CUDA 12.8 and newer do" in result.stdout
 
 
 def test_one_set_that_cannot_be_keeps_no_other_from_being_made(build: Run) -> None:
@@ -452,10 +452,8 @@ def test_missing_features(build: Run) -> None:
     Path("data/features/cudnn/feature_9.2.0.json").unlink()
     result = build(*ONE, "--json")
     assert result.exit_code == 3
-    assert "features are missing of 1 packages: cudnn (no feature file of cudnn 9.2.0)" in error(
-        result
-    )
-    assert "cudaredist process-manifests makes them" in error(result)
+    assert "1 packages have no features: cudnn (no feature file of cudnn 9.2.0)" in error(result)
+    assert "run `cudaredist process-manifests` to create them" in error(result)
     result = build(*ONE, "--allow-missing-features")
     assert result.exit_code == 0
     assert "warning: packages: 1 packages were not examined" in result.stdout
@@ -466,8 +464,8 @@ def test_a_hollow_set(build: Run) -> None:
     options = ("--cuda", "12.8", "--platform", LINUX)
     result = build(*options, "--json")
     assert result.exit_code == 2
-    assert "would be a set without cuda_nvcc" in error(result)
-    assert "--allow-hollow makes it all the same" in error(result)
+    assert "the set would be without cuda_nvcc" in error(result)
+    assert "use --allow-hollow to create the set anyway" in error(result)
     assert build(*options, "--allow-hollow").exit_code == 0
 
 

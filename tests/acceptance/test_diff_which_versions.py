@@ -381,7 +381,7 @@ def test_nobody_has_it(ask: Run, options: tuple[str, ...], code: int, said: str)
 def test_which_library_of_the_driver_names_the_driver(ask: Run, name: str) -> None:
     result = ask("which", name)
     assert result.exit_code == 0
-    assert f"{name} is provided by the driver: comes with the driver\n" in result.stdout
+    assert f"{name} is provided by the driver: part of the driver\n" in result.stdout
     assert report(ask("which", name, "--json"))["outside"]["owner"] == "driver"
 
 

@@ -64,11 +64,11 @@ HOSTILE = {
     "absolute name": (tar_with(HONEST, info("/evil", size=1)), "unsafe name"),
     "link above": (
         tar_with(HONEST, info("top/x", type=tarfile.SYMTYPE, linkname="../../../evil")),
-        "leads outside",
+        "link leaves the archive",
     ),
     "absolute link": (
         tar_with(HONEST, info("top/x", type=tarfile.SYMTYPE, linkname="/etc/passwd")),
-        "leads outside",
+        "link leaves the archive",
     ),
     "through a link": (
         tar_with(
@@ -76,11 +76,11 @@ HOSTILE = {
             info("top/x", type=tarfile.SYMTYPE, linkname="include"),
             info("top/x/evil", size=1),
         ),
-        "below something that is no folder",
+        "below a path that is not a folder",
     ),
     "hard link above": (
         tar_with(HONEST, info("top/x", type=tarfile.LNKTYPE, linkname="../evil")),
-        "leads outside",
+        "link leaves the archive",
     ),
     "device": (tar_with(HONEST, info("top/null", type=tarfile.CHRTYPE)), "neither file"),
     "pipe": (tar_with(HONEST, info("top/pipe", type=tarfile.FIFOTYPE)), "neither file"),

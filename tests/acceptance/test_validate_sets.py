@@ -100,7 +100,7 @@ def test_sets_are_held_against_each_other(run: Run, made: Path) -> None:
     result = run("validate", place(made, "linux-sbsa"), path)
     assert result.exit_code == 1
     assert "edited.json: valid package-set file, but it violates I15\n" in result.stdout
-    assert "    I15 mft: has no entry, and has one in another set\n" in result.stdout
+    assert "    I15 mft: has no entry, but has one in another set\n" in result.stdout
     assert run("validate", path).exit_code == 0
 
 

@@ -199,7 +199,7 @@ def test_a_wheel_whose_record_disagrees_is_noted(index: Path, wheels: Run) -> No
     wheels("download-manifests")
     assert wheels("process-manifests").exit_code == 0
     (archive,) = json.loads(FEATURES.read_bytes())["packages"]["cuda_nvcc"]["archives"]
-    assert "other than in RECORD: nvidia/cuda_nvcc/bin/ptxas" in archive["notes"]
+    assert "differs from RECORD: nvidia/cuda_nvcc/bin/ptxas" in archive["notes"]
 
 
 def test_record_with_a_control_character_spoils_no_other_archive(index: Path, wheels: Run) -> None:

@@ -254,7 +254,7 @@ def test_auto_takes_the_newest_that_would_be_taken_alone(
         release.label: choose_releases(target, {}, set_data_of(toolkit, release))
         for release in cudnns
     }
-    eligible = [label for label, choices in alone.items() if choices["cudnn"].held is not None]
+    eligible = [label for label, choices in alone.items() if choices["cudnn"].manifest is not None]
     assert chosen.release == max(eligible, key=Version.parse, default=None)
     newer = [
         release.label

@@ -163,12 +163,12 @@ def packages() -> dict[str, dict[str, Any]]:
             "libcusolver",
             "broken",
             "unresolved-library",
-            "lib/libcusolver.so needs libgone.so.1, which nothing known provides",
+            "lib/libcusolver.so needs libgone.so.1, which has no known provider",
             version="12.1",
             release="13.3.1",
             archive=archive("libcusolver/linux-x86_64/libcusolver-12.1-archive.tar.xz"),
         ),
-        refused("mft", "withheld", "withheld-by-policy", "unsure of purpose", version="1.0"),
+        refused("mft", "withheld", "withheld-by-policy", "purpose unclear", version="1.0"),
         refused("nsight_vse", "foreign", "other-operating-system", "for windows only"),
     ]
     return {entry["attr"]: entry for entry in found}

@@ -14,8 +14,8 @@ from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.packagesets.inputs import (
     POLICY_MODELS,
     ArchiveHeaders,
-    HeldFeatures,
-    HeldManifest,
+    InputFeatures,
+    InputManifest,
     Policies,
     SetData,
     archive_headers,
@@ -68,12 +68,12 @@ class Release(NamedTuple):
         )
 
     @property
-    def held(self) -> HeldManifest:
+    def held(self) -> InputManifest:
         """The manifest as it is held."""
         label, data = parse_label(self.label), self.manifest
         manifest = read_manifest(data, label=label)
         packages = {package.name: package for package in manifest.packages}
-        return HeldManifest(
+        return InputManifest(
             self.redist, label, manifest, sha256_of(data), self.is_overlay, packages
         )
 
@@ -256,16 +256,18 @@ def set_data_of(
     """Return what sets are made from: releases, and the shipped policies with changes."""
     nvcc, gpus = _shipped_tables()
     by_place = {(release.redist, parse_label(release.label)): release for release in releases}
-    manifests: dict[str, dict[Version, HeldManifest]] = {}
+    manifests: dict[str, dict[Version, InputManifest]] = {}
     for (redist, label), release in by_place.items():
         manifests.setdefault(redist, {})[label] = release.held
 
     @cache
-    def read_features(redist: str, label: Version) -> HeldFeatures | None:
+    def read_features(redist: str, label: Version) -> InputFeatures | None:
         release = by_place[redist, label]
         if release.features is None:
             return None
-        return HeldFeatures("f" * 64, release.is_overlay, release.examined, {}, {}, release.headers)
+        return InputFeatures(
+            "f" * 64, release.is_overlay, release.examined, {}, {}, release.headers
+        )
 
     return SetData(
         **{

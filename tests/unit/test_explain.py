@@ -192,7 +192,7 @@ def test_names_releases_of_a_minor_that_disagree(compat: NvccCompat) -> None:
     }
     assert others["grace-clang.max"] == [("unchecked", "CUDA 12.2.0")]
     assert others["gcc.max"] == []
-    stale = 'line 62: the text of #error says "less than 16", its #if accepts 3 to 16'
+    stale = 'line 62: the text of #error is "less than 16", but its #if accepts 3 to 16'
     (first, second) = others["clang.max"]
     assert first == (15, "CUDA 12.2.0")
     assert str(second[0]).partition(":")[2] == stale.partition(":")[2]

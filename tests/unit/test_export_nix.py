@@ -109,7 +109,7 @@ def test_reasons_of_one_kind_are_separate_problems(nix: Evaluate) -> None:
 @needs_nix
 def test_an_unavailable_package_throws_its_reasons(nix: Evaluate) -> None:
     for attribute in ("drvPath", "outPath", "src"):
-        assert "cuda13.3-mft-1.0 is withheld: unsure of purpose" in nix(f"set.mft.{attribute}")
+        assert "cuda13.3-mft-1.0 is withheld: purpose unclear" in nix(f"set.mft.{attribute}")
 
 
 @needs_nix
@@ -118,7 +118,7 @@ def test_an_unavailable_package_throws_its_reasons(nix: Evaluate) -> None:
     [
         ("cuda_nvprof", "has problems: cuda 13.3.1 has no cuda_nvprof"),
         ("libcusolver", "has problems: lib/libcusolver.so needs libgone.so.1"),
-        ("mft", "has problems: unsure of purpose"),
+        ("mft", "has problems: purpose unclear"),
         ("nsight_vse", "has problems: for windows only"),
     ],
 )

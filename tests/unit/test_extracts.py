@@ -69,7 +69,7 @@ def test_header_too_large_has_a_problem_and_no_content() -> None:
 
 def test_ptxas_that_is_no_program_has_a_problem() -> None:
     (kept,) = extracts_of({"top/bin/ptxas.exe": b"not a program"})
-    assert kept.problem == "neither a program for Linux nor for Windows"
+    assert kept.problem == "neither a Linux nor a Windows program"
 
 
 def test_thousands_of_headers_keep_the_three_nearest_to_the_top() -> None:

@@ -130,31 +130,31 @@ def test_many_links_in_a_circle_take_linear_work() -> None:
             [link("liba.so", "libb.so"), link("libb.so", "liba.so")],
             {},
             [
-                "leads outside the archive or in a circle: liba.so",
-                "leads outside the archive or in a circle: libb.so",
+                "link leaves the archive or is circular: liba.so",
+                "link leaves the archive or is circular: libb.so",
             ],
             id="circle",
         ),
         pytest.param(
             [file("LICENSE"), link("x", "/etc/passwd")],
             {},
-            ["leads outside the archive or in a circle: x"],
+            ["link leaves the archive or is circular: x"],
             id="absolute",
         ),
         pytest.param(
             [file("LICENSE"), link("x", "../../x")],
             {},
-            ["leads outside the archive or in a circle: x"],
+            ["link leaves the archive or is circular: x"],
             id="above the archive",
         ),
         pytest.param(
             [file("LICENSE"), link("x", "../y")],
             {},
-            ["leads outside the archive or in a circle: x"],
+            ["link leaves the archive or is circular: x"],
             id="above the top directory",
         ),
         pytest.param(
-            [file("LICENSE"), link("x", "missing")], {}, ["leads to nothing: x"], id="dangling"
+            [file("LICENSE"), link("x", "missing")], {}, ["dangling link: x"], id="dangling"
         ),
         pytest.param(
             [file("a"), *(link(f"l{n}", f"l{n + 1}") for n in range(30)), link("l30", "a")],
@@ -165,13 +165,13 @@ def test_many_links_in_a_circle_take_linear_work() -> None:
         pytest.param(
             [file("a"), Entry(name="top/b", kind="hardlink", target="top/c")],
             {},
-            ["leads to nothing: b"],
+            ["dangling link: b"],
             id="hard link to a missing member",
         ),
         pytest.param(
             [file("a"), Entry(name="top/b", kind="hardlink", target="/etc/passwd")],
             {},
-            ["leads outside the archive or in a circle: b"],
+            ["link leaves the archive or is circular: b"],
             id="hard link outside",
         ),
     ],
@@ -270,13 +270,13 @@ def test_deep_and_wide_trees_cost_little() -> None:
     with bounded_cost():
         found = features(*deep, *versions)
     assert len(found.cuda_versions_in_lib) == len(found.unnested) == 32
-    assert "lib has folders of 590 versions; 32 were looked at" in found.notes
+    assert "lib has folders of 590 versions; only 32 were examined" in found.notes
 
 
 def test_files_below_a_link_are_left_out() -> None:
     tree = build_tree([file("a"), link("evil", "/tmp"), file("evil/x")])  # noqa: S108 - hostile
     assert set(tree.files) == {"a"}
-    assert "lies below something that is no folder: top/evil/x" in tree.notes
+    assert "is below a path that is not a folder: top/evil/x" in tree.notes
 
 
 def test_devices_and_set_id_bits_are_noted() -> None:
@@ -287,7 +287,7 @@ def test_devices_and_set_id_bits_are_noted() -> None:
 def test_the_last_of_two_equal_names_counts() -> None:
     tree = build_tree([file("a"), replace(file("a"), size=99)])
     assert tree.files["a"].size == 99
-    assert tree.notes == ["name stands twice: top/a"]
+    assert tree.notes == ["duplicate name: top/a"]
 
 
 @pytest.mark.parametrize(

@@ -139,13 +139,13 @@ STRIPPED = image(bytes(3000), "linux")
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        pytest.param(b"", "neither a program for Linux nor for Windows", id="empty"),
-        pytest.param(b"#!/bin/sh\n" + ptxas(), "neither a program", id="script"),
-        pytest.param(b"MZ" + bytes(200), "neither a program", id="program for DOS"),
-        pytest.param(b"MZ" + b"\xff" * 70, "cut off within its header", id="place far away"),
-        pytest.param(ptxas()[:30], "cut off within its header", id="cut in the header"),
-        pytest.param(ptxas(platform="windows")[:90], "cut off", id="cut in Windows' header"),
-        pytest.param(STRIPPED, "names no compute capability", id="stripped"),
+        pytest.param(b"", "neither a Linux nor a Windows program", id="empty"),
+        pytest.param(b"#!/bin/sh\n" + ptxas(), "neither a Linux nor", id="script"),
+        pytest.param(b"MZ" + bytes(200), "neither a Linux nor", id="program for DOS"),
+        pytest.param(b"MZ" + b"\xff" * 70, "truncated in its header", id="place far away"),
+        pytest.param(ptxas()[:30], "truncated in its header", id="cut in the header"),
+        pytest.param(ptxas(platform="windows")[:90], "truncated", id="cut in Windows' header"),
+        pytest.param(STRIPPED, "contains no compute capability", id="stripped"),
         pytest.param(
             ptxas(without_target="90"),
             "its table of targets and its table of profiles disagree about 9.0",
@@ -159,17 +159,17 @@ STRIPPED = image(bytes(3000), "linux")
         pytest.param(ptxas(extra=b"compute_69\0"), "disagree about 6.9", id="one too many"),
         pytest.param(
             ptxas([("90", "Hopper"), ("100a", "Blackwell")]),
-            "names 10.0a, but not 10.0",
+            "contains 10.0a, but not 10.0",
             id="variant alone",
         ),
         pytest.param(
             ptxas([("90", ""), ("100", "Blackwell")]),
-            "no architecture's name stands behind 9.0",
+            "no architecture's name follows 9.0",
             id="no name",
         ),
         pytest.param(
             ptxas(extra=b"compute_90z\0-D__CUDA_ARCH__=90z0\0"),
-            "9.0z has the unknown variant z; known are a and f",
+            "9.0z has the unknown variant z; known variants are a and f",
             id="unknown letter",
         ),
     ],
@@ -281,7 +281,7 @@ def test_an_architecture_keeps_its_first_name() -> None:
     gpus, found = make_table(releases, policy())
     assert gpus.capabilities["8.6"].family == "Ampere"
     assert [(item.kind, item.capability, item.message) for item in found] == [
-        ("family-differs", "8.6", "called Ampere, later Rubin; the first was kept")
+        ("family-differs", "8.6", "has the names Ampere, later Rubin; the first is used")
     ]
 
 

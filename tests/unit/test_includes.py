@@ -64,7 +64,7 @@ def test_includes_of_a_header_are_read_with_their_conditions(
     [
         ("x" * (INCLUDES_SIZE_LIMIT + 1), "larger than 4,194,304 bytes"),
         ("".join(f"#include <{n}.h>\n" for n in range(1001)), "more than 1,000"),
-        ("#if A\n" * 201 + "#include <a.h>", "more than 200 conditions in each other"),
+        ("#if A\n" * 201 + "#include <a.h>", "more than 200 nested conditions"),
     ],
 )
 def test_hostile_header_is_unread(text: str, words: str) -> None:
@@ -77,7 +77,7 @@ def test_hostile_header_is_unread(text: str, words: str) -> None:
 def test_hostile_text_ends(text: str) -> None:
     assert read_includes((text + "include")[:INCLUDES_SIZE_LIMIT].encode()) in {
         None,
-        IncludeLines(unread="more than 200 conditions in each other"),
+        IncludeLines(unread="more than 200 nested conditions"),
     }
 
 

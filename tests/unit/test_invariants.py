@@ -250,7 +250,7 @@ def test_a_changed_document_breaks_just_one(
 def test_what_is_said_names_the_package(made: PackageSet) -> None:
     found = check_set(changed(made, satisfied("libcusolver", "libcublas.so.12", None)))
     assert [str(violation) for violation in found] == [
-        "I6 libcusolver: lib/libcusolver.so.11 needs libcublas.so.12, which nothing provides"
+        "I6 libcusolver: lib/libcusolver.so.11 needs libcublas.so.12, which has no provider"
     ]
 
 

@@ -103,7 +103,7 @@ def test_says_what_is_counted_and_what_the_header_states() -> None:
 def test_a_compiler_that_the_header_does_not_tell_from_others_is_unchecked_with_a_note() -> None:
     found = read_header(host_config(ERAS["11.8"]))
     assert found["icx"].note == (
-        "the header does not look at __INTEL_CLANG_COMPILER, so another compiler's check holds"
+        "the header does not test __INTEL_CLANG_COMPILER, so another compiler's check applies"
     )
     assert found["horizon-clang"].note is None
     assert found["nvhpc"].note is None
@@ -112,11 +112,11 @@ def test_a_compiler_that_the_header_does_not_tell_from_others_is_unchecked_with_
 @pytest.mark.parametrize(
     ("compiler", "checks", "stale"),
     [
-        ("gcc", {"stated_gcc": 10}, '"later than 10 are not supported", its #if accepts up to 11'),
-        ("clang", {"stated_clang": 14}, 'says "less than 14", its #if accepts 3 to 14'),
+        ("gcc", {"stated_gcc": 10}, 'are not supported", but its #if accepts up to 11'),
+        ("clang", {"stated_clang": 14}, 'is "less than 14", but its #if accepts 3 to 14'),
         ("grace-clang", {"grace": (16, 18), "stated_grace": "16.x to 17.x"}, "16.x to 17.x"),
-        ("grace-clang", {"grace": (16, 18), "stated_grace": "16.x ."}, 'says "must be 16.x"'),
-        ("msvc", {"msvc": (1920, 1939)}, 'says "between 2017 and 2022 (inclusive)"'),
+        ("grace-clang", {"grace": (16, 18), "stated_grace": "16.x ."}, 'is "must be 16.x"'),
+        ("msvc", {"msvc": (1920, 1939)}, 'is "between 2017 and 2022 (inclusive)"'),
     ],
 )  # fmt: skip
 def test_text_that_disagrees_with_its_if_is_a_note(
@@ -145,11 +145,11 @@ LAST = b"#endif /* __CUDACC_RTC__ */"
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        pytest.param(b"", "gcc is unchecked: this is not the header that checks it", id="empty"),
+        pytest.param(b"", "gcc is unchecked: the header does not check it", id="empty"),
         pytest.param(
-            b'#include "crt/host_config.h"\n', "gcc is unchecked: this is not", id="forwarding"
+            b'#include "crt/host_config.h"\n', "gcc is unchecked: the header", id="forwarding"
         ),
-        pytest.param(host_config()[:-200], "cut off", id="truncated"),
+        pytest.param(host_config()[:-200], "truncated", id="truncated"),
         pytest.param(host_config()[:700], "line ", id="truncated early"),
         pytest.param(
             host_config().replace(b"__GNUC__ > 11", b"__GNUC__ > 11 && __has_include(<x>)"),
@@ -158,17 +158,17 @@ LAST = b"#endif /* __CUDACC_RTC__ */"
         ),
         pytest.param(
             host_config().replace(b"__GNUC__ > 11", b"__GNUC__ > 11 || __GNUC__ == 7"),
-            "refuses gcc 7 between versions that are accepted",
+            "refuses gcc 7 between accepted versions",
             id="hole",
         ),
         pytest.param(
             host_config().replace(b"__GNUC__ > 11", b"__GNUC__ < 4"),
-            "gcc 99 is accepted, which is no upper bound",
+            "gcc 99 is accepted, so there is no upper bound",
             id="no upper bound",
         ),
         pytest.param(
             host_config().replace(b"_MSC_VER < 1910", b"_MSC_VER"),
-            "msvc is refused: this is not the header that checks it",
+            "msvc is refused: the header does not check it",
             id="nothing accepted",
         ),
         pytest.param(

@@ -70,22 +70,22 @@ def test_expressions(expression: str, *, expected: bool) -> None:
         ("== 1", "expected a value, found '=='"),
         ("1 / 0", "division by zero"),
         ("1 % 0", "division by zero"),
-        ("defined", "expected a name behind 'defined'"),
-        ("defined(1)", "expected a name behind 'defined'"),
+        ("defined", "expected a name after 'defined'"),
+        ("defined(1)", "expected a name after 'defined'"),
         ("defined(A", "expected ')'"),
-        ("__has_include(<x>)", "__has_include is used as a function, which is not understood"),
+        ("__has_include(<x>)", "__has_include is used as a function, which is not supported"),
         ("0 && __has_feature(x)", "__has_feature is used as a function"),
-        ("1.5", "'1.5' is no integer"),
-        (".5", "'.5' is no integer"),
-        ("089", "'089' is no integer"),
-        ("5x", "'5x' is no integer"),
+        ("1.5", "'1.5' is not an integer"),
+        (".5", "'.5' is not an integer"),
+        ("089", "'089' is not an integer"),
+        ("5x", "'5x' is not an integer"),
         ("18446744073709551616", "has more than 64 bits"),
         (f"0x{'f' * 5000}", "has more than 64 bits"),
         ("'a' == 97", "unknown character"),
         ('"a"', "unknown character"),
         ("1 @ 2", "unknown character '@'"),
         ("1 +" * 300 + "1", "more than 400 tokens"),
-        ("(" * 100 + "1" + ")" * 100, "nested deeper"),
+        ("(" * 100 + "1" + ")" * 100, "more than 40 nested levels"),
     ],
 )
 def test_what_is_no_expression_is_an_error_with_its_line(expression: str, message: str) -> None:
@@ -170,38 +170,38 @@ def test_macros(definitions: str, expression: str, *, expected: bool) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("#if 1\n#if 2\n#endif\n", 1, "#if without #endif: the file is cut off"),
-        ("#ifndef X\n", 1, "#ifndef without #endif: the file is cut off"),
-        ("x\n/* y\n", 2, "a comment without its end: the file is cut off"),
+        ("#if 1\n#if 2\n#endif\n", 1, "#if without #endif: the file is truncated"),
+        ("#ifndef X\n", 1, "#ifndef without #endif: the file is truncated"),
+        ("x\n/* y\n", 2, "a comment without its end: the file is truncated"),
         ("#endif\n", 1, "#endif without #if"),
         ("\n#else\n", 2, "#else without #if"),
         ("#elif 1\n", 1, "#elif without #if"),
-        ("#if 1\n#else\n#else\n#endif\n", 3, "#else behind #else"),
-        ("#if 1\n#else\n#elif 1\n#endif\n", 3, "#elif behind #else"),
+        ("#if 1\n#else\n#else\n#endif\n", 3, "#else after #else"),
+        ("#if 1\n#else\n#elif 1\n#endif\n", 3, "#elif after #else"),
         ("#if 0\n#elifdef X\n#endif\n", 2, "unknown directive #elifdef"),
         ("#unknown x\n", 1, "unknown directive #'unknown'"),
         ("#define\n", 1, "#define without a name"),
         ("#undef 5\n", 1, "#undef without a name"),
-        ("#ifdef\n#endif\n", 1, "#ifdef of '', which is no name"),
-        ("#ifdef 5\n#endif\n", 1, "#ifdef of '5', which is no name"),
+        ("#ifdef\n#endif\n", 1, "#ifdef of '', which is not a name"),
+        ("#ifdef 5\n#endif\n", 1, "#ifdef of '5', which is not a name"),
         ("#define F(x) x\n#if F(1)\n#endif\n", 2, "#if: F is used as a function"),
         ("#define B 1 @ 2\n\n#if B\n#endif\n", 3, "#if: unknown character '@'"),
         ("#define B\n#if B\n#endif\n", 2, "#if: expected a value"),
-        ("#if 1\n" * 300, 201, "nested deeper"),
+        ("#if 1\n" * 300, 201, "more than 200 nested conditions"),
         (
             "".join(f"#define M{n} M{n + 1} + M{n + 1}\n" for n in range(30)) + "#if M0\n#endif\n",
             31,
-            "more than 400 tokens once macros are replaced",
+            "more than 400 tokens after macro replacement",
         ),
         (
             f"#define M {'+1' * 200}\n#define N {'M ' * 100}\n#if N\n#endif\n",
             3,
-            "more than 400 tokens once macros are replaced",
+            "more than 400 tokens after macro replacement",
         ),
         (
             "".join(f"#define M{n} M{n + 1}\n" for n in range(2000)) + "#if M0\n#endif\n",
             2001,
-            "macros nested deeper than",
+            "more than 40 nested macros",
         ),
         (
             "".join(f"#define M{n} M{n + 1} M{n + 1}\n" for n in range(30))
@@ -230,4 +230,4 @@ def test_a_header_has_a_limit() -> None:
 
 def test_knows_which_macros_were_asked_for() -> None:
     header = Header(b"#define D A\n#if defined(A) && B > 1 || D\n#endif\n#ifdef C\n#endif\n")
-    assert header.run({"B": 2}).asked == {"A", "B", "C", "D"}
+    assert header.run({"B": 2}).tested == {"A", "B", "C", "D"}

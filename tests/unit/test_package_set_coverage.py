@@ -75,12 +75,12 @@ def test_required_coverage_takes_an_older_release_and_explains_newer_ones(
     chosen = made.redists["cutensor"]
     assert chosen.release == made.packages["libcutensor"].release == release
     assert {entry.release: entry.reason for entry in chosen.newer_rejected} == {
-        label: f"{reason}; the newest that has it is {release}"
+        label: f"{reason}; the newest release with it is {release}"
         for label, reason in rejected.items()
     }
     notes = [entry.text for entry in made.diagnostics if entry.code == "older-release"]
     assert notes == [
-        f"{label} is not chosen: {reason}; the newest that has it is {release}"
+        f"{label} is not selected: {reason}; the newest release with it is {release}"
         for label, reason in list(rejected.items())[:1]
     ]
 
@@ -90,7 +90,7 @@ def test_required_coverage_that_no_release_has_makes_a_package_unsupported() -> 
     found = build_for(data, "7.0", require_coverage="ptx").packages["libcutensor"]
     assert (found.status, found.reasons[0].code) == ("unsupported", "capability-unsupported")
     assert found.reasons[0].text == (
-        "no release of cutensor serves this set; the newest, 2.8.1: no code for 7.0"
+        "no release of cutensor supports this set; the newest, 2.8.1: no code for 7.0"
     )
     assert found.coverage == {}
 
@@ -104,7 +104,7 @@ def test_release_that_only_lacks_coverage_is_the_reason_and_a_warning() -> None:
     assert reason.code == "capability-unsupported"
     assert "2.8.1: no code for 7.0" in reason.text
     (warning,) = (d for d in made.diagnostics if d.code == "older-release")
-    assert (warning.level, warning.text) == ("warning", "2.8.1 is not chosen: no code for 7.0")
+    assert (warning.level, warning.text) == ("warning", "2.8.1 is not selected: no code for 7.0")
 
 
 def test_required_coverage_does_not_change_a_pinned_release() -> None:
@@ -124,7 +124,7 @@ def test_required_coverage_rejects_a_release_of_unknown_coverage(
     chosen = made.redists["cutensor"]
     assert chosen.release == "2.2.0"
     assert chosen.newer_rejected[0].reason == (
-        "coverage of 7.0 is unknown; the newest that has it is 2.2.0"
+        "coverage of 7.0 is unknown; the newest release with it is 2.2.0"
     )
 
 

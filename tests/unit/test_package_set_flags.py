@@ -77,9 +77,9 @@ def test_one_architecture_or_family_alone_is_for_no_later_gpu(name: str) -> None
     assert found.arches == (f"sm_{digits}",)
     assert found.cmake_architectures_real_virtual == f"{digits}-real"
     assert found.torch_cuda_arch_list == name
-    with pytest.raises(UsageError, match="forward compatibility needs") as caught:
+    with pytest.raises(UsageError, match="forward compatibility requires") as caught:
         flags("12.9.1", name, forward_compat=True)
-    assert "leave --forward-compat out" in (caught.value.hint or "")
+    assert "remove --forward-compat" in (caught.value.hint or "")
 
 
 def test_a_letter_beside_a_plain_one() -> None:
@@ -181,23 +181,25 @@ def test_everything_wrong_is_said_at_once() -> None:
     with pytest.raises(UsageError) as caught:
         flags("12.6.3", "3.5", "12.0", "8.7")
     message = caught.value.message
-    assert message.startswith("cudaPackages_12_6: CUDA 12.6 does not know 3.5, CUDA 5.0 to 11.8 do")
-    assert "CUDA 12.6 does not know 12.0, CUDA 12.8 and newer do" in message
-    assert "linux-x86_64 is no platform of Jetsons, which 8.7 stands for" in message
-    assert caught.value.hint == "cudaredist explain cuda 12.6 lists what it supports"
+    assert message.startswith(
+        "cudaPackages_12_6: CUDA 12.6 does not support 3.5, CUDA 5.0 to 11.8 do"
+    )
+    assert "CUDA 12.6 does not support 12.0, CUDA 12.8 and newer do" in message
+    assert "capability 8.7 is a Jetson GPU, but linux-x86_64 has no Jetson build" in message
+    assert caught.value.hint == "run `cudaredist explain cuda 12.6` to list its capabilities"
 
 
 @pytest.mark.parametrize(
     ("label", "capabilities", "platform", "message"),
     [
-        ("12.2.2", ["7.2", "8.9"], SBSA, "7.2 stands for Jetsons .* 8.9 cannot be in the same"),
-        ("12.9.1", ["8.7", "10.1"], JETSON, "8.7 stands for Jetsons .* 10.1 cannot be in the"),
-        ("12.9.1", ["8.7"], SBSA, "linux-aarch64 and not linux-sbsa serves 8.7"),
-        ("12.9.1", ["10.1"], JETSON, "linux-sbsa and not linux-aarch64 serves 10.1"),
-        ("12.9.1", ["8.7"], WINDOWS, "windows-x86_64 is no platform of Jetsons"),
-        ("13.0.2", ["11.0"], LINUX, "linux-x86_64 is no platform of Jetsons"),
-        ("13.0.2", ["10.1"], SBSA, "CUDA 13.0 does not know 10.1, CUDA 12.8 to 12.9 do"),
-        ("12.9.1", ["11.0"], SBSA, "CUDA 12.9 does not know 11.0, CUDA 13.0 and newer do"),
+        ("12.2.2", ["7.2", "8.9"], SBSA, "7.2 is a Jetson .* cannot be in one set with 8.9"),
+        ("12.9.1", ["8.7", "10.1"], JETSON, "8.7 is a Jetson .* cannot be in one set with 10.1"),
+        ("12.9.1", ["8.7"], SBSA, "8.7 requires linux-aarch64, not linux-sbsa"),
+        ("12.9.1", ["10.1"], JETSON, "10.1 requires linux-sbsa, not linux-aarch64"),
+        ("12.9.1", ["8.7"], WINDOWS, "windows-x86_64 has no Jetson build"),
+        ("13.0.2", ["11.0"], LINUX, "linux-x86_64 has no Jetson build"),
+        ("13.0.2", ["10.1"], SBSA, "CUDA 13.0 does not support 10.1, CUDA 12.8 to 12.9 do"),
+        ("12.9.1", ["11.0"], SBSA, "CUDA 12.9 does not support 11.0, CUDA 13.0 and newer do"),
     ],
 )
 def test_jetsons_have_sets_of_their_own(
@@ -234,9 +236,11 @@ def test_what_is_worth_knowing_of_jetsons(
 def test_a_release_beyond_the_tables() -> None:
     data = set_data_of(cuda("13.9.0"))
     for capabilities in ((), ("9.0",)):
-        with pytest.raises(UsageError, match=r"gpus\.json does not know .* CUDA 13\.9") as caught:
+        with pytest.raises(
+            UsageError, match=r"gpus\.json has no capabilities for CUDA 13\.9"
+        ) as caught:
             build(data, "13.9.0", capabilities=capabilities)
-        assert caught.value.hint == "cudaredist update-gpus reads them"
+        assert caught.value.hint == "run `cudaredist update-gpus`"
 
 
 # -- host compilers
@@ -283,9 +287,11 @@ def test_which_gcc(
 
 
 def test_none_available_names_the_range() -> None:
-    with pytest.raises(UsageError, match="accepts GCC 6 to 13, and available are 4, 14") as caught:
+    with pytest.raises(
+        UsageError, match="accepts GCC 6 to 13, but the available versions are 4, 14"
+    ) as caught:
         host("12.6.3", 14, (14, 4))
-    assert caught.value.hint == "name another in --available-gcc"
+    assert caught.value.hint == "add an accepted version with --available-gcc"
 
 
 def test_ranges_of_other_compilers() -> None:
@@ -300,6 +306,8 @@ def test_a_release_that_the_table_lacks() -> None:
         update={"releases": {k: v for k, v in DATA.nvcc.releases.items() if k[:4] != "12.9"}}
     )
     data = set_data_of(cuda("12.9.1"), nvcc=nvcc)
-    with pytest.raises(UsageError, match=r"nvcc_compat\.json does not know .* 12\.9") as caught:
+    with pytest.raises(
+        UsageError, match=r"nvcc_compat\.json has no compilers for CUDA 12\.9"
+    ) as caught:
         host("12.9.1", 13, data=data)
-    assert caught.value.hint == "cudaredist update-nvcc-compat reads them"
+    assert caught.value.hint == "run `cudaredist update-nvcc-compat`"

@@ -90,7 +90,7 @@ def test_header_of_an_unavailable_package_is_a_finding() -> None:
     assert depends(found, "libx") == {}
     assert found.packages["libx"].status == "available"
     texts = [d.text for d in found.diagnostics if d.subject == "libx"]
-    assert texts == ["include/x.h includes y.h, which is in liby only"]
+    assert texts == ["include/x.h includes y.h, which is only in liby"]
 
 
 def test_headers_are_read_from_feature_files(tmp_path: Path) -> None:

@@ -184,9 +184,9 @@ def test_what_nobody_has_breaks_the_package_and_those_that_need_it() -> None:
         ["dependency-unavailable"],
         ["unresolved-library"],
     ]
-    assert reasons[0][0].text == "libb.so.1, which lib/liba.so.1.5 needs, is in libb only"
+    assert reasons[0][0].text == "lib/liba.so.1.5 needs libb.so.1, which is only in libb"
     assert (
-        reasons[2][0].text == "lib/libc.so.1.5 needs libnowhere.so.3, which nothing known provides"
+        reasons[2][0].text == "lib/libc.so.1.5 needs libnowhere.so.3, which has no known provider"
     )
     assert found.external["libnowhere.so.3"].owner == "unknown"
     assert [d.subject for d in found.diagnostics if d.code == "broken"] == ["liba", "libb", "libc"]
@@ -310,7 +310,7 @@ def test_tables_that_could_not_be_read_are_a_warning() -> None:
         (
             "warning",
             "libcublas",
-            f"{path}: {fields} could not be read, and are unknown rather than none",
+            f"{path}: {fields} could not be read and are unknown",
         )
         for path, fields in (("bin/tool", "needed, glibc"), ("lib/libcublas.so.12", "needed"))
     ]
@@ -320,7 +320,7 @@ def test_one_that_the_set_lacks_is_a_warning() -> None:
     found = made({"libcublas": library("libcublasLt.so.12")})
     assert found.packages["libcublas"].status == "available"
     assert [d.text for d in found.diagnostics if d.code == "unresolved-dlopen"] == [
-        "lib/libcublasLt.so.12.5 loads libnvrtc, which the set lacks"
+        "lib/libcublasLt.so.12.5 loads libnvrtc, which is not in the set"
     ]
     assert satisfied(found, "libcublas") == {"libnvrtc": None}
 
@@ -456,8 +456,8 @@ def test_headers_that_the_set_lacks_are_a_warning() -> None:
     assert found.packages["cuda_cudart"].status == "available"
     texts = [d.text for d in found.diagnostics if d.code == "dependency-unavailable"]
     assert texts == [
-        "its headers need those of cccl, which the set lacks: cuda_runtime.h includes headers of "
-        "CCCL"
+        "its headers need those of cccl, which is not in the set: cuda_runtime.h includes headers "
+        "of CCCL"
     ]
 
 

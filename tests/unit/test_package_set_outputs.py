@@ -23,7 +23,7 @@ from support.set_inputs import (
 from cudaredist.errors import UsageError
 from cudaredist.exporters import EXPORTERS
 from cudaredist.exporters.export_format import ExportedSet
-from cudaredist.packagesets.inputs import HeldFeatures, SetData
+from cudaredist.packagesets.inputs import InputFeatures, SetData
 from cudaredist.packagesets.invariants import check_set
 from cudaredist.packagesets.metadata import sri_of
 from cudaredist.packagesets.outputs import ORDER, order_outputs, propagated
@@ -324,7 +324,7 @@ def legacy_data(
     outputs: dict[tuple[str, str, str | None], tuple[OutputName, ...]], *names: str
 ) -> SetData:
     release = cuda(packages={name: [LINUX] for name in names})
-    held = HeldFeatures("e" * 64, is_overlay=False, examined={}, unexamined={}, legacy=outputs)
+    held = InputFeatures("e" * 64, is_overlay=False, examined={}, unexamined={}, legacy=outputs)
     return set_data_of(release, read_features=lambda *_: held)
 
 

@@ -97,7 +97,7 @@ def test_an_output_with_nothing_in_it_is_broken(base: Store, overlay: Path) -> N
     put_policy(overlay, "fixups", fixups=[fixup("libx", outputs=["out", "dev", "python"])])
     found = build(read_set_data(base, [Store(overlay)])).packages["libx"]
     assert (found.status, found.reasons[0].code) == ("broken", "outputs-empty")
-    assert found.reasons[0].text == "nothing would be in python, which is declared"
+    assert found.reasons[0].text == "python would be empty, but is declared"
     assert found.outputs == ("out", "python", "dev")
 
 
@@ -276,7 +276,7 @@ def test_entries_of_an_overlay_are_shown_as_its(base: Store, overlay: Path) -> N
     found = build(data, pins={"cublasmp": "0.5.0"}).packages
     assert found["libx"].reasons[0].source == "overlay policy/withheld.json"
     assert found["liby"].reasons[0].source == "overlay policy/requirements.json"
-    assert found["liby"].reasons[0].text == "ours: needs CUDA 13 or newer"
+    assert found["liby"].reasons[0].text == "ours: requires CUDA 13 or newer"
     assert found["cuda_nvcc"].license.source == "overlay policy/licenses.json"
     assert found["cuda_gdb"].license.short_name == "Unknown"
     assert found["cuda_cudart"].meta.homepage == "https://x"
@@ -433,7 +433,7 @@ def test_a_release_of_ones_own_takes_the_place_of_the_same_label(
         ),
         (
             {"fixups": {"fixups": [{"package": "x", "outputs": ["lib", "out"]}]}},
-            "fixups.fixups[0]: declares outputs without `out` first, or one twice",
+            "fixups.fixups[0]: declares outputs without `out` first, or an output twice",
         ),
         (
             {"fixups": {"fixups": [{"package": "x", "outputs": ["out", "lib", "lib"]}]}},
@@ -550,7 +550,7 @@ def test_a_manifest_that_differs_from_the_lock_is_a_warning(base: Store) -> None
     path.write_bytes(path.read_bytes() + b"\n")
     (found,) = build(read_set_data(base)).diagnostics
     assert (found.level, found.code, found.subject) == ("warning", "edited-manifest", "cuda")
-    assert "redistrib_12.9.1.json is not the file that was downloaded" in found.text
+    assert "redistrib_12.9.1.json differs from the downloaded file" in found.text
     assert "download-manifests --redist cuda --version 12.9.1" in found.text
 
 

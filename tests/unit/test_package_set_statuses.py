@@ -19,7 +19,7 @@ from support.set_inputs import (
 )
 
 from cudaredist.errors import IncompleteError, UsageError
-from cudaredist.packagesets.inputs import HeldFeatures, SetData, bounds_text, is_within
+from cudaredist.packagesets.inputs import InputFeatures, SetData, bounds_text, is_within
 from cudaredist.packagesets.invariants import check_set
 from cudaredist.packagesets.spec import Request
 from cudaredist.pipeline.sets.build_sets import build_one, specs_for
@@ -74,7 +74,7 @@ def test_every_status_with_its_reason_and_where_it_stands() -> None:
     }
     assert found["cuda_memcheck"].reasons[0].text == "cuda 12.9.1 has no cuda_memcheck"
     assert found["cudnn"].reasons[0].text == (
-        "no release of cudnn serves this set; the newest, 9.1.0: "
+        "no release of cudnn supports this set; the newest, 9.1.0: "
         f"cudnn for {LINUX} is published for cuda11, not for CUDA 12.9.1"
     )
     assert found["mft"].archive is not None, "it is there, and left out on purpose"
@@ -98,7 +98,7 @@ def test_what_was_split_off_says_where_its_files_lie_before() -> None:
     data = set_data_of(cuda("12.9.1"), cuda("13.0.2", cuda_crt=[LINUX]))
     found = package(data, "cuda_crt")
     assert found.reasons[0].text == (
-        "cuda 12.9.1 has no cuda_crt; before CUDA 13.0 its files lie in cuda_nvcc"
+        "cuda 12.9.1 has no cuda_crt; before CUDA 13.0 its files are in cuda_nvcc"
     )
     assert package(data, "libnvptxcompiler", cuda="13.0.2").reasons[0].code == "not-in-manifest"
 
@@ -259,8 +259,8 @@ def test_what_cublasmp_supports(
     [
         ({}, None),
         ({"nccl": "2.24.3", "nvshmem": "3.3.24"}, None),
-        ({"nccl": "2.24.2"}, "needs nccl 2.24.3 or newer, the set has 2.24.2"),
-        ({"nvshmem": "3.3.9"}, "needs libnvshmem 3.3.24 or newer, the set has 3.3.9"),
+        ({"nccl": "2.24.2"}, "requires nccl 2.24.3 or newer, but the set has 2.24.2"),
+        ({"nvshmem": "3.3.9"}, "requires libnvshmem 3.3.24 or newer, but the set has 3.3.9"),
     ],
 )
 def test_versions_of_others(changes: dict[str, Any], text: str | None) -> None:
@@ -311,7 +311,7 @@ def test_auto_release_with_unmet_capability_requirement_yields_to_an_older_one()
     found = build(data, "12.4.1", capabilities=("7.0", "9.0"))
     assert found.packages["tensorrt"].status == "available"
     assert found.redists["tensorrt"].release == "10.3.0"
-    reason = "TensorRT 10.5 supports capability 7.5 and newer: the set is for 7.0 as well"
+    reason = "TensorRT 10.5 supports capability 7.5 and newer: the set is also for 7.0"
     rejected = {entry.release: entry.reason for entry in found.redists["tensorrt"].newer_rejected}
     assert rejected == {"11.3.0": reason, "10.5.0": reason}
     assert build(data, "12.4.1", capabilities=("9.0",)).redists["tensorrt"].release == "11.3.0"
@@ -329,7 +329,7 @@ def test_auto_release_without_the_packages_it_needs_yields_to_an_older_one() -> 
     assert found.packages["libcublasmp"].status == "available"
     assert found.redists["cublasmp"].release == "0.5.1"
     (rejected,) = found.redists["cublasmp"].newer_rejected
-    assert rejected.reason.endswith("needs nccl 2.24.3 or newer, the set has 2.20.3")
+    assert rejected.reason.endswith("requires nccl 2.24.3 or newer, but the set has 2.20.3")
 
 
 def test_auto_release_without_any_that_fits_is_the_newest_published() -> None:
@@ -414,10 +414,10 @@ def test_bounds_in_words(low: str | None, high: str | None, text: str) -> None:
 
 def test_a_set_without_nvcc_is_refused_unless_asked_for() -> None:
     data = set_data_of(Release("cuda", "12.9.1", {"cuda_cudart": [LINUX], "cuda_nvcc": [SBSA]}))
-    with pytest.raises(UsageError, match="would be a set without cuda_nvcc") as caught:
+    with pytest.raises(UsageError, match="the set would be without cuda_nvcc") as caught:
         build(data)
     assert "cuda_nvcc is not published for linux-x86_64" in caught.value.message
-    assert "--allow-hollow makes it all the same" in (caught.value.hint or "")
+    assert "use --allow-hollow to create the set anyway" in (caught.value.hint or "")
     found = build(data, allow_hollow=True)
     assert [(d.level, d.code, d.subject) for d in found.diagnostics if d.code == "hollow"] == [
         ("warning", "hollow", "cuda_nvcc")
@@ -437,10 +437,10 @@ def test_missing_features_are_refused_unless_asked_for() -> None:
         cuda(features=known, cuda_cccl=[LINUX], packages={f"lib{n}": [LINUX] for n in range(7)}),
         Release("cudnn", "9.1.0", {"cudnn": [LINUX]}),
     )
-    with pytest.raises(IncompleteError, match="features are missing of 8 packages") as caught:
+    with pytest.raises(IncompleteError, match="8 packages have no features") as caught:
         build(data, allow_missing_features=False)
     assert "cudnn (no feature file of cudnn 9.1.0)" in caught.value.message
-    assert "lib0 (its feature file does not have it)" in caught.value.message
+    assert "lib0 (its feature file does not contain it)" in caught.value.message
     assert caught.value.message.endswith("; and 3 more")
     found = build(data)
     assert [d.code for d in found.diagnostics] == ["features-missing"]
@@ -448,7 +448,7 @@ def test_missing_features_are_refused_unless_asked_for() -> None:
 
 def test_features_of_another_archive_count_for_nothing() -> None:
     release = cuda(features={"cuda_nvcc": library("libx.so.1")})
-    held = HeldFeatures(
+    held = InputFeatures(
         "e" * 64,
         is_overlay=False,
         examined={("cuda_nvcc", "0" * 64): next(iter(release.examined.values()))},
@@ -462,7 +462,7 @@ def test_features_of_another_archive_count_for_nothing() -> None:
     with pytest.raises(IncompleteError) as caught:
         build(data, allow_missing_features=False)
     assert "cuda_cudart (excluded by --platform)" in caught.value.message
-    assert "cuda_nvcc (its feature file is of another archive (not " in caught.value.message
+    assert "cuda_nvcc (its feature file describes another archive (not " in caught.value.message
     assert package(data, "cuda_nvcc").contents == {}
 
 
@@ -534,10 +534,13 @@ def test_policy_of_a_package_is_for_all_its_versions() -> None:
 @pytest.mark.parametrize(
     ("also", "message"),
     [
-        ((("cudnn", "8.9.6"),), "cudnn '8.9.6' is not held"),
-        ((("cudn", "8.9.6"),), "no held redistributable is called 'cudn'"),
-        ((("cudnn", "8.9.7"), ("cudnn", "8.9.5")), "8.9.5 would be cudnn_8_9, which is in the set"),
-        ((("cuda", "12.6.3"),), "a set is for one release of CUDA"),
+        ((("cudnn", "8.9.6"),), "no local manifest of cudnn '8.9.6'"),
+        ((("cudn", "8.9.6"),), "no local redistributable is called 'cudn'"),
+        (
+            (("cudnn", "8.9.7"), ("cudnn", "8.9.5")),
+            "8.9.5 would be cudnn_8_9, which is already in the set",
+        ),
+        ((("cuda", "12.6.3"),), "a set has only one CUDA release"),
     ],
 )
 def test_further_versions_that_cannot_be(also: tuple[tuple[str, str], ...], message: str) -> None:

@@ -23,7 +23,7 @@ from support.set_inputs import (
 from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.manifests.read_manifest import read_manifest
-from cudaredist.packagesets.inputs import HeldManifest
+from cudaredist.packagesets.inputs import InputManifest
 from cudaredist.packagesets.invariants import check_run
 from cudaredist.packagesets.platforms import (
     UNSUPPORTED,
@@ -279,17 +279,17 @@ def test_a_label_or_the_newest_of_a_minor(text: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("12", "name a minor: 12.0, 12.2, 12.6, 12.9"),
-        ("12.7", "the nearest held: 12.6.3 and 12.9.0"),
-        ("12.9.7", "the nearest held: 12.9.1 and 13.0.2"),
-        ("14.0.0", "the nearest held: 13.3.0"),
-        ("10.2", "the nearest held: 11.4.4"),
-        ("14", "the nearest held: 13.3.0"),
-        ("twelve", f"held: {', '.join(map(str, DATA.cuda_labels))}"),
+        ("12", "select a minor: 12.0, 12.2, 12.6, 12.9"),
+        ("12.7", "the nearest local releases: 12.6.3 and 12.9.0"),
+        ("12.9.7", "the nearest local releases: 12.9.1 and 13.0.2"),
+        ("14.0.0", "the nearest local releases: 13.3.0"),
+        ("10.2", "the nearest local releases: 11.4.4"),
+        ("14", "the nearest local releases: 13.3.0"),
+        ("twelve", f"local releases: {', '.join(map(str, DATA.cuda_labels))}"),
     ],
 )
 def test_a_release_that_is_not_held_suggests_the_nearest(text: str, hint: str) -> None:
-    with pytest.raises(UsageError, match="is not held") as caught:
+    with pytest.raises(UsageError, match="no local manifest of CUDA") as caught:
         find_cuda(text, DATA)
     assert caught.value.hint == hint
 
@@ -297,7 +297,7 @@ def test_a_release_that_is_not_held_suggests_the_nearest(text: str, hint: str) -
 def test_early_manifests_make_no_sets() -> None:
     label = Version.parse("11.2.0")
     early = read_manifest((FIXTURES / "early.json").read_bytes(), label=label)
-    held = HeldManifest("cuda", label, early, "0" * 64, is_overlay=False, packages={})
+    held = InputManifest("cuda", label, early, "0" * 64, is_overlay=False, packages={})
     modern = cuda().held
     data = set_data_of(cuda(), manifests={"cuda": {label: held, modern.label: modern}})
     assert [str(label) for label in newest_patches(data)] == ["12.9.1"]
@@ -415,7 +415,7 @@ def test_a_pin_stands_and_what_speaks_against_it_is_said() -> None:
     entry = found.packages["libcusparse_lt"]
     assert (entry.status, entry.reasons[0].code) == ("broken", "cuda-version-unsupported")
     assert entry.reasons[0].text == (
-        "cuSPARSELt 0.8 needs CUDA 12.9 or newer, and the set is for CUDA 12.6.3"
+        "cuSPARSELt 0.8 needs CUDA 12.9 or newer, but the set is for CUDA 12.6.3"
     )
     assert entry.archive is not None
 
@@ -431,8 +431,8 @@ def test_a_pin_whose_platform_is_not_published_is_unsupported_with_its_version()
 @pytest.mark.parametrize(
     ("pins", "error", "hint"),
     [
-        ({"tensort": "10.7.0"}, "no held redistributable is called 'tensort'", "tensorrt"),
-        ({"tensorrt": "10.9.0"}, "tensorrt '10.9.0' is not held", "10.8.0 and 10.13.0"),
+        ({"tensort": "10.7.0"}, "no local redistributable is called 'tensort'", "tensorrt"),
+        ({"tensorrt": "10.9.0"}, "no local manifest of tensorrt '10.9.0'", "10.8.0 and 10.13.0"),
     ],
 )
 def test_pins_of_what_is_not_held(pins: dict[str, str], error: str, hint: str) -> None:
@@ -480,7 +480,7 @@ def test_every_newer_label_is_explained_even_of_one_version() -> None:
 def test_nccl_build_for_a_later_minor_is_noted_if_there_is_no_other() -> None:
     found = build(set_data_of(cuda("13.0.2"), cuda("13.2.0"), *NCCL), "13.0.2").diagnostics
     (note,) = [entry for entry in found if entry.code == "later-cuda"]
-    assert note.text == "2.31.2-cuda13.3 is built for CUDA 13.3, later than the set's"
+    assert note.text == "2.31.2-cuda13.3 is built for CUDA 13.3, newer than the set's CUDA"
 
 
 def test_archives_of_two_releases_with_one_path_and_different_bytes_are_reported() -> None:
@@ -488,7 +488,7 @@ def test_archives_of_two_releases_with_one_path_and_different_bytes_are_reported
     (warning,) = [d for d in build(data, "12.9.1").diagnostics if d.code == "path-clash"]
     assert (warning.level, warning.subject) == ("warning", "nccl")
     assert warning.text.startswith(
-        "nccl 2.29.2-cuda12.2, 2.29.2-cuda12.4, 2.29.2-cuda13.1 has other bytes at nccl/linux"
+        "nccl 2.29.2-cuda12.2, 2.29.2-cuda12.4, 2.29.2-cuda13.1 has a different file at nccl/linux"
     )
     same = set_data_of(cuda("12.9.1"), *NCCL[:1])
     assert [d for d in build(same, "12.9.1").diagnostics if d.code == "path-clash"] == []
@@ -570,7 +570,7 @@ def test_set_names_of_two_patches_are_reported_if_equal() -> None:
     claiming = older.model_copy(update={"cuda": older.cuda.model_copy(update=names)})
     problems, none = check_run([claiming, newest])
     assert [str(problem) for problem in problems] == [
-        f"I25 {name}: is the name of the set for CUDA 12.9.1 as well"
+        f"I25 {name}: is also the name of the set for CUDA 12.9.1"
         for name in ("cudaPackages_12_9", "cudaPackages_12", "cudaPackages")
     ]
     assert none == []
@@ -655,7 +655,7 @@ def test_every_name_known_to_data_or_policy_has_one_entry_in_every_set() -> None
     assert policy <= set(names[0])
     nowhere = sets[0].packages["libcudss"]
     assert (nowhere.status, nowhere.redist, nowhere.release) == ("unsupported", None, None)
-    assert nowhere.reasons[0].text == "no manifest held names libcudss"
+    assert nowhere.reasons[0].text == "no local manifest contains libcudss"
 
 
 def test_parts_of_the_driver_are_cudas() -> None:

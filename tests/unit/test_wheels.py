@@ -248,7 +248,7 @@ def test_modules_of_python_are_kept() -> None:
 @pytest.mark.parametrize(
     ("record", "note"),
     [
-        ({"nvidia/x/a.h": "sha256=AAAA"}, "other than in RECORD: nvidia/x/a.h"),
+        ({"nvidia/x/a.h": "sha256=AAAA"}, "differs from RECORD: nvidia/x/a.h"),
         ({"nvidia/x/a.h": ""}, "not in RECORD: nvidia/x/a.h"),
         ({"nvidia/x/b.h": "sha256=AAAA"}, "only in RECORD: nvidia/x/b.h"),
     ],
@@ -309,8 +309,8 @@ def test_many_differences_are_cut() -> None:
 @pytest.mark.parametrize(
     ("content", "note"),
     [
-        (None, "a wheel without a RECORD"),
-        (b"\xff\xfe", "a wheel whose RECORD cannot be read"),
+        (None, "the wheel has no RECORD"),
+        (b"\xff\xfe", "the wheel's RECORD cannot be read"),
     ],
 )
 def test_wheels_without_a_record_to_go_by(content: bytes | None, note: str) -> None:

@@ -12,8 +12,8 @@ from cudaredist.features.legacy import legacy_outputs
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.packagesets.inputs import (
     POLICY_MODELS,
-    HeldFeatures,
-    HeldManifest,
+    InputFeatures,
+    InputManifest,
     Policies,
     SetData,
     archive_headers,
@@ -100,8 +100,8 @@ def _check_overlay(overlay: Store) -> None:
             raise UnknownNameError("policy file", path.name, _POLICY_NAMES)
 
 
-def _manifests(stores: Sequence[Store]) -> dict[str, dict[Version, HeldManifest]]:
-    found: dict[str, dict[Version, HeldManifest]] = {}
+def _manifests(stores: Sequence[Store]) -> dict[str, dict[Version, InputManifest]]:
+    found: dict[str, dict[Version, InputManifest]] = {}
     for store in stores:
         locked = store.lock().redists
         for redist in store.redists():
@@ -114,7 +114,7 @@ def _manifests(stores: Sequence[Store]) -> dict[str, dict[Version, HeldManifest]
                 with located(_shown_path(store, folder.path_of(label), stores)):
                     manifest = read_manifest(data, label=label)
                 sha256, entry = sha256_of(data), recorded.get(str(label))
-                found.setdefault(redist, {})[label] = HeldManifest(
+                found.setdefault(redist, {})[label] = InputManifest(
                     redist=redist,
                     label=label,
                     manifest=manifest,
@@ -133,9 +133,9 @@ def _shown_path(store: Store, path: Path, stores: Sequence[Store]) -> str:
 
 def _features_reader(
     stores: Sequence[Store],
-) -> Callable[[str, Version], HeldFeatures | None]:
+) -> Callable[[str, Version], InputFeatures | None]:
     @cache
-    def read(redist: str, label: Version) -> HeldFeatures | None:
+    def read(redist: str, label: Version) -> InputFeatures | None:
         for store in reversed(stores):
             folder = store.features(redist)
             data = folder.read(label)
@@ -147,7 +147,7 @@ def _features_reader(
     return read
 
 
-def _features(data: bytes, *, is_overlay: bool) -> HeldFeatures:
+def _features(data: bytes, *, is_overlay: bool) -> InputFeatures:
     document = parse_own_json(data, "features file")
     examined, unexamined, headers = {}, {}, {}
     if schema_version_of(document) is None:
@@ -155,7 +155,7 @@ def _features(data: bytes, *, is_overlay: bool) -> HeldFeatures:
         if not outputs:
             problem = Problem("", "neither one of ours nor of the form before")
             raise InvalidFileError("features file", [problem])
-        return HeldFeatures(sha256_of(data), is_overlay, {}, {}, outputs)
+        return InputFeatures(sha256_of(data), is_overlay, {}, {}, outputs)
     features = read_own_document(document, data, Features)
     for name, package in features.packages.items():
         for position, archive in enumerate(package.archives):
@@ -168,7 +168,7 @@ def _features(data: bytes, *, is_overlay: bool) -> HeldFeatures:
                     headers[name, archive.sha256] = archive_headers(files, missing)
             else:
                 unexamined[name, archive.sha256] = archive.reason
-    return HeldFeatures(sha256_of(data), is_overlay, examined, unexamined, {}, headers)
+    return InputFeatures(sha256_of(data), is_overlay, examined, unexamined, {}, headers)
 
 
 def _tables(store: Store, inputs: list[Input]) -> tuple[NvccCompat, Gpus]:
@@ -188,7 +188,7 @@ def _tables(store: Store, inputs: list[Input]) -> tuple[NvccCompat, Gpus]:
 def _policies(store: Store, overlays: Sequence[Store], inputs: list[Input]) -> Policies:
     merged: dict[str, Any] = {}
     from_overlay: list[OwnModel] = []
-    taken_away: set[tuple[str, str]] = set()
+    removals: set[tuple[str, str]] = set()
     for subject, model in POLICY_MODELS.items():
         data = store.read_policy(subject)
         document = _document(data, subject)
@@ -200,7 +200,7 @@ def _policies(store: Store, overlays: Sequence[Store], inputs: list[Input]) -> P
             if own is not None:
                 inputs.append(_input("policy", subject, own, is_overlay=True))
                 changes = _document(own, f"overlay {subject}")
-                taken_away |= {(subject, name) for name in _names_taken_away(document, changes)}
+                removals |= {(subject, name) for name in _names_taken_away(document, changes)}
                 document = merge_policy(document, changes)
                 added = merge_policy(added, changes)
                 place = f"{place} (with {overlay.root / 'policy' / subject}.json)"
@@ -208,7 +208,7 @@ def _policies(store: Store, overlays: Sequence[Store], inputs: list[Input]) -> P
             policy = read_own_file(json.dumps(document).encode(), model)
         merged[subject] = policy
         from_overlay += _entries_of(policy, added)
-    return Policies(**merged, from_overlay=tuple(from_overlay), taken_away=frozenset(taken_away))
+    return Policies(**merged, from_overlay=tuple(from_overlay), removals=frozenset(removals))
 
 
 def overlay_model(path: Path) -> type[OwnModel] | None:

@@ -1,1 +1,1 @@
-"""Compute capabilities: which CUDA releases know them, from `ptxas`, and what policy adds."""
+"""Compute capabilities of CUDA releases, from `ptxas` and policy."""

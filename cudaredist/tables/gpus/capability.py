@@ -1,4 +1,4 @@
-"""A compute capability: `9.0`, `9.0a`, `10.3f`."""
+"""Compute capabilities: `9.0`, `9.0a`, `10.3f`."""
 
 import re
 from typing import Literal, NamedTuple, Self, TypeAlias
@@ -11,7 +11,7 @@ _parts = re.compile(r"([1-9][0-9]{0,2})\.([0-9])([af]?)").fullmatch
 
 
 class Capability(NamedTuple):
-    """A capability, ordered by its numbers, and then plain before `a` before `f`."""
+    """A capability, ordered by numbers, then plain, `a`, `f`."""
 
     major: int
     minor: int
@@ -19,7 +19,10 @@ class Capability(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `10.3f`; `ValueError` for anything else."""
+        """Parse a capability such as `10.3f`.
+
+        Raises `ValueError` for any other text.
+        """
         match = _parts(text)
         if match is None:
             raise ValueError("expected a compute capability such as 9.0, 9.0a or 10.3f")
@@ -27,12 +30,12 @@ class Capability(NamedTuple):
 
     @classmethod
     def of_target(cls, digits: str, suffix: str) -> Self:
-        """Read what stands in `compute_103f`: the last digit is the minor number."""
+        """Parse the parts of a target such as `compute_103f`."""
         return cls(int(digits[:-1]), int(digits[-1]), suffix)
 
     @classmethod
     def name_of(cls, text: str) -> str:
-        """Return `8.9` for `sm_89`, `compute_89` and `89`, and any other text as it is."""
+        """Return `8.9` for `sm_89`, `compute_89` and `89`. Return other text unchanged."""
         target = _target(text)
         return str(cls.of_target(target[1], target[2])) if target else text
 
@@ -43,7 +46,7 @@ class Capability(NamedTuple):
 
     @property
     def variant(self) -> Variant | None:
-        """`a` for code of one architecture only, `f` for code of its family, None for neither."""
+        """`a` for one architecture only, `f` for a family, or None."""
         return next((variant for variant in _VARIANTS if variant == self.suffix), None)
 
     def __str__(self) -> str:

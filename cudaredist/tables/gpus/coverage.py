@@ -1,22 +1,22 @@
-"""Which GPUs run the device code of files: the rules of compatibility, and shares of modules.
+"""Rules that relate device code to GPUs, and shares of modules.
 
 The rules are those of NVIDIA's CUDA programming guide ("Binary compatibility" and "PTX
 compatibility", and "Family-specific" and "Architecture-specific features"):
 
-- SASS runs on GPUs of the same major number and the same or a later minor number. Of Tegra parts it
-  runs on the same capability only: between Tegra and desktop, and between Tegra parts, binaries are
-  not compatible.
+- SASS runs on GPUs of the same major number and the same or a later minor number. For Tegra parts,
+  it runs only on the same capability: binaries are not compatible between Tegra and desktop parts,
+  or between Tegra parts.
 - `sm_XYa` runs on X.Y only, `sm_XYf` on X.Y and later GPUs of its family.
-- PTX is compiled by the driver for any GPU of the same or a later capability, with `a` for the same
-  only, with `f` for its family. LTO code follows the same rule, but a linker must compile it.
+- PTX is compiled by the driver for any GPU of the same or a later capability, with `a` only for the
+  same one, with `f` for its family. LTO code follows the same rule, but needs a linker.
 
 A library contains kernels for some GPUs only, so no GPU uses all modules of a file. The share of a
-GPU is counted against the GPU that uses the most. Files have leftovers of GPUs that they no longer
-support: cuTENSOR 2.8 has one module with PTX for 5.0, and 660 for 12.0. A GPU is supported only
-with 4 % of the modules and 1 % of the bytes. In the releases of 2024 to 2026, the least that a
-supported GPU has is 4.7 % (cuBLASLt 12.9 on 5.0) and 1.1 % (cuDNN 9.10 on 5.0). The most that is
-left of others is 2.8 % (cuTENSOR 2.3 on 7.0), or 0.9 % of the bytes (cuSPARSE 13.5 on 7.0). nvcc
-adds one empty image to libraries without kernels (libnppc, libcufftw), which does not count.
+GPU is relative to the GPU that uses the most modules. Files have leftovers of formerly supported
+GPUs: cuTENSOR 2.8 has one module with PTX for 5.0, and 660 for 12.0. A GPU counts as
+supported only with 4 % of the modules and 1 % of the bytes. In the releases of 2024 to 2026, the
+least that a supported GPU has is 4.7 % (cuBLASLt 12.9 on 5.0) and 1.1 % (cuDNN 9.10 on 5.0). The
+largest leftovers are 2.8 % (cuTENSOR 2.3 on 7.0), or 0.9 % of the bytes (cuSPARSE 13.5 on 7.0).
+nvcc adds one empty image to libraries without kernels (libnppc, libcufftw), which does not count.
 """
 
 import re
@@ -33,32 +33,32 @@ from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.gpu_table import fact_of
 
 Way: TypeAlias = Literal["native", "ptx", "lto"]
-"""How a GPU runs an image: as it is, compiled by the driver, or compiled by a linker."""
+"""How a GPU runs an image: directly, compiled by the driver, or compiled by a linker."""
 
 WAYS: tuple[Way, ...] = ("native", "ptx", "lto")
 """Best first."""
 
 JETSON_PLATFORMS = (Platform("linux-aarch64"), Platform("linux-sbsa"))
-"""Platforms with libraries for Jetsons, the first of them for Jetsons alone."""
+"""Platforms with libraries for Jetsons. The first one is only for Jetsons."""
 
 _LEAST_MODULES, _LEAST_BYTES = 0.04, 0.01
-"""The shares of a file's modules and bytes that a supported GPU has at least."""
+"""The least shares of a file's modules and bytes that a supported GPU has."""
 
 _EMPTY_IMAGE = 2048
-"""Bytes of an image without kernels, at most: 872 by CUDA 12.9, 1,888 by CUDA 13.5."""
+"""Limit for the bytes of an image without kernels: 872 in CUDA 12.9, 1,888 in CUDA 13.5."""
 
 _WAYS: dict[str, Way] = {"sm": "native", "compute": "ptx", "lto": "lto"}
 _architecture = re.compile(r"(sm|compute|lto)_([1-9][0-9]{1,3})([af]?)").fullmatch
 
 
 def is_without_kernels(code: FileCode) -> bool:
-    """Check if a file has only the empty image that nvcc adds to libraries without kernels."""
+    """Check if a file has only nvcc's empty image."""
     is_one = sum(code.modules.values()) == 1
     return is_one and max(code.unpacked.values(), default=0) <= _EMPTY_IMAGE
 
 
 class CoverageRules:
-    """The rules, with the table's knowledge of Tegra parts and renamed chips."""
+    """The rules, with Tegra parts and renames from the table."""
 
     def __init__(self, gpus: Gpus) -> None:
         plain = {
@@ -74,14 +74,14 @@ class CoverageRules:
         self._known: dict[tuple[str, Capability], Way | None] = {}
 
     def way(self, architecture: str, gpu: Capability) -> Way | None:
-        """Return how a GPU runs an image such as `sm_90a`; None if it cannot."""
+        """Return the way a GPU runs an image, or None."""
         key = (architecture, gpu)
         if key not in self._known:
             self._known[key] = self._find_way(architecture, gpu)
         return self._known[key]
 
     def capabilities_on(self, platform: Platform) -> tuple[Capability, ...]:
-        """Return the capabilities that GPUs on a platform have."""
+        """Return the capabilities of GPUs on a platform."""
         has_tegra, has_desktop = platform in JETSON_PLATFORMS, platform != JETSON_PLATFORMS[0]
         return tuple(
             capability
@@ -90,7 +90,7 @@ class CoverageRules:
         )
 
     def cover(self, files: Sequence[FileCode], capabilities: Iterable[str]) -> dict[str, Coverage]:
-        """Return the coverage of each capability by the files of one package."""
+        """Return the coverage of each capability by a package's files."""
         modules = [self._modules(code) for code in files if not is_without_kernels(code)]
         return {name: _combine(modules, Capability.parse(name).base) for name in capabilities}
 
@@ -132,17 +132,17 @@ class CoverageRules:
 
 @dataclass(frozen=True, slots=True)
 class _FileModules:
-    """The modules of one file that each GPU uses, and the bytes of their images."""
+    """The modules and bytes of one file that each GPU uses."""
 
     counts: dict[Capability, Counter[Way]]
     sizes: dict[Capability, Counter[Way]]
 
     def most(self, ways: Sequence[Way]) -> int:
-        """Return the most modules that any GPU uses in one of these ways."""
+        """Return the highest number of modules that any GPU uses."""
         return max(_total(counts, ways) for counts in self.counts.values())
 
     def value(self, gpu: Capability) -> CoverageValue:
-        """Return the best way in which a GPU uses more than a leftover of the file."""
+        """Return the best way that is more than a leftover."""
         counts, sizes = self.of(gpu), self.sizes.get(gpu, Counter[Way]())
         for number, way in enumerate(WAYS, 1):
             ways = WAYS[:number]
@@ -165,7 +165,7 @@ def _total(counts: Counter[Way], ways: Sequence[Way]) -> int:
 
 
 def _combine(files: Sequence[_FileModules], gpu: Capability) -> Coverage:
-    """Return the coverage by all files: that of the weakest one, if none lacks code."""
+    """Return the coverage by all files, which is the weakest one's."""
     if not files:
         return Coverage(value="host-only")
     values = [file.value(gpu) for file in files]
@@ -195,7 +195,7 @@ def _rank(value: CoverageValue) -> int:
 
 
 def describe_share(coverage: Coverage) -> str:
-    """Return files and modules in words: `1 of 6 files, native 349 of 1,853 modules`."""
+    """Describe files and modules: `1 of 6 files, native 349 of 1,853 modules`."""
     ways = [(name, getattr(coverage, name)) for name in WAYS]
     used = ", ".join(f"{name} {count:,}" for name, count in ways if count)
     modules = f"{used or 0} of {coverage.modules:,} modules"
@@ -205,7 +205,7 @@ def describe_share(coverage: Coverage) -> str:
 
 
 def describe_coverage(coverage: Coverage) -> str:
-    """Return coverage in words: `native 412 of 412 modules`, `partial: 1 of 6 files, ...`."""
+    """Describe coverage: `native 412 of 412 modules`, `partial: 1 of 6 files, ...`."""
     if not coverage.all_files:
         return coverage.value
     share = describe_share(coverage)

@@ -1,4 +1,4 @@
-"""The table of capabilities: made from many releases and policy, and what follows from it."""
+"""Table of capabilities, from many releases and policy."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _SHARED_FACTS = frozenset({"renamed_to"})
 
 @dataclass(frozen=True, slots=True)
 class KnownGpus:
-    """What the `ptxas` of one release knows."""
+    """The capabilities in the `ptxas` of one release."""
 
     source: BinarySource
     families: Mapping[Capability, str]
@@ -34,7 +34,7 @@ class KnownGpus:
 
 @dataclass(frozen=True, slots=True)
 class GpuFinding:
-    """Something about a capability that a maintainer has to look at."""
+    """A problem with a capability that a maintainer has to review."""
 
     kind: GpuFindingKind
     capability: str
@@ -44,10 +44,10 @@ class GpuFinding:
 def make_table(
     releases: Mapping[str, KnownGpus], policy: GpuPolicy
 ) -> tuple[Gpus, tuple[GpuFinding, ...]]:
-    """Make the table of all releases, by label, and say what is odd about it.
+    """Return the table of all releases, and findings about it.
 
-    A CUDA minor is spoken for by its newest release. `last_cuda` is null for what the newest minor
-    knows; `first_cuda` is the documented one where the oldest minor that was read knows it already.
+    A minor has the capabilities of its newest release. `last_cuda` is null if the newest minor has
+    the capability. `first_cuda` is the documented value if even the oldest minor read has it.
     """
     findings: list[GpuFinding] = []
     by_minor = _by_minor(releases, findings)
@@ -58,7 +58,7 @@ def make_table(
 
 
 def known_of_table(gpus: Gpus) -> dict[str, KnownGpus]:
-    """Return what a table was made from: releases can be added without reading these again."""
+    """Return the input of a table, to add further releases."""
     result = {}
     for label, source in gpus.sources.items():
         minor = parse_label(label).line
@@ -72,9 +72,9 @@ def known_of_table(gpus: Gpus) -> dict[str, KnownGpus]:
 
 
 def merge_gpus(base: Gpus, local: Gpus, policy: GpuPolicy) -> Gpus:
-    """Return two tables as one, release by release; the local entry wins.
+    """Return two tables as one, with local entries preferred.
 
-    A capability that no release of either explains is kept as it is.
+    A capability without a release in either table is copied unchanged.
     """
     merged, _ = make_table(known_of_table(base) | known_of_table(local), policy)
     capabilities = base.capabilities | local.capabilities | merged.capabilities
@@ -82,7 +82,7 @@ def merge_gpus(base: Gpus, local: Gpus, policy: GpuPolicy) -> Gpus:
 
 
 def is_between(minor: str, first: str, last: str | None) -> bool:
-    """Say whether a CUDA minor lies between two, both inclusive; None is no end."""
+    """Check if a minor is in an inclusive range (None: open)."""
     at = Version.parse(minor)
     return Version.parse(first) <= at and (last is None or at <= Version.parse(last))
 
@@ -90,11 +90,11 @@ def is_between(minor: str, first: str, last: str | None) -> bool:
 def takers(
     target: Capability, plain: Iterable[Capability], policy: GpuPolicy
 ) -> Iterator[Capability]:
-    """Yield the plain capabilities whose GPUs take PTX that is built for a target.
+    """Yield the plain capabilities that run a target's PTX.
 
-    Plain PTX is taken by every later capability; that of an `a` target by its own only; that of an
-    `f` target by later ones of its family, which are those of the same major number. A capability
-    that was renamed later is of no family but its own.
+    All later capabilities run plain PTX. Only the same capability runs PTX of an `a` target. Later
+    ones of the same family, which means the same major number, also run PTX of an `f` target. A
+    capability with a later rename is a family of its own.
     """
 
     def group(capability: Capability) -> tuple[int, str | None]:
@@ -115,7 +115,7 @@ def takers(
 
 
 def fact_of(facts: Iterable[PolicyFact], field: str) -> str | None:
-    """Return what policy says of a field; None where it says nothing."""
+    """Return the value that policy has for a field, or None."""
     return next((fact.value for fact in facts if fact.field == field), None)
 
 
@@ -138,10 +138,13 @@ def _by_minor(
 def _family(
     name: Capability, known: Iterable[Mapping[Capability, str]], findings: list[GpuFinding]
 ) -> str:
-    """Return the oldest release's name of an architecture, which cannot be a left-over one."""
+    """Return the architecture's name in the oldest release.
+
+    Names in newer releases can be leftovers of other architectures.
+    """
     names = list(dict.fromkeys(families[name] for families in known))
     if len(names) > 1:
-        message = f"called {', later '.join(names)}; the first was kept"
+        message = f"has the names {', later '.join(names)}; the first is used"
         findings.append(GpuFinding("family-differs", str(name), message))
     return names[0]
 
@@ -156,14 +159,14 @@ def _entry(
     is_plain = name.variant is None
     overlay = policy.overlay.get(str(name.base))
     if overlay is None and is_plain:
-        message = "policy/gpus.json says nothing of it"
+        message = "policy/gpus.json has no entry for it"
         findings.append(GpuFinding("overlay-lacks", str(name), message))
     overlay = overlay or _NO_OVERLAY
     minors = list(by_minor)
     at = [index for index, minor in enumerate(minors) if name in by_minor[minor]]
     first, last = minors[at[0]], minors[at[-1]]
     if len(at) != at[-1] - at[0] + 1:
-        message = f"known in {first} and {last}, and not always in between"
+        message = f"in {first} and {last}, but not in all releases between"
         findings.append(GpuFinding("gone-in-between", str(name), message))
     facts = tuple(fact for fact in overlay.facts if is_plain or fact.field in _SHARED_FACTS)
     documented = fact_of(facts, "first_cuda")
@@ -185,7 +188,7 @@ def _entry(
 
 
 def is_supported(entry: CapabilityEntry, cuda_minor: str) -> bool:
-    """Say whether a CUDA release supports a capability, by its `ptxas` and by policy as well."""
+    """Check if ptxas and policy support a capability in a release."""
     end_by_policy = fact_of(entry.policy, "last_cuda")
     return is_between(cuda_minor, entry.first_cuda, entry.last_cuda) and (
         end_by_policy is None or Version.parse(cuda_minor) <= Version.parse(end_by_policy)
@@ -193,7 +196,10 @@ def is_supported(entry: CapabilityEntry, cuda_minor: str) -> bool:
 
 
 def supported_capabilities(cuda_minor: str, gpus: Gpus) -> tuple[str, ...]:
-    """Return what a CUDA release supports, sorted; `UnknownNameError` for one beyond the table."""
+    """Return the capabilities supported by a CUDA release, sorted.
+
+    Raises `UnknownNameError` if the release is newer than the table.
+    """
     _check_is_known(cuda_minor, gpus)
     supported = (
         name for name, entry in gpus.capabilities.items() if is_supported(entry, cuda_minor)
@@ -202,10 +208,10 @@ def supported_capabilities(cuda_minor: str, gpus: Gpus) -> tuple[str, ...]:
 
 
 def default_capabilities(cuda_minor: str, gpus: Gpus) -> tuple[str, ...]:
-    """Return what a CUDA release is built for when nothing else is asked for.
+    """Return the default capabilities of a CUDA release.
 
-    That is every supported capability without a letter that is no Jetson's and that policy has not
-    taken from the defaults.
+    That is every supported capability without a letter, except Jetsons and those that policy has
+    removed from the defaults.
     """
     names = supported_capabilities(cuda_minor, gpus)
     entries = {name: gpus.capabilities[name] for name in names}

@@ -1,8 +1,8 @@
-"""The capabilities that a `ptxas` knows, from its text constants; nothing of it is run.
+"""Capabilities in a `ptxas`, from its text constants, without running it.
 
-Two tables of the program name them: its targets (`compute_90a`, `lto_90a`) and the macros of its
-profiles (`-D__CUDA_ARCH__=90a0`), behind which the architecture's name stands. Both are searched,
-and must agree; a shorter table is never returned.
+The program has two tables with capabilities: its targets (`compute_90a`, `lto_90a`) and the macros
+of its profiles (`-D__CUDA_ARCH__=90a0`), each followed by the architecture's name. Both are read
+and must agree, so the result is never incomplete.
 """
 
 import re
@@ -14,7 +14,7 @@ from cudaredist.errors import InvalidFileError, Problem
 from cudaredist.tables.gpus.capability import Capability
 
 PTXAS_PATHS = ("bin/ptxas", "bin/ptxas.exe")
-"""How the path of the program ends, on Linux and on Windows."""
+"""End of the program's path, on Linux and on Windows."""
 
 _BLOCK = 1 << 20
 _HEAD = 4096
@@ -23,7 +23,7 @@ _OVERLAP = 128
 _ELF = b"\x7fELF\x02\x01"
 _DOS = b"MZ"
 
-# No NUL is asked for in front: a compiler may store such a text as the end of a longer one.
+# No NUL is required before a text: compilers may store it as the end of a longer one.
 _find_targets = re.compile(rb"(?:compute|lto)_([1-9][0-9]{1,5})([a-z]?)\x00").finditer
 _find_profiles = re.compile(
     rb"-D__CUDA_ARCH__=([1-9][0-9]{1,5}?)([a-z]?)0\x00(?:\x00{0,7}([A-Z][A-Za-z]{2,30})\x00)?"
@@ -31,9 +31,9 @@ _find_profiles = re.compile(
 
 
 class PtxasScan:
-    """Takes the bytes of a `ptxas` in order and gives its capabilities at the end.
+    """Scanner for the bytes of a `ptxas`.
 
-    Chunks may have any size; memory is bounded.
+    Chunks may have any size. The memory is bounded.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class PtxasScan:
         self._profiles: dict[tuple[bytes, bytes], bytes | None] = {}
 
     def feed(self, chunk: bytes) -> None:
-        """Take the next bytes."""
+        """Scan the next bytes."""
         self._size += len(chunk)
         if len(self._head) < _HEAD:
             self._head += chunk[: _HEAD - len(self._head)]
@@ -54,24 +54,24 @@ class PtxasScan:
                 self._search(len(self._pending) - _OVERLAP)
 
     def finish(self) -> dict[Capability, str]:
-        """Return the capabilities and the name of each one's architecture, sorted.
+        """Return the capabilities with their architectures' names, sorted.
 
-        Raises `InvalidFileError` where the file is no program or cut off, names none, or where its
-        two tables disagree.
+        Raises `InvalidFileError` if the file is not a program or is truncated, or if its two tables
+        are empty or disagree.
         """
         self._search(len(self._pending))
         end = _end_of_image(self._head)
         if end is None:
-            _refuse("neither a program for Linux nor for Windows")
+            _refuse("neither a Linux nor a Windows program")
         if end > self._size:
-            _refuse(f"cut off: {self._size:,} bytes of at least {end:,}")
-        targets = {_capability(found) for found in self._targets}
-        profiles = {_capability(found): name for found, name in self._profiles.items()}
+            _refuse(f"truncated: {self._size:,} bytes of at least {end:,}")
+        targets = {_capability(text) for text in self._targets}
+        profiles = {_capability(text): name for text, name in self._profiles.items()}
         _check_agreement(targets, set(profiles))
         return _with_families(profiles)
 
     def _search(self, before: int) -> None:
-        """Look at what begins before a place; what begins later waits for the bytes behind it."""
+        """Collect matches that begin before an offset, and discard those bytes."""
         for match in _find_targets(self._pending):
             if match.start() < before:
                 self._targets.add((match[1], match[2]))
@@ -85,28 +85,28 @@ def _refuse(message: str) -> NoReturn:
     raise InvalidFileError("ptxas", [Problem("", message)])
 
 
-def _capability(found: tuple[bytes, bytes]) -> Capability:
-    digits, suffix = (part.decode("ascii") for part in found)
+def _capability(text: tuple[bytes, bytes]) -> Capability:
+    digits, suffix = (part.decode("ascii") for part in text)
     capability = Capability.of_target(digits, suffix)
     if suffix and capability.variant is None:
-        _refuse(f"{capability} has the unknown variant {suffix}; known are a and f")
+        _refuse(f"{capability} has the unknown variant {suffix}; known variants are a and f")
     return capability
 
 
 def _check_agreement(targets: set[Capability], profiles: set[Capability]) -> None:
     if not targets and not profiles:
-        _refuse("names no compute capability; its text constants are missing")
+        _refuse("contains no compute capability; its text constants are missing")
     one_sided = targets ^ profiles
     if one_sided:
         names = ", ".join(map(str, sorted(one_sided)))
         _refuse(f"its table of targets and its table of profiles disagree about {names}")
     orphans = sorted(name for name in targets if name.base not in targets)
     if orphans:
-        _refuse(f"names {orphans[0]}, but not {orphans[0].base}")
+        _refuse(f"contains {orphans[0]}, but not {orphans[0].base}")
 
 
 def _with_families(profiles: Mapping[Capability, bytes | None]) -> dict[Capability, str]:
-    """Name the architectures: in file order, a name holds until the next one."""
+    """Return the architectures by file order, each until the next."""
     names: dict[Capability, str] = {}
     current: str | None = None
     for capability, name in profiles.items():
@@ -114,13 +114,13 @@ def _with_families(profiles: Mapping[Capability, bytes | None]) -> dict[Capabili
             continue
         current = name.decode("ascii") if name is not None else current
         if current is None:
-            _refuse(f"no architecture's name stands behind {capability}")
+            _refuse(f"no architecture's name follows {capability}")
         names[capability] = current
     return {capability: names[capability.base] for capability in sorted(profiles)}
 
 
 def _end_of_image(head: bytes) -> int | None:
-    """Return how long a program is at least, by its own tables; None where it is no program."""
+    """Return a program's minimum size from its headers, or None."""
     try:
         if head.startswith(_ELF):
             (sections,) = struct.unpack_from("<Q", head, 0x28)
@@ -139,5 +139,5 @@ def _end_of_image(head: bytes) -> int | None:
             )
             return max(ends, default=0)
     except struct.error:
-        _refuse("cut off within its header")
+        _refuse("truncated in its header")
     return None

@@ -1,1 +1,1 @@
-"""The host compilers that each nvcc accepts, from its `crt/host_config.h`."""
+"""Host compilers accepted by each nvcc, from its `crt/host_config.h`."""

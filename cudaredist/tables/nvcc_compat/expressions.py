@@ -1,7 +1,7 @@
-"""The expression of an `#if`: text to tokens, tokens to a number.
+"""Evaluation of the expression in an `#if`.
 
-Integers have 64 bits and are signed or not, as in C. What C leaves to functions, such as
-`__has_include(...)`, is no expression here but an error, because guessing would give a wrong table.
+Integers have 64 bits and are signed or unsigned, as in C. Function-like operators, such as
+`__has_include(...)`, are an error, because a guess could make the table wrong.
 """
 
 import operator
@@ -13,7 +13,7 @@ from typing import NamedTuple, NoReturn, TypeAlias
 Tokens: TypeAlias = tuple[str, ...]
 
 TOKEN_LIMIT = 400
-"""The most tokens of one expression; the longest of a real header has about fifty."""
+"""Limit for the tokens in one expression. Real headers have about fifty at most."""
 
 _DEPTH_LIMIT = 40
 _WIDTH = 64
@@ -28,7 +28,7 @@ is_name = re.compile(_NAME).fullmatch
 
 
 class ExpressionError(Exception):
-    """Text that is no expression, or one that is not understood."""
+    """The text is not a supported expression."""
 
 
 class Number(NamedTuple):
@@ -40,12 +40,15 @@ class Number(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def tokenize(text: str) -> Tokens:
-    """Split the text behind an `#if`; `ExpressionError` for a character that no expression has."""
+    """Split an expression into tokens.
+
+    Raises `ExpressionError` for a character that cannot be in an expression.
+    """
     tokens: list[str] = []
     place, text = 0, text.rstrip()
     while place < len(text):
         match = _find_token(text, place)
-        # Whatever the text, a blank and one character behind it match.
+        # This always matches: optional blanks and one character.
         assert match is not None  # noqa: S101
         if match[2] is not None:
             raise ExpressionError(f"unknown character {match[2]!a}")
@@ -57,21 +60,24 @@ def tokenize(text: str) -> Tokens:
 
 
 def evaluate(tokens: Tokens, is_defined: Callable[[str], bool]) -> int:
-    """Return the value of an expression whose macros were replaced.
+    """Return the value of an expression with replaced macros.
 
-    Raises `ExpressionError` for what is not an expression.
+    Raises `ExpressionError` if it is invalid.
     """
     return _Evaluation(tokens, is_defined).whole().value
 
 
 def _to_number(token: str) -> Number:
-    """Read an integer with its suffix; `ExpressionError` for a fraction or a too large one."""
+    """Parse an integer with its suffix.
+
+    Raises `ExpressionError` if it is a fraction or has too many bits.
+    """
     match = _is_integer(token)
     if match is None:
-        raise ExpressionError(f"{token[:60]!a} is no integer")
+        raise ExpressionError(f"{token[:60]!a} is not an integer")
     digits = match[1]
     base = {"x": 16, "b": 2}.get(digits[1:2].lower(), 8 if digits.startswith("0") else 10)
-    # The longest integer has 64 binary digits; longer text would only be slow.
+    # Conversion of longer digits would only be slow: 64 bits are at most 64 digits.
     value = int(digits, base) if len(digits) <= _WIDTH + 2 else 1 << _WIDTH
     if value >> _WIDTH:
         raise ExpressionError(f"{token[:60]} has more than {_WIDTH} bits")
@@ -107,18 +113,18 @@ _LEVELS: tuple[dict[str, _Operation], ...] = (
     {"+": operator.add, "-": operator.sub},
     {"*": operator.mul, "/": _quotient, "%": _remainder},
 )
-"""Binary operators, weakest first. Logical ones and shifts are evaluated apart."""
+"""Binary operators, weakest first. Logical operators and shifts have their own evaluation."""
 
 _LOGICAL = {"||": True, "&&": False}
-"""Logical operators, each with the truth of a left side that decides."""
+"""Logical operators, with the left value that decides the result."""
 _OPERATIONS = {symbol: made for level in _LEVELS for symbol, made in level.items()}
 _STRENGTH = {symbol: level for level, symbols in enumerate(_LEVELS) for symbol in symbols}
 
 
 class _Evaluation:
-    """Reads the tokens of one expression from left to right, and computes on the way.
+    """Parser and evaluator of one expression, from left to right.
 
-    `matters` is whether a value matters: behind `0 &&` a division by 0 does not.
+    `matters` is false if a value has no effect: after `0 &&`, a division by zero is allowed.
     """
 
     def __init__(self, tokens: Tokens, is_defined: Callable[[str], bool]) -> None:
@@ -142,15 +148,15 @@ class _Evaluation:
         return is_next
 
     def _refuse(self, expected: str) -> NoReturn:
-        found = self._peek()
+        token = self._peek()
         raise ExpressionError(
-            f"expected {expected}, found {found[:60]!a}" if found else f"expected {expected}"
+            f"expected {expected}, found {token[:60]!a}" if token else f"expected {expected}"
         )
 
     def _choice(self, *, matters: bool) -> Number:
         self._depth += 1
         if self._depth > _DEPTH_LIMIT:
-            raise ExpressionError("nested deeper than any such expression is")
+            raise ExpressionError(f"more than {_DEPTH_LIMIT} nested levels")
         number = self._binary(0, matters=matters)
         if self._take("?"):
             holds = number.value != 0
@@ -209,15 +215,15 @@ class _Evaluation:
             self._refuse("a value")
         self._at += 1
         if self._peek() == "(":
-            raise ExpressionError(f"{token[:60]} is used as a function, which is not understood")
-        # C++ knows `true` and `false` in an #if; every other name counts as 0.
+            raise ExpressionError(f"{token[:60]} is used as a function, which is not supported")
+        # `true` is 1, as in C++. Every other name is 0.
         return Number({"true": 1}.get(token, 0))
 
     def _defined(self) -> Number:
         has_parenthesis = self._take("(")
         name = self._peek()
         if not is_name(name):
-            self._refuse("a name behind 'defined'")
+            self._refuse("a name after 'defined'")
         self._at += 1
         if has_parenthesis and not self._take(")"):
             self._refuse("')'")
@@ -236,7 +242,7 @@ def _computed(symbol: str, left: Number, right: Number) -> Number:
 
 
 def _shifted(number: Number, by: Number, *, is_left: bool) -> Number:
-    # A negative distance shifts the other way; C leaves it open, and this is what compilers do.
+    # In C, negative distances are undefined. Compilers shift in the other direction.
     distance = min(abs(by.value), _WIDTH)
     if is_left == (by.value >= 0):
         return _wrapped(number.value << distance, is_unsigned=number.is_unsigned)

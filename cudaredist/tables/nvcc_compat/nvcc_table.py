@@ -1,4 +1,4 @@
-"""From the header of each release, and policy, to one table; and what changed in it."""
+"""Table of accepted compilers, from headers and policy, and its changes."""
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -27,17 +27,17 @@ BoundField: TypeAlias = Literal["status", "min", "max"]
 
 @dataclass(frozen=True, slots=True)
 class BoundFinding:
-    """A bound that a maintainer has to look at before it is written."""
+    """A changed bound that a maintainer has to review."""
 
     kind: Literal["goes-down", "changed"]
-    """`goes-down`: less than in the release before; `changed`: other than what was held."""
+    """`goes-down`: lower than in the release before. `changed`: differs from the old table."""
     release: str
     compiler: str
     field: BoundField
     old: int | str | None
     new: int | str | None
     before: str | None = None
-    """The release before, of which `old` is; None where `old` was held for this one."""
+    """The release before, which has the `old` bound. None if the old table has it."""
 
     def __str__(self) -> str:
         since = f" in {self.before}" if self.before else ""
@@ -46,22 +46,26 @@ class BoundFinding:
 
 
 def make_release(
-    nvcc: str | None, source: HeaderSource, found: Mapping[str, CompilerAnswer], policy: NvccPolicy
+    nvcc: str | None,
+    source: HeaderSource,
+    answers: Mapping[str, CompilerAnswer],
+    policy: NvccPolicy,
 ) -> NvccRelease:
-    """Return what is known of one release: what its header states, and older bounds of policy's.
+    """Return the entry of a release from its header and policy.
 
-    A documented lower bound replaces the header's only where it is the stricter one.
+    A documented lower bound replaces the header's only if it is higher.
     """
     compilers = {
-        compiler: _with_lower_bound(compiler, answer, policy) for compiler, answer in found.items()
+        compiler: _with_lower_bound(compiler, answer, policy)
+        for compiler, answer in answers.items()
     }
     return NvccRelease(nvcc=nvcc, source=source, compilers=compilers)
 
 
 def make_compat(releases: Mapping[str, NvccRelease], policy: NvccPolicy) -> NvccCompat:
-    """Return the table of these releases, and of the minors that only documentation speaks of.
+    """Return the table of these releases and of documented minors.
 
-    Where a release of such a minor was read, its own header is what counts.
+    If a header of such a minor is known, it replaces the documentation.
     """
     read = {
         label: release
@@ -78,9 +82,9 @@ def make_compat(releases: Mapping[str, NvccRelease], policy: NvccPolicy) -> Nvcc
 
 
 def merge_compat(base: NvccCompat, local: NvccCompat) -> NvccCompat:
-    """Return two tables as one, release by release; the local entry wins.
+    """Return two tables as one, with local entries preferred.
 
-    A header that either has read replaces the documentation of its minor.
+    A header in either table replaces the documentation of its minor.
     """
     releases = base.releases | local.releases
     read = {
@@ -88,18 +92,18 @@ def merge_compat(base: NvccCompat, local: NvccCompat) -> NvccCompat:
         for label, release in releases.items()
         if isinstance(release.source, HeaderSource)
     }
-    kept = {
+    merged = {
         label: release
         for label, release in releases.items()
         if isinstance(release.source, HeaderSource) or parse_label(label).line not in read
     }
-    return NvccCompat(schema_version=1, releases=kept)
+    return NvccCompat(schema_version=1, releases=merged)
 
 
 def newest_of(minor: str, compat: NvccCompat) -> str:
-    """Return the label that speaks for a CUDA minor, or the release itself if it is one.
+    """Return the newest release of a minor, or the release itself.
 
-    Raises `UnknownNameError`, which suggests the nearest, for a release that is not in the table.
+    Raises `UnknownNameError`, which suggests the nearest, if the release is not in the table.
     """
     if minor in compat.releases:
         return minor
@@ -112,13 +116,15 @@ def newest_of(minor: str, compat: NvccCompat) -> str:
 
 
 def findings(old: NvccCompat | None, new: NvccCompat) -> tuple[BoundFinding, ...]:
-    """Return bounds that changed for a release already held, and those that go down.
+    """Return bounds that differ from the old table or go down.
 
-    A bound goes down where a release has a lower one than the release before, or refuses what that
-    one took. Such a step is no finding where the old table has it, if between other releases.
+    A bound goes down if a release has a lower one than the release before, or refuses a compiler
+    that the release before accepts. Such a step is ignored if the old table has it too, even
+    between other releases.
     """
-    held = {} if old is None else old.releases
-    return (*_changed(held, new.releases), *_going_down(held, new.releases))
+    old_releases = {} if old is None else old.releases
+    changed = _changed(old_releases, new.releases)
+    return (*changed, *_going_down(old_releases, new.releases))
 
 
 def hold_back(
@@ -128,40 +134,40 @@ def hold_back(
     *,
     accept_new: bool = False,
 ) -> tuple[NvccCompat, AbstractSet[str]]:
-    """Return the table without anything that is a finding, and the releases that were left out.
+    """Return the table without findings, and the releases left out.
 
-    With `accept_new`, only changes of releases that the old table has count.
+    With `accept_new`, only changes to releases in the old table count.
 
-    A release that was left out keeps what the old table has of it, or is not in the new one; the
-    releases after it are then compared with the one before it. Of a step down, the later release
-    is left out, or the earlier one where the later was there before.
+    A release left out keeps its entry in the old table, or has none. The releases after it are then
+    compared to the one before it. If a bound goes down, the later release is left out, or the
+    earlier one if the later one is in the old table.
     """
-    held = {} if old is None else old.releases
+    old_releases = {} if old is None else old.releases
     left_out: set[str] = set()
     while True:
         read = {label: release for label, release in made.items() if label not in left_out}
-        table = make_compat({**held, **read}, policy)
-        # What only policy has is not among what was made, and is left out here.
-        kept = {
-            label: held[label] if label in left_out else release
+        table = make_compat({**old_releases, **read}, policy)
+        # Releases that only policy has are not in `made`, so this can remove their entries too.
+        entries = {
+            label: old_releases[label] if label in left_out else release
             for label, release in table.releases.items()
-            if label not in left_out or label in held
+            if label not in left_out or label in old_releases
         }
-        table = table.model_copy(update={"releases": kept})
-        found = [
+        table = table.model_copy(update={"releases": entries})
+        remaining = [
             finding
             for finding in findings(old, table)
             if finding.kind == "changed" or not accept_new
         ]
-        if not found:
+        if not remaining:
             return table, left_out
-        # One at a time: without it, others may be findings, or be none any more.
-        left_out.add(_blamed(found[0], held))
+        # One at a time: leaving out a release can add findings and remove others.
+        left_out.add(_culprit(remaining[0], old_releases))
 
 
-def _blamed(finding: BoundFinding, held: Mapping[str, NvccRelease]) -> str:
-    """Return the release without which a finding would be none."""
-    if finding.before is not None and finding.release in held:
+def _culprit(finding: BoundFinding, old_releases: Mapping[str, NvccRelease]) -> str:
+    """Return the release to leave out for a finding."""
+    if finding.before is not None and finding.release in old_releases:
         return finding.before
     return finding.release
 
@@ -186,26 +192,26 @@ def _documented(unseen: UnseenRelease) -> NvccRelease:
         compilers={
             compiler: CompilerRange(
                 status="range",
-                min=stated.min,
-                max=stated.max,
-                min_basis=None if stated.min is None else "documented",
-                max_basis=None if stated.max is None else "documented",
+                min=bound.min,
+                max=bound.max,
+                min_basis=None if bound.min is None else "documented",
+                max_basis=None if bound.max is None else "documented",
                 documented_by=source,
-                note=stated.note,
+                note=bound.note,
             )
-            for compiler, stated in unseen.compilers.items()
+            for compiler, bound in unseen.compilers.items()
         },
     )
 
 
 def _changed(
-    held: Mapping[str, NvccRelease], releases: Mapping[str, NvccRelease]
+    old_releases: Mapping[str, NvccRelease], releases: Mapping[str, NvccRelease]
 ) -> Iterator[BoundFinding]:
-    for label in sorted(held.keys() & releases.keys(), key=Version.parse):
-        before, after = held[label].compilers, releases[label].compilers
+    for label in sorted(old_releases.keys() & releases.keys(), key=Version.parse):
+        before, after = old_releases[label].compilers, releases[label].compilers
         for compiler in sorted(before.keys() | after.keys()):
             old, new = before.get(compiler), after.get(compiler)
-            # If the verdict itself is another, that its bounds are gone says nothing more.
+            # If the status differs, the bounds differ too and are not reported.
             is_same = getattr(old, "status", None) == getattr(new, "status", None)
             fields: tuple[BoundField, ...] = ("min", "max") if is_same else ("status",)
             for field in fields:
@@ -215,14 +221,14 @@ def _changed(
 
 
 def _going_down(
-    held: Mapping[str, NvccRelease], releases: Mapping[str, NvccRelease]
+    old_releases: Mapping[str, NvccRelease], releases: Mapping[str, NvccRelease]
 ) -> Iterator[BoundFinding]:
     labels = sorted(releases, key=Version.parse)
     for before, after in pairwise(labels):
-        held_old, held_new = _around(held, before, after)
+        known_old, known_new = _around(old_releases, before, after)
         old = releases[before].compilers
         for compiler, new in sorted(releases[after].compilers.items()):
-            known = set(_steps_down(held_old.get(compiler), held_new.get(compiler)))
+            known = set(_steps_down(known_old.get(compiler), known_new.get(compiler)))
             for step in _steps_down(old.get(compiler), new):
                 if step not in known:
                     field, was, is_now = step
@@ -230,15 +236,15 @@ def _going_down(
 
 
 def _around(
-    held: Mapping[str, NvccRelease], before: str, after: str
+    old_releases: Mapping[str, NvccRelease], before: str, after: str
 ) -> tuple[Mapping[str, CompilerAnswer], Mapping[str, CompilerAnswer]]:
-    """Return the answers held for two releases, or for the nearest ones on their far sides."""
-    upto = [label for label in held if Version.parse(label) <= Version.parse(before)]
-    since = [label for label in held if Version.parse(label) >= Version.parse(after)]
+    """Return the old answers for two releases or the nearest outside."""
+    upto = [label for label in old_releases if Version.parse(label) <= Version.parse(before)]
+    since = [label for label in old_releases if Version.parse(label) >= Version.parse(after)]
     if not upto or not since:
         return {}, {}
     nearest = max(upto, key=Version.parse), min(since, key=Version.parse)
-    return held[nearest[0]].compilers, held[nearest[1]].compilers
+    return old_releases[nearest[0]].compilers, old_releases[nearest[1]].compilers
 
 
 def _steps_down(
@@ -250,7 +256,7 @@ def _steps_down(
         yield "status", old.status, new.status
     if not isinstance(old, CompilerRange) or not isinstance(new, CompilerRange):
         return
-    # No lower bound is lower than any, and no upper bound higher.
+    # A missing lower bound is lower than any, and a missing upper bound higher.
     if old.min is not None and (new.min is None or new.min < old.min):
         yield "min", old.min, new.min
     if new.max is not None and (old.max is None or new.max < old.max):

@@ -1,8 +1,8 @@
-"""A header's conditions, evaluated as a preprocessor would: which `#error` a compiler meets.
+"""Preprocessor that finds the `#error` of a header for a compiler.
 
-Only what decides that is interpreted: conditions, and `#define` and `#undef` of macros without
-parameters. Includes, pragmas and warnings are passed over, and code between directives is not
-looked at. What is not understood is an `InvalidFileError` with its line, never a guess.
+It interprets only conditions, and `#define` and `#undef` of macros without parameters. It skips
+includes, pragmas, warnings, and the code between directives. Anything it does not understand is an
+`InvalidFileError` with its line, never a guess.
 """
 
 import re
@@ -21,24 +21,24 @@ from cudaredist.tables.nvcc_compat.expressions import (
 )
 
 HEADER_PATH = "include/crt/host_config.h"
-"""How the header's path ends; `include/host_config.h` of another package only includes it."""
+"""End of the header's path. `include/host_config.h` of another package only includes it."""
 
-# Ten times the size of the largest real header, and 20 times the tokens that one needs.
+# Ten times the size of the largest real header, and 20 times the tokens it requires.
 _SIZE_LIMIT = 128 << 10
 _WORK_LIMIT = 5000
 _NESTING_LIMIT = 200
 _MACRO_DEPTH_LIMIT = 40
-_PASSED_OVER = frozenset(
+_SKIPPED = frozenset(
     {"", "include", "include_next", "import", "pragma", "warning", "ident", "sccs", "line"}
 )
 _directive = re.compile(r"\s*#\s*([A-Za-z_]\w*|)(.*)", re.ASCII | re.DOTALL).fullmatch
 _definition = re.compile(r"\s*([A-Za-z_$][\w$]*)(\(?)(.*)", re.ASCII | re.DOTALL).fullmatch
 
 _JOINED = "\0"
-"""Marks a newline that does not end a line: within a comment, or behind a backslash."""
-# Blanks behind the backslash do not count, as with gcc.
+"""Marks a newline inside a comment or after a backslash, which does not end a line."""
+# As in gcc, blanks after the backslash are ignored.
 _continuation = re.compile(r"\\[ \t]*(?:\n|\Z)")
-# A quote that is not closed reaches to the end of its line, as in every compiler.
+# As in every compiler, an unclosed quote ends at the end of its line.
 _comment_or_text = re.compile(
     r"""(?P<line>/\0*/[^\n]*)|(?P<block>/\0*\*(?:.*?(?P<end>\*\0*/)|.*))"""
     r"""|"(?:\\\0*.|[^"\\\n])*"?|'(?:\\\0*.|[^'\\\n])*'?""",
@@ -47,14 +47,14 @@ _comment_or_text = re.compile(
 
 
 class Directive(NamedTuple):
-    """One directive, without comments and with its continuation lines."""
+    """One directive, without comments, with its continuation lines."""
 
     line: int
     name: str
     text: str
 
 
-class Complaint(NamedTuple):
+class ErrorDirective(NamedTuple):
     """An `#error` that was reached."""
 
     line: int
@@ -63,11 +63,11 @@ class Complaint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a compiler meets in a header."""
+    """The result of a header for one compiler."""
 
-    errors: tuple[Complaint, ...]
-    asked: frozenset[str]
-    """Macros that conditions looked at, defined or not."""
+    errors: tuple[ErrorDirective, ...]
+    tested: frozenset[str]
+    """Macros that conditions test, defined or not."""
 
 
 def reject(line: int | None, message: str) -> NoReturn:
@@ -78,22 +78,25 @@ def reject(line: int | None, message: str) -> NoReturn:
 
 
 class Header:
-    """A header, read once and evaluated for many compilers."""
+    """A header, parsed once and evaluated for many compilers."""
 
     def __init__(self, data: bytes) -> None:
-        """Read the directives; `InvalidFileError` if the file is too large or cut off."""
+        """Parse the directives.
+
+        Raises `InvalidFileError` if the file is too large or truncated.
+        """
         if len(data) > _SIZE_LIMIT:
             reject(None, f"{len(data):,} bytes, more than {_SIZE_LIMIT:,}")
         text = data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
         self.directives = tuple(_directives(text))
 
     def run(self, macros: Mapping[str, int]) -> Outcome:
-        """Evaluate the header for a compiler that defines these macros.
+        """Evaluate the header for a compiler with these macros.
 
-        Raises `InvalidFileError` if the conditions do not fit into each other.
+        Raises `InvalidFileError` if the conditions are not properly nested.
         """
         table = _Macros(macros)
-        errors: list[Complaint] = []
+        errors: list[ErrorDirective] = []
         groups: list[_Group] = []
         for directive in self.directives:
             line, name, _ = directive
@@ -101,34 +104,34 @@ class Header:
             match name:
                 case "if" | "ifdef" | "ifndef":
                     if len(groups) == _NESTING_LIMIT:
-                        reject(line, "nested deeper than any such header is")
-                    holds = is_live and _holds(directive, table)
-                    groups.append(_Group(directive, is_live, is_live=holds, is_done=holds))
+                        reject(line, f"more than {_NESTING_LIMIT} nested conditions")
+                    is_true = is_live and _is_true(directive, table)
+                    groups.append(_Group(directive, is_live, is_live=is_true, is_done=is_true))
                 case "elif" | "else" | "endif" if not groups:
                     reject(line, f"#{name} without #if")
                 case "elif" | "else" if groups[-1].has_else:
-                    reject(line, f"#{name} behind #else")
+                    reject(line, f"#{name} after #else")
                 case "elif" | "else":
                     group = groups[-1]
                     is_open = group.is_outer_live and not group.is_done
                     group.has_else = name == "else"
-                    group.is_live = is_open and (group.has_else or _holds(directive, table))
+                    group.is_live = is_open and (group.has_else or _is_true(directive, table))
                     group.is_done |= group.is_live
                 case "endif":
                     groups.pop()
                 case _ if is_live:
-                    _obey(directive, table, errors)
+                    _apply(directive, table, errors)
                 case _:
                     pass
         if groups:
             line, name, _ = groups[-1].opening
-            reject(line, f"#{name} without #endif: the file is cut off")
-        return Outcome(errors=tuple(errors), asked=frozenset(table.asked))
+            reject(line, f"#{name} without #endif: the file is truncated")
+        return Outcome(errors=tuple(errors), tested=frozenset(table.tested))
 
 
 @dataclass(slots=True)
 class _Group:
-    """An `#if` whose `#endif` was not met yet."""
+    """An `#if` before its `#endif`."""
 
     opening: Directive
     is_outer_live: bool
@@ -138,11 +141,11 @@ class _Group:
 
 
 class _Macros:
-    """The macros at one place of a header; text for an object-like one, None for a function."""
+    """The macros at one line of a header, without text if function-like."""
 
     def __init__(self, macros: Mapping[str, int]) -> None:
         self._texts: dict[str, str | None] = {name: str(value) for name, value in macros.items()}
-        self.asked: set[str] = set()
+        self.tested: set[str] = set()
         self._work = 0
 
     def define(self, name: str, text: str | None) -> None:
@@ -152,18 +155,18 @@ class _Macros:
         self._texts.pop(name, None)
 
     def is_defined(self, name: str) -> bool:
-        self.asked.add(name)
+        self.tested.add(name)
         return name in self._texts
 
     def expanded(self, tokens: Tokens, inside: frozenset[str] = frozenset()) -> Tokens:
-        """Replace macros by their texts, except behind `defined`.
+        """Replace macros by their texts, except after `defined`.
 
-        As in C, a name stays if its macro has parameters and it is named without any, and within
-        the text of its own macro.
+        As in C, a name stays unchanged within the text of its own macro, and if its macro has
+        parameters.
         """
         if len(inside) > _MACRO_DEPTH_LIMIT:
-            raise ExpressionError("macros nested deeper than in any such header")
-        # Macros that expand to nothing can double the work without making the result longer.
+            raise ExpressionError(f"more than {_MACRO_DEPTH_LIMIT} nested macros")
+        # Macros with empty texts can double the work without a longer result.
         self._work += len(tokens)
         if self._work > _WORK_LIMIT:
             raise ExpressionError(f"more than {_WORK_LIMIT:,} tokens in one evaluation")
@@ -174,22 +177,22 @@ class _Macros:
             if is_operand or token == "defined":  # noqa: S105 - a word of the language
                 is_operand = token in {"defined", "("}
             elif is_name(token):
-                self.asked.add(token)
+                self.tested.add(token)
                 text = self._texts.get(token)
             if text is None or token in inside:
                 result.append(token)
             else:
                 result += self.expanded(tokenize(text), inside | {token})
             if len(result) > TOKEN_LIMIT:
-                raise ExpressionError(f"more than {TOKEN_LIMIT} tokens once macros are replaced")
+                raise ExpressionError(f"more than {TOKEN_LIMIT} tokens after macro replacement")
         return tuple(result)
 
 
-def _holds(directive: Directive, macros: _Macros) -> bool:
+def _is_true(directive: Directive, macros: _Macros) -> bool:
     if directive.name in {"ifdef", "ifndef"}:
         name = directive.text.strip()
         if not is_name(name):
-            reject(directive.line, f"#{directive.name} of {shown(name)}, which is no name")
+            reject(directive.line, f"#{directive.name} of {shown(name)}, which is not a name")
         return macros.is_defined(name) == (directive.name == "ifdef")
     try:
         tokens = macros.expanded(tokenize(directive.text))
@@ -198,10 +201,10 @@ def _holds(directive: Directive, macros: _Macros) -> bool:
         reject(directive.line, f"#{directive.name}: {error}")
 
 
-def _obey(directive: Directive, macros: _Macros, errors: list[Complaint]) -> None:
+def _apply(directive: Directive, macros: _Macros, errors: list[ErrorDirective]) -> None:
     match directive.name:
         case "error":
-            errors.append(Complaint(directive.line, " ".join(directive.text.split())))
+            errors.append(ErrorDirective(directive.line, " ".join(directive.text.split())))
         case "define" | "undef":
             match = _definition(directive.text)
             if match is None:
@@ -210,33 +213,33 @@ def _obey(directive: Directive, macros: _Macros, errors: list[Complaint]) -> Non
                 macros.undefine(match[1])
             else:
                 macros.define(match[1], None if match[2] else match[3])
-        case name if name not in _PASSED_OVER:
+        case name if name not in _SKIPPED:
             reject(directive.line, f"unknown directive #{shown(name)}")
         case _:
             pass
 
 
 def _directives(text: str) -> Iterator[Directive]:
-    """Yield the directives of a text, each with the number of its first line."""
+    """Yield the directives of a text, with their first line numbers."""
     joined = _continuation.sub(_JOINED, text.replace(_JOINED, "\ufffd"))
     number = 1
     for line in _comment_or_text.sub(_without_comment, joined).split("\n"):
         match = _directive(line.replace(_JOINED, ""))
         if match:
             if match[1] in {"elifdef", "elifndef"}:
-                # Unlike other unknown directives, these decide which code is live.
+                # Unlike other unknown directives, these can enable or disable code.
                 reject(number, f"unknown directive #{match[1]}")
             yield Directive(number, match[1], match[2])
         number += 1 + line.count(_JOINED)
 
 
 def _without_comment(match: re.Match[str]) -> str:
-    """Replace a comment by a blank, and its newlines by marks; other text stays."""
-    found = match[0]
+    """Replace a comment by a blank, and its newlines by marks."""
+    text = match[0]
     if match["line"] is None and match["block"] is None:
-        return found
+        return text
     if match["line"] is None and match["end"] is None:
         before = match.string[: match.start()]
         line = 1 + before.count("\n") + before.count(_JOINED)
-        reject(line, "a comment without its end: the file is cut off")
-    return " " + _JOINED * (found.count("\n") + found.count(_JOINED))
+        reject(line, "a comment without its end: the file is truncated")
+    return " " + _JOINED * (text.count("\n") + text.count(_JOINED))
