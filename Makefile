@@ -1,11 +1,11 @@
-# Two commands do everything on a fresh machine with Python 3.11 and make: make demo, make test.
-# Setting up makes a virtual environment in .venv; only that, and what says so, uses the network.
+# On a new machine with Python 3.11 and make, start with `make demo` or `make test`. Both create a
+# virtual environment in .venv first. Only this step, and the targets that mention it, use the network.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-# What a user's shell holds must not change what the tests or the demo show, nor have every process
-# compile the program anew.
+# Remove variables of the user's shell that change the output of the tests or the demo, or make every
+# process compile the program again.
 CLEAN := env -u PYTHONDONTWRITEBYTECODE $(foreach name,BASE_URL DATA_DIR CACHE_DIR JOBS OFFLINE RETRIES TIMEOUT ALLOW_HTTP,\
 	-u CUDAREDIST_$(name))
 
@@ -15,7 +15,7 @@ CLEAN := env -u PYTHONDONTWRITEBYTECODE $(foreach name,BASE_URL DATA_DIR CACHE_D
 help:
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
-setup: $(VENV)/.done  ## make the virtual environment; all others do it where needed
+setup: $(VENV)/.done  ## create the virtual environment; other targets do this if needed
 
 $(VENV)/.done: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -23,27 +23,28 @@ $(VENV)/.done: pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable . --group dev
 	touch $@
 
-demo: setup  ## run the main job offline, on the data that is shipped
+demo: setup  ## build package sets offline from the shipped data
 	$(CLEAN) BIN=$(BIN) sh examples/demo.sh
 
-# Many tests wait for a server that lets them wait: two at once for each core.
+# Many tests wait for a slow server, so run two per core.
 FAST := -n $(shell expr 2 \* $$(nproc 2>/dev/null || echo 2)) -m "not slow and not network and not real"
 
 test: setup  ## run the fast tests, offline
 	$(CLEAN) $(BIN)/python -m pytest $(FAST)
 
-# The same examples each time, so that two runs of one revision agree; `make test` looks for new ones.
-coverage: setup  ## run the fast tests with fixed examples and measure what they reach
+# The examples are fixed, so that two runs of a revision have equal results. `make test` generates new
+# examples.
+coverage: setup  ## run the fast tests with fixed examples and measure coverage
 	$(CLEAN) $(BIN)/python -m pytest $(FAST) --hypothesis-profile ci \
 		--cov --cov-report=term-missing:skip-covered
 
-test-slow: setup  ## run the tests that kill, cut off and fill disks
+test-slow: setup  ## run the tests with killed processes, network faults and full disks
 	$(CLEAN) $(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
-test-real: setup  ## run the tests on NVIDIA's real manifests, where they are beside the checkout
+test-real: setup  ## run the tests of NVIDIA's real manifests, if these are next to the checkout
 	$(CLEAN) $(BIN)/python -m pytest -m "real and not network"
 
-test-network: setup  ## run the tests that need a package index
+test-network: setup  ## run the tests that require a package index (network)
 	$(CLEAN) $(BIN)/python -m pytest -n 2 --dist loadfile -m network
 
 lint: setup  ## ruff
@@ -56,13 +57,13 @@ types: setup  ## mypy
 imports: setup  ## import-linter
 	$(BIN)/lint-imports
 
-count: setup  ## count lines of logic, name what exceeds a limit of length
+count: setup  ## count lines of logic, list modules and functions that exceed a limit
 	$(BIN)/python -m tools.count_logic
 
-schemas: setup  ## make the shipped JSON Schemas anew from the models
+schemas: setup  ## generate the shipped JSON Schemas from the models
 	$(BIN)/python -m tools.schemas
 
-docs: setup  ## make the reference pages anew from commands and schemas
+docs: setup  ## generate the reference pages from commands and schemas
 	$(BIN)/python -m tools.reference
 
 SITE := build/site
@@ -78,7 +79,7 @@ $(VENV)/.docs: $(VENV)/.done
 WHEELS = --channel wheels --data-dir data
 RELEASES = 11.8.0 12.0.1 12.1.1 12.2.0 12.2.1 12.2.2 12.3.2 12.4.1 12.5.1 12.6.3 12.8.2 12.9.1 12.9.2 \
 	13.0.2 13.0.3 13.1.2 13.2.2 13.3.1 13.4.3 13.5.0
-# The newest release of every minor that the index has.
+# The newest patch of every minor release in the index.
 CUDNN = 8.5.0 8.6.0 8.7.0 8.8.1 8.9.7 9.0.0 9.1.1 9.2.1 9.3.0 9.4.0 9.5.1 9.6.0 9.7.1 9.8.0 9.9.0 \
 	9.10.2 9.11.1 9.12.0 9.13.1 9.14.0 9.15.1 9.16.0 9.17.1 9.18.1 9.19.1 9.20.0 9.21.1 9.22.0 \
 	9.23.2 9.24.1 9.25.1 9.26.1 9.27.0 9.28.0
@@ -89,7 +90,7 @@ NCCL = 2.13.4 2.14.3 2.15.5 2.16.5 2.17.1 2.18.3 2.19.3 2.20.5 2.21.5 2.22.3 2.2
 	2.26.5 2.27.7 2.28.9 2.29.7 2.30.7 2.31.2 2.32.3
 NVSHMEM = 3.1.7 3.2.5 3.3.24 3.4.5 3.5.21 3.6.5 3.7.2 3.8.0
 download = $(BIN)/cudaredist download-manifests $(WHEELS) --redist $(1) $(addprefix --version ,$(2))
-data: setup  ## make the shipped data anew from some 250 GB of wheels, none of them kept
+data: setup  ## generate the shipped data from about 250 GB of wheels, without storing them (network)
 	$(call download,cuda,$(RELEASES))
 	$(call download,cudnn,$(CUDNN))
 	$(call download,cudss,$(CUDSS))
@@ -101,7 +102,7 @@ data: setup  ## make the shipped data anew from some 250 GB of wheels, none of t
 	$(BIN)/cudaredist update-nvcc-compat $(WHEELS) --accept-changed
 	$(BIN)/cudaredist update-gpus $(WHEELS)
 
-benchmark: setup  ## measure against limits and peers
+benchmark: setup  ## compare the speed with limits and other programs
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/read_manifests.py
 	$(BIN)/python benchmarks/fetch_manifests.py
@@ -110,7 +111,7 @@ benchmark: setup  ## measure against limits and peers
 	$(BIN)/python benchmarks/materialize.py
 	$(BIN)/python benchmarks/second_run.py
 
-toolkit: setup  ## lay out two toolkits and compile with each; needs g++ and 150 MB for each
+toolkit: setup  ## install two toolkits and compile with each; requires g++ and 150 MB for each (network)
 	$(CLEAN) BIN=$(BIN) sh examples/toolkit.sh build/toolkit
 
 SECONDS ?= 15
@@ -125,5 +126,5 @@ $(VENV)/.fuzz: $(VENV)/.done
 	$(BIN)/python -m pip install --quiet --group fuzz
 	touch $@
 
-clean:  ## remove what was made here
+clean:  ## remove everything that make created
 	rm -rf $(VENV) .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache dist

@@ -1,9 +1,9 @@
-"""`check` of the wheel channel over 50 ms of delay, against bare httpx clients, in one run.
+"""Compare `check` of wheels with bare httpx clients.
 
-The server is a process of its own: a package index with twenty releases of CUDA, which waits 50 ms
-before every answer. The bare script sends the requests that `check` sends, with sixteen clients at
-the same time, and throws the bodies away. The ratio of wall-clock times must stay at 3 or below;
-the median of three pairs counts.
+Every response has a delay of 50 ms. The server is a separate process: a package index with twenty
+CUDA releases and a delay of 50 ms per response. The bare script sends the same requests as `check`
+with sixteen parallel clients, and ignores the response bodies. The ratio of wall-clock times
+(median of three pairs) must not exceed 3.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from serving import serving
 from support.wheels import wheel
-from verdict import hold
+from verdict import check_limit
 
 from cudaredist.pipeline.check_data import check_data
 from cudaredist.pipeline.manifests.download import ManifestDownload, into_store
@@ -41,30 +41,30 @@ from cudaredist.wheels import COMPONENTS, METAPACKAGE
 LIMIT = 3.0
 CLIENTS = 16
 DELAY = 0.05
-"""Seconds before every answer."""
+"""Delay of each response, in seconds."""
 LABELS = [f"12.{minor}.{patch}" for minor in range(10) for patch in range(2)]
 PROJECTS = [f"nvidia-{component}-cu12" for component in COMPONENTS]
 TAGS = ("manylinux2014_aarch64", "manylinux2014_x86_64", "win_amd64")
 PADDING = os.urandom(96 << 10)
-"""Most of a wheel is never asked for."""
+"""Makes wheels large; `check` requests only a small part of them."""
 LOG = "/log"
 
-Asked = list[tuple[str, dict[str, str]]]
+Requests = list[tuple[str, dict[str, str]]]
 
 
 def files_of_index() -> dict[str, bytes]:
     """Return the pages and wheels of an index, by path."""
     files: dict[str, bytes] = {}
     for project in (METAPACKAGE, *PROJECTS):
-        listed = []
+        entries = []
         for label in LABELS:
-            requires = [f"{name}=={label}.*" for name in PROJECTS if project == METAPACKAGE]
-            content = {} if requires else {"nvidia/x/padding": PADDING}
-            data = wheel(project, label, content, requires=requires)
-            for tag in ("any",) if requires else TAGS:
+            dependencies = [f"{name}=={label}.*" for name in PROJECTS if project == METAPACKAGE]
+            content = {} if dependencies else {"nvidia/x/padding": PADDING}
+            data = wheel(project, label, content, requires=dependencies)
+            for tag in ("any",) if dependencies else TAGS:
                 name = f"{project.replace('-', '_')}-{label}-py3-none-{tag}.whl"
                 files[f"/files/{name}"] = data
-                listed.append(
+                entries.append(
                     {
                         "filename": name,
                         "url": f"../../files/{name}",
@@ -72,24 +72,24 @@ def files_of_index() -> dict[str, bytes]:
                         "size": len(data),
                     }
                 )
-        page = {"meta": {"api-version": "1.1"}, "name": project, "files": listed}
+        page = {"meta": {"api-version": "1.1"}, "name": project, "files": entries}
         files[f"/simple/{project}/"] = json.dumps(page).encode()
     return files
 
 
 def serve(pipe: Connection) -> None:
-    """Serve the index, 50 ms late, with a list of the requests so far at `LOG`."""
+    """Serve the index, and the list of requests at `LOG`."""
     files = files_of_index()
-    asked: list[tuple[str, str]] = []
+    requests: list[tuple[str, str]] = []
 
-    def answered(request: str) -> tuple[str, bytes]:
+    def response_to(request: str) -> tuple[str, bytes]:
         path = request.split(" ", 2)[1]
         span = re.search(r"\r\nrange: (bytes=(\d*)-(\d*))", request, re.IGNORECASE)
         if path == LOG:
-            body = json.dumps(asked).encode()
-            asked.clear()
+            body = json.dumps(requests).encode()
+            requests.clear()
             return "200 OK\r\nContent-Type: application/json", body
-        asked.append((path, span[1] if span else ""))
+        requests.append((path, span[1] if span else ""))
         data = files[path]
         if span is None:
             return "200 OK\r\nContent-Type: application/vnd.pypi.simple.v1+json", data
@@ -101,7 +101,7 @@ def serve(pipe: Connection) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while request := await reader.readuntil(b"\r\n\r\n"):
-                head, body = answered(request.decode())
+                head, body = response_to(request.decode())
                 await asyncio.sleep(DELAY)
                 writer.write(f"HTTP/1.1 {head}\r\nContent-Length: {len(body)}\r\n\r\n".encode())
                 writer.write(body)
@@ -116,18 +116,18 @@ def serve(pipe: Connection) -> None:
     asyncio.run(run())
 
 
-def bare(port: int, asked: Asked) -> float:
-    """Return the seconds that sixteen bare clients need for some requests."""
+def bare(port: int, requests: Requests) -> float:
+    """Return the time of sixteen bare clients, in seconds."""
     started = time.perf_counter()
-    waiting: queue.SimpleQueue[tuple[str, dict[str, str]]] = queue.SimpleQueue()
-    for item in asked:
-        waiting.put(item)
+    pending: queue.SimpleQueue[tuple[str, dict[str, str]]] = queue.SimpleQueue()
+    for item in requests:
+        pending.put(item)
 
     def work() -> None:
         with httpx.Client() as client:
             while True:
                 try:
-                    path, headers = waiting.get_nowait()
+                    path, headers = pending.get_nowait()
                 except queue.Empty:
                     return
                 client.get(f"http://127.0.0.1:{port}{path}", headers=headers)
@@ -141,7 +141,7 @@ def bare(port: int, asked: Asked) -> float:
 
 
 def ours(store: Store) -> float:
-    """Return the seconds that `check` takes with an empty cache."""
+    """Return the time of `check` without a cache, in seconds."""
     settings = Settings()
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
@@ -159,7 +159,7 @@ def ours(store: Store) -> float:
 
 
 def download(store: Store, folder: Path) -> None:
-    """Fill a data folder with the manifests of every release."""
+    """Download the manifests of every release to a data folder."""
     settings = Settings()
     sources = open_sources([WHEELS], settings)
     report = ManifestDownload(
@@ -175,7 +175,7 @@ def download(store: Store, folder: Path) -> None:
 
 
 def main() -> None:
-    """Measure, print, and exit 1 above the limit."""
+    """Measure, print, and exit 1 if the limit is exceeded."""
     with serving(serve) as port:
         for name in [name for name in os.environ if name.startswith("PIP_")]:
             del os.environ[name]
@@ -190,19 +190,19 @@ def main() -> None:
             httpx.get(f"http://127.0.0.1:{port}{LOG}")
             ours(store)
             log = httpx.get(f"http://127.0.0.1:{port}{LOG}").json()
-            asked: Asked = [(path, {"Range": span} if span else {}) for path, span in log]
+            requests: Requests = [(path, {"Range": span} if span else {}) for path, span in log]
 
             def measured() -> float:
-                pairs = [(bare(port, asked), ours(store)) for _ in range(3)]
+                pairs = [(bare(port, requests), ours(store)) for _ in range(3)]
                 ratio = median(own / limit for limit, own in pairs)
                 print(
                     f"check of {len(LABELS)} releases of wheels: {ratio:.2f} x {CLIENTS} "
-                    f"bare clients for {len(asked)} requests (<= {LIMIT:g}); medians "
+                    f"bare clients for {len(requests)} requests (<= {LIMIT:g}); medians "
                     f"{median(p[1] for p in pairs):.2f} s and {median(p[0] for p in pairs):.2f} s"
                 )
                 return ratio
 
-            hold(LIMIT, measured)
+            check_limit(LIMIT, measured)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Fetching 100 manifests over 50 ms of delay, against sixteen bare connections, in one run.
+"""Compare downloads of manifests with bare connections.
 
-The server is a process of its own that waits 50 ms before every answer. The bare client asks for
-the same paths in the same order, reads the bodies and throws them away; ours also parses, proves,
-stores and records them. The ratio of wall-clock times must stay at 1.15 or below; the median of
-five pairs counts.
+There are 100 manifests and sixteen connections. The server is a separate process with a delay of 50
+ms per response. The bare client requests the same paths in the same order, and ignores the response
+bodies. cudaredist also parses, verifies, stores and locks the manifests. The ratio of wall-clock
+times (median of five pairs) must not exceed 1.15.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from serving import serving
 from support.factory import manifest
-from verdict import hold
+from verdict import check_limit
 
 from cudaredist.pipeline.manifests.download import ManifestDownload, into_store
 from cudaredist.pipeline.selection import Selection
@@ -35,16 +35,16 @@ from cudaredist.store.data_folder import Store
 LIMIT = 1.15
 CONNECTIONS = 16
 DELAY = 0.05
-"""Seconds before every answer."""
+"""Delay of each response, in seconds."""
 LABELS = [f"12.{minor}.{patch}" for minor in range(10) for patch in range(10)]
 PACKAGES = tuple(f"package_{n}" for n in range(40))
 FOLDER = "/compute/cuda/redist/"
 
 
 def serve(pipe: Connection) -> None:
-    """Serve a hundred manifests of real size, 50 ms late, until told to end.
+    """Serve a hundred manifests of realistic size with a delay.
 
-    The server does as little as it can, so that what is measured is the client.
+    The server does as little as possible, because the benchmark measures the client.
     """
     files = {f"{FOLDER}redistrib_{x}.json": manifest(x, packages=PACKAGES) for x in LABELS}
     links = "".join(f"<a href='{path.rpartition('/')[2]}'>x</a>" for path in files)
@@ -70,19 +70,22 @@ def serve(pipe: Connection) -> None:
 
 
 def bare(port: int) -> float:
-    """Return the seconds that sixteen bare connections need for the listing and the manifests."""
+    """Return the time of sixteen bare connections, in seconds.
+
+    They request the listing and all manifests.
+    """
     started = time.perf_counter()
     first = http.client.HTTPConnection("127.0.0.1", port)
     first.request("GET", FOLDER)
     first.getresponse().read()
-    waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
+    pending: queue.SimpleQueue[str] = queue.SimpleQueue()
     for label in LABELS:
-        waiting.put(f"{FOLDER}redistrib_{label}.json")
+        pending.put(f"{FOLDER}redistrib_{label}.json")
 
     def work(connection: http.client.HTTPConnection) -> None:
         while True:
             try:
-                path = waiting.get_nowait()
+                path = pending.get_nowait()
             except queue.Empty:
                 return
             connection.request("GET", path)
@@ -98,7 +101,7 @@ def bare(port: int) -> float:
 
 
 def ours(port: int) -> float:
-    """Return the seconds that a download of everything into an empty folder takes."""
+    """Return the time of a download to an empty folder, in seconds."""
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
         settings = Settings()
@@ -117,21 +120,21 @@ def ours(port: int) -> float:
 
 
 def main() -> None:
-    """Measure, print, and exit 1 above the limit."""
+    """Measure, print, and exit 1 if the limit is exceeded."""
     with serving(serve) as port:
-        ours(port)  # imports and the like are no part of fetching
+        ours(port)  # imports and other first-run costs are not measured
 
         def measured() -> float:
             pairs = [(bare(port), ours(port)) for _ in range(5)]
             ratio = median(own / limit for limit, own in pairs)
             print(
-                f"fetching {len(LABELS)} manifests: {ratio:.2f} x {CONNECTIONS} bare connections "
+                f"{len(LABELS)} manifests: {ratio:.2f} x {CONNECTIONS} bare connections "
                 f"(<= {LIMIT}); medians {median(p[1] for p in pairs):.3f} s and "
                 f"{median(p[0] for p in pairs):.3f} s"
             )
             return ratio
 
-        hold(LIMIT, measured)
+        check_limit(LIMIT, measured)
 
 
 if __name__ == "__main__":

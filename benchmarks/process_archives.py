@@ -1,10 +1,11 @@
-"""One pass over an archive against `xz -T1 -dc > /dev/null` on the same archive, in one run.
+"""Compare one pass over an archive with xz.
 
-Usage: process_archives.py [ARCHIVE.tar.xz ...]; without one, an archive of this interpreter's own
-binaries is made (about 100 MB unpacked). Five pairs each, medians count; our side is measured
-inside the process. Beside one pass from a file: over loopback HTTP, two archives at once against
-one after the other, unpacking with tar plus readelf (plus cuobjdump where it is on the PATH) on
-every binary, and the peak memory of a process that does nothing else.
+The peer is `xz -T1 -dc > /dev/null`. Usage: process_archives.py [ARCHIVE.tar.xz ...]. The default
+is an archive of this interpreter's binaries (about 100 MB unpacked). The result is the median of
+five pairs. The time of cudaredist is measured inside the process.
+
+Also measures one pass over loopback HTTP, two archives in parallel and in sequence, tar and readelf
+for every binary (and cuobjdump if it is on the PATH), and the peak memory of a separate process.
 """
 
 import hashlib
@@ -24,7 +25,7 @@ from pathlib import Path
 from statistics import median
 
 from serving import serving
-from verdict import hold
+from verdict import check_limit
 
 from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
 from cudaredist.source.chain import open_sources
@@ -33,13 +34,16 @@ from cudaredist.source.protocol import Settings
 FILE_LIMIT, HTTP_LIMIT, PARALLEL_LIMIT, PEER_LIMIT = 1.20, 1.30, 1 / 1.6, 0.5
 HALF_PEER_LIMIT = 1.0
 MEMORY_LIMIT = 96
-"""MB that one worker may take."""
+"""Largest memory for one worker, in MB."""
 PAIRS = 5
 SAMPLE_SIZE = 100 << 20
 
 
 def sample(folder: Path) -> Path:
-    """Make an archive of shared libraries and programs of this machine, by `xz -6` in one block."""
+    """Create an archive of this machine's binaries.
+
+    Compressed with `xz -6` in one block.
+    """
     libraries = Path(sysconfig.get_config_var("LIBDIR") or "/usr/lib")
     files, size = [], 0
     for root in (Path(sys.prefix), libraries, Path("/usr/lib"), Path("/usr/bin")):
@@ -58,7 +62,7 @@ def sample(folder: Path) -> Path:
 
 
 def examine(base: str, archive: Path, sha256: str, threads: int = 1) -> None:
-    """Look into one archive as a worker does."""
+    """Inspect one archive, like a worker."""
     sources = open_sources([base], Settings())
     request = ArchiveRequest(archive.name, (archive.name,), sha256, archive.stat().st_size)
     facts = ArchiveService(chains={(): sources}, jobs=threads).examine(request).facts
@@ -67,36 +71,36 @@ def examine(base: str, archive: Path, sha256: str, threads: int = 1) -> None:
 
 
 def timed(work: Callable[[], object]) -> float:
-    """Return the seconds that something takes."""
+    """Return the time of a call, in seconds."""
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
 
 
 def unpack_only(archive: Path) -> None:
-    """Decompress with xz and throw everything away: the limit."""
+    """Decompress with xz, without output."""
     subprocess.run(["xz", "-T1", "-dc", archive], check=True, stdout=subprocess.DEVNULL)
 
 
 def peer(archive: Path) -> None:
-    """Unpack, hash, and ask readelf and cuobjdump about every file."""
+    """Unpack and hash, then run readelf and cuobjdump on every file."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(["sha256sum", archive], check=True, stdout=subprocess.DEVNULL)
         subprocess.run(["tar", "-xf", archive, "-C", folder], check=True)
         for path in Path(folder).rglob("*"):
             if path.is_file() and ".so" in path.name:
-                ask("readelf", "-dV", path)
+                run_quietly("readelf", "-dV", path)
                 if shutil.which("cuobjdump"):
-                    ask("cuobjdump", path)
+                    run_quietly("cuobjdump", path)
 
 
-def ask(*command: object) -> None:
-    """Run a program for its cost."""
+def run_quietly(*command: object) -> None:
+    """Run a program and ignore its output."""
     subprocess.run([str(word) for word in command], check=False, capture_output=True)
 
 
 def serve(pipe: Connection, folder: Path) -> None:
-    """Serve the files of a folder on loopback until told to end."""
+    """Serve the files of a folder on loopback."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -118,9 +122,9 @@ def serve(pipe: Connection, folder: Path) -> None:
 
 
 def peak_memory(archive: Path, sha256: str) -> float:
-    """Return the MB that a process of its own takes to look into an archive.
+    """Return the peak memory of a separate process, in MB.
 
-    What getrusage says would include the memory of this process when it was forked.
+    getrusage is not used, because its result includes the memory of this process at the fork.
     """
     code = (
         "import re, sys; from pathlib import Path;"
@@ -134,55 +138,55 @@ def peak_memory(archive: Path, sha256: str) -> float:
 
 
 def measure(archive: Path) -> None:
-    """Measure everything about one archive; exits 1 beyond a limit."""
+    """Measure one archive. Exits 1 if a limit is exceeded."""
     sha256 = hashlib.file_digest(archive.open("rb"), "sha256").hexdigest()
     print(f"{archive.name}: {archive.stat().st_size / 1e6:.0f} MB")
 
-    def ratio(what: str, ours: Callable[[], object], theirs: Callable[[], object]) -> float:
+    def ratio(label: str, ours: Callable[[], object], theirs: Callable[[], object]) -> float:
         pairs = [(timed(theirs), timed(ours)) for _ in range(PAIRS)]
-        found = median(own / other for other, own in pairs)
+        result = median(own / other for other, own in pairs)
         seconds = (median(pair[1] for pair in pairs), median(pair[0] for pair in pairs))
-        print(f"  {what}: {found:.2f} ({seconds[0]:.2f} s, {seconds[1]:.2f} s)")
-        return found
+        print(f"  {label}: {result:.2f} ({seconds[0]:.2f} s, {seconds[1]:.2f} s)")
+        return result
 
     folder = str(archive.parent)
 
     def once() -> None:
         examine(folder, archive, sha256)
 
-    def in_turn() -> None:
+    def in_sequence() -> None:
         once()
         once()
 
-    def twice() -> None:
+    def in_parallel() -> None:
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(lambda _: once(), range(2)))
 
     def raw() -> None:
         unpack_only(archive)
 
-    hold(FILE_LIMIT, lambda: ratio(f"one pass / xz (<= {FILE_LIMIT})", once, raw))
+    check_limit(FILE_LIMIT, lambda: ratio(f"one pass / xz (<= {FILE_LIMIT})", once, raw))
     with serving(serve, archive.parent) as port:
 
         def over_http() -> None:
             examine(f"http://127.0.0.1:{port}", archive, sha256)
 
-        hold(HTTP_LIMIT, lambda: ratio(f"over HTTP / xz (<= {HTTP_LIMIT})", over_http, raw))
-    what = f"two at once / in turn (<= {PARALLEL_LIMIT:.3f})"
+        check_limit(HTTP_LIMIT, lambda: ratio(f"over HTTP / xz (<= {HTTP_LIMIT})", over_http, raw))
+    label = f"two in parallel / in sequence (<= {PARALLEL_LIMIT:.3f})"
     if (os.cpu_count() or 1) > 1:
-        hold(PARALLEL_LIMIT, lambda: ratio(what, twice, in_turn))
-    # Without cuobjdump the peer does only half of the work.
+        check_limit(PARALLEL_LIMIT, lambda: ratio(label, in_parallel, in_sequence))
+    # Without cuobjdump, the peer does only half of the work.
     whole = shutil.which("cuobjdump") is not None
     limit = PEER_LIMIT if whole else HALF_PEER_LIMIT
-    what = f"one pass / unpack, readelf{', cuobjdump' if whole else ''} (<= {limit})"
-    hold(limit, lambda: ratio(what, once, lambda: peer(archive)))
+    label = f"one pass / unpack, readelf{', cuobjdump' if whole else ''} (<= {limit})"
+    check_limit(limit, lambda: ratio(label, once, lambda: peer(archive)))
     memory = peak_memory(archive, sha256)
     print(f"  peak memory: {memory:.0f} MB (<= {MEMORY_LIMIT})")
-    hold(MEMORY_LIMIT, lambda: memory)
+    check_limit(MEMORY_LIMIT, lambda: memory)
 
 
 def main() -> None:
-    """Measure the archives named, or one made here."""
+    """Measure the given archives, or a sample."""
     if len(sys.argv) > 1:
         for path in sys.argv[1:]:
             measure(Path(path).resolve())

@@ -1,7 +1,6 @@
-"""Reading manifests against the limit: json.loads on the same bytes, turn by turn in one run.
+"""Compare the manifest reader with json.loads on the same bytes.
 
-Usage: read_manifests.py [FOLDER]; without one, the manifests of examples/source. The ratio must
-stay at 5 or below.
+Usage: read_manifests.py [FOLDER]. The default is examples/source. The ratio must not exceed 5.
 """
 
 import json
@@ -10,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from verdict import hold
+from verdict import check_limit
 
 from cudaredist.manifests.read_manifest import read_manifest
 
@@ -19,7 +18,7 @@ ROUNDS = 20
 
 
 def cost(read: Callable[[bytes], object], contents: list[bytes]) -> float:
-    """Return the CPU seconds that reading everything once takes."""
+    """Return the CPU time of reading everything once, in seconds."""
     started = time.process_time()
     for data in contents:
         read(data)
@@ -27,25 +26,25 @@ def cost(read: Callable[[bytes], object], contents: list[bytes]) -> float:
 
 
 def ratio(contents: list[bytes]) -> float:
-    """Return the cost of reading in units of json.loads, over rounds of both in turn."""
+    """Return the ratio to json.loads, over alternating rounds."""
     pairs = [(cost(json.loads, contents), cost(read_manifest, contents)) for _ in range(ROUNDS)]
     return sum(ours for _, ours in pairs) / sum(alone for alone, _ in pairs)
 
 
 def main() -> None:
-    """Measure, print, and exit 1 above the limit."""
+    """Measure, print, and exit 1 if the limit is exceeded."""
     sample = Path(__file__).parents[1] / "examples" / "source"
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else sample
     contents = [path.read_bytes() for path in sorted(folder.rglob("redistrib_*.json"))]
     size = sum(map(len, contents))
 
     def measured() -> float:
-        found = ratio(contents)
+        result = ratio(contents)
         about = f"reading {len(contents)} manifests, {size:,} bytes"
-        print(f"{about}: {found:.2f} x json.loads (<= {LIMIT})")
-        return found
+        print(f"{about}: {result:.2f} x json.loads (<= {LIMIT})")
+        return result
 
-    hold(LIMIT, measured)
+    check_limit(LIMIT, measured)
 
 
 if __name__ == "__main__":

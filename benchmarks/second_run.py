@@ -1,8 +1,9 @@
-"""The CPU of process-manifests where everything is known: no network, no decompression.
+"""Measure the CPU time of process-manifests if everything is cached.
 
-Usage: second_run.py [FOLDER]; the folder holds manifests as on NVIDIA's server, the default is
-examples/source. Every archive gets cached features of usual size, the first run writes all feature
-files, and the second is measured: it must take less than 0.1 s of CPU per manifest.
+Usage: second_run.py [FOLDER]. The folder has manifests in the structure of NVIDIA's server. The
+default is examples/source. Every archive has cached features of a typical size. The first run
+writes all feature files. The second run is measured, and must take less than 0.1 s of CPU time per
+manifest. It uses no network and decompresses nothing.
 """
 
 import sys
@@ -10,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from verdict import hold
+from verdict import check_limit
 
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.features.derive import derive
@@ -33,8 +34,8 @@ LIMIT = 0.1
 LIBRARIES = 12
 
 
-def known(version: int) -> Facts:
-    """Return the facts of an archive with a dozen libraries, their links, and headers."""
+def sample_facts(version: int) -> Facts:
+    """Return the facts of an archive with libraries, links and headers."""
     members = [Entry(name=f"top/include/{n}.h", kind="file", size=9) for n in range(50)]
     for n in range(LIBRARIES):
         needed = ("libc.so.6", "libm.so.6", "libgcc_s.so.1", f"libother.so.{version}")
@@ -45,7 +46,7 @@ def known(version: int) -> Facts:
 
 
 def process(store: Store, cache: Cache) -> ProcessReport:
-    """Run over everything held."""
+    """Process all local manifests."""
     targets = targets_in_store(store, REDISTS.values(), ["/nowhere"])
     sources = open_sources(["/nowhere"], Settings())
     return FeatureRun(
@@ -56,7 +57,7 @@ def process(store: Store, cache: Cache) -> ProcessReport:
 
 
 def main() -> None:
-    """Measure, print, and exit 1 above the limit."""
+    """Measure, print, and exit 1 if the limit is exceeded."""
     sample = Path(__file__).parents[1] / "examples" / "source"
     source = Path(sys.argv[1]) if len(sys.argv) > 1 else sample
     with tempfile.TemporaryDirectory() as folder:
@@ -65,12 +66,12 @@ def main() -> None:
         for path in source.rglob("redistrib_*.json"):
             redist = path.parent.parent.name if path.parent.name == "redist" else path.parent.name
             data = path.read_bytes()
-            place = store.manifests(redist).path / path.name
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(data)
+            copy = store.manifests(redist).path / path.name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(data)
             archives |= {archive.sha256 for archive in read_manifest(data).archives}
         for number, sha256 in enumerate(sorted(filter(None, archives))):
-            remember_features(cache, sha256, derive(known(number)))
+            remember_features(cache, sha256, derive(sample_facts(number)))
         first = process(store, cache)
         assert first.fetched_bytes == 0
 
@@ -86,7 +87,7 @@ def main() -> None:
             )
             return cost
 
-        hold(LIMIT, measured)
+        check_limit(LIMIT, measured)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""A server of a benchmark, in a process of its own: its work must not slow the client down."""
+"""Run the server of a benchmark in a separate process.
+
+The server's work then does not slow down the client.
+"""
 
 import multiprocessing
 from collections.abc import Callable, Iterator
@@ -7,7 +10,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def serving(serve: Callable[..., None], *arguments: object) -> Iterator[int]:
-    """Run `serve` with a pipe, to which it sends its port; yield the port, and end it after."""
+    """Run a server, and yield its port.
+
+    Stops the server at the end. `serve` sends the port through the pipe in its first argument.
+    """
     here, there = multiprocessing.Pipe()
     spawn = multiprocessing.get_context("spawn")
     process = spawn.Process(target=serve, args=(there, *arguments), daemon=True)

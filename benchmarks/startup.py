@@ -1,18 +1,24 @@
-"""The CPU that `cudaredist --version` and `--help` cost, against the interpreter's own start."""
+"""Measure the CPU time of `cudaredist --version` and `--help`.
+
+The interpreter's own start is measured too.
+"""
 
 import resource
 import subprocess
 import sys
 from statistics import median
 
-from verdict import hold
+from verdict import check_limit
 
 LIMIT = 0.15
-"""CPU seconds that --version may cost."""
+"""Largest CPU time of --version, in seconds."""
 
 
 def cpu(*command: str) -> float:
-    """Return the median CPU seconds of a command, user and system, over nine runs."""
+    """Return the CPU time of a command, in seconds.
+
+    The result is the median of nine runs.
+    """
     costs = []
     for _ in range(9):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -23,7 +29,7 @@ def cpu(*command: str) -> float:
 
 
 def main() -> None:
-    """Measure, print, and exit 1 above the limit."""
+    """Measure, print, and exit 1 if the limit is exceeded."""
     bare = cpu("-c", "pass")
 
     def measured(*arguments: str) -> float:
@@ -33,7 +39,7 @@ def main() -> None:
         return cost
 
     measured("--help")
-    hold(LIMIT, lambda: measured("--version"))
+    check_limit(LIMIT, lambda: measured("--version"))
 
 
 if __name__ == "__main__":

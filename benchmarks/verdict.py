@@ -1,8 +1,9 @@
-"""How a benchmark ends: with its figure, the limit, and exit code 1 beyond it.
+"""Compare a measurement with its limit.
 
-On a machine shared with others one measurement says little, so a measurement beyond the limit is
-taken again, at most twice; the best one counts. `BENCHMARK_TOLERANCE` (a factor, 1 where it is not
-set) widens every limit: CI sets it, so that only a real loss of speed stops a change there.
+The exit code is 1 if the limit is exceeded. On a shared machine, a single measurement is
+unreliable. If it exceeds the limit, it is repeated up to two times, and the best one counts. The
+factor `BENCHMARK_TOLERANCE` (default 1) raises every limit. CI sets it, so that only a significant
+loss of speed fails there.
 """
 
 import os
@@ -12,16 +13,16 @@ from collections.abc import Callable
 _ATTEMPTS = 3
 
 
-def hold(limit: float, measure: Callable[[], float]) -> None:
-    """Measure until the figure is at or below the limit; exit 1 where it never is."""
+def check_limit(limit: float, measure: Callable[[], float]) -> None:
+    """Measure up to three times. Exit 1 if the limit is exceeded."""
     tolerance = float(os.environ.get("BENCHMARK_TOLERANCE", "1"))
     best = latest = measure()
     for _ in range(_ATTEMPTS - 1):
         if best <= limit:
             break
-        print(f"  {latest:.2f} is beyond {limit:g}; once more")
+        print(f"  {latest:.2f} exceeds {limit:g}; measuring again")
         latest = measure()
         best = min(best, latest)
     if best > limit * tolerance:
-        print(f"  beyond the limit: {best:.2f} > {limit:g} x {tolerance:g}")
+        print(f"  limit exceeded: {best:.2f} > {limit:g} x {tolerance:g}")
         sys.exit(1)

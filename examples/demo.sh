@@ -1,6 +1,6 @@
 #!/bin/sh
-# The main job on the shipped data, without network: package sets of every release and platform,
-# what is in one of them, and its export for Nix.
+# Build package sets of every release and platform from the shipped data, without network. Show the
+# contents of one set, and export it for Nix.
 set -eu
 here=$(pwd)
 bin="${BIN:-.venv/bin}"
@@ -15,15 +15,15 @@ run() {
     "$bin/cudaredist" "$@"
 }
 
-echo "Package sets of every CUDA release and platform whose data is shipped:"
+echo "Build package sets of every CUDA release and platform in the shipped data:"
 run build --cuda all
 echo
-echo "Are they what they should be? (What needs every file of an archive is not asked here.)"
+echo "Validate a package set, except for checks that require the files of every archive:"
 run validate --quiet build/linux-x86_64/cuda-13.0.3.json
 echo
-echo "What one of them holds, and what it lacks and why:"
+echo "Show the contents of the set, and its missing packages with the reasons:"
 run explain set build/linux-x86_64/cuda-13.0.3.json
 echo
-echo "For Nix, one expression that reads the same document; wheels lie at an address of yours:"
+echo "Export the set for Nix, with the URL of your mirror of the wheels:"
 run export nix build/linux-x86_64/cuda-13.0.3.json --output nix \
     --wheel-base https://wheels.example.org

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Toolkits from the package index, by the data that is shipped, and a program compiled with each:
-# with nvcc itself and with CMake, linked against the static and the shared run-time library.
-# Usage: toolkit.sh FOLDER [RELEASE...]; needs g++ and some 150 MB for a release, of which the
-# default are 13.0.2 and the newest.
+# Install toolkits from the package index, with the shipped data. Compile a program with each one,
+# with nvcc and with CMake, and with the static and the shared run-time library.
+# Usage: toolkit.sh FOLDER [RELEASE...]. Requires g++, and about 150 MB for each release. The default
+# releases are 13.0.2 and the newest one.
 set -eu
 bin="${BIN:-.venv/bin}"
 data="${DATA:-data}"
@@ -12,7 +12,7 @@ case $(uname -m) in
     *) platform=linux-x86_64 ;;
 esac
 mkdir -p "$1"
-folder=$(cd "$1" && pwd) # CMake wants whole paths
+folder=$(cd "$1" && pwd) # CMake requires absolute paths
 shift
 if [ $# -eq 0 ]; then
     newest=$(ls "$data"/features/wheels/cuda | sed -n 's/^feature_\(.*\)\.json$/\1/p' |
@@ -20,25 +20,25 @@ if [ $# -eq 0 ]; then
     set -- 13.0.2 "$newest"
 fi
 
-say() {
+run() {
     printf '\n$ %s\n' "$*"
     "$@"
 }
 
 for release in "$@"; do
-    place="$folder/$release"
-    root="$place/cuda"
-    mkdir -p "$place"
-    say "$bin/cudaredist" build --channel wheels --data-dir "$data" --cuda "$release" \
-        --platform "$platform" --output "$place/set.json"
-    say "$bin/cudaredist" materialize "$place/set.json" --data-dir "$data" --root "$root" \
+    work="$folder/$release"
+    root="$work/cuda"
+    mkdir -p "$work"
+    run "$bin/cudaredist" build --channel wheels --data-dir "$data" --cuda "$release" \
+        --platform "$platform" --output "$work/set.json"
+    run "$bin/cudaredist" materialize "$work/set.json" --data-dir "$data" --root "$root" \
         --component compiler --component runtime
-    say "$bin/cudaredist" materialize --root "$root" --verify
+    run "$bin/cudaredist" materialize --root "$root" --verify
     for kind in static shared; do
-        say "$root/bin/nvcc" -arch=sm_90 -cudart "$kind" "$source/saxpy.cu" \
-            -o "$place/saxpy_$kind"
+        run "$root/bin/nvcc" -arch=sm_90 -cudart "$kind" "$source/saxpy.cu" \
+            -o "$work/saxpy_$kind"
     done
-    say "$bin/cmake" -S "$source" -B "$place/cmake" -DCMAKE_CUDA_COMPILER="$root/bin/nvcc" \
+    run "$bin/cmake" -S "$source" -B "$work/cmake" -DCMAKE_CUDA_COMPILER="$root/bin/nvcc" \
         -DCUDAToolkit_ROOT="$root" -DCMAKE_CUDA_ARCHITECTURES=90-real
-    say "$bin/cmake" --build "$place/cmake"
+    run "$bin/cmake" --build "$work/cmake"
 done

@@ -1,4 +1,4 @@
-"""Fuzz the reader of libraries, and that of linker scripts."""
+"""Fuzz the readers of libraries and linker scripts."""
 
 from harness import fuzz
 from support.binaries import ar, coff, elf, fatbin, import_library

@@ -1,8 +1,9 @@
-"""Fuzz the reading of tars: `python fuzz/fuzz_tar.py -max_total_time=120` (needs atheris).
+"""Fuzz the tar reader: `python fuzz/fuzz_tar.py -max_total_time=120`.
 
-The first byte chooses the form: a plain tar, one whose checksums are repaired so that damage gets
-past them, or a compressed one. Only `InvalidArchiveError` may come out, and pieces of another size,
-or several threads, must give the same.
+Requires atheris. The first byte selects the format: a plain tar, a tar with repaired checksums (so
+that the reader accepts damaged headers), or a compressed tar. The reader may only raise
+`InvalidArchiveError`. The result must not depend on the size of the chunks or the number of
+threads.
 """
 
 import sys
@@ -26,25 +27,25 @@ BOUNDS = ("-rss_limit_mb=512", "-timeout=5", "-max_len=20000")
 
 
 def outcome(name: str, data: bytes, chunk: int, jobs: int = 1) -> object:
-    """Return what an archive holds, or None where it is refused."""
+    """Return an archive's members, or None if it is invalid."""
     try:
         return archives.read_all(name, data, chunk=chunk, size=len(data), limits=LIMITS, jobs=jobs)
     except InvalidArchiveError:
         return None
 
 
-def same_in_any_pieces(name: str, data: bytes) -> None:
-    """Read in large and in small pieces, and xz on two threads as well."""
+def check_chunks(name: str, data: bytes) -> None:
+    """Compare large and small chunks, and for xz also two threads."""
     whole = outcome(name, data, 1 << 20)
     chunk = 1 + sum(data[:20]) % 97
     if whole != outcome(name, data, chunk):
-        raise AssertionError(f"other pieces, other members: {name} in chunks of {chunk}")
+        raise AssertionError(f"chunks of {chunk} change the members of {name}")
     if name.endswith(".xz") and whole != outcome(name, data, chunk, jobs=2):
-        raise AssertionError("other members on two threads")
+        raise AssertionError("two threads change the members")
 
 
 def run(fuzz_one: Callable[[bytes], None], seeds: list[bytes]) -> None:
-    """Fuzz as the command line says, from these seeds on."""
+    """Fuzz from these seeds, with the options of the command line."""
     with tempfile.TemporaryDirectory() as corpus:
         for number, seed in enumerate(seeds):
             (Path(corpus) / str(number)).write_bytes(seed)
@@ -53,11 +54,11 @@ def run(fuzz_one: Callable[[bytes], None], seeds: list[bytes]) -> None:
 
 
 SUFFIXES = (".tar", ".tar", ".tar.xz", ".tar.gz", ".tar.zst")
-REPAIRED = 1
+FIXED_CHECKSUMS = 1
 
 
-def repaired(tar: bytes) -> bytes:
-    """Give every block that looks like a header the checksum that fits it."""
+def with_fixed_checksums(tar: bytes) -> bytes:
+    """Correct the checksum of each block that looks like a header."""
     return b"".join(
         archives.with_checksum(block) if block[257:262] == b"ustar" else block
         for block in archives.in_chunks(tar, archives.BLOCK)
@@ -65,17 +66,19 @@ def repaired(tar: bytes) -> bytes:
 
 
 def fuzz_one(data: bytes) -> None:
-    """Read one input in two ways."""
+    """Read an input in two ways."""
     if not data:
         return
     form, tar = data[0] % len(SUFFIXES), data[1:]
-    same_in_any_pieces(f"a{SUFFIXES[form]}", repaired(tar) if form == REPAIRED else tar)
+    check_chunks(
+        f"a{SUFFIXES[form]}", with_fixed_checksums(tar) if form == FIXED_CHECKSUMS else tar
+    )
 
 
 def seeds() -> list[bytes]:
-    """Return honest tars of every form to begin with."""
+    """Return valid tars in every format."""
     plain = [archives.plain_tar(form, bulk=2) for form in range(3)]
-    tars = [bytes([form]) + tar for form in (0, REPAIRED) for tar in plain]
+    tars = [bytes([form]) + tar for form in (0, FIXED_CHECKSUMS) for tar in plain]
     packers = {2: archives.xz, 3: archives.gz, 4: archives.zst}
     packed = [bytes([form]) + pack(tar) for form, pack in packers.items() for tar in plain]
     return [*tars, *packed, b"\2" + archives.xz_blocks(plain[0], 3000)]

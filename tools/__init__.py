@@ -1,1 +1,1 @@
-"""Programs that `make` and maintainers run; not shipped with the package."""
+"""Programs for `make` and maintainers, not part of the package."""

@@ -1,4 +1,4 @@
-"""Count lines of logic, and name long modules, short modules and long functions.
+"""Count lines of logic, and list too long or too short modules and functions.
 
 `python -m tools.count_logic [FOLDER]` counts without imports, `__all__`, docstrings, comments and
 blank lines.
@@ -49,7 +49,7 @@ def _is_logic(node: ast.stmt) -> bool:
 
 
 def misfits(root: Path) -> dict[str, int]:
-    """Map each module that is too long or too short to its length."""
+    """Map each too long or too short module to its length."""
     lengths = {path: length(path) for path in modules(root)}
     return {
         path.relative_to(root).as_posix(): lines
@@ -59,7 +59,7 @@ def misfits(root: Path) -> dict[str, int]:
 
 
 def long_functions(root: Path) -> dict[str, int]:
-    """Map each function that is too long to its length."""
+    """Map each too long function to its length."""
     return {
         f"{path.relative_to(root).as_posix()}:{node.name}": lines
         for path in modules(root)
@@ -75,7 +75,7 @@ def _functions(path: Path) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunction
 
 
 def main() -> None:
-    """Print the total, the total of each package, and what exceeds a limit."""
+    """Print the totals, and everything that exceeds a limit."""
     root = Path(sys.argv[1] if len(sys.argv) > 1 else "cudaredist")
     counts: Counter[str] = Counter()
     for path in modules(root):

@@ -1,7 +1,7 @@
-"""Compare facts of a mirror's archives with other programs, file by file.
+"""Compare the facts of a mirror's archives with other programs.
 
-By hand, on mirrors that were made before and processed with the same cache folder:
-`python -m tools.mirrors CACHE CUOBJDUMP MIRROR...` prints the counts and every difference.
+`python -m tools.mirrors CACHE CUOBJDUMP MIRROR...` prints the counts and every difference. Run
+process-manifests for the mirrors first, with the same cache folder.
 """
 
 import json
@@ -31,7 +31,7 @@ _ELF, _MZ, _AR = b"\x7fELF", b"MZ", b"!<arch>\n"
 
 
 class Comparison:
-    """Counts of files that agree, and all differences with the cause that is known for each."""
+    """Counts of equal and different files, and all differences."""
 
     def __init__(self, cuobjdump: Path | None) -> None:
         self.counts: Counter[str] = Counter()
@@ -39,7 +39,7 @@ class Comparison:
         self._cuobjdump = cuobjdump
 
     def mirror(self, root: Path, cache: Path) -> None:
-        """Compare every archive of every manifest below a mirror's root."""
+        """Compare every archive of every manifest in a mirror."""
         for manifest in sorted(root.rglob("redistrib_*.json")):
             for archive in archives(json.loads(manifest.read_bytes())):
                 path = manifest.parent / archive["relative_path"]
@@ -50,7 +50,7 @@ class Comparison:
     def archive(self, unpacked: Path, cache: Cache, sha256: str, name: str) -> None:
         """Compare one archive's facts and outputs with its unpacked tree."""
         facts = facts_from_bytes(cache.get(FACTS_KIND, sha256) or b"")
-        assert facts is not None, f"{name} was not examined"
+        assert facts is not None, f"{name} was not inspected"
         self.counts["archives"] += 1
         on_disk = sorted(
             path for path in unpacked.rglob("*") if path.is_file() and not path.is_symlink()
@@ -62,74 +62,77 @@ class Comparison:
             assert entry.size == path.stat().st_size
             self.binary(path, entry.binary)
         (top,) = unpacked.iterdir()
-        found = {name: size.files for name, size in derive(facts).outputs.items() if size.files}
-        self._count("outputs", name, dict(plain_outputs(top)), found)
+        ours = {name: size.files for name, size in derive(facts).outputs.items() if size.files}
+        self._count("outputs", name, dict(plain_outputs(top)), ours)
 
-    def binary(self, path: Path, found: Binary | None) -> None:
-        """Compare one file with every program that can read it."""
+    def binary(self, path: Path, facts: Binary | None) -> None:
+        """Compare a file with every program that supports its format."""
         head = beginning(path)
         if head.startswith(_ELF):
-            assert found is not None
-            for what, oracle in (("pyelftools", elf_oracle), ("readelf", readelf_oracle)):
+            assert facts is not None
+            for program, oracle in (("pyelftools", elf_oracle), ("readelf", readelf_oracle)):
                 expected = oracle(path)
-                assert expected is not None, f"{what} cannot read {path.name}"
-                self._count(what, path.name, expected, {k: getattr(found, k) for k in expected})
+                assert expected is not None, f"{program} cannot read {path.name}"
+                self._count(program, path.name, expected, {k: getattr(facts, k) for k in expected})
         elif head.startswith(_MZ):
             expected = pe_oracle(path)
             if expected is not None:
-                assert found is not None
-                ours = {k: getattr(found, k) for k in expected}
+                assert facts is not None
+                ours = {k: getattr(facts, k) for k in expected}
                 self._count("pefile", path.name, expected, ours)
         if self._cuobjdump is not None and head.startswith((_ELF, _AR, _MZ)):
-            self.device_code(path, found, self._cuobjdump)
+            self.device_code(path, facts, self._cuobjdump)
 
-    def device_code(self, path: Path, found: Binary | None, cuobjdump: Path) -> None:
-        """Compare device code in both of cuobjdump's modes, or name why it sees none."""
-        known = self.counts["cuobjdump -all: equal"]
-        sections = found.device_code if found is not None else ()
+    def device_code(self, path: Path, facts: Binary | None, cuobjdump: Path) -> None:
+        """Compare device code in both modes of cuobjdump.
+
+        If cuobjdump cannot read the file, counts the reason.
+        """
+        before = self.counts["cuobjdump -all: equal"]
+        sections = facts.device_code if facts is not None else ()
         declared = [section for section in sections if section.is_declared]
         first = [section for section in declared if section.section == ".nv_fatbin"] or declared
-        self.modules(path, found)
+        self.modules(path, facts)
         for mode, options, ours in (
             ("cuobjdump", (), total(first)),
             ("cuobjdump -all", ("-all",), total(declared)),
         ):
             theirs = cuobjdump_oracle(cuobjdump, path, *options)
             if path.suffix.lower() in {".lib", ".dll", ".exe"}:
-                # Not made for Linux: cuobjdump here sees nothing of them, or fails.
-                assert not theirs, f"{mode} reads {path.name} after all"
-                self.counts[f"{mode}: made for Windows"] += 1
+                # cuobjdump on Linux finds nothing in files for Windows, or fails.
+                assert not theirs, f"{mode} can read {path.name}, a file for Windows"
+                self.counts[f"{mode}: for Windows"] += 1
             elif theirs is None:
                 self.counts[f"{mode}: cannot read"] += 1
                 self.differences.append(f"{mode} cannot read {path.name}")
             else:
                 self.counts[f"{mode}: images"] += sum(ours.values())
                 self._count(mode, path.name, theirs, ours)
-        if self.counts["cuobjdump -all: equal"] > known:
-            listed = cuobjdump_listing(cuobjdump, path)
+        if self.counts["cuobjdump -all: equal"] > before:
+            listing = cuobjdump_listing(cuobjdump, path)
             ours = without_families(total(declared))
-            self._count("cuobjdump -lelf -lptx", path.name, without_families(listed), ours)
+            self._count("cuobjdump -lelf -lptx", path.name, without_families(listing), ours)
         if len(declared) < len(sections):
-            self.counts["files with code that cuobjdump does not look at"] += 1
+            self.counts["files with code that cuobjdump ignores"] += 1
 
-    def modules(self, path: Path, found: Binary | None) -> None:
+    def modules(self, path: Path, facts: Binary | None) -> None:
         """Compare the images of all modules with those of all sections."""
-        if found is None or found.images is None:
+        if facts is None or facts.images is None:
             return
         counts: Counter[tuple[str, str]] = Counter()
-        for key, times in found.images.modules.items():
+        for key, times in facts.images.modules.items():
             for image in key.split():
                 name, _, repeated = image.partition("*")
                 kind, underscore, architecture = name.partition("_")
                 counts[kind + underscore, architecture] += times * int(repeated or 1)
-        self._count("modules", path.name, total(list(found.device_code)), counts)
+        self._count("modules", path.name, total(list(facts.device_code)), counts)
 
-    def _count(self, what: str, name: str, expected: Any, ours: Any) -> None:
+    def _count(self, program: str, name: str, expected: Any, ours: Any) -> None:
         if expected == ours:
-            self.counts[f"{what}: equal"] += 1
+            self.counts[f"{program}: equal"] += 1
         else:
-            self.counts[f"{what}: different"] += 1
-            self.differences.append(f"{what}, {name}: {expected} is not {ours}")
+            self.counts[f"{program}: different"] += 1
+            self.differences.append(f"{program}, {name}: {expected} is not {ours}")
 
 
 def archives(manifest: Any) -> Iterator[dict[str, str]]:
@@ -146,17 +149,17 @@ def beginning(path: Path) -> bytes:
 
 
 def unpack(path: Path, folder: Path) -> None:
-    """Unpack an archive by the standard library."""
+    """Unpack an archive with the standard library."""
     if path.suffix == ".zip":
         with zipfile.ZipFile(path) as archive:
-            archive.extractall(folder)  # noqa: S202 - made by ourselves
+            archive.extractall(folder)  # noqa: S202 - our own archive
     else:
         with tarfile.open(path) as tar:
             tar.extractall(folder, filter="tar")
 
 
 def total(sections: list[CodeSection]) -> Counter[tuple[str, str]]:
-    """Count images by kind and architecture, as the oracle does."""
+    """Count images by kind and architecture, like the oracle."""
     counts: Counter[tuple[str, str]] = Counter()
     for section in sections:
         for name, count in section.counts.items():
@@ -166,18 +169,18 @@ def total(sections: list[CodeSection]) -> Counter[tuple[str, str]]:
 
 
 def without_families(counts: Counter[tuple[str, str]]) -> Counter[tuple[str, str]]:
-    """Return the counts of SASS and PTX, those of a family with those of its first member."""
-    found: Counter[tuple[str, str]] = Counter()
+    """Return the counts of SASS and PTX, without family suffixes."""
+    merged: Counter[tuple[str, str]] = Counter()
     for (kind, architecture), count in counts.items():
         if kind in {"sm_", "compute_"}:
-            found[kind, architecture.removesuffix("f")] += count
-    return found
+            merged[kind, architecture.removesuffix("f")] += count
+    return merged
 
 
 def plain_outputs(top: Path) -> Counter[str]:
-    """Count the files of each output in the plainest way, from an unpacked tree.
+    """Count the files of each output by simple rules, from an unpacked tree.
 
-    Covers what NVIDIA's wheels hold, laid out as its archives are.
+    Supports the contents of NVIDIA's wheels, in the structure of its archives.
     """
     files = [path for path in top.rglob("*") if path.is_file() and not path.is_symlink()]
     relative = {path: path.relative_to(top).as_posix() for path in files}
@@ -213,7 +216,7 @@ def plain_outputs(top: Path) -> Counter[str]:
 
 
 def is_linked(path: Path) -> bool:
-    """Say whether a file is a shared library, or the import library of one."""
+    """Check if a file is a shared library or an import library."""
     data = path.read_bytes()
     if data.startswith(_ELF):
         return bool((elf_oracle(path) or {}).get("is_shared"))
@@ -223,19 +226,19 @@ def is_linked(path: Path) -> bool:
 
 
 def is_program(path: Path) -> bool:
-    """Say whether a file is a binary, or on Windows called like a program."""
-    is_called_so = path.suffix in {".exe", ".dll", ".bat", ".cmd", ".ps1"}
-    return is_called_so or beginning(path).startswith((_ELF, _MZ))
+    """Check if a file is a binary, or has a program's suffix of Windows."""
+    has_suffix = path.suffix in {".exe", ".dll", ".bat", ".cmd", ".ps1"}
+    return has_suffix or beginning(path).startswith((_ELF, _MZ))
 
 
 def main() -> None:
-    """Compare mirrors by hand."""
+    """Compare mirrors, and print counts and differences."""
     cache, cuobjdump, *mirrors = map(Path, sys.argv[1:])
     comparison = Comparison(cuobjdump)
     for mirror in mirrors:
         comparison.mirror(mirror, cache)
-    for what, count in sorted(comparison.counts.items()):
-        print(f"{count:8,} {what}")
+    for label, count in sorted(comparison.counts.items()):
+        print(f"{count:8,} {label}")
     print(*comparison.differences, sep="\n")
 
 

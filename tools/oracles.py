@@ -1,4 +1,4 @@
-"""What other programs say about a binary, in the words of `Binary`."""
+"""Read facts of binaries with other programs, as fields of `Binary`."""
 
 import re
 import subprocess
@@ -19,7 +19,7 @@ _KINDS = {"elf": "sm_", "ptx": "compute_", "nvvm": "lto_", "lto": "lto_"}
 
 
 def newest(names: Iterable[str], prefix: str) -> str | None:
-    """Return the newest of the versions with a prefix, such as `GLIBC_`."""
+    """Return the newest version with a prefix, such as `GLIBC_`."""
     versions = [
         name.removeprefix(prefix)
         for name in names
@@ -29,7 +29,7 @@ def newest(names: Iterable[str], prefix: str) -> str | None:
 
 
 def elf_oracle(path: Path) -> dict[str, Any] | None:
-    """Read an ELF file with pyelftools; None where it cannot."""
+    """Read an ELF file with pyelftools, or return None if it fails."""
     with path.open("rb") as file:
         try:
             elf = ELFFile(file)
@@ -92,7 +92,7 @@ def readelf_oracle(path: Path) -> dict[str, Any]:
 
 
 def pe_oracle(path: Path) -> dict[str, Any] | None:
-    """Read a PE image with pefile; None where it cannot."""
+    """Read a PE image with pefile, or return None if it fails."""
     try:
         image = pefile.PE(str(path), fast_load=True)
     except pefile.PEFormatError:
@@ -119,16 +119,16 @@ def pe_oracle(path: Path) -> dict[str, Any] | None:
 
 
 def cuobjdump_listing(cuobjdump: Path, path: Path) -> "Counter[tuple[str, str]]":
-    """Count (kind, architecture) by the names of the files that cuobjdump lists.
+    """Count (kind, architecture) from cuobjdump's list of files.
 
-    The names of machine code lack the `f` of a family.
+    The file names of machine code do not have the suffix `f` of a family.
     """
     command = [str(cuobjdump), "-all", "-lelf", "-lptx", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
     return Counter(
         ({"cubin": "sm_", "ptx": "compute_"}[kind], architecture)
         for architecture, kind in re.findall(
-            r"\.sm_(\d+[af]?)\.(cubin|ptx)$", done.stdout, re.MULTILINE
+            r"\.sm_(\d+[af]?)\.(cubin|ptx)$", process.stdout, re.MULTILINE
         )
     )
 
@@ -136,15 +136,16 @@ def cuobjdump_listing(cuobjdump: Path, path: Path) -> "Counter[tuple[str, str]]"
 def cuobjdump_oracle(
     cuobjdump: Path, path: Path, *options: str
 ) -> "Counter[tuple[str, str]] | None":
-    """Count (kind, architecture) as cuobjdump lists them; None where it cannot read the file.
+    """Count (kind, architecture) from cuobjdump's output.
 
-    It prints `sm_` for all kinds, so that the kind is taken from the heading.
+    The kind is from the heading, because cuobjdump prints `sm_` for all kinds. Returns None if
+    cuobjdump cannot read the file.
     """
     command = [str(cuobjdump), *options, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    found = _find_code(done.stdout)
-    if done.returncode and (found or "does not contain device code" not in done.stderr):
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    images = _find_code(process.stdout)
+    if process.returncode and (images or "does not contain device code" not in process.stderr):
         return None
     return Counter(
-        (_KINDS.get(kind, kind), architecture.removeprefix("sm_")) for kind, architecture in found
+        (_KINDS.get(kind, kind), architecture.removeprefix("sm_")) for kind, architecture in images
     )

@@ -1,4 +1,4 @@
-"""Make the shipped JSON Schemas anew: `python -m tools.schemas`."""
+"""Generate the shipped JSON Schemas: `python -m tools.schemas`."""
 
 from functools import reduce
 from operator import or_
@@ -17,30 +17,30 @@ FOLDER = Path(__file__).parents[1] / "cudaredist" / "schemas"
 
 
 def made_schema(kind: FileKind) -> dict[str, object]:
-    """Make the JSON Schema of a kind from its model."""
+    """Return the JSON Schema of a kind, from its model."""
     schema = kind.model.model_json_schema()
-    waiting: list[object] = [schema]
-    while waiting:
-        node = waiting.pop()
+    pending: list[object] = [schema]
+    while pending:
+        node = pending.pop()
         if isinstance(node, dict):
             if "patternProperties" in node:
-                # pydantic leaves other keys open, which its own validation does not.
+                # pydantic's schema allows other keys, but its validation does not.
                 node.setdefault("additionalProperties", False)
-            waiting.extend(node.values())
+            pending.extend(node.values())
         elif isinstance(node, list):
-            waiting.extend(node)
+            pending.extend(node)
     return _DIALECT | schema
 
 
 def report_schema(name: str) -> dict[str, object]:
-    """Make the JSON Schema of a command's reports from their models."""
+    """Return the JSON Schema of a command's reports."""
     union: Any = reduce(or_, REPORTS[name])
     schema: dict[str, object] = TypeAdapter(union).json_schema()
     return _DIALECT | schema
 
 
 def made_schemas() -> dict[str, dict[str, object]]:
-    """Return every shipped schema by its name."""
+    """Return every shipped schema, by name."""
     own = {kind.name: made_schema(kind) for kind in FILE_KINDS.values()}
     upstream = {name: upstream_schema(name) for name in UPSTREAM_KINDS}
     return own | upstream | {name: report_schema(name) for name in REPORTS}

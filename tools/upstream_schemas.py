@@ -1,7 +1,7 @@
-"""JSON Schemas of files that others define: NVIDIA's manifests, nixpkgs' feature files.
+"""JSON Schemas of external formats: NVIDIA's manifests, nixpkgs' feature files.
 
-They accept at least what the readers accept. `validate` checks more than a schema can: paths
-against names and versions, dates, keys that differ in one character.
+They accept every file that the readers accept. `validate` also checks conditions that a schema
+cannot express: paths against names and versions, dates, misspelled keys.
 """
 
 from typing import Any, TypeAlias
@@ -141,10 +141,10 @@ LEGACY_FEATURES: Schema = {
 }
 
 UPSTREAM_SCHEMAS = {"manifest": MANIFEST, "legacy-features": LEGACY_FEATURES}
-"""By the name that `schema` takes."""
+"""By name, as in `cudaredist schema NAME`."""
 
 
 def upstream_schema(name: str) -> Schema:
-    """Return the JSON Schema of a kind of file that others define."""
+    """Return the JSON Schema of an external format."""
     dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     return dialect | {"description": UPSTREAM_KINDS[name]} | UPSTREAM_SCHEMAS[name]

@@ -131,7 +131,7 @@ def _materialization(
     from cudaredist.pipeline.toolkit.materialize_set import (
         Materialization,
         read_package_set,
-        selected,
+        select_packages,
     )
     from cudaredist.store.data_folder import Store
     from cudaredist.store.locate import data_folder
@@ -142,7 +142,7 @@ def _materialization(
     value, sha256 = read_package_set(package_set)
     limit = None if options.max_download is None else parse_size(options.max_download)
     store = Store(data_folder(options.data_dir, writing=False))
-    chosen = selected(value, options.component or (), options.exclude or (), store)
+    chosen = select_packages(value, options.component or (), options.exclude or (), store)
     bases = session.connect(network, value.channel)
     if network.offline and (value.channel == "wheels" or not network.base_url):
         bases = ()
@@ -176,6 +176,6 @@ def _materialization(
         replace=options.replace,
         sources=service(bases, limit) if bases else None,
         archives=archives,
-        at_hand=None if archives is None else service([str(archives)], None),
+        local=None if archives is None else service([str(archives)], None),
         announce=session.console.note,
     )

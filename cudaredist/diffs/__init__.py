@@ -1,6 +1,6 @@
-"""Differences as values: between manifests, feature files, package sets and tables.
+"""Differences between manifests, feature files, package sets and tables.
 
-`comparable` prepares each kind of file, `compare` compares them, `variants` aligns platforms that
-one side nests, `moves` finds the files that changed their package, and `manifest` describes a
-manifest that changed in place in a few lines.
+`comparable` prepares each kind of file, `compare` compares two files, `variants` aligns platforms
+if only one side has variants, `moves` finds files that moved to another package, and `manifest`
+summarizes the changes of a manifest in a few lines.
 """

@@ -1,4 +1,4 @@
-"""What is compared of each kind of file: packages, their fields, and where each value holds."""
+"""The compared fields of each kind of file."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -15,11 +15,11 @@ from cudaredist.tables.gpus.gpu_table import default_capabilities, supported_cap
 from cudaredist.tables.nvcc_compat.nvcc_table import newest_of
 
 Place: TypeAlias = str
-"""Platform and variant, `linux-x86_64/cuda12`; empty for what holds for all of a package."""
+"""Platform and variant, such as `linux-x86_64/cuda12`. Empty for a whole package."""
 Value: TypeAlias = str | frozenset[str]
-"""One text, or names of which some may come and go."""
+"""A text, or a set of names that are compared one by one."""
 Fields: TypeAlias = dict[tuple[str, Place], Value]
-"""By name of the field, and place."""
+"""By field name and place."""
 
 
 @dataclass(slots=True)
@@ -29,14 +29,14 @@ class Comparable:
     name: str
     packages: dict[str, Fields] = field(default_factory=dict)
     tables: dict[str, dict[str, Value]] = field(default_factory=dict)
-    """What each table that knows the CUDA release says of it."""
+    """Values from each table with the CUDA release."""
     files: dict[str, frozenset[str]] = field(default_factory=dict)
-    """The paths of each package's files below its root, of those packages whose files are known."""
+    """Relative paths of each package's files, if known."""
 
 
 def of_manifest(name: str, manifest: Manifest) -> Comparable:
-    """Return what is compared of a manifest."""
-    found = Comparable(name)
+    """Return the compared fields of a manifest."""
+    side = Comparable(name)
     for package in manifest.packages:
         fields = _published(_joined(package.versions), package.archives)
         fields["license", ""] = package.license or ""
@@ -44,16 +44,17 @@ def of_manifest(name: str, manifest: Manifest) -> Comparable:
             place = _place(archive.platform, archive.variant)
             if archive.size is not None:
                 fields["archive size", place] = str(archive.size)
-        found.packages[package.name] = fields
-    return found
+        side.packages[package.name] = fields
+    return side
 
 
 def of_features(name: str, features: Features, rules: CoverageRules | None = None) -> Comparable:
-    """Return what is compared of a feature file; of what was not examined only that it is there.
+    """Return the compared fields of a feature file.
 
-    Without `rules`, coverage is not compared.
+    Archives that were not inspected have no fields of their contents. Without `rules`, coverage is
+    not compared.
     """
-    found = Comparable(name)
+    side = Comparable(name)
     for package_name, package in features.packages.items():
         fields = _published(package.version or "", package.archives)
         for archive in package.archives:
@@ -61,13 +62,13 @@ def of_features(name: str, features: Features, rules: CoverageRules | None = Non
             if isinstance(archive, ExaminedArchive):
                 values = _examined(archive) | (archive_coverage(archive, rules) if rules else {})
                 fields |= {(key, place): value for key, value in values.items()}
-        found.packages[package_name] = fields
-    return found
+        side.packages[package_name] = fields
+    return side
 
 
 def of_package_set(name: str, package_set: PackageSet) -> Comparable:
-    """Return what is compared of a package set; other names of packages are left out."""
-    found = Comparable(name)
+    """Return the compared fields of a package set, without aliases."""
+    side = Comparable(name)
     for attr, package in package_set.packages.items():
         if package.alias_of is not None:
             continue
@@ -84,7 +85,7 @@ def of_package_set(name: str, package_set: PackageSet) -> Comparable:
             ("depends", ""): frozenset(entry.attr for entry in package.depends),
         }
         if package.archive is not None:
-            # Two sets for two platforms have other archives, and nothing is wrong with that.
+            # With the place, archives of different platforms are not compared.
             place = _place(package.archive.platform, package.archive.cuda_variant)
             fields["sha256", place] = package.archive.sha256
             if package.archive.size is not None:
@@ -92,41 +93,44 @@ def of_package_set(name: str, package_set: PackageSet) -> Comparable:
         if package.contents:
             fields["size", ""] = str(sum(part.bytes for part in package.contents.values()))
         fields |= {(key, ""): text for key, text in coverage_fields(package.coverage).items()}
-        found.packages[attr] = fields
+        side.packages[attr] = fields
     flags, gcc = package_set.capabilities, package_set.host_compiler.gcc
-    found.tables["set"] = {
+    side.tables["set"] = {
         "capabilities": frozenset(flags.effective),
         "supported capabilities": frozenset(flags.supported),
         "host gcc": "" if gcc is None else str(gcc.selected),
     }
-    return found
+    return side
 
 
 def of_tables(
     label: str, compat: NvccCompat | None, gpus: Gpus | None
 ) -> dict[str, dict[str, Value]]:
-    """Return what each table says of a CUDA release; a table that does not know it is left out."""
+    """Return each table's values for a CUDA release.
+
+    Skips a table without the release.
+    """
     line = parse_label(label).line
-    found: dict[str, dict[str, Value]] = {}
-    lines = {parse_label(known).line for known in compat.releases} if compat else set()
+    tables: dict[str, dict[str, Value]] = {}
+    lines = {parse_label(release).line for release in compat.releases} if compat else set()
     if compat is not None and line in lines:
-        found["compilers"] = {
+        tables["compilers"] = {
             f"{name} accepted": f"{_end(answer.min)} to {_end(answer.max)}"
             if isinstance(answer, CompilerRange)
             else answer.status
             for name, answer in compat.releases[newest_of(line, compat)].compilers.items()
         }
-    known = [Version.parse(parse_label(read).line) for read in gpus.sources] if gpus else []
-    if gpus is not None and known and min(known) <= Version.parse(line) <= max(known):
-        found["gpus"] = {
+    sources = [Version.parse(parse_label(source).line) for source in gpus.sources] if gpus else []
+    if gpus is not None and sources and min(sources) <= Version.parse(line) <= max(sources):
+        tables["gpus"] = {
             "supported capabilities": frozenset(supported_capabilities(line, gpus)),
             "default capabilities": frozenset(default_capabilities(line, gpus)),
         }
-    return found
+    return tables
 
 
 def merge_comparables(first: Comparable, second: Comparable) -> Comparable:
-    """Return what two files say of the same packages; where both say something, the first's."""
+    """Merge the fields of two files, preferring the first."""
     names = first.packages.keys() | second.packages.keys()
     return Comparable(
         first.name,

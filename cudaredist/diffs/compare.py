@@ -1,4 +1,4 @@
-"""Two sides compared: packages that came and went, and what changed in the others."""
+"""Compare two sides: packages added, removed and changed."""
 
 import re
 from collections import defaultdict
@@ -29,18 +29,18 @@ _BREAKING_FIRST = (
     "size",
     "archive size",
 )
-"""The order in which a reviewer wants to know."""
+"""Fields, most important first."""
 
 _SIZES = frozenset({"size", "archive size"})
-_TELLING = 1.1
-"""From one version to another all sizes change; who grew or shrank by a tenth is worth a look."""
+_SIGNIFICANT_RATIO = 1.1
+"""All sizes change between versions. Report those that changed by a tenth."""
 
 
 def compare(old: Comparable, new: Comparable, names: NamePolicy | None = None) -> DiffReport:
-    """Return what is different; comparing the other way round gives the same with sides changed.
+    """Return the differences between two sides.
 
-    `names` says which packages were renamed or split; of others, their files say it where they are
-    known.
+    If the sides are swapped, the result is the same with its sides swapped. `names` has the renamed
+    and split packages. Others are found by their files, if these are known.
     """
     moves = moved_files(old, new)
     origins = dict(origins_by_files(old, new, moves)) | _origins(old, new, names)
@@ -59,7 +59,7 @@ def compare(old: Comparable, new: Comparable, names: NamePolicy | None = None) -
             )
         else:
             equal += 1
-    # That a table does not know one of two releases is no change of compilers or GPUs.
+    # If a table lacks one of the releases, compilers and GPUs are not compared.
     tables = [
         delta
         for table in old.tables.keys() & new.tables.keys()
@@ -79,13 +79,16 @@ def compare(old: Comparable, new: Comparable, names: NamePolicy | None = None) -
     )
 
 
-def is_alarming(delta: Delta) -> bool:
-    """Say whether a change is one that must not be: other bytes under the same version."""
+def is_critical(delta: Delta) -> bool:
+    """Check if the bytes of a published version changed."""
     return delta.field == "sha256"
 
 
 def may_break(delta: Delta) -> bool:
-    """Say whether a change may break users of the package: something is lost, or more is needed."""
+    """Check if a change may break users of the package.
+
+    Such a change removes something, or adds a requirement.
+    """
     match delta.field:
         case "status":
             return delta.old == "available"
@@ -103,30 +106,30 @@ def may_break(delta: Delta) -> bool:
 
 
 def _license_words(text: str) -> frozenset[str]:
-    """Return the words of a license that are more than spelling."""
+    """Return a license's words, without variations of spelling."""
     words = re.split(r"[^a-z0-9.]+", text.lower())
     return frozenset(words) - {"", "eula", "library", "license", "licenseref", "software"}
 
 
 def _origins(old: Comparable, new: Comparable, names: NamePolicy | None) -> dict[str, str]:
-    """Return, for packages of one side only, the one of the other side that they are part of."""
+    """Return the origin of each one-sided package."""
     added = new.packages.keys() - old.packages.keys()
     gone = old.packages.keys() - new.packages.keys()
-    found: dict[str, str] = {}
+    origins: dict[str, str] = {}
     if names is not None:
         for name, rename in names.renames.items():
             for before, after in ((name, rename.to), (rename.to, name)):
                 if before in gone and after in added:
-                    found[before], found[after] = after, before
+                    origins[before], origins[after] = after, before
         for name, split in names.splits.items():
             for part in split.into:
-                # A part belongs to what the other side has, which need not be left on its own.
+                # The split package may exist on both sides.
                 is_part = (part in added and name in old.packages) or (
                     part in gone and name in new.packages
                 )
                 if is_part:
-                    found.setdefault(part, name)
-    return found
+                    origins.setdefault(part, name)
+    return origins
 
 
 def _one_sided(
@@ -164,46 +167,46 @@ def _platforms(old: frozenset[str], new: frozenset[str]) -> Delta | None:
 
 def _deltas(before: Fields, after: Fields) -> Iterator[Delta]:
     is_same_version = before.get(("version", "")) == after.get(("version", ""))
-    found = [
-        delta for delta in _field_deltas(before, after) if is_same_version or _is_telling(delta)
+    deltas = [
+        delta for delta in _field_deltas(before, after) if is_same_version or _is_significant(delta)
     ]
-    yield from sorted(found, key=lambda d: (_rank(d.field), d.field, d.places))
+    yield from sorted(deltas, key=lambda d: (_rank(d.field), d.field, d.places))
 
 
-def _is_telling(delta: Delta) -> bool:
-    """Say whether a change is more than what each new version brings with it."""
+def _is_significant(delta: Delta) -> bool:
+    """Check if a change is unusual for a new version."""
     if delta.field in _SIZES:
         small, large = sorted((int(delta.old or 0), int(delta.new or 0)))
-        return large > _TELLING * small
+        return large > _SIGNIFICANT_RATIO * small
     return delta.field != "sha256"
 
 
 def _field_deltas(before: Fields, after: Fields) -> Iterator[Delta]:
-    """Yield the changes, one for all places that have the same."""
+    """Yield the changes. Equal changes of several places are one."""
     grouped: dict[Delta, list[str]] = defaultdict(list)
     for key in before.keys() | after.keys():
         field, place = key
         if is_coverage(field):
             continue
-        # A place that one side does not have is told by the platforms, and not once for each field.
+        # If one side lacks a place, the field `platforms` reports it.
         if place and (key not in before or key not in after):
             continue
-        was, now = before.get(key), after.get(key)
-        if was != now and (was or now):
-            grouped[_delta(field, was, now)].append(place)
+        old, new = before.get(key), after.get(key)
+        if old != new and (old or new):
+            grouped[_delta(field, old, new)].append(place)
     for delta, places in grouped.items():
         yield delta.model_copy(update={"places": tuple(sorted(filter(None, places)))})
     yield from coverage_deltas(before, after)
 
 
-def _delta(field: str, was: Value | None, now: Value | None) -> Delta:
-    if isinstance(was, frozenset) or isinstance(now, frozenset):
-        before = was if isinstance(was, frozenset) else frozenset()
-        after = now if isinstance(now, frozenset) else frozenset()
+def _delta(field: str, old: Value | None, new: Value | None) -> Delta:
+    if isinstance(old, frozenset) or isinstance(new, frozenset):
+        before = old if isinstance(old, frozenset) else frozenset()
+        after = new if isinstance(new, frozenset) else frozenset()
         return Delta(
             field=field, places=(), added=_sorted(after - before), gone=_sorted(before - after)
         )
-    return Delta(field=field, places=(), old=was or None, new=now or None)
+    return Delta(field=field, places=(), old=old or None, new=new or None)
 
 
 def _sorted(value: Value) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Capabilities that a package gained or lost, with the shares of its device code that run."""
+"""Find the GPU capabilities that a package gained or lost."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -15,12 +15,15 @@ _BEST_FIRST = ("native", "ptx", "lto", "partial", "none")
 
 
 def coverage_fields(coverage: Mapping[str, Coverage]) -> dict[str, str]:
-    """Return a field for each capability, with the coverage in words."""
+    """Return a field with the coverage of each capability."""
     return {f"{_PREFIX}{name}": describe_coverage(part) for name, part in coverage.items()}
 
 
 def archive_coverage(archive: ExaminedArchive, rules: CoverageRules) -> dict[str, str]:
-    """Return the fields of an archive, for the GPUs that its platform has; none if unknown."""
+    """Return an archive's fields for the GPUs of its platform.
+
+    Returns none if the device code is unknown.
+    """
     if archive.code_by_file is None:
         return {}
     platform = Platform(archive.platform)
@@ -36,36 +39,40 @@ def is_coverage(field: str) -> bool:
 def coverage_deltas(
     before: Mapping[tuple[str, str], object], after: Mapping[tuple[str, str], object]
 ) -> Iterator[Delta]:
-    """Yield what changed from one way of running to another, equal changes together.
+    """Yield the changes of coverage. Equal changes are one.
 
-    Other shares of modules with the same way of running are no change.
+    Only a change between native, ptx, lto, partial and none counts. A change of the share of
+    modules does not.
     """
     places: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for field, place in before.keys() & after.keys():
-        was, now = str(before[field, place]), str(after[field, place])
-        ranks = (_rank(was), _rank(now))
+        old, new = str(before[field, place]), str(after[field, place])
+        ranks = (_rank(old), _rank(new))
         if is_coverage(field) and None not in ranks and ranks[0] != ranks[1]:
-            places[field.removeprefix(_PREFIX), was, now].append(place)
+            places[field.removeprefix(_PREFIX), old, new].append(place)
     names: dict[tuple[str, str, tuple[str, ...]], list[str]] = defaultdict(list)
-    for (name, was, now), found in places.items():
-        names[was, now, tuple(sorted(filter(None, found)))].append(name)
-    ordered = {key: tuple(sorted(found, key=natural_order)) for key, found in names.items()}
+    for (name, old, new), same in places.items():
+        names[old, new, tuple(sorted(filter(None, same)))].append(name)
+    ordered = {key: tuple(sorted(same, key=natural_order)) for key, same in names.items()}
     by_capability = sorted(
         ordered.items(), key=lambda item: (*map(natural_order, item[1]), item[0])
     )
-    for (was, now, found_places), capabilities in by_capability:
-        is_lost = (_rank(was) or 0) < (_rank(now) or 0)
+    for (old, new, common_places), capabilities in by_capability:
+        is_lost = (_rank(old) or 0) < (_rank(new) or 0)
         yield Delta(
             field=COVERAGE,
-            places=found_places,
-            old=was,
-            new=now,
+            places=common_places,
+            old=old,
+            new=new,
             added=() if is_lost else capabilities,
             gone=capabilities if is_lost else (),
         )
 
 
 def _rank(text: str) -> int | None:
-    """Return the rank of a way of running; None if there is no device code, or it is unknown."""
+    """Return a coverage's rank, or None if unknown.
+
+    A package without device code has no rank.
+    """
     value = text.partition(" ")[0].rstrip(":")
     return _BEST_FIRST.index(value) if value in _BEST_FIRST else None

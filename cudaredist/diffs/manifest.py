@@ -1,4 +1,4 @@
-"""What changed in a manifest, in a few lines, in the order a reviewer reads them."""
+"""Summarize the changes of a manifest in a few lines."""
 
 from collections.abc import Iterator
 
@@ -12,15 +12,15 @@ _RELEASE_FIELDS = {
 
 
 def manifest_changes(old: Manifest, new: Manifest) -> tuple[str, ...]:
-    """Return what changed between two manifests, a line each, package by package.
+    """Return the changes between two manifests, one line each.
 
-    An empty tuple means that both say the same, however their bytes differ.
+    The tuple is empty if the manifests differ only in their formatting.
     """
     lines: list[str] = []
     for key, field in _RELEASE_FIELDS.items():
-        was, is_now = getattr(old, field), getattr(new, field)
-        if was != is_now:
-            lines.append(f"{key}: {was} -> {is_now}")
+        old_value, new_value = getattr(old, field), getattr(new, field)
+        if old_value != new_value:
+            lines.append(f"{key}: {old_value} -> {new_value}")
     before = {package.name: package for package in old.packages}
     after = {package.name: package for package in new.packages}
     for name in sorted(before.keys() | after.keys()):
@@ -31,7 +31,7 @@ def manifest_changes(old: Manifest, new: Manifest) -> tuple[str, ...]:
         else:
             lines += (f"{name}: {line}" for line in _package_changes(before[name], after[name]))
     if old.unknown != new.unknown:
-        lines.append("keys that are not understood changed")
+        lines.append("unknown keys changed")
     return tuple(lines)
 
 
@@ -49,9 +49,9 @@ def _package_changes(old: Package, new: Package) -> Iterator[str]:
             yield f"{place}: added"
         else:
             for field in ("relative_path", "sha256", "md5", "size"):
-                was, is_now = getattr(before[place], field), getattr(after[place], field)
-                if was != is_now:
-                    yield f"{place}: {field} {was} -> {is_now}"
+                old_value, new_value = getattr(before[place], field), getattr(after[place], field)
+                if old_value != new_value:
+                    yield f"{place}: {field} {old_value} -> {new_value}"
 
 
 def _by_place(package: Package) -> dict[str, Archive]:

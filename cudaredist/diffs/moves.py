@@ -1,8 +1,8 @@
-"""Files that lie in another package than before: splits, mergers and removals, told by content.
+"""Find files that moved between packages: splits, mergers and renames.
 
-A file is told by its path below the package's root, whatever is in it, because what moves with a
-release is built anew; and one that changed its folder too, by its name. Hashes of single files are
-not kept anywhere.
+Files are compared by their path in the package. Contents are not compared, because a new release
+is a new build, and because single files have no hashes. If a file also moved to another
+folder, its name is compared.
 """
 
 import posixpath
@@ -13,28 +13,29 @@ from typing import TypeAlias
 from cudaredist.diffs.comparable import Comparable
 from cudaredist.reports.answer_reports import Move
 
-_Found: TypeAlias = dict[tuple[str, str], list[tuple[str, str]]]
-"""By package before and package after: the paths of each file that moved between them."""
+_Moves: TypeAlias = dict[tuple[str, str], list[tuple[str, str]]]
+"""Old and new path of each file, by old and new package."""
 
 
 def moved_files(old: Comparable, new: Comparable) -> tuple[Move, ...]:
-    """Return which files left which package for which other one, as far as files are known.
+    """Return the files that moved from one package to another.
 
-    A file counts where the package that had it has it no more, and the one that has it did not. By
-    its name alone it counts where one package only lost, and one only gained, a file of that name.
+    A file moved if one package lost it, and another one gained it. A file name counts if exactly
+    one package lost a file with this name, and exactly one gained it. Packages without known files
+    are skipped.
     """
     gone, came = _one_sided(old, new), _one_sided(new, old)
-    found: _Found = defaultdict(list)
+    moves: _Moves = defaultdict(list)
     for path in gone.keys() & came.keys():
         for before in gone[path]:
             for after in came[path]:
-                found[before, after].append((path, path))
+                moves[before, after].append((path, path))
     left, arrived = _by_name(gone, came), _by_name(came, gone)
     for name in left.keys() & arrived.keys():
         if len(left[name]) == len(arrived[name]) == 1:
             (before, path), (after, other) = left[name][0], arrived[name][0]
             if before != after:
-                found[before, after].append((path, other))
+                moves[before, after].append((path, other))
     return tuple(
         Move(
             old=before,
@@ -43,39 +44,39 @@ def moved_files(old: Comparable, new: Comparable) -> tuple[Move, ...]:
             gone=tuple(sorted(path for path, other in pairs if path != other)),
             added=tuple(sorted(other for path, other in pairs if path != other)),
         )
-        for (before, after), pairs in sorted(found.items())
+        for (before, after), pairs in sorted(moves.items())
     )
 
 
 def _one_sided(side: Comparable, other: Comparable) -> dict[str, list[str]]:
-    """Return the files that a package has on this side alone: the packages by path."""
-    found: dict[str, list[str]] = defaultdict(list)
+    """Return the packages of each path that only this side has."""
+    packages: dict[str, list[str]] = defaultdict(list)
     for name, files in side.files.items():
         if name in other.packages and name not in other.files:
-            continue  # who knows what it has there
+            continue  # the other side's files are unknown
         for path in files - other.files.get(name, frozenset()):
-            found[path].append(name)
-    return found
+            packages[path].append(name)
+    return packages
 
 
 def _by_name(
     files: Mapping[str, list[str]], others: Mapping[str, list[str]]
 ) -> dict[str, list[tuple[str, str]]]:
-    """Return the files that the other side has nowhere, with their packages, by last part."""
-    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    """Return package and path of one-sided files, by name."""
+    by_name: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for path, names in files.items():
         if path not in others:
-            found[posixpath.basename(path)] += ((name, path) for name in names)
-    return found
+            by_name[posixpath.basename(path)] += ((name, path) for name in names)
+    return by_name
 
 
 def origins_by_files(
     old: Comparable, new: Comparable, moves: tuple[Move, ...]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the packages of one side only, each with the one of the other side that it is part of.
+    """Yield each one-sided package with its origin.
 
-    That is the one it shares the most moved files with, if they are half of its own; else it is new
-    or gone, and part of none.
+    The origin is the package with the most moved files in common, if these are at least half of the
+    package's files. Otherwise the package has no origin.
     """
     counts: dict[str, dict[str, int]] = defaultdict(dict)
     for move in moves:
@@ -83,6 +84,6 @@ def origins_by_files(
         counts[move.old][move.new] = counts[move.new][move.old] = count
     for side, other in ((old, new), (new, old)):
         for name in sorted(side.files.keys() - other.packages.keys()):
-            most = max(sorted(counts[name].items()), key=lambda found: found[1], default=("", 0))
+            most = max(sorted(counts[name].items()), key=lambda item: item[1], default=("", 0))
             if most[1] and 2 * most[1] >= len(side.files[name]):
                 yield name, most[0]

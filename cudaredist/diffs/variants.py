@@ -1,6 +1,6 @@
-"""Platforms that one side lists with variants and the other side without.
+"""Align platforms if only one side has variants.
 
-A manifest that begins to nest its archives by CUDA version has the same platforms as before.
+If a manifest begins to nest its archives by CUDA version, its platforms stay the same.
 """
 
 from collections.abc import Collection
@@ -9,9 +9,9 @@ from cudaredist.diffs.comparable import Fields, Place
 
 
 def align_variants(before: Fields, after: Fields) -> tuple[Fields, Fields]:
-    """Return a package's fields with the same platforms, if only the nesting differs.
+    """Return a package's fields with the same platforms on both sides.
 
-    The variants of such a platform become the field `variants`.
+    If only one side nests a platform by variant, its variants become the field `variants`.
     """
     old, new = places_of(before), places_of(after)
     one_sided = {(True, False), (False, True)}
@@ -30,7 +30,7 @@ def places_of(fields: Fields) -> frozenset[Place]:
 
 
 def without_platforms_of(places: Collection[Place], other: Collection[Place]) -> frozenset[Place]:
-    """Return the places that another side has in no form, neither nested nor flat."""
+    """Return the places that the other side lacks, nested or flat."""
     platforms = {place.partition("/")[0] for place in other}
     return frozenset(
         place
@@ -41,7 +41,7 @@ def without_platforms_of(places: Collection[Place], other: Collection[Place]) ->
 
 
 def _shape(platform: str, places: Collection[Place]) -> tuple[bool, bool]:
-    """Return whether a platform is there without variants, and with them."""
+    """Check if a platform exists without variants, and with variants."""
     return platform in places, any(place.startswith(f"{platform}/") for place in places)
 
 

@@ -1,7 +1,7 @@
-"""Exporters: a package set as the files of its consumers, all of them pure functions.
+"""Export formats for package sets. Each exporter is a pure function.
 
-To add a format, write its exporter and add it to the registry. The tests that walk the registry
-report the parts that are missing.
+To add a format, write its exporter and add it to the registry. The tests of the registry report
+missing parts.
 """
 
 from cudaredist.errors import find_name
@@ -20,9 +20,12 @@ _ALL = (
     *(cyclonedx, spdx, urls, sha256sums, outputs, ignore_missing, env, cmake),
 )
 EXPORTERS: dict[str, Exporter] = {exporter.name: exporter for exporter in _ALL}
-"""Every format by name, in order of worth."""
+"""Every format by name, most important first."""
 
 
 def find_exporter(name: str) -> Exporter:
-    """Return the format of that name, or raise `UnknownNameError` with the nearest one."""
+    """Return a format by name.
+
+    Raises `UnknownNameError` with the most similar name.
+    """
     return find_name("export format", name, EXPORTERS)

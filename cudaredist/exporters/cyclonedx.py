@@ -1,4 +1,7 @@
-"""A bill of materials in CycloneDX 1.6, as JSON, without a time, so that bytes repeat."""
+"""Bill of materials in CycloneDX 1.6, as JSON.
+
+It has no time, so that equal sets result in equal bytes.
+"""
 
 import re
 from urllib.parse import quote
@@ -96,17 +99,17 @@ def _hashes(package: ExportedPackage) -> list[dict[str, str]]:
     return [{"alg": algorithm, "content": content} for algorithm, content in hashes.items()]
 
 
-def _license(stated: SetLicense) -> dict[str, object]:
-    if stated.spdx is not None:
-        if _is_license_id(stated.spdx):
-            return {"license": {"id": stated.spdx}}
-        return {"expression": stated.spdx}
-    return {"license": without_nulls({"name": stated.short_name, "url": stated.url})}
+def _license(terms: SetLicense) -> dict[str, object]:
+    if terms.spdx is not None:
+        if _is_license_id(terms.spdx):
+            return {"license": {"id": terms.spdx}}
+        return {"expression": terms.spdx}
+    return {"license": without_nulls({"name": terms.short_name, "url": terms.url})}
 
 
 def _properties(package: ExportedPackage) -> dict[str, str]:
     entry, archive = package.entry, package.archive
-    found = {
+    properties = {
         "attr": package.attr,
         "redist": entry.redist,
         "release": entry.release,
@@ -124,19 +127,19 @@ def _properties(package: ExportedPackage) -> dict[str, str]:
             for path, sha256 in sorted((entry.license.files or {}).items())
         },
     }
-    return without_nulls(found)
+    return without_nulls(properties)
 
 
-# -- what SPDX needs as well
+# -- also used for SPDX
 
 
 def document_id(exported: ExportedSet) -> UUID:
-    """Return an identifier made from the set's bytes."""
+    """Return an identifier from the hash of the set."""
     return uuid5(NAMESPACE_URL, f"urn:sha256:{sha256_of(exported.document)}")
 
 
 def package_url(package: ExportedPackage) -> str:
-    """Return the purl of a package, its qualifiers in canonical order."""
+    """Return a package's purl, with qualifiers in canonical order."""
     archive = package.archive
     qualifiers = {"checksum": f"sha256:{archive.sha256}"}
     if archive.url is not None:
@@ -149,9 +152,9 @@ def package_url(package: ExportedPackage) -> str:
 
 
 def depends_on(package: ExportedPackage, exported: ExportedSet) -> list[str]:
-    """Return the attributes of the packages that a package depends on, sorted."""
-    known = {other.attr for other in exported.packages}
-    return sorted({entry.attr for entry in package.entry.depends} & known - {package.attr})
+    """Return the attributes of a package's dependencies, sorted."""
+    attributes = {other.attr for other in exported.packages}
+    return sorted({entry.attr for entry in package.entry.depends} & attributes - {package.attr})
 
 
 def is_nvidias(package: ExportedPackage) -> bool:

@@ -1,4 +1,4 @@
-"""What an exporter is, and what it is given: a package set, and what of it can be had."""
+"""Exporters and their input: a package set with its available packages."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from cudaredist.schema.packageset import PackageSet, SetArchive, SetPackage
 from cudaredist.schema.tables import Gpus, NvccCompat
 
 Files: TypeAlias = Mapping[str, bytes]
-"""What a consumer reads, by relative path."""
+"""File contents by relative path."""
 
 T = TypeVar("T")
 
@@ -31,29 +31,32 @@ class ExportedPackage(NamedTuple):
 
 @dataclass(frozen=True)
 class SharedTables:
-    """Data of a data folder that does not depend on one package set."""
+    """Data of a data folder, independent of a package set."""
 
     compat: NvccCompat
     gpus: Gpus
     manifests: Mapping[tuple[str, str], bytes]
-    """As published, by redistributable and label."""
+    """Published bytes, by redistributable and label."""
 
 
 @dataclass(frozen=True)
 class ExportedSet:
-    """A package set to export. The same one gives the same bytes in every format."""
+    """A package set to export.
+
+    Equal sets result in equal bytes in every format.
+    """
 
     package_set: PackageSet
     root: str | None = None
-    """Where the toolkit lies, for what refers to one; None: not said."""
+    """Path of the toolkit root, for formats that use it."""
     tables: SharedTables | None = None
-    """For formats that read tables."""
+    """For formats that require tables."""
     others: tuple[PackageSet, ...] = ()
     """Further sets, for formats that describe several."""
 
     @cached_property
     def document(self) -> bytes:
-        """The set's own document, as `build` writes it."""
+        """The set's JSON document, as written by `build`."""
         return canonical_json(self.package_set.model_dump(mode="json", by_alias=True))
 
     @property
@@ -63,17 +66,17 @@ class ExportedSet:
 
     @property
     def title(self) -> str:
-        """What the set is, on one line."""
+        """One-line description of the set."""
         text = f"CUDA {self.package_set.cuda.release} for {self.package_set.platform.redist_system}"
         return "".join(character if character.isprintable() else " " for character in text)
 
     @cached_property
     def packages(self) -> tuple[ExportedPackage, ...]:
-        """The available packages, each once under its own name, in the order of names.
+        """The available packages without aliases, sorted by name.
 
-        Raises `InvalidFileError` for an archive whose path or address no exported text could hold.
+        Raises `InvalidFileError` if the path or URL of an archive is unsafe in an exported file.
         """
-        found, problems = [], []
+        packages, problems = [], []
         for attr, entry in sorted(self.package_set.packages.items()):
             if entry.status != "available" or entry.alias_of is not None:
                 continue
@@ -81,19 +84,19 @@ class ExportedSet:
             if problem is not None:
                 problems.append(Problem(f"packages.{attr}.archive", problem))
             if entry.archive is not None:
-                found.append(ExportedPackage(attr, entry, entry.archive))
+                packages.append(ExportedPackage(attr, entry, entry.archive))
         if problems:
             raise InvalidFileError("package-set file", problems)
-        return tuple(found)
+        return tuple(packages)
 
     @cached_property
     def without_libraries(self) -> frozenset[str]:
-        """The available packages whose libraries are not known."""
+        """The available packages with unknown libraries."""
         return frozenset(p.attr for p in self.packages if not p.entry.contents)
 
     @cached_property
     def unexamined(self) -> frozenset[str]:
-        """The available packages of which not even the outputs are known."""
+        """The available packages with unknown outputs."""
         return frozenset(
             package.attr
             for package in self.packages
@@ -101,41 +104,41 @@ class ExportedSet:
         )
 
     def is_available(self, name: str) -> bool:
-        """Say whether a package, under this or another name, can be had."""
+        """Check if a package or alias is available."""
         package = self.package_set.packages.get(name)
         return package is not None and package.status == "available"
 
     def require_addresses(self) -> None:
-        """Raise `UsageError`, with advice, where the address of an archive is not known."""
+        """Raise `UsageError` if the URL of an archive is unknown."""
         unknown = [package.attr for package in self.packages if package.archive.url is None]
         if not unknown:
             return
         raise UsageError(
-            f"the addresses of {len(unknown)} archives are not known: "
-            f"{', '.join(shortened(unknown, _SHOWN))}",
-            hint="--resolve takes them from the package index, --wheel-base URL from a mirror"
+            f"unknown URLs of {len(unknown)} archives: {', '.join(shortened(unknown, _SHOWN))}",
+            hint="add --resolve to ask the package index, or --wheel-base URL of a mirror"
             if self.package_set.channel == "wheels"
-            else "an overlay's policy/fixups.json can say, under `urls`, where they lie",
+            else "add the URLs to `urls` in policy/fixups.json of an overlay, and build the set "
+            "again with --overlay FOLDER",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
-    """One format: its name, what it is for, and the function that makes its files."""
+    """An export format."""
 
     name: str
     title: str
     files: Callable[[ExportedSet], Files]
     file: str | None
-    """Name of its one file; None: there are several."""
+    """Name of its file. None: several files."""
     takes_root: bool = False
-    """Whether it refers to a toolkit root."""
+    """Whether it uses the path of a toolkit root."""
     reads_features: bool = False
-    """Whether it skips packages that were not examined."""
+    """Whether it skips packages that were not inspected."""
     reads_libraries: bool = False
-    """Whether it also skips packages of which only the outputs are known."""
+    """Whether it also skips packages with known outputs but unknown libraries."""
     reads_tables: bool = False
-    """Whether it reads the tables and manifests of a data folder, and an index of sets."""
+    """Whether it requires tables and manifests of a data folder, and accepts an index."""
 
     def skipped(self, exported: ExportedSet) -> frozenset[str]:
         """Return the available packages that the format skips."""
@@ -153,7 +156,10 @@ def exporter(
     reads_libraries: bool = False,
     reads_tables: bool = False,
 ) -> Callable[[Callable[[ExportedSet], Files]], Exporter]:
-    """Make a format of the function that makes its files; its docstring begins with the title."""
+    """Register a function as a format.
+
+    The first line of its docstring is the title.
+    """
 
     def make(files: Callable[[ExportedSet], Files]) -> Exporter:
         title = (files.__doc__ or "").partition("\n")[0]
@@ -172,10 +178,12 @@ def exporter(
 
 
 def with_addresses(package_set: PackageSet, base: str) -> PackageSet:
-    """Return the set with the addresses that it lacks, each archive's path below one address."""
+    """Add missing URLs: a base, joined with each archive's path."""
     base = f"{base.rstrip('/')}/"
     if not _is_plain_url(base):
-        raise UsageError(f"{shown(base)} is no address", hint="write it like https://example.org/")
+        raise UsageError(
+            f"{shown(base)} is not a URL", hint="use a URL such as https://example.org/"
+        )
     packages = dict(package_set.packages)
     for attr, entry in packages.items():
         if entry.archive is not None and entry.archive.url is None:
@@ -192,10 +200,10 @@ def without_nulls(fields: Mapping[str, T | None]) -> dict[str, T]:
 
 def _archive_problem(archive: SetArchive | None) -> str | None:
     if archive is None:
-        return "is null, though the package is available"
+        return "is null, but the package is available"
     problem = path_problem(archive.relative_path)
     if problem is not None:
         return f"the path {shown(archive.relative_path)} {problem}"
     if archive.url is not None and not _is_plain_url(archive.url):
-        return f"{shown(archive.url)} is no address"
+        return f"{shown(archive.url)} is not a URL"
     return None

@@ -1,4 +1,4 @@
-"""The shortest formats: lists and tables of a set's archives, and the set itself for Nix."""
+"""Lists and tables of a set's archives, and the set for Nix."""
 
 from importlib import resources
 
@@ -13,9 +13,10 @@ _NIX_CODE = ("default.nix", "nixpkgs.nix", "redist-hook.bash")
 
 @exporter("nix", None)
 def nix(exported: ExportedSet) -> Files:
-    """Nix attributes: the set's document, and code that reads it, without nixpkgs or with it.
+    """Nix attributes: the set as JSON, and code for it.
 
-    All that differs between sets is data, so no text is ever put into Nix's language.
+    The code works with and without nixpkgs. It is the same for all sets, so no text is inserted
+    into Nix code.
     """
     exported.require_addresses()
     folder = resources.files("cudaredist.exporters")
@@ -25,7 +26,7 @@ def nix(exported: ExportedSet) -> Files:
 
 @exporter("urls", "urls.txt")
 def urls(exported: ExportedSet) -> Files:
-    """The addresses of all archives, one a line."""
+    """The URLs of all archives, one per line."""
     exported.require_addresses()
     urls = dict.fromkeys(package.archive.url for package in exported.packages)
     return {"urls.txt": "".join(f"{url}\n" for url in urls).encode()}
@@ -33,8 +34,8 @@ def urls(exported: ExportedSet) -> Files:
 
 @exporter("sha256sums", "SHA256SUMS")
 def sha256sums(exported: ExportedSet) -> Files:
-    """Hashes and paths of all archives, as sha256sum --check reads them."""
-    # Paths of archives are plain, so that none needs the escapes of sha256sum.
+    """Hashes and paths of all archives, for sha256sum --check."""
+    # No path of an archive requires the escapes of sha256sum.
     archives = [package.archive for package in exported.packages]
     lines = dict.fromkeys(f"{archive.sha256}  {archive.relative_path}\n" for archive in archives)
     return {"SHA256SUMS": "".join(lines).encode()}
@@ -42,9 +43,12 @@ def sha256sums(exported: ExportedSet) -> Files:
 
 @exporter("outputs", "outputs.json", reads_features=True)
 def outputs(exported: ExportedSet) -> Files:
-    """The outputs of each package as JSON, the table that nixpkgs keeps by hand."""
+    """The outputs of each package as JSON.
+
+    nixpkgs maintains the same table by hand.
+    """
     unexamined = exported.unexamined
-    # If a package was not examined, only `out` is declared, which would be a guess here.
+    # A package that was not inspected has only `out`, which would be a guess here.
     table = {
         package.attr: list(package.entry.outputs)
         for package in exported.packages
@@ -55,11 +59,11 @@ def outputs(exported: ExportedSet) -> Files:
 
 @exporter("ignore-missing", "ignore-missing.json", reads_libraries=True)
 def ignore_missing(exported: ExportedSet) -> Files:
-    """The driver's libraries that each package needs as JSON, for patchers that refuse them.
+    """The driver's libraries of each package as JSON.
 
-    These are the driver's, the Jetson's and those of other versions of Python, which only the
-    machine that runs a program has: they may be missing while a package is built. Those of the C
-    library, the compiler or the distribution are inputs, and must be found.
+    Tools that patch run paths may ignore these libraries while they build a package, because only
+    the machine that runs a program has them. They are from the driver, a Jetson or another version
+    of Python. Libraries of glibc, the compiler or the distribution are inputs and must exist.
     """
     table = {package.attr: _missing(package.entry) for package in exported.packages}
     present = {name: sonames for name, sonames in table.items() if sonames}

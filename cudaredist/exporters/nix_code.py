@@ -1,4 +1,4 @@
-"""Nix code made from data, formatted as nixfmt does."""
+"""Nix code from data, in the style of nixfmt."""
 
 import re
 import textwrap
@@ -10,7 +10,7 @@ NixValue: TypeAlias = "str | bool | NixExpression | Mapping[str, NixValue] | Non
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 _KEYWORDS = frozenset({"assert", "else", "if", "in", "inherit", "let", "or", "rec", "then", "with"})
 _WIDTH = 94
-"""Of comments, which are two levels deep."""
+"""Width of comments, which are two levels deep."""
 _is_identifier = re.compile(r"[A-Za-z_][A-Za-z0-9_'-]*").fullmatch
 
 
@@ -21,20 +21,20 @@ class NixExpression(str):
 
 
 def nix_string(text: str) -> str:
-    """Return a text as a string of Nix. Raises `ValueError` for a null character."""
+    """Quote a Nix string. Raises `ValueError` for a null character."""
     if "\0" in text:
-        raise ValueError("a string of Nix cannot contain a null character")
+        raise ValueError("a Nix string cannot contain a null character")
     escaped = text.translate(_ESCAPES).replace("${", "\\${")
     return f'"{escaped}"'
 
 
 def nix_name(text: str) -> str:
-    """Return the name of an attribute, quoted unless it is an identifier."""
+    """Return an attribute name, quoted if necessary."""
     return text if _is_identifier(text) and text not in _KEYWORDS else nix_string(text)
 
 
 def nix_comment(text: str) -> Iterator[str]:
-    """Yield a text as lines of a comment."""
+    """Yield the lines of a comment."""
     words = " ".join(text.split())
     for line in textwrap.wrap(words, _WIDTH, break_long_words=False, break_on_hyphens=False):
         yield f"# {line}"
@@ -59,10 +59,10 @@ def nix_value(value: NixValue) -> Iterator[str]:
 
 
 def nix_binding(name: str, value: NixValue) -> Iterator[str]:
-    """Yield the lines of an attribute: its name and its value."""
+    """Yield the lines of an attribute."""
     first, *rest = nix_value(value)
     lines = [f"{nix_name(name)} = {first}", *rest]
-    # nixfmt puts an expression of several lines below the name.
+    # nixfmt writes a multi-line expression below the name.
     if isinstance(value, NixExpression) and rest:
         lines = [f"{nix_name(name)} =", *nix_indented([first, *rest])]
     yield from lines[:-1]

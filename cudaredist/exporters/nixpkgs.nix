@@ -1,8 +1,8 @@
-# Builds the packages of a set with nixpkgs. default.nix calls this file with one package at a time:
-# { name, pname, version, outputs, src, meta, entry }, where `entry` is its part of the document.
+# Builds the packages of a set with nixpkgs. default.nix calls the result for each package, with
+# { name, pname, version, outputs, src, meta, entry }. `entry` is the package in the document.
 #
-# The files of a package are moved to outputs by redist-hook.bash. Its libraries get a run path that
-# leads to the packages they need, and to the driver of the machine that runs them.
+# redist-hook.bash moves a package's files to outputs. Libraries get a run path with the packages that
+# they require, and with the driver of the machine that runs them.
 {
   pkgs,
   document,
@@ -25,15 +25,15 @@ let
     ;
   inherit (pkgs) lib stdenv;
 
-  # Owners of libraries that only the machine that runs a program has. A program for another version
-  # of Python than that machine's is not used.
+  # Owners of libraries that exist only on the machine that runs a program. Programs for another
+  # version of Python than that machine's are not used.
   onlyAtRunTime = [
     "driver"
     "jetson"
     "python"
   ];
 
-  # Packages of nixpkgs that have other names than the libraries' providers in the document.
+  # Packages with different names in nixpkgs and in the document.
   otherNames = {
     gstreamer = [ pkgs.gst_all_1.gstreamer ];
     nccl = [ pkgs.cudaPackages.nccl ];
@@ -53,7 +53,7 @@ let
       provider = document.external.${soname}.provider or null;
     in
     if provider == null then
-      throw "no package of nixpkgs is known to have ${soname}"
+      throw "unknown nixpkgs package for ${soname}"
     else
       otherNames.${provider} or [ (getAttr provider pkgs) ];
 
@@ -68,34 +68,34 @@ let
   users = mapAttrs (
     attr: _: length (filter (other: elem attr (headersOf other)) (attrNames document.packages))
   ) document.packages;
-  # Some packages include each other's headers, as cuda_cudart and cuda_cccl do, but derivations
-  # cannot need each other. The package with more users propagates the others.
+  # Some packages include each other's headers, such as cuda_cudart and cuda_cccl, but derivations
+  # cannot depend on each other. The package with more users propagates the other one.
   propagates =
     from: to:
     !includes to from
     || users.${from} > users.${to}
     || users.${from} == users.${to} && from < to;
 
-  # nixpkgs' own license, if it has one.
+  # The same license in nixpkgs, if it has one.
   licenseOf =
-    stated:
+    license:
     let
       isSame =
         own:
         isAttrs own
         && (
-          if stated ? spdxId then
-            own.spdxId or null == stated.spdxId
+          if license ? spdxId then
+            own.spdxId or null == license.spdxId
           else
-            own.shortName or null == stated.shortName
-            && own.redistributable or false == stated.redistributable or false
+            own.shortName or null == license.shortName
+            && own.redistributable or false == license.redistributable or false
         );
       known = attrValues lib.licenses ++ attrValues (pkgs._cuda.lib.licenses or { });
       same = filter isSame known;
     in
-    if same == [ ] then stated else builtins.head same;
+    if same == [ ] then license else builtins.head same;
 
-  # A name as the store allows it.
+  # A valid name of a derivation.
   sanitized = lib.strings.sanitizeDerivationName;
 
   build =
@@ -127,7 +127,7 @@ let
       ]
       ++ lib.optional entry.driver_runpath pkgs.autoAddDriverRunpath
       ++ lib.optional isWheel pkgs.unzip
-      # The compatibility driver comes before the driver, so this hook is the last one.
+      # This hook is last, because the compatibility driver must precede the driver in run paths.
       ++ [ ./redist-hook.bash ];
 
       buildInputs =
@@ -143,7 +143,7 @@ let
         filter (other: propagates entry.attr other.attr) (dependsOf "header")
       );
 
-      # The changes of the archive's tree.
+      # Changes of the archive's tree.
       prePatch = lib.concatMapStringsSep "\n" (
         change:
         "redistChange ${
@@ -157,7 +157,7 @@ let
 
       dontConfigure = true;
       dontBuild = true;
-      # Binaries stay as they were published, except for their run paths.
+      # Binaries are not changed, except for their run paths.
       dontStrip = true;
       dontPatchELF = true;
 
@@ -177,7 +177,7 @@ let
       redistPropagatedToOut = if hasOutput "dev" then propagatedTo "out" else [ ];
 
       autoPatchelfIgnoreMissingDeps = sonamesOf (needsOf onlyAtRunTime);
-      # Libraries that are loaded while a program runs, from this package and from others.
+      # Libraries that programs load at run time, from this package and from others.
       appendRunpaths = [
         "$ORIGIN"
       ]

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Setup hook of nixpkgs.nix: unpacks wheels, changes the tree of an archive, moves its files to
-# outputs, and completes what they propagate. outputLib and outputInclude are nixpkgs' variables.
+# Setup hook of nixpkgs.nix. Unpacks wheels, changes the tree of an archive, moves files to outputs,
+# and propagates outputs from `out`. outputLib and outputInclude are variables of nixpkgs.
 # shellcheck disable=SC2154
 
 unpackCmdHooks+=(redistUnpackWheel)
@@ -16,8 +16,8 @@ redistUnpackWheel() {
   [[ $1 == *.whl ]] && unzip -q "$1" -d wheel
 }
 
-# Give a wheel the tree that NVIDIA's archive of the same package has: without the prefix and the
-# metadata, with the license at the top, and with the links that a wheel cannot contain.
+# Change a wheel to the tree of NVIDIA's archive of the same package. Removes the prefix and the
+# metadata, moves the license to the top, and adds the links that a wheel cannot contain.
 redistArrangeWheel() {
   local folder file path
   [[ $sourceRoot == wheel ]] || return 0
@@ -32,7 +32,7 @@ redistArrangeWheel() {
     cp -al --remove-destination "$file" source/LICENSE
   done < <(find wheel -iregex 'wheel/[^/]*\.dist-info/\(licenses/\)?licen[cs]e\(\.txt\)?' -print0)
   while IFS= read -r -d '' file; do
-    # A file that only makes Python find the folder.
+    # Remove a file that only marks the folder as a Python package.
     path=$(find "${file%/*}" -maxdepth 1 -name '*.py' ! -name __init__.py -print -quit)
     [[ -n $path ]] || rm "$file"
   done < <(find source -name __init__.py -print0)
@@ -41,7 +41,7 @@ redistArrangeWheel() {
   done < <(find source/bin -type f -print0 2>/dev/null)
   while IFS= read -r -d '' file; do
     path=${file%.so.*}.so
-    # Sorted by version, so that the link leads to the newest.
+    # The files are sorted by version, so the last link is to the newest.
     if [[ -L $path || ! -e $path ]] && redistIsElf "$file"; then ln -sfn "${file##*/}" "$path"; fi
   done < <(find source -type f -regex '.*\.so\(\.[0-9]+\)+' -print0 | sort -zV)
   find source -type d -empty -delete
@@ -55,7 +55,7 @@ redistIsElf() {
   [[ $magic == $'\x7fELF' ]]
 }
 
-# Apply a change of the tree: what to do, with a path or a pattern, and where to.
+# Apply a change of the tree: operation, path or pattern, destination.
 redistChange() {
   case $1 in
     lift | rename) redistMove "$2" "$3" ;;
@@ -64,12 +64,12 @@ redistChange() {
   esac
 }
 
-# Move the contents of folders ($1, a pattern) to another folder ($2), replacing files there.
+# Move the contents of folders ($1, a pattern) to a folder ($2), and replace existing files.
 redistMove() {
   local IFS= folder path
   local -r to=${2:-.}
   if [[ $1 == lib/* && $to == lib ]]; then
-    # Libraries for other releases of CUDA.
+    # Remove libraries for other releases of CUDA.
     for path in lib/*; do
       # shellcheck disable=SC2053 # a pattern
       [[ $path == $1 ]] || rm -r "$path"
@@ -79,7 +79,7 @@ redistMove() {
     [[ -d $folder && ! -L $folder ]] || continue
     mv "$folder" .redist-moved
     while IFS= read -r -d '' path; do
-      # A real folder takes the place of a link.
+      # A folder replaces a link.
       if [[ -L $to/$path ]]; then rm "$to/$path"; fi
     done < <(find .redist-moved -type d -printf '%P\0')
     mkdir -p "$to"
@@ -104,34 +104,34 @@ redistMovePkgConfig() {
   redistMove pkgconfig share/pkgconfig
 }
 
-# Print the output of a file: the first rule that names a declared output. A file whose output is not
-# declared is in `out`. Only `bin` and `lib` leave it to the rules after them.
+# Set REPLY to the output of a file. The first matching rule applies. If its output is not declared,
+# the file is in `out`. Only files in lib/ then continue with the later rules.
 redistOutputOf() {
-  local wanted=out
+  local output=out
   case $1 in
-    include/*) wanted=include ;;
-    lib/pkgconfig/* | share/pkgconfig/* | lib/cmake/* | share/aclocal/*) wanted=dev ;;
-    share/doc/* | share/gtk-doc/* | share/devhelp/* | doc/* | docs/*) wanted=doc ;;
-    share/man/* | share/info/*) wanted=bin ;;
-    stubs/* | lib/stubs/* | lib/*/stubs/* | lib64/stubs/* | lib64/*/stubs/*) wanted=stubs ;;
-    */*.[aA] | */*.[lL][iI][bB]) wanted=static ;;
-    lib/* | lib64/*) wanted=lib ;;&
+    include/*) output=include ;;
+    lib/pkgconfig/* | share/pkgconfig/* | lib/cmake/* | share/aclocal/*) output=dev ;;
+    share/doc/* | share/gtk-doc/* | share/devhelp/* | doc/* | docs/*) output=doc ;;
+    share/man/* | share/info/*) output=bin ;;
+    stubs/* | lib/stubs/* | lib/*/stubs/* | lib64/stubs/* | lib64/*/stubs/*) output=stubs ;;
+    */*.[aA] | */*.[lL][iI][bB]) output=static ;;
+    lib/* | lib64/*) output=lib ;;&
     *)
-      if [[ $wanted == out || -z ${redistDeclared[$wanted]-} ]]; then
+      if [[ $output == out || -z ${redistDeclared[$output]-} ]]; then
         case $1 in
-          */*.pc | */*.cmake) wanted=dev ;;
-          bin/*) wanted=bin ;;
-          */*.whl) wanted=python ;;
-          samples/*) wanted=samples ;;
+          */*.pc | */*.cmake) output=dev ;;
+          bin/*) output=bin ;;
+          */*.whl) output=python ;;
+          samples/*) output=samples ;;
         esac
       fi
       ;;
   esac
-  if [[ -z ${redistDeclared[$wanted]-} ]]; then wanted=out; fi
-  REPLY=$wanted
+  if [[ -z ${redistDeclared[$output]-} ]]; then output=out; fi
+  REPLY=$output
 }
 
-# Copy every file to its output, and every link to the output of the file it leads to.
+# Copy each file to its output, and each link to the output of its target.
 redistInstall() {
   local output path target
   local -A redistDeclared=()
@@ -145,10 +145,10 @@ redistInstall() {
   while IFS= read -r -d '' path; do
     target=$(realpath -m --relative-to=. -- "$path")
     if [[ -d $target ]]; then
-      # A link to a folder is in the output of the first file below.
+      # A link to a folder belongs to the output of the folder's first file.
       target=$(find "$target" -type f | LC_ALL=C sort | sed -n 1p)
     fi
-    # A link that leads nowhere is left out.
+    # Skip a link without a target.
     [[ -f $target ]] || continue
     redistOutputOf "${target#./}"
     printf '%s\0' "$path" >>"$lists/$REPLY"
@@ -162,7 +162,7 @@ redistInstall() {
   rm -r "$lists"
 }
 
-# Make pkg-config's files lead to the outputs, and add a link without the version.
+# Set the paths of the outputs in pkg-config files, and add a link without the version.
 redistPatchPkgConfig() {
   local output file link
   for output in $(getAllOutputNames); do

@@ -1,7 +1,7 @@
-"""NVIDIA's own format: one manifest for each release in the set, flattened for its platform.
+"""NVIDIA's manifest format: one manifest for each release in the set.
 
-Archives that the release has for every platform, or by variant of CUDA, stand under the set's
-platform, because most readers know no other shape.
+Archives for every platform, or for a CUDA variant, are listed under the set's platform, because
+most readers do not support another structure.
 """
 
 import json
@@ -19,33 +19,33 @@ from cudaredist.exporters.export_format import (
 )
 from cudaredist.primitives import is_safe_relative_path
 
-_LOOKED_FOR = frozenset(RULES_CUDA_PACKAGES.values())
-"""Names under which build tools look for a package, whatever a release calls it."""
+_COMMON_NAMES = frozenset(RULES_CUDA_PACKAGES.values())
+"""Package names that build tools require, even if a release uses others."""
 
 
 @exporter("redistrib", None)
 def redistrib(exported: ExportedSet) -> Files:
-    """NVIDIA's own manifests, one per release, for the set's platform only."""
+    """NVIDIA's manifests, one per release, for the set's platform."""
     platform = exported.package_set.platform.redist_system
     other_names = _other_names(exported)
     releases: dict[tuple[str, str], dict[str, object]] = defaultdict(dict)
     for package in exported.packages:
         entry = package.entry
         if entry.redist is None or entry.release is None:
-            problem = Problem(f"packages.{package.attr}.release", "is null, though it is available")
+            problem = Problem(f"packages.{package.attr}.release", "is null, but it is available")
             raise InvalidFileError("package-set file", [problem])
         for name in (entry.pname, *other_names.get(package.attr, ())):
             releases[entry.redist, entry.release][name] = _package(package, platform)
     return {
-        _place(redist, label): _manifest(redist, label, packages)
+        _path(redist, label): _manifest(redist, label, packages)
         for (redist, label), packages in sorted(releases.items())
     }
 
 
-def _place(redist: str, label: str) -> str:
+def _path(redist: str, label: str) -> str:
     path = f"{redist}/redistrib_{label}.json"
     if not is_safe_relative_path(path):
-        problem = Problem("packages", f"{shown(redist)} is no name of a redistributable")
+        problem = Problem("packages", f"{shown(redist)} is not the name of a redistributable")
         raise InvalidFileError("package-set file", [problem])
     return path
 
@@ -74,7 +74,10 @@ def _package(package: ExportedPackage, platform: str) -> dict[str, object]:
 
 
 def _license_path(package: ExportedPackage) -> str | None:
-    """Return the path of the licence's text, where it lies below the archive's address."""
+    """Return the license's relative path, if known.
+
+    The URLs of the license and the archive must have the same base.
+    """
     url, archive = package.entry.license.url, package.archive
     if url is None or archive.url is None or not archive.url.endswith(archive.relative_path):
         return None
@@ -85,6 +88,6 @@ def _license_path(package: ExportedPackage) -> str | None:
 def _other_names(exported: ExportedSet) -> dict[str, list[str]]:
     names = defaultdict(list)
     for name, entry in exported.package_set.packages.items():
-        if entry.alias_of is not None and name in _LOOKED_FOR:
+        if entry.alias_of is not None and name in _COMMON_NAMES:
             names[entry.alias_of].append(name)
     return names

@@ -1,4 +1,4 @@
-"""A bill of materials in SPDX 2.3, as JSON."""
+"""Bill of materials in SPDX 2.3, as JSON."""
 
 import re
 from collections import defaultdict
@@ -22,7 +22,7 @@ from cudaredist.jsontext import canonical_json
 from cudaredist.schema.packageset import SetLicense
 
 _CREATED = "1970-01-01T00:00:00Z"
-"""SPDX wants a time, and a set has none: the same set must give the same bytes."""
+"""SPDX requires a time. It is constant, because equal sets must result in equal bytes."""
 
 _is_reference = re.compile(r"LicenseRef-[A-Za-z0-9.-]+").fullmatch
 _UNKNOWN = "NOASSERTION"
@@ -91,39 +91,39 @@ def _package(package: ExportedPackage) -> dict[str, object]:
     }
 
 
-def _license(stated: SetLicense) -> str:
-    if stated.spdx is not None:
-        return stated.spdx
-    if _is_reference(stated.short_name):
-        return stated.short_name
-    return f"LicenseRef-NVIDIA-{_id(stated.short_name.removeprefix('NVIDIA '))}"
+def _license(terms: SetLicense) -> str:
+    if terms.spdx is not None:
+        return terms.spdx
+    if _is_reference(terms.short_name):
+        return terms.short_name
+    return f"LicenseRef-NVIDIA-{_id(terms.short_name.removeprefix('NVIDIA '))}"
 
 
-def _license_comment(stated: SetLicense) -> str | None:
-    """Return the manifest's word for a licence, and the licence files of the archive."""
-    parts = [] if stated.manifest is None else [f"The manifest says: {stated.manifest}."]
+def _license_comment(terms: SetLicense) -> str | None:
+    """Return the manifest's license, and the archive's license files."""
+    parts = [] if terms.manifest is None else [f"License in the manifest: {terms.manifest}."]
     parts += [
         f"The archive has {path}, SHA-256 {sha256}."
-        for path, sha256 in sorted((stated.files or {}).items())
+        for path, sha256 in sorted((terms.files or {}).items())
     ]
     return " ".join(parts) or None
 
 
 def _licenses(exported: ExportedSet) -> list[dict[str, Any]]:
-    """Return the licences that SPDX does not know; their texts lie at the addresses."""
+    """Return licenses that are not in the SPDX list."""
     names: dict[str, str] = {}
     addresses: dict[str, set[str]] = defaultdict(set)
     for package in exported.packages:
-        stated = package.entry.license
-        if stated.spdx is None:
-            names[_license(stated)] = stated.short_name
-            addresses[_license(stated)].update([stated.url] if stated.url else [])
+        terms = package.entry.license
+        if terms.spdx is None:
+            names[_license(terms)] = terms.short_name
+            addresses[_license(terms)].update([terms.url] if terms.url else [])
     return [
         {
             "licenseId": identifier,
             "name": names[identifier],
-            "extractedText": f"{names[identifier]}: terms of NVIDIA's, at the addresses named here "
-            "where they are known.",
+            "extractedText": f"{names[identifier]}: terms of NVIDIA. The text is at the URLs in "
+            "seeAlsos, if known.",
             **({"seeAlsos": sorted(addresses[identifier])} if addresses[identifier] else {}),
         }
         for identifier in sorted(names)
@@ -135,7 +135,7 @@ def _ref(attr: str) -> str:
 
 
 def _id(text: str) -> str:
-    """Return a text in the letters of SPDX's identifiers, other texts never the same."""
+    """Encode a text as an SPDX identifier, unique for each text."""
     plain = re.sub(r"[^A-Za-z0-9_ ]", lambda match: f".{ord(match[0]):x}.", text)
     return plain.replace("_", "-").replace(" ", "-")
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from cudaredist.diffs.compare import is_alarming, may_break
+from cudaredist.diffs.compare import is_critical, may_break
 from cudaredist.errors import shortened
 from cudaredist.primitives import natural_order
 from cudaredist.render.common import escape_markdown
@@ -87,7 +87,7 @@ def _sections(report: DiffReport, style: _Style, shown: int) -> Iterator[_Sectio
         if package.status == "gone" and _is_renamed(package, left)
     }
     tests: tuple[tuple[str, Callable[[PackageDelta], bool]], ...] = (
-        ("warning: other bytes under the same version", lambda p: any(map(is_alarming, p.deltas))),
+        ("warning: other bytes under the same version", lambda p: any(map(is_critical, p.deltas))),
         ("platforms", lambda _: False),
         ("gone", lambda p: p.status == "gone" and p.package not in renamed),
         ("renamed", lambda p: p.package in renamed or p.package in renamed.values()),

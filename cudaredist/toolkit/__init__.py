@@ -1,5 +1,5 @@
-"""Toolkit roots as values: the destination of every file of a package set. Nothing here writes.
+"""Toolkit roots as values: the path of every file.
 
-`components` selects the packages, `root_tree` orders the files of one package, `merge` makes one
-tree of all, and `pkgconfig` adapts pkg-config's files.
+Nothing in this package writes to disk. `components` selects the packages, `root_tree` arranges the
+files of one package, `merge` combines all packages, and `pkgconfig` adapts pkg-config files.
 """

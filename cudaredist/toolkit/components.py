@@ -1,4 +1,4 @@
-"""Which packages of a set a toolkit is made of."""
+"""Select the packages of a toolkit from a package set."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,36 +11,36 @@ ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """What a toolkit is made of."""
+class SelectedPackages:
+    """Packages of a toolkit."""
 
     packages: dict[str, SetPackage]
     """By name, sorted."""
     required: tuple[ComponentSet, ...]
-    """Named sets that were asked for as a whole: their programs must be there."""
+    """Named sets selected as a whole; all their programs must exist."""
     warnings: tuple[str, ...]
-    """What of the named sets is broken or withheld, and so left out."""
+    """One for each broken or withheld package of the named sets."""
 
 
-def choose(
+def select(
     package_set: PackageSet,
     components: Sequence[str],
     exclude: Iterable[str],
     sets: Mapping[str, ComponentSet],
-) -> Chosen:
-    """Return the packages meant: those named, those of named sets, and what they need.
+) -> SelectedPackages:
+    """Return the selected packages and their dependencies.
 
-    `all`, which is also what nothing stands for, is every available package except further versions
-    beside the chosen ones. What is excluded is left out although others need it. Raises
-    `UsageError` for a package that is not available, with its reasons, and for unknown names.
+    A component is a package, a named set, or `all`, the default. `all` selects every available
+    package in its main version. Excluded packages are skipped even if others depend on them. Raises
+    `UsageError` for unknown names, and for a package that is not available, with its reasons.
     """
     packages = package_set.packages
-    known = {ALL, *sets, *packages}
+    component_names = {ALL, *sets, *packages}
     names: set[str] = set()
     warnings: list[str] = []
     for component in components or [ALL]:
-        if component not in known:
-            raise UnknownNameError("component", component, known)
+        if component not in component_names:
+            raise UnknownNameError("component", component, component_names)
         if component == ALL:
             names |= {name for name, package in packages.items() if _is_main(name, package)}
         elif component in sets:
@@ -55,35 +55,37 @@ def choose(
         excluded.add(_real(name, packages))
     names = _closure(names - excluded, excluded, packages)
     if not names:
-        raise UsageError("nothing is left to lay out", hint="--exclude takes everything away")
+        raise UsageError("no packages selected", hint="remove an --exclude option")
     required = (sets[name] for name in dict.fromkeys(components) if name in sets)
     whole = (
         entry
         for entry in required
         if excluded.isdisjoint(_real(name, packages) for name in entry.packages)
     )
-    return Chosen({name: packages[name] for name in sorted(names)}, tuple(whole), tuple(warnings))
+    return SelectedPackages(
+        {name: packages[name] for name in sorted(names)}, tuple(whole), tuple(warnings)
+    )
 
 
 def _closure(
     names: Iterable[str], excluded: set[str], packages: Mapping[str, SetPackage]
 ) -> set[str]:
-    """Return packages and all that they need, without those excluded."""
-    found = set(names)
-    waiting = sorted(found)
-    while waiting:
-        package = packages[waiting.pop()]
-        for needed in package.depends:
-            name = _real(needed.attr, packages)
-            if name not in found and name not in excluded:
+    """Add the dependencies of packages, except excluded ones."""
+    closure = set(names)
+    pending = sorted(closure)
+    while pending:
+        package = packages[pending.pop()]
+        for dependency in package.depends:
+            name = _real(dependency.attr, packages)
+            if name not in closure and name not in excluded:
                 _require(name, package, packages)
-                found.add(name)
-                waiting.append(name)
-    return found
+                closure.add(name)
+                pending.append(name)
+    return closure
 
 
 def _is_main(name: str, package: SetPackage) -> bool:
-    """Check if a package is available and no further version or other name of one."""
+    """Check if a package is available, as a main version and not as an alias."""
     is_own = package.alias_of is None and name == package.pname
     return is_own and package.status == "available"
 
@@ -97,28 +99,31 @@ def _single(component: str, packages: Mapping[str, SetPackage]) -> str:
     if packages[name].status != "available":
         raise UsageError(
             f"{component} is {packages[name].status}: {_reasons(packages[name])}",
-            hint="another release, platform or channel may have it",
+            hint="build a package set for another release, platform or channel",
         )
     return name
 
 
 def _of_set(component: str, members: ComponentSet, packages: Mapping[str, SetPackage]) -> set[str]:
-    """Return the available members of a named set, or raise `UsageError` if there are none."""
+    """Return a named set's available members.
+
+    Raises `UsageError` if no member is available.
+    """
     names = {_real(name, packages) for name in members.packages if name in packages}
-    found = {name for name in names if packages[name].status == "available"}
-    if not found:
+    available = {name for name in names if packages[name].status == "available"}
+    if not available:
         raise UsageError(
-            f"this package set has nothing of {component}",
-            hint=f"{component} means {', '.join(members.packages)}",
+            f"no package of component {component} is available in this package set",
+            hint=f"select another component; {component} is {', '.join(members.packages)}",
         )
-    return found
+    return available
 
 
 def _left_out(
     component: str, members: ComponentSet, packages: Mapping[str, SetPackage]
 ) -> list[str]:
     return [
-        f"{component} is laid out without {name}, which is {packages[name].status}: "
+        f"{component} will not include {name}, which is {packages[name].status}: "
         f"{_reasons(packages[name])}"
         for name in members.packages
         if name in packages and packages[name].status in {"broken", "withheld"}
@@ -126,13 +131,16 @@ def _left_out(
 
 
 def _require(name: str, by: SetPackage, packages: Mapping[str, SetPackage]) -> None:
-    """Raise `UsageError` if a needed package is not available; `build` makes no such set."""
+    """Raise `UsageError` if a dependency is not available.
+
+    `build` never creates such a set.
+    """
     package = packages.get(name)
     if package is None or package.status != "available":
         why = "not in the set" if package is None else _reasons(package) or package.status
         raise UsageError(
-            f"{by.attr} needs {name}, which is not available: {why}",
-            hint=f"leave it out with --exclude {name}" if package else None,
+            f"{by.attr} requires {name}, which is not available: {why}",
+            hint=f"skip it with --exclude {name}" if package else None,
         )
 
 

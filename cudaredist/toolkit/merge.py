@@ -1,4 +1,4 @@
-"""One tree of all packages: who owns each path, and what is in conflict."""
+"""Combine the files of all packages into one tree."""
 
 import posixpath
 from collections.abc import Mapping
@@ -13,29 +13,29 @@ from cudaredist.toolkit.root_tree import PackageTree, folders_above, is_executab
 Layout: TypeAlias = Literal["merged", "split"]
 
 RECORD_NAME = ".cudaredist.json"
-"""What was laid out; a folder without it is no root of ours."""
+"""File name of the record. A folder without it is not a cudaredist root."""
 VERSION_NAME = "version.json"
 OURS = "cudaredist"
-"""Who owns what no package brings."""
+"""Owner of the files that are not from a package."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedFile:
-    """One file of a toolkit."""
+    """A file of a toolkit."""
 
     package: str
     origin: int
-    """Position of the archive's member that holds its content."""
+    """Position of the archive member with its content."""
     executable: bool
 
 
 @dataclass(slots=True)
 class Plan:
-    """Where everything goes, by path below the root."""
+    """Files and links of a toolkit, by relative path."""
 
     files: dict[str, PlannedFile] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
-    """With their targets, relative to the folder they lie in."""
+    """Targets, relative to the link's folder."""
     link_owners: dict[str, str] = field(default_factory=dict)
 
 
@@ -47,11 +47,12 @@ def make_plan(
     with_static: bool,
     platform: Platform,
 ) -> Plan:
-    """Return where every file of these packages goes.
+    """Return the plan for all files of these packages.
 
-    `hashes` has the SHA-256 of each member's content, by package and position. The same file in two
-    packages is one; different ones raise `ConflictError`. Merged, all libraries for Linux are in
-    `lib`, and `lib64` leads there, where nvcc's profile looks.
+    `hashes` has the SHA-256 of each member's content, by package and position. If two packages have
+    the same file, it is installed once. Different files with one path raise `ConflictError`. In the
+    merged layout for Linux, all libraries are in `lib`, with a link from `lib64`, the folder in
+    nvcc's profile.
     """
     plan = Plan()
     is_merged_linux = layout == "merged" and platform.os == "linux"
@@ -72,10 +73,10 @@ def make_plan(
         for link, end in sorted(tree.links.items()):
             output = tree.outputs[link]
             if with_static or output != "static":
-                # A folder may be in several outputs: the link's own is meant.
-                place, to = at(link, output), at(end, tree.outputs.get(end, output))
-                _add_link(plan, place, to, attr)
-                ends[place] = to
+                # A folder may be in several outputs. Prefer the output of the link.
+                path, to = at(link, output), at(end, tree.outputs.get(end, output))
+                _add_link(plan, path, to, attr)
+                ends[path] = to
     _drop_dangling(plan, ends)
     if is_merged_linux:
         for folder in ("", "nvvm/"):
@@ -108,11 +109,10 @@ def _add_link(plan: Plan, path: str, end: str, attr: str) -> None:
 
 
 def _drop_dangling(plan: Plan, ends: Mapping[str, str]) -> None:
-    """Leave out links to what was left out, and links where a folder lies that is not one."""
+    """Remove links without a target, and links to themselves."""
     folders = {folder for path in plan.files for folder in folders_above(path)}
     for link, end in ends.items():
-        leads_to_itself = link == end
-        if leads_to_itself or (end not in plan.files and end not in folders):
+        if link == end or (end not in plan.files and end not in folders):
             plan.links.pop(link, None)
             plan.link_owners.pop(link, None)
 
@@ -129,10 +129,13 @@ def _add_lib64(plan: Plan, folder: str) -> None:
 
 
 def _check(plan: Plan) -> None:
-    """Raise where something would lie outside the root, or below what is no folder."""
+    """Raise `UnsafePathError` or `ConflictError` if a path cannot be created.
+
+    An unsafe path is outside the root. A conflict is a path below a file.
+    """
     owners = {path: file.package for path, file in plan.files.items()} | plan.link_owners
     for path, owner in owners.items():
-        # Windows would take what ends with a colon for a drive.
+        # On Windows, a first part with a colon is a drive.
         is_plain = path.isprintable() and "\\" not in path and ":" not in path.partition("/")[0]
         if not is_plain or not {"", ".", ".."}.isdisjoint(path.split("/")):
             raise UnsafePathError(path, owner)

@@ -1,4 +1,4 @@
-"""What one package brings to a toolkit: its files, by the path they get, and its links."""
+"""Arrange one package's files for a toolkit root."""
 
 import posixpath
 from collections.abc import Callable, Iterator, Sequence
@@ -21,37 +21,37 @@ _ANY_EXECUTE = 0o111
 
 @dataclass(frozen=True, slots=True)
 class PackageTree:
-    """The files of one package after its tree was put in order."""
+    """Files and links of one package, by path."""
 
     files: dict[str, Entry]
     links: dict[str, str]
-    """With the path, of a file or of a folder, that each leads to in the end."""
+    """Final targets: files or folders."""
     outputs: dict[str, OutputName]
-    """Of files and links."""
+    """Output of each file and link."""
 
 
 def with_origins(members: Sequence[Entry]) -> list[Entry]:
-    """Return an archive's members, each knowing its position, under which its content is kept."""
+    """Set each member's origin to its position."""
     return [replace(entry, origin=position) for position, entry in enumerate(members)]
 
 
 def make_tree(
-    where: str, members: Sequence[Entry], package: SetPackage, *, is_split: bool
+    archive: str, members: Sequence[Entry], package: SetPackage, *, is_split: bool
 ) -> PackageTree:
-    """Return what a package brings, in the order the set's document asks for.
+    """Return a package's files and links.
 
-    Changes that only make sense where packages lie apart are left out where they are merged: nvcc
-    finds its parts beside itself then. Raises `InvalidArchiveError` about `where` for names and
-    links that leave the archive, devices and set-id bits.
+    Applies the tree changes of the package set. Changes for the split layout are skipped in the
+    merged layout, because nvcc then finds its parts in its own folder. Raises
+    `InvalidArchiveError` for names and links that leave the archive, devices and set-id bits.
     """
     redistributable, _ = as_redistributable(members)
     raw = build_tree(redistributable)
     unsafe = raw.unsafe
     if redistributable is not members:
-        # Taking a wheel's prefix away may make a harmless name of one that is not.
+        # Without the wheel's prefix, names are different: check the original names too.
         unsafe = build_tree(members).unsafe or unsafe
     if unsafe:
-        raise InvalidArchiveError(where, f"is not laid out: {unsafe[0]}")
+        raise InvalidArchiveError(archive, f"cannot be installed: {unsafe[0]}")
     tree = raw
     for change in package.normalise:
         if is_split or not change.split_only:
@@ -59,28 +59,33 @@ def make_tree(
     for folder in _PKG_CONFIG:
         tree = _moved(tree, folder, "share/pkgconfig/")
     outputs = {
-        _final(path, package): placed.output if placed.output in package.outputs else "out"
-        for path, placed in place_all(tree.files).items()
+        _final_path(path, package): (
+            placement.output if placement.output in package.outputs else "out"
+        )
+        for path, placement in place_all(tree.files).items()
     }
     tree = _finished(tree, package)
     folders = _folders(tree)
     links = {
         link: end
         for link, end in tree.links.items()
-        # What is there itself goes before a link to it.
+        # A file or folder takes precedence over a link with the same path.
         if link not in tree.files and link not in folders and (end in tree.files or end in folders)
     }
-    first_below: dict[str, str] = {}
+    first_paths: dict[str, str] = {}
     for path in sorted(outputs):
-        _enter(first_below, path)
+        _add_first_path(first_paths, path)
     for link, end in links.items():
-        outputs[link] = outputs.get(end) or outputs.get(first_below.get(end, ""), "out")
-        _enter(first_below, link)
+        outputs[link] = outputs.get(end) or outputs.get(first_paths.get(end, ""), "out")
+        _add_first_path(first_paths, link)
     return PackageTree(tree.files, links, outputs)
 
 
 def is_executable(entry: Entry) -> bool:
-    """Say whether a file is laid out as a program: by its mode, or by being one."""
+    """Check if a file is a program.
+
+    Its mode has an execute bit, or its content is an ELF program.
+    """
     if entry.mode & _ANY_EXECUTE:
         return True
     binary = entry.binary
@@ -89,8 +94,11 @@ def is_executable(entry: Entry) -> bool:
     return not entry.name.endswith(".o")
 
 
-def _final(path: str, package: SetPackage) -> str:
-    """Return where a file lies; those at the top, and hidden ones, go where no others' are."""
+def _final_path(path: str, package: SetPackage) -> str:
+    """Return a file's path in a toolkit.
+
+    Top-level and hidden files move to the package's own folder.
+    """
     if "/" in path and not path.startswith("."):
         return path
     is_license = path.lower().startswith(_LICENSES)
@@ -98,12 +106,12 @@ def _final(path: str, package: SetPackage) -> str:
 
 
 def _finished(tree: Tree, package: SetPackage) -> Tree:
-    """Bring away what lies at the top, and add links to pkg-config's files."""
-    files = {_final(path, package): entry for path, entry in tree.files.items()}
+    """Move top-level files, and add links to pkg-config files."""
+    files = {_final_path(path, package): entry for path, entry in tree.files.items()}
     links = {}
     for link, end in tree.links.items():
         if end in tree.files:
-            links[_final(link, package)] = _final(end, package)
+            links[_final_path(link, package)] = _final_path(end, package)
         else:
             links[link] = end
     for link, end in unversioned(files):
@@ -117,8 +125,8 @@ def _changed(tree: Tree, change: TreeChange) -> Tree:
         case "lift" | "rename":
             below = "" if to in {"", "."} else f"{to}/"
             if source.startswith("lib/") and to == "lib":
-                # What is for another CUDA release goes.
-                tree = _without(tree, lambda path: _is_beside(path, source))
+                # Remove libraries for other CUDA releases.
+                tree = _without(tree, lambda path: _is_other_lib(path, source))
             return _moved(tree, f"{source}/", below)
         case "drop":
             return _without(tree, lambda path: _is_below(path, source))
@@ -126,19 +134,19 @@ def _changed(tree: Tree, change: TreeChange) -> Tree:
             return Tree(tree.files, tree.links | {to: source})
 
 
-def _is_beside(path: str, nested: str) -> bool:
+def _is_other_lib(path: str, nested: str) -> bool:
     return path.startswith("lib/") and path != nested and not path.startswith(f"{nested}/")
 
 
-def _without(tree: Tree, goes: Callable[[str], bool]) -> Tree:
-    """Return a tree without some of its files, and without links that lay there or led there."""
-    files = {path: entry for path, entry in tree.files.items() if not goes(path)}
-    links = {link: end for link, end in tree.links.items() if not goes(link)}
+def _without(tree: Tree, is_removed: Callable[[str], bool]) -> Tree:
+    """Return a tree without some of its files and links."""
+    files = {path: entry for path, entry in tree.files.items() if not is_removed(path)}
+    links = {link: end for link, end in tree.links.items() if not is_removed(link)}
     return Tree(files, links)
 
 
 def _moved(tree: Tree, old: str, new: str) -> Tree:
-    """Return a tree in which what lies below one folder, or those of a pattern, lies in another."""
+    """Move the contents of all folders of a pattern."""
     count = old.count("/")
     pattern = old.rstrip("/")
 
@@ -149,22 +157,22 @@ def _moved(tree: Tree, old: str, new: str) -> Tree:
         return (new + "/".join(parts[count:])).rstrip("/") or "."
 
     files = {at(path): entry for path, entry in tree.files.items() if at(path) == path}
-    # What is moved takes the place of what is there: the same headers may lie in both.
+    # Moved files replace existing ones: both folders may have the same headers.
     files |= {at(path): entry for path, entry in tree.files.items() if at(path) != path}
-    # A link may lead to the folder itself.
+    # A link's target may be the folder itself.
     links = {at(link): at(end, 1 if end in tree.files else 0) for link, end in tree.links.items()}
     return Tree(files, links)
 
 
 def _folders(tree: Tree) -> set[str]:
-    """Return every folder that something lies in."""
-    found: set[str] = set()
+    """Return every folder that has a file or link."""
+    folders: set[str] = set()
     for path in (*tree.files, *tree.links):
         for folder in folders_above(path):
-            if folder in found:
+            if folder in folders:
                 break
-            found.add(folder)
-    return found
+            folders.add(folder)
+    return folders
 
 
 def folders_above(path: str) -> Iterator[str]:
@@ -180,10 +188,10 @@ def _is_below(path: str, pattern: str) -> bool:
     )
 
 
-def _enter(first_below: dict[str, str], path: str) -> None:
-    """Enter a path for the folders above it of which it is the first path in order."""
+def _add_first_path(first_paths: dict[str, str], path: str) -> None:
+    """Update the first path of each folder above a path."""
     for folder in folders_above(path):
-        if first_below.setdefault(folder, path) < path:
-            # So it is for all folders above this one.
+        if first_paths.setdefault(folder, path) < path:
+            # All folders above this one have a smaller path too.
             return
-        first_below[folder] = path
+        first_paths[folder] = path

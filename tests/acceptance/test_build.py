@@ -280,7 +280,7 @@ def test_a_map_may_name_the_release_of_cuda(build: Run) -> None:
     options = ("--redist-map", "map.json", "--platform", LINUX, "--json")
     assert chosen(build(*options))["cuda"]["release"] == "12.6.0"
     assert chosen(build("--cuda", "12.6.0", *options))["cuda"]["release"] == "12.6.0"
-    assert "not the release that the map names" in error(build("--cuda", "12.6.3", *options))
+    assert "--cuda does not match the cuda release" in error(build("--cuda", "12.6.3", *options))
 
 
 def test_further_versions(build: Run) -> None:
@@ -548,7 +548,7 @@ def test_a_place_that_cannot_be_written(build: Run) -> None:
     result = build(*ONE, "-o", "out")
     assert result.exit_code == 3
     assert f"cannot write out/{LINUX}/cuda-12.9.1.json: Not a directory" in result.stdout
-    assert "hint: make room or permission there, or name another place with --output" in (
+    assert "hint: free disk space, fix the permissions, or choose another path with --output" in (
         result.stdout
     )
     assert Path("out").read_text() == "a file"

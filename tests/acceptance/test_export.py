@@ -118,8 +118,8 @@ def test_json_says_what_was_written(run: Run, example: Path) -> None:
         (["urls", SET, "--wheel-base", BASE], 2, "requires a set of the wheel channel"),
         (["urls", "wheels.json"], 2, "--wheel-base"),
         (["nix", "wheels.json", "-o", "made"], 2, "--wheel-base"),
-        (["urls", "wheels.json", "--wheel-base", "here"], 2, "is no address"),
-        (["bazel", "wheels.json", "--wheel-base", BASE], 2, "takes NVIDIA's archives"),
+        (["urls", "wheels.json", "--wheel-base", "here"], 2, "is not a URL"),
+        (["bazel", "wheels.json", "--wheel-base", BASE], 2, "requires NVIDIA's archives"),
         (["urls", "wheels.json", "--wheel-base", BASE, "--resolve"], 2, "cannot be combined"),
         (["urls", SET, "--resolve"], 2, "--resolve requires a set of the wheel channel"),
         (["pylock", SET], 2, "pip and uv install wheels"),
@@ -251,5 +251,6 @@ def test_a_set_without_anything_is_exported_too(run: Run) -> None:
     for name in EXPORTERS.keys() - {"bazel", "nixpkgs"} - OF_WHEELS:
         assert run("export", name, SET, "-o", f"made/{name}").exit_code == 0
     assert (
-        "rules_cuda needs cuda_cccl, cuda_cudart, cuda_nvcc" in run("export", "bazel", SET).stderr
+        "rules_cuda requires cuda_cccl, cuda_cudart, cuda_nvcc"
+        in run("export", "bazel", SET).stderr
     )

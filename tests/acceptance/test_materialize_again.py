@@ -69,7 +69,7 @@ def test_what_somebody_put_into_a_root_is_never_thrown_away(
     before = listing(Path("root"))
     result = materialize()
     assert result.exit_code == 2
-    assert "holds what was not laid out there: lib/mine.so" in result.stderr
+    assert "has files that cudaredist did not install: lib/mine.so" in result.stderr
     assert listing(Path("root")) == before
     assert_nothing_left("root")
     # As it was asked for, it is still there.
@@ -96,7 +96,7 @@ def test_a_damaged_root_is_made_anew(
             pytest.fail(damage)
     result = materialize()
     assert result.exit_code == 0
-    assert "it is made anew" in result.stderr
+    assert "creating it again" in result.stderr
     assert listing(Path("root")) == expected
 
 
@@ -139,7 +139,7 @@ def test_archives_at_hand_are_not_fetched(
     assert result.exit_code == 0, result.output
     assert [path.rpartition("/")[2].partition("-")[0] for path in server.requests] == ["libcublas"]
     assert json.loads(result.stdout)["fetched_bytes"] == size
-    assert f"4 archives, 3 of them here; {size:,} bytes to fetch" in result.stderr
+    assert f"4 archives, 3 of them local; {size:,} bytes to download" in result.stderr
 
 
 def test_a_wrong_archive_at_hand_is_fetched_instead(
@@ -182,7 +182,7 @@ def test_sizes_that_are_not_known_are_not_said_to_be_nothing(
     made_set.write(Path("set.json"))
     result = materialize()
     assert result.exit_code == 0, result.output
-    assert "bytes unpacked, not counting 1 that were never examined\n" in result.stderr
+    assert "bytes unpacked, not counting 1 not inspected\n" in result.stderr
 
 
 def test_what_came_before_a_limit_is_kept_for_the_next_run(
@@ -207,7 +207,7 @@ def test_what_came_before_a_limit_is_kept_for_the_next_run(
     server.requests.clear()
     result = materialize(base=server.url)
     assert result.exit_code == 0
-    assert "4 archives, 1 of them here" in result.stderr
+    assert "4 archives, 1 of them local" in result.stderr
     assert server.requests.total() == 3
     assert not workshop.exists()
 
@@ -231,7 +231,7 @@ def test_an_archive_that_broke_off_is_gone_on_with(
     server.headers.clear()
     result = materialize("--json", base=server.url)
     assert result.exit_code == 0, result.output
-    assert f"4 archives, 3 of them here; {size - half:,} bytes to fetch" in result.stderr
+    assert f"4 archives, 3 of them local; {size - half:,} bytes to download" in result.stderr
     asked = [headers.get("Range") for _, headers in server.headers]
     # What is found wrong in the end comes anew.
     assert asked == [f"bytes={half}-", *[None] * is_altered]
@@ -325,7 +325,7 @@ def test_what_a_killed_run_left_beside_a_whole_root_goes(
     materialize()
     left = Path(".root.cudaredist")
     shutil.copytree("root", left / "old")
-    (left / "rubbish/half").mkdir(parents=True)
+    (left / "trash/half").mkdir(parents=True)
     assert materialize().stdout.startswith("root: unchanged")
     assert_nothing_left("root")
 

@@ -229,7 +229,7 @@ def test_a_small_toolkit_is_a_small_download(
     assert dict(server.requests) == dict.fromkeys(wanted, 1)
     size = sum(made_set.packages[name]["archive"]["size"] for name in packages)
     assert report["fetched_bytes"] == size
-    assert f"{len(packages)} archives; {size:,} bytes to fetch; " in result.stderr
+    assert f"{len(packages)} archives; {size:,} bytes to download; " in result.stderr
 
 
 def test_no_static_leaves_static_libraries_out_but_those_of_cudart(
@@ -247,7 +247,7 @@ def test_no_static_leaves_static_libraries_out_but_those_of_cudart(
         (["--component", "compilers"], "did you mean compiler"),
         (["--exclude", "libcubla"], "did you mean libcublas"),
         (["--component", "cuda_gdb"], "cuda_gdb is unsupported: CUDA 13.0.2 has no cuda_gdb"),
-        (["--max-download", "1k"], "more than --max-download 1,000"),
+        (["--max-download", "1k"], "exceed --max-download 1,000"),
         (["--max-download", "much"], "is no size"),
         (["--archives", "nowhere"], "no such folder"),
         (["--verify", "--remove"], "cannot be combined with"),
@@ -273,7 +273,7 @@ def test_a_compiler_that_the_channel_lacks_is_named(run: Run, materialize: Mater
     made_set.put_archives(Path("source"))
     result = materialize("--component", "compiler")
     assert result.exit_code == 2
-    assert "the packages of CUDA 12.9.1 in the redist channel have no nvcc, fatbinary" in (
+    assert "the packages of CUDA 12.9.1 in the redist channel do not include nvcc, fatbinary" in (
         result.stderr
     )
     assert_nothing_left()
@@ -287,9 +287,9 @@ def test_a_compiler_that_the_channel_lacks_is_named(run: Run, materialize: Mater
         (["--root", "root"], 2, "name the package set"),
         (["nothing.json", "--root", "root"], 2, "no such file"),
         (["broken.json", "--root", "root"], 5, "broken.json"),
-        (["--root", "nothing", "--verify"], 2, "no toolkit root of ours"),
-        (["--root", "nothing", "--remove"], 2, "nothing is there"),
-        (["--root", "source", "--remove"], 2, "no toolkit root of ours"),
+        (["--root", "nothing", "--verify"], 2, "not a cudaredist toolkit root"),
+        (["--root", "nothing", "--remove"], 2, "no toolkit root at nothing"),
+        (["--root", "source", "--remove"], 2, "not a cudaredist toolkit root"),
         (["set.json", "--root", "/", "--base-url", "source"], 2, "cannot be a toolkit root"),
         (["set.json", "--root", "root", "--offline"], 2, "--archives"),
     ],

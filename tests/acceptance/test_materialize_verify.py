@@ -45,11 +45,11 @@ DAMAGES: dict[str, tuple[Callable[[], object], str]] = {
     "not executable": (lambda: Path("root/bin/nvcc").chmod(0o644), "nvcc: its mode was changed"),
     "executable": (lambda: Path("root/include/cuda.h").chmod(0o755), "cuda.h: its mode was"),
     "set-user-id": (lambda: Path("root/bin/nvcc").chmod(0o4755), "nvcc: its mode was changed"),
-    "file is a link": (lambda: swapped("bin/nvcc"), "bin/nvcc: is no file any more"),
+    "file is a link": (lambda: swapped("bin/nvcc"), "bin/nvcc: is not a regular file"),
     "folder is a link": (lambda: swapped("include"), "include/cuda.h: is missing"),
-    "link is gone": (lambda: Path("root/lib64").unlink(), "lib64: is not the link"),
-    "link leads elsewhere": (lambda: replaced("lib64", "bin"), "lib64: is not the link"),
-    "link is a file": (lambda: replaced("lib64", None), "lib64: is not the link"),
+    "link is gone": (lambda: Path("root/lib64").unlink(), "lib64: is not a link to lib"),
+    "link leads elsewhere": (lambda: replaced("lib64", "bin"), "lib64: is not a link to lib"),
+    "link is a file": (lambda: replaced("lib64", None), "lib64: is not a link to lib"),
     "version": (lambda: altered("version.json"), "version.json: was changed"),
 }
 

@@ -81,14 +81,14 @@ def test_diff_names_every_cell_that_differs_with_its_reason(run: Run, checkout: 
     reasons = {name: cell["reason"] for name, cell in found.items()}
     assert reasons["13.3.clang.maxMajorVersion"].startswith("Clang: 21 is the newest accepted")
     assert reasons["9.9.gcc.maxMajorVersion"].startswith("nvcc_compat.json does not have")
-    assert "no file or policy states it" in reasons["9.0a.archName"]
+    assert "no file or policy has this value" in reasons["9.0a.archName"]
     default = reasons["9.0.dontDefaultAfterCudaMajorMinorVersion"]
     assert (
         default == "not built by default after CUDA 13.0 (policy: a guide (policy/gpus.json); old)"
     )
     assert reasons["cudaPackages_13_3.cuda.linux-x86_64"] == "selected by the user"
     assert reasons["cudaPackages_13_3.cudnn.linux-x86_64"] == (
-        "the newest that is published; not 9.3.0: no archive for linux-sbsa"
+        "the newest published release; not 9.3.0: no archive for linux-sbsa"
     )
 
 

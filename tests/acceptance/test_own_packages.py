@@ -75,8 +75,16 @@ def test_own_package_from_a_mirror_with_the_usual_folders(
     ("old", "new", "message"),
     [
         ("manifests", "manifest", "no part of an overlay is called 'manifest'"),
-        ("manifests/mylib/redistrib_1.2.0.json", "manifests/mylib/mylib.json", "would not be read"),
-        ("manifests/mylib/redistrib_1.2.0.json", "manifests/redistrib_1.2.0.json", "not be read"),
+        (
+            "manifests/mylib/redistrib_1.2.0.json",
+            "manifests/mylib/mylib.json",
+            "is not the path of a manifest",
+        ),
+        (
+            "manifests/mylib/redistrib_1.2.0.json",
+            "manifests/redistrib_1.2.0.json",
+            "the path of a manifest",
+        ),
     ],
 )
 def test_overlay_with_misplaced_files_is_refused(

@@ -461,7 +461,7 @@ def test_a_release_without_the_packages(server: FaultServer, gpu_table: Run) -> 
     publish(server, release("12.9.1", {"cuda_cccl": {"linux-x86_64": {"x": b"x"}}}))
     result = gpu_table()
     assert result.exit_code == 3
-    assert "names no archive of cuda_nvcc" in result.stderr
+    assert "has no archive of cuda_nvcc" in result.stderr
 
 
 def test_an_oversized_header_is_refused(server: FaultServer, nvcc_table: Run) -> None:

@@ -92,7 +92,8 @@ def test_other_files_than_the_archives_have(run: Run, made: Path) -> None:
 
     result = run("validate", edited(made, change), "--cache-dir", made / "cache")
     assert result.exit_code == 1
-    assert "I4 libcublas: lib is said to hold 3 files of " in result.stdout
+    assert "I4 libcublas: lib has " in result.stdout
+    assert "bytes, but 3 files of " in result.stdout
 
 
 def test_sets_are_held_against_each_other(run: Run, made: Path) -> None:

@@ -177,7 +177,7 @@ def test_redistributables_built_from_source_are_left_out() -> None:
 
 
 def test_export_without_tables_names_the_option() -> None:
-    with pytest.raises(UsageError, match="requires the tables"):
+    with pytest.raises(UsageError, match="requires a data folder"):
         find_exporter("nixpkgs").files(ExportedSet(example_set()))
 
 

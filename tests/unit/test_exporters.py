@@ -143,9 +143,9 @@ def test_hostile_texts_break_no_format(name: str) -> None:
         ({"relative_path": "../x.tar.xz"}, "has '..'"),
         ({"relative_path": "a b.tar.xz"}, "the character ' '"),
         ({"relative_path": "a\nb.tar.xz"}, "the character"),
-        ({"url": "https://a.example/x\ny"}, "is no address"),
-        ({"url": "x.tar.xz"}, "is no address"),
-        ({"url": 'https://a.example/"'}, "is no address"),
+        ({"url": "https://a.example/x\ny"}, "is not a URL"),
+        ({"url": "x.tar.xz"}, "is not a URL"),
+        ({"url": 'https://a.example/"'}, "is not a URL"),
     ],
 )
 def test_archives_that_no_text_could_name_are_refused(
@@ -158,7 +158,7 @@ def test_archives_that_no_text_could_name_are_refused(
 
 
 def test_an_available_package_without_archive_is_refused() -> None:
-    with pytest.raises(InvalidFileError, match="is null, though the package is available"):
+    with pytest.raises(InvalidFileError, match="is null, but the package is available"):
         exported("urls", example_set(packages={"bad": package("bad", archive=None)}))
 
 
@@ -167,7 +167,7 @@ def test_an_available_package_without_archive_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["nix", "urls"])
 def test_formats_that_need_addresses_ask_for_them(name: str) -> None:
-    with pytest.raises(UsageError, match="addresses of 2 archives are not known") as caught:
+    with pytest.raises(UsageError, match="unknown URLs of 2 archives") as caught:
         exported(name, wheel_set())
     assert "--wheel-base" in str(caught.value.hint)
     assert exported(name, with_addresses(wheel_set(), BASE))
@@ -175,7 +175,7 @@ def test_formats_that_need_addresses_ask_for_them(name: str) -> None:
 
 def test_an_overlays_package_without_address_says_where_to_add_it() -> None:
     bad = {"bad": package("bad", archive=archive("bad.tar.xz") | {"url": None})}
-    with pytest.raises(UsageError, match=r"not known: bad$") as caught:
+    with pytest.raises(UsageError, match=r"1 archives: bad$") as caught:
         exported("urls", example_set(packages=bad))
     assert "fixups.json" in str(caught.value.hint)
 
@@ -195,12 +195,12 @@ def test_addresses_are_added_where_they_lack() -> None:
 
 @pytest.mark.parametrize("base", ["", "wheels.example", "https://a b", "https://a\nb"])
 def test_a_base_that_is_no_address(base: str) -> None:
-    with pytest.raises(UsageError, match="is no address"):
+    with pytest.raises(UsageError, match="is not a URL"):
         with_addresses(wheel_set(), base)
 
 
 def test_rules_cuda_takes_no_wheels() -> None:
-    with pytest.raises(UsageError, match="rules_cuda takes NVIDIA's archives"):
+    with pytest.raises(UsageError, match="rules_cuda requires NVIDIA's archives"):
         exported("bazel", with_addresses(wheel_set(), BASE))
 
 
@@ -298,7 +298,7 @@ def test_a_renamed_package_stands_under_the_name_that_tools_look_for() -> None:
 
 @pytest.mark.parametrize("redist", ["../etc", "/etc", "a b", ""])
 def test_a_redistributable_cannot_lead_out_of_the_folder(redist: str) -> None:
-    with pytest.raises(InvalidFileError, match="is no name of a redistributable"):
+    with pytest.raises(InvalidFileError, match="is not the name of a redistributable"):
         exported("redistrib", example_set(packages={"a": package("a", redist=redist)}))
 
 

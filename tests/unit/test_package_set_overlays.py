@@ -491,7 +491,7 @@ def test_a_folder_that_is_no_overlay_and_files_that_nobody_reads(
     base: Store, overlay: Path
 ) -> None:
     overlay.mkdir()
-    with pytest.raises(UsageError, match=r"has none of manifests/, features/ and policy/"):
+    with pytest.raises(UsageError, match=r"has no manifests/, features/ or policy/ folder"):
         read_set_data(base, [Store(overlay)])
     put_policy(overlay, "fixup", fixups=[])
     with pytest.raises(UnknownNameError, match=r"no policy file is called 'fixup\.json'") as caught:

@@ -98,6 +98,6 @@ def test_a_file_that_is_not_a_wheel_is_refused() -> None:
 
 
 def test_pylock_requires_addresses() -> None:
-    with pytest.raises(UsageError, match="addresses of 1 archives are not known") as caught:
+    with pytest.raises(UsageError, match="unknown URLs of 1 archives") as caught:
         exported("pylock", wheels(CUDNN.format("9.28.0.42")))
     assert "--resolve" in str(caught.value.hint)

@@ -22,7 +22,7 @@ from cudaredist.features.facts import Entry
 from cudaredist.primitives import Platform
 from cudaredist.schema.packageset import PackageSet, SetPackage
 from cudaredist.schema.toolkit_record import ComponentSet
-from cudaredist.toolkit.components import choose
+from cudaredist.toolkit.components import select
 from cudaredist.toolkit.merge import Layout, Plan, make_plan
 from cudaredist.toolkit.pkgconfig import relocatable
 from cudaredist.toolkit.root_tree import PackageTree, make_tree, with_origins
@@ -185,7 +185,7 @@ def test_no_archive_with_an_unsafe_member_is_laid_out(bad: Entry, reason: str | 
     if reason is None:
         assert tree_of(entries).links == {}
         return
-    with pytest.raises(InvalidArchiveError, match=f"an archive: is not laid out: {reason}"):
+    with pytest.raises(InvalidArchiveError, match=f"an archive: cannot be installed: {reason}"):
         tree_of(entries)
 
 
@@ -399,7 +399,7 @@ def made() -> MadeSet:
 
 def selection(made: MadeSet, *components: str, exclude: Sequence[str] = ()) -> list[str]:
     package_set = PackageSet.model_validate_json(json.dumps(made.document()))
-    return list(choose(package_set, components, exclude, SETS).packages)
+    return list(select(package_set, components, exclude, SETS).packages)
 
 
 def test_what_is_asked_for_brings_what_it_needs(made: MadeSet) -> None:
@@ -413,10 +413,10 @@ def test_what_is_asked_for_brings_what_it_needs(made: MadeSet) -> None:
 
 def test_a_named_set_requires_its_programs_unless_a_part_is_excluded(made: MadeSet) -> None:
     package_set = PackageSet.model_validate_json(json.dumps(made.document()))
-    chosen = choose(package_set, ["compiler", "compiler"], (), SETS)
+    chosen = select(package_set, ["compiler", "compiler"], (), SETS)
     assert chosen.required == (SETS["compiler"],)
-    assert chosen.warnings[0] == "compiler is laid out without crt, which is broken: marked so"
-    assert choose(package_set, ["compiler", "cublas"], ["nvcc"], SETS).required == ()
+    assert chosen.warnings[0] == "compiler will not include crt, which is broken: marked so"
+    assert select(package_set, ["compiler", "cublas"], ["nvcc"], SETS).required == ()
 
 
 @pytest.mark.parametrize(
@@ -426,7 +426,7 @@ def test_a_named_set_requires_its_programs_unless_a_part_is_excluded(made: MadeS
         (["nvcc"], ["cublass"], "no package is called 'cublass'"),
         (["driver"], [], "driver is unsupported: not published for this platform"),
         (["crt"], [], "crt is broken: marked so"),
-        (["cublas"], ["cublas"], "nothing is left"),
+        (["cublas"], ["cublas"], "no packages selected"),
     ],
 )
 def test_what_cannot_be_laid_out_is_said(
@@ -447,13 +447,13 @@ def test_what_cannot_be_laid_out_is_said(
 )
 def test_a_set_that_is_not_closed_is_refused(made: MadeSet, change: Any, words: str) -> None:
     made.packages["cublas"] |= change
-    with pytest.raises(UsageError, match=f"cublas needs .*, which is not available: .*{words}"):
+    with pytest.raises(UsageError, match=f"cublas requires .*, which is not available: .*{words}"):
         selection(made, "cublas")
 
 
 def test_a_set_without_any_part_of_a_component_says_so(made: MadeSet) -> None:
     made.refuse("nvcc", "no wheel")
-    with pytest.raises(UsageError, match="nothing of compiler") as caught:
+    with pytest.raises(UsageError, match="no package of component compiler") as caught:
         selection(made, "compiler")
     assert "nvcc, crt" in (caught.value.hint or "")
 

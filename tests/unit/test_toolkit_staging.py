@@ -12,47 +12,48 @@ from cudaredist.errors import (
     CudaRedistError,
     UsageError,
 )
-from cudaredist.pipeline.toolkit import staging
 from cudaredist.pipeline.toolkit.install import _link_or_copy
-from cudaredist.pipeline.toolkit.staging import TEMPORARY, Workshop, remove_tree
+from cudaredist.pipeline.toolkit.staging import TEMPORARY, StagingDirectory, _exchange, remove_tree
 
-# -- the workshop
+# -- staging directory
 
 
 @pytest.fixture
-def workshop(tmp_path: Path) -> Workshop:
-    return Workshop(tmp_path / "deep" / "root")
+def staging(tmp_path: Path) -> StagingDirectory:
+    return StagingDirectory(tmp_path / "deep" / "root")
 
 
-def finish_archive(workshop: Workshop) -> None:
-    (workshop.archives / "abc").mkdir(parents=True)
+def finish_archive(staging: StagingDirectory) -> None:
+    (staging.archives / "abc").mkdir(parents=True)
 
 
-def test_nothing_stays_of_a_run_that_finished_nothing(workshop: Workshop, tmp_path: Path) -> None:
-    with workshop.locked():
-        (workshop.archives / "abc.tmp").mkdir(parents=True)
+def test_nothing_stays_of_a_run_that_finished_nothing(
+    staging: StagingDirectory, tmp_path: Path
+) -> None:
+    with staging.locked():
+        (staging.archives / "abc.tmp").mkdir(parents=True)
     assert not list(tmp_path.iterdir())
-    with pytest.raises(CudaRedistError), workshop.locked():
+    with pytest.raises(CudaRedistError), staging.locked():
         raise UsageError("no")
     assert not list(tmp_path.iterdir())
 
 
-def test_finished_archives_stay_for_the_next_run(workshop: Workshop) -> None:
-    with workshop.locked():
-        finish_archive(workshop)
-    assert [path.name for path in workshop.archives.iterdir()] == ["abc"]
-    workshop.clear_if_idle()
-    assert not workshop.is_there()
-    workshop.clear_if_idle()
+def test_finished_archives_stay_for_the_next_run(staging: StagingDirectory) -> None:
+    with staging.locked():
+        finish_archive(staging)
+    assert [path.name for path in staging.archives.iterdir()] == ["abc"]
+    staging.clear_if_idle()
+    assert not staging.exists()
+    staging.clear_if_idle()
 
 
-def test_what_a_killed_run_had_not_finished_goes(workshop: Workshop) -> None:
-    finish_archive(workshop)
-    for left in (workshop.archives / f"b{TEMPORARY}", workshop.new, workshop.folder / "rubbish"):
+def test_what_a_killed_run_had_not_finished_goes(staging: StagingDirectory) -> None:
+    finish_archive(staging)
+    for left in (staging.archives / f"b{TEMPORARY}", staging.new, staging.folder / "trash"):
         (left / "half").mkdir(parents=True)
-    with workshop.locked():
-        assert [path.name for path in workshop.folder.iterdir()] == ["archives"]
-        assert len(list(workshop.archives.iterdir())) == 1
+    with staging.locked():
+        assert [path.name for path in staging.folder.iterdir()] == ["archives"]
+        assert len(list(staging.archives.iterdir())) == 1
 
 
 @pytest.mark.parametrize("can_link", [True, False])
@@ -73,40 +74,40 @@ def test_nothing_is_written_over_what_a_disk_takes_for_the_same_name(
     assert (tmp_path / "place").read_text() == "one"
 
 
-def test_one_run_at_a_time(workshop: Workshop) -> None:
+def test_one_run_at_a_time(staging: StagingDirectory) -> None:
     order: list[str] = []
     inside = threading.Event()
 
     def other() -> None:
         inside.set()
-        with Workshop(workshop.root).locked():
+        with StagingDirectory(staging.root).locked():
             order.append("second")
 
-    with workshop.locked():
-        finish_archive(workshop)
+    with staging.locked():
+        finish_archive(staging)
         thread = threading.Thread(target=other)
         thread.start()
         inside.wait()
         thread.join(0.2)
-        Workshop(workshop.root).clear_if_idle()
-        assert workshop.is_there()
+        StagingDirectory(staging.root).clear_if_idle()
+        assert staging.exists()
         order.append("first")
         # The one that waits must not go on in a folder that is gone.
-        workshop.clear()
+        staging.clear()
     thread.join()
     assert order == ["first", "second"]
-    assert not workshop.is_there()
+    assert not staging.exists()
 
 
-def test_a_root_that_was_put_aside_comes_back(workshop: Workshop) -> None:
-    old = workshop.folder / "old"
+def test_a_root_that_was_put_aside_comes_back(staging: StagingDirectory) -> None:
+    old = staging.folder / "old"
     old.mkdir(parents=True)
     (old / "file").write_text("whole")
-    workshop.clear()
+    staging.clear()
     assert old.exists(), "the only root there is"
-    with workshop.locked():
-        assert (workshop.root / "file").read_text() == "whole"
-    assert not workshop.is_there()
+    with staging.locked():
+        assert (staging.root / "file").read_text() == "whole"
+    assert not staging.exists()
 
 
 @pytest.fixture(params=["at once", "in two steps"])
@@ -121,24 +122,24 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_a_new_root_takes_the_place_of_the_old_one(
-    workshop: Workshop, way: str, monkeypatch: pytest.MonkeyPatch
+    staging: StagingDirectory, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     absent = []
     rename = Path.rename
 
     def watched(path: Path, to: Path) -> Path:
         moved = rename(path, to)
-        absent.append(not workshop.root.exists())
+        absent.append(not staging.root.exists())
         return moved
 
     monkeypatch.setattr(Path, "rename", watched)
     for text in ("first", "second"):
-        with workshop.locked():
-            workshop.new.mkdir()
-            (workshop.new / "file").write_text(text)
-            workshop.put()
-        assert (workshop.root / "file").read_text() == text
-        assert not workshop.is_there()
+        with staging.locked():
+            staging.new.mkdir()
+            (staging.new / "file").write_text(text)
+            staging.swap_in()
+        assert (staging.root / "file").read_text() == text
+        assert not staging.exists()
     assert any(absent) is (way == "in two steps")
 
 
@@ -152,33 +153,38 @@ def test_where_the_system_cannot_exchange_names_nothing_is_done(
         return object()
 
     monkeypatch.setattr("ctypes.CDLL", load)
-    assert not staging._exchange(tmp_path / "one", tmp_path / "other")
+    assert not _exchange(tmp_path / "one", tmp_path / "other")
 
 
 @pytest.mark.usefixtures("way")
-def test_where_the_new_root_cannot_be_moved_the_old_one_stays(workshop: Workshop) -> None:
-    workshop.root.mkdir(parents=True)
-    (workshop.root / "file").write_text("old")
-    with pytest.raises(CudaRedistError, match="root: No such file"), workshop.locked():
+def test_where_the_new_root_cannot_be_moved_the_old_one_stays(staging: StagingDirectory) -> None:
+    staging.root.mkdir(parents=True)
+    (staging.root / "file").write_text("old")
+    with pytest.raises(CudaRedistError, match="root: No such file"), staging.locked():
         # There is no new one.
-        workshop.put()
-    assert (workshop.root / "file").read_text() == "old"
-    assert not workshop.is_there()
+        staging.swap_in()
+    assert (staging.root / "file").read_text() == "old"
+    assert not staging.exists()
 
 
-def test_a_workshop_that_is_not_ours_is_left_alone(workshop: Workshop, tmp_path: Path) -> None:
+def test_a_workshop_that_is_not_ours_is_left_alone(
+    staging: StagingDirectory, tmp_path: Path
+) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere/file").write_text("mine")
-    workshop.folder.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UsageError, match="no folder of yours"), workshop.locked():
+    staging.folder.symlink_to(tmp_path / "elsewhere")
+    with (
+        pytest.raises(UsageError, match="is not a folder, or another user owns it"),
+        staging.locked(),
+    ):
         pytest.fail("went on")
     assert (tmp_path / "elsewhere/file").exists()
-    assert workshop.folder.is_symlink()
+    assert staging.folder.is_symlink()
 
 
 def test_without_locks_work_goes_on(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    staging: StagingDirectory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse(*_: object) -> None:
         raise OSError(38, "Function not implemented")
@@ -187,28 +193,28 @@ def test_without_locks_work_goes_on(
     monkeypatch.setattr(logging.getLogger("cudaredist"), "propagate", True)
     caplog.set_level(logging.WARNING, logger="cudaredist")
     monkeypatch.setattr("fcntl.flock", refuse)
-    with workshop.locked():
-        finish_archive(workshop)
+    with staging.locked():
+        finish_archive(staging)
     assert "without a lock" in caplog.text
-    workshop.clear_if_idle()
-    assert workshop.is_there(), "another run may be in it"
+    staging.clear_if_idle()
+    assert staging.exists(), "another run may be in it"
     monkeypatch.setitem(__import__("sys").modules, "fcntl", None)
-    with workshop.locked():
-        workshop.clear()
-    assert not workshop.is_there()
+    with staging.locked():
+        staging.clear()
+    assert not staging.exists()
 
 
 def test_a_folder_that_goes_away_again_and_again_is_no_endless_loop(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+    staging: StagingDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cudaredist.locks.is_at", lambda *_: False)
-    with pytest.raises(CudaRedistError, match="again and again"), workshop.locked():
+    with pytest.raises(CudaRedistError, match="again and again"), staging.locked():
         pytest.fail("went on")
 
 
 def test_a_root_needs_a_name() -> None:
     with pytest.raises(UsageError, match="cannot be a toolkit root"):
-        Workshop(Path("/"))
+        StagingDirectory(Path("/"))
 
 
 def test_read_only_folders_are_taken_away_and_links_are_not_followed(tmp_path: Path) -> None:

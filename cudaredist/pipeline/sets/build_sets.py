@@ -1,4 +1,4 @@
-"""build: package sets from the data files, one document each, and an index beside them."""
+"""build: package sets from the data files, with an index."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,23 +37,23 @@ from cudaredist.store.files import read_file, write_output
 
 INDEX_NAME = "index.json"
 _SHOWN = 5
-_OTHER_PLACE = "make room or permission there, or name another place with --output"
+_WRITE_HINT = "free disk space, fix the permissions, or choose another path with --output"
 _ALLOWED = frozenset({"features-missing", "hollow"})
-"""Findings that there are only where an option allows them."""
+"""Findings that only occur if an option allows them."""
 _STATUSES: tuple[Status, ...] = ("available", "broken", "unsupported", "withheld", "foreign")
 
 
 def specs_for(request: Request, data: SetData, cuda: Sequence[str]) -> list[SetSpec | RefusedSet]:
     """Resolve a request to one spec for each set.
 
-    The releases are those named, or `all`; by default the newest patch of each minor that is
-    published for the platform. Without a platform or a system, there is a set for each platform
-    that a release is published for. Raises `UsageError` for what is wrong with every set.
+    The default is the newest patch of each minor release that is published for the platform.
+    Without a platform or a system, there is a set for each platform of a release. Raises
+    `UsageError` for an error that affects every set.
     """
-    named, pins = _named_releases(request, data, cuda)
+    selected, pins = _selected_releases(request, data, cuda)
     capabilities = known_capabilities(request.capabilities, data.gpus)
     request = replace(request, pins=pins, capabilities=capabilities)
-    labels = named or (data.cuda_labels if ALL in cuda else newest_patches(data))
+    labels = selected or (data.cuda_labels if ALL in cuda else newest_patches(data))
     is_for_all = request.platform is None and request.system is None
     resolved = [
         resolve_set(replace(request, platform=platform), label, data)
@@ -61,44 +61,48 @@ def specs_for(request: Request, data: SetData, cuda: Sequence[str]) -> list[SetS
         for platform in (data.cuda_platforms(label) if is_for_all else [request.platform])
     ]
     if not resolved:
-        raise UsageError("a set is for a platform", hint="name --platform or --system")
+        raise UsageError(
+            "a set requires a platform", hint="add --platform PLATFORM or --system SYSTEM"
+        )
     specs = [
-        spec for spec in resolved if named or isinstance(spec, SetSpec) or not spec.is_unpublished
+        spec
+        for spec in resolved
+        if selected or isinstance(spec, SetSpec) or not spec.is_unpublished
     ]
     if not specs and isinstance(resolved[-1], RefusedSet):
-        # What is wrong with the newest release is wrong with all.
+        # The newest release has the same error as all others.
         raise resolved[-1].error
     return specs
 
 
 def skipped_releases(data: SetData, cuda: Sequence[str]) -> tuple[SkippedRelease, ...]:
-    """Return the local releases that `all` skips, with the reason."""
+    """Return the local releases that `all` skips, with reasons."""
     if ALL not in cuda:
         return ()
     reason = f"its manifest {EARLY}"
     return tuple(SkippedRelease(cuda=str(label), reason=reason) for label in data.early_labels)
 
 
-def _named_releases(
+def _selected_releases(
     request: Request, data: SetData, cuda: Sequence[str]
 ) -> tuple[list[Version], dict[str, str]]:
-    """Return the CUDA releases named, and the pins of the other redistributables."""
+    """Return the CUDA releases, and the pins of other redistributables."""
     pins = dict(request.pins)
-    pinned = pins.pop(CUDA, None)
-    if pinned is None:
+    pin = pins.pop(CUDA, None)
+    if pin is None:
         return [] if ALL in cuda else [find_cuda(text, data) for text in cuda], pins
     labels = [find_cuda(text, data) for text in cuda]
-    label = find_cuda(pinned, data)
+    label = find_cuda(pin, data)
     if any(other != label for other in labels):
         raise UsageError(
-            f"--cuda is not the release that the map names for cuda, {pinned}",
-            hint="leave --cuda out, or take cuda out of the map",
+            f"--cuda does not match the cuda release {pin} of --redist or --redist-map",
+            hint="remove --cuda, or remove cuda from --redist and --redist-map",
         )
     return [label], pins
 
 
 Attempt: TypeAlias = tuple[SetSpec | RefusedSet, PackageSet | CudaRedistError]
-"""A spec, and its set or the reason why there is none."""
+"""A spec, with its set or the error."""
 
 
 def make_sets(
@@ -108,17 +112,18 @@ def make_sets(
     strict: bool = False,
     progress: Progress = NO_PROGRESS,
 ) -> Iterator[Attempt]:
-    """Yield the set of each spec; one that cannot be built does not stop the others.
+    """Yield the set of each spec, or its error.
 
-    With `strict` a set with a warning, such as a broken package, counts as one of those.
+    An error does not stop the other sets. With `strict`, a warning is an error, for example a
+    broken package.
     """
     progress.expect(len(specs))
     for spec in specs:
         try:
-            made: PackageSet | CudaRedistError = build_one(spec, data, strict=strict)
+            result: PackageSet | CudaRedistError = build_one(spec, data, strict=strict)
         except CudaRedistError as error:
-            made = error
-        yield spec, made
+            result = error
+        yield spec, result
         progress.done()
 
 
@@ -129,20 +134,20 @@ def write_sets(
     skipped: tuple[SkippedRelease, ...] = (),
     may_write: bool = True,
 ) -> BuildReport:
-    """Write sets to a folder, with an index of all sets in it.
+    """Write sets to a folder, with an index of all its sets.
 
-    `output` may be the one file (`*.json`) of a single set; there is no index then. A set that
-    cannot be written is an outcome with its error. Raises `WriteError` for the index.
+    If `output` is a `*.json` file, it is the path of a single set, without an index. The outcome of
+    a set that cannot be written has the error. Raises `WriteError` if the index cannot be written.
     """
     is_folder = output.suffix != ".json"
     outcomes, indexed = [], []
-    for spec, made in attempts:
+    for spec, result in attempts:
         path = output / _set_path(spec) if is_folder else output
-        outcome, entry = _write(made, spec, path, may_write=may_write)
+        outcome, entry = _write(result, spec, path, may_write=may_write)
         outcomes.append(outcome)
         if entry is not None:
             indexed.append(entry)
-    index = _put_index(output, indexed, outcomes, may_write=may_write) if is_folder else None
+    index = _write_index(output, indexed, outcomes, may_write=may_write) if is_folder else None
     codes = [outcome.exit_code for outcome in outcomes]
     if index == "would-write":
         codes.append(EXIT_FINDINGS)
@@ -156,9 +161,10 @@ def write_sets(
 
 
 def _worst(codes: Sequence[int]) -> int:
-    """Return the one code for many sets: a request that cannot be met weighs more than a finding.
+    """Return the most severe exit code of several sets.
 
-    Less than an incomplete or a broken input, by which others cannot be met either.
+    A usage error is more severe than a finding. It is less severe than an incomplete or broken
+    input, which affects all sets.
     """
     worst = worst_exit_code(codes)
     is_usage = EXIT_USAGE in codes and worst in {EXIT_OK, EXIT_FINDINGS}
@@ -166,9 +172,10 @@ def _worst(codes: Sequence[int]) -> int:
 
 
 def build_one(spec: SetSpec | RefusedSet, data: SetData, *, strict: bool = False) -> PackageSet:
-    """Build one set; with `strict`, raise `IncompleteError` if it has a warning.
+    """Build one set.
 
-    Raises the error of a refused set, and `InvalidFileError` if policies contradict themselves.
+    With `strict`, raises `IncompleteError` if the set has a warning. Raises the error of a refused
+    set, and `InvalidFileError` if policies contradict each other.
     """
     if data.problems:
         raise InvalidFileError("policy", data.problems)
@@ -181,12 +188,12 @@ def build_one(spec: SetSpec | RefusedSet, data: SetData, *, strict: bool = False
 
 
 def set_bytes(package_set: PackageSet) -> bytes:
-    """Return the document of a set as it is written."""
+    """Return the file content of a set."""
     return canonical_json(package_set.model_dump(mode="json", by_alias=True))
 
 
 def _set_path(spec: SetSpec | RefusedSet) -> Path:
-    """Return the path of a set below the output folder: `linux-sbsa/cuda-13.0.2-9.0a.json`."""
+    """Return a set's relative path, such as `linux-sbsa/cuda-13.0.2-9.0a.json`."""
     suffix = f"-{'_'.join(spec.capabilities)}" if spec.capabilities else ""
     if isinstance(spec, RefusedSet) and spec.platform is None:
         raise spec.error
@@ -196,7 +203,7 @@ def _set_path(spec: SetSpec | RefusedSet) -> Path:
 
 
 def count_statuses(package_set: PackageSet) -> dict[Status, int]:
-    """Return how many packages have each status; other names of packages do not count."""
+    """Count the packages with each status, without aliases."""
     counts = Counter(
         package.status for package in package_set.packages.values() if package.alias_of is None
     )
@@ -204,40 +211,40 @@ def count_statuses(package_set: PackageSet) -> dict[Status, int]:
 
 
 def _write(
-    made: PackageSet | CudaRedistError,
+    result: PackageSet | CudaRedistError,
     spec: SetSpec | RefusedSet,
     path: Path,
     *,
     may_write: bool,
 ) -> tuple[SetOutcome, IndexedSet | None]:
-    if isinstance(made, CudaRedistError):
-        return _failure(spec, made), None
-    document = set_bytes(made)
+    if isinstance(result, CudaRedistError):
+        return _failure(spec, result), None
+    document = set_bytes(result)
     try:
         is_same = read_file(path) == document
         if may_write and not is_same:
             write_output(path, document)
     except CudaRedistError as error:
         return _failure(spec, error), None
-    counts = count_statuses(made)
+    counts = count_statuses(result)
     status: ManifestStatus = "unchanged" if is_same else "written" if may_write else "would-write"
     outcome = SetOutcome(
-        cuda=made.cuda.release,
-        platform=made.platform.redist_system,
+        cuda=result.cuda.release,
+        platform=result.platform.redist_system,
         status=status,
         path=str(path),
         size=len(document),
         counts=counts,
-        diagnostics=made.diagnostics,
+        diagnostics=result.diagnostics,
         exit_code=EXIT_FINDINGS if status == "would-write" else EXIT_OK,
     )
     entry = IndexedSet(
         path=f"{path.parent.name}/{path.name}",
         sha256=sha256_of(document),
-        cuda=made.cuda.release,
-        platform=made.platform.redist_system,
-        attribute=made.cuda.attribute,
-        capabilities=made.capabilities.requested,
+        cuda=result.cuda.release,
+        platform=result.platform.redist_system,
+        attribute=result.cuda.attribute,
+        capabilities=result.capabilities.requested,
         counts=counts,
     )
     return outcome, entry
@@ -245,7 +252,7 @@ def _write(
 
 def _failure(spec: SetSpec | RefusedSet, error: CudaRedistError) -> SetOutcome:
     if isinstance(error, WriteError):
-        error.hint = _OTHER_PLACE
+        error.hint = _WRITE_HINT
     return SetOutcome(
         cuda=str(spec.cuda),
         platform=spec.platform or "",
@@ -256,9 +263,10 @@ def _failure(spec: SetSpec | RefusedSet, error: CudaRedistError) -> SetOutcome:
 
 
 def _refuse_warnings(package_set: PackageSet) -> None:
-    """Raise `IncompleteError` for a set with a warning, but for those of what was allowed.
+    """Raise `IncompleteError` if a set has a warning.
 
-    A package need not support every default capability, only those that were requested.
+    Warnings that an option allows do not count. Without requested capabilities, a package may lack
+    some default capabilities.
     """
     allowed = _ALLOWED if package_set.capabilities.requested else _ALLOWED | COVERAGE_WARNINGS
     warnings = [
@@ -269,23 +277,23 @@ def _refuse_warnings(package_set: PackageSet) -> None:
     if warnings:
         lines = shortened([f"{entry.subject}: {entry.text}" for entry in warnings], _SHOWN)
         raise IncompleteError(
-            f"CUDA {package_set.cuda.release} on {package_set.platform.redist_system}, under "
-            f"--strict: {'; '.join(lines)}",
-            hint="without --strict the set is written, and the same is in its diagnostics",
+            f"warnings for CUDA {package_set.cuda.release} on "
+            f"{package_set.platform.redist_system}: {'; '.join(lines)}",
+            hint="remove --strict to write the set with these warnings in its diagnostics",
         )
 
 
-def _put_index(
+def _write_index(
     output: Path, indexed: Sequence[IndexedSet], outcomes: Sequence[SetOutcome], *, may_write: bool
 ) -> ManifestStatus:
-    """Put the index of all sets in a folder: those of this run, and those it already names.
+    """Write a folder's index, with the sets of this run and existing sets.
 
-    Those that the folder no longer has go, and those that lie there under `--check` stay.
+    Removes the entries of sets that no longer exist.
     """
     path = output / INDEX_NAME
     data = read_file(path)
-    listed = () if data is None else read_file_given(path, data, PackageSetIndex).sets
-    sets = {entry.path: entry for entry in listed if (output / entry.path).is_file()}
+    existing = () if data is None else read_file_given(path, data, PackageSetIndex).sets
+    sets = {entry.path: entry for entry in existing if (output / entry.path).is_file()}
     sets |= {entry.path: entry for entry in indexed}
     skipped = [
         SkippedSet(cuda=o.cuda, platform=o.platform, reason=o.error.message)

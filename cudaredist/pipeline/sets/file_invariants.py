@@ -1,4 +1,7 @@
-"""What holds of a package set and the files of its archives, as the cache knows them."""
+"""Invariants of a package set and the files of its archives.
+
+The cache has the facts of the files.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -29,7 +32,7 @@ from cudaredist.toolkit.root_tree import PackageTree, make_tree
 
 @dataclass(frozen=True, slots=True)
 class PackageFiles:
-    """The files of a package, as they are laid out beside those of others."""
+    """Files of a package in the merged layout."""
 
     entry: SetPackage
     tree: PackageTree
@@ -37,20 +40,20 @@ class PackageFiles:
 
 @dataclass(frozen=True, slots=True)
 class SetFiles:
-    """The files of a set's available packages, as far as they are known."""
+    """Known files of a set's available packages."""
 
     package_set: PackageSet
     known: tuple[PackageFiles, ...]
     unknown: tuple[str, ...]
-    """Packages whose archives the cache has no facts of."""
+    """Packages without facts in the cache."""
     refused: tuple[Broken, ...]
-    """Packages whose archives are never laid out, with the reason."""
+    """Packages with archives that cannot be installed, with the reason."""
     rules: CoverageRules | None
-    """None: the GPU table that the set was made with is not local."""
+    """None if the set's GPU table is not in the data folder."""
 
 
 def read_files(package_set: PackageSet, cache: Cache) -> SetFiles:
-    """Return what the cache knows of the files of every available package."""
+    """Return the cached files of every available package."""
     known, unknown, refused = [], [], []
     for entry in available_entries(package_set):
         facts = known_facts(cache, entry.archive.sha256 if entry.archive else None)
@@ -68,7 +71,7 @@ def read_files(package_set: PackageSet, cache: Cache) -> SetFiles:
 
 
 def check_files(files: SetFiles) -> list[Violation]:
-    """Return what a set breaks by the files that are known."""
+    """Return the violations of a set's known files."""
     return [
         Violation(name, subject, text)
         for name, invariant in FILE_INVARIANTS.items()
@@ -77,33 +80,34 @@ def check_files(files: SetFiles) -> list[Violation]:
 
 
 def _contents(files: SetFiles) -> Iterator[Broken]:
-    """I4; of what was not examined when the set was made, the document says nothing."""
+    """Check I4, for packages that were inspected before the set was built."""
     yield from files.refused
     for package in files.known:
         entry, tree = package.entry, package.tree
         if not entry.contents:
             continue
-        # Features count what policy drops as well: the document's counts are the most there is.
+        # Features also count the files that policy drops, so the document's counts are maximums.
         has_dropped = any(change.op == "drop" for change in entry.normalise)
         counts: Counter[OutputName] = Counter()
         sizes: Counter[OutputName] = Counter()
-        for path, held in tree.files.items():
+        for path, file in tree.files.items():
             counts[tree.outputs[path]] += 1
-            sizes[tree.outputs[path]] += held.size
+            sizes[tree.outputs[path]] += file.size
         for output in sorted(counts.keys() | entry.contents.keys()):
-            stated = entry.contents.get(output, OutputContents(files=0, bytes=0))
-            held_less = counts[output] <= stated.files and sizes[output] <= stated.bytes
-            if has_dropped and held_less:
+            recorded = entry.contents.get(output, OutputContents(files=0, bytes=0))
+            is_less = counts[output] <= recorded.files and sizes[output] <= recorded.bytes
+            if has_dropped and is_less:
                 continue
-            if (stated.files, stated.bytes) != (counts[output], sizes[output]):
-                said = f"{output} is said to hold {stated.files} files of {stated.bytes} bytes"
-                yield entry.attr, f"{said}, and holds {counts[output]} of {sizes[output]}"
+            if (recorded.files, recorded.bytes) != (counts[output], sizes[output]):
+                actual = f"{output} has {counts[output]} files of {sizes[output]} bytes"
+                expected = f"{recorded.files} files of {recorded.bytes} bytes are recorded"
+                yield entry.attr, f"{actual}, but {expected}"
 
 
 def _owners(files: SetFiles) -> Iterator[Broken]:
-    """I7; facts hold no hashes of files, so that size and what binaries state must do.
+    """Check I7 by file sizes and facts of binaries, because facts have no hashes.
 
-    Further versions are never laid out beside the chosen ones.
+    Skips further versions, which are never installed together with the main ones.
     """
     owners: dict[str, tuple[str, object]] = {}
     clashes: dict[tuple[str, str], list[str]] = defaultdict(list)
@@ -117,24 +121,24 @@ def _owners(files: SetFiles) -> Iterator[Broken]:
                 clashes[attr, other].append(path)
     for (attr, other), paths in clashes.items():
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-        yield attr, f"has another {paths[0]}{more} than {other}"
+        yield attr, f"{paths[0]}{more} differs from the file of {other}"
 
 
 def _contents_by_path(tree: PackageTree) -> Iterator[tuple[str, object]]:
-    for path, held in tree.files.items():
-        yield path, (held.size, held.binary)
+    for path, file in tree.files.items():
+        yield path, (file.size, file.binary)
     yield from tree.links.items()
 
 
 def _machines(files: SetFiles) -> Iterator[Broken]:
-    """I9; on Windows there is none to have."""
+    """Check I9. Platforms of Windows have no ELF machine."""
     number = files.package_set.platform.elf_machine
     if number is None:
         return
     expected = machine_name(number)
     for package in files.known:
-        for path, held in sorted(package.tree.files.items()):
-            binary = held.binary
+        for path, file in sorted(package.tree.files.items()):
+            binary = file.binary
             if binary is None or binary.kind != "elf" or not binary.is_shared:
                 continue
             if binary.machine not in {None, expected}:
@@ -142,12 +146,12 @@ def _machines(files: SetFiles) -> Iterator[Broken]:
 
 
 def _coverage(files: SetFiles) -> Iterator[Broken]:
-    """I27; it is computed again from the device code of the files."""
+    """Check I27 with coverage computed from the files' device code."""
     if files.rules is None:
         return
     for package in files.known:
         entry = package.entry
-        stated = {n: part for n, part in entry.coverage.items() if part.value != "unknown"}
+        recorded = {n: part for n, part in entry.coverage.items() if part.value != "unknown"}
         binaries = (file.binary for file in package.tree.files.values())
         codes = [
             FileCode(
@@ -159,14 +163,14 @@ def _coverage(files: SetFiles) -> Iterator[Broken]:
             for binary in binaries
             if binary is not None and binary.images is not None
         ]
-        for name, part in files.rules.cover(codes, stated).items():
-            if part != stated[name]:
-                said, found = describe_coverage(stated[name]), describe_coverage(part)
-                yield entry.attr, f"its coverage of {name} is stated as {said}, and is {found}"
+        for name, part in files.rules.cover(codes, recorded).items():
+            if part != recorded[name]:
+                old, new = describe_coverage(recorded[name]), describe_coverage(part)
+                yield entry.attr, f"its coverage of {name} is {new}, but {old} is recorded"
 
 
 def _coverage_rules(package_set: PackageSet) -> CoverageRules | None:
-    """Return the rules by the GPU table that a set was made with; None if it is not local."""
+    """Return the coverage rules of a set's GPU table, or None without it."""
     hashes = {entry.sha256 for entry in package_set.inputs if entry.kind == "capabilities"}
     for root in (data_folder(None, writing=False), shipped_data()):
         data = Store(root).read_table("gpus")
@@ -181,4 +185,4 @@ FILE_INVARIANTS: Mapping[str, Invariant[SetFiles, Broken]] = {
     "I9": Invariant("Shared libraries are for the platform's machine.", _machines),
     "I27": Invariant("Coverage follows from the device code of the files.", _coverage),
 }
-"""By name; the rest of what one document is held to is in `packagesets.invariants`."""
+"""By name. `packagesets.invariants` has the invariants of a document alone."""

@@ -1,4 +1,4 @@
-"""Reading all that package sets are made from: data folder, shipped tables, overlays."""
+"""Read the inputs of package sets: data folder, shipped tables, overlays."""
 
 import difflib
 import json
@@ -42,9 +42,10 @@ _POLICY_NAMES = frozenset({f"{name}.json" for name in (*POLICY_MODELS, *_OF_OTHE
 
 
 def read_set_data(store: Store, overlays: Sequence[Store] = ()) -> SetData:
-    """Read what sets are made from; what an overlay has goes before the data folder's.
+    """Read the inputs of package sets.
 
-    Raises `InvalidFileError` for a broken file, and `IncompleteError` without tables.
+    The files of an overlay override those of the data folder. Raises `InvalidFileError` for a
+    broken file, and `IncompleteError` if a table is missing.
     """
     for overlay in overlays:
         _check_overlay(overlay)
@@ -68,21 +69,29 @@ def read_set_data(store: Store, overlays: Sequence[Store] = ()) -> SetData:
 
 
 def _overlay_stores(overlays: Sequence[Store]) -> Iterator[Store]:
-    """Yield the stores of overlays: packages of one's own have NVIDIA's form on every channel."""
+    """Yield the stores of overlays.
+
+    Custom packages use the redist channel's format on every channel, so an overlay for another
+    channel has two stores.
+    """
     for overlay in overlays:
-        own = Store(overlay.root)
-        yield own
-        if overlay.channel != own.channel:
+        redist_store = Store(overlay.root)
+        yield redist_store
+        if overlay.channel != redist_store.channel:
             yield overlay
 
 
 def _check_overlay(overlay: Store) -> None:
-    """Raise `UsageError` for a folder that is no overlay, and for files that nothing reads."""
+    """Raise `UsageError` if a folder is not an overlay.
+
+    Also raises it for files that no command would read.
+    """
     present = [path.name for path in overlay.root.iterdir() if path.is_dir()]
     if not _OVERLAY_PARTS & set(present):
         raise UsageError(
-            f"{overlay.root} has none of manifests/, features/ and policy/",
-            hint="an overlay is laid out as a data folder is",
+            f"overlay {overlay.root} has no manifests/, features/ or policy/ folder",
+            hint="an overlay has the same structure as a data folder: run "
+            "`cudaredist build --overlay FOLDER` with the parent of these folders",
         )
     for name in sorted(set(present) - _OVERLAY_PARTS):
         if difflib.get_close_matches(name, _OVERLAY_PARTS, cutoff=0.8):
@@ -91,9 +100,9 @@ def _check_overlay(overlay: Store) -> None:
         is_manifest = label_of_manifest_name(path.name) and path.parent.name != "manifests"
         if not is_manifest and path.name != "lock.json":
             raise UsageError(
-                f"{path} would not be read",
-                hint="call it manifests/NAME/redistrib_LABEL.json, or features/NAME/"
-                "feature_LABEL.json if it is a feature file",
+                f"{path} is not the path of a manifest",
+                hint="rename it to manifests/NAME/redistrib_LABEL.json, or to "
+                "features/NAME/feature_LABEL.json if it is a feature file",
             )
     for path in sorted((overlay.root / "policy").glob("*")):
         if path.name not in _POLICY_NAMES:
@@ -101,20 +110,20 @@ def _check_overlay(overlay: Store) -> None:
 
 
 def _manifests(stores: Sequence[Store]) -> dict[str, dict[Version, InputManifest]]:
-    found: dict[str, dict[Version, InputManifest]] = {}
+    manifests: dict[str, dict[Version, InputManifest]] = {}
     for store in stores:
-        locked = store.lock().redists
+        lock = store.lock().redists
         for redist in store.redists():
             folder = store.manifests(redist)
-            recorded = locked.get(redist, {})
+            lock_entries = lock.get(redist, {})
             for label in folder.labels():
                 data = folder.read(label)
                 if data is None:
                     continue
                 with located(_shown_path(store, folder.path_of(label), stores)):
                     manifest = read_manifest(data, label=label)
-                sha256, entry = sha256_of(data), recorded.get(str(label))
-                found.setdefault(redist, {})[label] = InputManifest(
+                sha256, entry = sha256_of(data), lock_entries.get(str(label))
+                manifests.setdefault(redist, {})[label] = InputManifest(
                     redist=redist,
                     label=label,
                     manifest=manifest,
@@ -123,11 +132,11 @@ def _manifests(stores: Sequence[Store]) -> dict[str, dict[Version, InputManifest
                     packages={package.name: package for package in manifest.packages},
                     is_edited=entry is not None and entry.sha256 != sha256,
                 )
-    return found
+    return manifests
 
 
 def _shown_path(store: Store, path: Path, stores: Sequence[Store]) -> str:
-    """Return how a file is named to the user: below the data folder, or with its overlay."""
+    """Return a file's path for messages: relative only in the data folder."""
     return store.relative(path) if store is stores[0] else str(path)
 
 
@@ -153,7 +162,7 @@ def _features(data: bytes, *, is_overlay: bool) -> InputFeatures:
     if schema_version_of(document) is None:
         outputs = legacy_outputs(document)
         if not outputs:
-            problem = Problem("", "neither one of ours nor of the form before")
+            problem = Problem("", "unknown format: neither the current nor the earlier one")
             raise InvalidFileError("features file", [problem])
         return InputFeatures(sha256_of(data), is_overlay, {}, {}, outputs)
     features = read_own_document(document, data, Features)
@@ -172,12 +181,12 @@ def _features(data: bytes, *, is_overlay: bool) -> InputFeatures:
 
 
 def _tables(store: Store, inputs: list[Input]) -> tuple[NvccCompat, Gpus]:
-    """Return both tables, and add every file of theirs to the inputs."""
+    """Return both tables, and add their files to the inputs."""
     compat, gpus = require_nvcc_compat(store), require_gpus(store)
     inputs += (_input("nvcc", NVCC_TABLE.name, data) for data in compat.files)
     inputs += (_input("capabilities", GPU_TABLE.name, data) for data in gpus.files)
     if len(gpus.files) > 1:
-        # It decides what becomes of two tables.
+        # This policy controls the merge of several GPU tables.
         inputs.append(_input("policy", "gpus", store.read_policy("gpus")))
     return compat.table, gpus.table
 
@@ -200,7 +209,7 @@ def _policies(store: Store, overlays: Sequence[Store], inputs: list[Input]) -> P
             if own is not None:
                 inputs.append(_input("policy", subject, own, is_overlay=True))
                 changes = _document(own, f"overlay {subject}")
-                removals |= {(subject, name) for name in _names_taken_away(document, changes)}
+                removals |= {(subject, name) for name in _removed_names(document, changes)}
                 document = merge_policy(document, changes)
                 added = merge_policy(added, changes)
                 place = f"{place} (with {overlay.root / 'policy' / subject}.json)"
@@ -212,19 +221,19 @@ def _policies(store: Store, overlays: Sequence[Store], inputs: list[Input]) -> P
 
 
 def overlay_model(path: Path) -> type[OwnModel] | None:
-    """Return the model of `policy/SUBJECT.json`, or None for another file."""
+    """Return the model of `policy/SUBJECT.json`, or None."""
     return POLICY_MODELS.get(path.stem) if path.absolute().parent.name == "policy" else None
 
 
 def read_overlay_policy(path: Path, data: bytes) -> OwnModel:
-    """Read a policy file of an overlay, merged into the shipped policy.
+    """Read an overlay's policy file, merged into the shipped policy.
 
     Raises `InvalidFileError`.
     """
     shipped = _document(Store(shipped_data()).read_policy(path.stem), path.stem)
     changes = _document(data, f"overlay {path.stem}")
     try:
-        tuple(_names_taken_away(shipped, changes))
+        tuple(_removed_names(shipped, changes))
     except UnknownNameError as error:
         problem = Problem("", f"{error.message}; {error.hint}")
         raise InvalidFileError(f"policy-{path.stem} file", [problem]) from None
@@ -233,34 +242,38 @@ def read_overlay_policy(path: Path, data: bytes) -> OwnModel:
 
 
 def merge_policy(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """Return a policy with an overlay's changes in it.
+    """Return a policy with an overlay's changes.
 
-    An object's keys replace the base's, and null takes one away; a list's items go before it.
+    The keys of an object override those of the base, and null removes a key. The items of a list
+    are inserted first.
     """
     merged = dict(base)
     for key, value in changes.items():
-        held = merged.get(key)
+        current = merged.get(key)
         if value is None:
             merged.pop(key, None)
-        elif isinstance(value, dict) and isinstance(held, dict) and _is_table(held):
-            both = held | value
+        elif isinstance(value, dict) and isinstance(current, dict) and _is_table(current):
+            both = current | value
             merged[key] = {name: entry for name, entry in both.items() if entry is not None}
-        elif isinstance(value, list) and isinstance(held, list):
-            merged[key] = [*value, *held]
+        elif isinstance(value, list) and isinstance(current, list):
+            merged[key] = [*value, *current]
         else:
             merged[key] = value
     return merged
 
 
-def _names_taken_away(base: dict[str, Any], changes: dict[str, Any]) -> Iterator[str]:
-    """Yield the names of entries that are null in an overlay; `UsageError` for none held."""
+def _removed_names(base: dict[str, Any], changes: dict[str, Any]) -> Iterator[str]:
+    """Yield the names of entries that are null in an overlay.
+
+    Raises `UnknownNameError` if the base has no such entry.
+    """
     for key, value in changes.items():
-        held = base.get(key)
-        if not isinstance(value, dict) or not isinstance(held, dict) or not _is_table(held):
+        current = base.get(key)
+        if not isinstance(value, dict) or not isinstance(current, dict) or not _is_table(current):
             continue
         for name in (name for name, entry in value.items() if entry is None):
-            if name not in held:
-                raise UnknownNameError(f"entry of {key}", name, held)
+            if name not in current:
+                raise UnknownNameError(f"entry of {key}", name, current)
             yield name
 
 
@@ -269,17 +282,17 @@ def _is_table(value: dict[str, Any]) -> bool:
 
 
 def _entries_of(policy: OwnModel, added: Mapping[str, Any]) -> list[OwnModel]:
-    """Return the entries of a merged policy that an overlay brought."""
-    found: list[object] = []
+    """Return a merged policy's entries that are from an overlay."""
+    entries: list[object] = []
     for key, value in added.items():
-        held = getattr(policy, key, None)
-        if isinstance(held, tuple) and isinstance(value, list):
-            found += held[: len(value)]
-        elif isinstance(held, dict) and isinstance(value, dict):
-            found += [held[name] for name in value if name in held]
-        elif isinstance(held, OwnModel):
-            found.append(held)
-    return [entry for entry in found if isinstance(entry, OwnModel)]
+        merged = getattr(policy, key, None)
+        if isinstance(merged, tuple) and isinstance(value, list):
+            entries += merged[: len(value)]
+        elif isinstance(merged, dict) and isinstance(value, dict):
+            entries += [merged[name] for name in value if name in merged]
+        elif isinstance(merged, OwnModel):
+            entries.append(merged)
+    return [entry for entry in entries if isinstance(entry, OwnModel)]
 
 
 def _document(data: bytes, subject: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Compare nixpkgs' tables in a checkout with ours, cell by cell, each with its reason."""
+"""Compare the tables of a nixpkgs checkout with ours, with reasons."""
 
 import json
 import os
@@ -52,8 +52,8 @@ _FACTS = {
 _BOUNDS = {"maxMajorVersion": "max", "minMajorVersion": "min"}
 _SHOWN = 400
 
-# Each file is called as nixpkgs calls it, with no more than it takes. The releases of package sets
-# depend on the platform, so they are evaluated once for each.
+# Each file is called with the same arguments as in nixpkgs. The releases of package sets depend on
+# the platform, so they are evaluated once for each platform.
 _EXPRESSION = """\
 let
   root = /. + {root};
@@ -101,12 +101,12 @@ def diff_checkout(
 ) -> TableDiffReport:
     """Return every cell of nixpkgs' tables that would change.
 
-    Raises `UsageError` for a folder that is not a checkout of nixpkgs, and `ContentError` if its
-    files are not in the form that is known.
+    Raises `UsageError` if the folder is not a checkout of nixpkgs, and `ContentError` if its files
+    have an unknown format.
     """
     tables = exported.tables
     assert tables is not None  # noqa: S101 - the format's own flag
-    theirs = _evaluated(checkout)
+    theirs = _evaluate(checkout)
     versions = set_versions(exported.all_sets)
     cells = [
         *_differing(
@@ -123,7 +123,7 @@ def diff_checkout(
         ),
         *_differing(
             "releases",
-            _releases_there(theirs["releases"], versions),
+            _existing_releases(theirs["releases"], versions),
             _flat(versions, 3),
             lambda cell: _release_reason(cell, exported.all_sets),
         ),
@@ -134,8 +134,11 @@ def diff_checkout(
     )
 
 
-def _evaluated(checkout: Path) -> dict[str, Any]:
-    """Return the tables of a checkout. Nix evaluates them; nothing is built or fetched."""
+def _evaluate(checkout: Path) -> dict[str, Any]:
+    """Return the tables of a checkout, as evaluated by Nix.
+
+    Nothing is built or downloaded.
+    """
     for path in (NVCC_PATH, CAPABILITY_PATH):
         if not (checkout / path).is_file():
             raise UsageError(
@@ -146,7 +149,7 @@ def _evaluated(checkout: Path) -> dict[str, Any]:
     if program is None:
         raise IncompleteError(
             "--diff requires nix-instantiate, which is not installed",
-            hint="install Nix, on Debian with `apt-get install nix-bin`",
+            hint="install Nix, for example on Debian: apt-get install nix-bin",
         )
     expression = _EXPRESSION.format(
         root=nix_string(str(checkout.resolve())),
@@ -158,7 +161,7 @@ def _evaluated(checkout: Path) -> dict[str, Any]:
         jetson=JETSON,
     )
     options = ("--store", "dummy://", "--eval", "--strict", "--json", "--expr", expression)
-    done = subprocess.run(  # noqa: S603 - the user's own Nix
+    process = subprocess.run(  # noqa: S603 - the user's own Nix
         [program, *options],
         check=False,
         capture_output=True,
@@ -166,11 +169,11 @@ def _evaluated(checkout: Path) -> dict[str, Any]:
         errors="replace",
         env={**os.environ, "NIX_PATH": ""},
     )
-    if done.returncode:
-        words = " ".join(done.stderr.split())[:_SHOWN]
-        raise ContentError(f"the tables of {checkout} cannot be evaluated: {words}")
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    if process.returncode:
+        words = " ".join(process.stderr.split())[:_SHOWN]
+        raise ContentError(f"Nix cannot evaluate the tables of {checkout}: {words}")
+    tables: dict[str, Any] = json.loads(process.stdout)
+    return tables
 
 
 def _flat(rows: Mapping[str, Any], depth: int) -> dict[tuple[str, ...], Any]:
@@ -187,7 +190,7 @@ def _flat(rows: Mapping[str, Any], depth: int) -> dict[tuple[str, ...], Any]:
 def _differing(table: str, theirs: _Cells, ours: _Cells, reason: _Reason) -> Iterator[TableCell]:
     for cell in [*ours, *(cell for cell in theirs if cell not in ours)]:
         old, new = theirs.get(cell), ours.get(cell)
-        # A row that is missing has cells that are none, as some cells of a row that is there.
+        # The cells of a missing row are None, like the empty cells of an existing row.
         if old != new:
             yield TableCell.model_validate(
                 {
@@ -226,23 +229,23 @@ def _capability_reason(cell: tuple[str, ...], tables: SharedTables, policy: GpuP
 
 def _in_words(fact: Fact | None) -> str:
     if fact is None:
-        return "no file or policy states it"
+        return "no file or policy has this value"
     because = f"; {fact.reason}" if fact.reason else ""
     claims = "".join(f"; otherwise {claim.value}: {claim.source}" for claim in fact.otherwise)
     return f"{fact.statement} ({fact.basis}: {fact.source}{because}{claims})"
 
 
-def _releases_there(
+def _existing_releases(
     theirs: Mapping[str, Mapping[str, Mapping[str, str]]],
     ours: Mapping[str, Mapping[str, Mapping[str, str]]],
 ) -> dict[tuple[str, ...], str]:
-    """Return nixpkgs' releases of our package sets, for the platforms that we have."""
-    found: dict[tuple[str, ...], str] = {}
+    """Return nixpkgs' releases of our sets, for our platforms."""
+    releases: dict[tuple[str, ...], str] = {}
     for attribute, redists in ours.items():
         for platform in {platform for labels in redists.values() for platform in labels}:
             for redist, label in theirs.get(platform, {}).get(attribute, {}).items():
-                found[attribute, redist, platform] = label
-    return found
+                releases[attribute, redist, platform] = label
+    return releases
 
 
 def _release_reason(cell: tuple[str, ...], sets: tuple[PackageSet, ...]) -> str:
@@ -252,28 +255,28 @@ def _release_reason(cell: tuple[str, ...], sets: tuple[PackageSet, ...]) -> str:
         for each in sets
         if (each.cuda.attribute, each.platform.redist_system) == (attribute, platform)
     )
-    chosen = package_set.redists.get(redist)
-    if chosen is None:
+    release = package_set.redists.get(redist)
+    if release is None:
         return "the data folder has no manifest of this redistributable"
-    words = "selected by the user" if chosen.mode == "pinned" else "the newest that is published"
-    if chosen.release is None:
+    words = "selected by the user" if release.mode == "pinned" else "the newest published release"
+    if release.release is None:
         words = "no release is published for this set"
-    rejected = [f"{newer.release}: {newer.reason}" for newer in chosen.newer_rejected]
+    rejected = [f"{newer.release}: {newer.reason}" for newer in release.newer_rejected]
     return "; not ".join([words, *rejected])
 
 
 def _manifest_cells(
     exported: ExportedSet, tables: SharedTables, checkout: Path
 ) -> Iterator[TableCell]:
-    """Yield manifests that are missing or say something else; white space does not count."""
+    """Yield missing or different manifests, ignoring white space."""
     for path, data in manifest_files(exported.all_sets, tables).items():
-        held = read_file(checkout / path)
-        if held is not None and json.loads(held) == json.loads(data):
+        current = read_file(checkout / path)
+        if current is not None and json.loads(current) == json.loads(data):
             continue
         yield TableCell(
             table="manifests",
             cell=path,
-            nixpkgs=None if held is None else sha256_of(held),
+            nixpkgs=None if current is None else sha256_of(current),
             cudaredist=sha256_of(data),
-            reason="the manifest of a release in the table of releases, as NVIDIA published it",
+            reason="NVIDIA's manifest of a release in the table of releases",
         )

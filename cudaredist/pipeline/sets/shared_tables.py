@@ -1,4 +1,4 @@
-"""The data that an export of several package sets reads: their files, tables and manifests."""
+"""Read the tables and manifests for an export of several sets."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ from cudaredist.store.files import read_file
 
 
 def indexed_sets(path: Path) -> list[Path]:
-    """Return the package sets of an index; of any other file, itself."""
+    """Return the paths in an index, or the path of any other file."""
     data = read_file(path)
     if data is None:
         return [path]
@@ -29,7 +29,7 @@ def indexed_sets(path: Path) -> list[Path]:
 def read_shared_tables(
     store: Store, versions: Mapping[str, Mapping[str, Mapping[str, str]]]
 ) -> SharedTables:
-    """Return both tables, and the manifests of the releases in a table of versions.
+    """Return both tables, and the manifests of the given releases.
 
     Raises `IncompleteError` if a table or a manifest is missing.
     """

@@ -1,4 +1,4 @@
-"""explain set: what a package set holds, how large it is by output, and what it lacks and why."""
+"""explain set: packages, sizes by output, and missing packages."""
 
 from collections import Counter
 
@@ -17,16 +17,16 @@ _ORDER: tuple[OutputName, ...] = (
 )
 
 
-def summarize(asked: str, package_set: PackageSet) -> SetSummary:
-    """Return what a person wants to see of a set.
+def summarize(name: str, package_set: PackageSet) -> SetSummary:
+    """Return the summary of a package set.
 
-    What splitting saves is told by what a program needs while it runs: of packages with an output
-    `lib` that one alone.
+    Includes the size of all packages with an output `lib`, and the size of these outputs alone. The
+    difference is the saving of split outputs for a program's run time.
     """
     files: Counter[OutputName] = Counter()
     sizes: Counter[OutputName] = Counter()
     rows, missing = [], []
-    of_libraries = of_lib = 0
+    library_bytes = lib_output_bytes = 0
     for attr, package in package_set.packages.items():
         if package.alias_of is not None:
             continue
@@ -34,13 +34,13 @@ def summarize(asked: str, package_set: PackageSet) -> SetSummary:
             reasons = "; ".join(reason.text for reason in package.reasons)
             missing.append(MissingPackage(package=attr, status=package.status, reason=reasons))
             continue
-        outputs = {name: part.bytes for name, part in package.contents.items()}
-        for name, part in package.contents.items():
-            files[name] += part.files
-            sizes[name] += part.bytes
+        outputs = {output: part.bytes for output, part in package.contents.items()}
+        for output, part in package.contents.items():
+            files[output] += part.files
+            sizes[output] += part.bytes
         if "lib" in outputs:
-            of_libraries += sum(outputs.values())
-            of_lib += outputs["lib"]
+            library_bytes += sum(outputs.values())
+            lib_output_bytes += outputs["lib"]
         rows.append(
             SummarizedPackage(
                 package=attr,
@@ -52,7 +52,7 @@ def summarize(asked: str, package_set: PackageSet) -> SetSummary:
             )
         )
     return SetSummary(
-        asked=asked,
+        asked=name,
         attribute=package_set.cuda.attribute,
         cuda=package_set.cuda.release,
         platform=package_set.platform.redist_system,
@@ -63,12 +63,12 @@ def summarize(asked: str, package_set: PackageSet) -> SetSummary:
         driver=package_set.driver,
         packages=tuple(rows),
         totals=tuple(
-            OutputTotal(output=name, files=files[name], size=sizes[name])
-            for name in _ORDER
-            if name in sizes
+            OutputTotal(output=output, files=files[output], size=sizes[output])
+            for output in _ORDER
+            if output in sizes
         ),
-        library_bytes=of_libraries,
-        library_lib_bytes=of_lib,
+        library_bytes=library_bytes,
+        library_lib_bytes=lib_output_bytes,
         missing=tuple(missing),
         diagnostics=package_set.diagnostics,
     )

@@ -1,4 +1,7 @@
-"""explain gpu: which releases of each package run on a GPU, by the local feature files."""
+"""explain gpu: releases of each package that run on a GPU.
+
+Reads the local feature files.
+"""
 
 from collections.abc import Iterable
 
@@ -19,15 +22,15 @@ _BEST_FIRST: tuple[CoverageValue, ...] = ("native", "ptx", "lto", "partial", "un
 def coverage_of_releases(
     capabilities: Iterable[str], store: Store, gpus: Gpus
 ) -> tuple[PackageCoverage, ...]:
-    """Return the releases of each package with device code that run on GPUs.
+    """Return the releases of each package that run on GPUs.
 
-    A release counts by its best archive. Releases of CUDA that no longer support a capability do
-    not cover it, whatever device code they still contain. Raises `ReadError` or
-    `InvalidFileError` for a feature file that cannot be read.
+    Only packages with device code have an entry. The best archive of a release counts. If a CUDA
+    release no longer supports a capability, it does not cover it, even with device code for it.
+    Raises `ReadError` or `InvalidFileError` if a feature file cannot be read.
     """
     names = tuple(capabilities)
     rules = CoverageRules(gpus)
-    found: dict[tuple[str, str, str], list[tuple[Version, Coverage]]] = {}
+    by_package: dict[tuple[str, str, str], list[tuple[Version, Coverage]]] = {}
     for redist in store.feature_redists():
         for label in sorted(store.features(redist).labels()):
             features = load_features(store, redist, label)
@@ -39,17 +42,20 @@ def coverage_of_releases(
                         continue
                     if redist == CUDA and _is_dropped(label, gpus.capabilities[name]):
                         part = Coverage(value="none")
-                    found.setdefault((name, redist, package), []).append((label, part))
+                    by_package.setdefault((name, redist, package), []).append((label, part))
     return tuple(
         _summary(name, redist, package, releases)
         for (name, redist, package), releases in sorted(
-            found.items(), key=lambda item: (names.index(item[0][0]), *item[0][1:])
+            by_package.items(), key=lambda item: (names.index(item[0][0]), *item[0][1:])
         )
     )
 
 
 def _best(archives: Iterable[ExaminedArchive], name: str, rules: CoverageRules) -> Coverage | None:
-    """Return the best coverage of a release's archives; None if they have no device code."""
+    """Return the best coverage of a release's archives.
+
+    Returns None if they have no device code.
+    """
     parts = []
     for archive in archives:
         if Capability.parse(name) not in rules.capabilities_on(Platform(archive.platform)):

@@ -1,4 +1,4 @@
-"""explain: answers from the tables of all layers, with the layer of each fact."""
+"""explain: facts from the tables, with the layer of each."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -23,9 +23,9 @@ from cudaredist.tables.nvcc_compat.nvcc_table import newest_of
 def explain_by_tables(
     subject: Literal["nvcc", "gpu", "cuda"], name: str, store: Store
 ) -> ExplainReport:
-    """Answer a question about an nvcc, a GPU or a CUDA release.
+    """Explain an nvcc, a GPU or a CUDA release.
 
-    Raises `IncompleteError` if no layer has the table, and `UnknownNameError`.
+    Raises `IncompleteError` if no layer has the table, and `UnknownNameError` for an unknown name.
     """
     coverage: tuple[PackageCoverage, ...] = ()
     if subject == "gpu":
@@ -61,7 +61,7 @@ def _driver_topic(minor: str, store: Store) -> tuple[Topic, ...]:
 
 
 def _with_layers(topic: Topic, layers: Mapping[str, Layer]) -> Topic:
-    """Return a topic whose facts name the layer of their release."""
+    """Add the layer of its release to each fact of a topic."""
     facts = (
         fact.model_copy(update={"layer": layers.get(fact.release or "")}) for fact in topic.facts
     )

@@ -1,4 +1,7 @@
-"""Read the tables of all layers as one: shipped entries, and local ones that replace them."""
+"""Read the tables of all layers as one.
+
+Local entries override shipped entries.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,27 +29,27 @@ _Model = TypeVar("_Model", bound=OwnModel)
 
 @dataclass(frozen=True, slots=True)
 class LayeredTable(Generic[_Model]):
-    """One table, made from those of all layers."""
+    """One table, merged from all layers."""
 
     table: _Model
     layers: Mapping[str, Layer]
     """The layer of each CUDA release's entry."""
     files: tuple[bytes, ...]
-    """The tables that were read, the lowest layer first."""
+    """Contents of the merged files, lowest layer first."""
 
 
 def read_nvcc_compat(store: Store) -> LayeredTable[NvccCompat] | None:
-    """Return the host compilers of each CUDA release; None if no layer has the table.
+    """Return the host compilers of each CUDA release.
 
-    Raises `InvalidFileError`.
+    Returns None if no layer has the table. Raises `InvalidFileError`.
     """
     return _read(store, NVCC_TABLE, merge_compat)
 
 
 def read_gpus(store: Store) -> LayeredTable[Gpus] | None:
-    """Return the compute capabilities of each CUDA release; None if no layer has the table.
+    """Return the compute capabilities of each CUDA release.
 
-    Raises `InvalidFileError`.
+    Returns None if no layer has the table. Raises `InvalidFileError`.
     """
 
     def merge(base: Gpus, local: Gpus) -> Gpus:
@@ -56,22 +59,28 @@ def read_gpus(store: Store) -> LayeredTable[Gpus] | None:
 
 
 def require_nvcc_compat(store: Store) -> LayeredTable[NvccCompat]:
-    """Return the host compilers of each CUDA release; raises `IncompleteError` without a table."""
-    return _required(read_nvcc_compat(store), store, NVCC_TABLE)
+    """Return the host compilers of each CUDA release.
+
+    Raises `IncompleteError` if no layer has the table.
+    """
+    return _require(read_nvcc_compat(store), store, NVCC_TABLE)
 
 
 def require_gpus(store: Store) -> LayeredTable[Gpus]:
-    """Return the capabilities of each CUDA release; raises `IncompleteError` without a table."""
-    return _required(read_gpus(store), store, GPU_TABLE)
+    """Return the compute capabilities of each CUDA release.
+
+    Raises `IncompleteError` if no layer has the table.
+    """
+    return _require(read_gpus(store), store, GPU_TABLE)
 
 
-def _required(
-    found: LayeredTable[_Model] | None, store: Store, table: Table[OwnModel]
+def _require(
+    layered: LayeredTable[_Model] | None, store: Store, table: Table[OwnModel]
 ) -> LayeredTable[_Model]:
-    if found is None:
+    if layered is None:
         path, command = store.table_path(table.name), command_line(table.command)
         raise IncompleteError(f"{path}: no such table", hint=f"run `{command}`")
-    return found
+    return layered
 
 
 def _read(

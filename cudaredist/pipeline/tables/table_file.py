@@ -1,4 +1,4 @@
-"""Find the one file of a release that a table is made from, among the facts of its archives."""
+"""Find the file of a release that a table is built from."""
 
 import json
 import re
@@ -28,16 +28,16 @@ _ANY_TOP = re.compile(r"[^/]+/")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFile:
-    """The file of one release, with the archive that has it."""
+    """File of a release, with its archive."""
 
     archive: Archive
     extract: Extract
     is_read: bool
-    """Whether the archive was read for it just now."""
+    """Whether this run read the archive."""
 
     @property
     def path(self) -> str:
-        """The path below the archive's top directory."""
+        """Path relative to the archive's top folder."""
         top = _WHEEL_TOP if self.archive.relative_path.endswith(".whl") else _ANY_TOP
         path = self.extract.name.removeprefix("./")
         match = top.match(path)
@@ -47,12 +47,12 @@ class TableFile:
 
     @property
     def header(self) -> bytes:
-        """The bytes of `host_config.h`."""
+        """Contents of `host_config.h`."""
         return self.extract.content.encode("latin-1")
 
     @property
     def families(self) -> dict[Capability, str]:
-        """The capabilities that `ptxas` knows, with the name of each one's architecture."""
+        """Architecture name of each capability in `ptxas`."""
         families = json.loads(self.extract.content)
         return {Capability.parse(name): family for name, family in families.items()}
 
@@ -61,18 +61,18 @@ def archives_to_read(
     service: ArchiveService,
     manifest: LocalManifest,
     table: Table[OwnModel],
-    held_sha256: str | None,
+    known_sha256: str | None,
 ) -> list[Archive]:
-    """Return the archives that may have a release's file, in the order to read them.
+    """Return the archives to read for a release's file, in order.
 
-    None are needed if the table has it from an archive that the manifest still names, whose hash is
-    `held_sha256`, and the cache does not have its facts. Raises `IncompleteError` if no archive can
-    be verified.
+    `known_sha256` is the archive of the table's entry. If the manifest still lists this archive,
+    and its facts are not in the cache, the entry stays and nothing is read. Raises
+    `IncompleteError` if no archive can be verified.
     """
     candidates = _candidates(manifest, table.packages)
-    candidates.sort(key=lambda archive: archive.sha256 != held_sha256)
-    is_held = candidates[0].sha256 == held_sha256 and service.known(held_sha256) is None
-    return [] if is_held else candidates
+    candidates.sort(key=lambda archive: archive.sha256 != known_sha256)
+    is_known = candidates[0].sha256 == known_sha256 and service.known(known_sha256) is None
+    return [] if is_known else candidates
 
 
 def find_table_file(
@@ -83,8 +83,8 @@ def find_table_file(
 ) -> TableFile:
     """Return a release's file from the first archive that has it.
 
-    Archives are read unless the cache has their facts. Raises `CudaRedistError` if no archive has
-    the file, or one that may have it cannot be read.
+    Reads an archive only if the cache lacks its facts. Raises `CudaRedistError` if no archive has
+    the file, or if an archive cannot be read.
     """
     for position, archive in enumerate(archives):
         if position:
@@ -108,18 +108,18 @@ def _refuse(extract: Extract) -> NoReturn:
 
 
 def _candidates(manifest: LocalManifest, packages: Collection[str]) -> list[Archive]:
-    """Return the archives that may have the file, the smallest first.
+    """Return the archives that may have the file, smallest first.
 
-    Raises `IncompleteError` if the manifest names none whose bytes can be verified.
+    Raises `IncompleteError` if the manifest has no archive with a hash.
     """
-    named: Sequence[Archive] = [a for a in manifest.manifest.archives if a.package in packages]
-    verified = {archive.sha256: archive for archive in named if archive.sha256 is not None}
-    if not verified:
-        what = "states no hash of any" if named else "names no"
-        raise IncompleteError(f"the manifest {what} archive of {' or '.join(packages)}")
+    archives: Sequence[Archive] = [a for a in manifest.manifest.archives if a.package in packages]
+    hashed = {archive.sha256: archive for archive in archives if archive.sha256 is not None}
+    if not hashed:
+        missing = "no hash for any archive" if archives else "no archive"
+        raise IncompleteError(f"the manifest has {missing} of {' or '.join(packages)}")
     unknown = float("inf")
     return sorted(
-        verified.values(),
+        hashed.values(),
         key=lambda archive: (
             unknown if archive.size is None else archive.size,
             archive.relative_path,

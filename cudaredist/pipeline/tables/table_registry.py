@@ -1,4 +1,4 @@
-"""The two tables of a data folder: their names, commands and models, and how they are read."""
+"""The two tables of a data folder, with their policies."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -17,25 +17,25 @@ TableCommand: TypeAlias = Literal["update-nvcc-compat", "update-gpus"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table(Generic[_Model_co]):
-    """One table that is made from a file of each CUDA release."""
+    """A table that is built from a file of each CUDA release."""
 
     name: str
-    """The name of the file, without its suffix."""
+    """File name without suffix."""
     command: TableCommand
-    """The command that makes it."""
+    """Command that builds the table."""
     model: type[_Model_co]
     extract: ExtractKind
-    """The kind of file that it is made from."""
+    """Kind of file that the table is built from."""
     packages: tuple[str, ...]
-    """The packages whose archives may have that file."""
+    """Packages that may have this file."""
 
     @property
     def file_kind(self) -> FileKind:
-        """The table's entry among all kinds of our files."""
+        """The table's kind of data file."""
         return FILE_KINDS[self.name.replace("_", "-")]
 
     def read(self, store: Store) -> _Model_co | None:
-        """Return the table; None if there is none. Raises `InvalidFileError`."""
+        """Return the table, or None. Raises `InvalidFileError`."""
         data = store.read_table(self.name)
         return None if data is None else read_own_file(data, self.model)
 
@@ -54,7 +54,7 @@ TABLES = (NVCC_TABLE, GPU_TABLE)
 
 
 def releases_of(table: OwnModel | None) -> Collection[str] | None:
-    """Return the CUDA releases in a table; None if it is not one."""
+    """Return a table's CUDA releases, or None for another file."""
     match table:
         case NvccCompat():
             return table.releases
@@ -65,10 +65,13 @@ def releases_of(table: OwnModel | None) -> Collection[str] | None:
 
 
 def read_nvcc_policy(store: Store) -> NvccPolicy:
-    """Return what only documentation says of host compilers. Raises `InvalidFileError`."""
+    """Return the policy for host compilers. Raises `InvalidFileError`.
+
+    It has the facts that are only in NVIDIA's documentation.
+    """
     return read_own_file(store.read_policy("nvcc"), NvccPolicy)
 
 
 def read_gpu_policy(store: Store) -> GpuPolicy:
-    """Return what only policy says of capabilities. Raises `InvalidFileError`."""
+    """Return the policy for compute capabilities. Raises `InvalidFileError`."""
     return read_own_file(store.read_policy("gpus"), GpuPolicy)

@@ -1,7 +1,7 @@
-"""update-nvcc-compat and update-gpus: the two tables, made from one file of each CUDA release.
+"""update-nvcc-compat and update-gpus: build the tables from NVIDIA's files.
 
-A release that fails keeps what the table has of it, and the others go on. Archives are read also
-where nothing may be written, because only then a run can say what it would write.
+If a release fails, its entry in the table stays, and the run continues. Archives are also read if
+nothing may be written, because the run then reports the changes.
 """
 
 import difflib
@@ -56,13 +56,13 @@ from cudaredist.tables.nvcc_compat.compilers import read_header
 from cudaredist.tables.nvcc_compat.nvcc_table import findings as bound_findings
 from cudaredist.tables.nvcc_compat.nvcc_table import hold_back, make_compat, make_release
 
-_Made = TypeVar("_Made")
+_Entry = TypeVar("_Entry")
 _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRun:
-    """One run over the releases that a table is made from."""
+    """Inputs and options of an update."""
 
     manifests: LocalManifests
     service: ArchiveService
@@ -74,18 +74,17 @@ class TableRun:
 def update_nvcc_table(
     run: TableRun, *, accept_changed: bool = False, accept_new: bool = False
 ) -> TableReport:
-    """Bring the table of host compilers up to the releases of a run.
+    """Update the table of host compilers from a run's releases.
 
-    Bounds that go down in a new release require `accept_new` or `accept_changed`. Bounds that
-    changed for a release that the table has require `accept_changed`. Raises `InvalidFileError`
-    for a broken table or policy.
+    A new release with lower bounds requires `accept_new` or `accept_changed`. A changed bound of a
+    known release requires `accept_changed`. Raises `InvalidFileError` for a broken table or policy.
     """
     store = run.store
     table, policy = NVCC_TABLE.read(store), read_nvcc_policy(store)
-    held = {} if table is None else dict(table.releases)
+    known = {} if table is None else dict(table.releases)
     sources = {
         label: release.source
-        for label, release in held.items()
+        for label, release in known.items()
         if isinstance(release.source, HeaderSource)
     }
 
@@ -100,27 +99,27 @@ def update_nvcc_table(
         )
         return make_release(_nvcc_version(manifest), source, read_header(file.header), policy)
 
-    current = {label for label in sources if _follows(held[label], policy)}
+    current = {label for label in sources if _follows(known[label], policy)}
     work = _Work(run, NVCC_TABLE, sources, current.__contains__, make)
-    work.do()
-    compat = make_compat(held | work.made, policy)
-    found = bound_findings(table, compat)
-    held_back: AbstractSet[str] = frozenset()
+    work.run_all()
+    compat = make_compat(known | work.entries, policy)
+    findings = bound_findings(table, compat)
+    rejected: AbstractSet[str] = frozenset()
     if not accept_changed:
-        compat, held_back = hold_back(table, work.made, policy, accept_new=accept_new)
-    for label in held_back & work.outcomes.keys():
+        compat, rejected = hold_back(table, work.entries, policy, accept_new=accept_new)
+    for label in rejected & work.outcomes.keys():
         outcome = work.outcomes[label]
         work.outcomes[label] = outcome.model_copy(update={"status": "held-back"})
     return work.report(
-        compat if held or work.made else None,
-        [TableFinding(kind=f.kind, about=f.release, message=str(f)) for f in found],
-        is_finding=bool(held_back) or (bool(found) and not run.write),
-        held_back=sorted(held_back, key=Version.parse),
+        compat if known or work.entries else None,
+        [TableFinding(kind=f.kind, about=f.release, message=str(f)) for f in findings],
+        is_finding=bool(rejected) or (bool(findings) and not run.write),
+        held_back=sorted(rejected, key=Version.parse),
     )
 
 
 def update_gpu_table(run: TableRun) -> TableReport:
-    """Bring the table of capabilities up to the releases of a run, and to what policy says.
+    """Update the table of capabilities from a run's releases and the policy.
 
     Raises `InvalidFileError` for a broken table or policy.
     """
@@ -140,19 +139,19 @@ def update_gpu_table(run: TableRun) -> TableReport:
 
     sources = {} if table is None else table.sources
     work = _Work(run, GPU_TABLE, sources, sources.__contains__, make)
-    work.do()
-    known |= work.made
-    gpus, found = make_table(known, policy)
+    work.run_all()
+    known |= work.entries
+    gpus, findings = make_table(known, policy)
     return work.report(
         gpus if known else None,
-        [TableFinding(kind=f.kind, about=f.capability, message=f.message) for f in found],
-        # What else is odd is so in NVIDIA's files, and is seen where the table changes by it.
-        is_finding=not run.write and any(f.kind == "overlay-lacks" for f in found),
+        [TableFinding(kind=f.kind, about=f.capability, message=f.message) for f in findings],
+        # Other findings are in NVIDIA's files. The diff shows them if they change the table.
+        is_finding=not run.write and any(f.kind == "overlay-lacks" for f in findings),
     )
 
 
-class _Work(Generic[_Made]):
-    """What a run makes of each release, and what became of it."""
+class _Work(Generic[_Entry]):
+    """Builds the entries of a table, and collects the outcomes."""
 
     def __init__(
         self,
@@ -160,26 +159,26 @@ class _Work(Generic[_Made]):
         table: Table[OwnModel],
         sources: Mapping[str, HeaderSource | BinarySource],
         is_current: Callable[[str], bool],
-        make: Callable[[LocalManifest, TableFile], _Made],
+        make: Callable[[LocalManifest, TableFile], _Entry],
     ) -> None:
         self._run, self._store, self._table = run, run.store, table
         self._sources = sources
-        """Where the table has each release from."""
+        """Source of each entry of the table."""
         self._is_current = is_current
-        """Whether what the table has of a release can stand if its archive is the same."""
+        """Whether a release's entry is up to date if its archive is unchanged."""
         self._make = make
-        self.made: dict[str, _Made] = {}
-        """By label, what the table is to have; what it has already may be left out."""
+        self.entries: dict[str, _Entry] = {}
+        """New entries, by label. Unchanged ones may be missing."""
         self.outcomes: dict[str, ReleaseOutcome] = {}
 
-    def do(self) -> None:
-        """Work on every release; what fails becomes its outcome."""
+    def run_all(self) -> None:
+        """Read every release. An error becomes the release's outcome."""
         manifests, service = self._run.manifests, self._run.service
         for broken in manifests.broken:
             self.outcomes[broken.release] = ReleaseOutcome(
                 release=broken.release, status="failed", error=broken.error
             )
-        plans = [(m, found) for m in manifests.readable if (found := self._attempt(m, self._plan))]
+        plans = [(m, plan) for m in manifests.readable if (plan := self._attempt(m, self._plan))]
         sizes = [0 if service.known(a.sha256) else a.size for _, (a, *_) in plans]
         service.pending = len(plans)
         service.progress.expect(len(plans), total_size(sizes))
@@ -193,7 +192,7 @@ class _Work(Generic[_Made]):
     def _attempt(
         self, manifest: LocalManifest, work: Callable[[LocalManifest], _Result]
     ) -> _Result | None:
-        """Work on a release; a failure becomes its outcome."""
+        """Run a step for a release. An error becomes its outcome."""
         try:
             return work(manifest)
         except CudaRedistError as error:
@@ -206,14 +205,17 @@ class _Work(Generic[_Made]):
         return None
 
     def _plan(self, manifest: LocalManifest) -> list[Archive]:
-        """Return the archives to read for a release, in order; none if the table has it."""
+        """Return the archives to read for a release, in order.
+
+        Returns none if the table's entry is up to date.
+        """
         label = str(manifest.label)
         source = self._sources.get(label)
         if source is not None and (source.channel, self._store.channel) == ("redist", "wheels"):
             self.outcomes[label] = _outcome_of(label, "stands", source)
             return []
-        held = source.archive_sha256 if source is not None and self._is_current(label) else None
-        archives = archives_to_read(self._run.service, manifest, self._table, held)
+        known = source.archive_sha256 if source is not None and self._is_current(label) else None
+        archives = archives_to_read(self._run.service, manifest, self._table, known)
         if not archives:
             self.outcomes[label] = _outcome_of(label, "known", source)
         return archives
@@ -222,10 +224,10 @@ class _Work(Generic[_Made]):
         label = str(manifest.label)
         file = find_table_file(self._run.service, manifest, self._table, archives)
         try:
-            self.made[label] = self._make(manifest, file)
+            self.entries[label] = self._make(manifest, file)
         except ValidationError as error:
-            what = f"entry of the table, for CUDA {label}"
-            raise InvalidFileError(what, validation_problems(error)) from None
+            entry = f"table entry for CUDA {label}"
+            raise InvalidFileError(entry, validation_problems(error)) from None
         self.outcomes[label] = ReleaseOutcome(
             release=label,
             status="read" if file.is_read else "known",
@@ -241,7 +243,7 @@ class _Work(Generic[_Made]):
         is_finding: bool,
         held_back: Iterable[str] = (),
     ) -> TableReport:
-        """Write the table where it differs, and say what became of everything."""
+        """Write the table if it changed, and return the report."""
         name = self._table.name
         before = self._store.read_table(name)
         status: ManifestStatus = "unchanged"
@@ -284,19 +286,22 @@ def _outcome_of(
 
 
 def _nvcc_version(manifest: LocalManifest) -> str | None:
-    """Return the version of nvcc that a manifest names; None if it names several, or none."""
+    """Return a manifest's version of nvcc, or None if it is not unique."""
     versions = {str(a.version) for a in manifest.manifest.archives if a.package == "cuda_nvcc"}
     return versions.pop() if len(versions) == 1 else None
 
 
 def _follows(release: NvccRelease, policy: NvccPolicy) -> bool:
-    """Say whether the lower bounds of an entry are those that today's policy leads to."""
+    """Check if an entry's lower bounds match the current policy."""
     for compiler, answer in release.compilers.items():
         if not isinstance(answer, CompilerRange):
             continue
-        bound, stated = policy.lower_bounds.get(compiler), answer.documented_by
-        if stated is not None:
-            if bound is None or (bound.min, bound.reference) != (answer.min, stated.reference):
+        bound, document = policy.lower_bounds.get(compiler), answer.documented_by
+        if document is not None:
+            if bound is None or (bound.min, bound.reference) != (
+                answer.min,
+                document.reference,
+            ):
                 return False
         elif bound is not None and (answer.min is None or answer.min < bound.min):
             return False

@@ -1,4 +1,4 @@
-"""A toolkit root made in its workshop, from content that was proved: files, links, the record."""
+"""Create a toolkit root from verified content."""
 
 import os
 import shutil
@@ -29,16 +29,19 @@ class Toolkit:
     package_set: PackageSet
     set_sha256: str
     packages: Mapping[str, SetPackage]
-    """Its packages, by name."""
+    """Selected packages, by name."""
     layout: Layout
     with_static: bool
 
     def is_recorded(self, record: ToolkitRecord) -> bool:
-        """Check if a record is that of this toolkit, whatever became of its files."""
+        """Check if a record belongs to this toolkit.
+
+        Ignores files and links.
+        """
         return record == self.record(record.files, record.links)
 
     def record(self, files: dict[str, ToolkitFile], links: dict[str, ToolkitLink]) -> ToolkitRecord:
-        """Return the record of a root with these files and links."""
+        """Return a record with these files and links."""
         return ToolkitRecord(
             schema_version=1,
             set_sha256=self.set_sha256,
@@ -59,13 +62,13 @@ class Toolkit:
         )
 
 
-def lay_out(
+def create_root(
     new: Path, toolkit: Toolkit, plan: Plan, unpacked: Mapping[str, Unpacked | RestoredFiles]
 ) -> ToolkitRecord:
-    """Make a root in a new folder, with its record. Raises `WriteError`."""
+    """Create a root and its record. Raises `WriteError`."""
     remove_tree(new)
     try:
-        files = _Files(new, plan, unpacked, toolkit.layout).put()
+        files = _Files(new, plan, unpacked, toolkit.layout).create()
     except OSError as error:
         raise WriteError(error.filename or new, error) from error
     version = _version_json(toolkit.package_set, toolkit.packages)
@@ -83,14 +86,14 @@ def lay_out(
 
 
 def archive_of(package: SetPackage) -> SetArchive:
-    """Return a package's archive; `UsageError` where it has none."""
+    """Return a package's archive. Raises `UsageError` if it has none."""
     if package.archive is None:
         raise UsageError(f"{package.attr} has no archive")
     return package.archive
 
 
 class _Files:
-    """Puts the files and links of a plan into a folder."""
+    """Creates the files and links of a plan."""
 
     def __init__(
         self,
@@ -103,15 +106,15 @@ class _Files:
         self._plan = plan
         self._unpacked = unpacked
         self._layout = layout
-        self._made: set[Path] = set()
+        self._parents: set[Path] = set()
         self._modes: dict[tuple[str, int], bool] = {}
 
-    def put(self) -> dict[str, ToolkitFile]:
-        """Put everything there, and return what the record says of each file."""
+    def create(self) -> dict[str, ToolkitFile]:
+        """Create everything and return the record's files."""
         self._new.mkdir(parents=True)
         files = {path: self._file(path) for path in sorted(self._plan.files)}
         for path, target in sorted(self._plan.links.items()):
-            self._place(path).symlink_to(target)
+            self._destination(path).symlink_to(target)
         return files
 
     def _file(self, path: str) -> ToolkitFile:
@@ -119,47 +122,52 @@ class _Files:
         content = self._unpacked[planned.package]
         source = content.content(planned.origin)
         sha256, size = content.hashes[planned.origin], content.sizes[planned.origin]
-        place = self._place(path)
+        destination = self._destination(path)
         if path.endswith(".pc") and size <= PKG_CONFIG_LIMIT:
             package = planned.package if self._layout == "split" else None
             text = relocatable(source.read_bytes(), path, package, self._plan.files)
-            with place.open("xb") as file:
+            with destination.open("xb") as file:
                 file.write(text)
             sha256, size = sha256_of(text), len(text)
         elif self._modes.setdefault((planned.package, planned.origin), planned.executable) is (
             planned.executable
         ):
-            _link_or_copy(source, place)
+            _link_or_copy(source, destination)
         else:
-            # Two names of one file have one mode.
-            _copy(source, place)
-        place.chmod(_PROGRAM if planned.executable else _FILE)
+            # A hard link cannot have a mode of its own.
+            _copy(source, destination)
+        destination.chmod(_PROGRAM if planned.executable else _FILE)
         return ToolkitFile(
             sha256=sha256, size=size, executable=planned.executable, package=planned.package
         )
 
-    def _place(self, path: str) -> Path:
-        place = self._new / path
-        if place.parent not in self._made:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            self._made.add(place.parent)
-        return place
+    def _destination(self, path: str) -> Path:
+        destination = self._new / path
+        if destination.parent not in self._parents:
+            destination.parent.mkdir(parents=True, exist_ok=True)
+            self._parents.add(destination.parent)
+        return destination
 
 
-def _link_or_copy(source: Path, place: Path) -> None:
-    """Give content its place without moving it, so that an interrupted run can be repeated."""
+def _link_or_copy(source: Path, destination: Path) -> None:
+    """Hard-link or copy a file.
+
+    The source stays for a repeated run.
+    """
     try:
-        # The one name in the workshop goes away later.
-        os.link(source, place)
+        os.link(source, destination)
     except FileExistsError:
         raise
     except OSError:
-        _copy(source, place)
+        _copy(source, destination)
 
 
-def _copy(source: Path, place: Path) -> None:
-    """Copy content to a place where nothing is: some disks take `A` and `a` for one name."""
-    with source.open("rb") as content, place.open("xb") as file:
+def _copy(source: Path, destination: Path) -> None:
+    """Copy a file to a new path.
+
+    Fails if the path exists: some disks take `A` and `a` for one name.
+    """
+    with source.open("rb") as content, destination.open("xb") as file:
         shutil.copyfileobj(content, file, _PIECE)
 
 

@@ -1,4 +1,7 @@
-"""materialize: a toolkit root from a package set; proved, built beside its place, and renamed."""
+"""materialize: install a package set into a toolkit root.
+
+The root is created in a staging directory from verified archives, then renamed.
+"""
 
 import contextlib
 import logging
@@ -28,19 +31,19 @@ from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
 from cudaredist.pipeline.kept_archive import kept_bytes
 from cudaredist.pipeline.read_data import read_file_given
 from cudaredist.pipeline.tasks import Task, raise_if_stopped, run_tasks
-from cudaredist.pipeline.toolkit.install import Toolkit, archive_of, lay_out
+from cudaredist.pipeline.toolkit.install import Toolkit, archive_of, create_root
 from cudaredist.pipeline.toolkit.repair import altered_packages, plan_repair
 from cudaredist.pipeline.toolkit.root import (
     altered_paths,
     is_empty,
     is_intact,
-    look_at,
+    list_root,
     read_record,
-    real_place,
+    real_path,
     toolkit_report,
 )
-from cudaredist.pipeline.toolkit.staging import Workshop
-from cudaredist.pipeline.toolkit.unpack import Unpacked, held_content, is_held, unpack
+from cudaredist.pipeline.toolkit.staging import StagingDirectory
+from cudaredist.pipeline.toolkit.unpack import Unpacked, earlier_content, is_unpacked, unpack
 from cudaredist.primitives import Platform, path_problem, sha256_of
 from cudaredist.progress import total_size
 from cudaredist.redists import REDISTS
@@ -50,7 +53,7 @@ from cudaredist.schema.registry import read_own_file
 from cudaredist.schema.toolkit_record import ComponentPolicy, ComponentSet, ToolkitRecord
 from cudaredist.store.data_folder import Store
 from cudaredist.store.files import read_file
-from cudaredist.toolkit.components import Chosen, choose
+from cudaredist.toolkit.components import SelectedPackages, select
 from cudaredist.toolkit.merge import RECORD_NAME, Plan, make_plan
 from cudaredist.toolkit.root_tree import make_tree
 
@@ -61,184 +64,189 @@ _SHOWN = 3
 
 @dataclass(kw_only=True)
 class Materialization:
-    """One toolkit root to be laid out."""
+    """One toolkit root to create."""
 
     toolkit: Toolkit
     required: Sequence[ComponentSet]
-    """Named sets that were asked for, whose programs must be there."""
+    """Selected named sets; all their programs must exist."""
     root: Path
     sources: ArchiveService | None
-    """Fetches archives; None if they are all at hand."""
+    """Downloads archives; None if all are in the local folder."""
     replace: bool = False
-    """Whether packages may be removed, and every file of what is there is read."""
+    """Allow removal of packages, and compare the hash of every existing file."""
     archives: Path | None = None
-    """A folder in which they are looked for first, laid out as at a source or by their names."""
-    at_hand: ArchiveService | None = None
-    """Reads the archives in that folder."""
+    """Folder to search first for archives, by path at the source or by name."""
+    local: ArchiveService | None = None
+    """Reads the archives in the local folder."""
     announce: Callable[[str], None] = lambda _: None
     _sizes: dict[str | None, int | None] = field(default_factory=dict)
-    """Sizes that the source lists, by hash."""
+    """Sizes from the source's listing, by hash."""
 
     def __post_init__(self) -> None:
-        self._services = [service for service in (self.at_hand, self.sources) if service]
+        self._services = [service for service in (self.local, self.sources) if service]
         if not self._services:
-            raise UsageError("no source given", hint="name a folder with --archives")
-        self._place = real_place(self.root)
-        self._workshop = Workshop(self._place)
+            raise UsageError("no source of archives", hint="add --archives FOLDER")
+        self._path = real_path(self.root)
+        self._staging = StagingDirectory(self._path)
 
     def run(self) -> ToolkitReport:
-        """Lay out the root; nothing is done where it is there as asked for.
+        """Create or update the root, unless it matches already.
 
-        Raises `UsageError` for a root that is not ours, or from which packages would be removed
-        without `replace`, and whatever keeps an archive from being laid out. The root is unchanged
-        then.
+        Raises `UsageError` if the root has other files, or if packages would be removed without
+        `replace`. Raises the errors of the archives. The root is unchanged then.
         """
-        held = self._held()
-        if held is not None and self._is_wanted(held):
-            self._workshop.clear_if_idle()
-            return self._report(held, "unchanged")
-        self._refuse_foreign(held)
-        with self._workshop.locked():
-            # An interrupted run's root may be back, and the run that was waited for done.
-            held = self._held()
-            if held is not None and self._is_wanted(held):
-                self._workshop.clear()
-                return self._report(held, "unchanged")
-            self._refuse_foreign(held)
+        record = self._read_record()
+        if record is not None and self._is_current(record):
+            self._staging.clear_if_idle()
+            return self._report(record, "unchanged")
+        self._check_replaceable(record)
+        with self._staging.locked():
+            # Read again: `locked` may have restored a root, or waited for a run that created it.
+            record = self._read_record()
+            if record is not None and self._is_current(record):
+                self._staging.clear()
+                return self._report(record, "unchanged")
+            self._check_replaceable(record)
             try:
-                record = (None if held is None else self._repaired(held)) or self._built()
+                created = (None if record is None else self._repair(record)) or self._create()
             except (ContentError, IntegrityError, WriteError, UsageError):
-                # Trying again would find the same; the disk may be full of it.
-                self._workshop.clear()
+                # A later run would fail in the same way. Free the disk space.
+                self._staging.clear()
                 raise
-            self._refuse_foreign(held)
+            self._check_replaceable(record)
             try:
-                self._workshop.put()
+                self._staging.swap_in()
             except WriteError:
-                self._workshop.clear()
+                self._staging.clear()
                 raise
-        return self._report(record, "written")
+        return self._report(created, "written")
 
-    # -- what there is
+    # -- existing root
 
-    def _held(self) -> ToolkitRecord | None:
-        if not os.path.lexists(self._place):
+    def _read_record(self) -> ToolkitRecord | None:
+        if not os.path.lexists(self._path):
             return None
-        record = read_record(self._place)
-        if record is None and not is_empty(self._place):
+        record = read_record(self._path)
+        if record is None and not is_empty(self._path):
             raise UsageError(
-                f"{self.root} is there and no toolkit root of ours (it has no {RECORD_NAME})",
-                hint="name a folder that is not there yet, or an empty one",
+                f"{self.root} exists and is not a cudaredist toolkit root (no {RECORD_NAME})",
+                hint="choose a new or empty folder with --root FOLDER",
             )
         return record
 
-    def _is_wanted(self, record: ToolkitRecord) -> bool:
+    def _is_current(self, record: ToolkitRecord) -> bool:
         if not self.toolkit.is_recorded(record):
             return False
-        is_as_created = (
-            not altered_paths(self._place, record)
-            if self.replace
-            else is_intact(self._place, record)
+        is_unchanged = (
+            not altered_paths(self._path, record) if self.replace else is_intact(self._path, record)
         )
-        if not is_as_created:
-            _log.warning("%s is not what was laid out any more: it is made anew", self.root)
-        return is_as_created
+        if not is_unchanged:
+            _log.warning("files of %s were changed or removed; creating it again", self.root)
+        return is_unchanged
 
-    def _refuse_foreign(self, record: ToolkitRecord | None) -> None:
-        """Raise `UsageError` if making a root anew would remove packages or what is not ours."""
+    def _check_replaceable(self, record: ToolkitRecord | None) -> None:
+        """Raise `UsageError` if packages or other files would be removed."""
         if record is None:
             return
         removed = sorted(record.packages.keys() - self.toolkit.packages.keys())
         if removed and not self.replace:
-            named = " ".join(f"--component {name}" for name in removed[:_SHOWN])
+            options = " ".join(f"--component {name}" for name in removed[:_SHOWN])
             raise UsageError(
                 f"{self.root} has packages that are not selected and would be removed: "
                 f"{', '.join(removed)}",
-                hint=f"add what to keep, such as {named}, or remove them with --replace",
+                hint=f"add {options} to keep them, or --replace to remove them",
             )
-        foreign = look_at(self._place).foreign_to(record)
+        foreign = list_root(self._path).foreign_to(record)
         if foreign:
             raise UsageError(
-                f"{self.root} would be made anew, and holds what was not laid out there: "
+                f"{self.root} would be replaced, but has files that cudaredist did not install: "
                 f"{', '.join(shortened(foreign, _SHOWN))}",
-                hint="move that away first, or name another folder",
+                hint="move them to another folder, or choose another root with --root FOLDER",
             )
 
     def _check_sizes(self, packages: Mapping[str, SetPackage]) -> None:
-        """Say what is to be fetched and unpacked; raise where it is too much."""
+        """Announce and check the size of downloads and contents.
+
+        Raises `UsageError` if the downloads exceed the limit, and `WriteError` if the disk
+        is too small.
+        """
         archives = {archive_of(p).sha256: p for p in packages.values()}
-        waiting = {s: p for s, p in archives.items() if not is_held(self._workshop.archives / s)}
-        requests = [self._request(package) for package in waiting.values()]
-        fetched = [item for item in requests if not self._is_at_hand(item)]
+        pending = {
+            sha256: package
+            for sha256, package in archives.items()
+            if not is_unpacked(self._staging.archives / sha256)
+        }
+        requests = [self._request(package) for package in pending.values()]
+        downloads = [item for item in requests if not self._is_local(item)]
         if self.sources is not None:
-            fetched = self.sources.sized(fetched)
-        self._sizes = {item.sha256: item.size for item in fetched}
-        # What an interrupted run brought of an archive is gone on from.
-        lacking = [max(0, (f.size or 0) - kept_bytes(self._kept_at(f))) for f in fetched]
-        known = sum(lacking)
-        unknown = sum(item.size is None for item in fetched)
+            downloads = self.sources.sized(downloads)
+        self._sizes = {item.sha256: item.size for item in downloads}
+        # Downloads of an interrupted run are resumed.
+        remaining = [max(0, (d.size or 0) - kept_bytes(self._kept_at(d))) for d in downloads]
+        known = sum(remaining)
+        unknown = sum(item.size is None for item in downloads)
         unexamined = sum(not package.contents for package in archives.values())
         unpacked = sum(_unpacked_size(package) for package in archives.values())
-        here = len(archives) - len(fetched)
+        local = len(archives) - len(downloads)
         sizes = [f"{known:,} bytes"] if known or not unknown else []
         sizes += [f"{unknown} of unknown size"] if unknown else []
         self.announce(
             f"{len(archives)} archives"
-            + (f", {here} of them here" if here else "")
-            + f"; {' and '.join(sizes)} to fetch; {unpacked:,} bytes unpacked"
-            + (f", not counting {unexamined} that were never examined" if unexamined else "")
+            + (f", {local} of them local" if local else "")
+            + f"; {' and '.join(sizes)} to download; {unpacked:,} bytes unpacked"
+            + (f", not counting {unexamined} not inspected" if unexamined else "")
         )
         limit = None if self.sources is None else self.sources.max_fetched
         if limit is not None and known > limit:
             raise UsageError(
-                f"{known:,} bytes are to be fetched, more than --max-download {limit:,}",
-                hint="name fewer components, or --exclude some",
+                f"downloads of {known:,} bytes exceed --max-download {limit:,}",
+                hint="select fewer packages with --component or --exclude, or raise the limit",
             )
-        needed = sum(_unpacked_size(package) for package in waiting.values())
+        needed = sum(_unpacked_size(package) for package in pending.values())
         if self.sources is not None and self.sources.chains[()].has_server:
-            # While they come, archives lie beside their content.
-            needed += sum(sorted(lacking)[-self.sources.jobs :])
-        free = shutil.disk_usage(self._workshop.folder).free
+            # During a download, both the archive and its content use space.
+            needed += sum(sorted(remaining)[-self.sources.jobs :])
+        free = shutil.disk_usage(self._staging.folder).free
         if needed > free:
             raise WriteError(
-                self.root, OSError(f"needs {needed:,} bytes more, and {free:,} are free there")
+                self.root, OSError(f"needs {needed:,} more bytes, but only {free:,} are free")
             )
-        self._services[-1].pending = len(fetched)
-        self._services[0].pending = len(waiting)
+        self._services[-1].pending = len(downloads)
+        self._services[0].pending = len(pending)
         size = total_size(request.size for request in requests)
         self._services[0].progress.expect(len(requests), size)
 
     # -- archives
 
     def _unpack(self, packages: Mapping[str, SetPackage]) -> dict[str, Unpacked]:
-        """Bring the content of packages' archives here, and return it by package."""
+        """Download and unpack archives. Return the contents by package."""
         self._check_sizes(packages)
-        found: dict[str, Unpacked] = {}
+        contents: dict[str, Unpacked] = {}
         errors: list[CudaRedistError] = []
 
         def work(sha256: str, package: SetPackage) -> list[Task]:
             try:
-                folder = self._workshop.archives / sha256
-                found[sha256] = self._content(self._request(package), folder)
+                folder = self._staging.archives / sha256
+                contents[sha256] = self._content(self._request(package), folder)
             except CudaRedistError as error:
                 errors.append(error)
                 self._stop.set()
             return []
 
-        # Several packages may be one archive.
+        # Several packages may share one archive.
         archives = {archive_of(package).sha256: package for package in packages.values()}
         tasks = [partial(work, sha256, package) for sha256, package in archives.items()]
         run_tasks(tasks, self._services[0].jobs, self._stop)
         if errors:
-            # The first one stopped the others, which say only that.
+            # The other tasks stopped because of the first error.
             raise next((e for e in errors if not isinstance(e, StoppedError)), errors[0])
-        return {attr: found[archive_of(p).sha256] for attr, p in packages.items()}
+        return {attr: contents[archive_of(p).sha256] for attr, p in packages.items()}
 
     def _content(self, request: ArchiveRequest, folder: Path) -> Unpacked:
         raise_if_stopped(self._stop)
-        held = held_content(folder)
-        if held is not None:
-            return held
+        earlier = earlier_content(folder)
+        if earlier is not None:
+            return earlier
         errors: list[SourceError | IntegrityError] = []
         for service in self._services:
             keep_at = self._kept_at(request) if service.chains[()].has_server else None
@@ -251,28 +259,31 @@ class Materialization:
                 with contextlib.suppress(OSError):
                     keep_at.unlink()
             return unpacked
-        raise _most_telling(errors)
+        raise _most_significant(errors)
 
     @property
     def _stop(self) -> threading.Event:
         return self._services[0].stop
 
     def _kept_at(self, request: ArchiveRequest) -> Path:
-        """Return where an archive is kept while it comes, for a run that goes on with it."""
-        return self._workshop.fetched / f"{request.sha256}{request.suffix}"
+        """Return the path of an archive's partial download."""
+        return self._staging.downloads / f"{request.sha256}{request.suffix}"
 
     def _request(self, package: SetPackage) -> ArchiveRequest:
-        """Return an archive with where it may lie, at a source or in a folder of archives."""
+        """Return the request for a package's archive.
+
+        It has all possible paths at the source and in the local folder.
+        """
         archive = archive_of(package)
         problem = path_problem(archive.relative_path)
         if problem is not None:
-            where = f"packages.{package.attr}.archive.relative_path"
-            raise InvalidFileError("package-set file", [Problem(where, problem)])
+            field_path = f"packages.{package.attr}.archive.relative_path"
+            raise InvalidFileError("package-set file", [Problem(field_path, problem)])
         path, name = archive.relative_path, posixpath.basename(archive.relative_path)
         folders: Sequence[str] = ("",)
         if self.toolkit.package_set.channel == "redist":
-            known = REDISTS.get(package.redist or "")
-            folders = known.archive_folders if known else (f"compute/{package.redist}/redist",)
+            redist = REDISTS.get(package.redist or "")
+            folders = redist.archive_folders if redist else (f"compute/{package.redist}/redist",)
         paths = [posixpath.normpath(posixpath.join(folder, path)) for folder in folders]
         if self.archives is not None:
             paths += [posixpath.normpath(path), name]
@@ -280,54 +291,55 @@ class Materialization:
         size = archive.size or self._sizes.get(archive.sha256)
         return ArchiveRequest(name, tuple(dict.fromkeys(inside)), archive.sha256, size)
 
-    def _is_at_hand(self, request: ArchiveRequest) -> bool:
-        """Say whether a folder of archives has one, as far as its name and its size tell."""
+    def _is_local(self, request: ArchiveRequest) -> bool:
+        """Check if a local file has the archive's path and size."""
         if self.archives is None:
             return False
-        places = (self.archives / path for path in request.paths)
-        sizes = [os.path.getsize(place) for place in places if os.path.isfile(place)]  # noqa: PTH113, PTH202 - they raise nothing
+        paths = (self.archives / path for path in request.paths)
+        sizes = [os.path.getsize(path) for path in paths if os.path.isfile(path)]  # noqa: PTH113, PTH202 - they raise nothing
         return any(request.size in {None, size} for size in sizes)
 
-    # -- the root
+    # -- new root
 
-    def _built(self) -> ToolkitRecord:
-        """Make the root from the archives of all packages."""
+    def _create(self) -> ToolkitRecord:
+        """Create the root from the archives of all packages."""
         unpacked = self._unpack(self.toolkit.packages)
         plan = self._plan(unpacked)
         self._check_programs(plan)
-        return lay_out(self._workshop.new, self.toolkit, plan, unpacked)
+        return create_root(self._staging.new, self.toolkit, plan, unpacked)
 
-    def _repaired(self, record: ToolkitRecord) -> ToolkitRecord | None:
-        """Make the root from its intact files and the archives of the others.
+    def _repair(self, record: ToolkitRecord) -> ToolkitRecord | None:
+        """Create the root from its intact files and some archives.
 
-        Returns None if that cannot be done: the selection is another one, or the record is.
+        Reads only the archives of altered files. Returns None if the selection differs from
+        the record, or if the archives lack a file.
         """
         if not self.toolkit.is_recorded(record):
             return None
-        altered = altered_paths(self._place, record)
+        altered = altered_paths(self._path, record)
         names = altered_packages(record, altered)
         if not names <= self.toolkit.packages.keys():
             return None
         unpacked = self._unpack({name: self.toolkit.packages[name] for name in sorted(names)})
-        plan = plan_repair(self._place, record, altered, self._plan(unpacked), unpacked)
+        plan = plan_repair(self._path, record, altered, self._plan(unpacked), unpacked)
         if plan is None:
             return None
         contents = dict.fromkeys(self.toolkit.packages, plan[1])
-        return lay_out(self._workshop.new, self.toolkit, plan[0], contents)
+        return create_root(self._staging.new, self.toolkit, plan[0], contents)
 
     def _plan(self, unpacked: Mapping[str, Unpacked]) -> Plan:
         trees = {
             attr: make_tree(
                 posixpath.basename(archive_of(self.toolkit.packages[attr]).relative_path),
-                found.members,
+                content.members,
                 self.toolkit.packages[attr],
                 is_split=self.toolkit.layout == "split",
             )
-            for attr, found in unpacked.items()
+            for attr, content in unpacked.items()
         }
         return make_plan(
             trees,
-            {attr: found.hashes for attr, found in unpacked.items()},
+            {attr: content.hashes for attr, content in unpacked.items()},
             layout=self.toolkit.layout,
             with_static=self.toolkit.with_static,
             platform=Platform(self.toolkit.package_set.platform.redist_system),
@@ -340,12 +352,14 @@ class Materialization:
             if "bin" in path.split("/")[:-1]
         }
         for component in self.required:
-            lacking = [name for name in component.programs if name not in names]
-            if lacking:
+            missing = [name for name in component.programs if name not in names]
+            if missing:
                 raise UsageError(
                     f"the packages of CUDA {self.toolkit.package_set.cuda.release} in the "
-                    f"{self.toolkit.package_set.channel} channel have no {', '.join(lacking)}",
-                    hint="another release or channel may; name single packages to go without",
+                    f"{self.toolkit.package_set.channel} channel do not include "
+                    f"{', '.join(missing)}",
+                    hint="try another release or channel, or select single packages with "
+                    "--component NAME",
                 )
 
     def _report(self, record: ToolkitRecord, status: str) -> ToolkitReport:
@@ -354,35 +368,41 @@ class Materialization:
 
 
 def read_package_set(path: Path) -> tuple[PackageSet, str]:
-    """Return the package set in a file, and the hash of its document.
+    """Return a file's package set and hash.
 
-    Raises `UsageError` if there is no such file, and `InvalidFileError` if it is not a package set.
+    Raises `UsageError` if the file does not exist, and `InvalidFileError` if it is not a package
+    set.
     """
     data = read_file(path)
     if data is None:
-        raise UsageError(f"{path}: no such file", hint="cudaredist build makes package sets")
+        raise UsageError(
+            f"{path}: no such file", hint=f"create it: cudaredist build --output {path}"
+        )
     return read_file_given(path, data, PackageSet), sha256_of(data)
 
 
-def selected(
+def select_packages(
     package_set: PackageSet, components: Sequence[str], exclude: Sequence[str], store: Store
-) -> Chosen:
-    """Return the packages that components mean by the data folder's policy.
+) -> SelectedPackages:
+    """Select packages by the data folder's component policy.
 
-    Raises `UsageError`, and `InvalidFileError` for a broken policy.
+    Raises `UsageError`, and `InvalidFileError` if the policy is invalid.
     """
     policy = read_own_file(store.read_policy("components"), ComponentPolicy)
-    chosen = choose(package_set, components, exclude, policy.components)
-    for warning in chosen.warnings:
+    selection = select(package_set, components, exclude, policy.components)
+    for warning in selection.warnings:
         _log.warning("%s", warning)
-    return chosen
+    return selection
 
 
 def _unpacked_size(package: SetPackage) -> int:
     return sum(part.bytes for part in package.contents.values())
 
 
-def _most_telling(errors: Sequence[SourceError | IntegrityError]) -> CudaRedistError:
-    """Return wrong bytes before silence, and absence last."""
+def _most_significant(errors: Sequence[SourceError | IntegrityError]) -> CudaRedistError:
+    """Return the most significant error.
+
+    Wrong bytes are first, a missing archive is last.
+    """
     wrong = next((e for e in errors if isinstance(e, IntegrityError)), None)
     return wrong or next((e for e in errors if not isinstance(e, NotAtSourceError)), errors[-1])

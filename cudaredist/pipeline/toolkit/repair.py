@@ -1,4 +1,4 @@
-"""A root made again from its intact files, and from the archives of the altered ones."""
+"""Repair a root with the archives of altered files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from cudaredist.toolkit.merge import VERSION_NAME, Plan, PlannedFile
 
 @dataclass(slots=True)
 class RestoredFiles:
-    """The contents of a root's files, by number: from the root itself, or from archives."""
+    """Contents of files, from a root or from archives."""
 
     hashes: dict[int, str] = field(default_factory=dict)
     sizes: dict[int, int] = field(default_factory=dict)
@@ -19,18 +19,18 @@ class RestoredFiles:
     _numbers: dict[Path, int] = field(default_factory=dict)
 
     def content(self, origin: int) -> Path:
-        """Return the path of a content."""
+        """Return the path of a file's content."""
         return self._paths[origin]
 
     def add(self, path: Path, sha256: str, size: int) -> int:
-        """Add a content and return its number."""
+        """Add a file's content and return its number."""
         number = self._numbers.setdefault(path, len(self._numbers))
         self._paths[number], self.hashes[number], self.sizes[number] = path, sha256, size
         return number
 
 
 def altered_packages(record: ToolkitRecord, altered: frozenset[str]) -> frozenset[str]:
-    """Return the packages whose archives are needed to restore altered files."""
+    """Return the packages of altered files."""
     files = altered & record.files.keys() - {VERSION_NAME}
     return frozenset(record.files[path].package for path in files)
 
@@ -42,10 +42,10 @@ def plan_repair(
     plan: Plan,
     unpacked: Mapping[str, Unpacked],
 ) -> tuple[Plan, RestoredFiles] | None:
-    """Return the plan of the whole root, and its contents.
+    """Return the plan of the whole root and its contents.
 
-    `plan` and `unpacked` are those of the altered packages. Returns None if the record has altered
-    files that these packages do not have.
+    `plan` and `unpacked` belong to the altered packages. Returns None if these packages lack an
+    altered file.
     """
     contents = RestoredFiles()
     whole = Plan(

@@ -1,4 +1,4 @@
-"""Toolkit roots that are there: their records, whether they are whole, and how they go away."""
+"""Inspect, verify and remove existing toolkit roots."""
 
 import contextlib
 import os
@@ -16,53 +16,58 @@ from cudaredist.errors import (
     WriteError,
 )
 from cudaredist.pipeline.read_data import read_file_given
-from cudaredist.pipeline.toolkit.staging import Workshop
+from cudaredist.pipeline.toolkit.staging import StagingDirectory
 from cudaredist.pipeline.toolkit.unpack import hash_of
 from cudaredist.reports.archive_reports import ToolkitReport
 from cudaredist.schema.toolkit_record import ToolkitFile, ToolkitRecord
 from cudaredist.store.files import read_file
 from cudaredist.toolkit.merge import RECORD_NAME
 
-_RUN = 0o100
+_OWNER_EXECUTE = 0o100
 _SET_ID = 0o6000
 
 
-def real_place(root: Path) -> Path:
-    """Return where a root lies, behind all links: what is renamed must be the folder itself."""
+def real_path(root: Path) -> Path:
+    """Return a root's path without links.
+
+    A rename then moves the folder itself.
+    """
     return Path(os.path.realpath(root))
 
 
 def read_record(root: Path) -> ToolkitRecord | None:
-    """Return the record of a root; None where it has none. Raises `InvalidFileError`."""
+    """Return a root's record, or None. Raises `InvalidFileError`."""
     path = root / RECORD_NAME
     data = read_file(path)
     return None if data is None else read_file_given(path, data, ToolkitRecord)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What lies in a folder, without following links."""
+class RootContents:
+    """Contents of a folder, without following links."""
 
-    places: dict[str, os.stat_result]
-    """All but folders, by path below it."""
-    empty: frozenset[str]
-    """Folders in which nothing lies."""
+    files: dict[str, os.stat_result]
+    """Everything except folders, by relative path."""
+    empty_folders: frozenset[str]
 
     def foreign_to(self, record: ToolkitRecord) -> tuple[str, ...]:
-        """Return what a root holds that was not laid out."""
+        """Return the paths that the record does not have."""
         ours = {RECORD_NAME, *record.files, *record.links}
         folders = {folder.as_posix() for path in ours for folder in Path(path).parents}
-        empty = (f"{folder}/" for folder in self.empty - folders)
-        return tuple(sorted([*(self.places.keys() - ours), *empty]))
+        empty = (f"{folder}/" for folder in self.empty_folders - folders)
+        return tuple(sorted([*(self.files.keys() - ours), *empty]))
 
 
-def look_at(root: Path) -> Found:
-    """Return what lies in a folder. Raises `ReadError`, also where a part cannot be looked at."""
+def list_root(root: Path) -> RootContents:
+    """Return a folder's contents.
+
+    Raises `ReadError` if a subfolder cannot be read.
+    """
 
     def refuse(error: OSError) -> None:
         raise ReadError(error.filename or root, error)
 
-    places, empty = {}, set()
+    paths, empty = {}, set()
     for folder, folders, files in os.walk(root, onerror=refuse):
         if not folders and not files:
             empty.add(Path(folder).relative_to(root).as_posix())
@@ -71,12 +76,12 @@ def look_at(root: Path) -> Found:
             with contextlib.suppress(FileNotFoundError):
                 about = path.lstat()
                 if not stat.S_ISDIR(about.st_mode):
-                    places[path.relative_to(root).as_posix()] = about
-    return Found(places, frozenset(empty))
+                    paths[path.relative_to(root).as_posix()] = about
+    return RootContents(paths, frozenset(empty))
 
 
 def is_empty(root: Path) -> bool:
-    """Say whether a place is a folder in which nothing lies; False for all else."""
+    """Check if a path is an empty folder."""
     try:
         return not any(root.iterdir())
     except OSError:
@@ -84,7 +89,10 @@ def is_empty(root: Path) -> bool:
 
 
 def is_intact(root: Path, record: ToolkitRecord) -> bool:
-    """Say whether all that was laid out is there, by names and sizes; no content is read."""
+    """Check if all recorded files and links exist.
+
+    Compares names, file sizes and link targets.
+    """
 
     def has(path: str, file: ToolkitFile) -> bool:
         about = (root / path).lstat()
@@ -100,98 +108,109 @@ def is_intact(root: Path, record: ToolkitRecord) -> bool:
 
 
 def verify_root(root: Path) -> ToolkitReport:
-    """Say whether a root still is what was laid out: every file by its hash, every link.
+    """Compare each file's hash and each link with the record.
 
-    What lies there besides is named, and is no failure. Raises `UsageError` for a root not ours.
+    Other files are reported, but are not a failure. Raises `UsageError` if the root has no record.
     """
-    record, place = _record_of(root), real_place(root)
-    found = look_at(place)
-    problems = [f"{path}: {problem}" for path, problem in _problems(place, record, found)]
+    record, folder = _record_of(root), real_path(root)
+    contents = list_root(folder)
+    problems = [f"{path}: {problem}" for path, problem in _problems(folder, record, contents)]
     return toolkit_report(
         root,
         record,
         "altered" if problems else "verified",
         problems=problems,
-        foreign=found.foreign_to(record),
+        foreign=contents.foreign_to(record),
     )
 
 
 def altered_paths(root: Path, record: ToolkitRecord) -> frozenset[str]:
-    """Return the files and links of a root that are not as recorded; reads every file."""
-    return frozenset(path for path, _ in _problems(root, record, look_at(root)))
+    """Return changed files and links. Reads every file."""
+    return frozenset(path for path, _ in _problems(root, record, list_root(root)))
 
 
-def _problems(root: Path, record: ToolkitRecord, found: Found) -> Iterator[tuple[str, str]]:
+def _problems(
+    root: Path, record: ToolkitRecord, contents: RootContents
+) -> Iterator[tuple[str, str]]:
     for path, file in sorted(record.files.items()):
-        problem = _problem(root / path, file, found.places.get(path))
+        problem = _problem(root / path, file, contents.files.get(path))
         if problem is not None:
             yield path, problem
     for path, link in sorted(record.links.items()):
-        about = found.places.get(path)
+        about = contents.files.get(path)
         is_link = about is not None and stat.S_ISLNK(about.st_mode)
         if not is_link or (root / path).readlink().as_posix() != link.target:
-            yield path, "is not the link that was laid out"
+            yield path, f"is not a link to {link.target}"
 
 
 def _problem(path: Path, file: ToolkitFile, about: os.stat_result | None) -> str | None:
     if about is None:
         return "is missing"
     if not stat.S_ISREG(about.st_mode):
-        return "is no file any more"
+        return "is not a regular file"
     try:
         if about.st_size != file.size or hash_of(path) != file.sha256:
             return "was changed"
     except OSError as error:
         return f"cannot be read: {error.strerror or error}"
-    has_run = bool(about.st_mode & _RUN)
-    if os.name != "nt" and (has_run is not file.executable or about.st_mode & _SET_ID):
+    is_executable = bool(about.st_mode & _OWNER_EXECUTE)
+    if os.name != "nt" and (is_executable is not file.executable or about.st_mode & _SET_ID):
         return "its mode was changed"
     return None
 
 
 def remove_root(root: Path) -> ToolkitReport:
-    """Take away what was laid out, and folders that are empty then; what is not ours stays.
+    """Remove the installed files, then the folders that are empty.
 
-    What an interrupted run left beside it goes too. Raises `UsageError` for a root not ours.
+    Other files stay. Also removes the staging directory of an interrupted run. Raises `UsageError`
+    if the root has no record.
     """
-    place = real_place(root)
-    workshop = Workshop(place)
-    if os.path.lexists(place):
+    path = real_path(root)
+    staging = StagingDirectory(path)
+    if os.path.lexists(path):
         _record_of(root)
-    elif not workshop.is_there():
-        raise UsageError(f"{root}: nothing is there")
-    with workshop.locked():
-        # A root that was put aside is back now.
-        if not os.path.lexists(place):
-            workshop.clear()
+    elif not staging.exists():
+        raise UsageError(f"no toolkit root at {root}")
+    with staging.locked():
+        # `locked` may have restored the root of an interrupted run.
+        if not os.path.lexists(path):
+            staging.clear()
             return toolkit_report(root, None, "removed")
         record = _record_of(root)
-        found = look_at(place)
-        foreign = found.foreign_to(record)
+        contents = list_root(path)
+        foreign = contents.foreign_to(record)
         try:
-            _remove(place, record, found, workshop, is_whole_folder=not foreign)
+            _remove(path, record, contents, staging, is_whole_folder=not foreign)
         except OSError as error:
             raise WriteError(error.filename or root, error) from error
-        workshop.clear()
+        staging.clear()
     return toolkit_report(root, record, "removed", foreign=foreign)
 
 
 def _remove(
-    root: Path, record: ToolkitRecord, found: Found, workshop: Workshop, *, is_whole_folder: bool
+    root: Path,
+    record: ToolkitRecord,
+    contents: RootContents,
+    staging: StagingDirectory,
+    *,
+    is_whole_folder: bool,
 ) -> None:
-    """Take away a root: at once if it can be, else those files that are there, behind no link."""
+    """Remove a root.
+
+    Moves it away in one step if possible. Otherwise removes each file, without following links.
+    """
     if is_whole_folder:
-        # What is mounted cannot be moved.
+        # Fails if the root is a mount point.
         with contextlib.suppress(OSError):
-            workshop.discard(root)
+            staging.discard(root)
             return
-    ours = [path for path in (*record.links, *record.files) if path in found.places]
+    ours = [path for path in (*record.links, *record.files) if path in contents.files]
     folders = {folder for path in ours for folder in Path(path).parents}
-    # The record goes last, so that a run that was interrupted can be repeated.
+    # Remove the record last: an interrupted run can then be repeated.
     for path in (*ours, RECORD_NAME):
         (root / path).unlink(missing_ok=True)
     for folder in sorted(folders, key=lambda f: len(f.parts), reverse=True):
-        # Not where something lies in it.
+        # Fails if the folder is not empty.
         with contextlib.suppress(OSError):
             (root / folder).rmdir()
 
@@ -205,8 +224,11 @@ def toolkit_report(
     problems: Sequence[str] = (),
     foreign: Sequence[str] = (),
 ) -> ToolkitReport:
-    """Make the report on a root; without a record, nothing was laid out yet."""
-    left_behind = status == "removed" and bool(foreign)
+    """Return the report on a root.
+
+    The record is None if only a staging directory was removed.
+    """
+    is_incomplete = status == "removed" and bool(foreign)
     files = record.files if record else {}
     return ToolkitReport.model_validate(
         {
@@ -221,7 +243,11 @@ def toolkit_report(
             "fetched_bytes": fetched_bytes,
             "problems": tuple(problems),
             "foreign": tuple(foreign),
-            "exit_code": EXIT_INTEGRITY if problems else EXIT_FINDINGS if left_behind else EXIT_OK,
+            "exit_code": EXIT_INTEGRITY
+            if problems
+            else EXIT_FINDINGS
+            if is_incomplete
+            else EXIT_OK,
         }
     )
 
@@ -229,11 +255,11 @@ def toolkit_report(
 def _record_of(root: Path) -> ToolkitRecord:
     record = read_record(root)
     if record is None:
-        workshop = Workshop(real_place(root))
+        staging = StagingDirectory(real_path(root))
         raise UsageError(
-            f"{root} is no toolkit root of ours: it has no {RECORD_NAME}",
-            hint=f"a run that was interrupted left {workshop.folder}: repeat it"
-            if workshop.is_there()
+            f"{root} is not a cudaredist toolkit root: it has no {RECORD_NAME}",
+            hint=f"an interrupted run left {staging.folder}: repeat that run"
+            if staging.exists()
             else None,
         )
     return record

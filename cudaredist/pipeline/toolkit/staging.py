@@ -1,4 +1,4 @@
-"""The folder beside a toolkit root in which everything is made, and how the root changes place."""
+"""Staging directory for a toolkit root, and the atomic swap into place."""
 
 import contextlib
 import logging
@@ -14,47 +14,49 @@ from cudaredist.locks import is_at, lock_if_free, locked_folder
 _log = logging.getLogger(__name__)
 
 TEMPORARY = ".tmp"
-"""What the name of a folder ends with whose content is not proved yet."""
+"""Suffix of a folder whose content is not verified yet."""
 _OWNER_ONLY = 0o700
-_NO_FOLDER = -100
-"""What stands for a folder where paths are whole: `AT_FDCWD`."""
+_AT_FDCWD = -100
+"""Makes `renameat2` read paths relative to the current folder."""
 _RENAME_EXCHANGE = 2
 
 
-class Workshop:
-    """What lies beside a root while it is made: archives, their content, the new root, the old one.
+class StagingDirectory:
+    """Staging directory next to a toolkit root.
 
-    A run that was interrupted leaves it, and the next one goes on in it. Only one run is in it at a
-    time.
+    Contains archives, their unpacked content, the new root and the old one. An interrupted run
+    leaves it, and the next run resumes from it. Only one run uses it at a time.
     """
 
     def __init__(self, root: Path) -> None:
         if not root.name:
-            raise UsageError(f"{root} cannot be a toolkit root", hint="name a folder below it")
+            raise UsageError(
+                f"{root} cannot be a toolkit root", hint="name a subfolder with --root FOLDER"
+            )
         self.root = root
         self.folder = root.with_name(f".{root.name}.cudaredist")
         self.archives = self.folder / "archives"
-        """Content of archives, each in a folder named by its hash."""
-        self.fetched = self.folder / "fetched"
-        """Archives as they come from a server, until their content is unpacked."""
+        """Unpacked archives, each in a folder named by its hash."""
+        self.downloads = self.folder / "fetched"
+        """Downloaded archives, kept until they are unpacked."""
         self.new = self.folder / "root"
         self._old = self.folder / "old"
-        """The root that was there before, until the new one has its place."""
-        self._rubbish = self.folder / "rubbish"
+        """The previous root, until the new one is in place."""
+        self._trash = self.folder / "trash"
 
-    def is_there(self) -> bool:
-        """Say whether a run left something, or is at work."""
+    def exists(self) -> bool:
+        """Check if a run is active or was interrupted."""
         return os.path.lexists(self.folder)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Wait until no other run is at work here, then make the folder and keep others out.
+        """Wait for other runs, then create and lock the folder.
 
-        A root that an interrupted run had put aside is back in its place then, and what it had not
-        finished is gone. Afterwards nothing is left that is of no use to a later run. Raises
-        `WriteError`, and `UsageError` where the folder is somebody else's.
+        First restores a root that an interrupted run moved aside, and removes the run's incomplete
+        files. On exit, removes everything that a later run cannot use. Raises `WriteError`, and
+        `UsageError` if another user owns the folder.
         """
-        missing = [place for place in self.folder.parents if not os.path.lexists(place)]
+        missing = [parent for parent in self.folder.parents if not os.path.lexists(parent)]
         try:
             handle = self._lock()
         except CudaRedistError as error:
@@ -63,18 +65,19 @@ class Workshop:
         try:
             self._recover()
             if handle is not None:
-                self._sweep()
+                self._remove_incomplete()
             yield
         except CudaRedistError as error:
-            self._leave(handle, missing)
+            self._release(handle, missing)
             raise _with_hint(error) from error.__cause__
-        # An interruption ends the process: threads may be at work here until it does.
-        self._leave(handle, missing)
+        # Not in a `finally`: after an interruption, threads may use the folder until the process
+        # ends.
+        self._release(handle, missing)
 
     def clear_if_idle(self) -> None:
-        """Take away what an interrupted run left, unless another run is at work."""
+        """Remove the folder, unless another run is active."""
         with contextlib.suppress(UsageError):
-            self._refuse_foreign()
+            self._require_own_folder()
             handle = lock_if_free(self.folder)
             if handle is not None:
                 if is_at(self.folder, handle):
@@ -82,31 +85,30 @@ class Workshop:
                 os.close(handle)
 
     def clear(self) -> None:
-        """Take everything away."""
+        """Remove the folder, unless it contains the only root."""
         if os.path.lexists(self._old) and not os.path.lexists(self.root):
-            # Never the only root there is.
             return
         remove_tree(self.folder)
 
-    def put(self) -> None:
-        """Give the new root its place; what was there before goes away afterwards.
+    def swap_in(self) -> None:
+        """Move the new root into place, and remove the previous.
 
-        Both exchange their names in one step where the system can do that. Elsewhere there is no
-        root for a moment; a run that is killed just then leaves the old one, and `locked` brings it
-        back. Raises `WriteError`.
+        If the system supports it, the two roots exchange their names in one step. Otherwise the
+        root is missing for a moment. If a run is killed at that moment, `locked` restores the
+        previous root. Raises `WriteError`.
         """
         with WritingTo(self.root):
             if not os.path.lexists(self.root):
                 self.new.rename(self.root)
             elif not _exchange(self.new, self.root):
                 self._replace()
-        for before in (self.new, self._old):
+        for previous in (self.new, self._old):
             with contextlib.suppress(OSError):
-                self.discard(before)
+                self.discard(previous)
         self.clear()
 
     def _replace(self) -> None:
-        """Put the old root aside, and the new one in its place."""
+        """Replace the root in two renames."""
         remove_tree(self._old)
         self.root.rename(self._old)
         try:
@@ -116,53 +118,59 @@ class Workshop:
             raise
 
     def discard(self, folder: Path) -> None:
-        """Take a whole folder away, from one moment to the next for everyone else.
+        """Remove a folder atomically.
 
-        Raises `OSError` where it cannot be moved.
+        Raises `OSError` if it cannot be moved.
         """
-        remove_tree(self._rubbish)
+        remove_tree(self._trash)
         if os.path.lexists(folder):
-            # A folder that is half deleted must never be taken for a root.
-            folder.rename(self._rubbish)
-        remove_tree(self._rubbish)
+            # If the run is killed here, a half-deleted folder must not look like a root.
+            folder.rename(self._trash)
+        remove_tree(self._trash)
 
     def _recover(self) -> None:
         if os.path.lexists(self._old) and not os.path.lexists(self.root):
             with WritingTo(self.root):
                 self._old.rename(self.root)
 
-    def _sweep(self) -> None:
-        """Take away what a killed run had not finished, since nobody can go on with it."""
-        for folder in (self.new, self._rubbish, *self.archives.glob(f"*{TEMPORARY}")):
+    def _remove_incomplete(self) -> None:
+        """Remove the incomplete files of a killed run."""
+        for folder in (self.new, self._trash, *self.archives.glob(f"*{TEMPORARY}")):
             remove_tree(folder)
 
-    def _leave(self, handle: int | None, missing: list[Path]) -> None:
-        """Leave only what a later run can use, and let others in."""
-        # Once it is cleared, a folder of that name is another run's.
-        if (handle is None or is_at(self.folder, handle)) and not self._is_of_use():
+    def _release(self, handle: int | None, missing: list[Path]) -> None:
+        """Remove everything useless for a later run, and unlock."""
+        # If the folder was removed, another run may have created a new one with this name.
+        if (handle is None or is_at(self.folder, handle)) and not self._is_resumable():
             self.clear()
         if handle is not None:
             os.close(handle)
         _remove_empty(missing)
 
-    def _is_of_use(self) -> bool:
-        """Say whether an archive was finished here, or a part of one fetched."""
+    def _is_resumable(self) -> bool:
+        """Check if a later run can use the contents.
+
+        These are unpacked archives and partial downloads.
+        """
         with contextlib.suppress(OSError):
-            if any(not place.name.endswith(TEMPORARY) for place in self.archives.iterdir()):
+            if any(not folder.name.endswith(TEMPORARY) for folder in self.archives.iterdir()):
                 return True
         with contextlib.suppress(OSError):
-            return any(place.lstat().st_size for place in self.fetched.iterdir())
+            return any(path.lstat().st_size for path in self.downloads.iterdir())
         return False
 
     def _lock(self) -> int | None:
-        """Return the locked folder's descriptor; None if folders cannot be locked."""
-        self._refuse_foreign()
+        """Lock the folder and return its descriptor.
+
+        Returns None if folders cannot be locked.
+        """
+        self._require_own_folder()
         handle = locked_folder(self.folder, mode=_OWNER_ONLY, made=self.root)
-        # Another user may have been faster.
-        self._refuse_foreign()
+        # Another user may have created it in the meantime.
+        self._require_own_folder()
         return handle
 
-    def _refuse_foreign(self) -> None:
+    def _require_own_folder(self) -> None:
         """Raise `UsageError` for a link, a file or another user's folder."""
         try:
             about = self.folder.lstat()
@@ -171,54 +179,59 @@ class Workshop:
         is_own = not hasattr(os, "geteuid") or about.st_uid == os.geteuid()
         if not stat.S_ISDIR(about.st_mode) or not is_own:
             raise UsageError(
-                f"{self.folder}, where the root would be made, is no folder of yours",
-                hint="take it away, or name another folder with --root",
+                f"staging directory {self.folder} is not a folder, or another user owns it",
+                hint=f"remove {self.folder}, or choose another folder with --root FOLDER",
             )
 
 
 def _with_hint(error: CudaRedistError) -> CudaRedistError:
-    """Return an error whose hint fits toolkit roots."""
+    """Return an error with a hint that fits toolkit roots."""
     if isinstance(error, WriteError):
-        error.hint = "make room or permission there, or choose another folder with --root"
+        error.hint = (
+            "free disk space, fix the permissions, or choose another folder with --root FOLDER"
+        )
     return error
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Let two folders exchange their names in one step; return False where that cannot be done.
+    """Exchange the names of two folders in one step.
 
-    Not every file system can, and of the systems only Linux has this call.
+    Returns False if the system or its file system does not support this. Only Linux has the call.
     """
-    import ctypes  # noqa: PLC0415 - only where a root is replaced
+    import ctypes  # noqa: PLC0415 - only needed if a root is replaced
 
     try:
         call = ctypes.CDLL(None).renameat2
     except (OSError, AttributeError, TypeError):
         return False
-    places = (os.fsencode(one.absolute()), os.fsencode(other.absolute()))
-    failed: int = call(_NO_FOLDER, places[0], _NO_FOLDER, places[1], _RENAME_EXCHANGE)
-    return failed == 0
+    paths = (os.fsencode(one.absolute()), os.fsencode(other.absolute()))
+    failure: int = call(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], _RENAME_EXCHANGE)
+    return failure == 0
 
 
 def _remove_empty(folders: list[Path]) -> None:
     for folder in folders:
-        # Not where something lies in it.
+        # Fails if the folder is not empty.
         with contextlib.suppress(OSError):
             folder.rmdir()
 
 
 def remove_tree(folder: Path) -> None:
-    """Take away a folder, what is read-only in it included; warns where something stays."""
+    """Remove a folder, even with read-only contents.
+
+    Logs a warning if something cannot be removed.
+    """
     if folder.is_symlink():
         with contextlib.suppress(OSError):
             folder.unlink()
     shutil.rmtree(folder, ignore_errors=True)
     if not os.path.lexists(folder):
         return
-    for place, folders, _ in os.walk(folder):
-        for path in (Path(place), *(Path(place) / name for name in folders)):
+    for parent, folders, _ in os.walk(folder):
+        for path in (Path(parent), *(Path(parent) / name for name in folders)):
             with contextlib.suppress(OSError):
                 if not path.is_symlink():
                     path.chmod(_OWNER_ONLY)
     shutil.rmtree(folder, ignore_errors=True)
     if os.path.lexists(folder):
-        _log.warning("could not take away %s", folder)
+        _log.warning("could not remove %s", folder)

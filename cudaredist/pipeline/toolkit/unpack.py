@@ -1,4 +1,4 @@
-"""One archive's content onto the disk, in one pass: proved, read and written at the same time."""
+"""Unpack an archive, with hashes and facts, in one pass."""
 
 import contextlib
 import errno
@@ -19,14 +19,17 @@ from cudaredist.store.files import read_file, write_file
 from cudaredist.toolkit.root_tree import with_origins
 
 UNPACKED_LIMIT = 64 << 30
-"""Bytes that one archive may unpack to; NVIDIA's largest has a quarter of it."""
+"""Largest unpacked size of an archive, in bytes; four times NVIDIA's largest."""
 
 _INDEX = "index.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Unpacked:
-    """An archive whose content lies in a folder, each file under its member's position."""
+    """An unpacked archive.
+
+    Each file is named by its member's position.
+    """
 
     folder: Path
     members: list[Entry]
@@ -35,33 +38,33 @@ class Unpacked:
     sizes: dict[int, int]
 
     def content(self, origin: int) -> Path:
-        """Return where the content of a member lies."""
+        """Return the path of a member's content."""
         return self.folder / str(origin)
 
 
 def unpack(
     service: ArchiveService, request: ArchiveRequest, folder: Path, *, keep_at: Path | None
 ) -> Unpacked:
-    """Bring an archive's content into a folder, which gets its name when all of it is proved.
+    """Unpack an archive to a folder.
 
-    Until hash and size of the archive are found right it has another. Raises what
-    `ArchiveService.read` raises, and `WriteError`; nothing is left behind then.
+    The folder gets its final name after the archive's hash and size are verified. Raises the errors
+    of `ArchiveService.read`, and `WriteError`; the folder is removed then.
     """
     temporary = folder.with_name(f"{folder.name}{TEMPORARY}")
     is_wheel = request.name.endswith(".whl")
 
-    def use(reader: ArchiveReader) -> tuple[Facts, _Writing]:
+    def use(reader: ArchiveReader) -> tuple[Facts, _WritingReader]:
         remove_tree(temporary)
         with WritingTo(temporary):
             temporary.mkdir(parents=True)
-        writing = _Writing(reader, temporary, request.name)
+        writing = _WritingReader(reader, temporary, request.name)
         return gather(writing, is_wheel=is_wheel), writing
 
     try:
         facts, writing = service.read(request, use, keep_at=keep_at)
         index = {
             "facts": facts_to_bytes(facts).decode(),
-            "files": {str(position): found for position, found in writing.found.items()},
+            "files": {str(position): file for position, file in writing.files.items()},
         }
         write_file(temporary / _INDEX, json.dumps(index).encode(), durable=False)
         with WritingTo(temporary):
@@ -71,23 +74,23 @@ def unpack(
         raise
     unpacked = _read(folder)
     if unpacked is None:
-        raise WriteError(folder, OSError(errno.EIO, "what was written is not there"))
+        raise WriteError(folder, OSError(errno.EIO, "the unpacked files are missing"))
     return unpacked
 
 
-def is_held(folder: Path) -> bool:
-    """Say whether an earlier run brought an archive's content into a folder."""
+def is_unpacked(folder: Path) -> bool:
+    """Check if a folder has an unpacked archive."""
     return (folder / _INDEX).is_file()
 
 
-def held_content(folder: Path) -> Unpacked | None:
-    """Return an archive's content that an earlier run brought into a folder.
+def earlier_content(folder: Path) -> Unpacked | None:
+    """Return the content unpacked by an earlier run.
 
-    None where there is none, or other bytes: a machine may have lost power since, or someone may
-    have been there. What is wrong is taken away.
+    The files may have changed since, for example after a power failure. If so, removes the folder
+    and returns None.
     """
     unpacked = _read(folder)
-    if unpacked is None or not _is_proved(unpacked):
+    if unpacked is None or not _is_verified(unpacked):
         remove_tree(folder)
         return None
     return unpacked
@@ -104,7 +107,7 @@ def _read(folder: Path) -> Unpacked | None:
         index = json.loads(read_file(folder / _INDEX) or b"{}")
         facts = facts_from_bytes(index["facts"].encode())
         if facts is not None:
-            files = {int(position): found for position, found in index["files"].items()}
+            files = {int(position): file for position, file in index["files"].items()}
             return Unpacked(
                 folder,
                 with_origins(facts.members),
@@ -114,7 +117,7 @@ def _read(folder: Path) -> Unpacked | None:
     return None
 
 
-def _is_proved(unpacked: Unpacked) -> bool:
+def _is_verified(unpacked: Unpacked) -> bool:
     try:
         return all(
             hash_of(unpacked.content(origin)) == sha256
@@ -124,15 +127,15 @@ def _is_proved(unpacked: Unpacked) -> bool:
         return False
 
 
-class _Writing:
-    """A reader's members, whose content is written down and hashed as it passes."""
+class _WritingReader:
+    """An archive reader that also writes and hashes files."""
 
-    def __init__(self, reader: ArchiveReader, folder: Path, where: str) -> None:
+    def __init__(self, reader: ArchiveReader, folder: Path, name: str) -> None:
         self._reader = reader
         self._folder = folder
-        self._where = where
+        self._name = name
         self._left = UNPACKED_LIMIT
-        self.found: dict[int, tuple[str, int]] = {}
+        self.files: dict[int, tuple[str, int]] = {}
         """SHA-256 and size of each file's content, by position."""
 
     @property
@@ -147,13 +150,13 @@ class _Writing:
             if member.kind != "file":
                 yield member, content
                 continue
-            passing = self._written(position, content)
-            yield member, passing
-            # Whoever looked at it may not have needed the rest.
-            for _ in passing:
+            chunks = self._write_file(position, content)
+            yield member, chunks
+            # The caller may not have read all of it.
+            for _ in chunks:
                 pass
 
-    def _written(self, position: int, content: Iterator[bytes]) -> Iterator[bytes]:
+    def _write_file(self, position: int, content: Iterator[bytes]) -> Iterator[bytes]:
         digest = hashlib.sha256()
         size = 0
         path = self._folder / str(position)
@@ -164,7 +167,7 @@ class _Writing:
                 size += len(chunk)
                 if size > self._left:
                     raise InvalidArchiveError(
-                        self._where, f"unpacks to more than {UNPACKED_LIMIT:,} bytes"
+                        self._name, f"unpacks to more than {UNPACKED_LIMIT:,} bytes"
                     )
                 digest.update(chunk)
                 _write(handle, chunk, path)
@@ -172,15 +175,18 @@ class _Writing:
         finally:
             os.close(handle)
         self._left -= size
-        self.found[position] = digest.hexdigest(), size
+        self.files[position] = digest.hexdigest(), size
 
 
 _BINARY = getattr(os, "O_BINARY", 0)
-"""Windows' alone."""
+"""Exists only on Windows."""
 
 
 def _write(handle: int, chunk: bytes, path: Path) -> None:
-    """Write all of a chunk: chunks are large, so that a buffer would only copy them once more."""
+    """Write a whole chunk.
+
+    A buffer would only copy it once more.
+    """
     with WritingTo(path):
         count = os.write(handle, chunk)
         while count < len(chunk):
