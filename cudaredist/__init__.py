@@ -1,3 +1,3 @@
-"""From NVIDIA's manifests to verified, explained, per-platform CUDA package sets."""
+"""Create verified CUDA package sets from NVIDIA's redistributable manifests."""
 
 __version__ = "0.1.0"

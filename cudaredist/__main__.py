@@ -10,10 +10,10 @@ from cudaredist.errors import EXIT_INTERRUPTED, WriteError
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C ends it with 130 whatever it was doing."""
+    """Run the command line. Ctrl-C exits with code 130."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal or pipe that cannot show a character gets its escape, and no traceback.
+            # If a terminal or pipe cannot encode a character, print its escape.
             stream.reconfigure(errors="backslashreplace")
     if sys.argv[1:] == ["--version"]:
         try:
@@ -27,7 +27,7 @@ def main() -> None:
 
         app()
     except KeyboardInterrupt:
-        # Threads may still wait for a server; what they hold is not needed any more.
+        # Threads may still wait for a server. Their results are not needed.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(EXIT_INTERRUPTED)

@@ -1,4 +1,7 @@
-"""The terminal: results on stdout, everything else on stderr. With `cli`, the only rich module."""
+"""The terminal: results on stdout, messages and progress on stderr.
+
+Only this module and `cli` import rich.
+"""
 
 import logging
 import os
@@ -17,9 +20,9 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 _BEFORE_PROGRESS = 1.0
-"""Seconds a run may take before progress is shown on a terminal."""
+"""Seconds until a terminal shows progress."""
 _BETWEEN_LINES = 10.0
-"""Seconds between lines of progress elsewhere."""
+"""Seconds between progress lines if stderr is not a terminal."""
 
 _STYLES = {"error": "31", "warning": "33", "hint": "36"}
 _CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(128, 160)) if code != 10}  # noqa: PLR2004 - a line break stays
@@ -28,7 +31,7 @@ Color = Literal["auto", "always", "never"]
 
 
 class Console:
-    """Where a command's words go."""
+    """Output of a command."""
 
     def __init__(
         self,
@@ -39,20 +42,20 @@ class Console:
     ) -> None:
         self.is_quiet = quiet
         self.clock = clock
-        self._is_coloured = color == "always" or (
+        self._is_colored = color == "always" or (
             color == "auto" and sys.stderr.isatty() and not os.environ.get("NO_COLOR")
         )
         self.is_interactive = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
     def result(self, text: str) -> None:
-        """Write to stdout as it is; a reader that has gone away is no error."""
+        """Write text to stdout unchanged, and ignore a closed pipe."""
         if sys.stdout is None:
             raise WriteError("standard output", OSError("closed"))
         try:
             sys.stdout.write(text)
             sys.stdout.flush()
         except OSError as error:
-            # What is left in the buffer would raise again when the interpreter ends.
+            # Discard the buffer, or the interpreter raises the error again at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if not isinstance(error, BrokenPipeError):
                 raise WriteError("standard output", error) from error
@@ -62,40 +65,40 @@ class Console:
         self.result("".join(f"{line.translate(_CONTROL)}\n" for line in lines))
 
     def error(self, message: str, hint: str | None = None, details: Iterable[str] = ()) -> None:
-        """Say what went wrong, where, and what to do next."""
-        self._say("error", message)
+        """Print an error with its details and hint."""
+        self._print("error", message)
         for detail in details:
             self._write(f"    {detail.translate(_CONTROL)}")
         if hint:
-            self._say("hint", hint)
+            self._print("hint", hint)
 
     def failure(self, error: CudaRedistError) -> None:
-        """Say an error of ours."""
+        """Print a CudaRedistError."""
         self.error(error.message, error.hint)
 
     def warning(self, message: str) -> None:
-        """Say something odd that does not stop the run; --quiet leaves it out."""
+        """Print a warning, unless --quiet is set."""
         if not self.is_quiet:
-            self._say("warning", message)
+            self._print("warning", message)
 
     def note(self, message: str) -> None:
-        """Say what is about to happen; --quiet leaves it out."""
+        """Print a note, unless --quiet is set."""
         if not self.is_quiet:
             self._write(message)
 
     def progress(self, title: str) -> "TerminalProgress":
-        """Return the progress of a run; --quiet leaves it out."""
+        """Return the progress of a run. --quiet hides it."""
         return TerminalProgress(title, self)
 
     def rich(self) -> "RichConsole":
-        """Return rich's console for bars."""
+        """Return rich's console for progress bars."""
         from rich.console import Console as RichConsole  # noqa: PLC0415 - rich only if it is shown
 
         return RichConsole(stderr=True, markup=False, emoji=False, highlight=False)
 
-    def _say(self, kind: str, message: str) -> None:
+    def _print(self, kind: str, message: str) -> None:
         prefix = f"{kind}:"
-        if self._is_coloured:
+        if self._is_colored:
             prefix = f"\x1b[{_STYLES[kind]}m{prefix}\x1b[0m"
         self._write(f"{prefix} {message.translate(_CONTROL)}")
 
@@ -104,7 +107,7 @@ class Console:
 
 
 class TerminalProgress:
-    """Progress of a run: on a terminal bars that disappear at the end, else a line now and then."""
+    """Progress of a run, as temporary bars on a terminal and as lines elsewhere."""
 
     def __init__(self, title: str, console: Console) -> None:
         self._title = title
@@ -116,28 +119,28 @@ class TerminalProgress:
         self._mutex = threading.Lock()
 
     def expect(self, items: int, size: int | None = 0) -> None:
-        """Add items to be done, and their bytes; None: they are not known."""
+        """Add pending items and their bytes, None if unknown."""
         self._tally.expect(items, size)
         self._show()
 
     def begin(self, name: str, size: int | None) -> int:
-        """Add an item to those in progress; return its number."""
+        """Add an item in progress and return its number."""
         number = self._tally.begin(name, size)
         self._show()
         return number
 
     def advance(self, number: int, size: int) -> None:
-        """Add bytes of an item; a negative size takes some back."""
+        """Add received bytes of an item. A negative size subtracts them."""
         self._tally.advance(number, size, self._now())
         self._show()
 
     def end(self, number: int, *, is_done: bool = True) -> None:
-        """Remove an item from those in progress, and count it if it is done."""
+        """Remove an item in progress, and count it if it is done."""
         self._tally.end(number, is_done=is_done)
         self._show()
 
     def done(self, size: int = 0) -> None:
-        """Count an item that was not begun, and its bytes."""
+        """Count an item that never was in progress, and its bytes."""
         self._tally.done(size, self._now())
         self._show()
 
@@ -171,7 +174,7 @@ class TerminalProgress:
 
 
 class _Bars:
-    """A bar for the run, and below it one for each item in progress."""
+    """A bar for the run, followed by one for each item in progress."""
 
     def __init__(self, console: "RichConsole", text: Callable[[], str]) -> None:
         from rich import progress  # noqa: PLC0415 - rich only if it is shown
@@ -190,7 +193,7 @@ class _Bars:
         self._progress.start()
 
     def show(self, tally: Tally) -> None:
-        """Bring the bars up to date."""
+        """Update the bars."""
         self._progress.update(self._whole, completed=tally.fraction or 0)
         items = dict(tally.current)
         for number in self._tasks.keys() - items.keys():
@@ -207,7 +210,7 @@ class _Bars:
 
 
 class _Text:
-    """Text that is made whenever it is shown, so that it is right even if nothing happens."""
+    """Text that is computed at every display, to stay current between events."""
 
     def __init__(self, text: Callable[[], str]) -> None:
         self._text = text
@@ -217,14 +220,14 @@ class _Text:
 
 
 class _Formatter(logging.Formatter):
-    """Log lines in the same form as errors and warnings."""
+    """Formatter for log lines, in the form of errors and warnings."""
 
     def format(self, record: logging.LogRecord) -> str:
         return f"{record.levelname.lower()}: {record.getMessage()}".translate(_CONTROL)
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """Writes to what stderr is at the moment: while a bar is shown, that is rich's."""
+    """Handler for the current stderr, which rich replaces while it shows bars."""
 
     def __init__(self) -> None:
         super().__init__(sys.stderr)
@@ -235,7 +238,7 @@ class _Handler(logging.StreamHandler[TextIO]):
 
 
 def configure_logging(level: str) -> None:
-    """Send our own log records of this level and above to stderr; leave other loggers alone."""
+    """Print cudaredist's log records to stderr, from a level up."""
     logger = logging.getLogger("cudaredist")
     handler = _Handler()
     handler.setFormatter(_Formatter())

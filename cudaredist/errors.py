@@ -1,31 +1,31 @@
-"""Every error this package raises on purpose, each with its exit code.
+"""The exceptions of this package and their exit codes.
 
 ```text
 CudaRedistError
-├── UsageError                 2    the call is wrong
-│   ├── UnknownNameError            a name nobody knows, with the nearest known one
-│   └── InsecureAddressError        plain http to another machine
-├── IncompleteError            3    something could not be had or written
+├── UsageError                 2    wrong options or arguments
+│   ├── UnknownNameError            an unknown name, with similar known ones
+│   └── InsecureAddressError        plain HTTP to another machine
+├── IncompleteError            3    input or output is missing
 │   ├── SourceError                 a source did not deliver
-│   │   ├── NotAtSourceError        it answered that it has no such thing
-│   │   ├── RefusedError            it answered that access is denied
-│   │   └── TransientError          trying again may help (and was tried)
-│   │       ├── CannotResumeError       only from the beginning
-│   │       └── UnreachedError          no connection could be made
-│   ├── StoppedError                the run was stopped before this item's turn
-│   ├── ReadError                   a file of ours could not be read
-│   └── WriteError                  a file could not be written
-├── IntegrityError             4    bytes are not what was recorded
-│   ├── ArchiveMismatchError        an archive's size or hash is not what its manifest states
+│   │   ├── NotAtSourceError        the file or folder does not exist there
+│   │   ├── RefusedError            the source denied access
+│   │   └── TransientError          a transient failure, after all retries
+│   │       ├── CannotResumeError       a download can only restart
+│   │       └── UnreachedError          no connection to the source
+│   ├── StoppedError                the run stopped before this item
+│   ├── ReadError                   a local file cannot be read
+│   └── WriteError                  a local file cannot be written
+├── IntegrityError             4    bytes differ from the record
+│   ├── ArchiveMismatchError        an archive's size or hash differs from its manifest
 │   ├── ManifestChangedError        a published manifest changed in place
-│   └── EditedLocallyError          a held manifest is not what was fetched
-└── ContentError               5    bytes are not understood
-    ├── TooLargeError               more bytes than any such file may have
-    ├── InvalidArchiveError         an archive that breaks its format or a limit
-    ├── InvalidFileError            an upstream file, or one of ours, with every problem found
-    ├── ConflictError               two packages have different files under one path
-    ├── UnsafePathError             a path that would leave a toolkit root
-    └── EmptyIndexError             an index that lists no manifest
+│   └── EditedLocallyError          a local manifest differs from the download
+└── ContentError               5    a file's content is invalid
+    ├── TooLargeError               a file exceeds its size limit
+    ├── InvalidArchiveError         an archive violates its format or a limit
+    ├── InvalidFileError            a file is invalid, with all of its problems
+    ├── ConflictError               two packages have different files at one path
+    ├── UnsafePathError             a path outside the toolkit root
+    └── EmptyIndexError             an index without manifests
 ```
 
 Codes 0 and 1 are results, not errors; 70 is a bug and 130 an interruption (`cli/session.py`).
@@ -49,13 +49,13 @@ EXIT_INTERRUPTED = 130
 
 EXIT_CODES = {
     EXIT_OK: "done; nothing to report",
-    EXIT_FINDINGS: "findings: stale, would change, an invariant does not hold",
-    EXIT_USAGE: "the call is wrong, or cannot be met",
-    EXIT_INCOMPLETE: "upstream unreachable, or the result is incomplete",
-    EXIT_INTEGRITY: "integrity: bytes are not what was recorded",
-    EXIT_CONTENT: "content not understood: a file is invalid",
-    EXIT_BUG: "a bug",
-    EXIT_INTERRUPTED: "interrupted; everything finished until then is kept",
+    EXIT_FINDINGS: "findings: stale data, pending changes or a violated invariant",
+    EXIT_USAGE: "usage: wrong options, or an impossible request",
+    EXIT_INCOMPLETE: "incomplete: upstream unreachable, or parts missing",
+    EXIT_INTEGRITY: "integrity: bytes differ from the record",
+    EXIT_CONTENT: "content: a file is invalid",
+    EXIT_BUG: "a bug in cudaredist",
+    EXIT_INTERRUPTED: "interrupted; completed results are kept",
 }
 """The meaning of each exit code."""
 
@@ -64,14 +64,14 @@ _LINES_KEPT = 100
 
 
 def worst_exit_code(codes: Iterable[int]) -> int:
-    """Return the one code that stands for many results: 4 before 5 before 3 before 1 before 0."""
+    """Return the most severe exit code, in the order 4, 5, 3, 1, 0."""
     present = set(codes)
     return next((code for code in _WORST_FIRST if code in present), EXIT_OK)
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong or odd in a file, and the path to the field where it stands."""
+    """A problem in a file, with the path to its field."""
 
     path: str
     message: str
@@ -81,7 +81,7 @@ class Problem:
 
 
 class CudaRedistError(Exception):
-    """The root of all errors of this package: what happened, and a hint at what to do next."""
+    """Base class of all errors: a message, and a hint for the next step."""
 
     exit_code: ClassVar[int] = EXIT_BUG
     kind: ClassVar[str] = "error"
@@ -93,48 +93,48 @@ class CudaRedistError(Exception):
 
 
 class UsageError(CudaRedistError):
-    """The call cannot be carried out as it was made."""
+    """The options or arguments are wrong."""
 
     exit_code = EXIT_USAGE
     kind = "usage"
 
 
 class UnknownNameError(UsageError):
-    """A name that stands in no list; the hint names the nearest known ones."""
+    """An unknown name. The hint lists similar names, or all known ones."""
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
-        near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
+        similar = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(similar)}?" if similar else f"known: {', '.join(names)}"
         super().__init__(f"no {what} is called {shown(name)}", hint=hint)
 
 
 def find_name(what: str, name: str, known: Mapping[str, T]) -> T:
-    """Return the entry of a name, or raise `UnknownNameError` with the nearest ones."""
+    """Return the entry with a name. Raises `UnknownNameError`."""
     if name not in known:
         raise UnknownNameError(what, name, known)
     return known[name]
 
 
 class InsecureAddressError(UsageError):
-    """Plain http to a machine that is not this one, without leave."""
+    """Plain HTTP to another machine, without permission."""
 
     def __init__(self, url: str) -> None:
         super().__init__(
-            f"{url} would be fetched without encryption",
-            hint="use https, or --allow-http if you trust every machine on the way",
+            f"{url} has no encryption",
+            hint="use https, or add --allow-http if you trust the network",
         )
 
 
 class IncompleteError(CudaRedistError):
-    """Something could not be had or written, so the result lacks it."""
+    """Part of the result is missing or could not be written."""
 
     exit_code = EXIT_INCOMPLETE
     kind = "incomplete"
 
 
 class SourceError(IncompleteError):
-    """A source did not deliver what was asked of it."""
+    """A source did not deliver the requested file."""
 
     kind = "source"
 
@@ -145,17 +145,20 @@ class SourceError(IncompleteError):
 
 
 class NotAtSourceError(SourceError):
-    """The source answered, and has no such file or folder."""
+    """The source has no such file or folder."""
 
     kind = "not-found"
 
 
 class RefusedError(SourceError):
-    """The source denied access, by 401 or 403."""
+    """The source denied access (status 401 or 403)."""
 
 
 class TransientError(SourceError):
-    """The source failed in a way that may pass; `retry_after` is its own wish, in seconds."""
+    """A transient failure of the source.
+
+    `retry_after` is the delay that the source requests, in seconds.
+    """
 
     def __init__(
         self, where: str, reason: str, *, retry_after: float | None = None, hint: str | None = None
@@ -165,55 +168,55 @@ class TransientError(SourceError):
 
 
 class CannotResumeError(TransientError):
-    """A download broke and cannot go on where it broke; it can begin again."""
+    """An interrupted download that can only restart from the beginning."""
 
 
 class UnreachedError(TransientError):
-    """No connection to the source could be made."""
+    """No connection to the source."""
 
 
 class StoppedError(IncompleteError):
-    """The run was stopped, by the user or by --fail-fast, before this item was done."""
+    """The run stopped before this item, by the user or by --fail-fast."""
 
     kind = "stopped"
 
     def __init__(self) -> None:
-        super().__init__("not done: the run was stopped before", hint="run the same command again")
+        super().__init__("skipped: the run stopped earlier", hint="run the same command again")
 
 
 class ReadError(IncompleteError):
-    """A file or folder of ours is there and could not be read."""
+    """An existing local file or folder cannot be read."""
 
     kind = "read"
 
     def __init__(self, path: object, error: OSError) -> None:
         super().__init__(
             f"cannot read {path}: {error.strerror or error}",
-            hint="look at what is there, and at its permissions",
+            hint=f"check its type and permissions: `ls -ld {path}`",
         )
 
 
 class WriteError(IncompleteError):
-    """A file or folder of ours could not be written."""
+    """A local file or folder cannot be written."""
 
     kind = "write"
 
     def __init__(self, path: object, error: OSError) -> None:
         super().__init__(
             f"cannot write {path}: {error.strerror or error}",
-            hint="make room or permission there, or choose another folder "
+            hint="free disk space, change the permissions, or select another folder "
             "with --data-dir or --cache-dir",
         )
 
 
 class WritingTo:
-    """Turns an `OSError` within a block into a `WriteError` about a path."""
+    """Context manager that converts an `OSError` to a `WriteError` for a path."""
 
     def __init__(self, path: object) -> None:
         self._path = path
 
     def __enter__(self) -> None:
-        """Begin to write."""
+        """Enter the block."""
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, OSError):
@@ -221,72 +224,72 @@ class WritingTo:
 
 
 class IntegrityError(CudaRedistError):
-    """Bytes differ from what was recorded of them."""
+    """Bytes differ from their recorded hash or size."""
 
     exit_code = EXIT_INTEGRITY
     kind = "integrity"
 
 
 class ManifestChangedError(IntegrityError):
-    """A manifest that was fetched before has other bytes upstream now; the held one was kept."""
+    """A local manifest changed in place upstream. The local file was kept."""
 
     kind = "changed-upstream"
 
     def __init__(self, name: str, changes: tuple[str, ...]) -> None:
         super().__init__(
-            f"{name} changed in place upstream; the held file was kept",
-            hint="look at the changes, then take them with --accept-changed; "
-            "the held file may be one that was damaged in transit",
+            f"{name} changed in place upstream; the local file was kept",
+            hint="review the changes, then run `cudaredist download-manifests --accept-changed`; "
+            "the local file may have been damaged in transit",
         )
         self.changes = changes
 
 
 class ArchiveMismatchError(IntegrityError):
-    """An archive's size or hash is not the one that its manifest states; nothing in it is believed.
+    """An archive's size or hash differs from its manifest.
 
-    Sizes are in bytes, hashes lower-case hex of SHA-256.
+    The archive's contents are ignored. Sizes are in bytes, hashes are hexadecimal SHA-256.
     """
 
     kind = "archive-mismatch"
 
-    def __init__(self, where: str, what: str, expected: object, found: object) -> None:
+    def __init__(self, where: str, quantity: str, expected: object, actual: object) -> None:
         super().__init__(
-            f"{where}: {what} is {found}, and the manifest states {expected}",
-            hint="try another source; if it stays, tell NVIDIA",
+            f"{where}: {quantity} is {actual}, but the manifest states {expected}",
+            hint="try another source with --base-url URL; report a lasting mismatch to NVIDIA",
         )
 
 
 class EditedLocallyError(IntegrityError):
-    """A held manifest differs from the bytes that were recorded, which upstream still serves."""
+    """A local manifest differs from its recorded hash, and upstream does not."""
 
     kind = "edited-locally"
 
     def __init__(self, name: str, changes: tuple[str, ...]) -> None:
         super().__init__(
-            f"{name} was edited locally: the held file is not what was fetched",
-            hint="delete the file and run again, or take upstream's with --accept-changed",
+            f"{name} was edited locally: it differs from the download",
+            hint="to restore it, run `cudaredist download-manifests --accept-changed`",
         )
         self.changes = changes
 
 
 class ContentError(CudaRedistError):
-    """Bytes that are not what such a file may hold."""
+    """A file's content is invalid."""
 
     exit_code = EXIT_CONTENT
     kind = "content"
 
 
 class TooLargeError(ContentError):
-    """More bytes than any file of this kind may have; reading stopped there."""
+    """A file exceeds the size limit of its kind. The rest was not read."""
 
     kind = "too-large"
 
     def __init__(self, where: str, limit: int) -> None:
-        super().__init__(f"{where}: larger than {limit:,} bytes, which no such file may be")
+        super().__init__(f"{where}: larger than the limit of {limit:,} bytes")
 
 
 class InvalidArchiveError(ContentError):
-    """An archive that breaks the rules of its format, or a limit that no honest archive reaches."""
+    """An archive violates its format, or a limit against malicious archives."""
 
     kind = "invalid-archive"
 
@@ -297,41 +300,40 @@ class InvalidArchiveError(ContentError):
 
 
 class ConflictError(ContentError):
-    """Two packages have different files, or links, under one path."""
+    """Two packages have different files or links at one path."""
 
     kind = "conflict"
 
     def __init__(self, path: str, first: str, second: str) -> None:
         super().__init__(
-            f"{path} is in {first} and in {second}, and not the same",
-            hint=f"leave one out (--exclude {second}), or lay them out apart (--layout split)",
+            f"{path} differs between {first} and {second}",
+            hint=f"skip one with --exclude {second}, or separate them with --layout split",
         )
 
 
 class UnsafePathError(ContentError):
-    """A path that would not lie below the root, or not be printed as it is."""
+    """A path outside the toolkit root, or with unprintable characters."""
 
     kind = "unsafe-path"
 
     def __init__(self, path: str, package: str) -> None:
-        super().__init__(f"{package}: {shown(path)} is no path in a toolkit root")
+        super().__init__(f"{package}: {shown(path)} is not a path in a toolkit root")
 
 
 class EmptyIndexError(ContentError):
-    """A listing was found and names no manifest, so nothing can be said of what is published."""
+    """A listing without manifests, so that the published releases are unknown."""
 
     kind = "empty-index"
 
     def __init__(self, where: str) -> None:
         super().__init__(
-            f"{where}: the listing names no redistrib_<label>.json",
-            hint="is this the folder that holds the manifests? "
-            "--base-url wants the one that holds compute/",
+            f"{where}: the listing has no redistrib_<label>.json",
+            hint="set --base-url to the folder that contains compute/",
         )
 
 
 class InvalidFileError(ContentError):
-    """A file that breaks the rules of its format, with every problem found in it."""
+    """A file violates the rules of its format, with all of its problems."""
 
     kind = "invalid"
 
@@ -342,17 +344,17 @@ class InvalidFileError(ContentError):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The problems as text, cut to a hundred."""
+        """The problems as text, at most one hundred."""
         return shortened([str(problem) for problem in self.problems])
 
 
 def shown(text: str, limit: int = 60) -> str:
-    """Quote foreign text for a message: one line, ASCII, cut at `limit` characters."""
+    """Quote untrusted text for a message: one ASCII line, at most `limit` characters."""
     return ascii(text) if len(text) <= limit else f"{text[:limit]!a}… ({len(text)} characters)"
 
 
 def error_kinds() -> frozenset[tuple[str, int]]:
-    """Return the kind and the exit code of every error."""
+    """Return the kind and exit code of every error."""
     classes = CudaRedistError.__subclasses__()
     for error in classes:
         classes += error.__subclasses__()
@@ -360,27 +362,27 @@ def error_kinds() -> frozenset[tuple[str, int]]:
 
 
 def printable(text: str) -> str:
-    """Escape unprintable characters in foreign text; unlike `shown`, add no quotes."""
+    """Escape unprintable characters in untrusted text, without adding quotes."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def command_line(command: str, *flags: str, channel: str = "redist", **options: object) -> str:
-    """Return a command to type; the default channel is left out."""
-    named = options if channel == "redist" else {"channel": channel, **options}
-    values = (f"--{name} {value}" for name, value in named.items())
+    """Return a command to type, without the default channel."""
+    flags_with_values = options if channel == "redist" else {"channel": channel, **options}
+    values = (f"--{name} {value}" for name, value in flags_with_values.items())
     return " ".join(["cudaredist", command, *values, *flags])
 
 
 def problems_of(error: CudaRedistError) -> tuple[str, ...]:
-    """Return the single problems of an error, or its message as the only one."""
+    """Return the problems of an invalid file, or any other error's message."""
     if isinstance(error, InvalidFileError):
         return error.lines
     return (error.message,)
 
 
 def shortened(items: Sequence[str], limit: int = _LINES_KEPT) -> tuple[str, ...]:
-    """Return the first items, and the number of those left out if there are any."""
+    """Return the first items, and the number of the others if there are any."""
     more = len(items) - limit
     return tuple(items) if more <= 0 else (*items[:limit], f"and {more} more")

@@ -1,4 +1,4 @@
-"""JSON in, with the care that foreign JSON needs; JSON out, in the one form of our data files."""
+"""Strict JSON parsing, and the canonical JSON of data files."""
 
 import json
 import re
@@ -20,9 +20,10 @@ _PROBLEMS_GATHERED = 1000
 
 
 def parse_json(data: bytes, *, what: str, limit: int) -> object:
-    """Read JSON strictly: UTF-8, no key twice, no control characters, bounded depth and numbers.
+    """Parse untrusted JSON strictly.
 
-    Raises `InvalidFileError` about a `what` for everything else, and beyond `limit` bytes.
+    Requires UTF-8, unique keys, no control characters, bounded depth and numbers, and at most
+    `limit` bytes. Raises `InvalidFileError`, with `what` as the kind of file.
     """
 
     def refuse(*problems: Problem) -> NoReturn:
@@ -36,8 +37,8 @@ def parse_json(data: bytes, *, what: str, limit: int) -> object:
         refuse(Problem("", f"not UTF-8: byte {error.start} is 0x{data[error.start]:02x}"))
     try:
         document: object = _DECODER.decode(text)
-        # A colon stands behind every key: as many colons as keys means that no key stands twice.
-        # Where there are more (in a text, in a list, or behind such a key) it is looked at closely.
+        # Every key has a colon. If there are as many colons as keys, all keys are unique. If there
+        # are more (in strings, in lists or after repeated keys), parse again and compare the keys.
         is_suspect = text.count(":") != _count_keys(document)
         if is_suspect:
             document = json.loads(text, object_pairs_hook=_object)
@@ -46,8 +47,8 @@ def parse_json(data: bytes, *, what: str, limit: int) -> object:
     except _RejectedNumberError as error:
         refuse(Problem("", str(error)))
     except RecursionError:
-        refuse(Problem("", "nested deeper than any such file is"))
-    # In plain ASCII, escapes are the only way to odd characters; NVIDIA's files have none.
+        refuse(Problem("", "nested too deeply"))
+    # ASCII text without escapes, as in NVIDIA's files, cannot contain forbidden characters.
     if is_suspect or "\\" in text or not text.isascii():
         problems = list(islice(_hidden_problems(document), _PROBLEMS_GATHERED))
         if problems:
@@ -56,9 +57,9 @@ def parse_json(data: bytes, *, what: str, limit: int) -> object:
 
 
 def canonical_json(value: object) -> bytes:
-    """Return the one form of a data file: two spaces, sorted keys, final newline, UTF-8.
+    """Return canonical JSON: two spaces, sorted keys, final newline, UTF-8.
 
-    `schema_version` of the outermost object comes first. The same value gives the same bytes.
+    The outermost object begins with `schema_version`. The same value gives the same bytes.
     """
     if isinstance(value, dict):
         value = _sorted(value, first="schema_version")
@@ -74,13 +75,16 @@ def _sorted(value: object, first: str | None = None) -> object:
 
 
 def join_path(path: str, key: str) -> str:
-    """Return the path to a field, `package.platform.sha256`; odd keys are quoted and cut."""
+    """Return the path to a field, such as `package.platform.sha256`.
+
+    Unusual keys are quoted and shortened.
+    """
     name = key if _is_plain_key(key) else shown(key)
     return f"{path}.{name}" if path else name
 
 
 def kind_of(value: object) -> str:
-    """Say in JSON's words what kind of value this is."""
+    """Return the JSON type of a value, such as "a string"."""
     match value:
         case None:
             return "null"
@@ -97,13 +101,13 @@ def kind_of(value: object) -> str:
 
 
 class _Repeated(dict[str, object]):
-    """An object in which a key stands twice; `keys_twice` says which."""
+    """An object with repeated keys."""
 
-    keys_twice: list[str]
+    repeated_keys: list[str]
 
 
 class _RejectedNumberError(ValueError):
-    """A number that is refused while the JSON is parsed."""
+    """A number that the parser rejects."""
 
 
 def _syntax_problem(text: str, error: json.JSONDecodeError) -> str:
@@ -119,12 +123,12 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
         return built
     counts = Counter(key for key, _ in pairs)
     marked = _Repeated(built)
-    marked.keys_twice = [key for key, count in counts.items() if count > 1]
+    marked.repeated_keys = [key for key, count in counts.items() if count > 1]
     return marked
 
 
 def _count_keys(document: object) -> int:
-    """Count the keys of objects in objects; those inside lists are left out."""
+    """Count the keys of nested objects, except inside lists."""
     level = [document] if isinstance(document, dict) else []
     count = 0
     while level:
@@ -135,39 +139,42 @@ def _count_keys(document: object) -> int:
 
 def _integer(digits: str) -> int:
     if len(digits) > _NUMBER_LIMIT:
-        raise _RejectedNumberError(f"a number of {len(digits)} digits")
+        raise _RejectedNumberError(f"a number with {len(digits)} digits")
     return int(digits)
 
 
 def _constant(name: str) -> NoReturn:
-    raise _RejectedNumberError(f"{name} is no JSON number")
+    raise _RejectedNumberError(f"{name} is not a JSON number")
 
 
 _DECODER = json.JSONDecoder(parse_int=_integer, parse_constant=_constant)
 
 
 _Trail: TypeAlias = "tuple[_Trail, str | int] | None"
-"""The way to a value, last step outside: shared between neighbours, so that it costs no memory."""
+"""The path to a value, as nested pairs with the last step outside.
+
+Siblings share their parent's path, to save memory.
+"""
 
 
 def _hidden_problems(document: object) -> Iterator[Problem]:
-    """Find keys that stand twice and text that no file name may hold, anywhere in the document."""
-    odd = "a control character or a lone surrogate"
+    """Yield repeated keys, and text with control characters or lone surrogates."""
+    forbidden = "a control character or a lone surrogate"
     waiting: list[tuple[_Trail, object]] = [(None, document)]
     while waiting:
         trail, value = waiting.pop()
         if isinstance(value, _Repeated):
-            for key in value.keys_twice:
-                yield Problem(_path((trail, key)), "stands twice")
+            for key in value.repeated_keys:
+                yield Problem(_path((trail, key)), "repeated key")
         if isinstance(value, dict):
             for key, item in value.items():
                 if _find_unprintable(key):
-                    yield Problem(_path((trail, key)), f"the key has {odd}")
+                    yield Problem(_path((trail, key)), f"the key has {forbidden}")
                 waiting.append(((trail, key), item))
         elif isinstance(value, list):
             waiting.extend(((trail, index), item) for index, item in enumerate(value))
         elif isinstance(value, str) and _find_unprintable(value):
-            yield Problem(_path(trail), f"has {odd}")
+            yield Problem(_path(trail), f"has {forbidden}")
 
 
 def _path(trail: _Trail) -> str:

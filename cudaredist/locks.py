@@ -1,4 +1,4 @@
-"""Locks on folders, which leave no file behind."""
+"""Locks on folders, without lock files."""
 
 import contextlib
 import errno
@@ -17,11 +17,11 @@ _ATTEMPTS = 100
 
 @contextlib.contextmanager
 def writing(root: Path) -> Iterator[Callable[[], None]]:
-    """Keep other runs from writing to the same folder meanwhile.
+    """Lock a folder against writes of other runs.
 
-    Yields a function to call before the first write, which makes the folder if it is missing. An
-    existing folder is locked at once. Folders that this run made and left empty are removed, so
-    that a run that brings nothing leaves nothing. Raises `WriteError`.
+    Yields a function to call before the first write, which creates the folder if it is missing. An
+    existing folder is locked at once. If this run created folders and left them empty, they are
+    removed. Raises `WriteError`.
     """
     missing = [folder for folder in (root, *root.parents) if not os.path.lexists(folder)]
     mutex = threading.Lock()
@@ -48,18 +48,18 @@ def writing(root: Path) -> Iterator[Callable[[], None]]:
 
 
 def locked_folder(root: Path, *, mode: int = 0o777, made: Path | None = None) -> int | None:
-    """Make a folder if it is missing, and return its descriptor once it is locked.
+    """Create a folder if it is missing, lock it, and return its descriptor.
 
-    The folder itself is locked, which leaves no file behind. Without locks (Windows, some network
-    file systems) the run continues without one: None. `made` is what other runs make in the folder,
-    for messages. Raises `WriteError`.
+    Returns None if the system has no locks (Windows, some network file systems). The run continues
+    without a lock then. `made` is the path that other runs create in the folder, for messages.
+    Raises `WriteError`.
     """
-    failure = FileNotFoundError(errno.ENOENT, "is taken away again and again")
+    failure = FileNotFoundError(errno.ENOENT, "other runs keep removing it")
     for _ in range(_ATTEMPTS):
         try:
             root.mkdir(mode=mode, parents=True, exist_ok=True)
         except FileNotFoundError as error:
-            # Another run has just removed a parent, if it could be made at all.
+            # Either another run has just removed a parent, or it cannot be created.
             failure = error
             continue
         except OSError as error:
@@ -71,28 +71,28 @@ def locked_folder(root: Path, *, mode: int = 0o777, made: Path | None = None) ->
         except FileNotFoundError:
             continue
         except (ImportError, OSError) as error:
-            _log.warning("going on without a lock on %s: %s", root, error)
+            _log.warning("continuing without a lock on %s: %s", root, error)
             return None
         try:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                does = f"writes to {root}" if made is None else f"makes {made}"
-                _log.warning("waiting for another run that %s", does)
+                action = f"writes to {root}" if made is None else f"creates {made}"
+                _log.warning("waiting for another run that %s", action)
                 fcntl.flock(handle, fcntl.LOCK_EX)
         except OSError as error:
             os.close(handle)
-            _log.warning("going on without a lock on %s: %s", root, error)
+            _log.warning("continuing without a lock on %s: %s", root, error)
             return None
         if is_at(root, handle):
             return handle
-        # The run that was waited for brought nothing and has removed the folder.
+        # The other run wrote nothing and has removed the folder.
         os.close(handle)
     raise WriteError(root, failure)
 
 
 def is_at(folder: Path, handle: int) -> bool:
-    """Check if a descriptor is that of the folder which is there now."""
+    """Check if a descriptor belongs to the current folder at a path."""
     try:
         return os.path.samestat(os.fstat(handle), folder.stat())
     except FileNotFoundError:
@@ -100,7 +100,10 @@ def is_at(folder: Path, handle: int) -> bool:
 
 
 def lock_if_free(folder: Path) -> int | None:
-    """Lock a folder and return its descriptor; None if another run has it, or without locks."""
+    """Lock a folder and return its descriptor, without waiting.
+
+    Returns None if another run has the lock, or if the system has no locks.
+    """
     try:
         import fcntl  # noqa: PLC0415 - not on Windows
 

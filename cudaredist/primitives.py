@@ -1,7 +1,7 @@
-"""The small values everything else is made of: versions, labels, platforms, hashes, paths.
+"""Basic values: versions, labels, platforms, hashes and paths.
 
-Each is parsed once, at the edge, and keeps its raw text, because file names and addresses need it
-byte for byte. Nothing here reads or writes anything.
+Each value is parsed once and keeps its raw text, because file names and addresses need it byte for
+byte. This module does no input or output.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from typing import NamedTuple, Self, TypeAlias
 from cudaredist.errors import UsageError, shown
 
 Sha256: TypeAlias = str
-"""64 lower-case hexadecimal digits."""
+"""64 lowercase hexadecimal digits."""
 
 SHA256_PATTERN = r"^[0-9a-f]{64}$"
 
@@ -22,10 +22,10 @@ KNOWN_PLATFORMS = frozenset(
         *("windows-x86_64", "windows-arm64", "source"),
     }
 )
-"""The platform names NVIDIA's manifests have used until 2026; others are kept and warned about."""
+"""The platform names in NVIDIA's manifests until 2026. Other names give a warning."""
 
 SOURCE, LINUX_ALL = "source", "linux-all"
-"""Platforms of archives that serve every platform, or every Linux."""
+"""Platforms of archives for every platform, or for every Linux platform."""
 
 _MACHINES = {
     "aarch64": "aarch64",
@@ -46,33 +46,33 @@ _PART = r"[A-Za-z0-9_+~@=,-][A-Za-z0-9_.+~@=,-]*+"
 _PATH_LIMIT = 1024
 
 ARCHIVE_ENDS = ("-archive.tar.xz", "-archive.zip", "-archive.tar.gz", "-archive.tar.zst", ".tar.gz")
-"""Usual ends of archive paths, the one for Linux first and the one for Windows second.
+"""Usual ends of archive paths: Linux first, Windows second.
 
-The last one is that of early manifests.
+The last one is from early manifests.
 """
 
-# Plain characters, and no part that is empty or begins with a dot.
+# Plain characters. No part is empty or begins with a dot.
 _is_safe_path = re.compile(rf"{_PART}(?:/{_PART})*+").fullmatch
 _POOL_PREFIX = "../../../pool/"
 _UNSAFE_CHARACTER = re.compile(r"[^A-Za-z0-9_.+~@=,/-]")
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    # int() also takes signs, blanks, underscores and other scripts' digits, so those go first.
+    # Reject signs, blanks, underscores and other scripts' digits, which int() accepts.
     if len(text) <= _LONGEST_VERSION and text.isascii() and text.replace(".", "").isdigit():
         try:
             return tuple(map(int, text.split(".")))
         except ValueError:  # two dots in a row, or one at an end
             pass
-    raise ValueError("expected numbers with dots between them")
+    raise ValueError("expected numbers separated by dots")
 
 
 class Version(NamedTuple):
-    """A version or label as NVIDIA writes it, ordered component by component as integers.
+    """A version or label in NVIDIA's form, ordered by its integer components.
 
-    `9.10.2` is newer than `9.9.0`, and `24.7` than `24.03`; where the numbers are equal the suffix
-    of NCCL's labels decides (`2.31.2-cuda13.3` < `2.31.2-cuda13.4`), then the raw text, so that the
-    order is total. Nothing goes through PEP 440, which would rewrite `24.03` to `24.3`.
+    `9.10.2` is newer than `9.9.0`, and `24.7` than `24.03`. If the numbers are equal, the suffix of
+    NCCL's labels decides (`2.31.2-cuda13.3` < `2.31.2-cuda13.4`), then the raw text, so that the
+    order is total. PEP 440 is not used, because it would rewrite `24.03` to `24.3`.
     """
 
     components: tuple[int, ...]
@@ -81,7 +81,10 @@ class Version(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read numbers with dots, with or without `-cuda<numbers>` behind; else `ValueError`."""
+        """Parse dotted numbers, optionally followed by `-cuda<numbers>`.
+
+        Raises `ValueError` for anything else.
+        """
         if "-" not in text:
             return cls(_numbers(text), (), text)
         release, _, suffix = text.partition("-cuda")
@@ -89,9 +92,9 @@ class Version(NamedTuple):
 
     @property
     def line(self) -> str:
-        """The release line a version belongs to: its first two numbers, and the suffix's first.
+        """The release line: the first two numbers, and the suffix's first.
 
-        `12.9.1` belongs to `12.9`, `2.31.2-cuda13.4` to `2.31-cuda13`. The text is kept raw, so
+        `12.9.1` belongs to `12.9`, and `2.31.2-cuda13.4` to `2.31-cuda13`. The raw text is used, so
         `24.03` is its own line.
         """
         numbers = ".".join(self.text.partition("-")[0].split(".")[:2])
@@ -102,33 +105,33 @@ class Version(NamedTuple):
 
 
 class Platform(str):
-    """A platform of NVIDIA's manifests: an operating system and a machine, as in `linux-sbsa`."""
+    """A platform of NVIDIA's manifests, such as `linux-sbsa`."""
 
     __slots__ = ()
 
     @property
     def os(self) -> str:
-        """The operating system: `linux`, `windows`, or `any` for archives that serve all."""
+        """The operating system: `linux`, `windows`, or `any` for `source`."""
         return "any" if self == SOURCE else self.partition("-")[0]
 
     @property
     def machine(self) -> str | None:
-        """The machine of its binaries as facts name it, or None if it is not one machine."""
+        """The machine of its binaries in facts, None if there is not exactly one."""
         return _MACHINES.get(self.partition("-")[2])
 
     @property
     def served_by(self) -> tuple[str, ...]:
-        """The platforms whose archives serve this one, best first."""
+        """The platforms with archives for this one, best first."""
         return (SOURCE, *([LINUX_ALL] if self.os == "linux" else []), self)
 
 
 def parse_label(text: str) -> Version:
-    """Read a manifest's label: 2 to 4 numbers and NCCL's suffix, as in `2.29.2-cuda12.9`.
+    """Parse a manifest's label: 2 to 4 numbers, and NCCL's suffix.
 
     Raises `ValueError` for anything else.
     """
     if not _is_label(text):
-        raise ValueError("expected 2 to 4 numbers with dots between them, such as 12.9.1")
+        raise ValueError("expected 2 to 4 numbers separated by dots, such as 12.9.1")
     return Version.parse(text)
 
 
@@ -138,9 +141,9 @@ def manifest_name(label: Version) -> str:
 
 
 def label_of_manifest_name(name: str) -> Version | None:
-    """Return the label in `redistrib_<label>.json`, or None where the name is no manifest's.
+    """Return the label in `redistrib_<label>.json`, or None for other names.
 
-    Neighbours such as `redistrib_13.5.0.json.asc` or `redistrib_12.9.1_tar.json` are no manifests.
+    Names such as `redistrib_13.5.0.json.asc` or `redistrib_12.9.1_tar.json` are not manifests.
     """
     match = _MANIFEST_NAME.fullmatch(name)
     if match is None:
@@ -152,32 +155,32 @@ def label_of_manifest_name(name: str) -> Version | None:
 
 
 def natural_order(text: str) -> list[tuple[int, int, str]]:
-    """Return what to sort names by so that numbers in them count as such: `sm_90`, `sm_100`."""
+    """Return a sort key that compares numbers in names: `sm_90`, `sm_100`."""
     parts = re.split(r"([0-9]{1,18})", text)
     return [(0, int(part), part) if part.isdecimal() else (1, 0, part) for part in parts]
 
 
 def sha256_of(data: bytes) -> Sha256:
-    """Return the SHA-256 of some bytes."""
+    """Return the SHA-256 of bytes."""
     return hashlib.sha256(data).hexdigest()
 
 
 def is_safe_relative_path(text: str) -> bool:
-    """Say whether a path of a manifest stays below the manifest's folder, in plain characters."""
+    """Check if a path has plain characters and stays below its folder."""
     return len(text) <= _PATH_LIMIT and _is_safe_path(text) is not None
 
 
 def is_pool_path(text: str) -> bool:
-    """Say whether a path is of NVIDIA's early-access layout, `../../../pool/<path>`.
+    """Check if a path has NVIDIA's early-access form, `../../../pool/<path>`.
 
-    Manifests lie three folders below a source's root (`compute/cuda/redist/`), so such a path
-    stays inside the root. It is the only use of `..` that has been seen.
+    Manifests are three folders below a source's root (`compute/cuda/redist/`), so such a path stays
+    inside the root. No other use of `..` is known.
     """
     return text.startswith(_POOL_PREFIX) and is_safe_relative_path(text.removeprefix(_POOL_PREFIX))
 
 
 def path_problem(text: str) -> str | None:  # noqa: PLR0911 - a table of cases reads best as one
-    """Say what is wrong with a path of a manifest; None where nothing is."""
+    """Return the problem of a manifest's path, or None if it is valid."""
     if is_safe_relative_path(text) or is_pool_path(text):
         return None
     if not text:
@@ -192,37 +195,37 @@ def path_problem(text: str) -> str | None:  # noqa: PLR0911 - a table of cases r
         return "has '..', expected a path below the manifest's folder"
     unsafe = _UNSAFE_CHARACTER.search(text)
     if unsafe:
-        return f"has the character {unsafe.group()!a}, which no such path may have"
+        return f"has the forbidden character {unsafe.group()!a}"
     return "has an empty or hidden part, expected names with single slashes between them"
 
 
 def join_address(address: str, path: str) -> str:
-    """Return the address of a path below another one, of any scheme; `..` goes up.
+    """Append a path to an address of any scheme, and resolve leading `..`.
 
-    Raises `UsageError` for a path that leads above the server's root.
+    Raises `UsageError` if the path leads above the server's root.
     """
-    scheme, separator, place = address.rpartition("://")
+    scheme, separator, folder = address.rpartition("://")
     below = path
     while below.startswith("../"):
-        place, below = place.rstrip("/").rpartition("/")[0], below.removeprefix("../")
-        if not place:
+        folder, below = folder.rstrip("/").rpartition("/")[0], below.removeprefix("../")
+        if not folder:
             raise UsageError(
                 f"{shown(path)} leads above the root of {address}",
-                hint="name an address with more folders, such as https://HOST/compute/cuda/redist/",
+                hint="use an address with more folders, such as https://HOST/compute/cuda/redist/",
             )
-        place = f"{place}/"
-    return f"{scheme}{separator}{place}{below}"
+        folder = f"{folder}/"
+    return f"{scheme}{separator}{folder}{below}"
 
 
 def usual_stem(package: str, version: Version, platform: str, variant: str | None) -> str:
-    """Return the path of an archive in NVIDIA's usual form, without its end."""
+    """Return an archive's path in NVIDIA's usual form, without its end."""
     tag = "" if variant is None else f"_{variant}"
     return f"{package}/{platform}/{package}-{platform}-{version.text}{tag}"
 
 
 def differs_little(text: str, usual: str, most: int = 1) -> bool:
-    """Return whether a text differs from the usual one in 1 to `most` characters.
+    """Check if a text differs from the usual one in 1 to `most` characters.
 
-    Damage in transit leaves such texts; a new habit of NVIDIA's changes more.
+    Damage in transit causes such differences. A new naming scheme changes more characters.
     """
     return len(text) == len(usual) and 0 < sum(map(ne, text, usual)) <= most

@@ -1,8 +1,8 @@
-"""Files and folders that only this user can have written, on systems with POSIX permissions.
+"""Private files and folders, on systems with POSIX permissions.
 
-A cache decides what is believed of an archive, and a run may write to it with more rights than the
-user who prepared a trap there. So a link is never followed at the last step of a path, a file of
-another user counts as missing, and a folder that others can write to is refused.
+The facts of archives come from the cache, and a run can have more permissions than an attacker who
+prepared files in it. Therefore, a link at the last step of a path is never followed, another user's
+file counts as missing, and a folder that others can write to is rejected.
 """
 
 import contextlib
@@ -24,32 +24,33 @@ _ROOT = 0
 
 
 class ForeignFileError(OSError):
-    """What is at a path is not a regular file of this user."""
+    """A path is not a regular file of this user."""
 
 
 def open_file(path: Path, flags: int = os.O_RDONLY) -> BinaryIO:
-    """Open a regular file, not following a link at the last step.
+    """Open a regular file without following a link at the last step.
 
     Raises `ForeignFileError` for anything else, and `OSError`.
     """
-    # Without O_NONBLOCK, opening a named pipe would wait for its other end for ever.
+    # Without O_NONBLOCK, opening a named pipe would wait forever for its other end.
     safe = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
     try:
         handle = os.open(path, flags | safe, 0o644)
     except OSError as error:
         if error.errno in {errno.ELOOP, errno.EMLINK, errno.ENXIO}:
-            raise ForeignFileError(error.errno, "is a link or no regular file") from error
+            raise ForeignFileError(error.errno, "is a link or not a regular file") from error
         raise
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise ForeignFileError(errno.EINVAL, "is no regular file")
+        raise ForeignFileError(errno.EINVAL, "is not a regular file")
     return os.fdopen(handle, "rb" if flags == os.O_RDONLY else "a+b")
 
 
 def open_private(path: Path, flags: int = os.O_RDONLY) -> BinaryIO:
-    """Open a regular file of this user or of root; to write, also one without a second name.
+    """Open a regular file of this user or root.
 
-    Raises `ForeignFileError` for anything else, and `OSError`.
+    A file to write must not have a second hard link. Raises `ForeignFileError` for anything else,
+    and `OSError`.
     """
     file = open_file(path, flags)
     about = os.fstat(file.fileno())
@@ -62,7 +63,7 @@ def open_private(path: Path, flags: int = os.O_RDONLY) -> BinaryIO:
 
 
 def private_size(path: Path) -> int | None:
-    """Return the size of a file that `open_private` would read; None for anything else."""
+    """Return the size of a private file, or None for anything else."""
     with contextlib.suppress(OSError):
         about = path.lstat()
         if stat.S_ISREG(about.st_mode) and _is_own(about):
@@ -71,48 +72,49 @@ def private_size(path: Path) -> int | None:
 
 
 def discard(path: Path) -> None:
-    """Remove what is in the way of a file of ours, such as a link. Raises `WriteError`."""
+    """Remove a foreign file or link from a path. Raises `WriteError`."""
     if not os.path.lexists(path):
         return
-    _log.warning("removing %s: it is a link, or was not made by this user", path)
+    _log.warning("removing %s: it is a link or belongs to another user", path)
     with WritingTo(path):
         path.unlink(missing_ok=True)
 
 
 def make_private_folders(root: Path, folder: Path) -> None:
-    """Make a folder and its parents up to `root`, accessible by this user only.
+    """Create a folder and its parents up to `root`, for this user only.
 
-    Existing ones stay as they are. Raises `WriteError`, and what `refuse_shared_folder` raises.
+    Existing folders keep their permissions. Raises `WriteError`, and `UsageError` if others can
+    write to `root`.
     """
     below = folder.relative_to(root)
     with WritingTo(folder):
         root.parent.mkdir(parents=True, exist_ok=True)
         for part in reversed([below, *below.parents]):
             (root / part).mkdir(mode=_OWNER_ONLY, exist_ok=True)
-    # Another user may have been faster.
+    # Another user may have created it first.
     refuse_shared_folder(root)
 
 
 def refuse_shared_folder(root: Path) -> None:
-    """Raise `UsageError` for a folder of another user, or that others can write to.
+    """Raise `UsageError` if others own a folder or can write to it.
 
-    A sticky bit does not help: others cannot remove files then, and can still add some.
+    A sticky bit is not enough: it prevents the removal of files, but not new ones.
     """
     if not hasattr(os, "geteuid"):
         return
     try:
-        places = (root.lstat(), root.stat())
+        states = (root.lstat(), root.stat())
     except OSError:
         return
     name = shlex.quote(str(root))
-    hint = "choose another folder with --cache-dir"
-    for about in places:
+    hint = "select another folder with --cache-dir DIR"
+    for about in states:
         if not _is_own(about):
             raise UsageError(
                 f"the cache folder {root} belongs to another user (uid {about.st_uid})",
                 hint=f"run `chown -R root {name}`, or {hint}" if os.geteuid() == _ROOT else hint,
             )
-    mode = places[-1].st_mode
+    mode = states[-1].st_mode
     if stat.S_ISDIR(mode) and mode & _WRITABLE_BY_OTHERS:
         raise UsageError(
             f"others can write to the cache folder {root} (mode {stat.S_IMODE(mode):04o})",
@@ -121,5 +123,8 @@ def refuse_shared_folder(root: Path) -> None:
 
 
 def _is_own(about: os.stat_result) -> bool:
-    """Say whether a file belongs to this user or to root; everywhere, if there are no users."""
+    """Check if a file belongs to this user or root.
+
+    Always true on systems without users.
+    """
     return not hasattr(os, "geteuid") or about.st_uid in {os.geteuid(), _ROOT}

@@ -1,4 +1,4 @@
-"""Progress of a run: what work reports, and what is shown of it."""
+"""Progress of a run, in numbers and text."""
 
 import threading
 from collections import deque
@@ -7,55 +7,55 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 _WINDOW = 15.0
-"""Seconds over which the rate is measured."""
+"""Seconds for the measurement of the rate."""
 _SAMPLE = 0.5
 _UNITS = ("kB", "MB", "GB", "TB")
 
 
 class Progress(Protocol):
-    """Receives the progress of a run; the console shows it, the default does nothing."""
+    """Receiver of a run's progress."""
 
     def expect(self, items: int, size: int | None = 0) -> None:
-        """Add items to be done, and their bytes; None: they are not known."""
+        """Add pending items and their bytes, None if unknown."""
 
     def begin(self, name: str, size: int | None) -> int:
-        """Add an item to those in progress; return its number."""
+        """Add an item in progress and return its number."""
 
     def advance(self, number: int, size: int) -> None:
-        """Add bytes of an item; a negative size takes some back."""
+        """Add received bytes of an item. A negative size subtracts them."""
 
     def end(self, number: int, *, is_done: bool = True) -> None:
-        """Remove an item from those in progress, and count it if it is done."""
+        """Remove an item in progress, and count it if it is done."""
 
     def done(self, size: int = 0) -> None:
-        """Count an item that was not begun, and its bytes."""
+        """Count an item that never was in progress, and its bytes."""
 
 
 class NoProgress:
-    """Progress that nobody looks at."""
+    """Progress that is discarded."""
 
     def expect(self, items: int, size: int | None = 0) -> None:
-        """Ignore it."""
+        """Do nothing."""
 
     def begin(self, name: str, size: int | None) -> int:  # noqa: ARG002 - the protocol's
-        """Ignore it."""
+        """Do nothing."""
         return 0
 
     def advance(self, number: int, size: int) -> None:
-        """Ignore it."""
+        """Do nothing."""
 
     def end(self, number: int, *, is_done: bool = True) -> None:
-        """Ignore it."""
+        """Do nothing."""
 
     def done(self, size: int = 0) -> None:
-        """Ignore it."""
+        """Do nothing."""
 
 
 NO_PROGRESS = NoProgress()
 
 
 def total_size(sizes: Iterable[int | None]) -> int | None:
-    """Return the sum of sizes; None if one is not known."""
+    """Return the sum of sizes, or None if one is unknown."""
     total = 0
     for size in sizes:
         if size is None:
@@ -74,17 +74,17 @@ class Item:
 
     @property
     def fraction(self) -> float | None:
-        """The part that is done; None if the size is not known."""
+        """The completed share, None if the size is unknown."""
         return self.received / self.size if self.size else None
 
     def text(self) -> str:
-        """Return the bytes of the item and its name."""
+        """Return the received bytes and the name."""
         return f"{_of(self.received, self.size)}  {self.name}"
 
 
 @dataclass
 class Tally:
-    """The state of a run, and the words for it. Safe to use from any thread."""
+    """The state of a run and its description, for use from any thread."""
 
     started: float
     items: int = 0
@@ -100,44 +100,44 @@ class Tally:
 
     @property
     def total(self) -> int | None:
-        """The bytes of all items; None if they are not known."""
+        """The bytes of all items, None if unknown."""
         return max(self.expected, self.received) if self.is_size_known else None
 
     @property
     def fraction(self) -> float | None:
-        """The part that is done, by bytes if their total is known, else by items."""
+        """The completed share, by bytes if their total is known, else by items."""
         if self.expected and self.total:
             return self.received / self.total
         return self.finished / self.items if self.items else None
 
     def expect(self, items: int, size: int | None) -> None:
-        """Add items to be done; a size of None makes the total unknown."""
+        """Add pending items. A size of None makes the total unknown."""
         with self._mutex:
             self.items += items
             self.expected += size or 0
             self.is_size_known &= size is not None
 
     def begin(self, name: str, size: int | None) -> int:
-        """Add an item to those in progress; return its number."""
+        """Add an item in progress and return its number."""
         with self._mutex:
             self._begun += 1
             self.current[self._begun] = Item(name, size)
             return self._begun
 
     def advance(self, number: int, size: int, now: float) -> None:
-        """Add bytes of an item."""
+        """Add received bytes of an item."""
         with self._mutex:
             self.current[number].received += size
             self._count(size, now)
 
     def end(self, number: int, *, is_done: bool) -> None:
-        """Remove an item from those in progress, and count it if it is done."""
+        """Remove an item in progress, and count it if it is done."""
         with self._mutex:
             del self.current[number]
             self.finished += is_done
 
     def done(self, size: int, now: float) -> None:
-        """Count an item that was not begun."""
+        """Count an item that never was in progress."""
         with self._mutex:
             self.finished += 1
             self._count(size, now)
@@ -152,7 +152,10 @@ class Tally:
             self._samples.popleft()
 
     def text(self, now: float) -> str:
-        """Return items, bytes, rate and time left, in this order and in at most 64 characters."""
+        """Return items, bytes, rate and remaining time.
+
+        The text has at most 64 characters.
+        """
         with self._mutex:
             rate = self._rate(now)
             parts = [f"{self.finished:,} of {self.items:,}"]
@@ -161,17 +164,17 @@ class Tally:
             return ", ".join([*parts, self._left(now, rate)])
 
     def _rate(self, now: float) -> float:
-        """Return the bytes of a second, over the last seconds."""
+        """Return the recent rate in bytes per second."""
         since, before = self._samples[0] if self._samples else (self.started, 0)
         return max(0.0, self.received - before) / (now - since) if now > since else 0.0
 
     def _left(self, now: float, rate: float) -> str:
-        left: float | None = None
+        seconds: float | None = None
         if self.expected and self.total is not None:
-            left = (self.total - self.received) / rate if rate else None
+            seconds = (self.total - self.received) / rate if rate else None
         elif self.finished:
-            left = (self.items - self.finished) * (now - self.started) / self.finished
-        return "time unknown" if left is None else f"{_time(left)} left"
+            seconds = (self.items - self.finished) * (now - self.started) / self.finished
+        return "time unknown" if seconds is None else f"{_time(seconds)} left"
 
 
 def _of(received: int, total: int | None) -> str:
@@ -179,7 +182,7 @@ def _of(received: int, total: int | None) -> str:
 
 
 def _size(count: float) -> str:
-    """Return a number of bytes with three or four digits and a decimal unit."""
+    """Return a number of bytes with a decimal unit, in three or four digits."""
     number, unit = count, "B"
     for larger in _UNITS:
         if number < 1000:  # noqa: PLR2004 - decimal units

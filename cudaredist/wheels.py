@@ -1,7 +1,7 @@
-"""NVIDIA's wheels as a second channel: which project holds which package, on which platform.
+"""NVIDIA's wheels as a second channel: projects, packages and platforms.
 
-To add a component, add a line in `COMPONENTS`; to add a product, one in `FAMILIES`. Nothing here
-asks an index.
+To add a component, add a line to `COMPONENTS`. To add a product, add a line to `FAMILIES`. This
+module sends no requests.
 """
 
 import functools
@@ -19,7 +19,7 @@ from packaging.version import InvalidVersion, Version
 from cudaredist.jsontext import canonical_json
 
 METAPACKAGE = "cuda-toolkit"
-"""The project whose requirements state which components make up a CUDA release."""
+"""The project whose requirements list the components of a CUDA release."""
 
 COMPONENTS = {
     "cublas": "libcublas",
@@ -52,12 +52,12 @@ COMPONENTS = {
     "nvtx": "cuda_nvtx",
     "nvvm": "libnvvm",
 }
-"""Components of CUDA: the project without `nvidia-` and `-cu12`, and the package of manifests."""
+"""Packages of CUDA by component: the project without `nvidia-` and `-cu12`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One product besides CUDA: its package, and the project of each CUDA variant."""
+    """A product other than CUDA: its package, and a project per CUDA variant."""
 
     package: str
     projects: Mapping[str, str]
@@ -75,16 +75,16 @@ FAMILIES = {
     "nccl": _family("nccl", "nvidia-nccl"),
     "nvshmem": _family("libnvshmem", "nvidia-nvshmem"),
 }
-"""Products with wheels besides CUDA, by the name of the redistributable."""
+"""Other products with wheels, by the name of the redistributable."""
 
 
 class WheelPlatform(NamedTuple):
-    """A platform as wheels know it."""
+    """A platform in terms of wheels."""
 
     tags: tuple[str, ...]
-    """Every tag of wheels for it; those for the oldest systems come first."""
+    """The tags of its wheels, oldest systems first."""
     environment: Mapping[str, str]
-    """What the markers of requirements see there."""
+    """The environment for the markers of requirements."""
 
 
 def _linux(machine: str) -> WheelPlatform:
@@ -105,7 +105,7 @@ PLATFORMS = {
     "windows-arm64": _windows("win_arm64", "ARM64"),
     "windows-x86_64": _windows("win_amd64", "AMD64"),
 }
-"""Platforms of manifests that wheels are made for."""
+"""Platforms of manifests with wheels."""
 
 _PROJECT = re.compile(r"nvidia-(?P<component>.+?)(?:-cu[0-9]+)?")
 _LABEL_NUMBERS = 3
@@ -113,9 +113,9 @@ _is_plain_name = re.compile(r"[A-Za-z0-9_.+!-]+").fullmatch
 
 
 def package_of(project: str) -> tuple[str, bool]:
-    """Return the package that a component's project holds, and whether it stands in the table.
+    """Return the package of a project, and whether `COMPONENTS` lists it.
 
-    One that does not gets its own name, in the manner of manifests.
+    Other projects keep their own name, in the form of manifests.
     """
     match = _PROJECT.fullmatch(project)
     component = match["component"] if match else project
@@ -124,7 +124,7 @@ def package_of(project: str) -> tuple[str, bool]:
 
 
 def newest_builds(versions: Iterable[str]) -> dict[str, str]:
-    """Return the newest version for each label: its first three numbers."""
+    """Return the newest version for each label (its first three numbers)."""
     newest: dict[str, Version] = {}
     for text in versions:
         try:
@@ -141,18 +141,18 @@ def newest_builds(versions: Iterable[str]) -> dict[str, str]:
 
 
 def requirements_on(platform: str, requires: Iterable[str]) -> dict[str, SpecifierSet]:
-    """Return the projects that a release is made of on a platform, whatever extra asks for them.
+    """Return the projects of a release on a platform, including all extras.
 
-    Markers are evaluated for that platform, not for this machine; unreadable lines are left out.
+    Markers are evaluated for that platform, not for this machine. Invalid lines are skipped.
     """
     environment = dict(PLATFORMS[platform].environment)
-    found: dict[str, SpecifierSet] = {}
+    projects: dict[str, SpecifierSet] = {}
     for requirement in filter(None, map(_requirement, requires)):
         marker = requirement.marker
         extras = {"", *_extras_in(marker)}
         if marker is None or any(marker.evaluate(environment | {"extra": x}) for x in extras):
-            found[canonicalize_name(requirement.name)] = requirement.specifier
-    return found
+            projects[canonicalize_name(requirement.name)] = requirement.specifier
+    return projects
 
 
 @functools.cache
@@ -168,7 +168,7 @@ def _extras_in(marker: Marker | None) -> set[str]:
 
 
 def lower_bound(specifier: SpecifierSet) -> str | None:
-    """Return the lowest version that a requirement names, so that no later day gives another."""
+    """Return the lowest version in a requirement, so that the result stays the same."""
     bounds = [
         Version(part.version.removesuffix(".*"))
         for part in specifier
@@ -178,24 +178,24 @@ def lower_bound(specifier: SpecifierSet) -> str | None:
 
 
 class Wheel(NamedTuple):
-    """One wheel as an index lists it."""
+    """A wheel in an index."""
 
     project: str
     version: Version
     file_name: str
     tags: frozenset[str]
-    """The platforms that its name states."""
+    """The platforms in its name."""
     url: str
     sha256: str | None = None
     size: int | None = None
     is_yanked: bool = False
     metadata_sha256: str | None = None
-    """The hash of the metadata file next to it; empty for one without a hash, None for no file."""
+    """The hash of its metadata file: empty if the hash is unknown, None without a file."""
 
     def rank_on(self, platform: str) -> int | None:
-        """Return its order among the wheels of its version, None if it is for other platforms.
+        """Return the rank of a wheel on a platform, None for other platforms.
 
-        Wheels for the oldest systems come first, those for every platform last.
+        Wheels for the oldest systems rank first, those for every platform last.
         """
         known = PLATFORMS[platform].tags
         ranks = (known.index(tag) for tag in self.tags if tag in known)
@@ -203,10 +203,10 @@ class Wheel(NamedTuple):
 
 
 def parse_wheel(file_name: str, url: str) -> Wheel | None:
-    """Return a wheel by its name, None if manifests cannot contain it.
+    """Parse a wheel's name, and return None if manifests cannot contain it.
 
-    They contain no extension modules, and no other platforms. Wheels of version 0.0.0 only reserve
-    the name of a project.
+    Manifests contain no extension modules and no other platforms. Wheels of version 0.0.0 are
+    skipped, because they only reserve a project's name.
     """
     if not _is_plain_name(file_name):
         return None
@@ -222,16 +222,16 @@ def parse_wheel(file_name: str, url: str) -> Wheel | None:
 
 
 def best_wheel(wheels: Iterable[Wheel], platform: str, versions: SpecifierSet) -> Wheel | None:
-    """Return a platform's wheel of the lowest version that a requirement names.
+    """Return a platform's wheel for the lowest version in a requirement.
 
-    If the platform lacks that version, it is the lowest one that fits. A yanked wheel is only
-    taken for the named version, and if there is no other one.
+    If the platform lacks that version, the lowest matching one is used. A yanked wheel is used only
+    for the version in the requirement, and only if there is no other wheel.
     """
-    named = lower_bound(versions)
-    if named is None:
+    lowest_text = lower_bound(versions)
+    if lowest_text is None:
         return None
     on_platform = [wheel for wheel in wheels if wheel.rank_on(platform) is not None]
-    candidates = [wheel for wheel in on_platform if wheel.version == Version(named)]
+    candidates = [wheel for wheel in on_platform if wheel.version == Version(lowest_text)]
     if not candidates:
         fitting = [wheel for wheel in on_platform if wheel.version in versions]
         fitting = [wheel for wheel in fitting if not wheel.is_yanked]
@@ -245,16 +245,16 @@ def best_wheel(wheels: Iterable[Wheel], platform: str, versions: SpecifierSet) -
 
 
 class Metadata(NamedTuple):
-    """The fields of a wheel's metadata that manifests are made of."""
+    """The fields of a wheel's metadata that manifests use."""
 
     summary: str
     license: str
     requires: tuple[str, ...]
 
 
-def newest_wheel(places: Mapping[tuple[str, str | None], Wheel]) -> Wheel:
-    """Return the wheel whose metadata and version describe a package."""
-    return max(places.values(), key=lambda wheel: wheel.version)
+def newest_wheel(wheels: Mapping[tuple[str, str | None], Wheel]) -> Wheel:
+    """Return the wheel with the metadata and version of a package."""
+    return max(wheels.values(), key=lambda wheel: wheel.version)
 
 
 def manifest_bytes(
@@ -263,22 +263,22 @@ def manifest_bytes(
     wheels: Mapping[str, Mapping[tuple[str, str | None], Wheel]],
     metadata: Mapping[str, Metadata],
 ) -> bytes:
-    """Return the manifest of wheels by package, platform and variant; equal for equal wheels.
+    """Return a deterministic manifest of wheels by package, platform and variant.
 
-    A wheel's size is not stated: not every index states it.
+    It has no sizes, because not every index has them.
     """
     document: dict[str, object] = {"release_label": label, "release_product": redist}
-    for package, places in wheels.items():
+    for package, archive_wheels in wheels.items():
         entry: dict[str, object] = {
             "name": metadata[package].summary,
             "license": metadata[package].license,
-            "version": ".".join(map(str, newest_wheel(places).version.release)),
+            "version": ".".join(map(str, newest_wheel(archive_wheels).version.release)),
         }
-        variants = sorted({variant for _, variant in places if variant is not None})
+        variants = sorted({variant for _, variant in archive_wheels if variant is not None})
         if variants:
             entry["cuda_variant"] = [variant.removeprefix("cuda") for variant in variants]
         archives: dict[str, dict[str | None, dict[str, str | None]]] = {}
-        for (platform, variant), wheel in places.items():
+        for (platform, variant), wheel in archive_wheels.items():
             archives.setdefault(platform, {})[variant] = {
                 "relative_path": f"{wheel.project}/{wheel.file_name}",
                 "sha256": wheel.sha256,

@@ -57,19 +57,22 @@ def _commands() -> Iterator[str]:
 
 
 def examples_of(text: str) -> list[str]:
-    """Return a help text's examples, with a mark for the network."""
-    before, _, after = text.partition("Examples that need the network:")
-    _, _, offline = before.partition("Examples:")
-    here, there = (re.findall(r"cudaredist .+", part) for part in (offline, after))
-    return [*here, *(f"{line}  # needs network" for line in there)]
+    """Return the examples of a help text, and mark those that need the network."""
+    parts = text.partition("Examples that need the network:")
+    offline, _, online = (re.findall(r"^ {4}(cudaredist .+)", part, re.MULTILINE) for part in parts)
+    return [*offline, *(f"{line}  # needs network" for line in online)]
 
 
 def _paragraphs(text: str) -> str:
-    body, *_ = text.partition("Examples")
-    lines = examples_of(text)
-    shown = "\n".join(("```console", *(f"$ {line}" for line in lines), "```"))
-    words = [" ".join(part.split()) for part in body.split("\n\n") if part.strip()]
-    return "\n\n".join([*words, shown] if lines else words)
+    """Return the summary, the examples and the prose of a help text, in this order."""
+    summary, *parts = text.split("\n\n")
+    examples = "\n".join(("```console", *(f"$ {line}" for line in examples_of(text)), "```"))
+    prose = (part for part in parts if not part.startswith(("Examples", "    ")))
+    return "\n\n".join((summary, examples, *map(_unwrapped, prose)))
+
+
+def _unwrapped(paragraph: str) -> str:
+    return paragraph if paragraph.startswith("- ") else " ".join(paragraph.split())
 
 
 def _cell(text: str) -> str:

@@ -1,9 +1,10 @@
-"""The command line: a file for each command, the shared options, and the session of a run.
+"""The command line, with a file for each command.
 
-Nothing that takes time to import is imported before the command that needs it runs.
+Slow imports happen inside the commands that need them, to keep the start fast.
 """
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -34,7 +35,7 @@ from cudaredist.errors import EXIT_CODES, EXIT_OK, UsageError
 __all__ = ["app"]
 
 _PANELS = {
-    "Fetch": (
+    "Download and inspect": (
         download_manifests,
         process_manifests,
         update_nvcc_compat,
@@ -43,16 +44,19 @@ _PANELS = {
         runfile,
     ),
     "Assemble": (build, export, materialize),
-    "Ask": (explain, diff, which, versions),
+    "Query": (explain, diff, which, versions),
     "Maintain data": (bump, check, schema, validate),
 }
 
 _ParserError: Any = typer.BadParameter.__base__
-"""What typer raises for a call that it cannot parse."""
+"""typer's exception for an invalid command line."""
 
 
 class _Group(TyperGroup):
-    """The commands. With --json, a document reports a call that cannot be parsed."""
+    """The group of all commands.
+
+    If --json is set, a JSON document reports an invalid command line.
+    """
 
     _words: tuple[str, ...] = ()
 
@@ -89,8 +93,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(is_asked: bool) -> None:
-    if is_asked:
+def _print_version(is_set: bool) -> None:
+    if is_set:
         typer.echo(f"cudaredist {__version__}")
         raise typer.Exit(EXIT_OK)
 
@@ -102,13 +106,24 @@ def _root(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Print the version.", callback=_print_version, is_eager=True
+            "--version",
+            help="Print the version.",
+            metavar="",
+            callback=_print_version,
+            is_eager=True,
         ),
     ] = False,
 ) -> None:
-    """From NVIDIA's redistributable manifests to verified, explained, per-platform package sets."""
+    """Create verified CUDA package sets from NVIDIA's redistributable manifests."""
+
+
+def _epilog(function: Callable[..., None]) -> str | None:
+    """List the environment variables of a command's options."""
+    options = [one.default for one in inspect.signature(function).parameters.values()]
+    names = [one.envvar for one in options if getattr(one, "envvar", None)]
+    return f"Environment variables: {', '.join(sorted(names))}" if names else None
 
 
 for _panel, _functions in _PANELS.items():
     for _function in _functions:
-        app.command(rich_help_panel=_panel)(_function)
+        app.command(rich_help_panel=_panel, epilog=_epilog(_function))(_function)

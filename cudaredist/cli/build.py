@@ -1,4 +1,4 @@
-"""build: package sets from the data files."""
+"""build: assemble package sets from the data files."""
 
 from dataclasses import field
 from pathlib import Path
@@ -9,12 +9,13 @@ from cudaredist.cli.options import (
     CoverageName,
     Options,
     Write,
+    capability_option,
     complete_platform,
-    data_dir_option,
+    folder_option,
     host_option,
     output_option,
-    place_option,
     read_channel_option,
+    read_data_dir_option,
     safety_option,
     select_option,
     shipped_data_option,
@@ -24,90 +25,81 @@ from cudaredist.errors import EXIT_OK, ReadError, UsageError
 from cudaredist.redists import CUDA
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cudaredist.packagesets.spec import Request
     from cudaredist.schema.base import Channel
     from cudaredist.store.data_folder import Store
 
 
 class BuildOptions(Options):
-    """The options of build."""
+    """Options of build."""
+
+    typical = ("cuda", "platform", "capability", "redist", "output")
 
     cuda: list[str] | None = select_option(
-        "CUDA release held, or a minor for its newest patch; repeatable. Default: the newest "
-        "patch of every minor held that is published for the platform; all: every patch of them.",
-        metavar="LABEL|all",
+        "Release, minor or all; repeatable. Default: newest patches.",
+        metavar="LABEL",
     )
     platform: str | None = select_option(
-        "Platform of NVIDIA's manifests, such as linux-x86_64. Default: every one that "
-        "the release is published for.",
+        "Platform, such as linux-x86_64. Default: all of the release.",
         metavar="NAME",
         autocompletion=complete_platform,
     )
     system: str | None = select_option(
-        "Nix system, such as aarch64-linux, instead of the platform; with the "
-        "capabilities it says which of the two for ARM is meant.",
+        "Nix system. Selects the platform with --capability.",
         metavar="SYSTEM",
     )
     capability: list[str] | None = select_option(
-        "Compute capability to build for; repeatable. Default: those of the release, and on "
-        "linux-aarch64 those of Jetsons.",
-        metavar="X.Y[a|f]|sm_XY",
+        "Compute capability. Repeatable. Default: all of the release.",
+        metavar="X.Y[a|f]",
     )
-    forward_compat: bool | None = select_option(
-        "Embed code that later GPUs take. Default: where a capability without a letter "
-        "is asked for.",
+    forward_compat: bool | None = capability_option(
+        "Also embed PTX for newer GPUs. Default: on, unless only a/f capabilities are requested.",
         names="--forward-compat/--no-forward-compat",
     )
     redist: list[str] | None = select_option(
-        "Release of a redistributable; repeatable. Default: auto, the newest that is "
-        "published for the set.",
-        metavar="auto|NAME=LABEL",
+        "Release to pin, or auto. Repeatable. Default: newest.",
+        metavar="NAME=LABEL",
     )
     redist_map: Path | None = select_option(
-        "JSON object of such releases by name; that of cuda stands for --cuda.", metavar="FILE"
+        "JSON object of releases by name; cuda replaces --cuda.", metavar="FILE"
     )
     also: list[str] | None = select_option(
-        "A further release beside the chosen one: cudnn=8.9.7 gives cudnn_8_9; repeatable.",
+        "Additional release: cudnn=8.9.7 adds cudnn_8_9. Repeatable.",
         metavar="NAME=LABEL",
     )
     channel: ChannelName | None = read_channel_option()
     default_gcc: int | None = host_option(
-        "The distribution's GCC; it is kept where nvcc accepts it.", metavar="MAJOR", min=1
+        "Preferred GCC, used if nvcc accepts it.", metavar="MAJOR", min=1
     )
     available_gcc: str | None = host_option(
-        "GCCs to choose from otherwise. Default: any.", metavar="MAJOR,..."
+        "Other GCCs to choose from. Default: any.", metavar="MAJOR,..."
     )
     wheel_base: str | None = output_option(
-        "Address that the paths of the wheel channel are relative to, for the archives' "
-        "addresses; without it they are unknown.",
+        "Base URL of wheels. Default: their addresses stay unknown.",
         metavar="URL",
     )
     output: Path | None = output_option(
-        "Where the documents go: PLATFORM/cuda-LABEL.json below a folder with an "
-        "index.json, or one set in one file. Default: build.",
+        "Folder, or FILE.json for one set. Default: build.",
         names="--output -o",
-        metavar="FOLDER|FILE.json",
+        metavar="PATH",
     )
-    overlay: list[Path] | None = place_option(
-        "Folder with manifests/, features/ and policy/ of your own, which go before the "
-        "data folder's; repeatable, the last one wins.",
+    overlay: list[Path] | None = folder_option(
+        "Folder that overrides the data. Repeatable.",
         metavar="FOLDER",
     )
-    data_dir: Path | None = data_dir_option()
+    data_dir: Path | None = read_data_dir_option()
     shipped_data: bool = shipped_data_option()
     allow_missing_features: bool = safety_option(
-        "Go on where archives were not examined: outputs and libraries are unknown then."
+        "Accept archives with unknown outputs and libraries."
     )
-    allow_hollow: bool = safety_option("Make a set even where it would have no nvcc or no cudart.")
-    require_coverage: CoverageName | None = select_option(
-        "Take the newest release of each library with this coverage of every capability: native "
-        "code, or at least PTX. Default: the newest release.",
+    allow_hollow: bool = safety_option("Accept a set without nvcc or cudart.")
+    require_coverage: CoverageName | None = capability_option(
+        "Newest libraries with this GPU code.",
         metavar="native|ptx",
     )
-    strict: bool = safety_option(
-        "Refuse sets with a warning, such as a broken package, but for what the two "
-        "options above allow."
-    )
+    strict: bool = safety_option("Reject sets with warnings, except for accepted ones.")
     write: Write = field(default_factory=Write)
 
 
@@ -119,23 +111,28 @@ REFUSED: tuple[Refusal[BuildOptions], ...] = (
 
 @command(BuildOptions, REFUSED)
 def build(options: BuildOptions, session: Session) -> int:
-    """Assemble package sets, one document for each CUDA release and platform, from the data files.
-
-    Reads manifests, features, tables and policy, and nothing else: the same data gives the same
-    bytes. Every known package has an entry, and each that is not available says why. With --json
-    one set goes to standard output.
+    """Assemble package sets from the data files.
 
     Examples:
 
         cudaredist build --cuda 12.9 --platform linux-x86_64
-
         cudaredist build --cuda 13.0 --system aarch64-linux --capability 11.0
 
     Examples that need the network:
 
         cudaredist build --cuda 13.0 --platform linux-sbsa --redist cudnn=9.13.0 --json
 
-        cudaredist build --cuda 12.9 --platform linux-x86_64 --require-coverage native
+    A set describes one CUDA release on one platform. In a folder, its file is
+    PLATFORM/cuda-LABEL.json, and index.json lists all sets. With --json, a single set is written to
+    standard output.
+
+    By default, --cuda selects the newest patch of every local minor, and `--cuda all` selects every
+    patch. The default capabilities are the release's, and those of Jetsons on linux-aarch64. An
+    overlay is a folder with its own manifests/, features/ and policy/, which override the data's.
+    If there are several, the last one wins.
+
+    The same data always gives the same bytes. Every known package has an entry, with a reason if it
+    is not available.
     """
     from cudaredist.pipeline.read_data import require_manifests
     from cudaredist.pipeline.sets.build_sets import (
@@ -153,7 +150,7 @@ def build(options: BuildOptions, session: Session) -> int:
     if options.wheel_base and store.channel != "wheels":
         raise UsageError(
             "--wheel-base requires --channel wheels",
-            hint="the addresses of NVIDIA's own archives are known",
+            hint="remove --wheel-base, or add --channel wheels",
         )
     overlays = [_overlay(path, store.channel) for path in options.overlay or ()]
     if not any(CUDA in overlay.redists() for overlay in overlays):
@@ -161,22 +158,26 @@ def build(options: BuildOptions, session: Session) -> int:
     data = read_set_data(store, overlays)
     specs = specs_for(_request(options), data, options.cuda or ())
     if options.json and options.output is None and options.write.is_allowed:
-        if len(specs) != 1:
-            raise UsageError(
-                f"--json needs exactly one set, but {len(specs)} match",
-                hint="name --cuda and --platform, or an --output folder",
-            )
+        _require_one(specs, "--json")
         package_set = build_one(specs[0], data, strict=options.strict)
         session.console.result(set_bytes(package_set).decode())
         return EXIT_OK
-    place = options.output or Path("build")
-    if place.suffix == ".json" and len(specs) != 1:
-        raise UsageError(f"{place} needs exactly one set, but {len(specs)} match")
+    output = options.output or Path("build")
+    if output.suffix == ".json":
+        _require_one(specs, str(output))
     progress = session.progress("building")
-    made = make_sets(specs, data, strict=options.strict, progress=progress)
+    results = make_sets(specs, data, strict=options.strict, progress=progress)
     skipped = skipped_releases(data, options.cuda or ())
-    report = write_sets(made, place, skipped=skipped, may_write=options.write.is_allowed)
+    report = write_sets(results, output, skipped=skipped, may_write=options.write.is_allowed)
     return session.finish(report, build_text, dry_run=options.write.dry_run)
+
+
+def _require_one(matches: "Sequence[object]", target: str) -> None:
+    if len(matches) != 1:
+        raise UsageError(
+            f"{target} needs exactly one set, but {len(matches)} match",
+            hint="select one with --cuda LABEL --platform NAME, or write all with -o FOLDER",
+        )
 
 
 def _request(options: BuildOptions) -> "Request":
@@ -202,22 +203,22 @@ def _overlay(path: Path, channel: "Channel") -> "Store":
     from cudaredist.store.data_folder import Store
 
     if not path.is_dir():
-        raise UsageError(f"{path}: no such folder", hint="name a folder in --overlay")
+        raise UsageError(f"{path}: no such folder", hint="set an existing folder: --overlay FOLDER")
     return Store(path, channel)
 
 
 def _pins(texts: list[str] | None, file: Path | None) -> dict[str, str]:
-    """Return the releases named, those of the command line before the file's."""
-    named: dict[str, str] = {}
+    """Return the pinned releases. The command line overrides the file."""
+    pins: dict[str, str] = {}
     for name, label in (_pair(text, "--redist") for text in texts or () if text != "auto"):
         if name == "cuda":
-            raise UsageError("the release of cuda is named by --cuda")
-        if named.setdefault(name, label) != label:
+            raise UsageError("--redist cannot pin cuda", hint=f"use --cuda {label}")
+        if pins.setdefault(name, label) != label:
             raise UsageError(
-                f"--redist names {name} {named[name]} and {name} {label}",
-                hint="a set has one of them; --also adds others under versioned names",
+                f"--redist pins {name} to {pins[name]} and {label}",
+                hint=f"add the other release under a versioned name: --also {name}={label}",
             )
-    return (_read_map(file) if file else {}) | named
+    return (_read_map(file) if file else {}) | pins
 
 
 def _read_map(file: Path) -> dict[str, str]:
@@ -230,7 +231,8 @@ def _read_map(file: Path) -> dict[str, str]:
     document = parse_own_json(data, f"map of releases ({file})")
     if not isinstance(document, dict) or not all(isinstance(v, str) for v in document.values()):
         raise UsageError(
-            f"{file}: expected an object of labels by name", hint='{"cudnn": "9.13.0"}'
+            f"{file}: expected an object with a label for each name",
+            hint='write it as {"cudnn": "9.13.0"}',
         )
     return document
 
@@ -238,7 +240,7 @@ def _read_map(file: Path) -> dict[str, str]:
 def _pair(text: str, option: str) -> tuple[str, str]:
     name, equals, label = text.partition("=")
     if not (name and equals and label):
-        raise UsageError(f"{option} {text}: expected NAME=LABEL", hint=f"{option} cudnn=9.13.0")
+        raise UsageError(f"{option} {text}: expected NAME=LABEL", hint=f"use {option} cudnn=9.13.0")
     return name, label
 
 
@@ -248,4 +250,6 @@ def _majors(text: str | None) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise UsageError(f"--available-gcc {text}: expected majors, such as 12,13,14") from None
+        raise UsageError(
+            f"--available-gcc {text}: expected major versions", hint="use --available-gcc 12,13,14"
+        ) from None

@@ -1,4 +1,4 @@
-"""bump: the data brought up to date in one run."""
+"""bump: update the data in one run."""
 
 import os
 from dataclasses import field
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from cudaredist.cli.options import (
     ArchiveJobs,
     ChannelName,
+    Folders,
     Network,
     Options,
-    Places,
     channel_option,
     check_option,
     output_option,
@@ -29,52 +29,53 @@ if TYPE_CHECKING:
     from cudaredist.store.data_folder import Store
 
 _LISTINGS = 16
-"""Listings and manifests that are asked for at the same time."""
+"""Number of listings and manifests to request at the same time."""
 
 BumpFormat: TypeAlias = Literal["text", "json", "markdown", "github", "nixpkgs-commit"]
 
 
 class BumpOptions(Options):
-    """The options of bump."""
+    """Options of bump."""
+
+    typical = ("redist", "version", "check", "output", "write_commit_message")
 
     redist: list[str] | None = redist_option()
     channel: ChannelName = channel_option()
     version: list[str] | None = select_option(
-        "Release to bring in, wherever upstream lists it; repeatable. Default: the newest "
-        "of each line held that is behind, and of each newer line.",
+        "Release to add. Repeatable. Default: newer ones.",
         metavar="LABEL",
     )
     process: bool = select_option(
-        "--no-process: manifests only, neither features nor tables nor package sets.",
+        "Inspect archives and build sets. Default: on.",
         names="--process/--no-process",
         default=True,
     )
     network: Network = field(default_factory=Network)
     jobs: ArchiveJobs = field(default_factory=ArchiveJobs)
     allow_missing_features: bool = safety_option(
-        "Build package sets also where other releases' archives were not examined."
+        "Accept archives of other releases without features."
     )
     check: bool = check_option()
     strict: bool = strict_option()
     output: Path | None = output_option(
-        "Also write the newest package sets there. Default: they are built, judged and not kept.",
+        "Folder for the newest package sets. Default: none.",
         names="--output -o",
         metavar="FOLDER",
     )
     changelog: Path | None = output_option(
-        "Add a line for each release under ### Data of what is unreleased.", metavar="FILE"
+        "Changelog for new entries under Unreleased, ### Data.", metavar="FILE"
     )
     print_commit_message: bool = output_option(
-        "Print the commit message and nothing else; nothing at all if nothing is new.",
+        "Print only the commit message, or nothing without news.",
         default=False,
     )
     write_commit_message: Path | None = output_option(
-        "Write the commit message to a file, if anything is new.", metavar="FILE"
+        "File for the commit message.", metavar="FILE"
     )
     format: BumpFormat = output_option(
-        "Form of the result; nixpkgs-commit: for nixpkgs' update scripts.", default="text"
+        "Output: text, json, markdown, github or nixpkgs-commit.", metavar="FORMAT", default="text"
     )
-    places: Places = field(default_factory=Places)
+    folders: Folders = field(default_factory=Folders)
 
 
 REFUSED: tuple[Refusal[BumpOptions], ...] = (
@@ -86,34 +87,33 @@ REFUSED: tuple[Refusal[BumpOptions], ...] = (
     (
         lambda o: o.output is not None and not o.process,
         "--output cannot be combined with --no-process",
-        "build makes package sets",
+        "use `cudaredist build --output FOLDER` to create package sets",
     ),
     (
         lambda o: {"latest", "all"} & set(o.version or ()),
-        "--version wants a label here, such as 13.0.2",
-        None,
+        "--version of bump requires a label",
+        "use a label, such as --version 13.0.2",
     ),
 )
 
 
 @command(BumpOptions, REFUSED)
 def bump(options: BumpOptions, session: Session) -> int:
-    """Bring the data up to date in one run, and write the commit message for it.
-
-    Downloads what is newer of everything held, looks into its archives, updates the tables if CUDA
-    is among it, builds the package sets and judges them, and says what is different. What succeeded
-    is kept where something fails; the same command goes on from there. Nothing is ever committed.
-    Exit 0 where all went well or nothing is new, with --check 1 where something is.
+    """Update the data in one run and write a commit message.
 
     Examples that need the network:
 
-        cudaredist download-manifests --redist cuda
-
         cudaredist bump
-
         cudaredist bump --redist cuda --write-commit-message message.txt --changelog CHANGELOG.md
-
         cudaredist bump --check --json
+
+    By default, adds the newest release of every outdated line and of every newer line. Downloads
+    these releases of the local redistributables, inspects their archives, updates the tables if
+    CUDA is one of them, builds and validates the package sets, and shows the differences. Nothing
+    is committed.
+
+    If a step fails, the results so far are kept, and the next run resumes. The exit code is 0 if
+    everything succeeded or nothing is new. With --check it is 1 if there are newer releases.
     """
     from cudaredist.render.bump_text import bump_troubles
 
@@ -123,16 +123,16 @@ def bump(options: BumpOptions, session: Session) -> int:
         _write_outputs(report, options.write_commit_message, options.changelog)
     _show(report, options, session, run.store.root)
     if options.print_commit_message or options.format == "nixpkgs-commit":
-        # The other forms say so themselves.
-        for trouble in bump_troubles(report):
-            session.console.error(trouble)
+        # The other formats include the problems.
+        for problem in bump_troubles(report):
+            session.console.error(problem)
     session.errors(("", error) for error in report.errors)
     run.mark_reported(report)
     return report.exit_code
 
 
 def _bump(options: BumpOptions, session: Session) -> "Bump":
-    """Open what the run needs, and lock the data folder."""
+    """Open the sources and lock the data folder."""
     from cudaredist.pipeline.bump_data import Bump
     from cudaredist.pipeline.features.targets import targets_in_store
     from cudaredist.pipeline.selection import Selection
@@ -140,7 +140,7 @@ def _bump(options: BumpOptions, session: Session) -> "Bump":
     from cudaredist.store.locate import data_folder
 
     Selection.parse(options.version or (), None, None)
-    data_dir, is_writing = options.places.data_dir, not options.check
+    data_dir, is_writing = options.folders.data_dir, not options.check
     store = Store(data_folder(data_dir, writing=is_writing), options.channel)
     redists = _redists(store, options.redist, session)
     bases = session.connect(options.network, store.channel)
@@ -154,7 +154,7 @@ def _bump(options: BumpOptions, session: Session) -> "Bump":
         sources=chains[bases],
         targets=targets,
         chains=chains,
-        cache=open_cache(options.places.cache_dir),
+        cache=open_cache(options.folders.cache_dir),
         stop=session.settings.stop,
         versions=tuple(options.version or ()),
         with_archives=options.process,
@@ -171,7 +171,7 @@ def _bump(options: BumpOptions, session: Session) -> "Bump":
 
 
 def _redists(store: "Store", names: list[str] | None, session: Session) -> list[Redist]:
-    """Return the redistributables named, or those of which anything is held."""
+    """Return the selected redistributables, by default the local ones."""
     from cudaredist.pipeline.read_data import require_manifests
 
     if names:
@@ -179,7 +179,7 @@ def _redists(store: "Store", names: list[str] | None, session: Session) -> list[
     local = require_manifests(store)
     for name in local:
         if name not in REDISTS:
-            session.console.warning(f"{name} is no redistributable, so it is left alone")
+            session.console.warning(f"skipped {name}: not a known redistributable")
     return [REDISTS[name] for name in local if name in REDISTS]
 
 
@@ -195,10 +195,10 @@ def _write_outputs(report: "BumpReport", message: Path | None, changelog: Path |
     if changelog is not None:
         data = read_file(changelog)
         try:
-            held = None if data is None else data.decode()
+            old = None if data is None else data.decode()
         except UnicodeDecodeError as error:
-            raise WriteError(changelog, OSError("it is no UTF-8 text")) from error
-        write_output(changelog, with_entries(held, report).encode())
+            raise WriteError(changelog, OSError("not UTF-8 text")) from error
+        write_output(changelog, with_entries(old, report).encode())
 
 
 def _show(report: "BumpReport", options: BumpOptions, session: Session, root: Path) -> None:

@@ -1,4 +1,4 @@
-"""check: whether the data is fresh, complete, unchanged and valid."""
+"""check: verify that the data is fresh, complete, unchanged and valid."""
 
 import os
 from dataclasses import field
@@ -8,7 +8,7 @@ from cudaredist.cli.options import (
     ChannelName,
     Network,
     Options,
-    Places,
+    ReadFolders,
     jobs_option,
     output_option,
     read_channel_option,
@@ -21,23 +21,24 @@ CheckFormat: TypeAlias = Literal["text", "json", "markdown", "github"]
 
 
 class CheckOptions(Options):
-    """The options of check."""
+    """Options of check."""
+
+    typical = ("redist", "channel", "offline", "data_dir", "format")
 
     redist: list[str] | None = redist_option()
     channel: ChannelName | None = read_channel_option()
     network: Network = field(default_factory=Network)
     jobs: int = jobs_option()
-    places: Places = field(default_factory=Places)
+    folders: ReadFolders = field(default_factory=ReadFolders)
     shipped_data: bool = shipped_data_option()
-    format: CheckFormat = output_option("Form of the result.", default="text")
+    format: CheckFormat = output_option(
+        "Output: text, json, markdown or github.", metavar="FORMAT", default="text"
+    )
 
 
 @command(CheckOptions)
 def check(options: CheckOptions, session: Session) -> int:
-    """Say whether the data is fresh against upstream, complete, unchanged and valid.
-
-    For CI: exit 1 means stale or incomplete data, 3 that upstream did not answer, 4 that bytes
-    changed in place, 5 that a file is not understood. Writes nothing.
+    """Check that the data is fresh, complete, unchanged and valid.
 
     Examples:
 
@@ -46,8 +47,10 @@ def check(options: CheckOptions, session: Session) -> int:
     Examples that need the network:
 
         cudaredist check
-
         cudaredist check --redist cuda --format markdown
+
+    Writes nothing. The exit code is 1 for stale or incomplete data, 3 if upstream did not answer, 4
+    if bytes changed in place, and 5 if a file is invalid.
     """
     from cudaredist.pipeline.check_data import check_data
     from cudaredist.pipeline.manifests.add_runfile import runfile_findings
@@ -60,7 +63,7 @@ def check(options: CheckOptions, session: Session) -> int:
 
     network = options.network
     store = session.read_store(
-        options.places.data_dir,
+        options.folders.data_dir,
         options.channel,
         network.base_url,
         use_shipped=options.shipped_data,
@@ -71,7 +74,7 @@ def check(options: CheckOptions, session: Session) -> int:
         store,
         find_redists(options.redist, store.channel) if options.redist else (),
         sources=None if network.offline else session.sources(bases),
-        cache=open_cache(options.places.cache_dir),
+        cache=open_cache(options.folders.cache_dir),
         stop=session.settings.stop,
         jobs=options.jobs,
         progress=session.progress("checking"),

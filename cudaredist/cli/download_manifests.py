@@ -1,4 +1,4 @@
-"""download-manifests: manifests from upstream into the data folder."""
+"""download-manifests: download manifests into the data folder."""
 
 from dataclasses import field
 from pathlib import Path
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from cudaredist.cli.options import (
     ChannelName,
+    Folders,
     Network,
     Options,
-    Places,
     Releases,
     Write,
     argument,
@@ -37,11 +37,13 @@ if TYPE_CHECKING:
 
 
 class DownloadOptions(Options):
-    """The options of download-manifests."""
+    """Options of download-manifests."""
 
-    url: str | None = argument("Folder that itself holds the manifests.", metavar="URL")
+    typical = ("redist", "version", "min_version", "channel", "data_dir")
+
+    url: str | None = argument("Folder with the manifests.", metavar="URL")
     manifest_dir: Path | None = argument(
-        "Where to put them, without a lock file.", metavar="MANIFEST_DIR"
+        "Target folder, without a lock file.", metavar="MANIFEST_DIR"
     )
     redist: list[str] | None = redist_option()
     channel: ChannelName = channel_option()
@@ -50,53 +52,56 @@ class DownloadOptions(Options):
     jobs: int = jobs_option()
     parallel: bool = parallel_option()
     accept_changed: bool = safety_option(
-        "Take manifests that changed in place upstream, or were edited here."
+        "Accept manifests that changed upstream or were edited here."
     )
     write: Write = field(default_factory=Write)
     keep_going: bool = keep_going_option()
     strict: bool = strict_option()
     cleanup: bool = safety_option(
-        "No effect here: manifests need no cleaning up.",
+        "No effect: manifests need no cleanup.",
         names="--cleanup/--no-cleanup",
         hidden=True,
         default=True,
     )
-    """Accepted so that the calls in the nixpkgs manual work."""
-    places: Places = field(default_factory=Places)
+    """Accepted for the commands in the nixpkgs manual."""
+    folders: Folders = field(default_factory=Folders)
 
 
 REFUSED: tuple[Refusal[DownloadOptions], ...] = (
     CHECK_OR_DRY_RUN,
-    url_alone("say where the manifests are to go"),
+    url_alone("run `cudaredist download-manifests URL MANIFEST_DIR`"),
     URL_WITH_OPTIONS,
 )
 
 
 @command(DownloadOptions, REFUSED)
 def download_manifests(options: DownloadOptions, session: Session) -> int:
-    """Find and fetch manifests, keep NVIDIA's bytes, and guard them against change.
-
-    The newest manifest of every redistributable by default. Each is proved to be a manifest, stored
-    untouched as DATA/manifests/NAME/redistrib_LABEL.json and recorded in the lock. One that changed
-    in place upstream is not overwritten (exit 4).
-
-    With URL and MANIFEST_DIR: one folder of manifests into one folder, as in the nixpkgs manual.
+    """Download NVIDIA's manifests and lock their hashes.
 
     Examples that need the network:
 
         cudaredist download-manifests --redist cuda --redist cudnn
-
         cudaredist download-manifests --redist cuda --min-version 12.6
-
         cudaredist download-manifests --version 12.9.1 URL ./manifests
+
+    By default, downloads the newest manifest of every redistributable. --min-version and
+    --max-version select all releases in their range. Each manifest is validated, stored byte for
+    byte as DATA/manifests/NAME/redistrib_LABEL.json, and recorded in the lock. A manifest that
+    changed in place upstream is not overwritten (exit code 4).
+
+    --base-url takes an https:// URL, a file:// URL or a folder. It must contain
+    compute/NAME/redist/. If it is repeated, the sources are tried in order. In the environment
+    variable, separate them with spaces.
+
+    URL and MANIFEST_DIR download one folder of manifests to another, as in the nixpkgs manual.
     """
     from cudaredist.pipeline.manifests.download import ManifestDownload
     from cudaredist.render.manifest_text import download_errors, download_text
     from cudaredist.store.locate import data_folder
 
-    is_writing, cache_dir = options.write.is_allowed, options.places.cache_dir
+    is_writing, cache_dir = options.write.is_allowed, options.folders.cache_dir
     selection = options.releases.selection
-    root = options.manifest_dir or data_folder(options.places.data_dir, writing=True)
+    root = options.manifest_dir or data_folder(options.folders.data_dir, writing=True)
     bases = session.connect(options.network, options.channel)
     sources = session.sources(bases if options.url is None else [options.url])
     begin = session.lock(root) if is_writing else lambda: None

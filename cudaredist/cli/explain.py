@@ -1,4 +1,4 @@
-"""explain: what is known of a compiler, a GPU, a CUDA release, a package or a package set."""
+"""explain: show the facts about a compiler, GPU, release, package or set."""
 
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -7,8 +7,8 @@ from cudaredist.cli.options import (
     ChannelName,
     Options,
     argument,
-    data_dir_option,
     read_channel_option,
+    read_data_dir_option,
     shipped_data_option,
 )
 from cudaredist.cli.session import Session, command
@@ -18,48 +18,40 @@ Subject: TypeAlias = Literal["nvcc", "gpu", "cuda", "package", "set"]
 
 
 class ExplainOptions(Options):
-    """The options of explain."""
+    """Options of explain."""
+
+    typical = ("channel", "data_dir", "json")
 
     subject: Subject = argument(
-        "What the question is about.", metavar="nvcc|gpu|cuda|package|set", default=...
+        "Subject: nvcc, gpu, cuda, package or set.", metavar="SUBJECT", default=...
     )
     name: str = argument(
-        "CUDA release or minor; for gpu a capability, chip or product; for package a name; for "
-        "set a file.",
+        "CUDA release; gpu: capability, chip or product; package: name; set: file.",
         metavar="NAME",
         default=...,
     )
     channel: ChannelName | None = read_channel_option()
-    data_dir: Path | None = data_dir_option()
+    data_dir: Path | None = read_data_dir_option()
     shipped_data: bool = shipped_data_option()
 
 
 @command(ExplainOptions)
 def explain(options: ExplainOptions, session: Session) -> int:
-    """Say what is known of a compiler, a GPU, a CUDA release, a package or a package set.
-
-    Every fact comes with its source, and of a set what it holds and what it lacks and why. Where
-    documentation or policy says otherwise than NVIDIA's files, both are shown. For a GPU, the
-    releases of each library that run on it are listed, for a package all its releases and
-    platforms. Answers come from the feature files and from nvcc_compat.json and gpus.json. The
-    tables of the data folder and of the shipped data are combined release by release, and each of
-    their facts names its layer. Nothing is fetched.
+    """Show the facts about a compiler, GPU, CUDA release, package or set.
 
     Examples:
 
         cudaredist explain nvcc 13.4
-
         cudaredist explain gpu "Jetson Orin"
-
-        cudaredist explain gpu V100
-
-        cudaredist explain cuda 12.9 --json
-
         cudaredist explain package libcublas
 
-        cudaredist build --cuda 13.0.2 --platform linux-x86_64
+    Every fact has its source. If documentation or policy differs from NVIDIA's files, both are
+    shown. A GPU lists the library releases that run on it, a package lists its releases and
+    platforms, and a set lists its contents and the reasons for missing packages.
 
-        cudaredist explain set build/linux-x86_64/cuda-13.0.2.json
+    Facts come from the feature files, nvcc_compat.json and gpus.json. The tables of the data folder
+    and the shipped data are combined by release, and each fact names its layer. The network is not
+    used.
     """
     if options.subject == "set":
         from cudaredist.pipeline.sets.summarize import summarize

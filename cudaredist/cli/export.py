@@ -1,4 +1,4 @@
-"""export: a package set in the formats of its consumers."""
+"""export: convert a package set to the formats of its consumers."""
 
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -8,9 +8,9 @@ from cudaredist.cli.options import (
     Options,
     argument,
     check_option,
-    data_dir_option,
+    folder_option,
     output_option,
-    place_option,
+    read_data_dir_option,
     shipped_data_option,
 )
 from cudaredist.cli.session import Refusal, Session, command
@@ -23,44 +23,43 @@ if TYPE_CHECKING:
 
 
 def complete_format(incomplete: str) -> list[tuple[str, str]]:
-    """Complete the name of a format, for shells."""
+    """Complete the name of a format in a shell."""
     from cudaredist.exporters import EXPORTERS
 
     return [(e.name, e.title) for e in EXPORTERS.values() if e.name.startswith(incomplete)]
 
 
 class ExportOptions(Options):
-    """The options of export."""
+    """Options of export."""
+
+    typical = ("output", "root", "wheel_base", "diff", "check")
 
     form: str = argument(
-        "One of those above.", metavar="FORMAT", autocompletion=complete_format, default=...
+        "Format: one of those above.", metavar="FORMAT", autocompletion=complete_format, default=...
     )
-    package_set: Path = argument("Package set that build made, *.json.", metavar="SET", default=...)
+    package_set: Path = argument("Package set from `build` (*.json).", metavar="SET", default=...)
     output: Path | None = output_option(
-        "Where it goes. Default: standard output, for what is one file.",
+        "File or folder. Default: standard output, for one file.",
         names="--output -o",
-        metavar="FILE|FOLDER",
+        metavar="PATH",
     )
-    root: str | None = place_option(
-        "Toolkit root that env and cmake refer to, as materialize lays it out. Default: "
-        "they name none.",
+    root: str | None = folder_option(
+        "Toolkit root for env and cmake. Default: none.",
         metavar="DIR",
     )
     wheel_base: str | None = output_option(
-        "Address that the paths of the wheel channel are relative to, for sets that were "
-        "built without one.",
+        "Base URL of wheels, for sets without addresses.",
         metavar="URL",
     )
     resolve: bool = output_option(
-        "Take the addresses and sizes of wheels from the package index. Requires the network.",
+        "Take the URLs and sizes of wheels from the package index.",
         default=False,
     )
     diff: Path | None = output_option(
-        "Checkout of nixpkgs. Show where its tables differ from those of the format nixpkgs, each "
-        "cell with its reason, and write nothing. Requires nix-instantiate.",
+        "nixpkgs checkout to compare. Requires nix-instantiate.",
         metavar="FOLDER",
     )
-    data_dir: Path | None = data_dir_option()
+    data_dir: Path | None = read_data_dir_option()
     shipped_data: bool = shipped_data_option()
     check: bool = check_option()
 
@@ -80,19 +79,19 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
     (
         lambda o: o.diff is not None and not o.exporter.reads_tables,
         "--diff requires the format nixpkgs",
-        "cudaredist export nixpkgs SET --diff FOLDER",
+        "run `cudaredist export nixpkgs SET --diff FOLDER`",
     ),
     (lambda o: o.diff and o.output, "--diff cannot be combined with --output", None),
     (
         lambda o: o.output is None and o.exporter.file is None and o.diff is None,
         "{form} writes several files",
-        "name the folder for them: -o FOLDER",
+        "run `cudaredist export {form} SET -o FOLDER`",
     ),
-    (lambda o: o.output is None and o.check, "--check requires --output", "name the file: -o FILE"),
+    (lambda o: o.output is None and o.check, "--check requires --output", "add -o FILE"),
     (
         lambda o: o.output is None and o.json and o.diff is None,
         "--json requires --output",
-        "name the file: -o FILE",
+        "add -o FILE",
     ),
     (
         lambda o: o.resolve and o.wheel_base is not None,
@@ -101,44 +100,37 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
     ),
     (
         lambda o: o.root is not None and not o.exporter.takes_root,
-        "{form} refers to no toolkit root",
-        "--root requires the format env or cmake",
+        "--root cannot be combined with the format {form}",
+        "run `cudaredist export cmake SET --root /opt/cuda`",
     ),
     (
         lambda o: o.root is not None and _is_relative(o.root),
         "--root {root}: expected an absolute path",
-        "--root /opt/cuda",
+        "use an absolute path, such as --root /opt/cuda",
     ),
 )
 
 
 @command(ExportOptions, REFUSED)
 def export(options: ExportOptions, session: Session) -> int:
-    """Turn a package set into the files of a consumer.
-
-    **nix**: the set's document, and code that builds it with nixpkgs or fetches its archives
-    without. **nixpkgs**: nixpkgs' own tables and manifests; SET may be an index.json of several
-    sets. **redistrib**: NVIDIA's own manifests, for one platform. **bazel**: components and toolkit
-    of rules_cuda. **pylock**, **requirements**: the set's wheels for pip and uv. **cyclonedx**,
-    **spdx**: bills of materials. **urls**, **sha256sums**: lists for fetching and proving.
-    **outputs**, **ignore-missing**: tables that nixpkgs keeps by hand. **env**, **cmake**: a
-    toolkit's root, architectures and host compiler.
+    """Convert a package set to a consumer's format.
 
     Examples:
 
         cudaredist build --cuda 13.0.2 --platform linux-x86_64 -o set.json
-
         cudaredist export nix set.json --wheel-base https://wheels.example.org -o cuda
-
-        cudaredist export nixpkgs build/index.json --diff ~/nixpkgs  # needs a checkout
-
         cudaredist export requirements set.json -o requirements.txt
-
-        cudaredist export pylock set.json --resolve -o pylock.toml  # needs network
-
         cudaredist export cmake set.json --root /opt/cuda -o cuda-toolchain.cmake
 
-        cudaredist export urls set.json --wheel-base https://wheels.example.org | wget -i -
+    - **nix**: the set's document, with Nix code for builds with or without nixpkgs.
+    - **nixpkgs**: tables and manifests of nixpkgs; SET can be an index.json of several sets.
+    - **redistrib**: NVIDIA's manifests for one platform.
+    - **bazel**: components and toolkit for rules_cuda.
+    - **pylock**, **requirements**: the set's wheels for pip and uv.
+    - **cyclonedx**, **spdx**: bills of materials.
+    - **urls**, **sha256sums**: lists to download and verify archives.
+    - **outputs**, **ignore-missing**: tables that nixpkgs maintains by hand.
+    - **env**, **cmake**: a toolkit's root, architectures and host compiler.
     """
     from cudaredist.exporters.export_format import ExportedSet
     from cudaredist.pipeline.sets.shared_tables import indexed_sets
@@ -146,8 +138,8 @@ def export(options: ExportOptions, session: Session) -> int:
     from cudaredist.render.set_text import export_text
 
     exporter = options.exporter
-    place = options.package_set
-    paths = indexed_sets(place) if exporter.reads_tables else [place]
+    path = options.package_set
+    paths = indexed_sets(path) if exporter.reads_tables else [path]
     package_set, *others = (read_package_set(path)[0] for path in paths)
     if options.wheel_base is not None or options.resolve:
         package_set = _with_wheels(package_set, options)
@@ -159,7 +151,7 @@ def export(options: ExportOptions, session: Session) -> int:
     files = exporter.files(exported)
     skipped = exporter.skipped(exported)
     if skipped:
-        session.console.warning(f"{len(skipped)} packages were not examined, and are left out")
+        session.console.warning(f"skipped {len(skipped)} packages without features")
     if options.output is None:
         (content,) = files.values()
         session.console.result(content.decode())
@@ -181,7 +173,7 @@ def _with_tables(
     versions = set_versions(exported.all_sets)
     if not versions:
         session.console.warning(
-            "no set is made of NVIDIA's own archives for Linux; manifests and releases are left out"
+            "skipped manifests and releases: no set has NVIDIA's own archives for Linux"
         )
     return replace(exported, tables=read_shared_tables(store, versions))
 
@@ -207,7 +199,7 @@ def _with_wheels(package_set: "PackageSet", options: ExportOptions) -> "PackageS
         name = "--resolve" if options.resolve else "--wheel-base"
         raise UsageError(
             f"{name} requires a set of the wheel channel",
-            hint="the addresses of NVIDIA's own archives are known",
+            hint=f"remove {name}: the addresses of NVIDIA's archives are known",
         )
     if options.resolve:
         return with_index_addresses(package_set, Settings())

@@ -1,4 +1,4 @@
-"""materialize: a toolkit root from a package set."""
+"""materialize: create a toolkit root from a package set."""
 
 import os
 from dataclasses import field
@@ -11,10 +11,10 @@ from cudaredist.cli.options import (
     Options,
     archive_jobs_option,
     argument,
-    data_dir_option,
+    folder_option,
     output_option,
     parse_size,
-    place_option,
+    read_data_dir_option,
     safety_option,
     select_option,
 )
@@ -30,43 +30,41 @@ LayoutName: TypeAlias = Literal["merged", "split"]
 
 
 class MaterializeOptions(Options):
-    """The options of materialize."""
+    """Options of materialize."""
 
-    package_set: Path | None = argument("Package set that build made, *.json.", metavar="SET")
-    root: Path = place_option(
-        "Where the toolkit goes: a folder that is not there yet, or one of ours.",
+    typical = ("root", "component", "archives", "verify", "remove")
+
+    package_set: Path | None = argument("Package set from `build` (*.json).", metavar="SET")
+    root: Path = folder_option(
+        "Toolkit root: a new folder, or an existing root.",
         metavar="FOLDER",
         default=...,
     )
     layout: LayoutName = output_option(
-        "merged: the one tree that nvcc and CMake expect; split: FOLDER/PACKAGE/OUTPUT.",
+        "One tree, or one for each output.",
+        metavar="merged|split",
         default="merged",
     )
     component: list[str] | None = select_option(
-        "compiler, runtime, math, all, or a package, with all that it needs; repeatable. "
-        "Default: all.",
+        "compiler, runtime, math, all or a package. Repeatable.",
         metavar="NAME",
     )
     exclude: list[str] | None = select_option(
-        "Package to leave out although others need it; repeatable.", metavar="PACKAGE"
+        "Package to skip, even if required. Repeatable.", metavar="PACKAGE"
     )
     static: bool = select_option(
-        "With or without the output `static`.", names="--static/--no-static", default=True
+        "Install static libraries. Default: on.", names="--static/--no-static", default=True
     )
-    archives: Path | None = place_option(
-        "Where archives are looked for first: laid out as at NVIDIA, or flat.", metavar="FOLDER"
+    archives: Path | None = folder_option(
+        "Local archives to use first: flat, or as upstream.", metavar="FOLDER"
     )
-    max_download: str | None = select_option(
-        "Most that may be fetched, such as 500MB.", metavar="SIZE"
-    )
-    replace: bool = safety_option(
-        "Remove packages that the root has and that are not selected; restore every altered file."
-    )
-    verify: bool = safety_option("Only prove that every file of a root is what was laid out.")
-    remove: bool = safety_option("Only take a root away: what was laid out, and nothing else.")
+    max_download: str | None = select_option("Download limit, such as 500MB.", metavar="SIZE")
+    replace: bool = safety_option("Remove packages that are not selected, restore altered files.")
+    verify: bool = safety_option("Only verify every file of the root.")
+    remove: bool = safety_option("Only remove the installed files.")
     network: Network = field(default_factory=Network)
     jobs: int | None = archive_jobs_option()
-    data_dir: Path | None = data_dir_option()
+    data_dir: Path | None = read_data_dir_option()
 
 
 REFUSED: tuple[Refusal[MaterializeOptions], ...] = (
@@ -74,7 +72,7 @@ REFUSED: tuple[Refusal[MaterializeOptions], ...] = (
     (
         lambda o: o.package_set is not None and (o.verify or o.remove),
         "--verify and --remove cannot be combined with SET",
-        "they go by the record in the root",
+        "run `cudaredist materialize --root {root} --verify`",
     ),
     (
         lambda o: o.replace and (o.verify or o.remove),
@@ -83,32 +81,29 @@ REFUSED: tuple[Refusal[MaterializeOptions], ...] = (
     ),
     (
         lambda o: o.package_set is None and not (o.verify or o.remove),
-        "name the package set to lay out",
-        "cudaredist build makes them",
+        "missing package set",
+        "to create one, run `cudaredist build --cuda LABEL --platform NAME -o set.json`",
     ),
 )
 
 
 @command(MaterializeOptions, REFUSED)
 def materialize(options: MaterializeOptions, session: Session) -> int:
-    """Lay out a CUDA toolkit from a package set: for CMake, CUDA_HOME, containers, Bazel.
-
-    Archives are fetched, proved and written in one pass; the root appears at once, when everything
-    in it was proved. A second run does nothing, and one that was interrupted goes on. Another
-    selection may add packages; removing some requires --replace. A record of every file lies in the
-    root, for --verify and --remove.
-
-    Examples:
-
-        cudaredist build --cuda 13.0.2 --platform linux-x86_64 -o set.json
+    """Create a CUDA toolkit from a package set.
 
     Examples that need the network:
 
         cudaredist materialize set.json --root cuda
-
         cudaredist materialize set.json --root compiler --component compiler
-
         cudaredist materialize --root cuda --verify
+
+    A component or package includes its dependencies. The toolkit works with CMake, CUDA_HOME,
+    containers and Bazel. Archives are downloaded, verified and unpacked in one pass. The root
+    appears only when all of its files are verified. If a run is interrupted, the next one resumes
+    it. A run with other components adds packages; use --replace to remove some.
+
+    The root contains a record of every file for --verify and --remove. With --layout split, each
+    output has its own tree, ROOT/PACKAGE/OUTPUT, instead of the one that nvcc and CMake expect.
     """
     from cudaredist.pipeline.toolkit.root import remove_root, verify_root
     from cudaredist.render.set_text import toolkit_text
@@ -125,7 +120,7 @@ def materialize(options: MaterializeOptions, session: Session) -> int:
 def _materialization(
     options: MaterializeOptions, package_set: Path, session: Session
 ) -> "Materialization":
-    """Open what is needed to create a toolkit root."""
+    """Open the sources, and prepare the creation of a toolkit root."""
     from cudaredist.pipeline.archives import ArchiveService
     from cudaredist.pipeline.toolkit.install import Toolkit
     from cudaredist.pipeline.toolkit.materialize_set import (
@@ -138,18 +133,21 @@ def _materialization(
 
     network, archives, jobs = options.network, options.archives, ArchiveJobs(jobs=options.jobs)
     if archives is not None and not os.path.isdir(archives):  # noqa: PTH112 - raises nothing
-        raise UsageError(f"--archives {archives}: no such folder")
+        raise UsageError(
+            f"--archives {archives}: no such folder",
+            hint="set an existing folder: --archives FOLDER",
+        )
     value, sha256 = read_package_set(package_set)
     limit = None if options.max_download is None else parse_size(options.max_download)
     store = Store(data_folder(options.data_dir, writing=False))
-    chosen = select_packages(value, options.component or (), options.exclude or (), store)
+    selection = select_packages(value, options.component or (), options.exclude or (), store)
     bases = session.connect(network, value.channel)
     if network.offline and (value.channel == "wheels" or not network.base_url):
         bases = ()
     if not bases and archives is None:
         raise UsageError(
-            "without the network, archives must be at hand",
-            hint="name the folder that holds them with --archives",
+            "--offline requires --archives",
+            hint="set the folder with the archives: --archives FOLDER",
         )
     progress = session.progress("archives")
 
@@ -165,13 +163,13 @@ def _materialization(
     toolkit = Toolkit(
         package_set=value,
         set_sha256=sha256,
-        packages=chosen.packages,
+        packages=selection.packages,
         layout=options.layout,
         with_static=options.static,
     )
     return Materialization(
         toolkit=toolkit,
-        required=chosen.required,
+        required=selection.required,
         root=options.root,
         replace=options.replace,
         sources=service(bases, limit) if bases else None,

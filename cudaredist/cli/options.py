@@ -1,7 +1,7 @@
-"""The options that commands share, and how a dataclass of options becomes typer's parameters.
+"""Shared options, and the conversion of option dataclasses to typer parameters.
 
-A command's options are the fields of an `OptionGroup`. A field whose type is another one is a group
-of options.
+A command's options are the fields of an `OptionGroup`. If a field's type is another `OptionGroup`,
+that group's options belong to the command, too.
 """
 
 import dataclasses
@@ -21,13 +21,14 @@ from typing import (
     TypeGuard,
     TypeVar,
     dataclass_transform,
+    get_args,
 )
 
 import typer
 
 from cudaredist.console import Color
 from cudaredist.errors import UsageError
-from cudaredist.redists import NVIDIA_BASE, REDISTS
+from cudaredist.redists import REDISTS
 
 if TYPE_CHECKING:
     from cudaredist.pipeline.selection import Selection
@@ -41,15 +42,19 @@ LogLevel: TypeAlias = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 ChannelName: TypeAlias = Literal["redist", "wheels"]
 """The origin of archives: NVIDIA's own, or wheels."""
 CoverageName: TypeAlias = Literal["native", "ptx"]
-"""The coverage that a release must have."""
+"""The required coverage of a release."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 class OptionGroup:
-    """The base of all options: its subclasses are dataclasses whose fields are options or groups.
+    """Base class of option dataclasses.
 
-    They share one `__init__`: to compile one for each would cost a tenth of the start-up time.
+    All subclasses share one `__init__`: generating one for each would cost a tenth of the start-up
+    time.
     """
+
+    typical: ClassVar[tuple[str, ...]] = ()
+    """The names of the options that most people need. They come first in the help."""
 
     def __init_subclass__(cls) -> None:
         dataclasses.dataclass(init=False, eq=False, repr=False)(cls)
@@ -61,13 +66,22 @@ class OptionGroup:
 
 
 def parameters_of(kind: type[OptionGroup]) -> Iterator[inspect.Parameter]:
-    """Yield the parameters of a command, those of every command last."""
+    """Yield a command's parameters: typical ones first, general ones last."""
     general = inspect.get_annotations(Options)
-    for field in sorted(_fields(kind), key=lambda field: field.name in general):
+    fields = sorted(
+        _option_fields(kind),
+        key=lambda field: (field.name not in kind.typical, field.name in general),
+    )
+    for field in fields:
+        yield _parameter(field, is_typical=field.name in kind.typical)
+
+
+def _option_fields(kind: type[OptionGroup]) -> Iterator[dataclasses.Field[Any]]:
+    for field in _fields(kind):
         if field.metadata:
-            yield _parameter(field)
+            yield field
         elif _is_group(field.type):
-            yield from parameters_of(field.type)
+            yield from _option_fields(field.type)
 
 
 def collect(kind: type[_Group], values: Mapping[str, Any]) -> _Group:
@@ -90,10 +104,17 @@ def _is_group(annotation: object) -> TypeGuard[type[OptionGroup]]:
 
 
 @cache
-def _parameter(field: dataclasses.Field[Any]) -> inspect.Parameter:
+def _parameter(field: dataclasses.Field[Any], *, is_typical: bool) -> inspect.Parameter:
     settings = dict(field.metadata)
     settings["default"] = ... if field.default is MISSING else field.default
     if "rich_help_panel" in settings:
+        settings |= {"show_envvar": False, "show_default": False}
+        if bool in (field.type, *get_args(field.type)):
+            settings["metavar"] = ""
+        elif field.default and field.default is not MISSING:
+            settings["help"] += f" Default: {field.default}."
+        if is_typical:
+            settings["rich_help_panel"] = "Options"
         names = settings.pop("names", f"--{field.name.replace('_', '-')}")
         default = typer.Option(settings.pop("default"), *names.split(), **settings)
     else:
@@ -103,153 +124,169 @@ def _parameter(field: dataclasses.Field[Any]) -> inspect.Parameter:
 
 
 def argument(text: str, *, default: object = None, **settings: object) -> Any:  # noqa: ANN401 - as dataclasses.field
-    """Return a field that is an argument; it is required if the default is `...`."""
+    """Return a field for an argument, required if the default is `...`."""
     metadata = {"help": text, **settings}
     return dataclasses.field(default=MISSING if default is ... else default, metadata=metadata)
 
 
 def _option(panel: str, text: str, **settings: object) -> Any:  # noqa: ANN401 - likewise
-    """Return a field that is an option in a panel of the help, by default with the field's name."""
+    """Return a field for an option in a panel of the help.
+
+    The option's name is the field's, unless `names` is set.
+    """
     return argument(text, rich_help_panel=panel, **settings)
 
 
 select_option = partial(_option, "Selection")
+capability_option = partial(_option, "Capabilities")
 host_option = partial(_option, "Host compiler")
 network_option = partial(_option, "Network")
+work_option = partial(_option, "Parallel work")
 safety_option = partial(_option, "Safety", default=False)
 output_option = partial(_option, "Output")
-place_option = partial(_option, "Places")
+folder_option = partial(_option, "Folders")
 
 
 def complete_redist(incomplete: str) -> list[tuple[str, str]]:
-    """Complete the name of a redistributable, for shells."""
+    """Complete the name of a redistributable in a shell."""
     return [(r.name, r.title) for r in REDISTS.values() if r.name.startswith(incomplete)]
 
 
 def complete_platform(incomplete: str) -> list[str]:
-    """Complete the name of a platform, for shells."""
+    """Complete the name of a platform in a shell."""
     from cudaredist.primitives import KNOWN_PLATFORMS
 
     return sorted(name for name in KNOWN_PLATFORMS if name.startswith(incomplete))
 
 
 def parse_size(text: str) -> int:
-    """Read a number of bytes as people write it: `500MB`, `1.5 GiB`, `1000`."""
+    """Parse a number of bytes, such as `500MB`, `1.5 GiB` or `1000`."""
     match = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([kmgt]i?)?b?", text.strip().lower())
     if match is None:
-        raise UsageError(f"{text!r} is no size", hint="write it like 500MB, 5GB or 1.5GiB")
+        raise UsageError(f"invalid size: {text!r}", hint="use a size such as 500MB, 5GB or 1.5GiB")
     return int(float(match[1]) * _UNITS[match[2] or ""])
 
 
 redist_option = partial(
     select_option,
-    "Redistributable, such as cuda or cudnn; repeatable.",
+    "Redistributable, such as cuda or cudnn. Repeatable.",
     metavar="NAME",
     autocompletion=complete_redist,
 )
 channel_option = partial(
     select_option,
-    "NVIDIA's redistributable archives, or the same components as wheels, from pip's indexes.",
+    "NVIDIA's archives or pip's wheels.",
+    metavar="redist|wheels",
     default="redist",
 )
 read_channel_option = partial(
     select_option,
-    "NVIDIA's redistributable archives, or the same components as wheels. Default: "
-    "redist, or wheels where the data holds nothing else, as the shipped data does.",
+    "NVIDIA's archives or wheels. Default: the data's channel.",
+    metavar="redist|wheels",
 )
-_jobs_option = partial(network_option, names="--jobs -j", min=1, max=256, envvar="CUDAREDIST_JOBS")
-jobs_option = partial(_jobs_option, "Downloads at the same time.", default=16)
+_jobs_option = partial(work_option, names="--jobs -j", min=1, max=256, envvar="CUDAREDIST_JOBS")
+jobs_option = partial(_jobs_option, "Simultaneous downloads.", metavar="N", default=16)
 archive_jobs_option = partial(
-    _jobs_option, "Archives at the same time. Default: the number of cores."
+    _jobs_option, "Simultaneous archives. Default: one per core.", metavar="N"
 )
 parallel_option = partial(
-    network_option, "--no-parallel is --jobs 1.", names="--parallel/--no-parallel", default=True
+    work_option,
+    "Run in parallel. Default: on.",
+    names="--parallel/--no-parallel",
+    default=True,
 )
-data_dir_option = partial(
-    place_option,
-    "Folder with manifests/, features/ and tables. Default: ./data; to read, if it has no "
-    "data, the data shipped with cudaredist.",
-    metavar="DIR",
-    envvar="CUDAREDIST_DATA_DIR",
-)
+_data_dir_option = partial(folder_option, metavar="DIR", envvar="CUDAREDIST_DATA_DIR")
+data_dir_option = partial(_data_dir_option, "Data folder. Default: ./data.")
+read_data_dir_option = partial(_data_dir_option, "Data folder. Default: ./data or shipped data.")
 shipped_data_option = partial(
-    place_option,
-    "Complete the data folder with the data shipped with cudaredist, or do not. The folder's own "
-    "entries win.",
+    folder_option,
+    "Fill gaps from shipped data. Default: on.",
     names="--shipped-data/--no-shipped-data",
     default=True,
 )
 cache_dir_option = partial(
-    place_option,
-    "Folder for what makes later runs cheaper; may be deleted at any time.",
+    folder_option,
+    "Cache folder. Can be deleted at any time.",
     metavar="DIR",
     envvar="CUDAREDIST_CACHE_DIR",
 )
-check_option = partial(safety_option, "Write nothing; exit 1 if something would be written.")
+check_option = partial(safety_option, "Write nothing. Exit 1 if files would change.")
 keep_going_option = partial(
     safety_option,
-    "After a failure, go on with the others, or stop.",
+    "Continue after a failure. Default: on.",
     names="--keep-going/--fail-fast",
     default=True,
 )
-strict_option = partial(safety_option, "Refuse manifests with anything unknown or odd.")
+strict_option = partial(safety_option, "Reject manifests with warnings.")
 
 
 class Options(OptionGroup):
-    """The options of every command."""
+    """General options of every command."""
 
     json: bool = output_option("Print the result as JSON.", default=False)
     quiet: bool = output_option(
-        "No progress, notes or warnings.", names="--quiet -q", default=False
+        "Hide progress, notes and warnings.", names="--quiet -q", default=False
     )
     verbose: int = output_option(
-        "Say more; twice: every request.", names="--verbose -v", count=True, default=0
+        "Log more. Use -vv to log every request.",
+        names="--verbose -v",
+        count=True,
+        metavar="",
+        default=0,
     )
-    log_level: LogLevel | None = output_option("What to log.", case_sensitive=False)
-    color: Color = output_option("Colour messages.", default="auto")
+    log_level: LogLevel | None = output_option(
+        "Log level: debug, info, warning, error or critical.", metavar="LEVEL", case_sensitive=False
+    )
+    color: Color = output_option(
+        "Color messages: auto, always or never.",
+        metavar="WHEN",
+        default="auto",
+    )
     typed: frozenset[str] = frozenset()
-    """The parameters given on the command line, and not by a variable."""
+    """The parameters from the command line, without those from environment variables."""
 
 
 class Network(OptionGroup):
-    """How sources are connected to."""
+    """Options for the connections to sources."""
 
     base_url: list[str] | None = network_option(
-        "What holds compute/NAME/redist/: https://, file:// or a folder; repeatable, "
-        f"tried in order (in the variable, with blanks between). Default: {NVIDIA_BASE}.",
+        "Source to try. Repeatable. Default: NVIDIA's.",
         metavar="URL|FOLDER",
         envvar="CUDAREDIST_BASE_URL",
     )
     retries: int = network_option(
-        "Further attempts after a failure that may pass.",
+        "Retries after a transient failure.",
+        metavar="N",
         min=0,
         max=20,
         envvar="CUDAREDIST_RETRIES",
         default=3,
     )
     timeout: float = network_option(
-        "Longest time for one listing or manifest, and longest silence in an archive.",
+        "Seconds until a request times out.",
         min=0.1,
         max=3600,
         metavar="SECONDS",
         envvar="CUDAREDIST_TIMEOUT",
-        default=30.0,
+        default=30,
     )
     allow_http: bool = network_option(
-        "Allow plain http to other machines.", envvar="CUDAREDIST_ALLOW_HTTP", default=False
+        "Allow plain HTTP to other machines.", envvar="CUDAREDIST_ALLOW_HTTP", default=False
     )
-    offline: bool = network_option("Use no network.", envvar="CUDAREDIST_OFFLINE", default=False)
+    offline: bool = network_option(
+        "Disable the network.", envvar="CUDAREDIST_OFFLINE", default=False
+    )
 
 
 class ArchiveJobs(OptionGroup):
-    """How many archives are read at the same time."""
+    """Options for the number of simultaneous archives."""
 
     jobs: int | None = archive_jobs_option()
     parallel: bool = parallel_option()
 
     @property
     def count(self) -> int:
-        """The number of jobs, by default one for each core."""
+        """The number of jobs, by default one per core."""
         return (self.jobs or os.cpu_count() or 1) if self.parallel else 1
 
 
@@ -257,18 +294,18 @@ class Releases(OptionGroup):
     """Releases upstream, by default the latest."""
 
     version: list[str] | None = select_option(
-        "Release to take; repeatable. Default: latest, or all within the bounds given.",
-        metavar="LABEL|latest|all",
+        "Release, latest or all. Repeatable. Default: latest.",
+        metavar="LABEL",
     )
-    min_version: str | None = select_option("Oldest release to take.", metavar="LABEL")
+    min_version: str | None = select_option("Oldest release.", metavar="LABEL")
     max_version: str | None = select_option(
-        "Newest release to take; 12.9 includes every 12.9.x.", metavar="LABEL"
+        "Newest release. 12.9 includes every 12.9.x.", metavar="LABEL"
     )
     default: ClassVar[Sequence[str]] = ()
 
     @property
     def selection(self) -> "Selection":
-        """The releases selected. Raises `UsageError`."""
+        """The selected releases. Raises `UsageError`."""
         from cudaredist.pipeline.selection import Selection
 
         has_bounds = self.min_version is not None or self.max_version is not None
@@ -276,22 +313,21 @@ class Releases(OptionGroup):
         return Selection.parse(versions, self.min_version, self.max_version)
 
 
-class HeldReleases(Releases):
+class LocalReleases(Releases):
     """Releases in the data folder, by default all."""
 
     version: list[str] | None = select_option(
-        "Release to work on, of those held; repeatable. Default: all, or all within the "
-        "bounds given.",
-        metavar="LABEL|latest|all",
+        "Local release, latest or all. Repeatable. Default: all.",
+        metavar="LABEL",
     )
     default: ClassVar[Sequence[str]] = ("all",)
 
 
 class Write(OptionGroup):
-    """Whether files are written."""
+    """Options that prevent writing."""
 
     check: bool = check_option()
-    dry_run: bool = safety_option("Write nothing; say what would be.")
+    dry_run: bool = safety_option("Write nothing. Show the planned changes.")
 
     @property
     def is_allowed(self) -> bool:
@@ -299,8 +335,14 @@ class Write(OptionGroup):
         return not (self.check or self.dry_run)
 
 
-class Places(OptionGroup):
-    """The folders of the data and of the cache."""
+class Folders(OptionGroup):
+    """The data folder and the cache folder."""
 
     data_dir: Path | None = data_dir_option()
     cache_dir: Path | None = cache_dir_option()
+
+
+class ReadFolders(Folders):
+    """The folders of a command that does not change the data."""
+
+    data_dir: Path | None = read_data_dir_option()

@@ -1,4 +1,4 @@
-"""process-manifests: feature files from the archives that manifests name."""
+"""process-manifests: create feature files from the manifests' archives."""
 
 from dataclasses import field
 from pathlib import Path
@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from cudaredist.cli.options import (
     ArchiveJobs,
     ChannelName,
-    HeldReleases,
+    Folders,
+    LocalReleases,
     Network,
     Options,
-    Places,
     Write,
     argument,
     channel_option,
     complete_platform,
     keep_going_option,
-    network_option,
     output_option,
     parse_size,
     redist_option,
     safety_option,
     select_option,
     strict_option,
+    work_option,
 )
 from cudaredist.cli.session import (
     CHECK_OR_DRY_RUN,
@@ -47,75 +47,72 @@ EngineName: TypeAlias = Literal["local", "dask"]
 
 
 class ProcessOptions(Options):
-    """The options of process-manifests."""
+    """Options of process-manifests."""
 
-    url: str | None = argument("Folder that archives' paths are relative to.", metavar="URL")
+    typical = ("redist", "version", "platform", "max_download", "data_dir")
+
+    url: str | None = argument("Base URL of the archives' paths.", metavar="URL")
     manifest_dir: Path | None = argument(
-        "Manifests; feature files go beside them.", metavar="MANIFEST_DIR"
+        "Folder with manifests, and for feature files.", metavar="MANIFEST_DIR"
     )
     redist: list[str] | None = redist_option()
     channel: ChannelName = channel_option()
-    releases: HeldReleases = field(default_factory=HeldReleases)
+    releases: LocalReleases = field(default_factory=LocalReleases)
     package: list[str] | None = select_option(
-        "Package, such as cuda_cudart; repeatable. What a file says of others stays.",
+        "Package, such as cuda_cudart. Repeatable.",
         metavar="NAME",
     )
     platform: list[str] | None = select_option(
-        "Platform, such as linux-x86_64; repeatable.",
+        "Platform, such as linux-x86_64. Repeatable.",
         metavar="NAME",
         autocompletion=complete_platform,
     )
     variant: list[str] | None = select_option(
-        "Variant, such as cuda12; repeatable.", metavar="NAME"
+        "Variant, such as cuda12. Repeatable.", metavar="NAME"
     )
     max_download: str | None = select_option(
-        "Most that may be fetched, such as 5GB; the smallest archives go first, and those "
-        "of unknown size are left out.",
+        "Download limit, such as 5GB. Smallest archives first.",
         metavar="SIZE",
     )
     network: Network = field(default_factory=Network)
     jobs: ArchiveJobs = field(default_factory=ArchiveJobs)
-    allow_unverified: bool = safety_option(
-        "Also look into archives whose manifest states no hash; they are marked."
-    )
+    allow_unverified: bool = safety_option("Also inspect archives without a hash, and mark them.")
     cleanup: bool = safety_option(
-        "--no-cleanup is --keep-archives.", names="--cleanup/--no-cleanup", default=True
+        "Same as --keep-archives, if --no-cleanup.", names="--cleanup/--no-cleanup", default=True
     )
-    keep_archives: bool = safety_option("Keep archives in the cache folder, by their hash.")
+    keep_archives: bool = safety_option("Keep archives in the cache.")
     fill_cache: bool = select_option(
-        "Also read archives that feature files know and the cache does not: of them diff "
-        "knows the contents of all files then.",
+        "Also inspect archives missing from the cache, for diff.",
         default=False,
     )
     write: Write = field(default_factory=Write)
     keep_going: bool = keep_going_option()
     strict: bool = strict_option()
-    engine: EngineName = network_option(
-        "Where the work is done: threads of this machine, or a Dask cluster.", default="local"
+    engine: EngineName = work_option(
+        "Threads or a Dask cluster.", metavar="local|dask", default="local"
     )
-    scheduler: str | None = network_option(
-        "Address of the Dask scheduler, for example tls://host:8786.",
+    scheduler: str | None = work_option(
+        "Dask scheduler, such as tls://host:8786.",
         metavar="ADDRESS",
         envvar="CUDAREDIST_SCHEDULER",
     )
     peek: bool = output_option(
-        "Only list the outputs of zip archives, from their last 64 KiB. Nothing is verified or "
-        "written, and import libraries count as static.",
+        "Only list the outputs of zip archives, unverified.",
         default=False,
     )
     legacy: bool = output_option(
-        "Write the feature files that nixpkgs consumed, with MANIFEST_DIR.", default=False
+        "Write legacy feature files. Requires MANIFEST_DIR.", default=False
     )
-    places: Places = field(default_factory=Places)
+    folders: Folders = field(default_factory=Folders)
 
     @property
     def are_archives_kept(self) -> bool:
-        """Whether archives stay in the cache."""
+        """Whether the cache keeps archives."""
         return self.keep_archives or not self.cleanup
 
     @property
     def is_writing(self) -> bool:
-        """Whether archives are read and files written."""
+        """Whether to read archives and write files."""
         return self.write.is_allowed and not self.peek
 
 
@@ -128,32 +125,31 @@ REFUSED: tuple[Refusal[ProcessOptions], ...] = (
         None,
     ),
     (lambda o: o.legacy and o.url is None, "--legacy requires URL and MANIFEST_DIR", None),
-    url_alone("say where the manifests are"),
+    url_alone("run `cudaredist process-manifests URL MANIFEST_DIR`"),
     URL_WITH_OPTIONS,
 )
 
 
 @command(ProcessOptions, REFUSED)
 def process_manifests(options: ProcessOptions, session: Session) -> int:
-    """Look into every archive that the manifests name, and write down what each provides.
-
-    Archives are fetched, verified and read in one pass; nothing is unpacked or executed. The result
-    is cached by the archive's hash, so that no archive is ever fetched twice, and feature files are
-    written as DATA/features/NAME/feature_LABEL.json as soon as they are known. If a run is
-    interrupted, the next one resumes it, also in the middle of an archive: until an archive is
-    examined, its bytes are in the cache.
-
-    With URL and MANIFEST_DIR: one folder of manifests, as in the nixpkgs manual.
+    """Inspect the archives of local manifests and write feature files.
 
     Examples that need the network:
 
-        cudaredist download-manifests --redist cudnn
-
         cudaredist process-manifests --redist cudnn --version latest
-
         cudaredist process-manifests --platform linux-x86_64 --max-download 5GB
-
         cudaredist process-manifests --legacy --version 12.9.1 URL ./manifests
+
+    Archives are downloaded, verified and read in one pass. Nothing is unpacked or executed. The
+    facts are cached by the archive's hash, so that no archive is downloaded twice. Each feature
+    file is written to DATA/features/NAME/feature_LABEL.json as soon as it is complete. With
+    --package, --platform or --variant, the other entries of a feature file do not change.
+
+    If a run is interrupted, the next one resumes it, even in the middle of an archive.
+    --max-download skips archives of unknown size. --peek reads only the last 64 KiB of each zip
+    archive, and lists import libraries as static.
+
+    URL and MANIFEST_DIR select one folder of manifests, as in the nixpkgs manual.
     """
     from cudaredist.pipeline.features.dask import dask_engine
     from cudaredist.pipeline.features.peek import peek
@@ -177,14 +173,14 @@ def process_manifests(options: ProcessOptions, session: Session) -> int:
 
 
 def _feature_run(options: ProcessOptions, session: Session) -> "FeatureRun":
-    """Open what the run needs, and lock the folder that it writes to."""
+    """Open the sources and lock the target folder."""
     from cudaredist.pipeline.features.process import FeatureRun
     from cudaredist.pipeline.features.targets import Filter, read_local_manifests
     from cudaredist.store.locate import data_folder
 
-    selection, cache = options.releases.selection, open_cache(options.places.cache_dir)
+    selection, cache = options.releases.selection, open_cache(options.folders.cache_dir)
     size = None if options.max_download is None else parse_size(options.max_download)
-    folder = options.manifest_dir or options.places.data_dir
+    folder = options.manifest_dir or options.folders.data_dir
     root = data_folder(folder, writing=options.is_writing)
     targets = _targets(options, session, root)
     service = session.archive_service(

@@ -10,7 +10,9 @@ Action: TypeAlias = Literal["add"]
 
 
 class RunfileOptions(Options):
-    """The options of runfile."""
+    """Options of runfile."""
+
+    typical = ("url", "data_dir")
 
     action: Action = argument("Add a record.", metavar="add", default=...)
     location: str = argument(
@@ -33,16 +35,15 @@ REFUSED: tuple[Refusal[RunfileOptions], ...] = (
 def runfile(options: RunfileOptions, session: Session) -> int:
     """Record a runfile installer of CUDA.
 
+    Examples that need the network:
+
+        cudaredist runfile add ./cuda_12.9.1_575.57.08_linux.run
+        cudaredist runfile add https://mirror.example/cuda_12.9.1_575.57.08_linux.run
+
     The runfile is read once and verified: its script states the size and MD5 of the files inside.
     Nothing is executed, unpacked or kept. DATA/runfiles.json gets its address, size, hashes,
     release, driver and platform. Package sets and `export nix` use the record, and `check` compares
     it with NVIDIA's page of MD5 sums.
-
-    Examples that need the network:
-
-        cudaredist runfile add ./cuda_12.9.1_575.57.08_linux.run
-
-        cudaredist runfile add https://mirror.example/cuda_12.9.1_575.57.08_linux.run
     """
     from cudaredist.pipeline.manifests.add_runfile import add_runfile
     from cudaredist.render.check_text import runfile_text

@@ -1,4 +1,4 @@
-"""schema: the JSON Schemas of data files, of upstream's files and of reports."""
+"""schema: print the JSON Schemas of data files, manifests and reports."""
 
 from cudaredist.cli.options import Options, argument
 from cudaredist.cli.session import Session, command
@@ -6,35 +6,35 @@ from cudaredist.errors import EXIT_OK
 
 
 def complete_schema(incomplete: str) -> list[str]:
-    """Complete the name of a schema, for shells."""
+    """Complete the name of a schema in a shell."""
     return [name for name in _summaries() if name.startswith(incomplete)]
 
 
 class SchemaOptions(Options):
-    """The options of schema."""
+    """Options of schema."""
+
+    typical = ("json",)
 
     name: str | None = argument(
-        "Kind of file, or report-COMMAND.", metavar="[NAME]", autocompletion=complete_schema
+        "Kind of file, or report-COMMAND. Default: list all.",
+        metavar="[NAME]",
+        autocompletion=complete_schema,
     )
 
 
 @command(SchemaOptions)
 def schema(options: SchemaOptions, session: Session) -> int:
-    """Print the JSON Schema of a kind of file or of a report; without NAME, list the kinds.
-
-    The kinds are our data files, NVIDIA's manifests (`manifest`), the feature files that nixpkgs
-    consumed (`legacy-features`), the reports that commands print with --json (`report-build`), and
-    the document that replaces a report if a command ends with an error (`report-error`).
+    """Print the JSON Schema of a data file or report.
 
     Examples:
 
         cudaredist schema
-
         cudaredist schema features > feature.schema.json
-
-        cudaredist schema manifest > redistrib.schema.json
-
         cudaredist schema report-check > check.schema.json
+
+    Schemas exist for cudaredist's data files, NVIDIA's manifests (`manifest`), the feature files of
+    nixpkgs (`legacy-features`), the reports that commands print with --json (`report-build`), and
+    the report of a failed command (`report-error`).
     """
     from cudaredist.errors import find_name
     from cudaredist.render.check_text import schemas_text
@@ -46,8 +46,8 @@ def schema(options: SchemaOptions, session: Session) -> int:
         find_name("schema", options.name, summaries)
         session.console.result(shipped_schema(options.name))
     else:
-        listed = (ListedSchema(name=name, summary=text) for name, text in summaries.items())
-        session.show(SchemaReport(schemas=tuple(listed)), schemas_text)
+        rows = (ListedSchema(name=name, summary=text) for name, text in summaries.items())
+        session.show(SchemaReport(schemas=tuple(rows)), schemas_text)
     return EXIT_OK
 
 

@@ -1,4 +1,4 @@
-"""What one run of a command uses: its terminal, sources, cache and lock, and its exit code."""
+"""The session of a command: terminal, sources, cache, lock and exit code."""
 
 import contextlib
 import functools
@@ -42,9 +42,9 @@ _Report = TypeVar("_Report", bound="Report")
 _Answer = TypeVar("_Answer", bound="Answer")
 
 Refusal: TypeAlias = tuple[Callable[[_Options], object], str, str | None]
-"""A condition of options that is refused, the error's message and its hint.
+"""A predicate for an invalid combination of options, the error's message, and its hint.
 
-The message may have options in braces.
+The message and the hint can contain option names in braces.
 """
 
 CHECK_OR_DRY_RUN: Refusal[Any] = (
@@ -61,20 +61,25 @@ URL_WITH_OPTIONS: Refusal[Any] = (
 
 
 def url_alone(hint: str) -> Refusal[Any]:
-    """Return the refusal of a URL without MANIFEST_DIR."""
+    """Refuse a URL without MANIFEST_DIR."""
     return lambda o: o.url is not None and o.manifest_dir is None, "URL requires MANIFEST_DIR", hint
 
 
 def command(
     kind: type[_Options], refused: Sequence[Refusal[_Options]] = ()
 ) -> "Callable[[Callable[[_Options, Session], int]], Callable[..., None]]":
-    """Return a decorator that makes a command of a function, with its options as parameters."""
+    """Return a decorator that turns a function into a command.
+
+    The fields of `kind` become the command's parameters.
+    """
 
     def decorate(function: "Callable[[_Options, Session], int]") -> Callable[..., None]:
         @functools.wraps(function)
         def run(context: typer.Context, **values: Any) -> None:  # noqa: ANN401 - as typer parsed it
             sources = {name: context.get_parameter_source(name) for name in values}
-            typed = {name for name, one in sources.items() if one and one.name == "COMMANDLINE"}
+            typed = {
+                name for name, source in sources.items() if source and source.name == "COMMANDLINE"
+            }
             options = collect(kind, {**values, "typed": frozenset(typed)})
             raise typer.Exit(_exit_code(function, options, refused))
 
@@ -91,7 +96,10 @@ def refuse(options: _Options, refused: Iterable[Refusal[_Options]]) -> None:
     """Raise `UsageError` for the first refused combination of options."""
     for is_refused, message, hint in refused:
         if is_refused(options):
-            raise UsageError(message.format_map(vars(options)), hint=hint)
+            values = vars(options)
+            raise UsageError(
+                message.format_map(values), hint=None if hint is None else hint.format_map(values)
+            )
 
 
 def _exit_code(
@@ -99,7 +107,7 @@ def _exit_code(
     options: _Options,
     refused: Sequence[Refusal[_Options]],
 ) -> int:
-    """Run a command, print what it raises, and return the exit code."""
+    """Run a command, print its errors, and return the exit code."""
     session = Session(options)
     try:
         with session:
@@ -110,23 +118,25 @@ def _exit_code(
         return error.exit_code
     except KeyboardInterrupt:
         session.console.error(
-            "interrupted; everything finished until then is kept",
-            hint="the same command goes on where this one stopped",
+            "interrupted; completed results are kept",
+            hint="run the same command again to resume",
         )
         sys.stderr.flush()
-        # Threads may still wait for a server; what they hold is not needed any more.
+        # Threads may still wait for a server. Their results are not needed.
         os._exit(EXIT_INTERRUPTED)
-    except Exception:  # noqa: BLE001 - whatever it is, it is a bug, and has its own exit code
+    except Exception:  # noqa: BLE001 - every other exception is a bug, which has its own exit code
         traceback.print_exc()
-        session.console.error("this is a bug in cudaredist", hint="report it with the lines above")
+        session.console.error(
+            "internal error in cudaredist", hint="report this bug with the traceback above"
+        )
         return EXIT_BUG
 
 
 class Session(contextlib.ExitStack):
-    """One run of a command: its terminal, and everything that is closed when its work is done."""
+    """The terminal and the open resources of one command."""
 
     settings: "Settings"
-    """Of all sources; set by `connect`."""
+    """The settings of all sources, set by `connect`."""
 
     def __init__(self, options: Options) -> None:
         super().__init__()
@@ -136,7 +146,7 @@ class Session(contextlib.ExitStack):
         self.console = Console(options.color, quiet=options.quiet)
         self._options = options
 
-    # -- what a command works with
+    # -- input of a command
 
     def read_store(
         self,
@@ -148,10 +158,10 @@ class Session(contextlib.ExitStack):
         is_layered: bool = True,
         is_channel_used: bool = True,
     ) -> "Store":
-        """Return the data to read, of the channel named, else of the one that it has.
+        """Return the data to read.
 
-        A base URL selects the redist channel. A note reports the choice of the other one if
-        `is_channel_used`.
+        The channel is the selected one, or redist if there is a base URL. Otherwise, it is the
+        data's own channel, and a note reports wheels if `is_channel_used` is true.
         """
         from cudaredist.store.data_folder import shipped_data
         from cudaredist.store.locate import store_to_read
@@ -161,17 +171,17 @@ class Session(contextlib.ExitStack):
         if named is None and store.channel != "redist" and is_channel_used:
             is_shipped = store.manifest_root == shipped_data()
             data = "the data shipped with cudaredist" if is_shipped else str(store.root)
-            self.console.note(f"--channel {store.channel}: {data} holds nothing else")
+            self.console.note(f"using --channel {store.channel}, the only one in {data}")
         return store
 
     def lock(self, root: Path) -> Callable[[], None]:
-        """Lock a folder; the function returned is called before the first write."""
+        """Lock a folder, and return a function to call before the first write."""
         from cudaredist.locks import writing
 
         return self.enter_context(writing(root))
 
     def connect(self, network: Network, channel: "Channel") -> tuple[str, ...]:
-        """Return the addresses given for manifests and archives, else those of the channel."""
+        """Return the addresses of manifests and archives, by default the channel's."""
         from cudaredist.source.chain import WHEELS
         from cudaredist.source.protocol import Settings
 
@@ -186,7 +196,7 @@ class Session(contextlib.ExitStack):
         if "base_url" in self._options.typed:
             raise UsageError(
                 "--base-url cannot be combined with --channel wheels",
-                hint="wheels come from the indexes of pip: set PIP_INDEX_URL, or use pip config",
+                hint="to select an index of wheels, run `pip config set global.index-url URL`",
             )
         return (WHEELS,)
 
@@ -204,7 +214,7 @@ class Session(contextlib.ExitStack):
         jobs: int,
         keep_archives: bool = False,
     ) -> "ArchiveService":
-        """Open the sources of archives, and return the service that reads them."""
+        """Open the sources of archives and return a service to read them."""
         from cudaredist.pipeline.archives import ArchiveService
 
         return ArchiveService(
@@ -220,7 +230,7 @@ class Session(contextlib.ExitStack):
         """Show progress until the session is closed."""
         return self.enter_context(self.console.progress(title))
 
-    # -- what it answers
+    # -- output of a command
 
     def finish(
         self,
@@ -231,7 +241,7 @@ class Session(contextlib.ExitStack):
         errors: "Iterable[tuple[str, ErrorReport]]" = (),
         dry_run: bool = False,
     ) -> int:
-        """Close everything, print a report with its warnings and errors, return the exit code."""
+        """Close the session, print a report, and return its exit code."""
         self.close()
         if dry_run and report.exit_code == EXIT_FINDINGS:
             report = report.model_copy(update={"exit_code": EXIT_OK})
@@ -242,7 +252,10 @@ class Session(contextlib.ExitStack):
         return report.exit_code
 
     def show(self, report: _Answer, text: Callable[[_Answer], Iterable[str]] | None) -> None:
-        """Print a report as text, or as JSON with --json or without a text."""
+        """Print a report as text or JSON.
+
+        JSON is used if --json is set or `text` is None.
+        """
         from cudaredist.render.common import report_json
 
         if text is None or self._options.json:
@@ -251,7 +264,7 @@ class Session(contextlib.ExitStack):
             self.console.lines(text(report))
 
     def failure(self, command: str, error: CudaRedistError) -> None:
-        """Print the error that ends a command, with --json also as a document."""
+        """Print the error of a command, with --json also as a document."""
         self.console.failure(error)
         if self._options.json:
             report_error(command, error)
@@ -259,24 +272,27 @@ class Session(contextlib.ExitStack):
     def show_on_github(
         self, annotations: Iterable[str], summary: Iterable[str], outputs: Iterable[str]
     ) -> None:
-        """Print annotations, and append to the files that GitHub names in variables."""
+        """Print annotations, and append the summary and outputs to GitHub's files.
+
+        The variables GITHUB_STEP_SUMMARY and GITHUB_OUTPUT contain the paths of these files.
+        """
         self.console.lines(annotations)
         _append_lines("GITHUB_STEP_SUMMARY", summary)
         _append_lines("GITHUB_OUTPUT", outputs)
 
     def errors(self, errors: "Iterable[tuple[str, ErrorReport]]") -> None:
-        """Print errors of a report, each with its subject, if any, its details and its hint."""
+        """Print a report's errors with their subjects, details and hints."""
         for subject, error in errors:
             message = f"{subject}: {error.message}" if subject else error.message
             self.console.error(message, hint=error.hint, details=error.changes)
 
 
 def report_error(command: str, error: CudaRedistError) -> None:
-    """Print the document that replaces the report of a command that ends with an error."""
+    """Print the JSON document for a command that failed."""
     from cudaredist.render.common import report_json
     from cudaredist.reports.report import ErrorAnswer
 
-    # There may be no standard output: the error may be just that.
+    # The error can be that standard output is closed.
     with contextlib.suppress(WriteError):
         Console().result(report_json(ErrorAnswer.to(command, error)))
 
@@ -288,9 +304,9 @@ def open_cache(cache_dir: Path | None) -> "Cache":
     return Cache(cache_folder(cache_dir))
 
 
-def cache_folder(given: Path | None) -> Path:
-    """Return the cache folder given, or of the environment, or the user's own."""
-    folder = given or os.environ.get("CUDAREDIST_CACHE_DIR")
+def cache_folder(cache_dir: Path | None) -> Path:
+    """Return the cache folder: from the option, the environment, or the user's default."""
+    folder = cache_dir or os.environ.get("CUDAREDIST_CACHE_DIR")
     if folder:
         return Path(folder)
     import platformdirs
@@ -301,9 +317,9 @@ def cache_folder(given: Path | None) -> Path:
 def find_redists(
     names: list[str] | None, channel: "Channel" = "redist", own: Collection[str] = ()
 ) -> list[Redist]:
-    """Return the entries named, each once, or the whole catalogue of the channel.
+    """Return the named redistributables, by default the channel's catalogue.
 
-    The user's own redistributables are in no catalogue.
+    `own` has the names of the user's own redistributables, which no catalogue lists.
     """
     from cudaredist.wheels import FAMILIES
 
@@ -314,13 +330,13 @@ def find_redists(
 def warnings_of(
     outcomes: "Iterable[ManifestOutcome | FeatureOutcome]",
 ) -> Iterator[str]:
-    """Yield the warnings of manifests, each with its manifest."""
+    """Yield the warnings of manifests, prefixed with name and label."""
     for one in outcomes:
         yield from (f"{one.redist} {one.release}: {warning}" for warning in one.warnings)
 
 
 def _append_lines(variable: str, lines: Iterable[str]) -> None:
-    """Append lines to the file that a variable names, if it does."""
+    """Append lines to the file in an environment variable, if set."""
     path = os.environ.get(variable)
     if path:
         try:

@@ -1,4 +1,4 @@
-"""update-gpus, and what it shares with update-nvcc-compat."""
+"""update-gpus, and the shared code of update-nvcc-compat."""
 
 from dataclasses import field
 from typing import TYPE_CHECKING
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 from cudaredist.cli.options import (
     ArchiveJobs,
     ChannelName,
-    HeldReleases,
+    Folders,
+    LocalReleases,
     Network,
     Options,
-    Places,
     Write,
     channel_option,
     keep_going_option,
@@ -35,16 +35,18 @@ if TYPE_CHECKING:
 
 
 class TableOptions(Options):
-    """The options of the commands that update a table."""
+    """Options of the commands that update a table."""
+
+    typical = ("version", "channel", "jobs", "check", "data_dir")
 
     channel: ChannelName = channel_option()
-    releases: HeldReleases = field(default_factory=HeldReleases)
+    releases: LocalReleases = field(default_factory=LocalReleases)
     network: Network = field(default_factory=Network)
     jobs: ArchiveJobs = field(default_factory=ArchiveJobs)
     write: Write = field(default_factory=Write)
     keep_going: bool = keep_going_option()
     strict: bool = strict_option()
-    places: Places = field(default_factory=Places)
+    folders: Folders = field(default_factory=Folders)
 
 
 REFUSED: tuple[Refusal[TableOptions], ...] = (CHECK_OR_DRY_RUN,)
@@ -52,21 +54,17 @@ REFUSED: tuple[Refusal[TableOptions], ...] = (CHECK_OR_DRY_RUN,)
 
 @command(TableOptions, REFUSED)
 def update_gpus(options: TableOptions, session: Session) -> int:
-    """Derive from NVIDIA's own ptxas which compute capabilities each CUDA release knows.
-
-    Of every CUDA release held, the smallest archive with bin/ptxas is fetched, proved and searched
-    for text; nothing is unpacked or executed, and no archive is read twice. Policy adds what no
-    file states. The result is DATA/gpus.json, and what changes in it is shown.
+    """Read the compute capabilities of CUDA releases from ptxas.
 
     Examples that need the network:
 
-        cudaredist download-manifests --redist cuda
-
         cudaredist update-gpus
-
         cudaredist update-gpus --version latest
-
         cudaredist update-gpus --check --json
+
+    For every local CUDA release, the smallest archive with bin/ptxas is downloaded, verified and
+    searched for text. Nothing is unpacked or executed, and no archive is read twice. Policy adds
+    facts that no file contains. The result is DATA/gpus.json. Its changes are shown.
     """
     from cudaredist.pipeline.tables.table_registry import GPU_TABLE
     from cudaredist.pipeline.tables.update import update_gpu_table
@@ -88,9 +86,9 @@ def update_table(
     from cudaredist.store.data_folder import Store
     from cudaredist.store.locate import data_folder
 
-    selection, cache_dir = options.releases.selection, options.places.cache_dir
+    selection, cache_dir = options.releases.selection, options.folders.cache_dir
     bases = session.connect(options.network, options.channel)
-    root = data_folder(options.places.data_dir, writing=options.write.is_allowed)
+    root = data_folder(options.folders.data_dir, writing=options.write.is_allowed)
     store = Store(root, options.channel)
     require_manifests(store, [CUDA])
     targets = targets_in_store(store, find_redists([CUDA]), bases)
@@ -118,8 +116,8 @@ def update_table(
     )
     if report.held_back:
         session.console.error(
-            f"bounds go down or changed; of CUDA {', '.join(report.held_back)} nothing is written",
-            hint="look at the findings, then take them with --accept-changed",
+            f"skipped CUDA {', '.join(report.held_back)}: bounds are lower or changed",
+            hint="review the findings, then run `cudaredist update-nvcc-compat --accept-changed`",
         )
-    session.errors((f"cuda {one.release}", one.error) for one in report.releases if one.error)
+    session.errors((f"cuda {row.release}", row.error) for row in report.releases if row.error)
     return code

@@ -1,4 +1,7 @@
-"""update-nvcc-compat."""
+"""update-nvcc-compat: update the table of host compilers.
+
+The update itself is shared with update-gpus.
+"""
 
 from functools import partial
 
@@ -8,33 +11,29 @@ from cudaredist.cli.update_gpus import REFUSED, TableOptions, update_table
 
 
 class NvccCompatOptions(TableOptions):
-    """The options of update-nvcc-compat."""
+    """Options of update-nvcc-compat."""
 
-    accept_changed: bool = safety_option(
-        "Take bounds that go down from one release to the next, or changed for a release "
-        "that the table has."
-    )
+    typical = ("version", "channel", "accept_changed", "check", "data_dir")
+
+    accept_changed: bool = safety_option("Accept lower or changed bounds.")
 
 
 @command(NvccCompatOptions, REFUSED)
 def update_nvcc_compat(options: NvccCompatOptions, session: Session) -> int:
-    """Derive from NVIDIA's own header which host compilers each CUDA release accepts.
-
-    Of every CUDA release held, the smallest archive with include/crt/host_config.h is fetched,
-    proved and read; nothing is unpacked or executed, and no archive is read twice. The result is
-    DATA/nvcc_compat.json, and what changes in it is shown. A release whose bounds are lower than
-    those of the release before it, or others than the table has, is written with --accept-changed
-    only (else exit 1).
+    """Read the host compilers of CUDA releases from NVIDIA's header.
 
     Examples that need the network:
 
-        cudaredist download-manifests --redist cuda
-
         cudaredist update-nvcc-compat
-
         cudaredist update-nvcc-compat --min-version 12.8
-
         cudaredist update-nvcc-compat --check --json
+
+    For every local CUDA release, the smallest archive with include/crt/host_config.h is downloaded,
+    verified and read. Nothing is unpacked or executed, and no archive is read twice. The result is
+    DATA/nvcc_compat.json. Its changes are shown.
+
+    If a release's bounds are lower than the previous release's, or differ from the table, the
+    release is skipped and the exit code is 1. Use --accept-changed to write it.
     """
     from cudaredist.pipeline.tables.table_registry import NVCC_TABLE
     from cudaredist.pipeline.tables.update import update_nvcc_table

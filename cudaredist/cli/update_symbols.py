@@ -1,4 +1,4 @@
-"""update-symbols: the symbols that each release's libraries export."""
+"""update-symbols: the exported symbols of each release's libraries."""
 
 from cudaredist.cli.options import redist_option
 from cudaredist.cli.session import Session, command, find_redists, open_cache
@@ -6,25 +6,24 @@ from cudaredist.cli.update_gpus import REFUSED, TableOptions
 
 
 class SymbolOptions(TableOptions):
-    """The options of update-symbols."""
+    """Options of update-symbols."""
+
+    typical = ("redist", "version", "channel", "jobs", "check")
 
     redist: list[str] | None = redist_option()
 
 
 @command(SymbolOptions, REFUSED)
 def update_symbols(options: SymbolOptions, session: Session) -> int:
-    """Collect the symbols that the libraries of each release export, and those they need.
-
-    The symbols are read from the facts of archives in the cache, or from the archives. The result
-    is DATA/symbols/, with a file for each library. `which --symbol`, `diff` and `validate` use it.
+    """Read the dynamic symbols of the libraries of each release.
 
     Examples that need the network:
 
-        cudaredist download-manifests --redist cuda
-
         cudaredist update-symbols --redist cuda --version latest
-
         cudaredist update-symbols --check
+
+    The symbols are read from cached facts or from the archives. The result is DATA/symbols/, with
+    a file for each library. `which --symbol`, `diff` and `validate` use it.
     """
     from cudaredist.pipeline.features.targets import read_local_manifests, targets_in_store
     from cudaredist.pipeline.read_data import require_manifests
@@ -34,14 +33,14 @@ def update_symbols(options: SymbolOptions, session: Session) -> int:
     from cudaredist.store.locate import data_folder
 
     bases = session.connect(options.network, options.channel)
-    root = data_folder(options.places.data_dir, writing=options.write.is_allowed)
+    root = data_folder(options.folders.data_dir, writing=options.write.is_allowed)
     store = Store(root, options.channel)
     local = require_manifests(store, options.redist or ())
     redists = [one for one in find_redists(options.redist, options.channel) if one.name in local]
     targets = targets_in_store(store, redists, bases)
     service = session.archive_service(
         (target.bases for target in targets),
-        cache=open_cache(options.places.cache_dir),
+        cache=open_cache(options.folders.cache_dir),
         jobs=options.jobs.count,
     )
     if options.write.is_allowed:

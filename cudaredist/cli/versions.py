@@ -1,4 +1,4 @@
-"""versions: the labels in the data folder and upstream."""
+"""versions: list the labels in the data folder and upstream."""
 
 from dataclasses import field
 from pathlib import Path
@@ -8,10 +8,10 @@ from cudaredist.cli.options import (
     ChannelName,
     Network,
     Options,
-    data_dir_option,
     jobs_option,
     output_option,
     read_channel_option,
+    read_data_dir_option,
     redist_option,
     shipped_data_option,
 )
@@ -21,17 +21,19 @@ VersionsFormat: TypeAlias = Literal["text", "json", "renovate", "newest"]
 
 
 class VersionsOptions(Options):
-    """The options of versions."""
+    """Options of versions."""
+
+    typical = ("redist", "channel", "offline", "format", "data_dir")
 
     redist: list[str] | None = redist_option()
     channel: ChannelName | None = read_channel_option()
     network: Network = field(default_factory=Network)
     jobs: int = jobs_option()
-    data_dir: Path | None = data_dir_option()
+    data_dir: Path | None = read_data_dir_option()
     shipped_data: bool = shipped_data_option()
     format: VersionsFormat = output_option(
-        "Form of the result. Of one --redist: renovate, for its custom data source, and "
-        "newest, the newest label alone, for nvchecker.",
+        "Output: text, json, renovate or newest.",
+        metavar="FORMAT",
         default="text",
     )
 
@@ -41,17 +43,14 @@ REFUSED: tuple[Refusal[VersionsOptions], ...] = (
     (
         lambda o: o.format in _OF_ONE and len(set(o.redist or ())) != 1,
         "--format {format} requires exactly one --redist",
-        "name one --redist",
+        "run `cudaredist versions --redist cuda --format {format}`",
     ),
 )
 
 
 @command(VersionsOptions, REFUSED)
 def versions(options: VersionsOptions, session: Session) -> int:
-    """List the labels held and those upstream, for people and for update bots.
-
-    Only listings are fetched. A line is stale where upstream has a newer label than the newest
-    held, which is no failure here: see check.
+    """List the local labels and those upstream.
 
     Examples:
 
@@ -60,8 +59,13 @@ def versions(options: VersionsOptions, session: Session) -> int:
     Examples that need the network:
 
         cudaredist versions --redist cuda --redist cudnn
-
         cudaredist versions --redist cudnn --format renovate
+
+    Only listings are downloaded. A release line is stale if upstream has a newer label, which is
+    not an error here. To fail on stale lines, use the command `check`.
+
+    Two formats are for update bots and require one --redist: renovate (for a custom data source)
+    and newest (for nvchecker), which prints only the newest label.
     """
     from cudaredist.pipeline.manifests.list_versions import read_versions
     from cudaredist.render.which_text import versions_renovate, versions_text
@@ -92,7 +96,7 @@ def versions(options: VersionsOptions, session: Session) -> int:
         case "json":
             session.show(report, None)
         case "renovate":
-            # That nothing is known must not look as if all releases had been withdrawn.
+            # Without a listing, print nothing: an empty list would mean that all releases are gone.
             for name in report.releases:
                 session.console.result(versions_renovate(report, name))
         case "newest":

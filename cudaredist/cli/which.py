@@ -1,4 +1,4 @@
-"""which: the packages that provide a file or a soname."""
+"""which: find the packages that provide a file or a soname."""
 
 from pathlib import Path
 
@@ -7,8 +7,8 @@ from cudaredist.cli.options import (
     Options,
     argument,
     complete_platform,
-    data_dir_option,
     read_channel_option,
+    read_data_dir_option,
     redist_option,
     select_option,
     shipped_data_option,
@@ -17,38 +17,39 @@ from cudaredist.cli.session import Session, command, find_redists
 
 
 class WhichOptions(Options):
-    """The options of which."""
+    """Options of which."""
+
+    typical = ("cuda", "platform", "redist", "channel", "data_dir")
 
     name: str = argument(
-        "Soname, file name or end of a path; * stands for any characters.",
+        "Soname, file name or end of a path. Use * for any characters.",
         metavar="FILE|SONAME",
         default=...,
     )
-    cuda: str | None = select_option(
-        "Only this CUDA release or minor, of the redistributable cuda.", metavar="LABEL"
-    )
+    cuda: str | None = select_option("CUDA release or minor. Default: all.", metavar="LABEL")
     platform: str | None = select_option(
-        "Only this platform.", metavar="NAME", autocompletion=complete_platform
+        "Platform, such as linux-x86_64. Default: all.",
+        metavar="NAME",
+        autocompletion=complete_platform,
     )
     redist: list[str] | None = redist_option()
     channel: ChannelName | None = read_channel_option()
-    data_dir: Path | None = data_dir_option()
+    data_dir: Path | None = read_data_dir_option()
     shipped_data: bool = shipped_data_option()
 
 
 @command(WhichOptions)
 def which(options: WhichOptions, session: Session) -> int:
-    """Say which packages, outputs and releases provide a file or a soname.
-
-    Headers, libraries, programs and all other files are found by the feature files. Libraries of
-    the driver and of the system are named as such. Exit 1 means that nothing held provides it,
-    exit 3 that the files of some archives are unknown.
+    """Find the packages that provide a file or a soname.
 
     Examples:
 
         cudaredist which libcublas.so.12
-
         cudaredist which libcudart.so.13 --cuda 13.0 --platform linux-x86_64
+
+    Lists the package, output and release of every match in the feature files. Libraries of the
+    driver and the system are marked. The exit code is 1 if no local package provides the file, and
+    3 if the files of some archives are unknown.
     """
     from cudaredist.pipeline.find_providers import find_providers
     from cudaredist.pipeline.selection import Selection

@@ -1,1 +1,1 @@
-"""Reports as text, Markdown and what machines read: a report in, lines out, no terminal."""
+"""Reports as text, Markdown and machine-readable formats."""

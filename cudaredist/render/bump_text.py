@@ -1,6 +1,7 @@
-"""What a bump says: to people, in a commit, in a changelog, and to the bots that take it from here.
+"""Bump reports as text, commits, changelog entries and workflow outputs.
 
-Foreign text reaches commits and workflow files here, so every line is one line of plain characters.
+Untrusted text reaches commits and workflow files here, so control characters and line breaks are
+removed from every line.
 """
 
 import hashlib
@@ -18,9 +19,9 @@ from cudaredist.reports.set_reports import BumpedRelease, BumpReport
 
 _CONTROL = dict.fromkeys((*range(32), *range(127, 160)), "�")
 _SUBJECT_LIMIT = 72
-"""Characters of a commit's first line, as git's own tools show it."""
+"""Maximum length of a commit's first line, as in git's tools."""
 _PACKAGES_IN_BODY = 40
-"""Packages under one title of a commit's body."""
+"""Maximum number of packages for a title in a commit's body."""
 _NEW_CHANGELOG = """\
 # Changelog
 
@@ -29,12 +30,12 @@ _NEW_CHANGELOG = """\
 
 
 def _news(report: BumpReport) -> list[BumpedRelease]:
-    """Return the releases that are in the data now, or would be."""
+    """Return the added releases, or with --check those to add."""
     return [release for release in report.releases if release.status != "failed"]
 
 
 def bump_text(report: BumpReport) -> Iterator[str]:
-    """Say what was brought in, what became of it, and what is different in it."""
+    """Yield the releases, the steps' outcomes and the differences."""
     if not report.releases:
         yield "nothing is new" if report.exit_code == EXIT_OK else "nothing new was found"
     else:
@@ -55,9 +56,9 @@ def bump_text(report: BumpReport) -> Iterator[str]:
     if report.sets:
         good = sum(entry.exit_code == EXIT_OK for entry in report.sets)
         written = sum(entry.path is not None for entry in report.sets)
-        kept = f"{written} are in the output folder" if written else "none was kept"
+        kept = f"{written} in the output folder" if written else "none stored"
         yield f"package sets: {len(report.sets)} built, {good} in order, {kept}"
-    yield from (f"to be looked at: {trouble}" for trouble in bump_troubles(report))
+    yield from (f"to review: {problem}" for problem in bump_troubles(report))
     for release in report.releases:
         if release.diff is not None:
             yield ""
@@ -65,35 +66,36 @@ def bump_text(report: BumpReport) -> Iterator[str]:
 
 
 def bump_troubles(report: BumpReport) -> Iterator[str]:
-    """Yield what a maintainer has to look at, besides what failed."""
+    """Yield findings and problems of package sets, for review."""
     yield from report.findings
     for entry in report.sets:
-        what = f"package set of CUDA {entry.cuda} for {entry.platform}"
-        yield from (f"{what}: {problem}" for problem in entry.problems)
+        subject = f"package set of CUDA {entry.cuda} for {entry.platform}"
+        yield from (f"{subject}: {problem}" for problem in entry.problems)
 
 
 # -- the commit
 
 
 def _title(report: BumpReport) -> str:
-    """Return a commit's first line: one change, or all in few words; empty where nothing is new."""
+    """Return a commit's first line, empty if nothing is new."""
     news = _news(report)
     if len(news) <= 1:
         return "".join(map(_change, news))
     redists = dict.fromkeys(release.redist for release in news)
-    told = ", ".join(
+    summary = ", ".join(
         f"{name} {' and '.join(r.new for r in news if r.redist == name)}" for name in redists
     )
-    subject = f"cuda redistributables: {told}"
+    subject = f"cuda redistributables: {summary}"
     if len(subject) > _SUBJECT_LIMIT:
         subject = f"cuda redistributables: {len(news)} new releases of {len(redists)} products"
     return subject
 
 
 def commit_message(report: BumpReport) -> str:
-    """Return a whole commit message, with a final newline; empty if nothing is new.
+    """Return a commit message, or nothing if nothing is new.
 
-    Its body has the changes, if several, and the differences of each release.
+    The message ends with a newline. Its body lists the changes if there are several, and the
+    differences of each release.
     """
     news = _news(report)
     if not news:
@@ -112,7 +114,7 @@ def _change(release: BumpedRelease) -> str:
 
 
 def _release_body(release: BumpedRelease, report: BumpReport) -> str:
-    lines = [] if release.diff is None else list(diff_text(release.diff, shown=_PACKAGES_IN_BODY))
+    lines = [] if release.diff is None else list(diff_text(release.diff, limit=_PACKAGES_IN_BODY))
     if release.redist == CUDA:
         lines += (
             f"{table.table}: {finding.message}"
@@ -126,9 +128,10 @@ def _release_body(release: BumpedRelease, report: BumpReport) -> str:
 
 
 def nixpkgs_commits(report: BumpReport, root: PurePath) -> str:
-    """Return what update scripts of nixpkgs print: a JSON list with a commit for each release.
+    """Return the output of a nixpkgs update script.
 
-    `root` is the data folder as the files are to be named from where the script runs.
+    It is a JSON list with a commit for each release. `root` is the data folder, relative to the
+    working directory of the script.
     """
     commits = [
         {
@@ -145,14 +148,17 @@ def nixpkgs_commits(report: BumpReport, root: PurePath) -> str:
 
 
 def _attribute(release: BumpedRelease) -> str:
-    """Return the attribute of nixpkgs that a release is found under: a set, or a package of one."""
+    """Return a release's attribute in nixpkgs."""
     if release.redist == CUDA:
         return f"cudaPackages_{'_'.join(release.new.split('.')[:2])}"
     return f"cudaPackages.{release.redist}"
 
 
 def _old_version(release: BumpedRelease) -> str | None:
-    """Return the version that the attribute had; every minor of CUDA is an attribute of its own."""
+    """Return the attribute's old version.
+
+    Every minor of CUDA has its own attribute.
+    """
     if release.old is None or release.redist != CUDA:
         return release.old
     is_same_line = parse_label(release.old).line == parse_label(release.new).line
@@ -168,25 +174,25 @@ def _versions(release: BumpedRelease) -> str:
 
 
 def bump_markdown(report: BumpReport) -> Iterator[str]:
-    """Return the same for a pull request or a step's summary."""
+    """Yield Markdown for a pull request or a step's summary."""
     yield f"## {escape_markdown(_title(report) or 'Nothing is new')}"
     if report.releases:
         yield ""
         yield from markdown_table(
             [
-                ("redistributable", "held", "new", "state"),
+                ("redistributable", "old", "new", "state"),
                 *(
                     (r.redist, r.old or "-", r.new, r.status.replace("-", " "))
                     for r in report.releases
                 ),
             ]
         )
-    trouble = [*(error.message for error in report.errors), *bump_troubles(report)]
-    if trouble:
+    problems = [*(error.message for error in report.errors), *bump_troubles(report)]
+    if problems:
         yield ""
-        yield "**To be looked at**"
+        yield "**To review**"
         yield ""
-        yield from (f"- {escape_markdown(_one_line(line))}" for line in trouble)
+        yield from (f"- {escape_markdown(_one_line(line))}" for line in problems)
     for release in report.releases:
         if release.diff is not None:
             yield ""
@@ -194,22 +200,22 @@ def bump_markdown(report: BumpReport) -> Iterator[str]:
 
 
 def bump_annotations(report: BumpReport) -> Iterator[str]:
-    """Return GitHub's workflow commands, at most ten of a level."""
+    """Return GitHub's workflow commands, at most ten per level."""
     about = {"title": "cudaredist bump"}
     return annotations(
         [
             *(("error", about, error.message) for error in report.errors),
-            *(("warning", about, trouble) for trouble in bump_troubles(report)),
+            *(("warning", about, problem) for problem in bump_troubles(report)),
             *(("notice", {"title": release.redist}, _change(release)) for release in _news(report)),
         ]
     )
 
 
 def bump_outputs(report: BumpReport) -> Iterator[str]:
-    """Return lines for `$GITHUB_OUTPUT`: what a step that makes a pull request needs."""
+    """Yield lines of `$GITHUB_OUTPUT` for opening a pull request."""
     news = _news(report)
     text = "\n".join(bump_markdown(report))
-    # Nothing in the text can end it, because the end is made from the whole of it.
+    # The delimiter contains the text's hash, so the text cannot contain the delimiter.
     end = f"end-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
     yield f"exit_code={report.exit_code}"
     yield f"changed={flag(bool(news))}"
@@ -228,10 +234,11 @@ def _one_line(text: str) -> str:
 
 
 def with_entries(changelog: str | None, report: BumpReport) -> str:
-    """Return a changelog with a line for each release under `### Data` of what is unreleased.
+    """Add a line for each release to a changelog.
 
-    A line that stands there already is not added again. What is missing is made: the file, the
-    section `[Unreleased]` before all others, the heading `### Data` at its end.
+    The lines go under `### Data` of the unreleased section. Existing lines are not repeated. If
+    they are missing, the file, the section `[Unreleased]` (before all others) and the heading `###
+    Data` (at its end) are created.
     """
     text = _NEW_CHANGELOG if changelog is None else changelog
     newline = "\r\n" if "\r\n" in text else "\n"
@@ -255,14 +262,14 @@ def with_entries(changelog: str | None, report: BumpReport) -> str:
         own[at:at] = ["", "### Data", "", *missing]
     else:
         at = _end_of_text(own, last)
-        # A heading without a line below it gets the blank line that stands below all headings.
+        # If the heading is empty, add the blank line that follows every heading.
         own[at:at] = missing if at > first + 1 else ["", *missing]
     lines[start:end] = own
     return newline.join(lines[: _end_of_text(lines, len(lines))]) + newline
 
 
 def _section(lines: Sequence[str], heading: str, next_heading: str) -> tuple[int | None, int]:
-    """Return where a section begins, and where the next one does."""
+    """Return the first lines of a section and the next one."""
     start = next(
         (n for n, line in enumerate(lines) if re.match(heading, line, re.IGNORECASE)), None
     )
@@ -273,7 +280,7 @@ def _section(lines: Sequence[str], heading: str, next_heading: str) -> tuple[int
 
 
 def _end_of_text(lines: Sequence[str], end: int) -> int:
-    """Return where a line goes that is to follow the last one before `end` that is not blank."""
+    """Return the end of the text, without blank lines before `end`."""
     while end > 1 and not lines[end - 1].strip():
         end -= 1
     return end

@@ -1,4 +1,4 @@
-"""Whether data is fresh and valid: as text, in Markdown, and for the workflows of GitHub."""
+"""Check and validation reports as text, Markdown and GitHub annotations."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,20 +23,20 @@ from cudaredist.reports.manifest_reports import (
 _EXIT_MEANINGS = {
     0: "nothing to report",
     1: "findings",
-    3: "upstream unreachable, or the result is incomplete",
-    4: "integrity: bytes are not what was recorded",
-    5: "content not understood",
+    3: "upstream unreachable, or parts missing",
+    4: "integrity: bytes differ from the record",
+    5: "invalid content",
 }
 
 
 def check_text(report: CheckReport) -> Iterator[str]:
-    """Lay out the release lines as a table, then the findings, then the verdict."""
+    """Yield the release lines, the findings and the verdict."""
     rows = list(_line_rows(report.lines))
     if len(rows) > 1:
         yield from columns(rows)
     hidden = sum(line.status == "not-held" for line in report.lines)
     if hidden:
-        yield f"({hidden} older release lines that are not held are in --json)"
+        yield f"({hidden} older release lines without local data are in --json)"
     for group in _grouped(report.findings):
         yield ""
         yield f"{_level(group[0])}: {_subject(group)}: {group[0].message}"
@@ -48,7 +48,7 @@ def check_text(report: CheckReport) -> Iterator[str]:
 
 
 def check_markdown(report: CheckReport) -> Iterator[str]:
-    """Lay out the same for a pull request or a step summary."""
+    """Yield Markdown for a pull request or a step's summary."""
     yield f"## cudaredist check: {_EXIT_MEANINGS[report.exit_code]}"
     yield ""
     rows = list(_line_rows(report.lines))
@@ -67,9 +67,9 @@ def check_markdown(report: CheckReport) -> Iterator[str]:
 
 
 def check_annotations(report: CheckReport, data_dir: str) -> Iterator[str]:
-    """Return GitHub's workflow commands, at most ten of a level."""
+    """Return GitHub's workflow commands, at most ten per level."""
 
-    def said() -> Iterator[tuple[str, dict[str, str], str]]:
+    def messages() -> Iterator[tuple[str, dict[str, str], str]]:
         for group in _grouped(report.findings):
             first = group[0]
             level = {EXIT_OK: "notice", EXIT_FINDINGS: "warning"}.get(first.exit_code, "error")
@@ -78,11 +78,11 @@ def check_annotations(report: CheckReport, data_dir: str) -> Iterator[str]:
                 properties["file"] = f"{data_dir}/{first.path}"
             yield level, properties, "\n".join([first.message, *first.details])
 
-    return annotations(said())
+    return annotations(messages())
 
 
 def check_outputs(report: CheckReport) -> Iterator[str]:
-    """Return `name=value` lines for `$GITHUB_OUTPUT`: what later steps branch on."""
+    """Yield `name=value` lines for `$GITHUB_OUTPUT`, as conditions of later steps."""
     kinds = {finding.kind for finding in report.findings}
     newer = [f"{line.redist} {line.missing[-1]}" for line in report.lines if line.is_behind]
     yield f"exit_code={report.exit_code}"
@@ -94,16 +94,16 @@ def check_outputs(report: CheckReport) -> Iterator[str]:
 
 
 def _line_rows(lines: Iterable[LineReport]) -> Iterator[tuple[str, ...]]:
-    yield ("redist", "line", "held", "upstream", "state", "missing")
+    yield ("redist", "line", "local", "upstream", "state", "missing")
     for line in lines:
         if line.status != "not-held":
             missing = ", ".join(line.missing)
-            upstream = "not asked" if line.status == "unknown" else line.upstream or "-"
+            upstream = "not checked" if line.status == "unknown" else line.upstream or "-"
             yield (line.redist, line.line, line.held or "-", upstream, line.status, missing)
 
 
 def _grouped(findings: Iterable[Finding]) -> list[list[Finding]]:
-    """Put findings together that say the same of several labels, in their order."""
+    """Group equal findings of several labels, in their order."""
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
         key = (finding.kind, finding.message, finding.hint, finding.details)
@@ -112,7 +112,7 @@ def _grouped(findings: Iterable[Finding]) -> list[list[Finding]]:
 
 
 def _subject(group: Sequence[Finding]) -> str:
-    """Name what a group of findings is about: `cuda 12.9.1, 13.0.2; cudnn 9.14.0`."""
+    """Return the subject of a group, such as `cuda 12.9.1, 13.0.2`."""
     labels: dict[str, list[str]] = {}
     for finding in group:
         about = finding.path or finding.redist or "data"
@@ -120,7 +120,7 @@ def _subject(group: Sequence[Finding]) -> str:
             labels.setdefault(finding.redist or about, []).append(finding.release)
         else:
             labels.setdefault(about, [])
-    return "; ".join(f"{name} {', '.join(listed)}".rstrip() for name, listed in labels.items())
+    return "; ".join(f"{name} {', '.join(texts)}".rstrip() for name, texts in labels.items())
 
 
 def _level(finding: Finding) -> str:
@@ -132,15 +132,15 @@ def _level(finding: Finding) -> str:
 def _verdict(report: CheckReport) -> str:
     notes = sum(finding.exit_code == EXIT_OK for finding in report.findings)
     count = len(report.findings) - notes
-    asked = " (offline: upstream was not asked)" if report.offline else ""
+    mode = " (offline: without upstream)" if report.offline else ""
     return (
         f"{count} finding{'' if count == 1 else 's'}, {notes} note{'' if notes == 1 else 's'}: "
-        f"exit {report.exit_code}, {_EXIT_MEANINGS[report.exit_code]}{asked}"
+        f"exit {report.exit_code}, {_EXIT_MEANINGS[report.exit_code]}{mode}"
     )
 
 
 def validate_text(report: ValidateReport, *, with_warnings: bool = True) -> Iterator[str]:
-    """Say of each file whether it is valid, with every problem found and, if wanted, warnings."""
+    """Yield the verdict, problems and warnings of each file."""
     for verdict in report.files:
         yield f"{verdict.path}: {verdict.summary}"
         yield from (f"    {problem}" for problem in verdict.problems)
@@ -150,7 +150,7 @@ def validate_text(report: ValidateReport, *, with_warnings: bool = True) -> Iter
 
 
 def schemas_text(report: SchemaReport) -> Iterator[str]:
-    """List the schemas with a summary of each."""
+    """Yield the schemas with their summaries."""
     yield from columns([(schema.name, schema.summary) for schema in report.schemas])
 
 

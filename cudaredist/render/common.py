@@ -1,4 +1,4 @@
-"""What all of these share: columns, JSON, and the escapes of what others read."""
+"""Shared formatting: columns, tables, JSON and escapes."""
 
 import json
 from collections import Counter
@@ -15,44 +15,44 @@ def report_json(report: Answer) -> str:
 
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Lay out rows of cells so that columns line up; nothing is ever cut."""
+    """Align rows of cells in columns, without truncation."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         yield "  ".join(cells).rstrip()
 
 
-def flag(value: bool) -> str:  # noqa: FBT001 - one value in, its word out
-    """Return a truth as `$GITHUB_OUTPUT` has it."""
+def flag(value: bool) -> str:  # noqa: FBT001 - the only argument
+    """Return a boolean in the form of `$GITHUB_OUTPUT`."""
     return "true" if value else "false"
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Lay out rows of cells as a table in Markdown; the first row is its head."""
+    """Yield a Markdown table. The first row is its header."""
     for number, row in enumerate(rows):
         yield f"| {' | '.join(map(escape_markdown, row))} |"
         if number == 0:
             yield f"| {' | '.join('---' for _ in row)} |"
 
 
-def annotations(said: Iterable[tuple[str, Mapping[str, str], str]]) -> Iterator[str]:
-    """Return GitHub's workflow commands for levels, properties and messages.
+def annotations(messages: Iterable[tuple[str, Mapping[str, str], str]]) -> Iterator[str]:
+    """Yield GitHub's workflow commands for levels, properties and messages.
 
-    At most ten of a level are shown in a step, so the tenth counts the others.
+    GitHub shows at most ten per level in a step, so the tenth counts the rest.
     """
     counts: Counter[str] = Counter()
-    for level, properties, message in said:
+    for level, properties, message in messages:
         counts[level] += 1
         if counts[level] <= _ANNOTATIONS_SHOWN:
-            listed = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
-            yield f"::{level} {listed}::{_data(message)}"
+            attributes = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
+            yield f"::{level} {attributes}::{_data(message)}"
     for level, count in counts.items():
         if count > _ANNOTATIONS_SHOWN:
             yield f"::{level} title=cudaredist::and {count - _ANNOTATIONS_SHOWN} more"
 
 
 def escape_markdown(text: str) -> str:
-    """Return text as Markdown that shows it as it is."""
+    """Escape text for Markdown."""
     return "".join(f"\\{c}" if c in "\\`*_[]<>|" else c for c in text)
 
 

@@ -1,7 +1,7 @@
-"""What changed, as text and in Markdown.
+"""Differences as text and Markdown.
 
-The order is a reviewer's: other bytes under the same version, platforms and packages that are gone,
-what lost something or needs more, what is new, which files moved, and the rest.
+The order is a reviewer's: changed bytes under the same version, removed platforms and packages,
+losses and new requirements, additions, moved files, other changes.
 """
 
 import posixpath
@@ -16,26 +16,26 @@ from cudaredist.render.common import escape_markdown
 from cudaredist.reports.answer_reports import Delta, DiffReport, Move, PackageDelta
 
 _FEW = 3
-"""Packages that share a gained or lost platform and are still told one by one."""
+"""Maximum number of packages to list for one gained or lost platform."""
 _NAMES_SHOWN = 12
-"""Names that come or go in one line; the others are counted."""
+"""Maximum number of names to list in a line. The others are counted."""
 _PACKAGES_SHOWN = 60
-"""Packages under one title; the others are counted."""
+"""Maximum number of packages to list for a title. The others are counted."""
 
 
 @dataclass(slots=True)
 class _Section:
-    """A title, and lines below it with details below each."""
+    """A title with lines, each followed by its details."""
 
     title: str
     lines: list[tuple[str, list[str]]] = field(default_factory=list)
 
 
-def diff_text(report: DiffReport, *, shown: int = _PACKAGES_SHOWN) -> Iterator[str]:
-    """Yield what is different, a line for each package and change."""
+def diff_text(report: DiffReport, *, limit: int = _PACKAGES_SHOWN) -> Iterator[str]:
+    """Yield the differences, a line for each package and change."""
     yield f"{report.old} -> {report.new}"
     yield from (f"note: {note}" for note in report.notes)
-    for section in _sections(report, _PLAIN, shown):
+    for section in _sections(report, _PLAIN, limit):
         yield f"{section.title}:"
         for line, details in section.lines:
             yield f"  {line}"
@@ -44,7 +44,7 @@ def diff_text(report: DiffReport, *, shown: int = _PACKAGES_SHOWN) -> Iterator[s
 
 
 def diff_markdown(report: DiffReport) -> Iterator[str]:
-    """Yield the same as Markdown, for a pull request."""
+    """Yield the differences as Markdown, for a pull request."""
     yield f"### {escape_markdown(report.old)} → {escape_markdown(report.new)}"
     for note in report.notes:
         yield ""
@@ -61,7 +61,7 @@ def diff_markdown(report: DiffReport) -> Iterator[str]:
 
 
 class _Style(NamedTuple):
-    """How names and other texts are written."""
+    """The format of names and other values."""
 
     name: Callable[[str], str]
     value: Callable[[str], str]
@@ -69,7 +69,7 @@ class _Style(NamedTuple):
 
 _PLAIN = _Style(str, str)
 _MARKDOWN = _Style(lambda text: f"`{text.replace('`', '')}`", escape_markdown)
-"""Names are code, and nothing of foreign text is markup."""
+"""Names are code. Untrusted text is escaped."""
 
 
 def _summary(report: DiffReport) -> str:
@@ -78,13 +78,13 @@ def _summary(report: DiffReport) -> str:
     return f"{differ}, {report.equal} {'is' if report.equal == 1 else 'are'} equal"
 
 
-def _sections(report: DiffReport, style: _Style, shown: int) -> Iterator[_Section]:
-    said_once = _said_once(report)
-    left = [_without(package, said_once) for package in report.packages]
+def _sections(report: DiffReport, style: _Style, limit: int) -> Iterator[_Section]:
+    shared = _shared_platforms(report)
+    packages = [_without(package, shared) for package in report.packages]
     renamed = {
         package.package: package.origin
-        for package in left
-        if package.status == "gone" and _is_renamed(package, left)
+        for package in packages
+        if package.status == "gone" and _is_renamed(package, packages)
     }
     tests: tuple[tuple[str, Callable[[PackageDelta], bool]], ...] = (
         ("warning: other bytes under the same version", lambda p: any(map(is_critical, p.deltas))),
@@ -98,16 +98,16 @@ def _sections(report: DiffReport, style: _Style, shown: int) -> Iterator[_Sectio
     for title, belongs in tests:
         section = _Section(title)
         if title == "platforms":
-            section.lines = [(line, []) for line in _platform_lines(report, said_once, style)]
-        chosen = [package for package in left if belongs(package)]
-        left = [package for package in left if not belongs(package)]
+            section.lines = [(line, []) for line in _platform_lines(report, shared, style)]
+        matches = [package for package in packages if belongs(package)]
+        packages = [package for package in packages if not belongs(package)]
         if title == "renamed":
-            section.lines = list(_renamed_lines(chosen, renamed, style))
+            section.lines = list(_renamed_lines(matches, renamed, style))
         else:
-            for package in chosen[:shown]:
+            for package in matches[:limit]:
                 section.lines.append((_package_line(package, style), _details(package, style)))
-            if len(chosen) > shown:
-                section.lines.append((f"and {len(chosen) - shown} more", []))
+            if len(matches) > limit:
+                section.lines.append((f"and {len(matches) - limit} more", []))
         if section.lines:
             yield section
         if title == "added":
@@ -122,51 +122,54 @@ def _sections(report: DiffReport, style: _Style, shown: int) -> Iterator[_Sectio
 # -- platforms that many packages gained or lost
 
 
-def _said_once(report: DiffReport) -> dict[tuple[str, str], list[str]]:
-    """Return the packages that gained (`+`) or lost (`-`) a platform, where that is said once."""
-    found: dict[tuple[str, str], list[str]] = {}
+def _shared_platforms(report: DiffReport) -> dict[tuple[str, str], list[str]]:
+    """Map platforms to the packages that gained or lost them.
+
+    Keys have the sign `+` or `-`. Only platforms that get one line for many packages are included.
+    """
+    packages: dict[tuple[str, str], list[str]] = {}
     for package in report.packages:
         for delta in package.deltas if package.status == "changed" else ():
             if delta.field == "platforms":
-                for sign, places in (("-", delta.gone), ("+", delta.added)):
-                    for place in places:
-                        found.setdefault((sign, place), []).append(package.package)
+                for sign, names in (("-", delta.gone), ("+", delta.added)):
+                    for name in names:
+                        packages.setdefault((sign, name), []).append(package.package)
     whole = _whole(report)
-    return {key: names for key, names in found.items() if len(names) > _FEW or key in whole}
+    return {key: names for key, names in packages.items() if len(names) > _FEW or key in whole}
 
 
 def _whole(report: DiffReport) -> set[tuple[str, str]]:
-    """Return the platforms that one side does not have at all."""
+    """Return the platforms that one side lacks completely."""
     both = report.platforms
     if both is None:
         return set()
-    return {("-", place) for place in both.gone} | {("+", place) for place in both.added}
+    return {("-", name) for name in both.gone} | {("+", name) for name in both.added}
 
 
 def _platform_lines(
-    report: DiffReport, said_once: Mapping[tuple[str, str], list[str]], style: _Style
+    report: DiffReport, shared: Mapping[tuple[str, str], list[str]], style: _Style
 ) -> Iterator[str]:
-    """Yield a line for each platform, those that are gone altogether first."""
+    """Yield a line for each platform, completely removed ones first."""
     whole = _whole(report)
 
     def order(key: tuple[str, str]) -> tuple[object, ...]:
-        sign, place = key
-        return (key not in whole or sign == "+", sign == "+", natural_order(place))
+        sign, platform = key
+        return (key not in whole or sign == "+", sign == "+", natural_order(platform))
 
-    for key in sorted(said_once.keys() | whole, key=order):
-        sign, place = key
-        names = said_once.get(key, [])
+    for key in sorted(shared.keys() | whole, key=order):
+        sign, platform = key
+        names = shared.get(key, [])
         count = len(names)
         listed = ", ".join(map(style.name, names)) if count <= _FEW else f"{count} packages"
         word = ("gone from" if sign == "-" else "new in") if listed else ""
         if key in whole:
             word = "gone altogether" if sign == "-" else "new"
             listed = f"({'from' if sign == '-' else 'in'} {listed})" if listed else ""
-        yield f"{style.name(place)}: {word} {listed}".rstrip()
+        yield f"{style.name(platform)}: {word} {listed}".rstrip()
 
 
-def _without(package: PackageDelta, said_once: Mapping[tuple[str, str], list[str]]) -> PackageDelta:
-    """Return a package's changes without those that are said once for many."""
+def _without(package: PackageDelta, shared: Mapping[tuple[str, str], list[str]]) -> PackageDelta:
+    """Return a package's changes without shared platforms."""
     if package.status != "changed":
         return package
     deltas = []
@@ -174,8 +177,8 @@ def _without(package: PackageDelta, said_once: Mapping[tuple[str, str], list[str
         if delta.field != "platforms":
             deltas.append(delta)
             continue
-        added = tuple(name for name in delta.added if ("+", name) not in said_once)
-        gone = tuple(name for name in delta.gone if ("-", name) not in said_once)
+        added = tuple(name for name in delta.added if ("+", name) not in shared)
+        gone = tuple(name for name in delta.gone if ("-", name) not in shared)
         if added or gone:
             deltas.append(delta.model_copy(update={"added": added, "gone": gone}))
     return package.model_copy(update={"deltas": tuple(deltas)})
@@ -185,7 +188,7 @@ def _without(package: PackageDelta, said_once: Mapping[tuple[str, str], list[str
 
 
 def _is_renamed(package: PackageDelta, packages: Iterable[PackageDelta]) -> bool:
-    """Say whether a package that is gone and a new one are each other's origin."""
+    """Check if a removed package is the origin of a new one, and vice versa."""
     return any(
         other.status == "added"
         and other.package == package.origin
@@ -204,7 +207,7 @@ def _renamed_lines(
 
 
 def _move_line(move: Move, style: _Style) -> str:
-    """Return which files moved: those of one folder that lie in one folder again are counted."""
+    """Return the moved files, combined by old and new folder."""
     pairs = [(path, path) for path in move.equal]
     by_name = {posixpath.basename(path): path for path in move.added}
     pairs += [(path, by_name[posixpath.basename(path)]) for path in move.gone]
@@ -212,13 +215,13 @@ def _move_line(move: Move, style: _Style) -> str:
     for old, new in pairs:
         key = (posixpath.dirname(old), posixpath.dirname(new))
         folders.setdefault(key, []).append((old, new))
-    told = []
+    moves = []
     for key in sorted(folders, key=lambda key: tuple(map(natural_order, key))):
-        found = folders[key]
-        ends = found[0] if len(found) == 1 else tuple(f"{folder}/" for folder in key)
-        count = "" if len(found) == 1 else f" ({len(found)} files)"
-        told.append(" -> ".join(map(style.name, dict.fromkeys(ends))) + count)
-    listed = ", ".join(shortened(told, _NAMES_SHOWN))
+        files = folders[key]
+        ends = files[0] if len(files) == 1 else tuple(f"{folder}/" for folder in key)
+        count = "" if len(files) == 1 else f" ({len(files)} files)"
+        moves.append(" -> ".join(map(style.name, dict.fromkeys(ends))) + count)
+    listed = ", ".join(shortened(moves, _NAMES_SHOWN))
     return f"{style.name(move.old)} -> {style.name(move.new)}: {listed}"
 
 
@@ -238,8 +241,8 @@ def _package_line(package: PackageDelta, style: _Style) -> str:
             sides = [side for side in (delta.old, delta.new) if side is not None]
             words.append(" -> ".join(map(style.value, sides)))
     if package.status != "changed":
-        places = [place for d in package.deltas for place in (*d.added, *d.gone)]
-        words.append(f"({', '.join(map(style.value, places))})" if places else "")
+        platforms = [name for d in package.deltas for name in (*d.added, *d.gone)]
+        words.append(f"({', '.join(map(style.value, platforms))})" if platforms else "")
     if package.origin:
         words.append(f"{'from' if package.status == 'added' else 'now in'}")
         words.append(style.name(package.origin))
@@ -255,8 +258,8 @@ def _details(package: PackageDelta, style: _Style) -> list[str]:
 
 
 def _delta_line(delta: Delta, style: _Style) -> str:
-    where = f" [{', '.join(delta.places)}]" if delta.places else ""
-    about = style.value(f"{delta.field}{where}")
+    suffix = f" [{', '.join(delta.places)}]" if delta.places else ""
+    about = style.value(f"{delta.field}{suffix}")
     if delta.added or delta.gone:
         signs = [*_signed("-", delta.gone, style), *_signed("+", delta.added, style)]
         shares = f" ({delta.old} -> {delta.new})" if delta.old and delta.new else ""

@@ -1,4 +1,4 @@
-"""What came of manifests and of archives."""
+"""Reports on manifests and archives as text."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -15,11 +15,11 @@ from cudaredist.reports.manifest_reports import DownloadReport
 from cudaredist.reports.report import ErrorReport
 
 _FAILURES_SHOWN = 3
-"""Failures for one reason that are shown one by one."""
+"""Maximum number of failures to show separately for one reason."""
 
 
 def download_text(report: DownloadReport) -> Iterator[str]:
-    """Say what became of each manifest, and of redistributables that have none."""
+    """Yield the outcome of each manifest, and redistributables without manifests."""
     rows = [
         (o.redist, o.release, o.status.replace("-", " "), f"{o.size:,} bytes" if o.size else "")
         for o in report.manifests
@@ -33,7 +33,7 @@ def download_text(report: DownloadReport) -> Iterator[str]:
         for label in outcome.gone:
             yield f"{outcome.redist} {label}: upstream no longer lists it"
     if report.is_lock_changed and all(o.status == "unchanged" for o in report.manifests):
-        yield "only the lock's records change"
+        yield "only the lock changes"
     statuses: list[str] = [o.status for o in report.manifests]
     statuses += [o.status for o in report.redists if o.status == "failed"]
     counts = Counter(statuses)
@@ -44,26 +44,28 @@ def download_text(report: DownloadReport) -> Iterator[str]:
 
 
 def download_errors(report: DownloadReport) -> Iterator[tuple[str, ErrorReport]]:
-    """Return what failed and why; items that failed for one reason are named together."""
+    """Yield the failed items and their errors, grouped by reason."""
     groups: dict[tuple[str, str | None, tuple[str, ...]], list[tuple[str, ErrorReport]]] = {}
-    for what, error in [
+    for subject, error in [
         *((o.redist, o.error) for o in report.redists if o.status == "failed"),
         *((f"{o.redist} {o.release}", o.error) for o in report.manifests),
     ]:
         if error is not None:
-            groups.setdefault((error.reason, error.hint, error.changes), []).append((what, error))
+            groups.setdefault((error.reason, error.hint, error.changes), []).append(
+                (subject, error)
+            )
     for items in groups.values():
         error = items[0][1]
-        where = error.message.removesuffix(f": {error.reason}")
-        if len(items) > 1 and where != error.message:
-            said = f"{error.reason}; the first at {where}"
-            error = error.model_copy(update={"message": said})
-        yield ", ".join(what for what, _ in items), error
+        origin = error.message.removesuffix(f": {error.reason}")
+        if len(items) > 1 and origin != error.message:
+            message = f"{error.reason}; the first at {origin}"
+            error = error.model_copy(update={"message": message})
+        yield ", ".join(subject for subject, _ in items), error
     yield from (("lock", error) for error in report.errors)
 
 
 def process_text(report: ProcessReport) -> Iterator[str]:
-    """Lay out the result of process-manifests: a line per manifest, then what there was."""
+    """Yield a line for each manifest, and the totals."""
     yield from columns(
         [
             (
@@ -73,7 +75,7 @@ def process_text(report: ProcessReport) -> Iterator[str]:
                 f"{outcome.examined} of {outcome.archives} archives examined",
                 ", ".join(
                     f"{count} {word}"
-                    for count, word in ((outcome.failed, "failed"), (outcome.skipped, "left out"))
+                    for count, word in ((outcome.failed, "failed"), (outcome.skipped, "skipped"))
                     if count
                 ),
             )
@@ -89,22 +91,22 @@ def process_text(report: ProcessReport) -> Iterator[str]:
     yield f"archives: {total or 'none'}; {report.fetched_bytes:,} bytes read"
     reasons = Counter(archive.reason for archive in report.archives if archive.reason is not None)
     if reasons:
-        yield "left out: " + ", ".join(f"{reasons[text]} {text}" for text in sorted(reasons))
+        yield "skipped: " + ", ".join(f"{reasons[text]} {text}" for text in sorted(reasons))
 
 
 def process_errors(
     outcomes: Iterable[FeatureOutcome | ArchiveOutcome | PeekedArchive],
 ) -> Iterator[tuple[str, ErrorReport]]:
-    """Yield what failed and what it is about; many failures for one reason as one."""
+    """Yield errors with their subjects, combined by reason."""
     groups: dict[str, list[tuple[str, ErrorReport]]] = {}
     for outcome in outcomes:
         error = outcome.error
         if error is None:
             continue
-        what = [outcome.redist, outcome.release]
+        subject = [outcome.redist, outcome.release]
         if not isinstance(outcome, FeatureOutcome):
-            what += [outcome.package, outcome.platform, outcome.variant or ""]
-        groups.setdefault(error.reason, []).append((" ".join(filter(None, what)), error))
+            subject += [outcome.package, outcome.platform, outcome.variant or ""]
+        groups.setdefault(error.reason, []).append((" ".join(filter(None, subject)), error))
     for reason, group in groups.items():
         if len(group) <= _FAILURES_SHOWN:
             yield from group
@@ -115,7 +117,7 @@ def process_errors(
 
 
 def peek_text(report: PeekReport) -> Iterator[str]:
-    """Lay out the result of --peek: a line per zip archive."""
+    """Yield a line for each zip archive of --peek."""
     yield from columns(
         [
             (
@@ -123,7 +125,7 @@ def peek_text(report: PeekReport) -> Iterator[str]:
                 archive.release,
                 archive.package,
                 " ".join(filter(None, (archive.platform, archive.variant))),
-                "not known" if archive.outputs is None else " ".join(archive.outputs),
+                "unknown" if archive.outputs is None else " ".join(archive.outputs),
                 f"{archive.fetched:,} of {archive.size or 0:,} bytes",
             )
             for archive in report.archives
@@ -132,7 +134,7 @@ def peek_text(report: PeekReport) -> Iterator[str]:
     undecided = sum(archive.undecided_libraries for archive in report.archives)
     if undecided:
         yield (
-            f"{undecided} .lib files are counted as static, because --peek does not read them; "
-            "import libraries among them belong to the output lib"
+            f"{undecided} .lib files are listed as static, because --peek does not read them; "
+            "import libraries would be in the output lib"
         )
-    yield f"unverified; {report.left_out} archives are no zip and were left out"
+    yield f"unverified; skipped {report.left_out} archives in other formats than zip"

@@ -1,4 +1,4 @@
-"""explain package: a package over releases and platforms."""
+"""Reports of `explain package` as text."""
 
 from collections.abc import Iterator
 
@@ -7,28 +7,28 @@ from cudaredist.render.common import columns
 from cudaredist.reports.answer_reports import ExplainedArchive, PackageReport
 
 _SHOWN = 3
-"""Libraries and headers that are named for a package depended on."""
+"""Maximum number of libraries and headers to list for a dependency."""
 
 
 def package_text(report: PackageReport) -> Iterator[str]:
-    """Yield the versions of a package, then what each version provides and needs on a platform."""
+    """Yield a package's versions, then the facts for each platform."""
     labels: dict[tuple[str, ...], list[str]] = {}
-    shown: dict[tuple[str, str], ExplainedArchive] = {}
+    newest: dict[tuple[str, str], ExplainedArchive] = {}
     for archive in report.archives:
-        place = _place(archive)
-        key = (archive.redist, archive.version, place)
+        platform = _platform(archive)
+        key = (archive.redist, archive.version, platform)
         labels.setdefault(key, []).append(archive.release)
-        shown[archive.redist, place] = archive
+        newest[archive.redist, platform] = archive
     yield from columns(
         [
             ("redist", "version", "platform", "releases"),
-            *((*key, " ".join(dict.fromkeys(found))) for key, found in labels.items()),
+            *((*key, " ".join(dict.fromkeys(releases))) for key, releases in labels.items()),
         ]
     )
-    for archive in shown.values():
+    for archive in newest.values():
         yield ""
         name = f"{archive.package} {archive.version} ({archive.redist} {archive.release})"
-        yield f"{name} for {_place(archive)}"
+        yield f"{name} for {_platform(archive)}"
         if not archive.is_examined:
             yield "  not examined"
         for title, words in _facts(archive).items():
@@ -36,7 +36,7 @@ def package_text(report: PackageReport) -> Iterator[str]:
                 yield f"  {title}: {words}"
 
 
-def _place(archive: ExplainedArchive) -> str:
+def _platform(archive: ExplainedArchive) -> str:
     return archive.platform if archive.variant is None else f"{archive.platform}/{archive.variant}"
 
 

@@ -1,4 +1,4 @@
-"""Package sets, and what is made of one: exports and toolkit roots."""
+"""Reports on package sets, exports and toolkit roots as text."""
 
 import json
 from collections import Counter
@@ -15,7 +15,7 @@ _FOREIGN_SHOWN = 20
 
 
 def build_text(report: BuildReport) -> Iterator[str]:
-    """Yield a line for each package set, and what a maintainer should know of it below."""
+    """Yield each package set, followed by its diagnostics."""
     for release in report.skipped:
         yield f"cuda {release.cuda:<8} {'':<14} {'skipped':<11} {release.reason}"
     for outcome in report.sets:
@@ -39,7 +39,7 @@ def build_text(report: BuildReport) -> Iterator[str]:
 
 
 def set_text(summary: SetSummary) -> Iterator[str]:
-    """Yield what a package set holds, with sizes by output, and what it lacks and why."""
+    """Yield a set's packages, output sizes and missing packages."""
     counts = ", ".join(f"{count} {status}" for status, count in summary.counts.items() if count)
     yield (
         f"{summary.attribute}: CUDA {summary.cuda} for {summary.platform} "
@@ -53,8 +53,8 @@ def set_text(summary: SetSummary) -> Iterator[str]:
         for name, accepted in (("GCC", gcc), ("Clang", clang))
         if accepted is not None
     ]
-    chosen = f"; GCC {gcc.selected} is taken" if gcc is not None and gcc.selected else ""
-    yield f"host compiler: {', '.join(ranges)}{chosen}"
+    selection = f"; GCC {gcc.selected} is selected" if gcc is not None and gcc.selected else ""
+    yield f"host compiler: {', '.join(ranges)}{selection}"
     if summary.driver is not None:
         published, lowest = summary.driver.published, summary.driver.lowest
         texts = [f"{published.version} is published with it"] if published else []
@@ -78,24 +78,24 @@ def set_text(summary: SetSummary) -> Iterator[str]:
     if summary.library_bytes:
         share = 100 * summary.library_lib_bytes / summary.library_bytes
         yield (
-            f"splitting: what runs needs {_megabytes(summary.library_lib_bytes)} MB (lib) of the "
+            f"at run time, programs need {_megabytes(summary.library_lib_bytes)} MB (lib) of the "
             f"libraries' {_megabytes(summary.library_bytes)} MB, {share:.0f} %"
         )
     yield ""
-    rows = [("lacks", "status", "why")]
+    rows = [("missing", "status", "reason")]
     yield from columns([*rows, *((m.package, m.status, m.reason) for m in summary.missing)])
 
 
 def _coverage_text(summary: SetSummary) -> Iterator[str]:
-    """Yield the coverage of each package with device code, and the share if it is not full."""
+    """Yield the coverage of packages with device code."""
     covered = [p for p in summary.packages if any(c.all_files for c in p.coverage.values())]
     if not covered:
         return
     yield ""
     rows = [("coverage", *summary.capabilities)]
     for package in covered:
-        found = (package.coverage.get(name) for name in summary.capabilities)
-        rows.append((package.package, *(c.value if c else "unknown" for c in found)))
+        cells = (package.coverage.get(name) for name in summary.capabilities)
+        rows.append((package.package, *(c.value if c else "unknown" for c in cells)))
     yield from columns(rows)
     for package in covered:
         for name, coverage in package.coverage.items():
@@ -113,7 +113,7 @@ def export_text(report: ExportReport) -> Iterator[str]:
 
 
 def table_diff_text(report: TableDiffReport) -> Iterator[str]:
-    """Yield each cell that differs, with the reason for our value below it."""
+    """Yield each different cell with the reason for cudaredist's value."""
     table = ""
     for cell in report.cells:
         if cell.table != table:
@@ -130,11 +130,14 @@ def _cell(value: object) -> str:
 
 
 def toolkit_text(report: ToolkitReport) -> Iterator[str]:
-    """Yield what became of a toolkit root, and what is wrong with it."""
+    """Yield a toolkit root's problems and status."""
     yield from report.problems
     if report.status != "written":
-        yield from (f"not ours: {path}" for path in shortened(report.foreign, _FOREIGN_SHOWN))
-    about = "what an interrupted run left"
+        yield from (
+            f"not installed by cudaredist: {path}"
+            for path in shortened(report.foreign, _FOREIGN_SHOWN)
+        )
+    about = "remains of an interrupted run"
     if report.cuda is not None:
         about = (
             f"CUDA {report.cuda} for {report.platform}, {len(report.packages)} packages, "
@@ -142,6 +145,6 @@ def toolkit_text(report: ToolkitReport) -> Iterator[str]:
         )
     yield f"{report.root}: {report.status}; {about}"
     if report.status == "altered":
-        yield f"`cudaredist materialize SET --root {report.root} --replace` restores it"
+        yield f"to restore it, run `cudaredist materialize SET --root {report.root} --replace`"
     if report.fetched_bytes:
-        yield f"{report.fetched_bytes:,} bytes fetched"
+        yield f"{report.fetched_bytes:,} bytes downloaded"

@@ -1,4 +1,4 @@
-"""The tables of compilers and GPUs, and what is known of a fact in them."""
+"""Reports on the tables of compilers and GPUs as text."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from cudaredist.reports.archive_reports import TableReport
 
 
 def table_text(report: TableReport) -> Iterator[str]:
-    """Show what changes in a table, then what became of each release."""
+    """Yield a table's changes, then the outcome of each release."""
     yield from report.diff
     yield from columns(
         [
@@ -29,7 +29,7 @@ def table_text(report: TableReport) -> Iterator[str]:
 
 
 def explain_text(report: ExplainReport) -> Iterator[str]:
-    """Say what is known of each thing, a fact a line, and below it its source and the others'."""
+    """Yield the facts of each topic with sources and other claims."""
     for number, topic in enumerate(report.topics):
         if number:
             yield ""
@@ -42,11 +42,11 @@ def explain_text(report: ExplainReport) -> Iterator[str]:
             for claim in fact.otherwise:
                 reason = f" ({claim.reason})" if claim.reason else ""
                 value = "none" if claim.value is None else claim.value
-                shown = ", ".join(value) if isinstance(value, tuple) else value
-                yield f"      otherwise: {shown}{reason}: {claim.source}"
+                text = ", ".join(value) if isinstance(value, tuple) else value
+                yield f"      otherwise: {text}{reason}: {claim.source}"
     for name in dict.fromkeys(entry.capability for entry in report.coverage):
         yield ""
-        yield f"releases that run on {name}, by the device code in feature files"
+        yield f"releases that run on {name}, according to the device code in feature files"
         rows = [("  package", "native", "PTX only", "first without")]
         rows += (_coverage_row(part) for part in report.coverage if part.capability == name)
         yield from columns(rows)

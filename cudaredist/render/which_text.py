@@ -1,4 +1,4 @@
-"""Who provides a file, and which releases there are."""
+"""Reports on providers and releases as text."""
 
 import json
 from collections.abc import Iterator
@@ -11,21 +11,20 @@ from cudaredist.reports.manifest_reports import VersionsReport
 
 
 def which_text(report: WhichReport) -> Iterator[str]:
-    """Yield who provides a file, a line for each package, place and output."""
+    """Yield a file's providers by package, platform and output."""
     labels: dict[tuple[str, ...], list[str]] = {}
     for hit in report.hits:
-        place = hit.platform if hit.variant is None else f"{hit.platform}/{hit.variant}"
-        labels.setdefault((hit.redist, hit.package, hit.output, hit.path, place), []).append(
-            hit.release
-        )
+        platform = hit.platform if hit.variant is None else f"{hit.platform}/{hit.variant}"
+        key = (hit.redist, hit.package, hit.output, hit.path, platform)
+        labels.setdefault(key, []).append(hit.release)
     rows: list[tuple[str, ...]] = [("redist", "package", "output", "file", "platform", "releases")]
-    rows += [(*key, " ".join(found)) for key, found in sorted(labels.items())]
+    rows += [(*key, " ".join(releases)) for key, releases in sorted(labels.items())]
     if labels:
         yield from columns(rows)
     elif report.exit_code == EXIT_INCOMPLETE:
-        yield f"the provider of {report.name} is not known"
+        yield f"the provider of {report.name} is unknown"
     elif report.outside is None:
-        yield f"nothing held provides {report.name}"
+        yield f"no local package provides {report.name}"
     if report.outside is not None:
         provider = report.outside.provider or f"the {report.outside.owner}"
         yield f"{report.name} is provided by {provider}: {report.outside.reason}"
@@ -33,14 +32,14 @@ def which_text(report: WhichReport) -> Iterator[str]:
         yield f"did you mean {' or '.join(report.suggestions)}?"
     if report.hint is not None and report.outside is None:
         yield (
-            f"of {report.unknown} archives not all files are known; run `{report.hint}` to read "
-            "them, with --version or --package to read fewer"
+            f"some files of {report.unknown} archives are unknown; run `{report.hint}` to inspect "
+            "them, with --version or --package to inspect fewer"
         )
 
 
 def versions_text(report: VersionsReport) -> Iterator[str]:
-    """Yield each release line, held and upstream."""
-    rows = [("redist", "line", "held", "upstream", "state")]
+    """Yield the release lines, local and upstream."""
+    rows = [("redist", "line", "local", "upstream", "state")]
     rows += [
         (line.redist, line.line, line.held or "-", line.upstream or "-", line.status)
         for line in report.lines
@@ -51,7 +50,7 @@ def versions_text(report: VersionsReport) -> Iterator[str]:
 
 
 def versions_renovate(report: VersionsReport, redist: str) -> str:
-    """Return what Renovate's custom data source reads: the releases of one redistributable."""
+    """Return a redistributable's releases for Renovate's custom data source."""
     releases = [{"version": version} for version in report.releases[redist]]
     document = {"releases": releases, "homepage": NVIDIA_BASE}
     return json.dumps(document, indent=2) + "\n"

@@ -1,4 +1,4 @@
-"""What commands answer with: values that every output format is made from.
+"""The reports of commands, as data for every output format.
 
-`--json` prints them as they are, `schema_version` first.
+`--json` prints them unchanged, `schema_version` first.
 """

@@ -1,4 +1,4 @@
-"""Reports of the commands that answer questions: diff, which, explain."""
+"""Reports of diff, which and explain."""
 
 from typing import Literal
 
@@ -10,10 +10,10 @@ from cudaredist.tables.explanation import Topic
 
 
 class Delta(OwnModel):
-    """One change: of one value to another, or names that came and went."""
+    """A changed value, or added and removed names."""
 
     field: str
-    places: tuple[str, ...] = Field(description="Platforms and variants; empty: the whole package")
+    places: tuple[str, ...] = Field(description="Platforms and variants. Empty: the whole package")
     old: str | None = None
     new: str | None = None
     added: tuple[str, ...] = ()
@@ -21,27 +21,29 @@ class Delta(OwnModel):
 
 
 class PackageDelta(OwnModel):
-    """What changed about one package."""
+    """The changes of a package."""
 
     package: str
     status: Literal["added", "gone", "changed"]
     origin: str | None = Field(
-        default=None, description="Package of the other side that it was, or was part of"
+        default=None, description="The package on the other side that contained it"
     )
     parts: tuple[str, ...] = Field(
-        default=(), description="Packages of one side only that are parts of this one"
+        default=(), description="Packages on only one side that are parts of this one"
     )
     deltas: tuple[Delta, ...] = ()
 
 
 class Move(OwnModel):
-    """Files that lie in another package than before, by their paths below the package's root."""
+    """Files that moved to another package, by path below the package's root."""
 
-    old: str = Field(description="Package that had them")
-    new: str = Field(description="Package that has them")
-    equal: tuple[str, ...] = Field(description="Files whose path is the same")
-    gone: tuple[str, ...] = Field(default=(), description="Old paths of those told by name")
-    added: tuple[str, ...] = Field(default=(), description="New paths of those")
+    old: str = Field(description="The old package")
+    new: str = Field(description="The new package")
+    equal: tuple[str, ...] = Field(description="Files with the same path")
+    gone: tuple[str, ...] = Field(
+        default=(), description="Old paths of files that were matched by name"
+    )
+    added: tuple[str, ...] = Field(default=(), description="New paths of the same files")
 
 
 class DiffReport(Report):
@@ -52,29 +54,29 @@ class DiffReport(Report):
     new: str
     packages: tuple[PackageDelta, ...]
     platforms: Delta | None = Field(
-        description="Platforms and variants that one side alone has, of any package"
+        description="Platforms and variants that only one side has, in any package"
     )
     moves: tuple[Move, ...] = Field(
-        default=(), description="Sorted by both packages; known where the cache knows the archives"
+        default=(), description="Sorted by both packages. Requires the archives' facts in the cache"
     )
-    tables: tuple[Delta, ...] = Field(description="What the tables say of the CUDA release")
+    tables: tuple[Delta, ...] = Field(description="Changes in the tables of the CUDA release")
     equal: int = Field(description="Packages without a change")
     notes: tuple[str, ...] = Field(default=(), description="Remarks on the comparison")
     exit_code: int = 0
 
 
 class WhichHit(ArchiveName):
-    """One file of one archive."""
+    """A file of an archive."""
 
     path: str
     output: OutputName
 
 
 class OutsideProvider(OwnModel):
-    """The provider of a library that no redistributable contains, such as the driver."""
+    """The provider of a library outside the redistributables, such as the driver."""
 
     owner: str
-    provider: str | None = Field(description="The distribution's package, if it is known")
+    provider: str | None = Field(description="The distribution's package, if known")
     reason: str
 
 
@@ -85,43 +87,43 @@ class WhichReport(Report):
     name: str
     hits: tuple[WhichHit, ...]
     outside: OutsideProvider | None = None
-    unknown: int = Field(description="Archives of which not all files are known")
+    unknown: int = Field(description="Number of archives with unknown files")
     suggestions: tuple[str, ...] = Field(
-        default=(), description="Sonames like the name, if nothing provides it"
+        default=(), description="Similar sonames, if no package provides the name"
     )
     hint: str | None = Field(
-        default=None, description="Command that reads the files of unknown archives"
+        default=None, description="Command to inspect the archives with unknown files"
     )
 
 
 class ReleaseSpan(OwnModel):
-    """The first and the newest local release with some coverage."""
+    """The first and the newest local release with a coverage."""
 
     first: str
     newest: str
-    gaps: tuple[str, ...] = Field(default=(), description="Local releases between them without it")
+    gaps: tuple[str, ...] = Field(default=(), description="Local releases in between without it")
 
 
 class ReleaseCoverage(OwnModel):
     """The coverage of one release."""
 
     release: str
-    coverage: str = Field(description="In words")
+    coverage: str = Field(description="The coverage as text")
 
 
 class PackageCoverage(OwnModel):
-    """The local releases of a package that run on the GPUs of a capability."""
+    """The local releases of a package that run on a capability's GPUs."""
 
     capability: str
     redist: str
     package: str
-    native: ReleaseSpan | None = Field(description="Releases with native code; null: none")
-    ptx: ReleaseSpan | None = Field(description="Releases with PTX only; null: none")
+    native: ReleaseSpan | None = Field(description="Releases with native code. Null: none")
+    ptx: ReleaseSpan | None = Field(description="Releases with PTX only. Null: none")
     without: ReleaseCoverage | None = Field(
-        description="The first release without, newer than all that run; null: there is none"
+        description="The first release without coverage, newer than all with it. Null: none"
     )
     releases: int = Field(description="Local releases with device code")
-    unknown: int = Field(description="Those of them whose coverage is unknown")
+    unknown: int = Field(description="Number of these releases with unknown coverage")
 
 
 class ExplainReport(Answer):
@@ -132,24 +134,28 @@ class ExplainReport(Answer):
     asked: str
     topics: tuple[Topic, ...]
     coverage: tuple[PackageCoverage, ...] = Field(
-        default=(), description="Of gpu: what runs on it, by the local feature files"
+        default=(), description="For gpu: the packages that run on it, from the local feature files"
     )
 
 
 class ExplainedArchive(ArchiveName):
-    """One archive of a package, with what it provides and needs."""
+    """An archive of a package, with its contents and dependencies."""
 
-    is_examined: bool = Field(description="Whether a feature file has it; all else is empty if not")
+    is_examined: bool = Field(
+        description="Whether a feature file describes it. If not, the fields below are empty"
+    )
     outputs: dict[OutputName, OutputFiles] = Field(default={})
     sonames: tuple[str, ...] = ()
-    architectures: tuple[str, ...] = Field(default=(), description="Of all its device code")
-    needed: tuple[str, ...] = Field(default=(), description="Libraries that its files need")
+    architectures: tuple[str, ...] = Field(
+        default=(), description="Architectures of its device code"
+    )
+    needed: tuple[str, ...] = Field(default=(), description="Libraries that its files require")
     opens: tuple[str, ...] = Field(
-        default=(), description="Libraries that its files may open: a guess"
+        default=(), description="Libraries that its files may open (a guess)"
     )
     depends: dict[str, tuple[str, ...]] = Field(
         default={},
-        description="Packages of the release with libraries or headers that it needs, and which",
+        description="Required libraries or headers, by their package in the release",
     )
 
 

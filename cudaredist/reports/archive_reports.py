@@ -1,4 +1,4 @@
-"""Reports of the commands that read archives: process-manifests, the two tables, materialize."""
+"""Reports of the commands that read archives."""
 
 from typing import Literal
 
@@ -17,32 +17,32 @@ ArchiveStatus = Literal["examined", "known", "would-examine", "failed", "skipped
 
 
 class ArchivePlace(ArchiveName):
-    """One archive of a manifest, with its size."""
+    """An archive of a manifest, with its size."""
 
-    size: int | None = Field(description="Bytes; null: the manifest does not say")
+    size: int | None = Field(description="Bytes. Null: not in the manifest")
 
 
 class ArchiveOutcome(ArchivePlace):
-    """What became of one archive of one manifest."""
+    """The outcome for an archive of a manifest."""
 
     sha256: str | None
     status: ArchiveStatus = Field(
-        description="examined: fetched and read now; known: from the cache or the feature file"
+        description="examined: inspected in this run; known: from the cache or the feature file"
     )
-    reason: str | None = Field(default=None, description="Why it was skipped")
+    reason: str | None = Field(default=None, description="The reason for skipping it")
     error: ErrorReport | None = None
 
 
 class FeatureOutcome(OwnModel):
-    """What became of one manifest's feature file."""
+    """The outcome for a manifest's feature file."""
 
     redist: str
     release: str
     status: ManifestStatus
-    archives: int = Field(default=0, description="Archives the manifest names")
-    examined: int = Field(default=0, description="Of those, how many the feature file describes")
+    archives: int = Field(default=0, description="Number of archives in the manifest")
+    examined: int = Field(default=0, description="Number of archives in the feature file")
     failed: int = 0
-    skipped: int = Field(default=0, description="Left out by a choice of this run")
+    skipped: int = Field(default=0, description="Number of archives that the options exclude")
     warnings: tuple[str, ...] = ()
     error: ErrorReport | None = None
 
@@ -53,18 +53,18 @@ class ProcessReport(Report):
     command: Literal["process-manifests"] = "process-manifests"
     manifests: tuple[FeatureOutcome, ...]
     archives: tuple[ArchiveOutcome, ...]
-    fetched_bytes: int = Field(description="Bytes of archives that were read from a source")
+    fetched_bytes: int = Field(description="Bytes of archives from a source")
 
 
 class PeekedArchive(ArchivePlace):
-    """What the names in one zip archive tell, which nothing was proved of."""
+    """The unverified outputs of a zip archive, from its file names."""
 
-    fetched: int = Field(description="Bytes that were read to know")
+    fetched: int = Field(description="Bytes read from the source")
     verified: Literal[False] = False
-    outputs: dict[OutputName, OutputFiles] | None = Field(description="Null: see the error")
+    outputs: dict[OutputName, OutputFiles] | None = Field(description="Null: see `error`")
     undecided_libraries: int = Field(
         default=0,
-        description="`.lib` files, counted as static; import libraries among them belong to lib",
+        description="Number of `.lib` files, listed as static. Import libraries would be in lib",
     )
     error: ErrorReport | None = None
 
@@ -73,30 +73,30 @@ class PeekReport(Report):
     """The result of process-manifests --peek."""
 
     command: Literal["process-manifests --peek"] = "process-manifests --peek"
-    manifests: tuple[FeatureOutcome, ...] = Field(description="Those that could not be read")
+    manifests: tuple[FeatureOutcome, ...] = Field(description="The unreadable manifests")
     archives: tuple[PeekedArchive, ...]
-    left_out: int = Field(description="Archives that are no zip, which cannot be peeked into")
+    left_out: int = Field(description="Number of archives in other formats than zip")
 
 
 ReleaseStatus = Literal["read", "known", "stands", "held-back", "failed"]
 
 
 class ReleaseOutcome(OwnModel):
-    """What became of one CUDA release in a run of update-nvcc-compat or update-gpus."""
+    """The outcome for a CUDA release in an update of a table."""
 
     release: str
     status: ReleaseStatus = Field(
-        description="read: from an archive now; known: from the cache or the table; stands: the "
-        "table has it from the redist channel; held-back: its bounds changed or go down, and the "
-        "table keeps what it has of it, or goes without it"
+        description="read: from an archive in this run; known: from the cache or the table; "
+        "stands: the table's entry is from the redist channel; held-back: its bounds changed or "
+        "are lower, so the table's entry, if any, stays unchanged"
     )
-    package: str | None = Field(default=None, description="Whose archive it was found in")
+    package: str | None = Field(default=None, description="The package with the archive")
     archive_sha256: str | None = None
     error: ErrorReport | None = None
 
 
 class TableFinding(OwnModel):
-    """Something about a table that a maintainer has to look at."""
+    """A finding about a table, for review by a maintainer."""
 
     kind: Literal[
         "goes-down",
@@ -111,7 +111,7 @@ class TableFinding(OwnModel):
 
 
 class TableReport(Report):
-    """The result of update-nvcc-compat and of update-gpus."""
+    """The result of update-nvcc-compat and update-gpus."""
 
     command: Literal["update-nvcc-compat", "update-gpus"]
     table: str = Field(description="The table's name below the data folder")
@@ -120,11 +120,11 @@ class TableReport(Report):
     findings: tuple[TableFinding, ...]
     held_back: tuple[str, ...] = Field(
         default=(),
-        description="Releases whose bounds changed or go down, which --accept-changed takes",
+        description="Releases with changed or lower bounds. --accept-changed writes them",
     )
-    diff: tuple[str, ...] = Field(description="What changes in the table, as unified diff")
+    diff: tuple[str, ...] = Field(description="The table's changes, as unified diff")
     archives_read: int
-    fetched_bytes: int = Field(description="Bytes of archives that were read from a source")
+    fetched_bytes: int = Field(description="Bytes of archives from a source")
 
 
 class ToolkitReport(Report):
@@ -133,12 +133,14 @@ class ToolkitReport(Report):
     command: Literal["materialize"] = "materialize"
     root: str
     status: Literal["written", "unchanged", "verified", "altered", "removed"]
-    cuda: str | None = Field(description="Null: nothing was laid out yet")
+    cuda: str | None = Field(description="Null: nothing is installed")
     platform: str | None
     layout: Literal["merged", "split"] | None
     packages: tuple[str, ...]
     files: int
     size: int = Field(description="Bytes of all files")
-    fetched_bytes: int = Field(description="Of the network; what was at hand does not count")
-    problems: tuple[str, ...] = Field(description="Files and links that are not as laid out")
-    foreign: tuple[str, ...] = Field(description="Files in the root that are not ours")
+    fetched_bytes: int = Field(description="Bytes from the network, without local archives")
+    problems: tuple[str, ...] = Field(description="Altered files and links")
+    foreign: tuple[str, ...] = Field(
+        description="Files in the root that cudaredist did not install"
+    )

@@ -1,4 +1,4 @@
-"""Reports of the commands about manifests: download-manifests, check, validate, versions."""
+"""Reports of download-manifests, check, validate, versions and schema."""
 
 from typing import Literal
 
@@ -10,12 +10,12 @@ from cudaredist.schema.runfile_records import Runfile
 
 
 class ManifestOutcome(OwnModel):
-    """What became of one manifest."""
+    """The outcome for a manifest."""
 
     redist: str
     release: str
     status: ManifestStatus
-    source: str | None = Field(default=None, description="The source that answered; null: none did")
+    source: str | None = Field(default=None, description="The source that answered. Null: none")
     size: int | None = None
     sha256: str | None = None
     warnings: tuple[str, ...] = ()
@@ -23,7 +23,7 @@ class ManifestOutcome(OwnModel):
 
 
 class RedistOutcome(OwnModel):
-    """What became of one redistributable: listed, absent or failed."""
+    """The outcome for a redistributable: listed, absent or failed."""
 
     redist: str
     status: Literal["listed", "absent", "failed"]
@@ -41,9 +41,9 @@ class DownloadReport(Report):
     redists: tuple[RedistOutcome, ...]
     manifests: tuple[ManifestOutcome, ...]
     is_lock_changed: bool = Field(
-        description="Whether the lock's records changed, or would have where nothing was written"
+        description="Whether the lock changed, or would change if files were written"
     )
-    errors: tuple[ErrorReport, ...] = Field(description="What failed besides single items")
+    errors: tuple[ErrorReport, ...] = Field(description="Failures that concern no single item")
 
 
 FindingKind = Literal[
@@ -71,13 +71,13 @@ FindingKind = Literal[
 
 
 class Finding(OwnModel):
-    """One thing that is not as it should be, or that a maintainer should know."""
+    """A problem or note for a maintainer."""
 
     kind: FindingKind
-    exit_code: int = Field(description="What this alone makes the command exit with; 0 is a note")
+    exit_code: int = Field(description="The exit code for this finding alone. 0: a note")
     redist: str | None
     release: str | None
-    path: str | None = Field(description="File below the data folder that it is about")
+    path: str | None = Field(description="The file, relative to the data folder")
     message: str
     hint: str | None = None
     details: tuple[str, ...] = ()
@@ -87,18 +87,20 @@ LineStatus = Literal["current", "stale", "new", "not-held", "local-only", "unkno
 
 
 class LineReport(OwnModel):
-    """One release line of one redistributable, held against upstream."""
+    """A release line of a redistributable, compared to upstream."""
 
     redist: str
     line: str
-    held: str | None = Field(description="Newest label held; null: none")
-    upstream: str | None = Field(description="Newest label listed; null: none, or not asked")
-    missing: tuple[str, ...] = Field(description="Labels listed, newer than the newest held")
+    held: str | None = Field(description="Newest local label. Null: none")
+    upstream: str | None = Field(description="Newest label upstream. Null: none or unknown")
+    missing: tuple[str, ...] = Field(
+        description="Labels upstream that are newer than all local ones"
+    )
     status: LineStatus
 
     @property
     def is_behind(self) -> bool:
-        """Whether upstream has a release of it that a maintainer would want."""
+        """Whether upstream has a newer release or a new line."""
         return self.status in {"stale", "new"}
 
 
@@ -107,7 +109,7 @@ class CheckReport(Report):
 
     command: Literal["check"] = "check"
     offline: bool
-    sources: dict[str, str] = Field(description="Which source answered, by redistributable")
+    sources: dict[str, str] = Field(description="The source that answered, by redistributable")
     lines: tuple[LineReport, ...]
     findings: tuple[Finding, ...]
 
@@ -124,16 +126,17 @@ class RunfileReport(Report):
 
 
 class FileVerdict(OwnModel):
-    """What validate found in one file."""
+    """The verdict of validate on a file."""
 
     path: str
-    kind: str | None = Field(description="`manifest`, or the name of one of our schemas")
+    kind: str | None = Field(description="`manifest`, or the name of a schema")
     valid: bool
     summary: str
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = Field(
-        default=(), description="Invariants of a package set that were not checked in full, and why"
+        default=(),
+        description="Invariants of a package set that were not fully checked, with reasons",
     )
     exit_code: int
 
@@ -146,7 +149,7 @@ class ValidateReport(Report):
 
 
 class ListedSchema(OwnModel):
-    """One JSON Schema that `schema` prints."""
+    """A JSON Schema in the list of `schema`."""
 
     name: str
     summary: str
@@ -165,7 +168,7 @@ class VersionsReport(Report):
     command: Literal["versions"] = "versions"
     lines: tuple[LineReport, ...]
     releases: dict[str, tuple[str, ...]] = Field(
-        description="Upstream, or offline those held; oldest first; absent: not known"
+        description="Releases upstream (offline: local releases), oldest first. Absent: unknown"
     )
-    absent: tuple[str, ...] = Field(default=(), description="Redistributables no source has")
+    absent: tuple[str, ...] = Field(default=(), description="Redistributables without a source")
     errors: tuple[ErrorReport, ...] = ()

@@ -1,4 +1,4 @@
-"""What all reports have in common, and errors as data."""
+"""Base classes of reports, and errors as data."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, Self
@@ -22,7 +22,7 @@ class Answer(OwnModel):
 
 
 class ArchiveName(OwnModel):
-    """The names of one archive in a manifest."""
+    """The identification of an archive in a manifest."""
 
     redist: str
     release: str
@@ -33,7 +33,7 @@ class ArchiveName(OwnModel):
 
     @classmethod
     def of(cls, redist: str, label: Version, archive: Archive, **more: object) -> Self:
-        """Return a report on an archive, with further fields."""
+        """Return a report on an archive, with additional fields."""
         return cls.model_validate(
             {
                 "redist": redist,
@@ -60,7 +60,7 @@ class OutputFiles(OwnModel):
 
 
 class Report(Answer):
-    """The result of a command that decides the exit code."""
+    """The result of a command, with its exit code."""
 
     exit_code: int
 
@@ -75,7 +75,9 @@ class ErrorReport(OwnModel):
 
     kind: str
     message: str
-    reason: str = Field(description="The message without the place, equal for equal failures")
+    reason: str = Field(
+        description="The message without the affected file, equal for equal failures"
+    )
     hint: str | None = None
     changes: tuple[str, ...] = ()
     exit_code: int
@@ -94,19 +96,19 @@ class ErrorReport(OwnModel):
             exit_code=error.exit_code,
         )
 
-    def about(self, what: str) -> Self:
-        """Return the error with a message that names what it is about."""
-        if self.message.startswith(what):
+    def about(self, subject: str) -> Self:
+        """Prefix the message with its subject, unless it already begins with it."""
+        if self.message.startswith(subject):
             return self
-        return self.model_copy(update={"message": f"{what}: {self.message}"})
+        return self.model_copy(update={"message": f"{subject}: {self.message}"})
 
 
 class ErrorAnswer(Report):
-    """The document that replaces any report if the command ends with an error."""
+    """The report of a command that failed."""
 
     error: ErrorReport
 
     @classmethod
     def to(cls, command: str, error: CudaRedistError) -> Self:
-        """Return the answer of a command that ended with an error."""
+        """Return the report of a command that failed with an error."""
         return cls(command=command, error=ErrorReport.of(error), exit_code=error.exit_code)

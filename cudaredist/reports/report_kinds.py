@@ -1,4 +1,4 @@
-"""Every report that `--json` prints, by the name of its JSON Schema."""
+"""All reports of `--json`, by the name of their JSON Schema."""
 
 from cudaredist.reports.answer_reports import (
     DiffReport,
@@ -50,9 +50,9 @@ REPORTS: dict[str, tuple[type[Answer], ...]] = {
     "report-versions": (VersionsReport,),
     "report-which": (WhichReport,),
 }
-"""The models of each command's reports: `report-` and the command, and errors of all commands."""
+"""The models of the reports: `report-` and the command, or `report-error`."""
 
 
 def report_summaries() -> dict[str, str]:
-    """Return a summary of each report, by the name of its schema."""
+    """Map the schema names of reports to summaries."""
     return {name: (models[0].__doc__ or "").splitlines()[0] for name, models in REPORTS.items()}

@@ -1,4 +1,4 @@
-"""Reports of the commands about package sets: build, export, explain set, bump."""
+"""Reports of build, export, explain set and bump."""
 
 from typing import Literal
 
@@ -23,15 +23,17 @@ from cudaredist.schema.packageset import (
 
 
 class SetOutcome(OwnModel):
-    """What became of one package set."""
+    """The outcome for a package set."""
 
     cuda: str
     platform: str
     status: ManifestStatus
-    path: str | None = Field(default=None, description="Below the output folder; null: none")
+    path: str | None = Field(
+        default=None, description="Relative to the output folder. Null: not written"
+    )
     size: int = 0
     counts: dict[Status, int] = Field(
-        default={}, description="Packages by status, other names not counted"
+        default={}, description="Number of packages by status, without aliases"
     )
     diagnostics: tuple[Diagnostic, ...] = ()
     error: ErrorReport | None = None
@@ -39,7 +41,7 @@ class SetOutcome(OwnModel):
 
 
 class SkippedRelease(OwnModel):
-    """A local CUDA release that no set can be built for."""
+    """A local CUDA release without any possible set."""
 
     cuda: str
     reason: str
@@ -54,28 +56,32 @@ class BuildReport(Report):
     skipped: tuple[SkippedRelease, ...] = Field(
         default=(), description="Local releases that --cuda all skips"
     )
-    index: ManifestStatus | None = Field(default=None, description="Null: one file has no index")
+    index: ManifestStatus | None = Field(
+        default=None, description="Null: a single file has no index"
+    )
 
 
 class SummarizedPackage(OwnModel):
-    """One available package of a set."""
+    """An available package of a set."""
 
     package: str
     version: str
     redist: str
     outputs: tuple[OutputName, ...]
-    size: dict[OutputName, int] = Field(description="Unpacked bytes by output; empty: not examined")
+    size: dict[OutputName, int] = Field(
+        description="Unpacked bytes by output. Empty: not inspected"
+    )
     coverage: dict[str, Coverage] = Field(description="By capability")
 
 
 class OutputTotal(OutputFiles):
-    """One output of all packages of a set together."""
+    """The total of an output over all packages of a set."""
 
     output: OutputName
 
 
 class MissingPackage(OwnModel):
-    """A package that a set does not have."""
+    """An unavailable package of a set."""
 
     package: str
     status: Status
@@ -98,8 +104,8 @@ class SetSummary(Answer):
     driver: SetDriver | None
     packages: tuple[SummarizedPackage, ...]
     totals: tuple[OutputTotal, ...]
-    library_bytes: int = Field(description="All outputs of packages with an output lib")
-    library_lib_bytes: int = Field(description="Their outputs lib alone")
+    library_bytes: int = Field(description="Bytes of all outputs, for packages with the output lib")
+    library_lib_bytes: int = Field(description="Bytes of the output lib")
     missing: tuple[MissingPackage, ...]
     diagnostics: tuple[Diagnostic, ...]
 
@@ -108,28 +114,28 @@ ReleaseState = Literal["bumped", "would-bump", "incomplete", "failed"]
 
 
 class BumpedRelease(OwnModel):
-    """One release that a bump brings, or would bring, into a data folder."""
+    """A release that a bump adds to the data folder."""
 
     redist: str
     old: str | None = Field(
-        description="Newest label held before, of its line if any; null: none before it"
+        description="Newest local label before, preferably of its line. Null: none"
     )
     new: str
     status: ReleaseState = Field(
-        description="incomplete: its manifest is held, and something of it failed"
+        description="incomplete: its manifest is local, but a later step failed"
     )
-    files: tuple[str, ...] = Field(default=(), description="Its files, below the data folder")
-    diff: DiffReport | None = Field(default=None, description="Null: there is none before it")
+    files: tuple[str, ...] = Field(default=(), description="Its files, relative to the data folder")
+    diff: DiffReport | None = Field(default=None, description="Null: no earlier release")
 
 
 class BumpedSet(OwnModel):
-    """One package set, built anew from the data and judged."""
+    """A package set, built from the data and validated."""
 
     cuda: str
     platform: str
     counts: dict[Status, int] = Field(default={})
-    path: str | None = Field(default=None, description="Where it was written; null: it was not")
-    problems: tuple[str, ...] = Field(description="Invariants that it breaks, and what failed")
+    path: str | None = Field(default=None, description="Path of the file. Null: not written")
+    problems: tuple[str, ...] = Field(description="Violated invariants and failures")
     warnings: tuple[str, ...] = ()
     exit_code: int
 
@@ -139,18 +145,18 @@ class BumpReport(Report):
 
     command: Literal["bump"] = "bump"
     releases: tuple[BumpedRelease, ...]
-    errors: tuple[ErrorReport, ...] = Field(description="Everything that failed, of all stages")
+    errors: tuple[ErrorReport, ...] = Field(description="The failures of all steps")
     findings: tuple[str, ...] = Field(
-        default=(), description="What a maintainer has to look at, besides the package sets"
+        default=(), description="Findings for review, without those of package sets"
     )
     features: tuple[FeatureOutcome, ...] = ()
     tables: tuple[TableReport, ...] = ()
     sets: tuple[BumpedSet, ...] = ()
-    fetched_bytes: int = Field(default=0, description="Bytes of archives, read from a source")
+    fetched_bytes: int = Field(default=0, description="Bytes of archives from a source")
 
 
 class ExportedFile(OwnModel):
-    """One file of an export."""
+    """A file of an export."""
 
     path: str
     status: ManifestStatus
@@ -167,13 +173,13 @@ class ExportReport(Report):
 
 
 class TableCell(OwnModel):
-    """One cell in which nixpkgs' tables and ours differ."""
+    """A cell that differs between the tables of nixpkgs and cudaredist."""
 
     table: Literal["compilers", "capabilities", "releases", "manifests"]
     cell: str = Field(description="Such as 13.4.gcc.maxMajorVersion")
-    nixpkgs: str | bool | None = Field(description="Null: it has none")
-    cudaredist: str | bool | None = Field(description="Null: it has none")
-    reason: str = Field(description="What our value comes from")
+    nixpkgs: str | bool | None = Field(description="Null: no value")
+    cudaredist: str | bool | None = Field(description="Null: no value")
+    reason: str = Field(description="The source of cudaredist's value")
 
 
 class TableDiffReport(Report):

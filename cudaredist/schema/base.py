@@ -1,4 +1,4 @@
-"""What the models of our own files have in common."""
+"""Shared types and the base class of models."""
 
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -8,9 +8,12 @@ from cudaredist.primitives import LABEL_PATTERN, SHA256_PATTERN
 
 
 def _no_boolean(value: object) -> object:
-    """Refuse True: it equals 1, so pydantic takes it for `Literal[1]`, and JSON Schema does not."""
+    """Reject booleans.
+
+    True equals 1, so pydantic accepts it for `Literal[1]`, but JSON Schema does not.
+    """
     if isinstance(value, bool):
-        raise ValueError("a number, not true or false")  # noqa: TRY004 - what pydantic asks for
+        raise ValueError("expected a number, not a boolean")  # noqa: TRY004 - pydantic requires it
     return value
 
 
@@ -19,12 +22,12 @@ HexSha256 = Annotated[str, Field(pattern=SHA256_PATTERN, min_length=64, max_leng
 Label = Annotated[
     str, Field(pattern=LABEL_PATTERN, description="A manifest's label, as in its file name")
 ]
-VersionText = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)*$", description="Raw, as published")]
+VersionText = Annotated[
+    str, Field(pattern=r"^[0-9]+(\.[0-9]+)*$", description="The version in its published form")
+]
 CudaMinor = Annotated[
     str,
-    Field(
-        pattern=r"^[0-9]{1,9}\.[0-9]{1,9}$", description="Two numbers: 12.9 stands for all 12.9.x"
-    ),
+    Field(pattern=r"^[0-9]{1,9}\.[0-9]{1,9}$", description="Two numbers. 12.9 includes all 12.9.x"),
 ]
 Count = Annotated[int, Field(ge=0)]
 Channel = Literal["redist", "wheels"]
@@ -34,13 +37,13 @@ OutputName: TypeAlias = Literal[
 
 
 class OwnModel(BaseModel):
-    """What every model of ours has in common: frozen, and no key that it does not know."""
+    """Base class of models: frozen, without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 def optional(description: str | None, default: object = None) -> Any:  # noqa: ANN401 - as pydantic's own Field
-    """Return a field that is not written if it has its default."""
+    """Return a field that is omitted from files if it has its default."""
     return Field(
         default=default, description=description, exclude_if=lambda value: value == default
     )

@@ -1,4 +1,4 @@
-"""Model of a package set: one CUDA release on one platform, with a reason for everything."""
+"""Model of a package set: a CUDA release on a platform, with reasons."""
 
 from typing import Annotated, Literal
 
@@ -42,44 +42,44 @@ CoverageValue = Literal["native", "ptx", "lto", "partial", "none", "host-only", 
 
 
 class Input(OwnModel):
-    """One file that the set was made from."""
+    """An input file of the set."""
 
     kind: Literal["manifest", "features", "nvcc", "capabilities", "policy", "runfiles"]
-    name: str = Field(description="Redistributable, or subject of the policy")
+    name: str = Field(description="Redistributable, or name of the policy")
     label: Label | None
     sha256: HexSha256
     overlay: bool = Field(description="Whether it comes from an overlay")
 
 
 class CudaRelease(OwnModel):
-    """The CUDA release the set is for, and what the set is called."""
+    """The set's CUDA release and names."""
 
     release: Label
     major_minor: CudaMinor
     major: str
     attribute: str = Field(
-        description="cudaPackages_12_6; cudaPackages_12_6_2 if a newer patch is local"
+        description="Such as cudaPackages_12_6, or cudaPackages_12_6_2 if a newer patch is local"
     )
-    name_prefix: str = Field(description="cuda12.6")
-    aliases: tuple[str, ...] = Field(description="Short names that mean this set, by policy")
+    name_prefix: str = Field(description="Such as cuda12.6")
+    aliases: tuple[str, ...] = Field(description="Short names of this set, from policy")
 
 
 class SetPlatform(OwnModel):
-    """The platform the set is for."""
+    """The set's platform."""
 
     redist_system: str
     nix_system: str | None
     pkgs_cross: str | None
     elf_machine: int | None
-    jetson: bool = Field(description="Whether a Jetson is among the effective capabilities")
+    jetson: bool = Field(description="Whether the effective capabilities include a Jetson")
 
 
 class Flags(OwnModel):
-    """Compute capabilities and the flags made from them.
+    """Compute capabilities and their compiler flags.
 
-    The flags up to `cmake_cuda_architectures` are nixpkgs', in the order requested, with portable
-    code for the last capability without a letter. The two after them are sorted, with portable code
-    for the highest.
+    The flags up to `cmake_cuda_architectures` have nixpkgs' form: in the requested order, with
+    portable code for the last capability without a letter. The two flags after them are sorted,
+    with portable code for the highest capability.
     """
 
     requested: tuple[CapabilityName, ...]
@@ -99,119 +99,121 @@ class Flags(OwnModel):
 
     @property
     def has_plain(self) -> bool:
-        """Whether a capability has no letter, so that portable code is possible."""
+        """Whether a capability has no letter and allows portable code."""
         return any(name[-1].isdigit() for name in self.effective)
 
 
 class HostRange(OwnModel):
-    """Versions of a host compiler that nvcc accepts; null is no limit."""
+    """The accepted versions of a host compiler. Null means no limit."""
 
     min: int | None
     max: int | None
 
 
 class HostGcc(HostRange):
-    """The GCC chosen."""
+    """The selected GCC."""
 
-    default: int | None = Field(description="The distribution's; null: not said")
+    default: int | None = Field(description="The distribution's GCC. Null: not specified")
     selected: int | None
     uses_default: bool
 
 
 class HostCompiler(OwnModel):
-    """Host compilers, null where the release's nvcc does not accept any version."""
+    """The host compilers. Null means that nvcc accepts no version."""
 
     gcc: HostGcc | None
     clang: HostRange | None
     msvc: HostRange | None = Field(description="Values of _MSC_VER")
     cxx_runtime: Literal["default", "selected"] = Field(
-        description="Whose libstdc++ goes with it: the newer one's"
+        description="The compiler that provides libstdc++: the newer one"
     )
 
 
 class RejectedRelease(OwnModel):
-    """A newer release of a redistributable that was not taken."""
+    """A newer release of a redistributable that was not selected."""
 
     release: Label
     reason: str
 
 
 class ChosenRelease(OwnModel):
-    """Which release of a redistributable the set takes, and why none newer."""
+    """The selected release of a redistributable, and rejected newer ones."""
 
-    release: Label | None = Field(description="Null: none is published for this set")
+    release: Label | None = Field(description="Null: no release for this set")
     mode: Literal["pinned", "auto"]
     newer_rejected: tuple[RejectedRelease, ...] = Field(description="Newest first")
 
 
 class Reason(OwnModel):
-    """Why a package is not available."""
+    """The reason for an unavailable package."""
 
     code: ReasonCode
     text: str
     subject: str
-    source: str = Field(description="The data or policy file that says so")
+    source: str = Field(description="The data or policy file")
 
 
 class SetArchive(OwnModel):
     """The archive of a package."""
 
     relative_path: str
-    url: str | None = Field(description="Null: no address is known, as for wheels")
+    url: str | None = Field(description="Null: unknown address, as for wheels")
     sha256: HexSha256
-    sri: str = Field(description="The same hash as Nix and browsers write it")
+    sri: str = Field(description="The hash in the form of Nix and browsers")
     md5: str | None
-    size: int | None = Field(gt=0, description="Bytes; null: the manifest does not say")
-    platform: str = Field(description="As in the manifest: `source` and `linux-all` serve others")
+    size: int | None = Field(gt=0, description="Bytes. Null: not in the manifest")
+    platform: str = Field(
+        description="Platform in the manifest. `source` and `linux-all` serve several platforms"
+    )
     cuda_variant: str | None
     format: ArchiveFormat | None
     strip_prefix: str | None = Field(
-        description="Its one top directory; null: as it is found in the archive"
+        description="The single top directory of the archive. Null: detect it"
     )
 
 
 class OutputContents(OwnModel):
-    """How much an output holds."""
+    """The size of an output."""
 
     files: Count
     bytes: Count
 
 
 class TreeChange(OwnModel):
-    """A change of the archive's tree before it is split into outputs."""
+    """A change of the archive's tree before the split into outputs."""
 
     op: Literal["lift", "rename", "drop", "symlink"]
     source: str = Field(alias="from")
     to: str | None
     split_only: bool = optional(
-        "Left out where packages are merged into one tree; absent: it is not", default=False
+        "Skipped if packages are merged into one tree. Absent: always applied", default=False
     )
 
 
 class Provided(OwnModel):
-    """A library that a package has."""
+    """A library of a package."""
 
-    soname: str = Field(description="Else the file's name")
+    soname: str = Field(description="The soname, or else the file name")
     path: str
     output: OutputName
     stub: bool
 
 
 class InSet(OwnModel):
-    """A package of the set that has a library."""
+    """The provider of a library in the set."""
 
     attr: str
     output: OutputName
 
 
 class OutsideSet(OwnModel):
-    """Who has a library that no set holds."""
+    """The provider of a library outside package sets."""
 
     external: Owner
 
 
 class Needed(OwnModel):
-    """A library that a file of a package needs."""
+    """A library that a package's file requires."""
 
     soname: str
     by_path: str
@@ -221,48 +223,50 @@ class Needed(OwnModel):
 
 
 class Opened(OwnModel):
-    """A library whose name is a string in a file's data, so that it may open it at run time."""
+    """A library name in a file's data, which it may open at run time."""
 
     soname: str
     by_path: str
-    satisfied_by: InSet | OutsideSet | None = Field(description="Null: nothing known has it")
+    satisfied_by: InSet | OutsideSet | None = Field(description="Null: no known provider")
 
 
 class Depends(OwnModel):
-    """A package of the set that another one needs."""
+    """A dependency on another package of the set."""
 
     attr: str
     output: OutputName
     kind: Literal["runtime", "header", "dlopen"]
-    header: str | None = optional("One of its headers that the package includes; absent: by policy")
+    header: str | None = optional(
+        "One of its headers that the package includes. Absent: from policy"
+    )
     included_by: str | None = optional("The package's header that includes it")
 
 
 class Coverage(OwnModel):
-    """The share of a package's device code that the GPUs of one capability run."""
+    """The share of a package's device code that runs on a capability's GPUs."""
 
     value: CoverageValue
-    files: Count = optional("Files whose code runs, by one of the ways", 0)
+    files: Count = optional("Files with code that runs in any form", 0)
     all_files: Count = optional("Files with device code", 0)
-    native: Count = optional("Modules that run as they are", 0)
+    native: Count = optional("Modules that run unchanged", 0)
     ptx: Count = optional("Modules that the driver must compile from PTX", 0)
-    lto: Count = optional("Modules that a linker must compile, in files with nothing better", 0)
-    modules: Count = optional("The most modules that any GPU uses, over all files", 0)
+    lto: Count = optional("Modules that a linker must compile, in files without other code", 0)
+    modules: Count = optional("Maximum number of modules that a GPU uses, over all files", 0)
 
 
 class SetLicense(OwnModel):
-    """The licence of a package."""
+    """The license of a package."""
 
-    manifest: str | None = Field(description="The manifest's word for it")
+    manifest: str | None = Field(description="The manifest's license field")
     manifest_path: str | None = optional(
-        "The manifest's path to its text, from the same address as archives; absent: none"
+        "The manifest's path to its text, relative to the archives' address. Absent: none"
     )
     files: dict[str, HexSha256] | None = optional(
-        "SHA-256 of each licence and notice in the archive, by path; absent: unknown"
+        "SHA-256 of each license and notice in the archive, by path. Absent: unknown"
     )
     spdx: str | None
     short_name: str = Field(
-        description="Policy's name for it, or else the manifest's word if it names a licence"
+        description="Policy's name, or else the manifest's if it is a license's name"
     )
     url: str | None
     free: bool
@@ -271,7 +275,7 @@ class SetLicense(OwnModel):
 
 
 class SetMeta(OwnModel):
-    """What a packager wants to know besides."""
+    """Additional metadata for packagers."""
 
     homepage: str | None
     changelog: str | None
@@ -280,49 +284,53 @@ class SetMeta(OwnModel):
 
 
 class SetPackage(OwnModel):
-    """One package of a set, available or not."""
+    """A package of a set, available or not."""
 
     pname: str
     attr: str
-    alias_of: str | None = Field(description="The entry that this one is another name of")
-    redist: str | None = Field(description="Null: only policy names the package")
+    alias_of: str | None = Field(description="The entry with this alias")
+    redist: str | None = Field(description="Null: the package is only in policy")
     release: Label | None
     version: str | None
     description: str | None
     status: Status
     reasons: tuple[Reason, ...]
-    platforms: tuple[str, ...] = Field(description="Platforms the release publishes it for")
+    platforms: tuple[str, ...] = Field(description="Platforms of the package in the release")
     archive: SetArchive | None
-    outputs: tuple[OutputName, ...] = Field(description="Declared ones, in nixpkgs' order")
-    collapsed: str | None = Field(description="Why all files stay in `out`; null: they do not")
+    outputs: tuple[OutputName, ...] = Field(description="Declared outputs, in nixpkgs' order")
+    collapsed: str | None = Field(
+        description="Reason why all files stay in `out`. Null: they do not"
+    )
     contents: dict[OutputName, OutputContents] = Field(
-        description="What the archive has for each output, before `normalise`; empty: not examined"
+        description="The archive's outputs before `normalise`. Empty: not inspected"
     )
     normalise: tuple[TreeChange, ...]
     propagates: dict[OutputName, tuple[OutputName, ...]]
     provides: tuple[Provided, ...]
     needs: tuple[Needed, ...]
     opens: tuple[Opened, ...] = optional(
-        "Libraries that its files may open at run time: a guess, and no dependency. What policy "
-        "confirms is in `needs`. Absent: none",
+        "Libraries that its files may open at run time: a guess, not a dependency. If policy "
+        "confirms one, it is in `needs`. Absent: none",
         (),
     )
     depends: tuple[Depends, ...]
     driver_runpath: bool = Field(
-        description="Whether it is for Linux and has binaries: their run path leads to the driver"
+        description="Whether it has Linux binaries, with the driver in their run path"
     )
-    compat_runpath: bool = Field(description="Whether the compatibility driver's come before it")
+    compat_runpath: bool = Field(
+        description="Whether a compatibility driver precedes the driver in the run path"
+    )
     gpu_architectures: dict[str, tuple[str, ...]] = Field(description="By directory of libraries")
     coverage: dict[CapabilityName, Coverage] = optional(
-        "By effective capability; absent: not available, or made by an earlier version", {}
+        "By effective capability. Absent: not available, or from an earlier version", {}
     )
     license: SetLicense
     meta: SetMeta
-    overlay: tuple[str, ...] = Field(description="What an overlay changed")
+    overlay: tuple[str, ...] = Field(description="Changes by overlays")
 
 
 class SonameProvider(OwnModel):
-    """One library of the set with some soname."""
+    """A library of the set with a soname."""
 
     attr: str
     output: OutputName
@@ -331,7 +339,7 @@ class SonameProvider(OwnModel):
 
 
 class ExternalSoname(OwnModel):
-    """A library that the set needs and does not hold."""
+    """A library that the set requires but does not contain."""
 
     owner: Owner
     provider: str | None
@@ -339,7 +347,7 @@ class ExternalSoname(OwnModel):
 
 
 class Diagnostic(OwnModel):
-    """Something a maintainer should know of the set."""
+    """A message about the set for maintainers."""
 
     level: Literal["note", "warning", "error"]
     code: str
@@ -367,7 +375,7 @@ class SetDriver(OwnModel):
 
 
 class PackageSet(OwnModel):
-    """`cuda-<release>.json`: the packages of one CUDA release on one platform."""
+    """`cuda-<release>.json`: the packages of a CUDA release on a platform."""
 
     schema_version: SchemaVersion
     format: Literal["cudaredist.package-set/1"] = Field(alias="schema")
@@ -380,26 +388,28 @@ class PackageSet(OwnModel):
     driver: SetDriver | None = optional("Absent: made by an earlier version")
     runfile: Runfile | None = optional("Runfile installer of the CUDA release; absent: no record")
     redists: dict[str, ChosenRelease]
-    packages: dict[str, SetPackage] = Field(description="Every known name")
+    packages: dict[str, SetPackage] = Field(description="All known names")
     sonames: dict[str, tuple[SonameProvider, ...]]
     external: dict[str, ExternalSoname]
     diagnostics: tuple[Diagnostic, ...]
 
 
 class IndexedSet(OwnModel):
-    """One document of an index."""
+    """A package set in an index."""
 
     path: str
     sha256: HexSha256
     cuda: Label
     platform: str
     attribute: str
-    capabilities: tuple[CapabilityName, ...] = Field(description="Asked for; empty: the default")
+    capabilities: tuple[CapabilityName, ...] = Field(
+        description="Requested capabilities. Empty: the default"
+    )
     counts: dict[Status, Annotated[int, Field(ge=0)]]
 
 
 class SkippedSet(OwnModel):
-    """A package set that was not made."""
+    """A package set that was not built."""
 
     cuda: Label
     platform: str
@@ -407,7 +417,7 @@ class SkippedSet(OwnModel):
 
 
 class PackageSetIndex(OwnModel):
-    """`build/index.json`: the package sets that lie beside it."""
+    """`build/index.json`: the package sets in its folder."""
 
     schema_version: SchemaVersion
     sets: tuple[IndexedSet, ...]

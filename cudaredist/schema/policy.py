@@ -1,4 +1,4 @@
-"""Models of the policy files that `build` reads, one per subject, each entry with its reason."""
+"""Models of the policy files for `build`."""
 
 from typing import Annotated, Literal
 
@@ -14,51 +14,51 @@ from cudaredist.schema.base import (
 )
 from cudaredist.schema.tables import CapabilityName, PlainCapability
 
-_PLATFORM = "Name of a platform of NVIDIA's manifests; absent: every platform"
+_PLATFORM = "Platform of NVIDIA's manifests. Absent: every platform"
 
 
 class Bounds(OwnModel):
-    """A range of versions; both ends belong to it, and `12.9` as an end stands for all 12.9.x."""
+    """An inclusive range of versions. As a bound, `12.9` includes all 12.9.x."""
 
-    min: VersionText | None = optional("Absent: no lower end")
-    max: VersionText | None = optional("Absent: no upper end")
+    min: VersionText | None = optional("Absent: no lower bound")
+    max: VersionText | None = optional("Absent: no upper bound")
 
 
 class Reasoned(OwnModel):
-    """What every entry of a policy states: why it is so, and who says so."""
+    """Base class of policy entries, with a reason and its source."""
 
     reason: str = Field(min_length=1)
-    reference: str = Field(description="The document or the observation behind it")
+    reference: str = Field(description="The document or observation that supports it")
 
 
 class PlatformEntry(Reasoned):
-    """One platform of package sets."""
+    """A platform of package sets."""
 
-    nix_systems: tuple[str, ...] = Field(description="Nix systems that use it; empty: none does")
+    nix_systems: tuple[str, ...] = Field(description="Nix systems that use it. Empty: none")
     pkgs_cross: str | None = Field(description="Attribute of nixpkgs' cross sets")
-    elf_machine: int | None = Field(description="e_machine of its binaries; null: they are PE")
+    elf_machine: int | None = Field(description="e_machine of its binaries. Null: PE binaries")
 
 
 class JetsonThreshold(Reasoned):
-    """From which Jetson capability on `linux-sbsa` serves Jetson as well."""
+    """The first Jetson capability that `linux-sbsa` supports."""
 
     cuda: Bounds
     capability: PlainCapability
 
 
 class OldestJetson(Reasoned):
-    """The oldest Jetson capability that `linux-aarch64` is published for."""
+    """The oldest Jetson capability that `linux-aarch64` supports."""
 
     capability: PlainCapability
 
 
 class PlatformPolicy(OwnModel):
-    """`policy/platforms.json`: platforms, and which of the two for ARM a Nix system means."""
+    """`policy/platforms.json`: platforms, and the choice between the two for ARM."""
 
     schema_version: SchemaVersion
     platforms: dict[str, PlatformEntry]
     jetson_thresholds: tuple[JetsonThreshold, ...] = Field(
-        description="The first whose bounds hold the CUDA release decides"
+        description="The first entry with bounds that include the CUDA release applies"
     )
     oldest_jetson: OldestJetson | None = optional("Absent: no lower limit")
 
@@ -81,74 +81,74 @@ class NamePolicy(OwnModel):
 
     schema_version: SchemaVersion
     sets: "SetAliases"
-    aliases: dict[str, "Alias"] = Field(description="Other names of packages, in every set")
-    renames: dict[str, "Rename"] = Field(description="By the old name")
-    splits: dict[str, "Split"] = Field(description="By the package that was split")
+    aliases: dict[str, "Alias"] = Field(description="Aliases of packages in every set")
+    renames: dict[str, "Rename"] = Field(description="By old name")
+    splits: dict[str, "Split"] = Field(description="By the split package")
 
 
 class SetAliases(Reasoned):
-    """Which release line the short names of package sets mean."""
+    """The release lines of package sets' short names."""
 
     default: str = Field(description="Major of `cudaPackages`")
     majors: dict[str, CudaMinor] = Field(description="Minor of each `cudaPackages_<major>`")
 
 
 class Alias(Reasoned):
-    """Another name of a package."""
+    """An alias of a package."""
 
     to: str
 
 
 class Rename(Reasoned):
-    """A package that has another name from a release on."""
+    """A package with another name since a release."""
 
     to: str
     since: VersionText
 
 
 class Split(Reasoned):
-    """A package that lost parts to new packages from a release on."""
+    """A package with parts that moved to new packages in a release."""
 
     into: tuple[str, ...]
     since: VersionText
 
 
 class WithheldEntry(Reasoned):
-    """A package that is published and left out on purpose."""
+    """A published package that sets deliberately omit."""
 
 
 class WithheldPolicy(OwnModel):
-    """`policy/withheld.json`: packages left out of every package set on purpose."""
+    """`policy/withheld.json`: packages that sets deliberately omit."""
 
     schema_version: SchemaVersion
     withheld: dict[str, WithheldEntry]
 
 
 class Collapse(Reasoned):
-    """A package whose files stay in one output."""
+    """A package with all files in one output."""
 
 
 class Propagation(Reasoned):
-    """Outputs that a package's `dev` brings along besides bin, include and lib."""
+    """Outputs that a package's `dev` propagates, in addition to bin, include and lib."""
 
     outputs: tuple[OutputName, ...]
 
 
 class Normalisation(Reasoned):
-    """A change of a package's tree before it is split into outputs."""
+    """A change of a package's tree before the split into outputs."""
 
     package: str
-    versions: Bounds = Field(default=Bounds(), description="Of the package")
+    versions: Bounds = Field(default=Bounds(), description="Versions of the package")
     op: Literal["lift", "rename", "drop", "symlink"]
     source: str = Field(alias="from")
     to: str | None = None
     split_only: bool = optional(
-        "Only where packages lie apart: merged, nvcc finds its parts beside itself", default=False
+        "Only for separate packages. In a merged tree, nvcc finds its parts itself", default=False
     )
 
 
 class OutputPolicy(OwnModel):
-    """`policy/outputs.json`: packages that stay whole, what they propagate, how trees change."""
+    """`policy/outputs.json`: unsplit packages, propagated outputs, tree changes."""
 
     schema_version: SchemaVersion
     collapse: dict[str, Collapse]
@@ -157,31 +157,33 @@ class OutputPolicy(OwnModel):
 
 
 class Requirement(Reasoned):
-    """What must hold for a package to be available; every condition given must."""
+    """Conditions for a package to be available. All given ones must be true."""
 
     package: str
     kind: Literal["unsupported", "broken"] = Field(
-        description="Unsupported: cannot be had; broken: would not work"
+        description="unsupported: not available; broken: would not work"
     )
-    releases: Bounds = Field(default=Bounds(), description="Of the redistributable")
-    cuda: Bounds = Field(default=Bounds(), description="CUDA releases that it is about")
+    releases: Bounds = Field(default=Bounds(), description="Releases of the redistributable")
+    cuda: Bounds = Field(default=Bounds(), description="Affected CUDA releases")
     platform: str | None = optional(_PLATFORM)
-    min_capability: CapabilityName | None = optional("Every capability is at least this one")
-    only_capabilities: tuple[CapabilityName, ...] | None = optional("No other is asked for")
-    exact_capabilities: tuple[CapabilityName, ...] | None = optional("Exactly these")
-    needs_cuda: Bounds | None = optional("CUDA releases it works with")
-    needs_packages: dict[str, Bounds] | None = optional("Versions of others it works with")
+    min_capability: CapabilityName | None = optional("Lower bound of every requested capability")
+    only_capabilities: tuple[CapabilityName, ...] | None = optional("Allowed capabilities")
+    exact_capabilities: tuple[CapabilityName, ...] | None = optional(
+        "The exact list of requested capabilities"
+    )
+    needs_cuda: Bounds | None = optional("Compatible CUDA releases")
+    needs_packages: dict[str, Bounds] | None = optional("Compatible versions of other packages")
 
 
 class RequirementPolicy(OwnModel):
-    """`policy/requirements.json`: what packages require that no manifest states."""
+    """`policy/requirements.json`: requirements of packages that no manifest states."""
 
     schema_version: SchemaVersion
     requirements: tuple[Requirement, ...]
 
 
 class Constraint(Reasoned):
-    """CUDA releases that a redistributable's releases are made for."""
+    """The compatible CUDA releases of a redistributable's releases."""
 
     redist: str
     releases: Bounds
@@ -189,7 +191,7 @@ class Constraint(Reasoned):
 
 
 class ConstraintPolicy(OwnModel):
-    """`policy/constraints.json`: which CUDA releases a redistributable's releases are made for."""
+    """`policy/constraints.json`: compatible CUDA releases of redistributables."""
 
     schema_version: SchemaVersion
     constraints: tuple[Constraint, ...]
@@ -201,26 +203,29 @@ Owner = Literal[
 
 
 class External(Reasoned):
-    """Libraries that no package set holds, and who has them."""
+    """Libraries outside package sets, and their providers."""
 
     owner: Owner
-    provider: str | None = optional("The distribution's package that has them")
+    provider: str | None = optional("The distribution's package with them")
     names: tuple[str, ...] = Field(
-        description="Sonames; `*` stands for any characters, and case counts not for DLLs"
+        description="Sonames. `*` matches any characters. DLL names ignore case"
     )
 
 
 class LoadedLibrary(Reasoned):
-    """A library that another one loads while it runs, which no table of its file shows."""
+    """A library that another one loads at run time.
+
+    The loading file does not list it as needed.
+    """
 
     package: str
-    versions: Bounds = Field(default=Bounds(), description="Of the package")
-    by: str = Field(description="Name of the loading library, before `.so`")
-    loads: str = Field(description="Name of the library loaded, before `.so`")
+    versions: Bounds = Field(default=Bounds(), description="Versions of the package")
+    by: str = Field(description="Name of the loading library, without `.so`")
+    loads: str = Field(description="Name of the loaded library, without `.so`")
 
 
 class Dependency(Reasoned):
-    """A package that another one needs beside the libraries its files name."""
+    """A dependency that is not in the files' lists of libraries."""
 
     package: str
     cuda: Bounds = Field(default=Bounds())
@@ -229,7 +234,7 @@ class Dependency(Reasoned):
 
 
 class LibraryPolicy(OwnModel):
-    """`policy/libraries.json`: libraries outside a set, loaded ones, and needed headers."""
+    """`policy/libraries.json`: external and loaded libraries, and header dependencies."""
 
     schema_version: SchemaVersion
     external: tuple[External, ...]
@@ -239,24 +244,24 @@ class LibraryPolicy(OwnModel):
 
 
 class CompatRunPath(Reasoned):
-    """Where the libraries of a compatibility package go before the driver's."""
+    """A platform where a compatibility package precedes the driver."""
 
     package: str
     platform: str
 
 
 class License(Reasoned):
-    """What is known of a licence."""
+    """The facts about a license."""
 
     spdx: str | None
     short_name: str
     url: str | None
     free: bool
-    redistributable: bool | None = Field(description="Null: not known")
+    redistributable: bool | None = Field(description="Null: unknown")
 
 
 class LicensePolicy(OwnModel):
-    """`policy/licenses.json`: licences by package, by redistributable, by the manifest's word."""
+    """`policy/licenses.json`: licenses by package, redistributable or manifest's text."""
 
     schema_version: SchemaVersion
     packages: dict[str, License]
@@ -266,12 +271,12 @@ class LicensePolicy(OwnModel):
 
 
 class PackageMeta(Reasoned):
-    """What a packager adds about a package."""
+    """Additional metadata of a package."""
 
-    homepage: str | None = optional("Where the product is described")
-    changelog: str | None = optional("Where its changes are described")
-    main_program: str | None = optional("The program one means by the package's name")
-    fhs_exempt: bool | None = optional("Its files may name paths such as /usr")
+    homepage: str | None = optional("URL of the product page")
+    changelog: str | None = optional("URL of the release notes")
+    main_program: str | None = optional("The package's main program")
+    fhs_exempt: bool | None = optional("Whether its files may contain paths such as /usr")
 
 
 class MetaPolicy(OwnModel):
@@ -283,22 +288,22 @@ class MetaPolicy(OwnModel):
 
 
 class Fixup(Reasoned):
-    """A change that a user makes to a package, in every set or in chosen ones."""
+    """A user's change to a package, in all sets or some."""
 
     package: str
-    cuda: Bounds = Field(default=Bounds(), description="CUDA releases; absent: all")
+    cuda: Bounds = Field(default=Bounds(), description="CUDA releases. Absent: all")
     platform: str | None = optional(_PLATFORM)
-    outputs: tuple[OutputName, ...] | None = optional("Declare exactly these, `out` first")
-    broken: str | None = optional("Mark it broken, with this text")
-    withheld: str | None = optional("Leave it out, with this text")
-    depends: tuple[str, ...] | None = optional("Packages it needs as well")
+    outputs: tuple[OutputName, ...] | None = optional("The exact list of outputs, `out` first")
+    broken: str | None = optional("Mark the package broken, with this reason")
+    withheld: str | None = optional("Omit the package, with this reason")
+    depends: tuple[str, ...] | None = optional("Additional dependencies")
 
 
 class FixupPolicy(OwnModel):
-    """`policy/fixups.json`: a user's own changes, and where added packages come from."""
+    """`policy/fixups.json`: a user's changes, and addresses of added packages."""
 
     schema_version: SchemaVersion
     fixups: tuple[Fixup, ...]
     urls: dict[str, Annotated[str, Field(pattern="^[a-z][a-z0-9+.-]*://")]] = Field(
-        default={}, description="By redistributable: the address its paths are relative to"
+        default={}, description="Base address of archives, by redistributable"
     )

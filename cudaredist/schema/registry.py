@@ -1,4 +1,4 @@
-"""Every kind of file of ours, and how such a file is read and judged."""
+"""The kinds of cudaredist's files, and their validation."""
 
 import json
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _OwnModel = TypeVar("_OwnModel", bound=OwnModel)
 
 OWN_FILE_LIMIT = 256 << 20
-"""The most bytes one of our own files may have."""
+"""Maximum size of a file in bytes."""
 
 _PROBLEMS_GATHERED = 1000
 _MESSAGE_LIMIT = 200
@@ -45,13 +45,13 @@ _MESSAGE_LIMIT = 200
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """One kind of file of ours."""
+    """A kind of cudaredist's files."""
 
     name: str
-    """The name that `schema` takes."""
+    """The name for the command `schema`."""
     model: type[OwnModel]
     keys: frozenset[str]
-    """Outermost keys by which a file of this kind is recognised."""
+    """Outermost keys that identify a file of this kind."""
 
 
 FILE_KINDS = {
@@ -82,28 +82,27 @@ FILE_KINDS = {
         FileKind("toolkit-record", ToolkitRecord, frozenset({"set_sha256", "files"})),
     )
 }
-"""Every kind of file of ours, by name."""
+"""All kinds of cudaredist's files, by name."""
 
 LEGACY_FEATURES = "legacy-features"
 UPSTREAM_KINDS = {
-    "manifest": "NVIDIA's `redistrib_<label>.json`: the archives of a release, in every known form",
-    LEGACY_FEATURES: "The feature file that nixpkgs consumed: outputs by package and platform",
+    "manifest": "NVIDIA's `redistrib_<label>.json`: the archives of a release",
+    LEGACY_FEATURES: "A feature file for nixpkgs: outputs by package and platform",
 }
-"""Kinds of files that others define, with a summary, by the name that `schema` takes."""
+"""Summaries of file kinds that others define, by the name for `schema`."""
 
 
 def schema_summaries() -> dict[str, str]:
-    """Return a summary of each shipped schema of a file, by the name that `schema` takes."""
+    """Map the schema names of files to summaries."""
     own = {kind.name: (kind.model.__doc__ or "").splitlines()[0] for kind in FILE_KINDS.values()}
     return own | UPSTREAM_KINDS
 
 
 def kind_of_document(document: object) -> FileKind | None:
-    """Return which kind of ours a document is, by its outermost keys; None for none of them.
+    """Detect a document's kind by its outermost keys, or return None.
 
-    Where the keys of several are there, the kind with most of them is meant.
-
-    NVIDIA's manifests have no `schema_version`, so a file that has one is ours or unknown.
+    If several kinds match, the one with the most keys is returned. NVIDIA's manifests have no
+    `schema_version`, so a document with that key is cudaredist's or unknown.
     """
     if not isinstance(document, dict) or schema_version_of(document) is None:
         return None
@@ -112,38 +111,38 @@ def kind_of_document(document: object) -> FileKind | None:
 
 
 def schema_version_of(document: object) -> object:
-    """Return a document's `schema_version`, None where it has none and so is not ours."""
+    """Return a document's `schema_version`, or None if it has none."""
     return document.get("schema_version") if isinstance(document, dict) else None
 
 
 def shipped_schema(name: str) -> str:
-    """Return the text of a shipped schema, as `schema` prints it."""
+    """Return the text of a shipped schema."""
     return (resources.files("cudaredist") / "schemas" / f"{name}.json").read_text("utf-8")
 
 
 def read_own_file(data: bytes, model: type[_OwnModel]) -> _OwnModel:
-    """Read one of our files, checked against its model.
+    """Parse a file and validate it against its model.
 
-    What a model takes, the JSON Schema made from it takes too. Raises `InvalidFileError` with every
-    problem found and the path to each.
+    A model never accepts a file that its JSON Schema rejects. Raises `InvalidFileError` with every
+    problem and its path.
     """
     return read_own_document(parse_own_json(data, _what(model)), data, model)
 
 
 def parse_own_json(data: bytes, what: str = "JSON file") -> object:
-    """Read JSON that may be one of our files; `InvalidFileError` where it is not even JSON."""
+    """Parse a file as JSON. Raises `InvalidFileError`."""
     return parse_json(data, what=what, limit=OWN_FILE_LIMIT)
 
 
 def read_own_document(document: object, data: bytes, model: type[_OwnModel]) -> _OwnModel:
-    """Read one of our files that is parsed already; `data` is what it was parsed from.
+    """Validate a parsed file against its model.
 
-    Raises `InvalidFileError` as `read_own_file` does.
+    `data` contains the file's bytes. Raises `InvalidFileError` as `read_own_file` does.
     """
     try:
         return model.model_validate_json(data)
     except ValidationError as error:
-        # The schema's words are the plainer ones; what it has none for, only the model knows.
+        # The schema has plainer messages, but only the model has all rules.
         problems = schema_problems(document, _kind_of_model(model).name) or validation_problems(
             error
         )
@@ -159,7 +158,7 @@ def _what(model: type[OwnModel]) -> str:
 
 
 def validation_problems(error: ValidationError) -> list[Problem]:
-    """Return what breaks a model's rules, each with the path to it."""
+    """Return the violations of a model's rules with their paths."""
     return [
         Problem(".".join(map(str, item["loc"])), _cut(item["msg"]))
         for item in error.errors(include_url=False, include_input=False)
@@ -167,17 +166,17 @@ def validation_problems(error: ValidationError) -> list[Problem]:
 
 
 def schema_problems(document: object, kind: str) -> list[Problem]:
-    """Return what a document breaks of its kind's shipped schema, each with the path to it."""
-    # jsonschema costs half of a short command's time, and most commands read nothing to be checked.
+    """Return a document's violations of its schema with their paths."""
+    # Importing jsonschema takes half of a short command's time, and most commands do not need it.
     from jsonschema import Draft202012Validator  # noqa: PLC0415
 
     validator = Draft202012Validator(json.loads(shipped_schema(kind)))
     problems = []
     try:
-        found = list(islice(validator.iter_errors(document), _PROBLEMS_GATHERED))
+        errors = list(islice(validator.iter_errors(document), _PROBLEMS_GATHERED))
     except RecursionError:
-        return [Problem("", "nested deeper than any such file is")]
-    for error in map(_cause, found):
+        return [Problem("", "nested too deeply")]
+    for error in map(_cause, errors):
         path = ""
         for step in error.absolute_path:
             path = f"{path}[{step}]" if isinstance(step, int) else join_path(path, str(step))
@@ -186,10 +185,10 @@ def schema_problems(document: object, kind: str) -> list[Problem]:
 
 
 def _cause(error: "JsonSchemaError") -> "JsonSchemaError":
-    """Return the error in the alternative whose constants match, if there is only one such.
+    """Return the error of the only alternative with matching constants, if any.
 
-    An archive of a feature file is examined or not, by its `status`. Without this the message would
-    be about both alternatives, and contain the whole archive.
+    For example, `status` selects the alternative for an archive of a feature file. Without this
+    function, the message would describe both alternatives and contain the whole archive.
     """
     others = {below.schema_path[0] for below in error.context if below.validator == "const"}
     matching = [below for below in error.context if below.schema_path[0] not in others]

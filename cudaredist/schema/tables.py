@@ -1,4 +1,4 @@
-"""Models of the tables of host compilers and GPUs, and of the policy merged into them."""
+"""Models of the tables of host compilers and GPUs, and of their policy."""
 
 from typing import Annotated, Literal
 
@@ -17,7 +17,7 @@ from cudaredist.schema.base import (
 
 
 class HeaderSource(OwnModel):
-    """Where a fact about host compilers was read."""
+    """The header with the facts about host compilers."""
 
     channel: Channel
     package: str
@@ -28,7 +28,7 @@ class HeaderSource(OwnModel):
 
 
 class PolicySource(OwnModel):
-    """A fact that only documentation states, from a policy file."""
+    """A policy file, for facts that only documentation states."""
 
     policy: str = Field(description="The policy file's name")
     reference: str = Field(description="The document and its version")
@@ -38,31 +38,31 @@ Basis = Literal["derived", "documented"]
 
 
 class CompilerRange(OwnModel):
-    """A range of versions is accepted; both ends belong to it, null is no limit."""
+    """An inclusive range of accepted versions. Null means no limit."""
 
     status: Literal["range"]
     min: int | None
     max: int | None
-    min_basis: Basis | None = optional("Null: there is no lower bound")
-    max_basis: Basis | None = optional("Null: there is no upper bound")
+    min_basis: Basis | None = optional("Null: no lower bound")
+    max_basis: Basis | None = optional("Null: no upper bound")
     unit: Literal["major", "_MSC_VER", "version"] = optional(
-        "What is counted; absent: majors", "major"
+        "The unit of the bounds. Absent: major", "major"
     )
-    years: dict[str, str] | None = optional("Visual Studio by _MSC_VER")
-    header_min: str | None = optional("The header's own lower bound, where `min` is stricter")
-    documented_by: PolicySource | None = optional("Where the documented bounds are stated")
-    note: str | None = optional("Text of the header that disagrees with what it does")
+    years: dict[str, str] | None = optional("Releases of Visual Studio by _MSC_VER")
+    header_min: str | None = optional("The header's lower bound, if `min` is stricter")
+    documented_by: PolicySource | None = optional("The source of the documented bounds")
+    note: str | None = optional("Text of the header that contradicts its code")
 
 
 class CompilerVerdict(OwnModel):
-    """A compiler is refused altogether, or not looked at."""
+    """A compiler that the header rejects or does not check."""
 
     status: Literal["refused", "unchecked"]
-    note: str | None = optional("Whose check holds instead")
+    note: str | None = optional("The compiler whose check applies instead")
 
 
 class NvccRelease(OwnModel):
-    """Host compilers that the nvcc of one CUDA release accepts."""
+    """The accepted host compilers of a CUDA release's nvcc."""
 
     nvcc: VersionText | None
     source: HeaderSource | PolicySource
@@ -70,22 +70,22 @@ class NvccRelease(OwnModel):
 
 
 class NvccCompat(OwnModel):
-    """`nvcc_compat.json`: which host compilers nvcc accepts, by CUDA release."""
+    """`nvcc_compat.json`: accepted host compilers of nvcc, by CUDA release."""
 
     schema_version: SchemaVersion
     releases: dict[Label, NvccRelease]
 
 
 class DocumentedCompiler(OwnModel):
-    """Versions of one compiler that documentation names; both ends belong to the range."""
+    """The inclusive range of a compiler's versions in the documentation."""
 
     min: int | None
     max: int | None
-    note: str | None = optional("Where something else says otherwise")
+    note: str | None = optional("Another source that differs")
 
 
 class UnseenRelease(OwnModel):
-    """What documentation says of a CUDA minor whose header was never seen."""
+    """The documented compilers of a CUDA minor without a known header."""
 
     compilers: dict[str, DocumentedCompiler]
     reason: str
@@ -93,7 +93,7 @@ class UnseenRelease(OwnModel):
 
 
 class LowerBound(OwnModel):
-    """The oldest major of a compiler that documentation supports, which no header states."""
+    """The oldest major of a compiler that the documentation supports."""
 
     min: int
     reason: str
@@ -101,7 +101,7 @@ class LowerBound(OwnModel):
 
 
 class NvccPolicy(OwnModel):
-    """`policy/nvcc.json`: what only documentation says of host compilers."""
+    """`policy/nvcc.json`: facts about host compilers from documentation."""
 
     schema_version: SchemaVersion
     lower_bounds: dict[str, LowerBound] = Field(description="By compiler")
@@ -109,60 +109,63 @@ class NvccPolicy(OwnModel):
 
 
 PlainCapability = Annotated[
-    str, Field(pattern=r"^[1-9][0-9]{0,2}\.[0-9]$", description="Without a variant's letter: 10.3")
+    str,
+    Field(
+        pattern=r"^[1-9][0-9]{0,2}\.[0-9]$", description="Without a variant's letter, such as 10.3"
+    ),
 ]
 CapabilityName = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,2}\.[0-9][af]?$")]
 
 
 class PolicyFact(OwnModel):
-    """What policy says of one field of a capability, beside or instead of what was derived."""
+    """A policy fact that supplements or overrides a field of a capability."""
 
     field: Literal["first_cuda", "last_cuda", "dont_default_after", "renamed_to"]
     value: Annotated[str, Field(pattern=r"^[0-9]{1,9}\.[0-9]{1,9}$")] = Field(
-        description="A CUDA minor, or for `renamed_to` a capability"
+        description="A CUDA minor, or a capability for `renamed_to`"
     )
     reason: str
     reference: str = Field(description="The document and its version")
 
 
 class CapabilityEntry(OwnModel):
-    """One compute capability."""
+    """A compute capability."""
 
     family: str
     base: str
     variant: Literal["a", "f"] | None
     first_cuda: CudaMinor = Field(
-        description="Documented where `policy` says so; else the oldest release that was read"
+        description="Documented if `policy` contains it, otherwise the oldest inspected release"
     )
-    last_cuda: CudaMinor | None = Field(description="Derived; null: no end seen")
+    last_cuda: CudaMinor | None = Field(description="Derived. Null: no known end")
     jetson: bool
     dont_default_after: CudaMinor | None
     products: tuple[str, ...]
     policy: tuple[PolicyFact, ...]
     runs_on: tuple[str, ...] = Field(
-        description="Plain capabilities whose GPUs take PTX that is built for this target"
+        description="Plain capabilities with GPUs that accept PTX for this target"
     )
 
 
 class OverlayEntry(OwnModel):
-    """What policy says of one plain capability; its variants share it."""
+    """The policy for a plain capability and its variants."""
 
     jetson: bool
     products: tuple[str, ...]
-    reason: str = Field(description="Of the Jetson flag and the products")
+    reason: str = Field(description="The reason for the Jetson flag and the products")
     reference: str
     facts: tuple[PolicyFact, ...] = ()
 
 
 class GpuPolicy(OwnModel):
-    """`policy/gpus.json`: what no file of NVIDIA's states of compute capabilities."""
+    """`policy/gpus.json`: facts about compute capabilities that no NVIDIA file states."""
 
     schema_version: SchemaVersion
     overlay: dict[PlainCapability, OverlayEntry]
 
 
 class BinarySource(OwnModel):
-    """The program a release's capabilities were read from."""
+    """The program with a release's capabilities."""
 
     channel: Channel
     package: str
@@ -172,7 +175,7 @@ class BinarySource(OwnModel):
 
 
 class Gpus(OwnModel):
-    """`gpus.json`: compute capabilities and the CUDA releases that know them."""
+    """`gpus.json`: compute capabilities and the CUDA releases that support them."""
 
     schema_version: SchemaVersion
     capabilities: dict[CapabilityName, CapabilityEntry]

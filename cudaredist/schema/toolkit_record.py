@@ -1,4 +1,4 @@
-"""Models of toolkit roots: the components one can ask for, and the record of what lies there."""
+"""Models of toolkit components, and of the record in a toolkit root."""
 
 from typing import Literal
 
@@ -9,23 +9,21 @@ from cudaredist.schema.policy import Reasoned
 
 
 class ComponentSet(Reasoned):
-    """Packages that one asks for by one word."""
+    """The packages of a component."""
 
     packages: tuple[str, ...]
-    programs: tuple[str, ...] = Field(
-        description="Programs in `bin` that there must be, without .exe"
-    )
+    programs: tuple[str, ...] = Field(description="Required programs in `bin`, without .exe")
 
 
 class ComponentPolicy(OwnModel):
-    """`policy/components.json`: what compiler, runtime and math mean."""
+    """`policy/components.json`: packages of compiler, runtime and math."""
 
     schema_version: SchemaVersion
     components: dict[str, ComponentSet]
 
 
 class ToolkitFile(OwnModel):
-    """One file that was laid out."""
+    """An installed file."""
 
     sha256: HexSha256
     size: Count
@@ -34,29 +32,29 @@ class ToolkitFile(OwnModel):
 
 
 class ToolkitLink(OwnModel):
-    """One symbolic link that was laid out."""
+    """An installed symbolic link."""
 
-    target: str = Field(description="From the folder that it lies in")
+    target: str = Field(description="Relative to the link's folder")
     package: str
 
 
 class ToolkitPackage(OwnModel):
-    """One package that was laid out."""
+    """An installed package."""
 
     version: str
     archive_sha256: HexSha256
 
 
 class ToolkitRecord(OwnModel):
-    """`.cudaredist.json` of a toolkit root: what was laid out, to prove it or take it away."""
+    """`.cudaredist.json`: installed files of a toolkit root, to verify or remove them."""
 
     schema_version: SchemaVersion
-    set_sha256: HexSha256 = Field(description="Of the package set's document")
+    set_sha256: HexSha256 = Field(description="SHA-256 of the package set's document")
     channel: Channel
     cuda: Label
     platform: str
     layout: Literal["merged", "split"]
-    static: bool = Field(description="Whether static libraries were laid out")
+    static: bool = Field(description="Whether static libraries are installed")
     packages: dict[str, ToolkitPackage]
-    files: dict[str, ToolkitFile] = Field(description="By path below the root")
-    links: dict[str, ToolkitLink] = Field(description="By path below the root")
+    files: dict[str, ToolkitFile] = Field(description="By path relative to the root")
+    links: dict[str, ToolkitLink] = Field(description="By path relative to the root")

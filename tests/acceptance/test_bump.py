@@ -485,7 +485,7 @@ def test_bump_accepts_lower_bounds_of_new_release_and_names_them(
         "nvcc_compat.json: 13.0.2: gcc max was 14 in 12.9.0 and is 13",
         "nvcc_compat.json: 13.0.2: icc status was range in 12.9.0 and is refused",
     ):
-        assert f"to be looked at: {finding}\n" in result.stdout
+        assert f"to review: {finding}\n" in result.stdout
         assert f"{finding}\n" in message
 
 

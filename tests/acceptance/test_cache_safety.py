@@ -235,7 +235,7 @@ def test_user_may_use_a_cache_folder_of_root_and_not_one_of_another_user(
     os.chown(cache, 1001, -1)
     with pytest.raises(UsageError, match="uid 1001") as caught:
         refuse_shared_folder(cache)
-    assert caught.value.hint == "choose another folder with --cache-dir"
+    assert caught.value.hint == "select another folder with --cache-dir DIR"
 
 
 @posix

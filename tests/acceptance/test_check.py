@@ -400,7 +400,7 @@ def test_text(run: Run, stale: FaultServer) -> None:
     result = run("check", "--base-url", stale.url)
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [
-        "redist  line  held    upstream  state  missing",
+        "redist  line  local   upstream  state  missing",
         "cuda    12.9  12.9.1  12.9.2    stale  12.9.2",
         "",
         "no-features: cuda 12.9.1: no feature file",
@@ -466,13 +466,13 @@ def test_the_channel_is_the_one_that_is_held(run: Run, server: FaultServer) -> N
         result = run(name, *(["--check"] if name == "build" else ["--offline"]))
         assert "cuda" in result.stdout
         assert result.stderr.startswith(
-            "--channel wheels: the data shipped with cudaredist holds nothing else"
+            "using --channel wheels, the only one in the data shipped with cudaredist"
         )
     # Who names a server or a channel means that one; and so does who holds both.
     assert "nothing-held" in run("check", "--offline", "--channel", "redist").stdout
     assert "nothing-held" in run("check", "--base-url", server.url).stdout
     shutil.copytree(REPOSITORY / "data/manifests/wheels/nccl", "data/manifests/wheels/nccl")
-    assert "--channel wheels: data holds nothing else" in run("versions", "--offline").stderr
+    assert "using --channel wheels, the only one in data" in run("versions", "--offline").stderr
     server.add_manifests("cuda", {"12.9.1": manifest()})
     run("download-manifests", "--base-url", server.url)
     both = run("versions", "--offline")

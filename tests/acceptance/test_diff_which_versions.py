@@ -363,8 +363,8 @@ def test_other_redistributables_and_their_variants(ask: Run) -> None:
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (("libnothing.so",), 1, "nothing held provides libnothing.so"),
-        (("ib/libcublas.so.12",), 1, "nothing held provides ib/libcublas.so.12"),
+        (("libnothing.so",), 1, "no local package provides libnothing.so"),
+        (("ib/libcublas.so.12",), 1, "no local package provides ib/libcublas.so.12"),
         (("x", "--cuda", "11.8"), 2, "no local manifest of CUDA 11.8"),
         (("x", "--cuda", "twelve"), 2, "is not a version"),
         (("x", "--platform", "linux-x86"), 2, "did you mean linux-x86_64"),
@@ -418,8 +418,8 @@ def aged(made: Path) -> Path:
 def test_which_header_in_features_of_earlier_rules_is_unknown(run: Run, aged: Path) -> None:
     result = run("which", "cublas_v2.h", "--data-dir", aged)
     assert result.exit_code == 3
-    assert "the provider of cublas_v2.h is not known\n" in result.stdout
-    assert "nothing held provides" not in result.stdout
+    assert "the provider of cublas_v2.h is unknown\n" in result.stdout
+    assert "no local package provides" not in result.stdout
     assert run("which", "libnothing.so", "--data-dir", aged).exit_code == 1
     assert run("which", "libcublas.so.12", "--data-dir", aged).exit_code == 0
 
@@ -456,7 +456,7 @@ def test_lines_held_and_upstream(upstream: FaultServer, run: Run) -> None:
     both = ("--redist", "cuda", "--redist", "cudnn")
     result = run("versions", "--base-url", upstream.url, *both)
     assert [line.split() for line in result.stdout.splitlines()] == [
-        ["redist", "line", "held", "upstream", "state"],
+        ["redist", "line", "local", "upstream", "state"],
         ["cuda", "12.9", "12.9.1", "12.9.1", "current"],
         ["cuda", "13.0", "-", "13.0.2", "new"],
         ["cudnn", "9.10", "-", "9.10.2", "new"],
@@ -481,7 +481,7 @@ def test_what_nvchecker_reads(upstream: FaultServer, run: Run) -> None:
 def test_bots_ask_about_one(run: Run, form: str) -> None:
     result = run("versions", "--format", form, "--offline")
     assert result.exit_code == 2
-    assert "name one --redist" in result.stderr
+    assert "requires exactly one --redist" in result.stderr
 
 
 def test_offline_is_what_is_held(upstream: FaultServer, run: Run) -> None:

@@ -114,7 +114,7 @@ def test_explain_gpu_reports_releases_of_unknown_coverage(explain: Any) -> None:
 
 def test_explain_gpu_as_text_ends_with_the_releases(explain: Any) -> None:
     assert explain("7.0", *RELEASES, text=True).splitlines()[-4:] == [
-        "releases that run on 7.0, by the device code in feature files",
+        "releases that run on 7.0, according to the device code in feature files",
         "  package           native          PTX only  first without",
         "  libcublas (cuda)  12.9.1          -         13.0.2",
         "  libcutensor       2.0.0 to 2.1.0  1.9.0     2.2.0 (partial: 1 of 2 files, native 5 of "

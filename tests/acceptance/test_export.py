@@ -113,7 +113,7 @@ def test_json_says_what_was_written(run: Run, example: Path) -> None:
         (["urls", "nowhere.json"], 2, "no such file"),
         (["urls", SET, "--check"], 2, "-o FILE"),
         (["urls", SET, "--json"], 2, "-o FILE"),
-        (["urls", SET, "--root", "/opt/cuda"], 2, "--root requires the format env or cmake"),
+        (["urls", SET, "--root", "/opt/cuda"], 2, "--root cannot be combined with the format urls"),
         (["env", SET, "--root", "cuda"], 2, "expected an absolute path"),
         (["urls", SET, "--wheel-base", BASE], 2, "requires a set of the wheel channel"),
         (["urls", "wheels.json"], 2, "--wheel-base"),
@@ -152,7 +152,7 @@ def test_a_base_gives_wheels_their_addresses(run: Run, example: Path) -> None:
 
 def test_packages_that_were_not_examined_are_counted(run: Run, example: Path) -> None:
     warned = run("export", "outputs", example)
-    assert "warning: 1 packages were not examined" in warned.stderr
+    assert "warning: skipped 1 packages without features" in warned.stderr
     assert run("export", "outputs", example, "-q").stderr == ""
 
 

@@ -248,7 +248,7 @@ def test_no_static_leaves_static_libraries_out_but_those_of_cudart(
         (["--exclude", "libcubla"], "did you mean libcublas"),
         (["--component", "cuda_gdb"], "cuda_gdb is unsupported: CUDA 13.0.2 has no cuda_gdb"),
         (["--max-download", "1k"], "exceed --max-download 1,000"),
-        (["--max-download", "much"], "is no size"),
+        (["--max-download", "much"], "invalid size"),
         (["--archives", "nowhere"], "no such folder"),
         (["--verify", "--remove"], "cannot be combined with"),
         (["--verify"], "cannot be combined with SET"),
@@ -284,7 +284,7 @@ def test_a_compiler_that_the_channel_lacks_is_named(run: Run, materialize: Mater
     ("arguments", "code", "words"),
     [
         (["set.json"], 2, "--root"),
-        (["--root", "root"], 2, "name the package set"),
+        (["--root", "root"], 2, "missing package set"),
         (["nothing.json", "--root", "root"], 2, "no such file"),
         (["broken.json", "--root", "root"], 5, "broken.json"),
         (["--root", "nothing", "--verify"], 2, "not a cudaredist toolkit root"),

@@ -36,7 +36,7 @@ def test_different_files_under_one_path_name_both_owners(
     result = materialize()
     assert result.exit_code == code, result.output
     if code:
-        assert f"{path} is in one and in two, and not the same" in result.stderr
+        assert f"{path} differs between one and two" in result.stderr
         assert "--layout split" in result.stderr
         assert_nothing_left()
         assert materialize("--layout", "split").exit_code == 0

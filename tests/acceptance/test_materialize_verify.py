@@ -99,8 +99,8 @@ def test_foreign_files_are_named_and_left(
     Path("root/empty/inner").mkdir(parents=True)
     result = run("materialize", "--root", "root", "--verify")
     assert result.exit_code == 0
-    assert "not ours: empty/inner/" in result.stdout
-    assert "not ours: and 7 more" in result.stdout
+    assert "not installed by cudaredist: empty/inner/" in result.stdout
+    assert "not installed by cudaredist: and 7 more" in result.stdout
     result = run("materialize", "--root", "root", "--remove")
     assert result.exit_code == 1
     assert "root: removed" in result.stdout
@@ -128,7 +128,7 @@ def test_remove_takes_what_an_interrupted_run_left(
     assert list(Path().glob(".root*"))
     result = run("materialize", "--root", "root", "--remove")
     assert result.exit_code == 0
-    assert result.stdout == "root: removed; what an interrupted run left\n"
+    assert result.stdout == "root: removed; remains of an interrupted run\n"
     assert_nothing_left()
 
 

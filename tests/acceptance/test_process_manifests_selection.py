@@ -176,7 +176,7 @@ def test_max_download_takes_the_smallest_and_is_incomplete(
     reasons = {a["reason"] for a in report(result)["archives"]}
     assert reasons == {None, "beyond --max-download"}
     printed = process("--max-download", 1).stdout
-    assert printed.splitlines()[-1].startswith("left out: ")
+    assert printed.splitlines()[-1].startswith("skipped: ")
     assert printed.endswith(" beyond --max-download\n")
 
 
@@ -277,7 +277,7 @@ def test_peek_lists_outputs_of_zips_by_one_request(
     size = f"{len(cuda_archives.files[zipped]):,}"
     assert result.stdout == (
         f"cuda  12.9.1  cuda_cudart  windows-x86_64  bin out  {size} of {size} bytes\n"
-        "unverified; 4 archives are no zip and were left out\n"
+        "unverified; skipped 4 archives in other formats than zip\n"
     )
     assert cuda_archives.headers == [(zipped, cuda_archives.headers[0][1])]
     assert cuda_archives.headers[0][1]["Range"] == "bytes=-65536"
@@ -320,7 +320,7 @@ def test_peek_says_what_it_cannot_know(
     )
     result = process("--peek", "--retries", 0)
     assert result.exit_code == code, result.output
-    assert "not known" in result.stdout
+    assert "unknown" in result.stdout
 
 
 def test_peek_works_on_folders(cuda_archives: FaultServer, run: Run, tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ def test_peek_reports_import_libraries_that_it_cannot_tell_apart(
     text = run(*call, "--peek")
     assert text.exit_code == 0, text.output
     assert (
-        "2 .lib files are counted as static, because --peek does not read them; import libraries "
-        "among them belong to the output lib\n" in text.stdout
+        "2 .lib files are listed as static, because --peek does not read them; import libraries "
+        "would be in the output lib\n" in text.stdout
     )
     (peeked,) = json.loads(run(*call, "--peek", "--json").stdout)["archives"]
     assert (peeked["undecided_libraries"], set(peeked["outputs"])) == (2, {"bin", "out", "static"})

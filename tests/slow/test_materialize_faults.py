@@ -187,7 +187,7 @@ def test_ctrl_c_keeps_finished_archives_for_the_next_run(
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate()
     assert process.returncode == 130
-    assert "the same command goes on where this one stopped" in stderr
+    assert "run the same command again to resume" in stderr
     assert "Traceback" not in stderr
     assert not root.exists()
     asked = server.requests.copy()

@@ -102,7 +102,7 @@ def test_ctrl_c_keeps_what_is_finished_and_the_next_run_goes_on(
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate()
     assert process.returncode == 130
-    assert "the same command goes on where this one stopped" in stderr
+    assert "run the same command again to resume" in stderr
     assert "Traceback" not in stderr
     document = json.loads((tmp_path / FEATURES).read_bytes())
     statuses = [p["archives"][0]["status"] for p in document["packages"].values()]

@@ -22,9 +22,9 @@ from cudaredist.cli.materialize import REFUSED as MATERIALIZE
 from cudaredist.cli.materialize import MaterializeOptions
 from cudaredist.cli.options import (
     ArchiveJobs,
-    HeldReleases,
+    Folders,
+    LocalReleases,
     Options,
-    Places,
     Releases,
     Write,
     collect,
@@ -39,12 +39,14 @@ from cudaredist.cli.update_gpus import TableOptions
 from cudaredist.cli.versions import REFUSED as VERSIONS
 from cudaredist.cli.versions import VersionsOptions
 from cudaredist.errors import UsageError
+from tools.reference import examples_of
 
 COMMANDS: dict[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
 BOTH = Write(check=True, dry_run=True)
 FOLDER: dict[str, Any] = {"url": "https://x", "manifest_dir": Path("m")}
 REDIST: dict[str, Any] = {"redist": ["cuda"], "typed": frozenset({"url", "redist"})}
 SET = Path("set.json")
+LONG_HELP = {"forward_compat", "format"}
 
 ROWS: dict[str, tuple[Sequence[Refusal[Any]], Options, list[Options]]] = {
     "build": (
@@ -63,7 +65,7 @@ ROWS: dict[str, tuple[Sequence[Refusal[Any]], Options, list[Options]]] = {
     ),
     "download-manifests": (
         DOWNLOAD,
-        DownloadOptions(**FOLDER, places=Places(data_dir=Path("of a variable"))),
+        DownloadOptions(**FOLDER, folders=Folders(data_dir=Path("of a variable"))),
         [
             DownloadOptions(write=BOTH),
             DownloadOptions(url="https://x"),
@@ -126,7 +128,7 @@ def test_refusals_each_match_the_call_written_for_them(name: str) -> None:
         assert [one for one in table if one[0](options)] == [row]
         with pytest.raises(UsageError, match=r"^[^{}]+$") as caught:
             refuse(options, table)
-        assert caught.value.hint == row[2]
+        assert caught.value.hint == (row[2] and row[2].format_map(vars(options)))
 
 
 def test_refusals_of_every_command_are_tested() -> None:
@@ -147,15 +149,33 @@ def test_every_command_has_the_general_options(name: str) -> None:
     assert {"--json", "--quiet", "--verbose", "--log-level", "--color"} <= found
 
 
-def test_parameters_are_those_of_the_fields_and_general_ones_last() -> None:
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_begins_with_examples_and_at_most_five_options(name: str) -> None:
+    summary, examples, *_ = COMMANDS[name].help.split("\n\n")
+    assert len(summary) <= 72
+    assert examples.startswith("Examples")
+    assert len(examples_of(COMMANDS[name].help)) in {2, 3}
+    panels = [getattr(parameter, "rich_help_panel", None) for parameter in COMMANDS[name].params]
+    assert 1 <= panels.count("Options") <= 5
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_an_option_fits_a_line(name: str) -> None:
+    options = [p for p in COMMANDS[name].params if p.param_type_name == "option"]
+    texts = [p.help for p in options if not p.hidden and p.name not in LONG_HELP]
+    assert [text for text in texts if len(text) > 62] == []
+
+
+def test_parameters_begin_with_typical_options_and_end_with_general_ones() -> None:
     declared = {parameter.name: parameter.default for parameter in parameters_of(ExportOptions)}
-    own = ["form", "package_set", "output", "root", "wheel_base", "resolve", "diff"]
-    own += ["data_dir", "shipped_data", "check"]
+    own = ["output", "root", "wheel_base", "diff", "check", "form", "package_set", "resolve"]
+    own += ["data_dir", "shipped_data"]
     assert list(declared) == [*own, "json", "quiet", "verbose", "log_level", "color"]
     assert declared["form"].default is ...
     assert declared["check"].default is False
     assert declared["output"].param_decls == ("--output", "-o")
-    assert declared["output"].rich_help_panel == "Output"
+    assert declared["output"].rich_help_panel == "Options"
+    assert declared["json"].rich_help_panel == "Output"
     assert declared["wheel_base"].param_decls == ("--wheel-base",)
 
 
@@ -164,15 +184,15 @@ def test_collect_fills_groups() -> None:
     given = {"old": "x", "new": "y", "cache_dir": Path("c"), "typed": frozenset({"old", "new"})}
     options = collect(DiffOptions, values | given)
     assert (options.old, options.new, options.format) == ("x", "y", "text")
-    assert options.places.cache_dir == Path("c")
+    assert options.folders.cache_dir == Path("c")
     assert options.typed == {"old", "new"}
 
 
 def test_releases_are_the_latest_upstream_and_all_in_the_data_folder() -> None:
     assert Releases().selection.versions == ()
-    assert HeldReleases().selection.versions == ("all",)
-    assert HeldReleases(min_version="12.9").selection.versions == ()
-    assert HeldReleases(version=["latest"]).selection.versions == ("latest",)
+    assert LocalReleases().selection.versions == ("all",)
+    assert LocalReleases(min_version="12.9").selection.versions == ()
+    assert LocalReleases(version=["latest"]).selection.versions == ("latest",)
 
 
 def test_no_parallel_is_one_job() -> None:

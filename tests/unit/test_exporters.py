@@ -141,8 +141,8 @@ def test_hostile_texts_break_no_format(name: str) -> None:
     ("changes", "message"),
     [
         ({"relative_path": "../x.tar.xz"}, "has '..'"),
-        ({"relative_path": "a b.tar.xz"}, "the character ' '"),
-        ({"relative_path": "a\nb.tar.xz"}, "the character"),
+        ({"relative_path": "a b.tar.xz"}, "the forbidden character ' '"),
+        ({"relative_path": "a\nb.tar.xz"}, "the forbidden character"),
         ({"url": "https://a.example/x\ny"}, "is not a URL"),
         ({"url": "x.tar.xz"}, "is not a URL"),
         ({"url": 'https://a.example/"'}, "is not a URL"),

@@ -265,7 +265,9 @@ def test_different_files_under_one_path_name_both_owners(
     first: list[Entry], second: list[Entry], path: str
 ) -> None:
     hashes = {"one": [f"1-{n}" for n in range(9)], "two": [f"2-{n}" for n in range(9)]}
-    with pytest.raises(ConflictError, match=f"{path} is in (one|two) and in (one|two)") as caught:
+    with pytest.raises(
+        ConflictError, match=f"{path} differs between (one|two) and (one|two)"
+    ) as caught:
         plan_of({"one": first, "two": second}, hashes)
     assert caught.value.exit_code == 5
     assert "--exclude" in (caught.value.hint or "")
