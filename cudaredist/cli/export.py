@@ -120,7 +120,6 @@ def export(options: ExportOptions, session: Session) -> int:
         cudaredist build --cuda 13.0.2 --platform linux-x86_64 -o set.json
         cudaredist export nix set.json --wheel-base https://wheels.example.org -o cuda
         cudaredist export requirements set.json -o requirements.txt
-        cudaredist export cmake set.json --root /opt/cuda -o cuda-toolchain.cmake
 
     - **nix**: the set's document, with Nix code for builds with or without nixpkgs.
     - **nixpkgs**: tables and manifests of nixpkgs; SET can be an index.json of several sets.

@@ -26,7 +26,7 @@ REFUSED: tuple[Refusal[RunfileOptions], ...] = (
     (
         lambda o: o.url is not None and "://" in o.location,
         "--url requires a local file",
-        "cudaredist runfile add FILE --url URL",
+        "run `cudaredist runfile add FILE --url URL`",
     ),
 )
 

@@ -26,6 +26,7 @@ COMMANDS = (
     "update-nvcc-compat",
     "update-gpus",
     "runfile",
+    "update-symbols",
     "build",
     "export",
     "explain",

@@ -33,6 +33,8 @@ from cudaredist.cli.options import (
 )
 from cudaredist.cli.process_manifests import REFUSED as PROCESS
 from cudaredist.cli.process_manifests import ProcessOptions
+from cudaredist.cli.runfile import REFUSED as RUNFILE
+from cudaredist.cli.runfile import RunfileOptions
 from cudaredist.cli.session import Refusal, refuse
 from cudaredist.cli.update_gpus import REFUSED as TABLES
 from cudaredist.cli.update_gpus import TableOptions
@@ -98,6 +100,11 @@ ROWS: dict[str, tuple[Sequence[Refusal[Any]], Options, list[Options]]] = {
             MaterializeOptions(root=Path("cuda")),
         ],
     ),
+    "runfile": (
+        RUNFILE,
+        RunfileOptions(action="add", location="./x.run", url="https://x"),
+        [RunfileOptions(action="add", location="https://x/x.run", url="https://x")],
+    ),
     "process-manifests": (
         PROCESS,
         ProcessOptions(**FOLDER, legacy=True, keep_archives=True),
@@ -135,7 +142,7 @@ def test_refusals_of_every_command_are_tested() -> None:
     modules = {name: name.replace("-", "_") for name in COMMANDS}
     loaded = {n: importlib.import_module(f"cudaredist.cli.{m}") for n, m in modules.items()}
     tables = {n: module.REFUSED for n, module in loaded.items() if hasattr(module, "REFUSED")}
-    assert set(tables) - {"update-nvcc-compat"} == set(ROWS)
+    assert set(tables) - {"update-nvcc-compat", "update-symbols"} == set(ROWS)
 
 
 def test_message_of_a_refusal_names_the_value() -> None:
