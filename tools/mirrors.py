@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from cudaredist.binaries.examine_file import examine
 from cudaredist.binaries.file_facts import Binary, CodeSection
+from cudaredist.binaries.range_buffer import Range
 from cudaredist.features.derive import derive
 from cudaredist.features.facts import facts_from_bytes
 from cudaredist.pipeline.facts_cache import FACTS_KIND
@@ -36,6 +38,8 @@ class Comparison:
     def __init__(self, cuobjdump: Path | None) -> None:
         self.counts: Counter[str] = Counter()
         self.differences: list[str] = []
+        self.embedded: list[str] = []
+        """Files with device code in other sections than those that cuobjdump reads."""
         self._cuobjdump = cuobjdump
 
     def mirror(self, root: Path, cache: Path) -> None:
@@ -64,6 +68,14 @@ class Comparison:
         (top,) = unpacked.iterdir()
         ours = {name: size.files for name, size in derive(facts).outputs.items() if size.files}
         self._count("outputs", name, dict(plain_outputs(top)), ours)
+
+    def device_code_below(self, root: Path) -> None:
+        """Compare the device code of every binary in a folder."""
+        for path in sorted(root.rglob("*")):
+            is_file = path.is_file() and not path.is_symlink()
+            if is_file and self._cuobjdump and beginning(path).startswith((_ELF, _AR)):
+                self.counts["files"] += 1
+                self.device_code(path, examined(path), self._cuobjdump)
 
     def binary(self, path: Path, facts: Binary | None) -> None:
         """Compare a file with every program that supports its format."""
@@ -113,7 +125,7 @@ class Comparison:
             ours = without_families(total(declared))
             self._count("cuobjdump -lelf -lptx", path.name, without_families(listing), ours)
         if len(declared) < len(sections):
-            self.counts["files with code that cuobjdump ignores"] += 1
+            self.embedded.append(path.name)
 
     def modules(self, path: Path, facts: Binary | None) -> None:
         """Compare the images of all modules with those of all sections."""
@@ -140,6 +152,19 @@ def archives(manifest: Any) -> Iterator[dict[str, str]]:
     for package in manifest.values():
         if isinstance(package, dict):
             yield from (entry for entry in package.values() if isinstance(entry, dict))
+
+
+def examined(path: Path) -> Binary | None:
+    """Return the facts of a file, from a second pass as well if the first missed ranges."""
+    missed: list[Range] = []
+    found = examine(_chunks(path), missed=missed)
+    return examine(_chunks(path), held=missed) if missed else found
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            yield chunk
 
 
 def beginning(path: Path) -> bytes:
@@ -240,6 +265,7 @@ def main() -> None:
     for label, count in sorted(comparison.counts.items()):
         print(f"{count:8,} {label}")
     print(*comparison.differences, sep="\n")
+    print("embedded device code:", *comparison.embedded)
 
 
 if __name__ == "__main__":

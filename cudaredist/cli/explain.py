@@ -50,8 +50,8 @@ def explain(options: ExplainOptions, session: Session) -> int:
     platforms, and a set lists its contents and the reasons for missing packages.
 
     Facts come from the feature files, nvcc_compat.json and gpus.json. The tables of the data folder
-    and the shipped data are combined by release, and each fact names its layer. The network is not
-    used.
+    and the shipped data are combined by release, and each fact names its layer. For a GPU, the
+    feature files are combined as well. The network is not used.
     """
     if options.subject == "set":
         from cudaredist.pipeline.sets.summarize import summarize

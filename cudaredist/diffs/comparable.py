@@ -10,7 +10,7 @@ from cudaredist.primitives import Version, parse_label
 from cudaredist.schema.features import ExaminedArchive, Features, UnexaminedArchive
 from cudaredist.schema.packageset import PackageSet
 from cudaredist.schema.tables import CompilerRange, Gpus, NvccCompat
-from cudaredist.tables.gpus.coverage import CoverageRules
+from cudaredist.tables.gpus.coverage import CoverageRules, cuda_major_of
 from cudaredist.tables.gpus.gpu_table import default_capabilities, supported_capabilities
 from cudaredist.tables.nvcc_compat.nvcc_table import newest_of
 
@@ -54,13 +54,16 @@ def of_features(name: str, features: Features, rules: CoverageRules | None = Non
     Archives that were not inspected have no fields of their contents. Without `rules`, coverage is
     not compared.
     """
-    side = Comparable(name)
+    side, label = Comparable(name), parse_label(features.label)
     for package_name, package in features.packages.items():
         fields = _published(package.version or "", package.archives)
         for archive in package.archives:
             place = _place(archive.platform, archive.variant)
             if isinstance(archive, ExaminedArchive):
-                values = _examined(archive) | (archive_coverage(archive, rules) if rules else {})
+                values = _examined(archive)
+                if rules is not None:
+                    cuda = cuda_major_of(features.redist, label, archive.variant)
+                    values |= archive_coverage(archive, cuda, rules)
                 fields |= {(key, place): value for key, value in values.items()}
         side.packages[package_name] = fields
     return side

@@ -19,16 +19,19 @@ def coverage_fields(coverage: Mapping[str, Coverage]) -> dict[str, str]:
     return {f"{_PREFIX}{name}": describe_coverage(part) for name, part in coverage.items()}
 
 
-def archive_coverage(archive: ExaminedArchive, rules: CoverageRules) -> dict[str, str]:
+def archive_coverage(
+    archive: ExaminedArchive, cuda: int | None, rules: CoverageRules
+) -> dict[str, str]:
     """Return an archive's fields for the GPUs of its platform.
 
-    Returns none if the device code is unknown.
+    `cuda` is the CUDA major of the archive, if it is known. Returns none if the device code is
+    unknown.
     """
     if archive.code_by_file is None:
         return {}
     platform = Platform(archive.platform)
     names = [str(capability) for capability in rules.capabilities_on(platform)]
-    return coverage_fields(rules.cover(tuple(archive.code_by_file.values()), names))
+    return coverage_fields(rules.cover(tuple(archive.code_by_file.values()), names, cuda))
 
 
 def is_coverage(field: str) -> bool:

@@ -2,12 +2,10 @@
 
 import posixpath
 import re
-import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import TypeAlias
 
 from cudaredist.errors import (
@@ -18,7 +16,12 @@ from cudaredist.errors import (
     UsageError,
 )
 from cudaredist.packagesets.libraries import find_external
-from cudaredist.pipeline.read_data import load_features, load_manifest, require_manifests
+from cudaredist.pipeline.read_data import (
+    load_features,
+    load_manifest,
+    process_command,
+    require_manifests,
+)
 from cudaredist.pipeline.selection import Selection
 from cudaredist.primitives import Version, natural_order
 from cudaredist.reports.answer_reports import OutsideProvider, WhichHit, WhichReport
@@ -26,7 +29,7 @@ from cudaredist.schema.base import OutputName
 from cudaredist.schema.features import ExaminedArchive
 from cudaredist.schema.policy import LibraryPolicy
 from cudaredist.schema.registry import read_own_file
-from cudaredist.store.data_folder import Store, shipped_data
+from cudaredist.store.data_folder import Store
 
 _library = re.compile(r"\.(?:so|dll)(?:$|[.*?\[])", re.IGNORECASE)
 
@@ -68,7 +71,7 @@ def find_providers(
         outside=outside,
         unknown=search.unknown,
         suggestions=() if code == EXIT_OK else _similar(name, search.sonames),
-        hint=_process_command(store, redists, platform) if search.unknown else None,
+        hint=process_command(store, redists, platform) if search.unknown else None,
         exit_code=code,
     )
 
@@ -146,17 +149,6 @@ def _similar(name: str, sonames: Collection[str]) -> tuple[str, ...]:
     matches = [soname for soname in sonames if soname.lower().startswith(f"{prefix}.")]
     similar = matches or get_close_matches(prefix, sonames, cutoff=0.7)
     return tuple(sorted(similar, key=natural_order))
-
-
-def _process_command(store: Store, redists: Sequence[str], platform: str | None) -> str:
-    words = ["cudaredist", "process-manifests"]
-    words += ["--channel", store.channel] if store.channel != "redist" else []
-    is_default = store.root in {Path("data"), shipped_data()}
-    words += [] if is_default else ["--data-dir", str(store.root)]
-    for redist in redists:
-        words += ["--redist", redist]
-    words += ["--platform", platform] if platform else []
-    return shlex.join(words)
 
 
 def _select(cuda: Selection, labels: Sequence[Version]) -> tuple[Version, ...]:

@@ -1,5 +1,6 @@
 """Read single files of a data folder, with errors that name the file."""
 
+import shlex
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,6 +52,20 @@ def no_manifests(store: Store, redists: Collection[str] = ()) -> UsageError:
     return UsageError(
         f"no local manifests{of} for --channel {store.channel} in {folder}", hint=hint
     )
+
+
+def process_command(
+    store: Store, redists: Collection[str] = (), platform: str | None = None
+) -> str:
+    """Return the command to create the feature files of local manifests."""
+    words = ["cudaredist", "process-manifests"]
+    words += ["--channel", store.channel] if store.channel != "redist" else []
+    is_default = store.root in {Path("data"), shipped_data()}
+    words += [] if is_default else ["--data-dir", str(store.root)]
+    for redist in redists:
+        words += ["--redist", redist]
+    words += ["--platform", platform] if platform else []
+    return shlex.join(words)
 
 
 def load_manifest(store: Store, redist: str, label: Version) -> Manifest:

@@ -50,6 +50,12 @@ def explain_text(report: ExplainReport) -> Iterator[str]:
         rows = [("  package", "native", "PTX only", "first without")]
         rows += (_coverage_row(part) for part in report.coverage if part.capability == name)
         yield from columns(rows)
+    if report.hint is not None:
+        yield ""
+        yield (
+            "The releases that run on it are unknown, because there are no feature files. "
+            f"Run `{report.hint}`."
+        )
 
 
 def _coverage_row(part: PackageCoverage) -> tuple[str, str, str, str]:

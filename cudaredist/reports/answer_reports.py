@@ -134,7 +134,10 @@ class ExplainReport(Answer):
     asked: str
     topics: tuple[Topic, ...]
     coverage: tuple[PackageCoverage, ...] = Field(
-        default=(), description="For gpu: the packages that run on it, from the local feature files"
+        default=(), description="For gpu: the packages that run on it, from the feature files"
+    )
+    hint: str | None = Field(
+        default=None, description="For gpu: the command to read device code, if none is known"
     )
 
 

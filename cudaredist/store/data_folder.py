@@ -193,6 +193,12 @@ class Store:
         """Return the folder of one redistributable's feature files."""
         return FeatureFolder(self._features / redist)
 
+    def feature_stores(self) -> tuple["Store", ...]:
+        """Return the layers with feature files of the channel, the data folder first."""
+        if self._base is None or self.manifest_root == self._base.root:
+            return (self,)
+        return (self, self._base)
+
     def feature_redists(self) -> tuple[str, ...]:
         """Return the names of the redistributables with feature files, sorted."""
         return self._names_below(self._features, lambda name: self.features(name).labels())

@@ -41,7 +41,7 @@ def explain_gpu(asked: str, gpus: Gpus, policy: GpuPolicy) -> tuple[Topic, ...]:
 
     Products match by words of their names. Raises `UnknownNameError` if nothing matches.
     """
-    return tuple(_capability_topic(name, gpus, policy) for name in capabilities_called(asked, gpus))
+    return tuple(capability_topic(name, gpus, policy) for name in capabilities_called(asked, gpus))
 
 
 def explain_cuda(
@@ -61,11 +61,12 @@ def explain_cuda(
 def capabilities_called(asked: str, gpus: Gpus) -> list[str]:
     """Return capabilities by name, product or architecture.
 
+    A chip that was renamed has two: CUDA 12 calls Jetson Thor 10.1, and CUDA 13 calls it 11.0.
     Raises `UnknownNameError` if there are none.
     """
     name = Capability.name_of(asked)
     if name in gpus.capabilities:
-        return [name]
+        return _names_of_chip(name, gpus)
     if name != asked:
         raise UnknownNameError("compute capability", name, gpus.capabilities)
     words = asked.casefold().split()
@@ -75,9 +76,7 @@ def capabilities_called(asked: str, gpus: Gpus) -> list[str]:
         for name, entry in plain.items()
         if any(_has_words(title, words) for title in (*entry.products, entry.family))
     ]
-    # After a rename, both names are the same chip: 10.1 became 11.0.
-    renamed = (fact_of(plain[name].policy, "renamed_to") for name in found)
-    found += [name for name in renamed if name in plain and name not in found]
+    found = list(dict.fromkeys(same for name in found for same in _names_of_chip(name, gpus)))
     if not found:
         titles = {title.casefold() for entry in plain.values() for title in entry.products}
         titles |= {entry.family.casefold() for entry in plain.values()}
@@ -87,13 +86,27 @@ def capabilities_called(asked: str, gpus: Gpus) -> list[str]:
     return found
 
 
+def _names_of_chip(name: str, gpus: Gpus) -> list[str]:
+    """Return a capability with its names in earlier and later releases of CUDA, if any."""
+    renames = {
+        (old, fact_of(entry.policy, "renamed_to"))
+        for old, entry in gpus.capabilities.items()
+        if entry.variant is None
+    }
+    pair = next(
+        (pair for pair in renames if name in pair and pair[1] in gpus.capabilities), (name,)
+    )
+    return [each for each in pair if each is not None]
+
+
 def _has_words(title: str, words: Iterable[str]) -> bool:
     present = set(title.casefold().replace("(", " ").replace(")", " ").replace(",", " ").split())
     wanted = set(words)
     return bool(wanted) and wanted <= present
 
 
-def _capability_topic(name: str, gpus: Gpus, policy: GpuPolicy) -> Topic:
+def capability_topic(name: str, gpus: Gpus, policy: GpuPolicy) -> Topic:
+    """Explain one capability."""
     entry = gpus.capabilities[name]
     facts = [
         *_read_of_ptxas(entry, gpus),

@@ -21,6 +21,7 @@ from support.set_inputs import (
     library,
     put_data,
     put_policy,
+    with_code,
 )
 from typer.testing import Result
 
@@ -606,3 +607,38 @@ def test_every_status_and_reason_is_in_the_documentation() -> None:
     page = (REPOSITORY / "docs" / "build.md").read_text()
     for name in (*get_args(Status), *get_args(ReasonCode)):
         assert f"| `{name}` |" in page
+
+
+def test_release_without_required_coverage_is_named_with_the_reason(run: Run) -> None:
+    put_data(
+        Path("data"),
+        *RELEASES,
+        *(
+            Release("cutensor", label, {"libcutensor": [LINUX]}, {"libcutensor": with_code(code)})
+            for label, code in (
+                ("2.2.0", {"sm_70 sm_80": 65}),
+                ("2.3.0", {"compute_70 sm_80": 65}),
+                ("2.8.1", {"compute_50 sm_75": 1, "sm_75": 200}),
+            )
+        ),
+        Release("nccl", "2.1.0", {"nccl": [LINUX]}, {"nccl": with_code({"sm_90": 1})}),
+    )
+    options = ("--capability", "7.0", "--require-coverage", "native", "--allow-missing-features")
+    result = run("build", *ONE, *options, "-o", "set.json")
+    assert result.exit_code == 0
+    assert [line.strip() for line in result.stdout.splitlines() if "not chosen" in line] == [
+        "note: cutensor: 2.8.1 is not chosen: partial code for 7.0 (0 of 1 files, ptx 1 of 201 "
+        "modules); the newest that has it is 2.2.0",
+        "warning: nccl: 2.1.0 is not chosen: no code for 7.0",
+    ]
+    made = read("set.json")
+    rejected = made["redists"]["cutensor"]["newer_rejected"]
+    assert [(entry["release"], entry["reason"]) for entry in rejected] == [
+        (
+            "2.8.1",
+            "partial code for 7.0 (0 of 1 files, ptx 1 of 201 modules); the newest that has it "
+            "is 2.2.0",
+        ),
+        ("2.3.0", "only PTX for 7.0; the newest that has it is 2.2.0"),
+    ]
+    assert made["packages"]["nccl"]["status"] == "unsupported"

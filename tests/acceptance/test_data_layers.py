@@ -214,3 +214,35 @@ def test_empty_folder_without_shipped_data_is_an_error_with_a_command(
     assert hint in result.stderr
     assert "nothing-held" in run("check", "--offline", "--no-shipped-data").stdout
     assert not list(Path().iterdir())
+
+
+def coverage(run: Run, *options: str) -> dict[str, dict[str, str] | None]:
+    """Return the releases of each package with native code for V100."""
+    document = json.loads(run("explain", "gpu", "V100", "--json", *options).stdout)
+    return {part["package"]: part["native"] for part in document["coverage"]}
+
+
+def test_coverage_of_local_features_is_completed_by_shipped_ones(run: Run) -> None:
+    shipped = coverage(run)
+    put_wheels("12.9.1")
+    shutil.copy(SHIPPED / "gpus.json", "data")
+    assert coverage(run) == shipped
+    assert coverage(run, "--no-shipped-data")["libcublas"] == {
+        "first": "12.9.1",
+        "newest": "12.9.1",
+        "gaps": [],
+    }
+    assert "cudnn" not in coverage(run, "--no-shipped-data")
+
+
+def test_coverage_of_local_features_replaces_that_of_shipped_ones(run: Run) -> None:
+    put_wheels("12.9.1")
+    path = Path("data/features/wheels/cuda/feature_12.9.1.json")
+    features = json.loads(path.read_bytes())
+    for archive in features["packages"]["libcublas"]["archives"]:
+        for file in archive["code_by_file"].values():
+            file["modules"] = {"sm_90": 5}
+    path.write_text(json.dumps(features))
+    native = coverage(run)["libcublas"]
+    assert native is not None
+    assert "12.9.1" in native["gaps"]

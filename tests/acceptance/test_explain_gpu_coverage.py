@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run
+from conftest import REPOSITORY, Run
 from support.set_inputs import JETSON, LINUX, SBSA, Release, cuda, put_data, with_code
 
 from cudaredist.schema.features import ArchiveFeatures
@@ -15,7 +15,7 @@ def span(first: str, newest: str, *gaps: str) -> dict[str, Any]:
     return {"first": first, "newest": newest, "gaps": list(gaps)}
 
 
-def library(label: str, *modules: dict[str, int], platform: str = LINUX) -> Release:
+def library(label: str, *modules: dict[str, int] | None, platform: str = LINUX) -> Release:
     return Release(
         "cutensor", label, {"libcutensor": [platform]}, {"libcutensor": with_code(*modules)}
     )
@@ -44,9 +44,7 @@ def explain(run: Run, tmp_path: Path) -> Any:
     def answer(name: str, *releases: Release, text: bool = False) -> Any:
         root = tmp_path / str(len(list(tmp_path.iterdir())))
         put_data(root, *releases)
-        tables = ("gpus.json", "nvcc_compat.json")
-        for table in tables:
-            (root / table).write_bytes((Path(__file__).parents[2] / "data" / table).read_bytes())
+        put_tables(root)
         result = run("explain", "gpu", name, "--data-dir", root, *(() if text else ("--json",)))
         assert result.exit_code == 0
         return result.stdout if text else json.loads(result.stdout)["coverage"]
@@ -131,3 +129,40 @@ def test_explain_gpu_names_releases_in_between_that_do_not_run(explain: Any) -> 
     (found,) = explain("7.0", *releases)
     assert found["native"] == span("2.0.0", "2.2.0", "2.1.0")
     assert "2.0.0 to 2.2.0 except 2.1.0" in explain("7.0", *releases, text=True)
+
+
+def put_tables(root: Path) -> None:
+    for name in ("gpus.json", "nvcc_compat.json"):
+        (root / name).write_bytes((REPOSITORY / "data" / name).read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("releases", "command"),
+    [
+        ([library("2.0.0", {"sm_70": 5})._replace(features=None)], "process-manifests"),
+        ([], "download-manifests"),
+    ],
+)
+def test_explain_gpu_without_features_names_the_command_that_makes_them(
+    run: Run, releases: list[Release], command: str
+) -> None:
+    """Nothing was said about the releases that run on the GPU."""
+    Path("data").mkdir()
+    put_data(Path("data"), *releases)
+    put_tables(Path("data"))
+    options = () if releases else ("--no-shipped-data",)
+    result = run("explain", "gpu", "V100", *options)
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[-1] == (
+        "The releases that run on it are unknown, because there are no feature files. "
+        f"Run `cudaredist {command}`."
+    )
+    document = json.loads(run("explain", "gpu", "V100", "--json", *options).stdout)
+    assert (document["coverage"], document["hint"]) == ([], f"cudaredist {command}")
+
+
+def test_explain_gpu_with_features_gives_no_hint(run: Run) -> None:
+    put_data(Path("data"), library("2.0.0", None))
+    put_tables(Path("data"))
+    document = json.loads(run("explain", "gpu", "V100", "--json").stdout)
+    assert (document["coverage"], document["hint"]) == ([], None)

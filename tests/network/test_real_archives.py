@@ -4,7 +4,9 @@ The set is small; `tools/mirrors.py` compares larger ones by hand.
 """
 
 import json
+import os
 import sys
+import tempfile
 import threading
 import zipfile
 from functools import partial
@@ -12,7 +14,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from conftest import SHARED
+from conftest import REPOSITORY, SHARED
 from support.running import ask_index, cudaredist
 
 from tools.mirrors import Comparison
@@ -79,3 +81,67 @@ def test_a_mirror_is_read_as_other_programs_read_it(
     for what in ("pyelftools", "readelf", "pefile", "cuobjdump", "cuobjdump -all", "outputs"):
         assert counts[f"{what}: equal"] > 0, counts
     assert counts["cuobjdump: images"] > 0, counts
+
+
+SOME = "cuda_cudart cuda_cupti libcufft libcufile libcurand libnvjpeg"
+PACKAGES = os.environ.get("COMPARED_PACKAGES", SOME).split()
+"""By hand, `all` compares whole releases, in ten minutes."""
+EMBEDDED = {
+    "12.9.1": {
+        "cuda_cupti": {"libcheckpoint.so", "libcupti.so.12"},
+        "libcublas": {"libcublasLt.so.12"},
+        "libcufft": {"libcufft.so.11"},
+        "libcusparse": {"libcusparse.so.12"},
+    },
+    "13.5.0": {
+        "cuda_cupti": {"libcheckpoint.so", "libcupti.so.13"},
+        "libcublas": {"libcublasLt.so.13"},
+        "libcufft": {"libcufft.so.12"},
+        "libcurand": {"libcurand.so.10"},
+        "libcusparse": {"libcusparse.so.12"},
+    },
+}
+"""Files with device code in data sections, which cuobjdump does not list."""
+REFUSED = {"12.9.1": {}, "13.5.0": {"libcufile": {"libcufile.so.0"}}}
+"""Files that cuobjdump calls an invalid ELF file."""
+
+
+def unpack_wheel(relative_path: str, folder: Path) -> None:
+    """Download the wheel of a manifest's archive, and unpack it."""
+    name = Path(relative_path).stem
+    project, version, *_, platforms = name.split("-")
+    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", folder]
+    tags = [word for tag in platforms.split(".") for word in ("--platform", tag)]
+    requirement = f"{project.replace('_', '-')}=={version}"
+    ask_index(*command, "--only-binary=:all:", *tags, requirement)
+    with zipfile.ZipFile(folder / f"{name}.whl") as wheel:
+        wheel.extractall(folder)
+
+
+@pytest.mark.parametrize("label", ["12.9.1", "13.5.0"])
+def test_images_of_release_are_those_that_cuobjdump_lists(
+    cuobjdump: Path, tmp_path: Path, label: str
+) -> None:
+    """Images by architecture differ only by known causes, with and without `-all`."""
+    path = REPOSITORY / f"data/manifests/wheels/cuda/redistrib_{label}.json"
+    archives = {
+        name: entry["linux-x86_64"]["relative_path"]
+        for name, entry in json.loads(path.read_bytes()).items()
+        if isinstance(entry, dict) and "linux-x86_64" in entry
+    }
+    chosen = archives if PACKAGES == ["all"] else archives.keys() & set(PACKAGES)
+    for name in chosen:
+        comparison = Comparison(cuobjdump)
+        with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
+            unpack_wheel(archives[name], Path(folder))
+            comparison.device_code_below(Path(folder))
+        refused = REFUSED[label].get(name, set())
+        assert set(comparison.differences) == {
+            f"{mode} cannot read {file}"
+            for file in refused
+            for mode in ("cuobjdump", "cuobjdump -all")
+        }
+        assert set(comparison.embedded) == EMBEDDED[label].get(name, set())
+        counts = comparison.counts
+        for mode in ("cuobjdump", "cuobjdump -all", "cuobjdump -lelf -lptx"):
+            assert counts[f"{mode}: equal"] == counts["files"] - len(refused), (name, counts)

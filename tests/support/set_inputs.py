@@ -1,6 +1,7 @@
 """What package sets are made from, small and in memory, or as a data folder on disk."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -210,15 +211,26 @@ def with_headers(headers: Mapping[str, Mapping[str, str]]) -> WholeFeatures:
     return derive(Facts(schema=FACTS_SCHEMA, members=members))
 
 
+def image_sizes(modules: Mapping[str, int]) -> dict[str, int]:
+    """Return the bytes of all images of each architecture, 9000 for each image."""
+    sizes = Counter[str]()
+    for key, count in modules.items():
+        for image in key.split():
+            name, _, times = image.partition("*")
+            sizes[name] += 9000 * count * int(times or 1)
+    return dict(sizes)
+
+
 def with_code(*modules: Mapping[str, int] | None) -> WholeFeatures:
     """Return an archive with a library for each, with these modules; None: without device code."""
     files: dict[str, Binary | str | None] = {}
     for number, of_file in enumerate(modules):
         code: dict[str, Any] = {}
         if of_file is not None:
-            names = {name for key in of_file for name in key.split()}
-            section = CodeSection(section="", is_declared=True, counts=dict.fromkeys(names, 1))
-            images = DeviceImages(sizes=dict.fromkeys(names, (9000, 9000)), modules=dict(of_file))
+            sizes = image_sizes(of_file)
+            section = CodeSection(section="", is_declared=True, counts=dict.fromkeys(sizes, 1))
+            both = {name: (size, size) for name, size in sizes.items()}
+            images = DeviceImages(sizes=both, modules=dict(of_file))
             code = {"device_code": (section,), "images": images}
         files[f"lib/lib{number}.so.1"] = elf(f"lib{number}.so.1", **code)
     return features_of(files)

@@ -10,24 +10,29 @@ from functools import cache
 
 import pytest
 from conftest import REPOSITORY
+from support.set_inputs import image_sizes
 
+from cudaredist.primitives import parse_label
 from cudaredist.schema.features import FileCode
 from cudaredist.schema.packageset import Coverage
 from cudaredist.schema.registry import read_own_file
 from cudaredist.schema.tables import Gpus
 from cudaredist.tables.gpus.capability import Capability
-from cudaredist.tables.gpus.coverage import CoverageRules, describe_coverage
+from cudaredist.tables.gpus.coverage import CoverageRules, cuda_major_of, describe_coverage
+
+
+@cache
+def gpus() -> Gpus:
+    return read_own_file((REPOSITORY / "data/gpus.json").read_bytes(), Gpus)
 
 
 @cache
 def rules() -> CoverageRules:
-    return CoverageRules(read_own_file((REPOSITORY / "data/gpus.json").read_bytes(), Gpus))
+    return CoverageRules(gpus())
 
 
 def code(*modules: tuple[str, int], **unpacked: int) -> FileCode:
-    sizes = unpacked or dict.fromkeys(
-        {name for key, _ in modules for name in key.replace("*3", "").split()}, 9000
-    )
+    sizes = unpacked or image_sizes(dict(modules))
     return FileCode(output="lib", modules=dict(modules), bytes={}, unpacked=sizes)
 
 
@@ -139,11 +144,11 @@ WHOLE = "sm_70 sm_80 sm_90 compute_90"
             [code(("compute_50", 1), ("sm_75", 200), ("sm_80", 347), ("sm_90", 398))],
             "partial: 0 of 1 files, ptx 1 of 399 modules",
         ),
-        ("7.0", [code(("sm_70", 4), ("sm_80", 100))], "native 4 of 100 modules"),
+        ("7.0", [code(("sm_70", 2), ("sm_80", 100))], "native 2 of 100 modules"),
         (
             "7.0",
-            [code(("sm_70", 3), ("sm_80", 100))],
-            "partial: 0 of 1 files, native 3 of 100 modules",
+            [code(("sm_70", 1), ("sm_80", 100))],
+            "partial: 0 of 1 files, native 1 of 100 modules",
         ),
         # PTX for all and a leftover of SASS: PTX is how the file runs.
         (
@@ -154,8 +159,8 @@ WHOLE = "sm_70 sm_80 sm_90 compute_90"
         ("8.0", [code(("lto_75", 34))], "lto 34 of 34 modules"),
         (
             "8.0",
-            [code(("lto_75", 3), ("lto_90", 97))],
-            "partial: 0 of 1 files, lto 3 of 100 modules",
+            [code(("lto_75", 1), ("lto_90", 97))],
+            "partial: 0 of 1 files, lto 1 of 98 modules",
         ),
         ("7.0", [code(("lto_75", 34))], "none: 0 of 1 files, 0 of 34 modules"),
         # LTO code for callbacks next to SASS is not needed to run.
@@ -182,16 +187,29 @@ WHOLE = "sm_70 sm_80 sm_90 compute_90"
         ("9.0", [code(("sm_75", 1), sm_75=4096)], "none: 0 of 1 files, 0 of 1 modules"),
         ("9.0", [code(("compute_75 sm_75", 1), compute_75=56, sm_75=1464)], "host-only"),
         ("9.0", [], "host-only"),
-        # cuSPARSE 13.5 has some small modules for 7.0, which CUDA 13 does not support.
+        # cutensorMp 2.4 has three modules without a kernel.
         (
-            "7.0",
-            [code(("sm_70 sm_75", 34), ("sm_75", 137), sm_70=9, sm_75=1000)],
-            "partial: 0 of 1 files, native 34 of 171 modules",
+            "9.0",
+            [code(("compute_52 sm_52", 2), ("sm_52", 1), compute_52=136, sm_52=2120)],
+            "host-only",
         ),
+        # cuTENSOR 2.2 has modules for 6.0, but the images are empty: bytes count as well.
         (
-            "7.0",
-            [code(("sm_70 sm_75", 34), ("sm_75", 137), sm_70=11, sm_75=1000)],
-            "native 34 of 171 modules",
+            "6.0",
+            [code(("sm_60 sm_70", 8), ("sm_70", 177), sm_60=10_176, sm_70=106_334_120)],
+            "partial: 0 of 1 files, native 8 of 185 modules",
+        ),
+        # A file of kernels for new GPUs has little for others, and the package supports them.
+        (
+            "7.5",
+            [code(("sm_75 sm_80", 600)), code(("sm_75 sm_80", 1), ("sm_80", 99))],
+            "native 601 of 700 modules",
+        ),
+        # The other file of such a package without any code for a GPU makes it partial.
+        (
+            "7.5",
+            [code(("sm_75 sm_80", 600)), code(("sm_80", 100))],
+            "partial: 1 of 2 files, native 600 of 700 modules",
         ),
     ],
 )
@@ -201,3 +219,52 @@ def test_files_on_gpu_are_covered_by_shares_of_modules(
     found = cover(capability, *files)
     assert describe_coverage(found) == expected
     assert expected.startswith(found.value) or found.value in {"native", "ptx", "lto"}
+
+
+@pytest.mark.parametrize(
+    ("capability", "cuda", "expected"),
+    [
+        # CUDA 13 removed GPUs before 7.5, CUDA 12 those before 5.0: code for them is left over.
+        ("7.0", None, "native 34 of 171 modules"),
+        ("7.0", 12, "native 34 of 171 modules"),
+        ("7.0", 13, "none"),
+        ("7.2", 13, "none"),
+        ("7.5", 13, "native 171 of 171 modules"),
+        ("3.5", 11, "native 34 of 171 modules"),
+        ("3.5", 12, "none"),
+        # CUDA 13 calls 10.1 by another name.
+        ("10.1", 12, "native 171 of 171 modules"),
+        ("10.1", 13, "none"),
+        ("11.0", 13, "none: 0 of 1 files, 0 of 171 modules"),
+    ],
+)
+def test_package_for_cuda_major_covers_only_gpus_of_the_major(
+    capability: str, cuda: int | None, expected: str
+) -> None:
+    files = [code(("sm_35 sm_70 sm_75 sm_101", 34), ("sm_75 sm_101", 137))]
+    found = rules().cover(files, [capability], cuda)[capability]
+    assert describe_coverage(found) == expected
+    assert rules().cover([], [capability], cuda)[capability].value == "host-only"
+
+
+@pytest.mark.parametrize(
+    ("redist", "label", "variant", "major"),
+    [
+        ("cuda", "13.0.2", None, 13),
+        ("cudnn", "9.12.0", "cuda13", 13),
+        ("cutensor", "2.2.0", "cuda11", 11),
+        ("nccl", "2.31.2-cuda13.3", None, 13),
+        ("cudnn", "8.5.0", None, None),
+    ],
+)
+def test_cuda_major_of_archive_is_in_its_names(
+    redist: str, label: str, variant: str | None, major: int | None
+) -> None:
+    assert cuda_major_of(redist, parse_label(label), variant) == major
+
+
+def test_ptx_runs_on_the_gpus_that_the_table_has_measured() -> None:
+    for name, entry in gpus().capabilities.items():
+        image = f"compute_{name.replace('.', '')}"
+        found = [str(gpu) for gpu in rules().capabilities if rules().way(image, gpu)]
+        assert found == list(entry.runs_on), name

@@ -275,6 +275,11 @@ def test_a_table_without_its_sources_has_less_to_say(gpus: Gpus) -> None:
         ("jetson", ["7.2", "10.1", "11.0"]),
         ("Volta", ["7.0", "7.2"]),
         ("rubin", ["10.7"]),
+        # Thor was renamed: both names are the same chip.
+        ("10.1", ["10.1", "11.0"]),
+        ("sm_101", ["10.1", "11.0"]),
+        ("11.0", ["10.1", "11.0"]),
+        ("9.0", ["9.0"]),
     ],
 )
 def test_finds_capabilities_by_product_and_architecture(

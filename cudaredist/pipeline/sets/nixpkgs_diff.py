@@ -35,7 +35,7 @@ from cudaredist.reports.set_reports import TableCell, TableDiffReport
 from cudaredist.schema.packageset import PackageSet
 from cudaredist.schema.tables import GpuPolicy, NvccPolicy
 from cudaredist.store.files import read_file
-from cudaredist.tables.explain_gpu import explain_gpu
+from cudaredist.tables.explain_gpu import capability_topic
 from cudaredist.tables.explain_nvcc import explain_nvcc
 from cudaredist.tables.explanation import Fact
 
@@ -220,7 +220,7 @@ def _capability_reason(cell: tuple[str, ...], tables: SharedTables, policy: GpuP
     name, field = cell
     if name not in tables.gpus.capabilities:
         return "gpus.json does not have this capability"
-    (topic,) = explain_gpu(name, tables.gpus, policy)
+    topic = capability_topic(name, tables.gpus, policy)
     facts = {fact.name: fact for fact in topic.facts}
     if field in _FACTS:
         return _in_words(facts.get(_FACTS[field]))

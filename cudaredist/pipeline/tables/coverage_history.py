@@ -7,14 +7,13 @@ from collections.abc import Iterable
 
 from cudaredist.pipeline.read_data import load_features
 from cudaredist.primitives import Platform, Version
-from cudaredist.redists import CUDA
 from cudaredist.reports.answer_reports import PackageCoverage, ReleaseCoverage, ReleaseSpan
 from cudaredist.schema.features import ExaminedArchive
 from cudaredist.schema.packageset import Coverage, CoverageValue
-from cudaredist.schema.tables import CapabilityEntry, Gpus
+from cudaredist.schema.tables import Gpus
 from cudaredist.store.data_folder import Store
 from cudaredist.tables.gpus.capability import Capability
-from cudaredist.tables.gpus.coverage import CoverageRules, describe_coverage
+from cudaredist.tables.gpus.coverage import CoverageRules, cuda_major_of, describe_coverage
 
 _BEST_FIRST: tuple[CoverageValue, ...] = ("native", "ptx", "lto", "partial", "unknown", "none")
 
@@ -24,24 +23,27 @@ def coverage_of_releases(
 ) -> tuple[PackageCoverage, ...]:
     """Return the releases of each package that run on GPUs.
 
-    Only packages with device code have an entry. The best archive of a release counts. If a CUDA
-    release no longer supports a capability, it does not cover it, even with device code for it.
-    Raises `ReadError` or `InvalidFileError` if a feature file cannot be read.
+    Only packages with device code have an entry. The best archive of a release counts. A feature
+    file in the data folder replaces the shipped one. Raises `ReadError` or `InvalidFileError` if a
+    feature file cannot be read.
     """
     names = tuple(capabilities)
     rules = CoverageRules(gpus)
     by_package: dict[tuple[str, str, str], list[tuple[Version, Coverage]]] = {}
-    for redist in store.feature_redists():
-        for label in sorted(store.features(redist).labels()):
-            features = load_features(store, redist, label)
-            for package, entry in sorted(features.packages.items() if features else ()):
-                archives = [a for a in entry.archives if isinstance(a, ExaminedArchive)]
-                for name in names:
-                    part = _best(archives, gpus.capabilities[name].base, rules)
-                    if part is None:
-                        continue
-                    if redist == CUDA and _is_dropped(label, gpus.capabilities[name]):
-                        part = Coverage(value="none")
+    layers = {
+        (redist, label): layer
+        for layer in reversed(store.feature_stores())
+        for redist in layer.feature_redists()
+        for label in layer.features(redist).labels()
+    }
+    for redist, label in sorted(layers):
+        features = load_features(layers[redist, label], redist, label)
+        for package, entry in sorted(features.packages.items() if features else ()):
+            archives = [a for a in entry.archives if isinstance(a, ExaminedArchive)]
+            for name in names:
+                base = gpus.capabilities[name].base
+                part = _best(redist, label, archives, base, rules)
+                if part is not None:
                     by_package.setdefault((name, redist, package), []).append((label, part))
     return tuple(
         _summary(name, redist, package, releases)
@@ -51,7 +53,13 @@ def coverage_of_releases(
     )
 
 
-def _best(archives: Iterable[ExaminedArchive], name: str, rules: CoverageRules) -> Coverage | None:
+def _best(
+    redist: str,
+    label: Version,
+    archives: Iterable[ExaminedArchive],
+    name: str,
+    rules: CoverageRules,
+) -> Coverage | None:
     """Return the best coverage of a release's archives.
 
     Returns None if they have no device code.
@@ -63,14 +71,11 @@ def _best(archives: Iterable[ExaminedArchive], name: str, rules: CoverageRules) 
         if archive.code_by_file is None:
             parts += [Coverage(value="unknown")] * bool(archive.device_code)
         else:
-            part = rules.cover(tuple(archive.code_by_file.values()), [name])[name]
+            files = tuple(archive.code_by_file.values())
+            cuda = cuda_major_of(redist, label, archive.variant)
+            part = rules.cover(files, [name], cuda)[name]
             parts += [part] * (part.value != "host-only")
     return min(parts, key=lambda part: _BEST_FIRST.index(part.value), default=None)
-
-
-def _is_dropped(label: Version, entry: CapabilityEntry) -> bool:
-    last = entry.last_cuda
-    return last is not None and Version.parse(label.line) > Version.parse(last)
 
 
 def _summary(

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Literal
 
+from cudaredist.errors import command_line
 from cudaredist.packagesets.drivers import driver_facts
-from cudaredist.pipeline.read_data import load_manifest
+from cudaredist.pipeline.read_data import load_manifest, process_command
 from cudaredist.pipeline.tables.coverage_history import coverage_of_releases
 from cudaredist.pipeline.tables.layered_tables import require_gpus, require_nvcc_compat
 from cudaredist.pipeline.tables.table_registry import read_gpu_policy, read_nvcc_policy
@@ -28,11 +29,13 @@ def explain_by_tables(
     Raises `IncompleteError` if no layer has the table, and `UnknownNameError` for an unknown name.
     """
     coverage: tuple[PackageCoverage, ...] = ()
+    hint: str | None = None
     if subject == "gpu":
         gpus = require_gpus(store)
         topics = explain_gpu(name, gpus.table, read_gpu_policy(store))
         layers = [gpus.layers] * len(topics)
         coverage = coverage_of_releases(capabilities_called(name, gpus.table), store, gpus.table)
+        hint = None if coverage else _hint(store)
     elif subject == "nvcc":
         compat = require_nvcc_compat(store)
         topics = (explain_nvcc(name, compat.table, read_nvcc_policy(store)),)
@@ -48,6 +51,7 @@ def explain_by_tables(
         asked=name,
         topics=tuple(map(_with_layers, topics, layers)),
         coverage=coverage,
+        hint=hint,
     )
 
 
@@ -58,6 +62,15 @@ def _driver_topic(minor: str, store: Store) -> tuple[Topic, ...]:
     policy = read_own_file(store.read_policy("drivers"), DriverPolicy)
     facts = tuple(driver_facts(manifests, minor.partition(".")[0], policy))
     return (Topic(title=f"drivers for CUDA {minor}", facts=facts),) if facts else ()
+
+
+def _hint(store: Store) -> str | None:
+    """Return the command to create feature files, or None if there are some."""
+    if any(layer.feature_redists() for layer in store.feature_stores()):
+        return None
+    if store.redists():
+        return process_command(store)
+    return command_line("download-manifests", channel=store.channel)
 
 
 def _with_layers(topic: Topic, layers: Mapping[str, Layer]) -> Topic:

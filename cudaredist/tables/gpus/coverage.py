@@ -10,22 +10,32 @@ compatibility", and "Family-specific" and "Architecture-specific features"):
 - PTX is compiled by the driver for any GPU of the same or a later capability, with `a` only for the
   same one, with `f` for its family. LTO code follows the same rule, but needs a linker.
 
-A library contains kernels for some GPUs only, so no GPU uses all modules of a file. The share of a
-GPU is relative to the GPU that uses the most modules. Files have leftovers of formerly supported
-GPUs: cuTENSOR 2.8 has one module with PTX for 5.0, and 660 for 12.0. A GPU counts as
-supported only with 4 % of the modules and 1 % of the bytes. In the releases of 2024 to 2026, the
-least that a supported GPU has is 4.7 % (cuBLASLt 12.9 on 5.0) and 1.1 % (cuDNN 9.10 on 5.0). The
-largest leftovers are 2.8 % (cuTENSOR 2.3 on 7.0), or 0.9 % of the bytes (cuSPARSE 13.5 on 7.0).
-nvcc adds one empty image to libraries without kernels (libnppc, libcufftw), which does not count.
+A library contains kernels for some GPUs only, so no GPU uses all modules of a package. The share of
+a GPU is counted against the GPU that uses the most. A package can contain leftovers for GPUs that
+it does not support. These rules separate them from support:
+
+- A package for a CUDA major that no longer knows a GPU does not support it, whatever code is left.
+  The table of GPUs has the last release of CUDA that knows each of them, as read from ptxas. CUDA
+  13 removed 5.0 to 7.2, and cuSPARSE 13.5 still has 34 of 171 modules for 7.0.
+- A file without code for a GPU makes the package partial. The release notes of cuDNN 9.11 end the
+  support of Maxwell, Pascal and Volta, and one of its five files still has code for 7.0.
+- A supported GPU uses at least 2 % of the modules, and 2 % of their bytes, of all files together.
+  In the shipped data, desktop GPUs have at least 4.6 % of both if the package supports them
+  (cuSPARSELt 0.7.1 on 8.0), and at most 1.1 % of one of the two if it does not (cuTENSOR 2.3.1 on
+  7.0). Shares of single files do not separate them: cuDNN 9.3 supports 7.5, but one file of it has
+  1 of 18 modules and 0.1 % of the bytes for 7.5, because most of its kernels require 8.0.
+
+nvcc adds empty images to libraries without kernels (libnppc, libcufftw), which do not count.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from cudaredist.primitives import Platform
+from cudaredist.primitives import Platform, Version
+from cudaredist.redists import CUDA
 from cudaredist.schema.features import FileCode
 from cudaredist.schema.packageset import Coverage, CoverageValue
 from cudaredist.schema.tables import Gpus
@@ -41,8 +51,8 @@ WAYS: tuple[Way, ...] = ("native", "ptx", "lto")
 JETSON_PLATFORMS = (Platform("linux-aarch64"), Platform("linux-sbsa"))
 """Platforms with libraries for Jetsons. The first one is only for Jetsons."""
 
-_LEAST_MODULES, _LEAST_BYTES = 0.04, 0.01
-"""The least shares of a file's modules and bytes that a supported GPU has."""
+_LEAST_SHARE = 0.02
+"""The share of a package's modules, and of its bytes, that a supported GPU uses at least."""
 
 _EMPTY_IMAGE = 2048
 """Limit for the bytes of an image without kernels: 872 in CUDA 12.9, 1,888 in CUDA 13.5."""
@@ -52,9 +62,22 @@ _architecture = re.compile(r"(sm|compute|lto)_([1-9][0-9]{1,3})([af]?)").fullmat
 
 
 def is_without_kernels(code: FileCode) -> bool:
-    """Check if a file has only nvcc's empty image."""
-    is_one = sum(code.modules.values()) == 1
-    return is_one and max(code.unpacked.values(), default=0) <= _EMPTY_IMAGE
+    """Check if a file has only empty images, which nvcc adds to libraries without kernels."""
+    counts = Counter[str]()
+    for text, count in code.modules.items():
+        for image in text.split():
+            name, _, times = image.partition("*")
+            counts[name] += count * int(times or 1)
+    return all(code.unpacked.get(name, 0) <= _EMPTY_IMAGE * counts[name] for name in counts)
+
+
+def cuda_major_of(redist: str, label: Version, variant: str | None) -> int | None:
+    """Return the CUDA major of an archive, or None if unknown."""
+    if variant is not None:
+        return Version.parse(variant.removeprefix("cuda")).components[0]
+    if redist == CUDA:
+        return label.components[0]
+    return label.suffix[0] if label.suffix else None
 
 
 class CoverageRules:
@@ -70,6 +93,11 @@ class CoverageRules:
         self._tegra = {capability for capability, entry in plain.items() if entry.jetson}
         self._renamed = {
             capability: fact_of(entry.policy, "renamed_to") for capability, entry in plain.items()
+        }
+        self._last_major = {
+            capability: Version.parse(entry.last_cuda).components[0]
+            for capability, entry in plain.items()
+            if entry.last_cuda is not None
         }
         self._known: dict[tuple[str, Capability], Way | None] = {}
 
@@ -89,10 +117,21 @@ class CoverageRules:
             if (has_tegra if capability in self._tegra else has_desktop)
         )
 
-    def cover(self, files: Sequence[FileCode], capabilities: Iterable[str]) -> dict[str, Coverage]:
-        """Return the coverage of each capability by a package's files."""
+    def cover(
+        self, files: Sequence[FileCode], capabilities: Iterable[str], cuda: int | None = None
+    ) -> dict[str, Coverage]:
+        """Return the coverage of each capability by the files of one package.
+
+        `cuda` is the CUDA major that the package is built for, if it is known.
+        """
         modules = [self._modules(code) for code in files if not is_without_kernels(code)]
-        return {name: _combine(modules, Capability.parse(name).base) for name in capabilities}
+        bases = {name: Capability.parse(name).base for name in capabilities}
+        return {
+            name: Coverage(value="none")
+            if modules and cuda is not None and self._last_major.get(base, cuda) < cuda
+            else _combine(modules, base)
+            for name, base in bases.items()
+        }
 
     def _find_way(self, architecture: str, gpu: Capability) -> Way | None:
         match = _architecture(architecture)
@@ -141,23 +180,35 @@ class _FileModules:
         """Return the highest number of modules that any GPU uses."""
         return max(_total(counts, ways) for counts in self.counts.values())
 
-    def value(self, gpu: Capability) -> CoverageValue:
-        """Return the best way that is more than a leftover."""
-        counts, sizes = self.of(gpu), self.sizes.get(gpu, Counter[Way]())
-        for number, way in enumerate(WAYS, 1):
-            ways = WAYS[:number]
-            most_bytes = max(_total(each, ways) for each in self.sizes.values())
-            if (
-                counts[way]
-                and _total(counts, ways) >= _LEAST_MODULES * self.most(ways)
-                and _total(sizes, ways) >= _LEAST_BYTES * most_bytes
-            ):
-                return way
-        return "partial" if counts.total() else "none"
-
     def of(self, gpu: Capability) -> Counter[Way]:
         """Return the modules that a GPU uses, by way."""
         return self.counts.get(gpu, Counter[Way]())
+
+    def value(self, gpu: Capability, supported: Sequence[Way]) -> CoverageValue:
+        """Return the best way in which a GPU uses the file, of those in which it is supported."""
+        counts = self.of(gpu)
+        best: CoverageValue = "partial" if counts.total() else "none"
+        return next((way for way in supported if counts[way]), best)
+
+
+def _supported_ways(files: Sequence[_FileModules], gpu: Capability) -> tuple[Way, ...]:
+    """Return the ways in which a GPU uses more of a package than leftovers."""
+    counts, sizes = [file.counts for file in files], [file.sizes for file in files]
+    return tuple(
+        way
+        for number, way in enumerate(WAYS, 1)
+        if min(_share(parts, gpu, WAYS[:number]) for parts in (counts, sizes)) >= _LEAST_SHARE
+    )
+
+
+def _share(
+    parts: Sequence[Mapping[Capability, Counter[Way]]], gpu: Capability, ways: Sequence[Way]
+) -> float:
+    """Return a GPU's part of all files, against the GPU that uses the most."""
+    totals = Counter[Capability]()
+    for part in parts:
+        totals.update({name: _total(counts, ways) for name, counts in part.items()})
+    return totals[gpu] / max(1, *totals.values())
 
 
 def _total(counts: Counter[Way], ways: Sequence[Way]) -> int:
@@ -168,7 +219,8 @@ def _combine(files: Sequence[_FileModules], gpu: Capability) -> Coverage:
     """Return the coverage by all files, which is the weakest one's."""
     if not files:
         return Coverage(value="host-only")
-    values = [file.value(gpu) for file in files]
+    supported = _supported_ways(files, gpu)
+    values = [file.value(gpu, supported) for file in files]
     covered = [value for value in values if value in WAYS]
     weakest: CoverageValue = max(covered, key=_rank, default="none")
     value = weakest if len(covered) == len(values) else "partial"
