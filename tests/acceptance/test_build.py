@@ -483,7 +483,7 @@ def test_policies_in_a_circle(build: Run) -> None:
     ("path", "content", "message"),
     [
         ("manifests/cuda/redistrib_12.9.1.json", "{", "manifests/cuda/redistrib_12.9.1.json"),
-        ("manifests/cudnn/redistrib_9.2.0.json", "{}", "cudnn/redistrib_9.2.0.json: names no pack"),
+        ("manifests/cudnn/redistrib_9.2.0.json", "{}", "cudnn/redistrib_9.2.0.json: has no pack"),
         ("features/cudnn/feature_9.2.0.json", "[]", "features/cudnn/feature_9.2.0.json"),
         (
             "features/cudnn/feature_9.2.0.json",
@@ -626,10 +626,10 @@ def test_release_without_required_coverage_is_named_with_the_reason(run: Run) ->
     options = ("--capability", "7.0", "--require-coverage", "native", "--allow-missing-features")
     result = run("build", *ONE, *options, "-o", "set.json")
     assert result.exit_code == 0
-    assert [line.strip() for line in result.stdout.splitlines() if "not chosen" in line] == [
-        "note: cutensor: 2.8.1 is not chosen: partial code for 7.0 (0 of 1 files, ptx 1 of 201 "
-        "modules); the newest that has it is 2.2.0",
-        "warning: nccl: 2.1.0 is not chosen: no code for 7.0",
+    assert [line.strip() for line in result.stdout.splitlines() if "not selected" in line] == [
+        "note: cutensor: 2.8.1 is not selected: partial code for 7.0 (0 of 1 files, ptx 1 of 201 "
+        "modules); the newest release with it is 2.2.0",
+        "warning: nccl: 2.1.0 is not selected: no code for 7.0",
     ]
     made = read("set.json")
     rejected = made["redists"]["cutensor"]["newer_rejected"]
@@ -639,6 +639,6 @@ def test_release_without_required_coverage_is_named_with_the_reason(run: Run) ->
             "partial code for 7.0 (0 of 1 files, ptx 1 of 201 modules); the newest that has it "
             "is 2.2.0",
         ),
-        ("2.3.0", "only PTX for 7.0; the newest that has it is 2.2.0"),
+        ("2.3.0", "only PTX for 7.0; the newest release with it is 2.2.0"),
     ]
     assert made["packages"]["nccl"]["status"] == "unsupported"

@@ -289,6 +289,7 @@ def set_data_of(
             "nvcc": nvcc,
             "gpus": gpus,
             "policies": _policies(policies or {}),
+            "runfiles": {},
             "inputs": (),
             **more,
         }
