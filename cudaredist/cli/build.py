@@ -159,14 +159,14 @@ def build(options: BuildOptions, session: Session) -> int:
     specs = specs_for(_request(options), data, options.cuda or ())
     if options.json and options.output is None and options.write.is_allowed:
         _require_one(specs, "--json")
-        package_set = build_one(specs[0], data, strict=options.strict)
+        package_set = build_one(specs[0], data, strict=options.strict, symbols=store.symbol_paths)
         session.console.result(set_bytes(package_set).decode())
         return EXIT_OK
     output = options.output or Path("build")
     if output.suffix == ".json":
         _require_one(specs, str(output))
     progress = session.progress("building")
-    results = make_sets(specs, data, strict=options.strict, progress=progress)
+    results = make_sets(specs, data, store.symbol_paths, strict=options.strict, progress=progress)
     skipped = skipped_releases(data, options.cuda or ())
     report = write_sets(results, output, skipped=skipped, may_write=options.write.is_allowed)
     return session.finish(report, build_text, dry_run=options.write.dry_run)

@@ -1,6 +1,7 @@
 """diff: compare two releases or files."""
 
 from dataclasses import field
+from functools import partial
 from typing import Literal, TypeAlias
 
 from cudaredist.cli.options import (
@@ -27,6 +28,9 @@ class DiffOptions(Options):
     channel: ChannelName | None = read_channel_option()
     folders: ReadFolders = field(default_factory=ReadFolders)
     shipped_data: bool = shipped_data_option()
+    symbols: bool = output_option(
+        "List the added and removed symbols by name. Default: count them.", default=False
+    )
     format: DiffFormat = output_option(
         "Output: text, json or markdown.", metavar="FORMAT", default="text"
     )
@@ -57,6 +61,9 @@ def diff(options: DiffOptions, session: Session) -> int:
         is_channel_used=any(map(is_local_release, (options.old, options.new))),
     )
     cache = open_cache(options.folders.cache_dir)
-    texts = {"text": diff_text, "markdown": diff_markdown}
+    texts = {
+        "text": partial(diff_text, has_symbols=options.symbols),
+        "markdown": partial(diff_markdown, has_symbols=options.symbols),
+    }
     report = compare_releases(options.old, options.new, store, cache)
     return session.finish(report, texts.get(options.format))

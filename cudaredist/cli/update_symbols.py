@@ -27,7 +27,7 @@ def update_symbols(options: SymbolOptions, session: Session) -> int:
     """
     from cudaredist.pipeline.features.targets import read_local_manifests, targets_in_store
     from cudaredist.pipeline.read_data import require_manifests
-    from cudaredist.pipeline.tables.update_symbols import SymbolRun
+    from cudaredist.pipeline.tables.collect_symbols import SymbolRun
     from cudaredist.render.symbol_text import symbols_text
     from cudaredist.store.data_folder import Store
     from cudaredist.store.locate import data_folder

@@ -7,24 +7,31 @@ from cudaredist.cli.options import (
     Options,
     argument,
     complete_platform,
+    output_option,
     read_channel_option,
     read_data_dir_option,
     redist_option,
     select_option,
     shipped_data_option,
 )
-from cudaredist.cli.session import Session, command, find_redists
+from cudaredist.cli.session import Refusal, Session, command, find_redists
 
 
 class WhichOptions(Options):
     """Options of which."""
 
-    typical = ("cuda", "platform", "redist", "channel", "data_dir")
+    typical = ("symbol", "cuda", "platform", "redist", "data_dir")
 
-    name: str = argument(
+    name: str | None = argument(
         "Soname, file name or end of a path. Use * for any characters.",
-        metavar="FILE|SONAME",
-        default=...,
+        metavar="[FILE|SONAME]",
+    )
+    symbol: str | None = select_option(
+        "Exported symbol to find. Use * for any characters.",
+        metavar="NAME",
+    )
+    demangle: bool = output_option(
+        "With --symbol, match and print C++ names in readable form.", default=False
     )
     cuda: str | None = select_option("CUDA release or minor. Default: all.", metavar="LABEL")
     platform: str | None = select_option(
@@ -38,13 +45,29 @@ class WhichOptions(Options):
     shipped_data: bool = shipped_data_option()
 
 
-@command(WhichOptions)
+REFUSED: tuple[Refusal[WhichOptions], ...] = (
+    (
+        lambda o: o.name is not None and o.symbol is not None,
+        "FILE cannot be combined with --symbol",
+        None,
+    ),
+    (
+        lambda o: o.name is None and o.symbol is None,
+        "which requires a file, a soname or --symbol",
+        "run `cudaredist which libcublas.so.12`",
+    ),
+    (lambda o: o.demangle and o.symbol is None, "--demangle requires --symbol", None),
+)
+
+
+@command(WhichOptions, REFUSED)
 def which(options: WhichOptions, session: Session) -> int:
-    """Find the packages that provide a file or a soname.
+    """Find the packages that provide a file, a soname or a symbol.
 
     Examples:
 
         cudaredist which libcublas.so.12
+        cudaredist which --symbol cublasLtMatmul
         cudaredist which libcudart.so.13 --cuda 13.0 --platform linux-x86_64
 
     Lists the package, output and release of every match in the feature files. Libraries of the
@@ -52,17 +75,30 @@ def which(options: WhichOptions, session: Session) -> int:
     3 if the files of some archives are unknown.
     """
     from cudaredist.pipeline.find_providers import find_providers
+    from cudaredist.pipeline.find_symbols import find_symbols
     from cudaredist.pipeline.selection import Selection
     from cudaredist.render.which_text import which_text
+    from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 
     cuda = options.cuda
     store = session.read_store(options.data_dir, options.channel, use_shipped=options.shipped_data)
     names = options.redist or ([] if cuda is None else ["cuda"])
-    report = find_providers(
-        options.name,
-        store,
-        redists=[one.name for one in find_redists(names, store.channel)] if names else [],
-        cuda=None if cuda is None else Selection.parse([], cuda, cuda),
-        platform=options.platform,
-    )
+    redists = [one.name for one in find_redists(names, store.channel)] if names else []
+    selection = None if cuda is None else Selection.parse([], cuda, cuda)
+    if options.symbol is not None:
+        report = find_symbols(
+            SymbolPattern(options.symbol, demangle=options.demangle),
+            store,
+            redists=redists,
+            cuda=selection,
+            platform=options.platform,
+        )
+    else:
+        report = find_providers(
+            options.name or "",
+            store,
+            redists=redists,
+            cuda=selection,
+            platform=options.platform,
+        )
     return session.finish(report, which_text)

@@ -41,7 +41,7 @@ def of_manifest(name: str, manifest: Manifest) -> Comparable:
         fields = _published(_joined(package.versions), package.archives)
         fields["license", ""] = package.license or ""
         for archive in package.archives:
-            place = _place(archive.platform, archive.variant)
+            place = place_name(archive.platform, archive.variant)
             if archive.size is not None:
                 fields["archive size", place] = str(archive.size)
         side.packages[package.name] = fields
@@ -58,7 +58,7 @@ def of_features(name: str, features: Features, rules: CoverageRules | None = Non
     for package_name, package in features.packages.items():
         fields = _published(package.version or "", package.archives)
         for archive in package.archives:
-            place = _place(archive.platform, archive.variant)
+            place = place_name(archive.platform, archive.variant)
             if isinstance(archive, ExaminedArchive):
                 values = _examined(archive)
                 if rules is not None:
@@ -89,7 +89,7 @@ def of_package_set(name: str, package_set: PackageSet) -> Comparable:
         }
         if package.archive is not None:
             # With the place, archives of different platforms are not compared.
-            place = _place(package.archive.platform, package.archive.cuda_variant)
+            place = place_name(package.archive.platform, package.archive.cuda_variant)
             fields["sha256", place] = package.archive.sha256
             if package.archive.size is not None:
                 fields["archive size", place] = str(package.archive.size)
@@ -145,7 +145,7 @@ def merge_comparables(first: Comparable, second: Comparable) -> Comparable:
 def _published(
     version: str, archives: Iterable[Archive | ExaminedArchive | UnexaminedArchive]
 ) -> Fields:
-    hashes = {_place(archive.platform, archive.variant): archive.sha256 for archive in archives}
+    hashes = {place_name(archive.platform, archive.variant): archive.sha256 for archive in archives}
     return {
         ("version", ""): version,
         ("platforms", ""): frozenset(hashes),
@@ -175,7 +175,8 @@ def _examined(archive: ExaminedArchive) -> dict[str, Value]:
     }
 
 
-def _place(platform: str, variant: str | None) -> Place:
+def place_name(platform: str, variant: str | None) -> Place:
+    """Return the name of a platform and variant."""
     return platform if variant is None else f"{platform}/{variant}"
 
 

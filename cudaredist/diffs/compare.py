@@ -15,6 +15,7 @@ from cudaredist.schema.policy import NamePolicy
 _BREAKING_FIRST = (
     "status",
     "sha256",
+    "exports",
     "platforms",
     "variants",
     "outputs",

@@ -4,7 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cudaredist.binaries.file_facts import Binary
-from cudaredist.binaries.symbols import DEFINED, EXPORTED, IMPORTED, UNDEFINED, unpack_groups
+from cudaredist.binaries.symbols import (
+    DEFINED,
+    EXPORTED,
+    IMPORTED,
+    SYMBOLS,
+    UNDEFINED,
+    unpack_groups,
+)
 from cudaredist.features.archive_tree import build_tree
 from cudaredist.features.facts import Facts
 from cudaredist.features.placement import is_stub
@@ -24,8 +31,8 @@ class LibraryBinary:
 
     @property
     def has_symbols(self) -> bool:
-        """Whether its symbols could be read."""
-        return self.binary.symbols is not None
+        """Whether its symbols could be read; it may have none."""
+        return SYMBOLS not in self.binary.unread
 
     def exports(self) -> Iterator[Export]:
         """Yield the symbols that other files can use."""

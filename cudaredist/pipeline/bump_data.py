@@ -32,6 +32,7 @@ from cudaredist.pipeline.manifests.list_versions import read_versions
 from cudaredist.pipeline.selection import ALL, Selection
 from cudaredist.pipeline.sets.build_sets import count_statuses, make_sets, specs_for, write_sets
 from cudaredist.pipeline.sets.load import read_set_data
+from cudaredist.pipeline.tables.collect_symbols import SymbolRun
 from cudaredist.pipeline.tables.table_registry import GPU_TABLE, NVCC_TABLE, TABLES, Table
 from cudaredist.pipeline.tables.update import TableRun, update_gpu_table, update_nvcc_table
 from cudaredist.pipeline.validate_files import SetVerdict, validate_sets
@@ -102,6 +103,7 @@ class Bump:
     """Releases that are incomplete because of a failure."""
     _features: list[FeatureOutcome] = field(default_factory=list)
     _tables: list[TableReport] = field(default_factory=list)
+    _symbol_files: list[Path] = field(default_factory=list)
     _fetched: int = 0
 
     def run(self) -> BumpReport:
@@ -125,6 +127,7 @@ class Bump:
         if self.with_archives:
             self._examine(local)
             self._update_tables(local)
+            self._update_symbols(local)
             if (local or self.output is not None) and self.store.manifests(CUDA).labels():
                 sets = self._build_sets(local)
         return self._report(tuple(map(self._bumped, steps)), sets)
@@ -213,12 +216,9 @@ class Bump:
 
     def _examine(self, local: Sequence[Step]) -> None:
         """Inspect the archives of the releases."""
-        targets = []
-        for target in self.targets:
-            labels = [step.label for step in local if step.redist.name == target.redist.name]
-            if labels:
-                targets.append(replace(target, only=tuple(labels)))
-                target.features.sweep()
+        targets = self._targets_of(local)
+        for target in targets:
+            target.features.sweep()
         if not targets:
             return
         with self.progress("archives") as progress:
@@ -247,6 +247,34 @@ class Bump:
                 names = [archive.redist, archive.release, archive.package, archive.platform]
                 subject = " ".join([*names, *filter(None, [archive.variant])])
                 self._fail(archive.error.about(subject))
+
+    def _targets_of(self, local: Sequence[Step]) -> list[FeatureTarget]:
+        """Return the targets limited to these releases."""
+        return [
+            replace(target, only=labels)
+            for target in self.targets
+            if (labels := tuple(s.label for s in local if s.redist.name == target.redist.name))
+        ]
+
+    def _update_symbols(self, local: Sequence[Step]) -> None:
+        """Add the releases to the tables of symbols, if the data folder has any."""
+        targets = self._targets_of(local)
+        if not targets or not self.store.symbol_path.exists():
+            return
+        with self.progress("symbols") as progress:
+            try:
+                manifests = read_local_manifests(targets, _ALL, strict=self.strict)
+                service = self._service(progress)
+                report = SymbolRun(manifests=manifests, service=service, store=self.store).run()
+            except CudaRedistError as error:
+                self._fail(error)
+                return
+        self._fetched += report.fetched_bytes
+        self._symbol_files = [self.store.symbol_path / f"{name}.json" for name in report.changed]
+        for one in report.archives:
+            if one.error is not None:
+                self._failed.add((one.redist, Version.parse(one.release)))
+                self._fail(one.error.about(f"symbols: {one.redist} {one.release} {one.package}"))
 
     def _update_tables(self, local: Sequence[Step]) -> None:
         """Add the CUDA releases to both tables.
@@ -306,7 +334,8 @@ class Bump:
         template = Request(allow_missing_features=self.allow_missing_features)
         with self.progress("building") as progress:
             try:
-                data = read_set_data(store_to_read(self.store.root, self.store.channel))
+                layered = store_to_read(self.store.root, self.store.channel)
+                data = read_set_data(layered)
                 specs = specs_for(template, data, labels)
                 attempts = list(make_sets(specs, data, progress=progress))
                 written: Sequence[SetOutcome | None] = [None] * len(attempts)
@@ -316,7 +345,7 @@ class Bump:
                 self._fail(error)
                 return ()
         package_sets = [result for _, result in attempts if isinstance(result, PackageSet)]
-        verdicts = iter(validate_sets(package_sets, cache=self.cache))
+        verdicts = iter(validate_sets(package_sets, cache=self.cache, symbols=layered.symbol_paths))
         sets = []
         for (spec, result), outcome in zip(attempts, written, strict=True):
             if isinstance(result, PackageSet):
@@ -340,6 +369,7 @@ class Bump:
         ]
         if name == CUDA and self.with_archives:
             paths += [self.store.table_path(table.name) for table in TABLES]
+        paths += self._symbol_files
         return _release(
             step,
             "incomplete" if (name, label) in self._failed else "bumped",

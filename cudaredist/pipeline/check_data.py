@@ -32,6 +32,7 @@ from cudaredist.pipeline.manifests.inventory import (
 from cudaredist.pipeline.manifests.release_lines import line_reports
 from cudaredist.pipeline.manifests.upstream import describe_changes, fetch_manifest
 from cudaredist.pipeline.read_data import no_manifests
+from cudaredist.pipeline.tables.symbol_findings import symbol_findings
 from cudaredist.pipeline.tasks import Task, raise_if_stopped, run_tasks
 from cudaredist.primitives import Version
 from cudaredist.progress import NO_PROGRESS, Progress
@@ -102,6 +103,7 @@ def check_data(
         findings += differences
     findings += feature_findings(store, local, names)
     findings += _table_findings(store, local)
+    findings += symbol_findings(store)
     findings += further
     findings.sort(key=_order)
     listed_by = {n: theirs.listing.source for n, theirs in upstream.items() if theirs.listing}

@@ -12,6 +12,7 @@ from cudaredist.diffs.comparable import (
     of_tables,
 )
 from cudaredist.diffs.compare import compare
+from cudaredist.diffs.export_changes import EXPORTS, exports_by_place, keep_common_libraries
 from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError
 from cudaredist.features.archive_tree import build_tree
 from cudaredist.features.wheel import as_redistributable
@@ -36,6 +37,7 @@ from cudaredist.schema.registry import (
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
 from cudaredist.store.files import read_file
+from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.tables.gpus.coverage import CoverageRules
 
 _CUDA = "cuda"
@@ -68,6 +70,7 @@ def compare_releases(old: str, new: str, store: Store, cache: Cache) -> DiffRepo
     names = read_own_file(store.read_policy("names"), NamePolicy)
     for side in (first, second):
         side.comparable.files = _files_of(side.manifest, cache)
+    keep_common_libraries(first.comparable, second.comparable)
     report = compare(first.comparable, second.comparable, names)
     if first.redist and second.redist and first.redist != second.redist:
         note = f"different redistributables: {first.redist} and {second.redist}"
@@ -126,6 +129,8 @@ def _read_release(text: str, store: Store) -> _Side:
     features = load_features(store, redist, labels[label_text])
     if features is not None:
         comparable = merge_comparables(comparable, of_features(text, features, _rules(store)))
+        for package, place, names in exports_by_place(features, LayeredSymbols(store.symbol_paths)):
+            comparable.packages[package][EXPORTS, place] = names
     if redist == _CUDA:
         compat, gpus = read_nvcc_compat(store), read_gpus(store)
         comparable.tables = of_tables(

@@ -36,6 +36,11 @@ from cudaredist.pipeline.sets.file_invariants import (
     check_files,
     read_files,
 )
+from cudaredist.pipeline.sets.link_invariant import (
+    check_set_links,
+    link_violations,
+    unchecked_links,
+)
 from cudaredist.pipeline.sets.load import overlay_model, read_overlay_policy
 from cudaredist.primitives import label_of_manifest_name
 from cudaredist.redists import REDISTS
@@ -53,6 +58,8 @@ from cudaredist.schema.registry import (
 )
 from cudaredist.store.cache import Cache
 from cudaredist.store.files import read_file
+from cudaredist.store.locate import store_to_read
+from cudaredist.store.symbol_folder import LayeredSymbols
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +97,25 @@ def validate_files(paths: Sequence[Path], *, cache: Cache, strict: bool = False)
     )
 
 
-def validate_sets(sets: Sequence[PackageSet], *, cache: Cache) -> list[SetVerdict]:
+def validate_sets(
+    sets: Sequence[PackageSet], *, cache: Cache, symbols: Sequence[Path] | None = None
+) -> list[SetVerdict]:
     """Check the invariants of package sets, alone and together.
 
-    The cache provides the file lists of archives.
+    The cache provides the file lists of archives. The folders `symbols` provide their symbols, by
+    default those of the local and the shipped data.
     """
     channels = Counter(package_set.channel for package_set in sets)
     verdicts = []
+    paths = store_to_read(None, "redist").symbol_paths if symbols is None else symbols
+    tables = LayeredSymbols(paths)
     for package_set, of_run in zip(sets, check_run(sets), strict=True):
         files = read_files(package_set, cache)
         violations = (*check_set(package_set), *check_files(files), *of_run)
-        unchecked = _unchecked(files, is_alone=channels[package_set.channel] == 1)
+        unchecked = list(_unchecked(files, is_alone=channels[package_set.channel] == 1))
+        links = check_set_links(package_set, tables)
+        violations = (*violations, *link_violations(links))
+        unchecked += unchecked_links(links)
         verdicts.append(SetVerdict(violations, tuple(unchecked)))
     return verdicts
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cudaredist.diffs.compare import is_critical, may_break
+from cudaredist.diffs.export_changes import EXPORTS
 from cudaredist.errors import shortened
 from cudaredist.primitives import natural_order
 from cudaredist.render.common import escape_markdown
@@ -31,11 +32,14 @@ class _Section:
     lines: list[tuple[str, list[str]]] = field(default_factory=list)
 
 
-def diff_text(report: DiffReport, *, limit: int = _PACKAGES_SHOWN) -> Iterator[str]:
+def diff_text(
+    report: DiffReport, *, limit: int = _PACKAGES_SHOWN, has_symbols: bool = False
+) -> Iterator[str]:
     """Yield the differences, a line for each package and change."""
+    style = _PLAIN._replace(has_symbols=has_symbols)
     yield f"{report.old} -> {report.new}"
     yield from (f"note: {note}" for note in report.notes)
-    for section in _sections(report, _PLAIN, limit):
+    for section in _sections(report, style, limit):
         yield f"{section.title}:"
         for line, details in section.lines:
             yield f"  {line}"
@@ -43,13 +47,14 @@ def diff_text(report: DiffReport, *, limit: int = _PACKAGES_SHOWN) -> Iterator[s
     yield _summary(report)
 
 
-def diff_markdown(report: DiffReport) -> Iterator[str]:
+def diff_markdown(report: DiffReport, *, has_symbols: bool = False) -> Iterator[str]:
     """Yield the differences as Markdown, for a pull request."""
+    style = _MARKDOWN._replace(has_symbols=has_symbols)
     yield f"### {escape_markdown(report.old)} → {escape_markdown(report.new)}"
     for note in report.notes:
         yield ""
         yield f"Note: {escape_markdown(note)}."
-    for section in _sections(report, _MARKDOWN, _PACKAGES_SHOWN):
+    for section in _sections(report, style, _PACKAGES_SHOWN):
         yield ""
         yield f"**{section.title[0].upper()}{section.title[1:]}**"
         yield ""
@@ -65,6 +70,8 @@ class _Style(NamedTuple):
 
     name: Callable[[str], str]
     value: Callable[[str], str]
+    has_symbols: bool = False
+    """Whether symbols are listed by name, or counted."""
 
 
 _PLAIN = _Style(str, str)
@@ -260,12 +267,23 @@ def _details(package: PackageDelta, style: _Style) -> list[str]:
 def _delta_line(delta: Delta, style: _Style) -> str:
     suffix = f" [{', '.join(delta.places)}]" if delta.places else ""
     about = style.value(f"{delta.field}{suffix}")
+    if delta.field == EXPORTS:
+        return f"{about}: {_symbols(delta, style)}"
     if delta.added or delta.gone:
         signs = [*_signed("-", delta.gone, style), *_signed("+", delta.added, style)]
         shares = f" ({delta.old} -> {delta.new})" if delta.old and delta.new else ""
         return f"{about}: {' '.join(signs)}{style.value(shares)}"
     old, new = _shortened(delta.old, delta.field), _shortened(delta.new, delta.field)
     return f"{about}: {style.value(old)} -> {style.value(new)}"
+
+
+def _symbols(delta: Delta, style: _Style) -> str:
+    """Return the symbols that are exported on one side only, or their numbers."""
+    if not style.has_symbols:
+        counts = {"removed": len(delta.gone), "added": len(delta.added)}
+        return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    names = [*(f"-{name}" for name in delta.gone), *(f"+{name}" for name in delta.added)]
+    return " ".join(map(style.value, names))
 
 
 def _signed(sign: str, names: Sequence[str], style: _Style) -> Iterator[str]:

@@ -30,13 +30,19 @@ def _names(title: str, names: Sequence[str]) -> Iterator[str]:
 
 
 def symbol_hits_text(hits: Sequence[SymbolHit]) -> Iterator[str]:
-    """Yield the releases that export each symbol, a line for each library and platform."""
-    rows = [("symbol", "library", "package", "platform", "first", "last", "releases")]
+    """Yield the releases that export each symbol, a line for each library."""
+    platforms: dict[tuple[str, ...], list[str]] = {}
     for hit in hits:
         platform = hit.platform if hit.variant is None else f"{hit.platform}/{hit.variant}"
         library = f"{hit.library} (stub)" if hit.stub else hit.library
         last = hit.last if hit.is_newest else f"{hit.last} (removed)"
         gaps = hit.releases if " " in hit.releases else ""
-        symbol = hit.demangled or hit.symbol
-        rows.append((symbol + hit.version, library, hit.package, platform, hit.first, last, gaps))
-    yield from columns(rows)
+        symbol = (hit.demangled or hit.symbol) + hit.version
+        key = (symbol, library, hit.package, hit.first, last, gaps)
+        platforms.setdefault(key, []).append(platform)
+    yield from columns(
+        [
+            ("symbol", "library", "package", "first", "last", "releases", "platforms"),
+            *((*key, " ".join(names)) for key, names in platforms.items()),
+        ]
+    )

@@ -6,12 +6,16 @@ from collections.abc import Iterator
 from cudaredist.errors import EXIT_INCOMPLETE
 from cudaredist.redists import NVIDIA_BASE
 from cudaredist.render.common import columns
+from cudaredist.render.symbol_text import symbol_hits_text
 from cudaredist.reports.answer_reports import WhichReport
 from cudaredist.reports.manifest_reports import VersionsReport
 
 
 def which_text(report: WhichReport) -> Iterator[str]:
-    """Yield a file's providers by package, platform and output."""
+    """Yield the providers of a file or symbol by package, platform and output."""
+    if report.symbols:
+        yield from symbol_hits_text(report.symbols)
+        return
     labels: dict[tuple[str, ...], list[str]] = {}
     for hit in report.hits:
         platform = hit.platform if hit.variant is None else f"{hit.platform}/{hit.variant}"
@@ -23,6 +27,8 @@ def which_text(report: WhichReport) -> Iterator[str]:
         yield from columns(rows)
     elif report.exit_code == EXIT_INCOMPLETE:
         yield f"the provider of {report.name} is unknown"
+    elif report.symbol is not None:
+        yield f"no local release exports {report.symbol}"
     elif report.outside is None:
         yield f"no local package provides {report.name}"
     if report.outside is not None:

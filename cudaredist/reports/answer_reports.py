@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from cudaredist.reports.report import Answer, ArchiveName, OutputFiles, Report
+from cudaredist.reports.symbol_reports import SymbolHit
 from cudaredist.schema.base import OutputName, OwnModel
 from cudaredist.tables.explanation import Topic
 
@@ -87,6 +88,10 @@ class WhichReport(Report):
     name: str
     hits: tuple[WhichHit, ...]
     outside: OutsideProvider | None = None
+    symbol: str | None = Field(default=None, description="The symbol of --symbol")
+    symbols: tuple[SymbolHit, ...] = Field(
+        default=(), description="With --symbol, the releases that export each symbol"
+    )
     unknown: int = Field(description="Number of archives with unknown files")
     suggestions: tuple[str, ...] = Field(
         default=(), description="Similar sonames, if no package provides the name"

@@ -27,7 +27,7 @@ from cudaredist.schema.policy import (
     WithheldPolicy,
 )
 from cudaredist.schema.runfile_records import Runfiles
-from cudaredist.schema.symbols import Symbols
+from cudaredist.schema.symbol_tables import Symbols
 from cudaredist.schema.tables import GpuPolicy, Gpus, NvccCompat, NvccPolicy
 from cudaredist.schema.toolkit_record import ComponentPolicy, ToolkitRecord
 

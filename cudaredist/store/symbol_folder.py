@@ -1,14 +1,17 @@
 """The tables of symbols in a data folder, a file for each library."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from cudaredist.errors import InvalidFileError, Problem, WritingTo
 from cudaredist.jsontext import canonical_json
+from cudaredist.schema.features import Library
+from cudaredist.schema.packageset import Provided
 from cudaredist.schema.registry import read_own_file
-from cudaredist.schema.symbols import LIBRARY_PATTERN, Symbols
+from cudaredist.schema.symbol_tables import LIBRARY_PATTERN, Symbols
 from cudaredist.store.files import names_in, read_file, sweep, write_file
+from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 from cudaredist.tables.symbols.symbol_table import SymbolColumns
 
 _SUFFIX = ".json"
@@ -35,19 +38,37 @@ class SymbolFolder:
 
         Raises `ReadError`, and `InvalidFileError` for a broken table or that of another library.
         """
+        table = self.document(soname)
+        return None if table is None else SymbolColumns.of(table)
+
+    def document(self, soname: str) -> Symbols | None:
+        """Return the document of a library; raises what `read` raises."""
         data = read_file(self.place(soname))
-        if data is None:
-            return None
+        return None if data is None else self._document(soname, data)
+
+    def search(self, pattern: SymbolPattern) -> tuple[str, ...]:
+        """Return the libraries whose tables have a name that fits a pattern, sorted."""
+        found = []
+        for soname in self.sonames():
+            data = read_file(self.place(soname)) or b""
+            is_packed = pattern.may_be_mangled and b'"packed"' in data
+            if not is_packed and not pattern.may_be_in(data):
+                continue
+            groups = self._document(soname, data).exports
+            names = (name for group in groups for name in pattern.candidates(group))
+            if any(map(pattern.fits, names)):
+                found.append(soname)
+        return tuple(found)
+
+    def _document(self, soname: str, data: bytes) -> Symbols:
         what = f"symbols file ({self.place(soname)})"
         try:
-            columns = SymbolColumns.of(read_own_file(data, Symbols))
+            table = read_own_file(data, Symbols)
         except InvalidFileError as error:
             raise InvalidFileError(what, error.problems) from None
-        except ValueError as error:
-            raise InvalidFileError(what, [Problem("releases", str(error))]) from None
-        if columns.soname != soname:
-            raise InvalidFileError(what, [Problem("soname", f"is {columns.soname}")])
-        return columns
+        if table.soname != soname:
+            raise InvalidFileError(what, [Problem("soname", f"is {table.soname}")])
+        return table
 
     def changed(self, tables: Mapping[str, SymbolColumns]) -> dict[str, bytes | None]:
         """Return the tables that differ from the files, by library; None: without a release."""
@@ -71,6 +92,50 @@ class SymbolFolder:
     def sweep(self) -> None:
         """Remove what a killed run left under temporary names."""
         sweep(self.path, ".")
+
+
+class LayeredSymbols:
+    """The tables of all layers as one; each is read once."""
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        """Take the folders, the lowest layer first."""
+        self.folders = tuple(map(SymbolFolder, paths))
+        self._documents: dict[str, tuple[Symbols, ...]] = {}
+
+    def sonames(self) -> tuple[str, ...]:
+        """Return the libraries with a table, sorted. Raises `ReadError`."""
+        return tuple(sorted({name for folder in self.folders for name in folder.sonames()}))
+
+    def search(self, pattern: SymbolPattern) -> tuple[str, ...]:
+        """Return the libraries with a symbol that fits, sorted."""
+        return tuple(sorted({name for folder in self.folders for name in folder.search(pattern)}))
+
+    def tables(self, sonames: Iterable[str]) -> dict[str, SymbolColumns]:
+        """Return the tables of some libraries. Raises `ReadError` and `InvalidFileError`."""
+        found: dict[str, SymbolColumns] = {}
+        for soname in sorted(set(sonames)):
+            for document in self.documents(soname):
+                above = found.get(soname)
+                table = SymbolColumns.of(document)
+                found[soname] = table if above is None else above.over(table)
+        return found
+
+    def documents(self, soname: str) -> tuple[Symbols, ...]:
+        """Return the documents of a library, that of the highest layer first.
+
+        Raises `ReadError` and `InvalidFileError`.
+        """
+        if soname not in self._documents:
+            folders = self.folders[::-1] if can_be_stored(soname) else ()
+            found = (folder.document(soname) for folder in folders)
+            self._documents[soname] = tuple(table for table in found if table is not None)
+        return self._documents[soname]
+
+
+def table_name(library: Library | Provided) -> str:
+    """Return the name that a library's table has: of a DLL that of its file, else the soname."""
+    file = library.path.rpartition("/")[2]
+    return file if file.lower().endswith(".dll") else library.soname or file
 
 
 def can_be_stored(soname: str) -> bool:

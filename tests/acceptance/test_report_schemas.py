@@ -49,6 +49,7 @@ CALLS: dict[str, Sequence[Sequence[object]]] = {
     "report-schema": [("schema",)],
     "report-update-gpus": [("update-gpus", "--base-url", "source", *DATA)],
     "report-update-nvcc-compat": [("update-nvcc-compat", "--base-url", "source", *DATA)],
+    "report-update-symbols": [("update-symbols", "--base-url", "source", *DATA)],
     "report-validate": [("validate", SET, "data/manifests/cuda/redistrib_12.9.1.json")],
     "report-versions": [("versions", "--offline", "--data-dir", "data")],
     "report-which": [

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from conftest import Run
+from support.running import succeed
 from support.small_sets import LABEL, make_data, make_sets
 
 from cudaredist.jsontext import canonical_json
@@ -17,6 +18,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with its cache and two sets, which no test changes."""
     root = tmp_path_factory.mktemp("small")
     make_data(root)
+    places = ("--data-dir", root / "data", "--cache-dir", root / "cache")
+    succeed("update-symbols", "-q", "--offline", "--base-url", root / "source", *places)
     make_sets(root)
     return root
 
@@ -38,7 +41,10 @@ def without_address(document: Any) -> None:
     document["packages"]["libcublas"]["archive"]["url"] = "https://example.org/"
 
 
-def test_a_good_set_with_all_that_is_known_of_it(run: Run, made: Path) -> None:
+def test_a_good_set_with_all_that_is_known_of_it(
+    run: Run, made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(made)
     paths = [place(made), place(made, "linux-sbsa")]
     result = run("validate", *paths, "--cache-dir", made / "cache")
     assert result.exit_code == 0
@@ -51,6 +57,8 @@ def test_what_could_not_be_checked_is_said(run: Run, made: Path) -> None:
     assert result.stdout.splitlines()[1:] == [
         "    not checked: I4, I7, I9, I27: the cache lacks the files of 6 of 6 packages",
         "    not checked: I15, I19, I25: no other set of its channel is given",
+        "    not checked: I28 in part: no table has the symbols of 5 libraries, such as "
+        "libcublas.so.12",
     ]
 
 
@@ -83,6 +91,7 @@ def test_the_same_as_json(run: Run, made: Path) -> None:
     assert [names.partition(":")[0] for names in verdict["unchecked"]] == [
         "I4, I7, I9, I27",
         "I15, I19, I25",
+        "I28 in part",
     ]
 
 

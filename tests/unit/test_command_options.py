@@ -38,8 +38,11 @@ from cudaredist.cli.runfile import RunfileOptions
 from cudaredist.cli.session import Refusal, refuse
 from cudaredist.cli.update_gpus import REFUSED as TABLES
 from cudaredist.cli.update_gpus import TableOptions
+from cudaredist.cli.update_symbols import SymbolOptions
 from cudaredist.cli.versions import REFUSED as VERSIONS
 from cudaredist.cli.versions import VersionsOptions
+from cudaredist.cli.which import REFUSED as WHICH
+from cudaredist.cli.which import WhichOptions
 from cudaredist.errors import UsageError
 from tools.reference import examples_of
 
@@ -118,6 +121,20 @@ ROWS: dict[str, tuple[Sequence[Refusal[Any]], Options, list[Options]]] = {
         ],
     ),
     "update-gpus": (TABLES, TableOptions(write=Write(dry_run=True)), [TableOptions(write=BOTH)]),
+    "update-symbols": (
+        TABLES,
+        SymbolOptions(write=Write(dry_run=True)),
+        [SymbolOptions(write=BOTH)],
+    ),
+    "which": (
+        WHICH,
+        WhichOptions(symbol="cublasCreate*", demangle=True),
+        [
+            WhichOptions(name="libcublas.so.12", symbol="cublasCreate"),
+            WhichOptions(),
+            WhichOptions(name="libcublas.so.12", demangle=True),
+        ],
+    ),
     "versions": (
         VERSIONS,
         VersionsOptions(format="newest", redist=["cuda", "cuda"]),

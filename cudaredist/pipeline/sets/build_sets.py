@@ -27,6 +27,7 @@ from cudaredist.packagesets.spec import RefusedSet, Request, SetSpec, resolve_se
 from cudaredist.packagesets.version_choice import EARLY, find_cuda, newest_patches
 from cudaredist.pipeline.read_data import read_file_given
 from cudaredist.pipeline.selection import ALL
+from cudaredist.pipeline.sets.link_invariant import with_link_diagnostics
 from cudaredist.primitives import Version, parse_label, sha256_of
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import CUDA
@@ -34,6 +35,7 @@ from cudaredist.reports.report import ErrorReport, ManifestStatus
 from cudaredist.reports.set_reports import BuildReport, SetOutcome, SkippedRelease
 from cudaredist.schema.packageset import IndexedSet, PackageSet, PackageSetIndex, SkippedSet, Status
 from cudaredist.store.files import read_file, write_output
+from cudaredist.store.symbol_folder import LayeredSymbols
 
 INDEX_NAME = "index.json"
 _SHOWN = 5
@@ -108,6 +110,7 @@ Attempt: TypeAlias = tuple[SetSpec | RefusedSet, PackageSet | CudaRedistError]
 def make_sets(
     specs: Sequence[SetSpec | RefusedSet],
     data: SetData,
+    symbols: Sequence[Path] = (),
     *,
     strict: bool = False,
     progress: Progress = NO_PROGRESS,
@@ -115,12 +118,16 @@ def make_sets(
     """Yield the set of each spec, or its error.
 
     An error does not stop the other sets. With `strict`, a warning is an error, for example a
-    broken package.
+    broken package. `symbols` are folders of tables: a library that requires symbols missing from
+    another library is a warning.
     """
     progress.expect(len(specs))
+    tables = LayeredSymbols(symbols)
     for spec in specs:
         try:
-            result: PackageSet | CudaRedistError = build_one(spec, data, strict=strict)
+            result: PackageSet | CudaRedistError = build_one(
+                spec, data, strict=strict, symbols=tables
+            )
         except CudaRedistError as error:
             result = error
         yield spec, result
@@ -171,7 +178,13 @@ def _worst(codes: Sequence[int]) -> int:
     return EXIT_USAGE if is_usage else worst
 
 
-def build_one(spec: SetSpec | RefusedSet, data: SetData, *, strict: bool = False) -> PackageSet:
+def build_one(
+    spec: SetSpec | RefusedSet,
+    data: SetData,
+    *,
+    strict: bool = False,
+    symbols: LayeredSymbols | Sequence[Path] = (),
+) -> PackageSet:
     """Build one set.
 
     With `strict`, raises `IncompleteError` if the set has a warning. Raises the error of a refused
@@ -182,6 +195,9 @@ def build_one(spec: SetSpec | RefusedSet, data: SetData, *, strict: bool = False
     if isinstance(spec, RefusedSet):
         raise spec.error
     package_set = build_set(spec, data)
+    if symbols:
+        tables = symbols if isinstance(symbols, LayeredSymbols) else LayeredSymbols(symbols)
+        package_set = with_link_diagnostics(package_set, tables)
     if strict:
         _refuse_warnings(package_set)
     return package_set

@@ -10,7 +10,13 @@ from typing import NamedTuple
 
 from cudaredist.primitives import parse_label
 from cudaredist.schema.base import Channel
-from cudaredist.schema.symbols import ExportGroup, ImportGroup, SymbolProvider, Symbols
+from cudaredist.schema.symbol_tables import (
+    ExportGroup,
+    ImportGroup,
+    SymbolProvider,
+    Symbols,
+    stored_names,
+)
 
 KEY_SIZE = 16
 """Digits of an archive's hash that a table contains."""
@@ -83,11 +89,11 @@ class SymbolColumns:
             bits.append({n: found._bit(Column(provider, n, entry.releases[n])) for n in labels})
         for group in table.exports:
             mask = _mask(group.releases, bits)
-            for name in group.names.split(" "):
+            for name in group.symbols():
                 found.exports[Export(name, group.version)] |= mask
         for one in table.imports:
             mask = _mask(one.releases, bits)
-            for name in one.names.split(" "):
+            for name in one.symbols():
                 found.imports[Import(name, one.version, one.library)] |= mask
         return found
 
@@ -157,13 +163,15 @@ class SymbolColumns:
                 for provider, _ in ordered
             ),
             exports=tuple(
-                ExportGroup(version=version, releases=releases, names=names)
+                ExportGroup(version=version, releases=releases, **stored_names(names))
                 for (version,), releases, names in self._groups(
                     (((e.version,), e.name, mask) for e, mask in self.exports.items()), ordered
                 )
             ),
             imports=tuple(
-                ImportGroup(library=library, version=version, releases=releases, names=names)
+                ImportGroup(
+                    library=library, version=version, releases=releases, **stored_names(names)
+                )
                 for (library, version), releases, names in self._groups(
                     (((i.library, i.version), i.name, m) for i, m in self.imports.items()), ordered
                 )
@@ -174,7 +182,7 @@ class SymbolColumns:
         self,
         entries: Iterable[tuple[tuple[str, ...], str, int]],
         ordered: Sequence[tuple[Provider, Sequence[tuple[str, int]]]],
-    ) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], str]]:
+    ) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], list[str]]]:
         """Yield properties, releases and names of the symbols that have both in common."""
         everything = sum(self.columns.values())
         grouped: dict[tuple[tuple[str, ...], int], list[str]] = defaultdict(list)
@@ -185,7 +193,7 @@ class SymbolColumns:
         for (key, mask), names in grouped.items():
             releases = tuple(_ranges(mask, labels) for _, labels in ordered)
             is_all = mask == everything
-            found.append((key, () if is_all else releases, " ".join(sorted(names))))
+            found.append((key, () if is_all else releases, sorted(names)))
         yield from sorted(found)
 
 
@@ -214,17 +222,24 @@ def _mask(releases: tuple[str, ...], bits: Sequence[Mapping[str, int]]) -> int:
         raise ValueError(f"releases of {len(releases)} providers, not of {len(bits)}")
     mask = 0
     for text, labels in zip(releases, bits, strict=True):
-        if text == "*":
-            mask |= sum(labels.values())
-            continue
-        order = list(labels)
-        for run in text.split():
-            first, _, last = run.partition("..")
-            if first not in labels or (last or first) not in labels:
-                raise ValueError(f"no release {run} of the provider")
-            chosen = order[order.index(first) : order.index(last or first) + 1]
-            mask |= sum(labels[label] for label in chosen)
+        mask |= sum(labels[label] for label in labels_in(text, list(labels)))
     return mask
+
+
+def labels_in(text: str, labels: Sequence[str]) -> list[str]:
+    """Return those of a provider's sorted labels that a text of a group stands for.
+
+    Raises `ValueError` for a label that is not among them.
+    """
+    if text == "*":
+        return list(labels)
+    found: list[str] = []
+    for run in text.split():
+        first, _, last = run.partition("..")
+        if first not in labels or (last or first) not in labels:
+            raise ValueError(f"no release {run} of the provider")
+        found += labels[labels.index(first) : labels.index(last or first) + 1]
+    return found
 
 
 def release_ranges(columns: SymbolColumns, mask: int) -> dict[Provider, str]:

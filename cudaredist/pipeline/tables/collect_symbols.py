@@ -6,7 +6,7 @@ it, and the others continue.
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
@@ -253,16 +253,3 @@ def _place_of(column: Column) -> _Place:
 
 def _order(outcome: SymbolArchive) -> tuple[str, ...]:
     return outcome.redist, outcome.release, outcome.package, outcome.platform, outcome.variant or ""
-
-
-def read_tables(
-    folders: Iterable[SymbolFolder], sonames: Sequence[str]
-) -> dict[str, SymbolColumns]:
-    """Return the tables of some libraries, made of those of all layers."""
-    found: dict[str, SymbolColumns] = {}
-    for folder in folders:
-        for soname in sonames:
-            table = folder.read(soname)
-            if table is not None:
-                found[soname] = table.over(found[soname]) if soname in found else table
-    return found

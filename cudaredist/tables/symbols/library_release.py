@@ -1,0 +1,74 @@
+"""The symbols of one library in one archive, by the documents of the tables."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+
+from cudaredist.primitives import parse_label
+from cudaredist.schema.symbol_tables import ExportGroup, Symbols, is_mangled
+from cudaredist.tables.symbols.symbol_table import KEY_SIZE, Import, labels_in
+
+
+class LibraryRelease:
+    """One column of a table, of which only what is asked for is read."""
+
+    def __init__(self, table: Symbols, provider: int, label: str) -> None:
+        self._table, self._provider, self._label = table, provider, label
+        releases = table.providers[provider].releases
+        self._labels = sorted(releases, key=parse_label)
+
+    @cached_property
+    def exports(self) -> Mapping[str, set[str]]:
+        """The versions of each exported symbol; empty for a symbol without one."""
+        return self._versions(ExportGroup.symbols)
+
+    @cached_property
+    def _plain(self) -> dict[str, set[str]]:
+        return self._versions(ExportGroup.plain)
+
+    @cached_property
+    def _mangled(self) -> dict[str, set[str]]:
+        return self._versions(ExportGroup.mangled)
+
+    def _versions(self, names_of: Callable[[ExportGroup], list[str]]) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = defaultdict(set)
+        for group in filter(self._has, self._table.exports):
+            for name in names_of(group):
+                found[name].add(group.version.lstrip("@"))
+        return dict(found)
+
+    def exports_name(self, name: str) -> bool:
+        """Check if it has a symbol of any version; unpacks C++ names only for one of them."""
+        return name in self._plain or (is_mangled(name) and name in self._mangled)
+
+    def imports(self) -> Iterator[Import]:
+        """Yield the symbols that it takes from other libraries."""
+        for group in self._table.imports:
+            if self._has(group):
+                for name in group.symbols():
+                    yield Import(name, group.version, group.library)
+
+    def exports_for(self, one: Import) -> bool:
+        """Check if it has a symbol; a library without versions has it for any of them."""
+        if not one.version or not self.exports_name(one.name):
+            return self.exports_name(one.name)
+        versions = self._plain.get(one.name, set())
+        if is_mangled(one.name):
+            versions = versions | self._mangled.get(one.name, set())
+        return bool(versions & {one.version, ""})
+
+    def _has(self, group: ExportGroup) -> bool:
+        if not group.releases:
+            return True
+        return self._label in labels_in(group.releases[self._provider], self._labels)
+
+
+def library_release(tables: Iterable[Symbols], archive_sha256: str) -> LibraryRelease | None:
+    """Return a library's symbols in an archive, by the first table that has the archive."""
+    key = archive_sha256[:KEY_SIZE]
+    for table in tables:
+        for position, provider in enumerate(table.providers):
+            for label, archive in provider.releases.items():
+                if archive == key:
+                    return LibraryRelease(table, position, label)
+    return None

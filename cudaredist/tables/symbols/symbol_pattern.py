@@ -1,0 +1,66 @@
+"""Patterns of symbols' names, and the readable form of C++ names."""
+
+import re
+from collections.abc import Callable
+from fnmatch import fnmatchcase, translate
+
+from cudaredist.errors import UsageError
+from cudaredist.schema.symbol_tables import ExportGroup, is_mangled
+
+_NAME_LIMIT = 4096
+"""The longest name that is demangled."""
+_LITERAL = re.compile(r"[A-Za-z0-9_]+")
+
+
+class SymbolPattern:
+    """A symbol's name, or a pattern with `*`; in its readable form too if demangled."""
+
+    def __init__(self, text: str, *, demangle: bool = False) -> None:
+        """Raise `UsageError` if names are to be demangled and the library for it is missing."""
+        self.text = text
+        self._demangle = demangler() if demangle else None
+        self._match = re.compile(translate(text)).match
+        parts = [] if demangle or "[" in text else _LITERAL.findall(text)
+        self._part = max(parts, key=len, default="").encode()
+
+    def may_be_in(self, data: bytes) -> bool:
+        """Check if a table may have a name that fits, without reading it."""
+        return self._part in data
+
+    @property
+    def may_be_mangled(self) -> bool:
+        """Whether a C++ name may fit."""
+        return self._demangle is not None or not self.text[:1].isalnum()
+
+    def candidates(self, group: ExportGroup) -> list[str]:
+        """Return the names of a group that may fit; C++ names are unpacked only if they may."""
+        return group.symbols() if self.may_be_mangled else group.plain()
+
+    def fits(self, name: str) -> bool:
+        """Check if a symbol is meant."""
+        if self._match(name):
+            return True
+        if self._demangle is None or not is_mangled(name):
+            return False
+        readable = self.readable(name) or ""
+        # A function's name is enough, without the types of its parameters.
+        return any(fnmatchcase(part, self.text) for part in (readable, readable.partition("(")[0]))
+
+    def readable(self, name: str) -> str | None:
+        """Return the readable form of a C++ name; None for others."""
+        if self._demangle is None or not is_mangled(name) or len(name) > _NAME_LIMIT:
+            return None
+        return self._demangle(name) or None
+
+
+def demangler() -> Callable[[str], str]:
+    """Return the function that makes C++ names readable. Raises `UsageError`."""
+    try:
+        from pydemumble import demangle  # noqa: PLC0415 - optional
+    except ImportError:
+        raise UsageError(
+            "--demangle requires the package pydemumble",
+            hint="run `pip install cudaredist[demangle]`",
+        ) from None
+    function: Callable[[str], str] = demangle
+    return function
