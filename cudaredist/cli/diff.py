@@ -29,7 +29,7 @@ class DiffOptions(Options):
     folders: ReadFolders = field(default_factory=ReadFolders)
     shipped_data: bool = shipped_data_option()
     symbols: bool = output_option(
-        "List the added and removed symbols by name. Default: count them.", default=False
+        "List changed symbols by name. Default: count them.", default=False
     )
     format: DiffFormat = output_option(
         "Output: text, json or markdown.", metavar="FORMAT", default="text"

@@ -34,6 +34,7 @@ OF_OTHER_PROGRAMS = {
     "--expr",
     "--no-deps",
     "--persist-credentials",
+    "--dyn-syms",
     "--refresh-golden",
     "--require-hashes",
     "--with",
