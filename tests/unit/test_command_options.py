@@ -159,7 +159,7 @@ def test_refusals_of_every_command_are_tested() -> None:
     modules = {name: name.replace("-", "_") for name in COMMANDS}
     loaded = {n: importlib.import_module(f"cudaredist.cli.{m}") for n, m in modules.items()}
     tables = {n: module.REFUSED for n, module in loaded.items() if hasattr(module, "REFUSED")}
-    assert set(tables) - {"update-nvcc-compat", "update-symbols"} == set(ROWS)
+    assert set(tables) - {"update-nvcc-compat"} == set(ROWS)
 
 
 def test_message_of_a_refusal_names_the_value() -> None:
