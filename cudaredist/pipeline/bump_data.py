@@ -46,7 +46,6 @@ from cudaredist.reports.set_reports import (
     BumpedRelease,
     BumpedSet,
     BumpReport,
-    ReleaseState,
     SetOutcome,
 )
 from cudaredist.schema.base import OwnModel
@@ -115,7 +114,7 @@ class Bump:
         steps = self._plan()
         if not self.write:
             self._codes += [EXIT_FINDINGS] if steps else []
-            return self._report(tuple(_release(step, "would-bump") for step in steps), ())
+            return self._report(tuple(step.report("would-bump") for step in steps), ())
         if steps:
             self.begin()
         self.store.sweep()
@@ -361,7 +360,7 @@ class Bump:
         name, label = step.redist.name, step.label
         folder = self.store.manifests(name)
         if folder.read(label) is None:
-            return _release(step, "failed")
+            return step.report("failed")
         paths = [
             folder.path_of(label),
             self.store.lock_path,
@@ -407,19 +406,6 @@ class Bump:
             fetched_bytes=self._fetched,
             exit_code=worst_exit_code(self._codes),
         )
-
-
-def _release(
-    step: Step, status: ReleaseState, files: tuple[str, ...] = (), diff: DiffReport | None = None
-) -> BumpedRelease:
-    return BumpedRelease(
-        redist=step.redist.name,
-        old=None if step.old is None else str(step.old),
-        new=str(step.label),
-        status=status,
-        files=files,
-        diff=diff,
-    )
 
 
 def _bumped_set(

@@ -9,7 +9,9 @@ from cudaredist.pipeline.read_data import load_features
 from cudaredist.pipeline.tables.table_registry import TABLES, releases_of
 from cudaredist.primitives import Version, parse_label
 from cudaredist.redists import CUDA, Redist
+from cudaredist.reports.answer_reports import DiffReport
 from cudaredist.reports.manifest_reports import VersionsReport
+from cudaredist.reports.set_reports import BumpedRelease, ReleaseState
 from cudaredist.schema.features import Lock, UnexaminedArchive
 from cudaredist.store.data_folder import Store
 
@@ -24,6 +26,22 @@ class Step:
     """The newest older local release: of its line, else of all."""
     is_recorded: bool
     """Whether the manifest is already in the data folder and in the lock."""
+
+    def report(
+        self,
+        status: ReleaseState,
+        files: tuple[str, ...] = (),
+        diff: DiffReport | None = None,
+    ) -> BumpedRelease:
+        """Return the report on the release."""
+        return BumpedRelease(
+            redist=self.redist.name,
+            old=None if self.old is None else str(self.old),
+            new=str(self.label),
+            status=status,
+            files=files,
+            diff=diff,
+        )
 
 
 def plan_steps(
