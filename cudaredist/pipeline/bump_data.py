@@ -369,8 +369,7 @@ class Bump:
         if name == CUDA and self.with_archives:
             paths += [self.store.table_path(table.name) for table in TABLES]
         paths += self._symbol_files
-        return _release(
-            step,
+        return step.report(
             "incomplete" if (name, label) in self._failed else "bumped",
             files=tuple(sorted(self.store.relative(path) for path in paths if path.exists())),
             diff=self._diff(step),
