@@ -34,7 +34,10 @@ class MakeselfCheck:
     def __init__(self, name: str) -> None:
         self._name = name
         self._header: _Header | None = None
-        self._start = b""
+        self._start = bytearray()
+        self._next_attempt = _MARK_WITHIN
+        """Bytes before the next attempt to read the header. It doubles, so that the time for a
+        header is linear in its length."""
         self._parts: list[hashlib._Hash] = []
         self._left: list[tuple[int, hashlib._Hash]] = []
         """Bytes to come of each part, and its hash."""
@@ -45,17 +48,12 @@ class MakeselfCheck:
 
         Raises `InvalidArchiveError` if they do not begin such an archive.
         """
-        if self._header is None:
-            self._start += chunk
-            if len(self._start) < _MARK_WITHIN and b"\n" not in self._start:
-                return
-            self._header = self._read_header()
-            if self._header is None:
-                return
-            self._parts = [hashlib.md5(usedforsecurity=False) for _ in self._header.sizes]
-            self._left = list(zip(self._header.sizes, self._parts, strict=True))
-            chunk, self._start = self._start[self._header.length :], b""
-        self._feed_payload(chunk)
+        if self._header is not None:
+            self._feed_payload(chunk)
+            return
+        self._start += chunk
+        if len(self._start) >= self._next_attempt:
+            self._begin()
 
     def finish(self) -> None:
         """Verify the size and the MD5 of each part.
@@ -63,6 +61,8 @@ class MakeselfCheck:
         Raises `InvalidArchiveError` for a file that was cut or extended, and `IntegrityError` for
         other bytes.
         """
+        if self._header is None:
+            self._begin()
         if self._header is None:
             raise InvalidArchiveError(self._name, "is cut in the script of makeself")
         total, stated = self._received + self._header.length, sum(self._header.sizes)
@@ -77,6 +77,16 @@ class MakeselfCheck:
                     f"{self._name}: the MD5 is {part.hexdigest()}, and its script states {md5}",
                     hint="download the file again",
                 )
+
+    def _begin(self) -> None:
+        """Read the header if it is complete, and the first bytes after it."""
+        self._next_attempt = 2 * len(self._start)
+        self._header = self._read_header()
+        if self._header is not None:
+            self._parts = [hashlib.md5(usedforsecurity=False) for _ in self._header.sizes]
+            self._left = list(zip(self._header.sizes, self._parts, strict=True))
+            chunk, self._start = bytes(self._start[self._header.length :]), bytearray()
+            self._feed_payload(chunk)
 
     def _read_header(self) -> _Header | None:
         """Return the header, or None if more bytes are needed."""
@@ -110,11 +120,11 @@ class MakeselfCheck:
                 self._left.pop(0)
 
 
-def _end_of_line(data: bytes, number: int) -> int | None:
+def _end_of_line(data: bytearray, number: int) -> int | None:
     """Return the offset after a line, None if the data has fewer lines."""
+    if data.count(b"\n") < number:
+        return None
     end = -1
     for _ in range(number):
         end = data.find(b"\n", end + 1)
-        if end < 0:
-            return None
     return end + 1

@@ -20,7 +20,7 @@ from cudaredist.cli.options import (
     select_option,
     shipped_data_option,
 )
-from cudaredist.cli.session import CHECK_OR_DRY_RUN, Refusal, Session, command
+from cudaredist.cli.session import CHECK_OR_DRY_RUN, PUBLIC_WHEEL_BASE, Refusal, Session, command
 from cudaredist.errors import EXIT_OK, ReadError, UsageError
 from cudaredist.redists import CUDA
 
@@ -105,6 +105,7 @@ class BuildOptions(Options):
 
 REFUSED: tuple[Refusal[BuildOptions], ...] = (
     CHECK_OR_DRY_RUN,
+    PUBLIC_WHEEL_BASE,
     (lambda o: o.platform and o.system, "--platform cannot be combined with --system", None),
 )
 

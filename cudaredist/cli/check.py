@@ -78,7 +78,7 @@ def check(options: CheckOptions, session: Session) -> int:
         stop=session.settings.stop,
         jobs=options.jobs,
         progress=session.progress("checking"),
-        further=() if network.offline else tuple(runfile_findings(store, session.settings)),
+        further=tuple(runfile_findings(store, session.settings, options.jobs)),
     )
     if options.json or options.format != "github":
         texts = {"text": check_text, "markdown": check_markdown}

@@ -13,7 +13,7 @@ from cudaredist.cli.options import (
     read_data_dir_option,
     shipped_data_option,
 )
-from cudaredist.cli.session import Refusal, Session, command
+from cudaredist.cli.session import PUBLIC_WHEEL_BASE, Refusal, Session, command
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
         "--json requires --output",
         "add -o FILE",
     ),
+    PUBLIC_WHEEL_BASE,
     (
         lambda o: o.resolve and o.wheel_base is not None,
         "--resolve cannot be combined with --wheel-base",

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import inspect
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -51,6 +52,11 @@ CHECK_OR_DRY_RUN: Refusal[Any] = (
     lambda o: o.write.check and o.write.dry_run,
     "--check cannot be combined with --dry-run",
     None,
+)
+PUBLIC_WHEEL_BASE: Refusal[Any] = (
+    lambda o: o.wheel_base is not None and re.search(r"[?#]|//[^/]*@", o.wheel_base),
+    "--wheel-base cannot contain credentials or a query: package sets and lock files are public",
+    "use --wheel-base https://host/folder",
 )
 _NOT_WITH_URL = frozenset({"redist", "channel", "base_url", "data_dir"})
 URL_WITH_OPTIONS: Refusal[Any] = (

@@ -8,7 +8,7 @@ from packaging.pylock import Package, PackageWheel, Pylock
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from cudaredist.errors import UsageError
+from cudaredist.errors import UsageError, shown
 from cudaredist.exporters.export_format import ExportedSet, Files, exporter
 from cudaredist.schema.packageset import SetArchive
 from cudaredist.wheels import PLATFORMS, Wheel, parse_wheel
@@ -68,6 +68,8 @@ def _wheels(exported: ExportedSet) -> Iterator[tuple[Wheel, SetArchive]]:
     environment can contain.
     """
     release, platform = exported.package_set.cuda.release, exported.package_set.platform
+    if platform.redist_system not in PLATFORMS:
+        raise UsageError(f"NVIDIA publishes no wheels for {shown(platform.redist_system)}")
     if exported.package_set.channel != "wheels":
         raise UsageError(
             "pip and uv install wheels, and this set has NVIDIA's archives",

@@ -8,9 +8,13 @@ from pydantic import Field
 from cudaredist.schema.base import Count, HexSha256, Label, OwnModel, SchemaVersion
 
 _NAME = re.compile(
-    r"cuda_(?P<release>[0-9]+\.[0-9]+\.[0-9]+)(?:_(?P<driver>[0-9]+(?:\.[0-9]+)+))?"
+    r"cuda_(?P<release>(?:0|[1-9][0-9]{0,5})(?:\.(?:0|[1-9][0-9]{0,5})){2})(?:_(?P<driver>[0-9]+(?:\.[0-9]+)+))?"
     r"_linux(?:_(?P<machine>sbsa|ppc64le))?\.run"
 )
+
+
+URL_PATTERN = r"^https?://[^\x00-\x20\x7f/?#@]+(/[^\x00-\x20\x7f?#]*)?$"
+"""An address without credentials and query, which may contain a token."""
 
 
 class RunfileName(NamedTuple):
@@ -33,7 +37,9 @@ class Runfile(OwnModel):
     """One runfile installer of CUDA."""
 
     name: str = Field(description="Such as cuda_12.9.1_575.57.08_linux.run")
-    url: str | None = Field(description="Null: unknown, because a local file was added")
+    url: str | None = Field(
+        pattern=URL_PATTERN, description="Null: unknown, because a local file was added"
+    )
     size: Count = Field(description="Bytes")
     sha256: HexSha256
     sri: str = Field(description="The same hash as Nix and browsers write it")

@@ -53,6 +53,49 @@ def test_resolve_takes_the_address_from_the_index(run: Run, index: Path) -> None
     }
 
 
+def test_resolve_records_no_credentials(run: Run, index: Path) -> None:
+    write_page(index, f"https://user:SECRET@127.0.0.1:9/{NAME}", sha256_of(WHEEL))
+    made = run("export", "pylock", "set.json", "--resolve")
+    assert made.exit_code == 0
+    assert "SECRET" not in made.output
+    assert f'url = "https://127.0.0.1:9/{NAME}"' in made.stdout
+
+
+def test_resolve_refuses_an_address_with_a_query(run: Run, index: Path) -> None:
+    write_page(index, f"https://127.0.0.1:9/{NAME}?token=SECRET", sha256_of(WHEEL))
+    made = run("export", "pylock", "set.json", "--resolve", "-o", "lock.toml")
+    assert made.exit_code == 2
+    assert "may contain a token" in made.stderr
+    assert "--wheel-base" in made.stderr
+    assert "SECRET" not in made.output
+    assert not Path("lock.toml").exists()
+
+
+@pytest.mark.parametrize(
+    "base",
+    ["https://user:SECRET@w.example", "https://w.example/?t=SECRET", "https://u:SECRET@w x"],
+)
+def test_wheel_base_with_a_secret_is_refused(run: Run, index: Path, base: str) -> None:
+    assert index
+    made = run("export", "pylock", "set.json", "--wheel-base", base)
+    assert made.exit_code == 2
+    assert "SECRET" not in made.output
+
+
+def test_resolve_requests_only_the_wheels_that_are_exported(run: Run, index: Path) -> None:
+    path = index.parent / NAME
+    path.write_bytes(WHEEL)
+    write_page(index, path.as_uri(), sha256_of(WHEEL))
+    document = json.loads(Path("set.json").read_bytes())
+    entry = document["packages"]["libcublas"]
+    gone = entry["archive"] | {"relative_path": f"nvidia-cublas/{NAME}".replace("cublas", "gone")}
+    withheld = {"attr": "gone", "status": "withheld", "archive": gone}
+    document["packages"]["gone"] = entry | withheld
+    Path("set.json").write_text(json.dumps(document))
+    made = run("export", "pylock", "set.json", "--resolve")
+    assert made.exit_code == 0, made.output
+
+
 def test_resolve_of_a_missing_wheel_names_it(run: Run, index: Path) -> None:
     index.write_text("<html><body></body></html>")
     made = run("export", "pylock", "set.json", "--resolve", "-o", "lock.toml")
@@ -68,5 +111,7 @@ def test_resolve_refuses_another_hash(run: Run, index: Path) -> None:
     write_page(index, path.as_uri(), sha256_of(b"another wheel"))
     made = run("export", "pylock", "set.json", "--resolve", "-o", "lock.toml", "--json")
     assert made.exit_code == 4
-    assert sha256_of(WHEEL) in json.loads(made.stdout)["error"]["message"]
+    error = json.loads(made.stdout)["error"]
+    assert sha256_of(WHEEL) in error["message"]
+    assert "--base-url" not in error["hint"]
     assert not Path("lock.toml").exists()

@@ -117,12 +117,73 @@ def test_add_from_a_failing_server_writes_nothing(
     [
         (["./installer.run"], "not the name of a CUDA runfile"),
         ([f"https://host.example/{NAME}", "--url", "https://x.example"], "requires a local file"),
+        ([f"https://host.example/{NAME}?t=SECRET"], "not the name of a CUDA runfile"),
+        (["https://user:SECRET@installer.run"], "not the name of a CUDA runfile"),
+        ([f"https://host.example/x?t=SECRET/{NAME}"], "without '?'"),
+        ([NAME, "--url", f"https://user:SECRET@host.example/{NAME}?t=SECRET"], "without a query"),
+        ([NAME, "--url", "not an address"], "without a query"),
+        ([NAME, "--url", f"file:///{NAME}"], "without a query"),
     ],
 )
 def test_add_refuses_a_call(run: Run, arguments: list[str], message: str) -> None:
     refused = run("runfile", "add", *arguments)
     assert refused.exit_code == 2
     assert message in refused.stderr
+    assert "SECRET" not in refused.output
+
+
+def test_add_records_no_credentials(run: Run) -> None:
+    Path(NAME).write_bytes(DATA)
+    added = run("runfile", "add", NAME, "--url", f"https://user:SECRET@host.example/{NAME}")
+    assert added.exit_code == 0
+    assert "SECRET" not in added.output
+    assert records()["12.9.1"]["linux-x86_64"]["url"] == f"https://host.example/{NAME}"
+
+
+def test_add_of_other_bytes_keeps_the_record(run: Run) -> None:
+    Path(NAME).write_bytes(DATA)
+    assert run("runfile", "add", NAME).exit_code == 0
+    first = records()
+    Path(NAME).write_bytes(runfile(b"other"))
+    refused = run("runfile", "add", NAME)
+    assert refused.exit_code == 4
+    assert "the record was kept" in refused.stderr
+    assert "--accept-changed" in refused.stderr
+    assert records() == first
+    assert run("runfile", "add", NAME, "--accept-changed").exit_code == 0
+    assert records()["12.9.1"]["linux-x86_64"]["size"] == len(runfile(b"other"))
+
+
+def test_add_of_the_same_bytes_keeps_the_address(run: Run) -> None:
+    Path(NAME).write_bytes(DATA)
+    url = f"https://host.example/{NAME}"
+    assert run("runfile", "add", NAME, "--url", url).exit_code == 0
+    assert "unchanged" in run("runfile", "add", NAME).stdout
+    assert records()["12.9.1"]["linux-x86_64"]["url"] == url
+
+
+def test_add_of_a_file_address_records_no_path(run: Run) -> None:
+    Path(NAME).write_bytes(DATA)
+    location = Path(NAME).absolute().as_uri().replace("file:", "FILE:")
+    assert run("runfile", "add", location).exit_code == 0
+    assert records()["12.9.1"]["linux-x86_64"]["url"] is None
+
+
+def test_add_of_a_file_in_the_root_reads_no_other_file(run: Run) -> None:
+    Path(NAME).write_bytes(DATA)
+    refused = run("runfile", "add", f"/{NAME}")
+    assert refused.exit_code == 3
+    assert not Path("data").exists()
+
+
+def test_add_removes_the_temporary_file_of_a_killed_run(run: Run) -> None:
+    Path(NAME).write_bytes(DATA)
+    killed = Path("data/.runfiles.json.0123456789ab.tmp")
+    killed.parent.mkdir()
+    (killed.parent / "runfiles.json").write_text('{"runfiles": {}, "schema_version": 1}')
+    killed.write_bytes(b"half")
+    assert run("runfile", "add", NAME).exit_code == 0
+    assert not killed.exists()
 
 
 # -- check
@@ -147,7 +208,8 @@ def test_check_accepts_a_page_with_the_same_sum(run: Run, server: FaultServer) -
     [
         (f"{'1' * 32}  {NAME}\n", "changed-upstream", 4, "the record"),
         (f"{'1' * 32}  other.run\n", "gone", 0, "is not on NVIDIA's page"),
-        ("nothing here", "gone", 0, "is not on NVIDIA's page"),
+        ("nothing here", "unreachable", 3, "has no MD5 sums"),
+        ("<html><body>\n<p hidden>\n</body></html>", "unreachable", 3, "has no MD5 sums"),
         (None, "unreachable", 3, "404"),
     ],
 )
@@ -157,6 +219,53 @@ def test_check_reports_another_page(
     (found,) = checked(run, server, page)
     assert (found["kind"], found["exit_code"], found["release"]) == (kind, code, "12.9.1")
     assert message in found["message"]
+
+
+def test_check_reads_the_page_of_a_release_once(run: Run, server: FaultServer) -> None:
+    other = PATH.replace("_linux", "_linux_sbsa")
+    server.files |= {PATH: DATA, other: DATA, SUMS: f"{md5_of(DATA)}  {NAME}\n".encode()}
+    for path in (PATH, other):
+        assert run("runfile", "add", f"{server.url}{path}").exit_code == 0
+    server.requests.clear()
+    answer = run("check", "--base-url", server.url, "--data-dir", "data", "--json").stdout
+    (found,) = [one for one in json.loads(answer)["findings"] if one["path"] == "runfiles.json"]
+    assert (found["kind"], found["release"]) == ("gone", "12.9.1")
+    assert server.requests[SUMS] == 1
+
+
+def test_check_without_the_page_of_a_release_compares_the_others(
+    run: Run, server: FaultServer
+) -> None:
+    labels = ("12.8.0", "12.9.1", "13.0.0")
+    for label in labels:
+        path = PATH.replace("12.9.1", label)
+        server.files[path] = DATA
+        assert run("runfile", "add", f"{server.url}{path}").exit_code == 0
+        if label != "12.9.1":
+            sums = f"{'1' * 32}  {NAME.replace('12.9.1', label)}\n"
+            server.files[SUMS.replace("12.9.1", label)] = sums.encode()
+    answer = run("check", "--base-url", server.url, "--data-dir", "data", "--json").stdout
+    found = {
+        one["release"]: one["kind"]
+        for one in json.loads(answer)["findings"]
+        if one["path"] == "runfiles.json"
+    }
+    assert found == dict(
+        zip(labels, ("changed-upstream", "unreachable", "changed-upstream"), strict=True)
+    )
+
+
+@pytest.mark.parametrize("offline", [["--offline"], []])
+def test_check_of_a_broken_record_reports_other_findings(run: Run, offline: list[str]) -> None:
+    Path("data").mkdir()
+    Path("data/runfiles.json").write_text("{}")
+    mirror = [] if offline else ["--base-url", str(Path.cwd())]
+    answer = run("check", *offline, *mirror, "--data-dir", "data", "--json")
+    report = json.loads(answer.stdout)
+    kinds = {one["path"]: one["kind"] for one in report["findings"]}
+    assert kinds["runfiles.json"] == "invalid"
+    assert "nothing-held" in kinds.values()
+    assert answer.exit_code == 5
 
 
 # -- sets

@@ -57,7 +57,11 @@ ROWS: dict[str, tuple[Sequence[Refusal[Any]], Options, list[Options]]] = {
     "build": (
         BUILD,
         BuildOptions(platform="linux-x86_64", write=Write(check=True)),
-        [BuildOptions(write=BOTH), BuildOptions(platform="x", system="y")],
+        [
+            BuildOptions(write=BOTH),
+            BuildOptions(wheel_base="https://user:token@host.example"),
+            BuildOptions(platform="x", system="y"),
+        ],
     ),
     "bump": (
         BUMP,
@@ -88,6 +92,7 @@ ROWS: dict[str, tuple[Sequence[Refusal[Any]], Options, list[Options]]] = {
             ExportOptions(form="nix", package_set=SET),
             ExportOptions(form="urls", package_set=SET, check=True),
             ExportOptions(form="urls", package_set=SET, json=True),
+            ExportOptions(form="urls", package_set=SET, wheel_base="https://a/?token=1"),
             ExportOptions(form="urls", package_set=SET, resolve=True, wheel_base="https://a"),
             ExportOptions(form="urls", package_set=SET, root="/opt/cuda"),
             ExportOptions(form="env", package_set=SET, root="cuda"),

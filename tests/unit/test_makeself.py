@@ -61,6 +61,21 @@ def test_other_bytes_are_refused(data: bytes, error: type[CudaRedistError], mess
         check(data)
 
 
+def test_endless_header_is_searched_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each search of all bytes so far would take minutes for a script without an end."""
+    searched: list[int] = []
+
+    class Sizes:
+        def search(self, data: bytearray) -> None:
+            searched.append(len(data))
+
+    monkeypatch.setattr("cudaredist.archives.makeself._sizes", Sizes())
+    data = runfile(b"\n" * (5 << 20), skip='skip="999999999"')
+    with pytest.raises(InvalidArchiveError, match="does not end"):
+        check(data, 1 << 14)
+    assert sum(searched) < 4 * len(data)
+
+
 @given(st.binary(max_size=6000))
 def test_any_bytes_end_in_an_error_of_ours(data: bytes) -> None:
     with pytest.raises(InvalidArchiveError):
@@ -75,6 +90,8 @@ def test_any_bytes_end_in_an_error_of_ours(data: bytes) -> None:
         ("cuda_11.8.0_520.61.05_linux_ppc64le.run", ("11.8.0", "520.61.05", "linux-ppc64le")),
         ("cuda_13.9.0_linux.run", ("13.9.0", None, "linux-x86_64")),
         ("cuda_12.9.1_576.57_windows.exe", None),
+        ("cuda_012.9.1_575.57.08_linux.run", None),
+        ("cuda_9999999999999999999.9.1_575.57.08_linux.run", None),
         ("cuda_12.9_575.57.08_linux.run", None),
         ("NVIDIA-Linux-x86_64-575.57.08.run", None),
         ("cuda_12.9.1_575.57.08_linux.run.part", None),

@@ -86,6 +86,13 @@ def test_sets_of_other_archives_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["pylock", "requirements"])
+def test_sets_of_other_platforms_are_refused(name: str) -> None:
+    made = wheels(CUDNN.format("9.28.0.42"), platform="linux-riscv")
+    with pytest.raises(UsageError, match="no wheels for linux-riscv"):
+        exported(name, with_addresses(made, BASE))
+
+
+@pytest.mark.parametrize("name", ["pylock", "requirements"])
 def test_two_versions_of_a_project_are_refused(name: str) -> None:
     made = wheels(CUDNN.format("9.28.0.42"), CUDNN.format("8.9.7.29"))
     with pytest.raises(UsageError, match=r"nvidia-cudnn-cu13 9\.28\.0\.42 and 8\.9\.7\.29 cannot"):

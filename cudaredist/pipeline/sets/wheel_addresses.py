@@ -2,9 +2,9 @@
 
 import contextlib
 
-from cudaredist.errors import ArchiveMismatchError, NotAtSourceError, shortened
+from cudaredist.errors import IntegrityError, NotAtSourceError, UsageError, shortened
 from cudaredist.schema.packageset import PackageSet
-from cudaredist.source.protocol import Settings
+from cudaredist.source.protocol import Settings, without_credentials
 from cudaredist.source.wheel_index import INDEX
 from cudaredist.source.wheel_source import WheelSource
 
@@ -12,15 +12,16 @@ _SHOWN = 5
 
 
 def with_index_addresses(package_set: PackageSet, settings: Settings) -> PackageSet:
-    """Return a set of the wheel channel with the address and size of each wheel.
+    """Return a set of the wheel channel with the address and size of each available wheel.
 
-    Raises `NotAtSourceError` for wheels that no index has, and `ArchiveMismatchError` if an index
-    has another hash than the set.
+    Addresses have no credentials. Raises `NotAtSourceError` for wheels that no index has,
+    `IntegrityError` if an index has another hash than the set, and `UsageError` for an address with
+    a query, which may contain a token.
     """
     archives = {
         attr: package.archive
         for attr, package in package_set.packages.items()
-        if package.archive is not None
+        if package.archive is not None and package.status == "available"
     }
     paths = {archive.relative_path for archive in archives.values()}
     with contextlib.closing(WheelSource(settings)) as source:
@@ -39,8 +40,19 @@ def with_index_addresses(package_set: PackageSet, settings: Settings) -> Package
     for attr, archive in archives.items():
         wheel = wheels[archive.relative_path]
         if wheel.sha256 not in {None, archive.sha256}:
-            raise ArchiveMismatchError(wheel.file_name, "sha256", archive.sha256, wheel.sha256)
-        known = {"url": wheel.url, "size": sizes.get(archive.relative_path)}
+            raise IntegrityError(
+                f"{wheel.file_name}: the SHA-256 in the index is {wheel.sha256}, and the set "
+                f"has {archive.sha256}",
+                hint="check the indexes with: pip config list",
+            )
+        url = without_credentials(wheel.url)
+        if "?" in url:
+            raise UsageError(
+                f"{wheel.file_name}: its address in the package index has a query, which may "
+                "contain a token",
+                hint="add --wheel-base URL of a mirror instead of --resolve",
+            )
+        known = {"url": url, "size": sizes.get(archive.relative_path)}
         packages[attr] = packages[attr].model_copy(
             update={"archive": archive.model_copy(update=known)}
         )
