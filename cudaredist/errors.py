@@ -121,7 +121,7 @@ class InsecureAddressError(UsageError):
 
     def __init__(self, url: str) -> None:
         super().__init__(
-            f"{url} has no encryption",
+            f"{url} is not encrypted",
             hint="use https, or add --allow-http if you trust the network",
         )
 
@@ -192,7 +192,9 @@ class ReadError(IncompleteError):
     def __init__(self, path: object, error: OSError) -> None:
         super().__init__(
             f"cannot read {path}: {error.strerror or error}",
-            hint=f"check its type and permissions: `ls -ld {path}`",
+            hint="check the path"
+            if isinstance(error, FileNotFoundError)
+            else f"check its type and permissions: `ls -ld {path}`",
         )
 
 
@@ -231,14 +233,17 @@ class IntegrityError(CudaRedistError):
 
 
 class ManifestChangedError(IntegrityError):
-    """A local manifest changed in place upstream. The local file was kept."""
+    """A local manifest changed in place upstream. The local file was kept.
+
+    `redownload` is the command that replaces the local file.
+    """
 
     kind = "changed-upstream"
 
-    def __init__(self, name: str, changes: tuple[str, ...]) -> None:
+    def __init__(self, redownload: str, changes: tuple[str, ...]) -> None:
         super().__init__(
-            f"{name} changed in place upstream; the local file was kept",
-            hint="review the changes, then run `cudaredist download-manifests --accept-changed`; "
+            "changed in place upstream; the local file was kept",
+            hint=f"review the changes, then run `{redownload}`; "
             "the local file may have been damaged in transit",
         )
         self.changes = changes
@@ -260,14 +265,17 @@ class ArchiveMismatchError(IntegrityError):
 
 
 class EditedLocallyError(IntegrityError):
-    """A local manifest differs from its recorded hash, and upstream does not."""
+    """A local manifest differs from its recorded hash, and upstream does not.
+
+    `redownload` is the command that replaces the local file.
+    """
 
     kind = "edited-locally"
 
-    def __init__(self, name: str, changes: tuple[str, ...]) -> None:
+    def __init__(self, redownload: str, changes: tuple[str, ...]) -> None:
         super().__init__(
-            f"{name} was edited locally: it differs from the download",
-            hint="to restore it, run `cudaredist download-manifests --accept-changed`",
+            "was edited locally: it differs from the download",
+            hint=f"to restore it, run `{redownload}`",
         )
         self.changes = changes
 

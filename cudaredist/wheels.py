@@ -168,7 +168,10 @@ def _extras_in(marker: Marker | None) -> set[str]:
 
 
 def lower_bound(specifier: SpecifierSet) -> str | None:
-    """Return the lowest version in a requirement, so that the result stays the same."""
+    """Return the lowest version in a requirement.
+
+    Unlike the newest one, it does not change when new wheels are published.
+    """
     bounds = [
         Version(part.version.removesuffix(".*"))
         for part in specifier

@@ -13,6 +13,8 @@ import typer
 
 from cudaredist.cli import app
 from cudaredist.errors import EXIT_CODES
+from cudaredist.packagesets.invariants import RUN_INVARIANTS, SET_INVARIANTS
+from cudaredist.pipeline.sets.file_invariants import FILE_INVARIANTS
 from cudaredist.schema.registry import FILE_KINDS
 
 from .schemas import made_schema
@@ -31,7 +33,8 @@ def _commands() -> Iterator[str]:
     group: Any = typer.main.get_command(app)
     yield from ("# Commands", "", _GENERATED, "")
     yield "Every command has `--help`. Its examples run in order in an empty folder. Those with"
-    yield "`# needs network` require NVIDIA's server, a package index or the result of another one."
+    yield "`# needs network` require NVIDIA's server, a package index, or the result of an example"
+    yield "that does."
     yield from (
         "",
         "All commands have the same exit codes. The worst one takes precedence (4, 5, 3, 1, 0):",
@@ -94,7 +97,18 @@ def _data_files() -> Iterator[str]:
             yield from ("", "| key | type | meaning |", "| --- | --- | --- |")
             for key, value in model["properties"].items():
                 yield f"| `{key}` | {_type(value)} | {_cell(value.get('description', ''))} |"
+        if kind.name == "package-set":
+            yield from _invariants()
     yield ""
+
+
+def _invariants() -> Iterator[str]:
+    yield from ("", "### package-set: invariants", "")
+    yield "`cudaredist validate` checks these. I15, I19 and I25 need several sets."
+    yield from ("", "| name | invariant |", "| --- | --- |")
+    invariants = {**SET_INVARIANTS, **FILE_INVARIANTS, **RUN_INVARIANTS}
+    for name in sorted(invariants, key=lambda name: int(name[1:])):
+        yield f"| {name} | {_cell(invariants[name].rule)} |"
 
 
 def _type(value: dict[str, Any]) -> str:  # noqa: PLR0911 - one line for each form

@@ -64,7 +64,7 @@ class MakeselfCheck:
         if self._header is None:
             self._begin()
         if self._header is None:
-            raise InvalidArchiveError(self._name, "is cut in the script of makeself")
+            raise InvalidArchiveError(self._name, "is truncated: its makeself script has no end")
         total, stated = self._received + self._header.length, sum(self._header.sizes)
         if self._received != stated:
             raise InvalidArchiveError(
@@ -92,7 +92,7 @@ class MakeselfCheck:
         """Return the header, or None if more bytes are needed."""
         begins = self._start.startswith(_START) and b"akeself" in self._start[:_MARK_WITHIN]
         if not begins and len(self._start) >= _MARK_WITHIN:
-            raise InvalidArchiveError(self._name, "is not a script of makeself")
+            raise InvalidArchiveError(self._name, "is not a makeself script")
         lines, sizes = _lines.search(self._start), _sizes.search(self._start)
         if begins and lines and sizes:
             length = _end_of_line(self._start, int(lines[1] or lines[2]))
@@ -105,7 +105,7 @@ class MakeselfCheck:
                 )
         if len(self._start) > _HEADER_LIMIT:
             raise InvalidArchiveError(
-                self._name, f"the script of makeself does not end in {_HEADER_LIMIT:,} bytes"
+                self._name, f"its makeself script is larger than {_HEADER_LIMIT:,} bytes"
             )
         return None
 

@@ -68,7 +68,7 @@ class OpenedNames:
             return
         text = data[start + len(nul) : end]
         if is_wide:
-            # Of the three NULs at the end, the first one is the upper half of the last letter.
+            # A UTF-16 name ends with three NULs: half of its last letter, and a two-byte NUL.
             text = text.replace(b"\0", b"")
         match = self._pattern.fullmatch(text)
         if match:

@@ -138,8 +138,8 @@ class Window:
     def keep(self, ranges: Iterable[Range]) -> None:
         """Keep the bytes of these ranges until `release`.
 
-        Only requests with facts use them. Such a request must be a consequence of the one that
-        called this method. Otherwise their order would depend on the sizes of the blocks.
+        Only `want` calls with `facts` read kept bytes. Make them in the callback that called this
+        method. Otherwise the order of requests would depend on the sizes of the blocks.
         """
         reach = self._known - LOOK_BACK
         clipped = [(max(start, reach), end) for start, end in ranges]

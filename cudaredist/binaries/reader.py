@@ -18,8 +18,8 @@ _SECTION_NAME_LIMIT = 256
 def section_name(table: bytes, start: int) -> str:
     """Return the name at a position of a table.
 
-    It is empty if it is invalid or too long. The limit of its length matters, because thousands of
-    sections may refer to the same mebibyte.
+    It is empty if it is invalid or too long. Without a limit, a hostile file with thousands of
+    sections that share one long name would use too much memory.
     """
     end = table.find(b"\0", start, start + _SECTION_NAME_LIMIT + 1)
     return (text_of_name(table[start:end]) or "") if end >= 0 else ""

@@ -47,7 +47,7 @@ class BuildOptions(Options):
         autocompletion=complete_platform,
     )
     system: str | None = select_option(
-        "Nix system. Selects the platform with --capability.",
+        "Nix system, such as aarch64-linux, instead of --platform.",
         metavar="SYSTEM",
     )
     capability: list[str] | None = select_option(
@@ -59,11 +59,11 @@ class BuildOptions(Options):
         names="--forward-compat/--no-forward-compat",
     )
     redist: list[str] | None = select_option(
-        "Release to pin, or auto. Repeatable. Default: newest.",
+        "Release, such as cudnn=9.13.0. Repeatable. Default: newest.",
         metavar="NAME=LABEL",
     )
     redist_map: Path | None = select_option(
-        "JSON object of releases by name; cuda replaces --cuda.", metavar="FILE"
+        'JSON file, such as {"cuda": "12.9", "cudnn": "9.13.0"}.', metavar="FILE"
     )
     also: list[str] | None = select_option(
         "Additional release: cudnn=8.9.7 adds cudnn_8_9. Repeatable.",
@@ -96,10 +96,10 @@ class BuildOptions(Options):
     )
     allow_hollow: bool = safety_option("Accept a set without nvcc or cudart.")
     require_coverage: CoverageName | None = capability_option(
-        "Newest libraries with this GPU code.",
+        "Use the newest libraries with code for every capability.",
         metavar="native|ptx",
     )
-    strict: bool = safety_option("Reject sets with warnings, except for accepted ones.")
+    strict: bool = safety_option("Reject sets with warnings.")
     write: Write = field(default_factory=Write)
 
 
@@ -123,9 +123,9 @@ def build(options: BuildOptions, session: Session) -> int:
 
         cudaredist build --cuda 13.0 --platform linux-sbsa --redist cudnn=9.13.0 --json
 
-    A set describes one CUDA release on one platform. In a folder, its file is
-    PLATFORM/cuda-LABEL.json, and index.json lists all sets. With --json, a single set is written to
-    standard output.
+    A set describes one CUDA release on one platform. Sets are written to
+    build/PLATFORM/cuda-LABEL.json, and build/index.json lists them. With --json, a single set is
+    written to standard output.
 
     By default, --cuda selects the newest patch of every local minor, and `--cuda all` selects every
     patch. The default capabilities are the release's, and those of Jetsons on linux-aarch64. An

@@ -53,7 +53,7 @@ class BumpOptions(Options):
     network: Network = field(default_factory=Network)
     jobs: ArchiveJobs = field(default_factory=ArchiveJobs)
     allow_missing_features: bool = safety_option(
-        "Accept archives of other releases without features."
+        "Accept local releases without features in package sets."
     )
     check: bool = check_option()
     strict: bool = strict_option()
@@ -66,7 +66,7 @@ class BumpOptions(Options):
         "Changelog for new entries under Unreleased, ### Data.", metavar="FILE"
     )
     print_commit_message: bool = output_option(
-        "Print only the commit message, or nothing without news.",
+        "Print only the commit message. Nothing new: print nothing.",
         default=False,
     )
     write_commit_message: Path | None = output_option(

@@ -90,10 +90,10 @@ def download_manifests(options: DownloadOptions, session: Session) -> int:
     changed in place upstream is not overwritten (exit code 4).
 
     --base-url takes an https:// URL, a file:// URL or a folder. It must contain
-    compute/NAME/redist/. If it is repeated, the sources are tried in order. In the environment
-    variable, separate them with spaces.
+    compute/NAME/redist/. If it is repeated, the sources are tried in order. In CUDAREDIST_BASE_URL,
+    separate the sources with spaces.
 
-    URL and MANIFEST_DIR download one folder of manifests to another, as in the nixpkgs manual.
+    With URL and MANIFEST_DIR, downloads the manifests of one folder, as in the nixpkgs manual.
     """
     from cudaredist.pipeline.manifests.download import ManifestDownload
     from cudaredist.render.manifest_text import download_errors, download_text

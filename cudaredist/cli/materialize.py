@@ -56,7 +56,7 @@ class MaterializeOptions(Options):
         "Install static libraries. Default: on.", names="--static/--no-static", default=True
     )
     archives: Path | None = folder_option(
-        "Local archives to use first: flat, or as upstream.", metavar="FOLDER"
+        "Folder with archives to use before downloads.", metavar="FOLDER"
     )
     max_download: str | None = select_option("Download limit, such as 500MB.", metavar="SIZE")
     replace: bool = safety_option("Remove packages that are not selected, restore altered files.")

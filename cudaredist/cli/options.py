@@ -175,13 +175,13 @@ redist_option = partial(
 )
 channel_option = partial(
     select_option,
-    "NVIDIA's archives or pip's wheels.",
+    "NVIDIA's archives or NVIDIA's wheels.",
     metavar="redist|wheels",
     default="redist",
 )
 read_channel_option = partial(
     select_option,
-    "NVIDIA's archives or wheels. Default: the data's channel.",
+    "NVIDIA's archives or NVIDIA's wheels. Default: as the data.",
     metavar="redist|wheels",
 )
 _jobs_option = partial(work_option, names="--jobs -j", min=1, max=256, envvar="CUDAREDIST_JOBS")
@@ -250,7 +250,7 @@ class Network(OptionGroup):
     """Options for the connections to sources."""
 
     base_url: list[str] | None = network_option(
-        "Source to try. Repeatable. Default: NVIDIA's.",
+        "Server or folder to use. Repeatable. Default: NVIDIA's.",
         metavar="URL|FOLDER",
         envvar="CUDAREDIST_BASE_URL",
     )

@@ -51,7 +51,7 @@ class ProcessOptions(Options):
 
     typical = ("redist", "version", "platform", "max_download", "data_dir")
 
-    url: str | None = argument("Base URL of the archives' paths.", metavar="URL")
+    url: str | None = argument("Address to which the archives' paths are relative.", metavar="URL")
     manifest_dir: Path | None = argument(
         "Folder with manifests, and for feature files.", metavar="MANIFEST_DIR"
     )
@@ -78,7 +78,7 @@ class ProcessOptions(Options):
     jobs: ArchiveJobs = field(default_factory=ArchiveJobs)
     allow_unverified: bool = safety_option("Also inspect archives without a hash, and mark them.")
     cleanup: bool = safety_option(
-        "Same as --keep-archives, if --no-cleanup.", names="--cleanup/--no-cleanup", default=True
+        "--no-cleanup is the same as --keep-archives.", names="--cleanup/--no-cleanup", default=True
     )
     keep_archives: bool = safety_option("Keep archives in the cache.")
     fill_cache: bool = select_option(
@@ -149,7 +149,8 @@ def process_manifests(options: ProcessOptions, session: Session) -> int:
     --max-download skips archives of unknown size. --peek reads only the last 64 KiB of each zip
     archive, and lists import libraries as static.
 
-    URL and MANIFEST_DIR select one folder of manifests, as in the nixpkgs manual.
+    With URL and MANIFEST_DIR, inspects the archives of one folder of manifests, as in the nixpkgs
+    manual.
     """
     from cudaredist.pipeline.features.dask import dask_engine
     from cudaredist.pipeline.features.peek import peek

@@ -23,6 +23,7 @@ from cudaredist.cli.session import (
     find_redists,
     open_cache,
 )
+from cudaredist.errors import command_line
 from cudaredist.redists import CUDA
 
 if TYPE_CHECKING:
@@ -63,8 +64,9 @@ def update_gpus(options: TableOptions, session: Session) -> int:
         cudaredist update-gpus --check --json
 
     For every local CUDA release, the smallest archive with bin/ptxas is downloaded, verified and
-    searched for text. Nothing is unpacked or executed, and no archive is read twice. Policy adds
-    facts that no file contains. The result is DATA/gpus.json. Its changes are shown.
+    searched for the names of capabilities. Nothing is unpacked or executed, and no archive is read
+    twice. Policy adds facts that no file contains. The result is DATA/gpus.json. Its changes are
+    shown.
     """
     from cudaredist.pipeline.tables.table_registry import GPU_TABLE
     from cudaredist.pipeline.tables.update import update_gpu_table
@@ -117,7 +119,8 @@ def update_table(
     if report.held_back:
         session.console.error(
             f"skipped CUDA {', '.join(report.held_back)}: bounds are lower or changed",
-            hint="review the findings, then run `cudaredist update-nvcc-compat --accept-changed`",
+            hint="review the findings, then run "
+            f"`{command_line('update-nvcc-compat', '--accept-changed', channel=options.channel)}`",
         )
     session.errors((f"cuda {row.release}", row.error) for row in report.releases if row.error)
     return code

@@ -35,8 +35,9 @@ def update_symbols(options: SymbolOptions, session: Session) -> int:
     bases = session.connect(options.network, options.channel)
     root = data_folder(options.folders.data_dir, writing=options.write.is_allowed)
     store = Store(root, options.channel)
+    known = find_redists(options.redist, options.channel)
     local = require_manifests(store, options.redist or ())
-    redists = [one for one in find_redists(options.redist, options.channel) if one.name in local]
+    redists = [one for one in known if one.name in local]
     targets = targets_in_store(store, redists, bases)
     service = session.archive_service(
         (target.bases for target in targets),

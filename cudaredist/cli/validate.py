@@ -31,8 +31,8 @@ def validate(options: ValidateOptions, session: Session) -> int:
         cudaredist validate data/manifests/cuda/*.json data/manifests/lock.json
 
     The kind of each file is detected from its content. Every problem is reported with the path to
-    its field. Package sets must also satisfy the invariants I1 to I15, I19 and I25 to I27, which
-    are checked across all given sets. Some invariants use facts from the cache of
+    its field. Package sets must also satisfy invariants, such as I1: "a name has one entry". The
+    page "Data files" lists them. Some compare all given sets, and some use facts from the cache of
     process-manifests.
     """
     from cudaredist.pipeline.validate_files import validate_files

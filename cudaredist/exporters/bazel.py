@@ -77,7 +77,7 @@ def bazel(exported: ExportedSet) -> Files:
     if missing:
         raise UsageError(
             f"rules_cuda requires {', '.join(missing)}, not available in this set",
-            hint="find the reasons: cudaredist explain set FILE",
+            hint="run `cudaredist explain set FILE` to show the reasons",
         )
     exported.require_addresses()
     parts = [_HEAD.format(title=exported.title)]

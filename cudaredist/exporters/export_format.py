@@ -115,7 +115,7 @@ class ExportedSet:
             return
         raise UsageError(
             f"unknown URLs of {len(unknown)} archives: {', '.join(shortened(unknown, _SHOWN))}",
-            hint="add --resolve to ask the package index, or --wheel-base URL of a mirror"
+            hint="add --resolve to use the package index, or --wheel-base URL to use a mirror"
             if self.package_set.channel == "wheels"
             else "add the URLs to `urls` in policy/fixups.json of an overlay, and build the set "
             "again with --overlay FOLDER",

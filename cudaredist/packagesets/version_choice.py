@@ -74,7 +74,9 @@ def _nearest_hint(text: str, labels: Sequence[Version]) -> str:
             return f"select a minor: {', '.join(minors)}"
     older = [label for label in labels if label < version][-1:]
     newer = [label for label in labels if label > version][:1]
-    return f"the nearest local releases: {' and '.join(map(str, [*older, *newer]))}"
+    nearest = [*older, *newer]
+    noun = "release" if len(nearest) == 1 else "releases"
+    return f"the nearest local {noun}: {' and '.join(map(str, nearest))}"
 
 
 def newest_patches(data: SetData) -> list[Version]:

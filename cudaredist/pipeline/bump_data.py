@@ -19,6 +19,7 @@ from cudaredist.errors import (
     EXIT_USAGE,
     CudaRedistError,
     IncompleteError,
+    command_line,
     worst_exit_code,
 )
 from cudaredist.packagesets.spec import RefusedSet, Request, SetSpec
@@ -303,9 +304,12 @@ class Bump:
             self._tables.append(report)
             self._findings += (f"{report.table}: {entry.message}" for entry in report.findings)
             if report.held_back:
+                accept = command_line(
+                    "update-nvcc-compat", "--accept-changed", channel=self.store.channel
+                )
                 self._findings.append(
                     f"{report.table}: CUDA {', '.join(report.held_back)} was not written; review "
-                    "the bounds, then run `cudaredist update-nvcc-compat --accept-changed`"
+                    f"the bounds, then run `{accept}`"
                 )
             for release in report.releases:
                 if release.error is not None:

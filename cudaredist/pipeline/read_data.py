@@ -46,7 +46,7 @@ def no_manifests(store: Store, redists: Collection[str] = ()) -> UsageError:
     )
     hint = f"run `{download}`, or select another folder with --data-dir"
     if any(name in (redists or (name,)) for name in other.redists()):
-        hint = f"add --channel {other.channel}, which has some"
+        hint = f"add --channel {other.channel}: it has local manifests"
     of = f" of {', '.join(redists)}" if redists else ""
     folder = "the shipped data" if store.root == shipped_data() else store.root
     return UsageError(

@@ -37,7 +37,7 @@ def _news(report: BumpReport) -> list[BumpedRelease]:
 def bump_text(report: BumpReport) -> Iterator[str]:
     """Yield the releases, the steps' outcomes and the differences."""
     if not report.releases:
-        yield "nothing is new" if report.exit_code == EXIT_OK else "nothing new was found"
+        yield "nothing is new" if report.exit_code == EXIT_OK else "no release was added"
     else:
         yield from columns(
             [

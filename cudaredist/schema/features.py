@@ -124,7 +124,7 @@ class ArchiveFeatures(OwnModel):
     )
     device_code: dict[str, DeviceCode] = Field(description="By directory of libraries")
     code_by_file: dict[str, FileCode] | None = optional(
-        "Files with device code, by path. Absent: unknown, as in files of earlier rules"
+        "Files with device code, by path. Absent: unknown, made by an earlier version"
     )
     cuda_versions_in_lib: tuple[str, ...] = Field(description="Directories such as lib/12")
     unnested: dict[str, dict[OutputName, OutputSize]] = Field(
@@ -132,7 +132,7 @@ class ArchiveFeatures(OwnModel):
     )
     python: tuple[str, ...] = Field(description="Python modules and wheels")
     license_files: dict[str, HexSha256] | None = optional(
-        "SHA-256 of each license and notice, by path. Absent: unknown, as in files of earlier rules"
+        "SHA-256 of each license and notice, by path. Absent: unknown, made by an earlier version"
     )
     unlisted: Count = optional("Number of files without a name here, because there are too many", 0)
     unread_headers: Count = optional("Number of headers with unreadable includes (see notes)", 0)
@@ -209,7 +209,7 @@ class PackageFeatures(OwnModel):
         Annotated[ExaminedArchive | UnexaminedArchive, Field(discriminator="status")], ...
     ]
     files: tuple[SharedFiles, ...] = optional(
-        "All regular files. Archives without files here: unknown, as in files of earlier rules", ()
+        "All regular files. Archives without files here: unknown, made by an earlier version", ()
     )
     missing_headers: tuple[SharedHeaders, ...] = optional(
         "Headers from other packages. Archives that are not listed here: unknown", ()

@@ -265,9 +265,7 @@ class SetLicense(OwnModel):
         "SHA-256 of each license and notice in the archive, by path. Absent: unknown"
     )
     spdx: str | None
-    short_name: str = Field(
-        description="Policy's name, or else the manifest's if it is a license's name"
-    )
+    short_name: str = Field(description="The policy's name for the license, or else the manifest's")
     url: str | None
     free: bool
     redistributable: bool | None
@@ -288,7 +286,9 @@ class SetPackage(OwnModel):
 
     pname: str
     attr: str
-    alias_of: str | None = Field(description="The entry with this alias")
+    alias_of: str | None = Field(
+        description="The package for which this name is an alias. Null: not an alias"
+    )
     redist: str | None = Field(description="Null: the package is only in policy")
     release: Label | None
     version: str | None
@@ -315,7 +315,7 @@ class SetPackage(OwnModel):
     )
     depends: tuple[Depends, ...]
     driver_runpath: bool = Field(
-        description="Whether it has Linux binaries, with the driver in their run path"
+        description="Whether the driver's folder must be in the run path of its binaries"
     )
     compat_runpath: bool = Field(
         description="Whether a compatibility driver precedes the driver in the run path"

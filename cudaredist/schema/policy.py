@@ -87,7 +87,7 @@ class NamePolicy(OwnModel):
 
 
 class SetAliases(Reasoned):
-    """The release lines of package sets' short names."""
+    """The CUDA minors that short names of package sets refer to."""
 
     default: str = Field(description="Major of `cudaPackages`")
     majors: dict[str, CudaMinor] = Field(description="Minor of each `cudaPackages_<major>`")

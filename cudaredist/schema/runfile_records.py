@@ -44,7 +44,9 @@ class Runfile(OwnModel):
     sha256: HexSha256
     sri: str = Field(description="The same hash as Nix and browsers write it")
     md5: str = Field(pattern=r"^[0-9a-f]{32}$", description="As on NVIDIA's page of MD5 sums")
-    driver: str | None = Field(description="Driver inside; null: not in the name")
+    driver: str | None = Field(
+        description="Version of the driver inside. Null: not in the file's name"
+    )
 
 
 class Runfiles(OwnModel):

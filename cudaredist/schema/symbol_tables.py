@@ -34,7 +34,7 @@ class SymbolProvider(OwnModel):
     platform: str
     variant: str | None = optional("Absent: none")
     stub: bool = optional(
-        "Whether the library is only for linking; absent: it is not", default=False
+        "Whether the library is only for linking. Absent: it is not", default=False
     )
     releases: dict[Label, ArchiveKey] = Field(description="The archive of each release")
 
@@ -43,16 +43,17 @@ class ExportGroup(OwnModel):
     """Symbols that the same releases export."""
 
     version: str = optional(
-        "Version of the symbols: `@@V` if it is their default, else `@V`; absent: none", ""
+        "Version of the symbols: `@@V` if it is the default, otherwise `@V`. Absent: none", ""
     )
     releases: ReleaseRanges = optional(
-        "For each provider the releases: `*` for all, empty for none, else labels and ranges "
-        "(`12.0.1..12.4.1`) with blanks between; absent: all of all",
+        "One text for each provider with its releases: labels and ranges such as "
+        "`12.0.1..12.4.1`, separated by spaces. `*`: all releases. Empty: none. "
+        "Absent: all releases of all providers",
         (),
     )
-    names: str = optional("Sorted, with blanks between; absent: all are packed", "")
+    names: str = optional("Sorted, separated by spaces. Absent: all are packed", "")
     packed: str = optional(
-        "Further names, of C++, in the same form: the base64 of their bzip2; absent: none", ""
+        "More C++ names in the same form, compressed with bzip2, as base64. Absent: none", ""
     )
 
     def plain(self) -> list[str]:

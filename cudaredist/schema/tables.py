@@ -165,7 +165,7 @@ class GpuPolicy(OwnModel):
 
 
 class BinarySource(OwnModel):
-    """The program with a release's capabilities."""
+    """The ptxas program that lists a release's capabilities."""
 
     channel: Channel
     package: str

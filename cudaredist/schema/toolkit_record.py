@@ -16,7 +16,7 @@ class ComponentSet(Reasoned):
 
 
 class ComponentPolicy(OwnModel):
-    """`policy/components.json`: packages of compiler, runtime and math."""
+    """`policy/components.json`: the components that `materialize` installs."""
 
     schema_version: SchemaVersion
     components: dict[str, ComponentSet]

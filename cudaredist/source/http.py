@@ -44,7 +44,7 @@ class HttpSource:
         if settings.offline:
             raise UsageError(
                 f"{root} requires the network and cannot be combined with --offline",
-                hint="use a folder instead, or remove --offline",
+                hint="use a folder, as in --base-url FOLDER, or remove --offline",
             )
         root = root.copy_with(path=path)
         self._address = str(root)

@@ -352,7 +352,7 @@ def test_build_of_a_refused_set_into_one_file_names_its_platform(build: Run) -> 
         (["--system", "x86-64-linux"], 2, "did you mean x86_64-linux"),
         (["--system", "x86_64-linux", "--platform", LINUX], 2, "cannot be combined with"),
         ([*ONE, "--redist", "cudn=9.2.0"], 2, "did you mean cudnn"),
-        ([*ONE, "--redist", "cudnn=9.3.0"], 2, "the nearest local releases: 9.2.0"),
+        ([*ONE, "--redist", "cudnn=9.3.0"], 2, "the nearest local release: 9.2.0"),
         ([*ONE, "--redist", "cudnn"], 2, "--redist cudnn: expected NAME=LABEL"),
         ([*ONE, "--redist", "cuda=12.6.3"], 2, "--redist cannot pin cuda"),
         (

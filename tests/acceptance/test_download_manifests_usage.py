@@ -19,7 +19,7 @@ from support.server import FaultServer
         pytest.param(["--min-version", "x"], "is not a version", id="no bound"),
         pytest.param(["--version", "1.0", "--max-version", "2"], "cannot be combined", id="both"),
         pytest.param(["--min-version", "2", "--max-version", "1"], "is newer than", id="crossed"),
-        pytest.param(["--base-url", "http://192.0.2.1/"], "has no encryption", id="plain http"),
+        pytest.param(["--base-url", "http://192.0.2.1/"], "is not encrypted", id="plain http"),
         pytest.param(["--base-url", "ftp://x/"], "ftp://", id="scheme"),
         pytest.param(["--base-url", "https://x/?token=secret"], "expected https://", id="query"),
         pytest.param(["--base-url", "https://"], "expected https://", id="no host"),

@@ -287,7 +287,7 @@ def test_a_compiler_that_the_channel_lacks_is_named(run: Run, materialize: Mater
         (["--root", "root"], 2, "missing package set"),
         (["nothing.json", "--root", "root"], 2, "no such file"),
         (["broken.json", "--root", "root"], 5, "broken.json"),
-        (["--root", "nothing", "--verify"], 2, "not a cudaredist toolkit root"),
+        (["--root", "nothing", "--verify"], 2, "no toolkit root at nothing"),
         (["--root", "nothing", "--remove"], 2, "no toolkit root at nothing"),
         (["--root", "source", "--remove"], 2, "not a cudaredist toolkit root"),
         (["set.json", "--root", "/", "--base-url", "source"], 2, "cannot be a toolkit root"),

@@ -89,7 +89,7 @@ def test_add_keeps_other_records(run: Run, server: FaultServer) -> None:
     [
         (DATA[:-7], 5, "its script states"),
         (runfile(b"other", md5="1" * 32), 4, "MD5"),
-        (b"<html>not found</html>" * 400, 5, "is not a script of makeself"),
+        (b"<html>not found</html>" * 400, 5, "is not a makeself script"),
     ],
 )
 def test_add_of_wrong_bytes_writes_nothing(

@@ -33,12 +33,17 @@ def test_zero_md5_is_not_compared() -> None:
 @pytest.mark.parametrize(
     ("data", "error", "message"),
     [
-        pytest.param(b"", InvalidArchiveError, "cut in the script", id="empty"),
-        pytest.param(b"\x7fELF" + bytes(9000), InvalidArchiveError, "not a script", id="other"),
+        pytest.param(b"", InvalidArchiveError, "truncated", id="empty"),
         pytest.param(
-            b"#!/bin/sh\necho\n" + bytes(9000), InvalidArchiveError, "not a script", id="shell"
+            b"\x7fELF" + bytes(9000), InvalidArchiveError, "not a makeself script", id="other"
         ),
-        pytest.param(runfile(b"content")[:40], InvalidArchiveError, "cut in the script", id="cut"),
+        pytest.param(
+            b"#!/bin/sh\necho\n" + bytes(9000),
+            InvalidArchiveError,
+            "not a makeself script",
+            id="shell",
+        ),
+        pytest.param(runfile(b"content")[:40], InvalidArchiveError, "truncated", id="cut"),
         pytest.param(runfile(b"content")[:-1], InvalidArchiveError, "its script states", id="-1"),
         pytest.param(runfile(b"content") + b"x", InvalidArchiveError, "script states", id="+1"),
         pytest.param(runfile(b"a", md5="1" * 32), IntegrityError, "MD5", id="md5"),

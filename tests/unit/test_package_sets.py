@@ -282,9 +282,9 @@ def test_a_label_or_the_newest_of_a_minor(text: str, expected: str) -> None:
         ("12", "select a minor: 12.0, 12.2, 12.6, 12.9"),
         ("12.7", "the nearest local releases: 12.6.3 and 12.9.0"),
         ("12.9.7", "the nearest local releases: 12.9.1 and 13.0.2"),
-        ("14.0.0", "the nearest local releases: 13.3.0"),
-        ("10.2", "the nearest local releases: 11.4.4"),
-        ("14", "the nearest local releases: 13.3.0"),
+        ("14.0.0", "the nearest local release: 13.3.0"),
+        ("10.2", "the nearest local release: 11.4.4"),
+        ("14", "the nearest local release: 13.3.0"),
         ("twelve", f"local releases: {', '.join(map(str, DATA.cuda_labels))}"),
     ],
 )

@@ -16,6 +16,7 @@ from cudaredist.errors import (
     ManifestChangedError,
     NotAtSourceError,
     WriteError,
+    command_line,
     worst_exit_code,
 )
 from cudaredist.pipeline.manifests.upstream import (
@@ -247,9 +248,8 @@ class ManifestDownload:
         self, target: Target, label: Version, listing: Listing
     ) -> tuple[UpstreamManifest, ManifestStatus]:
         """Fetch a manifest, and compare it with the lock and the local file."""
-        name, text = target.redist.name, str(label)
         local = target.folder.read(label)
-        entry = target.recorded.get(text)
+        entry = target.recorded.get(str(label))
         upstream = fetch_manifest(
             self.sources,
             self.cache,
@@ -266,7 +266,7 @@ class ManifestDownload:
             local = target.folder.read(label)
         recorded = entry.sha256 if entry else sha256_of(local) if local is not None else None
         if recorded is not None and not self.accept_changed:
-            self._refuse_change(f"{name} {label}", local, upstream, recorded)
+            self._refuse_change(target, label, local, upstream, recorded)
         if local == upstream.data:
             return upstream, "unchanged"
         return upstream, "written" if self.write else "would-write"
@@ -318,13 +318,32 @@ class ManifestDownload:
         self._finish(name, failed=outcome.status == "failed")
 
     def _refuse_change(
-        self, name: str, local: bytes | None, upstream: UpstreamManifest, recorded: str
+        self,
+        target: Target,
+        label: Version,
+        local: bytes | None,
+        upstream: UpstreamManifest,
+        recorded: str,
     ) -> None:
         """Raise an error if a manifest changed upstream or was edited locally."""
+        redownload = self._redownload(target, label)
         if recorded != upstream.sha256:
-            raise ManifestChangedError(name, describe_changes(local, upstream.data))
+            raise ManifestChangedError(redownload, describe_changes(local, upstream.data))
         if local is not None and local != upstream.data:
-            raise EditedLocallyError(name, describe_changes(local, upstream.data))
+            raise EditedLocallyError(redownload, describe_changes(local, upstream.data))
+
+    def _redownload(self, target: Target, label: Version) -> str:
+        """Return the command that replaces one local manifest."""
+        if self.to.store is None:
+            words = ("--accept-changed", "URL MANIFEST_DIR")
+            return command_line("download-manifests", *words, version=label)
+        return command_line(
+            "download-manifests",
+            "--accept-changed",
+            channel=self.to.store.channel,
+            redist=target.redist.name,
+            version=label,
+        )
 
     def _needed(self, target: Target) -> list[Version]:
         """Return the labels to search for in all sources, not only the first."""

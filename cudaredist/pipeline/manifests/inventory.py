@@ -77,7 +77,8 @@ def read_inventory(store: Store, redist: str, locked: Mapping[str, LockEntry] | 
         contents[label], hashes[label] = data, sha256_of(data)
         if locked is not None:
             entry = locked.get(str(label))
-            findings += _lock_findings(about, store.channel, hashes[label], entry)
+            download = partial(_download, store.channel, redist=redist, version=label)
+            findings += _lock_findings(about, download, hashes[label], entry)
         try:
             manifests[label] = read_manifest(data, label=label)
         except InvalidFileError as error:
@@ -111,21 +112,24 @@ def _download(channel: Channel, *flags: str, **options: object) -> str:
 
 
 def _lock_findings(
-    about: Callable[..., Finding], channel: Channel, sha256: str, entry: LockEntry | None
+    about: Callable[..., Finding],
+    download: Callable[..., str],
+    sha256: str,
+    entry: LockEntry | None,
 ) -> Iterator[Finding]:
     """Compare a manifest's hash with the lock's record of it."""
     if entry is None:
         yield about(
             "unrecorded",
             "the lock does not record this file",
-            hint=f"run `{_download(channel)}` to compare it with upstream and record it",
+            hint=f"run `{download()}` to compare it with upstream and record it",
         )
     elif entry.sha256 != sha256:
         yield about(
             "edited-locally",
             f"edited locally: sha256 {sha256[:12]}…, recorded {entry.sha256[:12]}…",
             hint="restore it with git, or run "
-            f"`{_download(channel, '--accept-changed')}` to replace it with upstream's",
+            f"`{download('--accept-changed')}` to replace it with upstream's",
         )
 
 
@@ -179,7 +183,9 @@ def gone_findings(local: Inventory, listed: Sequence[Version]) -> Iterator[Findi
             "upstream no longer lists it" + (" (recorded in the lock)" if entry.gone else ""),
             redist=local.redist,
             label=label,
-            hint=None if entry.gone else f"run `{_download(local.channel)}` to record that",
+            hint=None
+            if entry.gone
+            else f"run `{_download(local.channel, redist=local.redist)}` to record that",
             exit_code=EXIT_OK if entry.gone else EXIT_FINDINGS,
         )
 
@@ -194,10 +200,11 @@ def lost_platform_notes(local: Inventory) -> Iterator[Finding]:
         by_line.setdefault(label.line, []).append(label)
     noted: set[tuple[str, Version]] = set()
     # Begin with all lines, so that a discontinued platform is not noted again for each line.
-    for name, labels in [("all lines", list(local.manifests)), *by_line.items()]:
+    for name, labels in [("", list(local.manifests)), *by_line.items()]:
         if not labels:
             continue
         newest = labels[-1]
+        of = f"of line {name} " if name else ""
         last_with: dict[str, Version] = {}
         for label in labels:
             last_with |= dict.fromkeys(local.manifests[label].platforms, label)
@@ -206,8 +213,7 @@ def lost_platform_notes(local: Inventory) -> Iterator[Finding]:
                 noted.add((platform, label))
                 yield finding(
                     "platform-lost",
-                    f"{name if name == 'all lines' else f'line {name}'}: "
-                    f"the newest manifest with {platform} is {label}",
+                    f"has no {platform}; the newest release {of}with it is {label}",
                     redist=local.redist,
                     label=newest,
                 )

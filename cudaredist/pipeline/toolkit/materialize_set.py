@@ -376,7 +376,9 @@ def read_package_set(path: Path) -> tuple[PackageSet, str]:
     data = read_file(path)
     if data is None:
         raise UsageError(
-            f"{path}: no such file", hint=f"create it: cudaredist build --output {path}"
+            f"{path}: no such file",
+            hint="run `cudaredist build --cuda LABEL --platform NAME --output set.json` to create "
+            "a package set",
         )
     return read_file_given(path, data, PackageSet), sha256_of(data)
 

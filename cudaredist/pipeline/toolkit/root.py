@@ -170,7 +170,7 @@ def remove_root(root: Path) -> ToolkitReport:
     if os.path.lexists(path):
         _record_of(root)
     elif not staging.exists():
-        raise UsageError(f"no toolkit root at {root}")
+        raise _no_root(root)
     with staging.locked():
         # `locked` may have restored the root of an interrupted run.
         if not os.path.lexists(path):
@@ -252,10 +252,19 @@ def toolkit_report(
     )
 
 
+def _no_root(root: Path) -> UsageError:
+    return UsageError(
+        f"no toolkit root at {root}",
+        hint=f"run `cudaredist materialize SET --root {root}` to create it",
+    )
+
+
 def _record_of(root: Path) -> ToolkitRecord:
     record = read_record(root)
     if record is None:
         staging = StagingDirectory(real_path(root))
+        if not os.path.lexists(staging.root) and not staging.exists():
+            raise _no_root(root)
         raise UsageError(
             f"{root} is not a cudaredist toolkit root: it has no {RECORD_NAME}",
             hint=f"an interrupted run left {staging.folder}: repeat that run"
