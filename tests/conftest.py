@@ -1,4 +1,4 @@
-"""Fixtures and rules of all tests: a clean environment, no network but this machine."""
+"""Fixtures and rules of all tests: a clean environment and no network."""
 
 import functools
 import os
@@ -36,15 +36,15 @@ SAMPLE = REPOSITORY / "examples" / "source"
 Run = Callable[..., Result]
 Start = Callable[..., subprocess.Popen[str]]
 
-# A shell that starts the tests in the background ignores Ctrl-C, and so would our own processes.
+# A shell ignores Ctrl-C in background jobs, and child processes would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How fast a machine shared with others is says nothing of the code.
+# The speed of a shared machine is not a property of the code.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared")
 
-# Making the tree of commands anew for every call is most of what a small call costs.
+# Creating the command tree again takes most of the time of a small call.
 typer.testing._get_command = functools.cache(get_command)  # type: ignore[attr-defined]
 
 
@@ -56,7 +56,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Fail a test on real input that is skipped although the input is there."""
+    """Fail a test on real input that is skipped although the input exists."""
     report = yield
     if report.skipped and item.get_closest_marker("real") and REAL_MANIFESTS.is_dir():
         report.outcome = "failed"
@@ -69,7 +69,7 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in list(os.environ):
         if name.startswith(("CUDAREDIST_", "GITHUB_")) or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
-    # typer forces colour where these are set, so that help differs between machines.
+    # typer forces color if these are set, so help would differ between machines.
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setenv("COLUMNS", "100")
@@ -92,23 +92,23 @@ def _no_network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture
 def server() -> Iterator[FaultServer]:
-    """A server on loopback that can misbehave."""
+    """Start a server on loopback that can misbehave."""
     with FaultServer() as running:
         yield running
 
 
 @pytest.fixture
 def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> trustme.CA:
-    """A certificate authority that the tool is told to trust."""
-    made = trustme.CA()
-    made.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    """Create a certificate authority that the tool trusts."""
+    trusted = trustme.CA()
+    trusted.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-    return made
+    return trusted
 
 
 @pytest.fixture
 def secure(authority: trustme.CA) -> Iterator[FaultServer]:
-    """A server with a certificate of that authority."""
+    """Start a server with a certificate of the authority."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     with FaultServer(context) as running:
@@ -117,7 +117,7 @@ def secure(authority: trustme.CA) -> Iterator[FaultServer]:
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run the command line in this process, from an empty folder."""
+    """Return a function that runs the command line in this process in an empty folder."""
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
 
@@ -132,7 +132,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Start the command line as a process of its own."""
+    """Return a function that starts the command line in a separate process."""
     running: list[subprocess.Popen[str]] = []
 
     def popen(*arguments: object) -> "subprocess.Popen[str]":
@@ -154,21 +154,21 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 @pytest.fixture
 def cuda_manifests(server: FaultServer) -> FaultServer:
-    """A server with the manifests of two CUDA releases."""
+    """Serve the manifests of two CUDA releases."""
     server.add_manifests("cuda", {label: manifest(label) for label in ("12.9.0", "12.9.1")})
     return server
 
 
 @pytest.fixture
 def cuda_archives(server: FaultServer, run: Run) -> FaultServer:
-    """A server with the archives of one CUDA release, whose manifest is in the data folder."""
+    """Serve the archives of a CUDA release with a manifest in the data folder."""
     publish(server, release("12.9.1", processing.PACKAGES))
     return server
 
 
 @pytest.fixture
 def process(run: Run, server: FaultServer) -> Run:
-    """Run process-manifests against the server."""
+    """Return a function that runs process-manifests with the server."""
     return lambda *options: run(
         "process-manifests", "--base-url", server.url, "--retries", 1, *options
     )
@@ -176,16 +176,16 @@ def process(run: Run, server: FaultServer) -> Run:
 
 @pytest.fixture
 def made_set(run: Run) -> MadeSet:
-    """A package set in `set.json`, with its archives below `source`."""
-    made = put_packages(MadeSet())
-    made.write(Path("set.json"))
-    made.put_archives(Path("source"))
-    return made
+    """Write a package set to `set.json` and its archives to `source`."""
+    package_set = put_packages(MadeSet())
+    package_set.write(Path("set.json"))
+    package_set.put_archives(Path("source"))
+    return package_set
 
 
 @pytest.fixture
 def materialize(run: Run) -> Materialize:
-    """Materialize `set.json` to `root`, from `source`."""
+    """Return a function that materializes `set.json` to `root` from `source`."""
 
     def invoke(*options: object, base: object = "source", root: object = "root") -> Result:
         source = () if base is None else ("--base-url", base)
@@ -196,7 +196,7 @@ def materialize(run: Run) -> Materialize:
 
 @pytest.fixture
 def real_manifests() -> Path:
-    """NVIDIA's real manifests, laid out as on its server."""
+    """Return the folder of NVIDIA's real manifests, with the layout of its server."""
     if not REAL_MANIFESTS.is_dir():
         pytest.skip(f"NVIDIA's manifests are not at {REAL_MANIFESTS}")
     return REAL_MANIFESTS

@@ -1,4 +1,4 @@
-"""build as a user sees it, on a small data folder."""
+"""Tests of the build command on a small data folder."""
 
 import json
 import os
@@ -86,10 +86,10 @@ def error(result: Result) -> str:
     return " ".join(result.stderr.split())
 
 
-# -- what is written
+# -- output files
 
 
-def test_every_newest_patch_on_every_platform_with_an_index(build: Run, run: Run) -> None:
+def test_build_without_options_writes_every_newest_patch_and_index(build: Run, run: Run) -> None:
     result = build()
     assert result.exit_code == 0, result.output
     assert sorted(files_below("build")) == [
@@ -116,21 +116,21 @@ def test_every_newest_patch_on_every_platform_with_an_index(build: Run, run: Run
     assert run("validate", *sorted(Path("build").rglob("*.json"))).exit_code == 0
 
 
-def test_a_set_says_what_it_was_made_from_and_nothing_of_the_machine(build: Run) -> None:
+def test_set_records_its_sources_and_no_machine_path(build: Run) -> None:
     build(*ONE)
     document = Path(f"build/{LINUX}/cuda-12.9.1.json").read_bytes()
     assert str(Path.cwd()).encode() not in document
     found = json.loads(document)
     assert found["schema"] == "cudaredist.package-set/1"
     manifest = next(i for i in found["inputs"] if i["kind"] == "manifest" and i["name"] == "cudnn")
-    held = Path("data/manifests/cudnn/redistrib_9.2.0.json").read_bytes()
-    assert (manifest["label"], manifest["sha256"]) == ("9.2.0", sha256_of(held))
+    manifest_file = Path("data/manifests/cudnn/redistrib_9.2.0.json").read_bytes()
+    assert (manifest["label"], manifest["sha256"]) == ("9.2.0", sha256_of(manifest_file))
     assert found["packages"]["cudnn"]["status"] == "available"
     assert found["diagnostics"] == []
     assert document == (json.dumps(found, indent=2, ensure_ascii=False) + "\n").encode()
 
 
-def test_a_second_run_touches_nothing(build: Run) -> None:
+def test_second_build_changes_no_file(build: Run) -> None:
     build()
     before = {path: path.stat().st_mtime_ns for path in Path("build").rglob("*.json")}
     result = build()
@@ -160,7 +160,7 @@ def test_dry_run_reports_the_exit_code_of_the_process(build: Run) -> None:
     assert result.exit_code == json.loads(result.stdout)["exit_code"] == 0
 
 
-def test_check_looks_at_the_index_as_well(build: Run) -> None:
+def test_check_reports_missing_index(build: Run) -> None:
     build()
     Path("build/index.json").unlink()
     result = build("--check", "--json")
@@ -169,7 +169,7 @@ def test_check_looks_at_the_index_as_well(build: Run) -> None:
     assert {outcome["status"] for outcome in report["sets"]} == {"unchanged"}
 
 
-def test_one_set_on_standard_output(build: Run) -> None:
+def test_build_json_prints_one_set(build: Run) -> None:
     result = build(*ONE, "--json")
     assert result.exit_code == 0
     assert not Path("build").exists()
@@ -178,14 +178,14 @@ def test_one_set_on_standard_output(build: Run) -> None:
     assert result.stderr == ""
 
 
-def test_one_file(build: Run) -> None:
+def test_build_output_file_writes_one_file(build: Run) -> None:
     result = build(*ONE, "-o", "sets/one.json")
     assert result.exit_code == 0
     assert list(files_below("sets")) == ["one.json"], "one file has no index"
     assert build(*ONE, "-o", "sets/one.json", "--check").exit_code == 0
 
 
-def test_the_index_has_what_other_runs_made(build: Run) -> None:
+def test_index_includes_sets_of_other_runs(build: Run) -> None:
     build(*ONE, "-o", "out")
     build("--cuda", "12.6", "--platform", LINUX, "-o", "out", "--capability", "9.0a")
     index = read("out/index.json")
@@ -196,19 +196,22 @@ def test_the_index_has_what_other_runs_made(build: Run) -> None:
     assert index["sets"][1]["attribute"] == "cudaPackages_12_9"
     Path(f"out/{LINUX}/cuda-12.9.1.json").unlink()
     build("--cuda", "12.6", "--platform", LINUX, "-o", "out", "--capability", "9.0a")
-    assert len(read("out/index.json")["sets"]) == 1, "what is gone goes from the index"
+    assert len(read("out/index.json")["sets"]) == 1, "the index drops removed files"
 
 
-def test_what_a_killed_run_left_is_swept(build: Run) -> None:
-    left = [Path("build/.index.json.abc.tmp"), Path(f"build/{LINUX}/.cuda-12.9.1.json.abc.tmp")]
-    for path in left:
+def test_build_removes_temporary_files_of_killed_run(build: Run) -> None:
+    temporary_files = [
+        Path("build/.index.json.abc.tmp"),
+        Path(f"build/{LINUX}/.cuda-12.9.1.json.abc.tmp"),
+    ]
+    for path in temporary_files:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("half")
     build(*ONE)
-    assert not any(path.exists() for path in left)
+    assert not any(path.exists() for path in temporary_files)
 
 
-def test_the_report(build: Run) -> None:
+def test_build_json_report_lists_written_sets(build: Run) -> None:
     report = json.loads(build(*ONE, "-o", "out", "--json").stdout)
     (outcome,) = report["sets"]
     assert (report["command"], report["index"], report["exit_code"]) == ("build", "written", 0)
@@ -217,11 +220,11 @@ def test_the_report(build: Run) -> None:
     assert outcome["size"] == Path(outcome["path"]).stat().st_size
 
 
-# -- what is asked for
+# -- selection of sets
 
 
 @pytest.mark.parametrize(
-    ("options", "made"),
+    ("options", "expected"),
     [
         (["--cuda", "12.6"], [("12.6.3", p) for p in (JETSON, SBSA, LINUX)]),
         (["--cuda", "12.6.0", "--platform", LINUX], [("12.6.0", LINUX)]),
@@ -239,33 +242,33 @@ def test_the_report(build: Run) -> None:
         (["--system", "x86_64-windows"], [("12.9.1", WINDOWS)]),
     ],
 )
-def test_which_sets_are_meant(
-    build: Run, options: Sequence[str], made: list[tuple[str, str]]
+def test_build_options_select_sets(
+    build: Run, options: Sequence[str], expected: list[tuple[str, str]]
 ) -> None:
     report = json.loads(build(*options, "--json", "-o", "out").stdout)
-    assert [(o["cuda"], o["platform"]) for o in report["sets"]] == made
+    assert [(o["cuda"], o["platform"]) for o in report["sets"]] == expected
     assert report["exit_code"] == 0
 
 
-def test_capabilities_are_in_the_name_of_the_file(build: Run) -> None:
+def test_file_name_contains_capabilities(build: Run) -> None:
     options = ("--cuda", "12.6", "--system", "aarch64-linux", "--capability", "8.7")
     build(*options)
-    found = read(f"build/{JETSON}/cuda-12.6.3-8.7.json")
-    assert found["platform"]["nix_system"] == "aarch64-linux"
-    assert found["capabilities"]["arches"] == ["sm_87", "compute_87"]
+    document = read(f"build/{JETSON}/cuda-12.6.3-8.7.json")
+    assert document["platform"]["nix_system"] == "aarch64-linux"
+    assert document["capabilities"]["arches"] == ["sm_87", "compute_87"]
     build(*ONE, "--capability", "9.0", "--capability", "8.0", "--no-forward-compat")
-    found = read(f"build/{LINUX}/cuda-12.9.1-9.0_8.0-no-forward-compat.json")
-    assert found["capabilities"]["cmake_cuda_architectures"] == "90;80"
-    assert found["capabilities"]["arches"] == ["sm_90", "sm_80"]
+    document = read(f"build/{LINUX}/cuda-12.9.1-9.0_8.0-no-forward-compat.json")
+    assert document["capabilities"]["cmake_cuda_architectures"] == "90;80"
+    assert document["capabilities"]["arches"] == ["sm_90", "sm_80"]
 
 
 def chosen(result: Result) -> dict[str, Any]:
     assert result.exit_code == 0, result.output
-    found: dict[str, Any] = json.loads(result.stdout)["redists"]
-    return found
+    document: dict[str, Any] = json.loads(result.stdout)["redists"]
+    return document
 
 
-def test_releases_chosen_and_pinned(build: Run) -> None:
+def test_redist_options_select_and_pin_releases(build: Run) -> None:
     assert chosen(build(*ONE, "--json"))["cudnn"]["release"] == "9.2.0"
     assert chosen(build(*ONE, "--redist", "auto", "--json"))["cudnn"]["release"] == "9.2.0"
     pinned = chosen(build(*ONE, "--redist", "auto", "--redist", "cudnn=9.1.0", "--json"))["cudnn"]
@@ -276,7 +279,7 @@ def test_releases_chosen_and_pinned(build: Run) -> None:
     assert chosen(build(*ONE, *both, "--json"))["cudnn"]["release"] == "9.1.0"
 
 
-def test_a_map_may_name_the_release_of_cuda(build: Run) -> None:
+def test_redist_map_selects_cuda_release(build: Run) -> None:
     Path("map.json").write_text('{"cuda": "12.6.0", "cudnn": "9.1.0"}')
     options = ("--redist-map", "map.json", "--platform", LINUX, "--json")
     assert chosen(build(*options))["cuda"]["release"] == "12.6.0"
@@ -284,52 +287,54 @@ def test_a_map_may_name_the_release_of_cuda(build: Run) -> None:
     assert "--cuda does not match the cuda release" in error(build("--cuda", "12.6.3", *options))
 
 
-def test_further_versions(build: Run) -> None:
+def test_also_option_adds_second_version(build: Run) -> None:
     result = build(*ONE, "--also", "cudnn=8.9.7", "--json")
     packages = json.loads(result.stdout)["packages"]
     assert packages["cudnn_8_9"]["status"] == "available"
     assert packages["cudnn"]["release"] == "9.2.0"
 
 
-def test_host_compilers(build: Run) -> None:
-    found = json.loads(
+def test_gcc_options_select_host_compiler(build: Run) -> None:
+    document = json.loads(
         build(*ONE, "--default-gcc", "15", "--available-gcc", "12,13", "--json").stdout
     )
-    assert found["host_compiler"]["gcc"]["selected"] == 13
+    assert document["host_compiler"]["gcc"]["selected"] == 13
     result = build(*ONE, "--default-gcc", "15", "--available-gcc", "16", "--json")
     assert "accepts GCC 6 to 14, but the available versions are 16" in error(result)
 
 
-def test_overlays(build: Run) -> None:
+def test_overlay_applies_fixup(build: Run) -> None:
     fixup = {"package": "libx", "broken": "not with us", "reason": "ours", "reference": "r"}
     put_policy(Path("mine"), "fixups", fixups=[fixup])
     result = build(*ONE, "--overlay", "mine")
     assert result.exit_code == 0
     assert "warning: libx: not with us" in result.stdout
-    found = read(f"build/{LINUX}/cuda-12.9.1.json")["packages"]
-    assert found["libx"]["overlay"] == ["fixup: ours"]
-    assert found["cudnn"]["status"] == "broken", "it needs a library of it"
+    document = read(f"build/{LINUX}/cuda-12.9.1.json")["packages"]
+    assert document["libx"]["overlay"] == ["fixup: ours"]
+    assert document["cudnn"]["status"] == "broken", "it needs a library of it"
     result = build(*ONE, "--overlay", "mine", "--strict")
     assert result.exit_code == 3
     result = build(*ONE, "--overlay", "mine", "--strict", "--json")
-    assert result.exit_code == json.loads(result.stdout)["exit_code"] == 3, "and for --json, too"
+    assert result.exit_code == json.loads(result.stdout)["exit_code"] == 3, (
+        "the same exit code with --json"
+    )
 
 
-def test_the_wheel_channel(build: Run) -> None:
+def test_build_of_wheel_channel_uses_wheel_base(build: Run) -> None:
     wheels = Path("data/manifests/wheels/cuda")
     wheels.mkdir(parents=True)
     (wheels / "redistrib_12.9.1.json").write_bytes(release("12.9.1", LINUX).manifest)
     options = (*ONE, "--channel", "wheels", "--allow-missing-features", "--json")
     archive = json.loads(build(*options).stdout)["packages"]["cuda_nvcc"]["archive"]
     assert archive["url"] is None
-    found = json.loads(build(*options, "--wheel-base", "https://pypi.example").stdout)
-    archive = found["packages"]["cuda_nvcc"]["archive"]
+    document = json.loads(build(*options, "--wheel-base", "https://pypi.example").stdout)
+    archive = document["packages"]["cuda_nvcc"]["archive"]
     assert archive["url"].startswith("https://pypi.example/cuda_nvcc/")
-    assert found["channel"] == "wheels"
+    assert document["channel"] == "wheels"
     assert "requires --channel wheels" in error(build(*ONE, "--wheel-base", "https://x"))
 
 
-# -- what cannot be, and its exit code
+# -- errors and exit codes
 
 
 def test_build_of_a_refused_set_into_one_file_names_its_platform(build: Run) -> None:
@@ -370,7 +375,9 @@ def test_build_of_a_refused_set_into_one_file_names_its_platform(build: Run) -> 
         (["--data-dir", "elsewhere"], 2, ""),
     ],
 )
-def test_calls_that_cannot_be(build: Run, options: Sequence[str], code: int, message: str) -> None:
+def test_invalid_options_are_rejected(
+    build: Run, options: Sequence[str], code: int, message: str
+) -> None:
     result = build(*options)
     assert result.exit_code == code, result.output
     assert message in error(result)
@@ -389,7 +396,7 @@ def test_calls_that_cannot_be(build: Run, options: Sequence[str], code: int, mes
         (["--capability", "8.7"], 2, "has no Jetson build"),
     ],
 )
-def test_requests_that_cannot_be_met(
+def test_unsupported_capability_is_reported(
     build: Run, options: Sequence[str], code: int, message: str
 ) -> None:
     result = build(*ONE, *options, "--json")
@@ -398,7 +405,7 @@ def test_requests_that_cannot_be_met(
     assert message in error(result)
     result = build(*ONE, *options)
     assert result.exit_code == code
-    assert message in result.stdout, "among several it is the line of its set"
+    assert message in result.stdout, "with several sets, the error is in the set's line"
     assert read("build/index.json")["skipped"][0]["reason"].endswith(message) or message in str(
         read("build/index.json")["skipped"]
     )
@@ -413,10 +420,10 @@ def test_unknown_capability_is_one_error_for_all_sets(build: Run, name: str) -> 
 
 
 @pytest.mark.parametrize("name", ["8.9", "sm_89", "89", "compute_89"])
-def test_capability_in_any_spelling_is_the_same_one(build: Run, name: str) -> None:
+def test_capability_spellings_are_equivalent(build: Run, name: str) -> None:
     build(*ONE, "--capability", name)
-    found = read(f"build/{LINUX}/cuda-12.9.1-8.9.json")
-    assert found["capabilities"]["requested"] == ["8.9"]
+    document = read(f"build/{LINUX}/cuda-12.9.1-8.9.json")
+    assert document["capabilities"]["requested"] == ["8.9"]
 
 
 def test_sets_with_and_without_forward_compat_have_their_own_files(build: Run) -> None:
@@ -432,14 +439,14 @@ def test_sets_with_and_without_forward_compat_have_their_own_files(build: Run) -
     assert len(read("build/index.json")["sets"]) == 4
 
 
-def test_a_capability_that_is_wrong_is_wrong_for_each_release(build: Run) -> None:
+def test_unsupported_capability_fails_per_release(build: Run) -> None:
     result = build("--platform", LINUX, "--capability", "12.0")
     assert result.exit_code == 2
     assert "package sets: 1 failed, 2 written" in result.stdout
     assert "CUDA 12.6 does not support 12.0, CUDA 12.8 and newer do" in result.stdout
 
 
-def test_one_set_that_cannot_be_keeps_no_other_from_being_made(build: Run) -> None:
+def test_failed_set_does_not_block_other_sets(build: Run) -> None:
     result = build("--cuda", "12.6", "--cuda", "13.0", "--platform", JETSON)
     assert result.exit_code == 2
     assert "CUDA 13.0.2 is not published for linux-aarch64" in result.stdout
@@ -449,7 +456,7 @@ def test_one_set_that_cannot_be_keeps_no_other_from_being_made(build: Run) -> No
     assert [entry["cuda"] for entry in index["skipped"]] == ["13.0.2"]
 
 
-def test_missing_features(build: Run) -> None:
+def test_build_without_features_exits_3(build: Run) -> None:
     Path("data/features/cudnn/feature_9.2.0.json").unlink()
     result = build(*ONE, "--json")
     assert result.exit_code == 3
@@ -460,7 +467,7 @@ def test_missing_features(build: Run) -> None:
     assert "warning: packages: 1 packages were not examined" in result.stdout
 
 
-def test_a_hollow_set(build: Run) -> None:
+def test_hollow_set_requires_allow_hollow(build: Run) -> None:
     put_data(Path("data"), Release("cuda", "12.8.1", {"cuda_cudart": [LINUX]}, FEATURES))
     options = ("--cuda", "12.8", "--platform", LINUX)
     result = build(*options, "--json")
@@ -470,7 +477,7 @@ def test_a_hollow_set(build: Run) -> None:
     assert build(*options, "--allow-hollow").exit_code == 0
 
 
-def test_policies_in_a_circle(build: Run) -> None:
+def test_circular_renames_exit_5(build: Run) -> None:
     entry = {"since": "1.0", "reason": "r", "reference": "r"}
     renames = {"a": {"to": "b", **entry}, "b": {"to": "a", **entry}}
     put_policy(Path("mine"), "names", renames=renames)
@@ -500,7 +507,7 @@ def test_policies_in_a_circle(build: Run) -> None:
         ("nvcc_compat.json", "nothing", "nvcc_compat.json"),
     ],
 )
-def test_broken_files_are_named(build: Run, path: str, content: str, message: str) -> None:
+def test_broken_file_is_named_in_error(build: Run, path: str, content: str, message: str) -> None:
     place = Path("data", path)
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(content)
@@ -517,14 +524,14 @@ def test_broken_files_are_named(build: Run, path: str, content: str, message: st
         ('{"cudnn": 9}', 2, "expected an object"),
     ],
 )
-def test_broken_maps(build: Run, content: str, code: int, message: str) -> None:
+def test_broken_redist_map_is_rejected(build: Run, content: str, code: int, message: str) -> None:
     Path("map.json").write_text(content)
     result = build(*ONE, "--redist-map", "map.json")
     assert result.exit_code == code
     assert message in error(result)
 
 
-def test_an_index_that_is_not_ours_is_left_alone(build: Run) -> None:
+def test_foreign_index_is_not_overwritten(build: Run) -> None:
     Path("out").mkdir()
     Path("out/index.json").write_text('{"mine": 1}')
     result = build(*ONE, "-o", "out")
@@ -533,7 +540,7 @@ def test_an_index_that_is_not_ours_is_left_alone(build: Run) -> None:
     assert Path("out/index.json").read_text() == '{"mine": 1}'
 
 
-def test_nothing_held(run: Run) -> None:
+def test_build_without_local_manifests_exits_2(run: Run) -> None:
     Path("data").mkdir()
     result = run("build", "--channel", "redist")
     assert result.exit_code == 2
@@ -544,7 +551,7 @@ def test_nothing_held(run: Run) -> None:
     assert "run `cudaredist download-manifests --channel wheels --redist cuda`" in error(result)
 
 
-def test_a_place_that_cannot_be_written(build: Run) -> None:
+def test_unwritable_output_exits_3(build: Run) -> None:
     Path("out").write_text("a file")
     result = build(*ONE, "-o", "out")
     assert result.exit_code == 3
@@ -557,10 +564,10 @@ def test_a_place_that_cannot_be_written(build: Run) -> None:
     assert result.exit_code == 3
 
 
-# -- the same everywhere
+# -- reproducibility and documentation
 
 
-def test_the_same_bytes_under_other_conditions(build: Run, tmp_path: Path) -> None:
+def test_build_is_reproducible_across_environments(build: Run, tmp_path: Path) -> None:
     build("--also", "cudnn=8.9.7", "-o", "first")
     expected = files_below("first")
     # The same files, made in another order.
@@ -577,7 +584,7 @@ def test_the_same_bytes_under_other_conditions(build: Run, tmp_path: Path) -> No
     assert files_below(out) == expected
 
 
-def test_the_examples_of_the_help_are_good_calls(build: Run, run: Run) -> None:
+def test_help_examples_succeed(build: Run, run: Run) -> None:
     text = run("build", "--help").stdout
     lines = [line.strip(" │") for line in text.splitlines()]
     calls = [line.split()[2:] for line in lines if line.startswith("cudaredist build ")]
@@ -587,7 +594,7 @@ def test_the_examples_of_the_help_are_good_calls(build: Run, run: Run) -> None:
         assert build(*call).exit_code == 0, call
 
 
-def test_the_overlay_of_the_documentation_is_a_good_one(build: Run, run: Run) -> None:
+def test_documented_overlay_is_valid(build: Run, run: Run) -> None:
     page = (REPOSITORY / "docs" / "build.md").read_text()
     blocks = [block.partition("```")[0] for block in page.split("```json\n")[1:]]
     policy = Path("mine/policy")
@@ -603,7 +610,7 @@ def test_the_overlay_of_the_documentation_is_a_good_one(build: Run, run: Run) ->
     assert packages["libcufile"]["overlay"] == ["fixup: ticket 123"]
 
 
-def test_every_status_and_reason_is_in_the_documentation() -> None:
+def test_every_status_and_reason_is_documented() -> None:
     page = (REPOSITORY / "docs" / "build.md").read_text()
     for name in (*get_args(Status), *get_args(ReasonCode)):
         assert f"| `{name}` |" in page

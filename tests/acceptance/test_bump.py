@@ -1,4 +1,4 @@
-"""bump as a maintainer's script sees it: one call, and the data is up to date and told of."""
+"""Tests of the bump command: one call updates the data and reports the changes."""
 
 import json
 import os
@@ -48,20 +48,20 @@ def bump(run: Run, server: FaultServer) -> Run:
 
 @pytest.fixture(scope="module")
 def seed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder, and a cache, that bump made of one release of each."""
+    """Return a data folder and a cache with one release of each redistributable."""
     root = tmp_path_factory.mktemp("seed")
     with FaultServer() as server:
         for redist, (old, _) in FIVE.items():
             publish(server, redist, old)
         names = [word for name in FIVE for word in ("--redist", name)]
-        places = ("--data-dir", root / "data", "--cache-dir", root / "cache")
-        succeed("bump", "-q", "--base-url", server.url, *places, *names)
+        folders = ("--data-dir", root / "data", "--cache-dir", root / "cache")
+        succeed("bump", "-q", "--base-url", server.url, *folders, *names)
     return root
 
 
 @pytest.fixture
-def held(server: FaultServer, bump: Run, seed: Path) -> FaultServer:
-    """A server with one release of each, all held."""
+def up_to_date(server: FaultServer, bump: Run, seed: Path) -> FaultServer:
+    """Serve one release of each redistributable, all of them in the data folder."""
     for redist, (old, _) in FIVE.items():
         publish(server, redist, old)
     shutil.copytree(seed / "data", DATA)
@@ -70,19 +70,19 @@ def held(server: FaultServer, bump: Run, seed: Path) -> FaultServer:
 
 
 @pytest.fixture
-def newer(held: FaultServer) -> FaultServer:
-    """The same server, with a newer release of each."""
+def newer(up_to_date: FaultServer) -> FaultServer:
+    """Serve a newer release of each redistributable."""
     for redist, labels in FIVE.items():
-        publish(held, redist, *labels)
-    return held
+        publish(up_to_date, redist, *labels)
+    return up_to_date
 
 
 @pytest.fixture
-def two_newer(held: FaultServer) -> FaultServer:
-    """The same server, with a newer release of two."""
+def two_newer(up_to_date: FaultServer) -> FaultServer:
+    """Serve a newer release of two redistributables."""
     for redist in TWO:
-        publish(held, redist, *FIVE[redist])
-    return held
+        publish(up_to_date, redist, *FIVE[redist])
+    return up_to_date
 
 
 def statuses(result: Result) -> dict[str, str]:
@@ -90,18 +90,16 @@ def statuses(result: Result) -> dict[str, str]:
 
 
 def assert_consistent(run: Run, server: FaultServer, *allowed: str) -> None:
-    """The lock, the files and each other agree, but for what is allowed to be amiss."""
-    found = json.loads(run("check", "--base-url", server.url, "--retries", 0, "--json").stdout)
-    kinds = {f["kind"] for f in found["findings"] if f["exit_code"]}
-    assert kinds <= set(allowed), found["findings"]
+    """Assert that `check` reports no findings except the allowed kinds."""
+    document = json.loads(run("check", "--base-url", server.url, "--retries", 0, "--json").stdout)
+    kinds = {f["kind"] for f in document["findings"] if f["exit_code"]}
+    assert kinds <= set(allowed), document["findings"]
 
 
-# -- the whole way
+# -- complete runs
 
 
-def test_one_call_brings_five_redistributables_up_to_date(
-    newer: FaultServer, bump: Run, run: Run
-) -> None:
+def test_bump_updates_five_redistributables(newer: FaultServer, bump: Run, run: Run) -> None:
     result = bump("--print-commit-message")
     assert result.exit_code == 0, result.output
     for redist, (_, new) in FIVE.items():
@@ -119,9 +117,7 @@ def test_one_call_brings_five_redistributables_up_to_date(
     assert not Path("build").exists()
 
 
-def test_a_second_run_has_nothing_to_do_and_touches_nothing(
-    two_newer: FaultServer, bump: Run
-) -> None:
+def test_second_bump_changes_no_file(two_newer: FaultServer, bump: Run) -> None:
     assert bump().exit_code == 0
     before = snapshot(DATA)
     two_newer.requests.clear()
@@ -141,8 +137,8 @@ def test_a_second_run_has_nothing_to_do_and_touches_nothing(
         (("--check",), "nothing is new\n"),
     ],
 )
-def test_nothing_new_is_said_in_every_form(
-    held: FaultServer, bump: Run, options: tuple[str, ...], printed: str
+def test_bump_without_changes_reports_nothing_new_in_each_format(
+    up_to_date: FaultServer, bump: Run, options: tuple[str, ...], printed: str
 ) -> None:
     Path("message").write_text("as it was")
     files = ("--write-commit-message", "message", "--changelog", "CHANGELOG.md")
@@ -152,7 +148,7 @@ def test_nothing_new_is_said_in_every_form(
     assert not Path("CHANGELOG.md").exists()
 
 
-def test_check_says_what_it_would_do_and_writes_nothing(newer: FaultServer, bump: Run) -> None:
+def test_check_reports_planned_bumps_and_writes_nothing(newer: FaultServer, bump: Run) -> None:
     before = snapshot(DATA)
     newer.requests.clear()
     result = bump("--check", "--write-commit-message", "m", "--changelog", "c", "--json")
@@ -166,10 +162,10 @@ def test_check_says_what_it_would_do_and_writes_nothing(newer: FaultServer, bump
     assert ["nccl", "2.27.3-cuda12.9", "->", "2.27.5-cuda12.9", "would", "bump"] in lines
 
 
-def test_one_change_is_the_subject_and_its_diff_the_body(
-    held: FaultServer, bump: Run, run: Run
+def test_commit_message_of_one_change_has_subject_and_diff(
+    up_to_date: FaultServer, bump: Run, run: Run
 ) -> None:
-    publish(held, "cuda", *FIVE["cuda"])
+    publish(up_to_date, "cuda", *FIVE["cuda"])
     result = bump("--write-commit-message", "message")
     assert result.exit_code == 0
     message = Path("message").read_text()
@@ -179,14 +175,16 @@ def test_one_change_is_the_subject_and_its_diff_the_body(
     assert diffed in result.stdout
 
 
-def test_only_the_redistributables_named(two_newer: FaultServer, bump: Run) -> None:
+def test_redist_option_limits_bump(two_newer: FaultServer, bump: Run) -> None:
     result = bump("--redist", "cudnn", "--json")
     assert statuses(result) == {"cudnn": "bumped"}
     assert statuses(bump("--json")) == {"nccl": "bumped"}
 
 
-def test_a_line_that_is_behind_and_a_new_line_at_once(held: FaultServer, bump: Run) -> None:
-    publish(held, "cuda", "11.8.0", "12.8.0", "12.8.1", "12.9.0", "12.9.1", "13.0.0", "13.0.1")
+def test_bump_updates_outdated_line_and_adds_new_line(up_to_date: FaultServer, bump: Run) -> None:
+    publish(
+        up_to_date, "cuda", "11.8.0", "12.8.0", "12.8.1", "12.9.0", "12.9.1", "13.0.0", "13.0.1"
+    )
     result = bump("--json")
     assert [(r["old"], r["new"]) for r in report(result)["releases"]] == [
         ("12.9.0", "12.9.1"),
@@ -197,7 +195,9 @@ def test_a_line_that_is_behind_and_a_new_line_at_once(held: FaultServer, bump: R
     )
 
 
-def test_a_label_by_name_and_one_that_nobody_lists(two_newer: FaultServer, bump: Run) -> None:
+def test_version_option_selects_label_and_rejects_unknown_label(
+    two_newer: FaultServer, bump: Run
+) -> None:
     assert statuses(bump("--version", "9.10.2", "--json")) == {"cudnn": "bumped"}
     result = bump("--version", "7.7.7")
     assert result.exit_code == 3
@@ -205,7 +205,7 @@ def test_a_label_by_name_and_one_that_nobody_lists(two_newer: FaultServer, bump:
     assert "newest upstream: cuda 12.9.0" in result.stderr
 
 
-def test_manifests_alone(two_newer: FaultServer, bump: Run, run: Run) -> None:
+def test_no_process_downloads_manifests_only(two_newer: FaultServer, bump: Run, run: Run) -> None:
     before = set(snapshot(DATA))
     result = bump("--no-process", "--json")
     assert result.exit_code == 0
@@ -217,7 +217,7 @@ def test_manifests_alone(two_newer: FaultServer, bump: Run, run: Run) -> None:
     assert bump("--no-process").stdout == "nothing is new\n"
 
 
-def test_what_manifests_alone_left_is_made_up_for(newer: FaultServer, bump: Run, run: Run) -> None:
+def test_bump_after_no_process_creates_features(newer: FaultServer, bump: Run, run: Run) -> None:
     bump("--no-process")
     result = bump("--json")
     assert statuses(result) == dict.fromkeys(FIVE, "bumped")
@@ -225,7 +225,7 @@ def test_what_manifests_alone_left_is_made_up_for(newer: FaultServer, bump: Run,
     assert_consistent(run, newer)
 
 
-def test_package_sets_are_judged_and_written_where_asked(
+def test_output_option_writes_validated_package_sets(
     newer: FaultServer, bump: Run, run: Run
 ) -> None:
     result = bump("--output", "sets", "--json")
@@ -284,15 +284,15 @@ def test_bump_removes_temporary_files_of_killed_runs_next_to_its_message(
     assert not list(Path().glob(".message*"))
 
 
-def test_other_channels_folders_are_not_mixed_up(held: FaultServer, bump: Run) -> None:
+def test_bump_of_channel_without_manifests_exits_2(up_to_date: FaultServer, bump: Run) -> None:
     result = bump("--channel", "wheels")
     assert result.exit_code == 2
 
 
-# -- what scripts read
+# -- machine-readable output
 
 
-def test_nixpkgs_commits(newer: FaultServer, bump: Run) -> None:
+def test_nixpkgs_commit_format_lists_commits(newer: FaultServer, bump: Run) -> None:
     commits = json.loads(bump("--format", "nixpkgs-commit").stdout)
     assert [sorted(commit) for commit in commits] == [
         ["attrPath", "commitBody", "commitMessage", "files", "newVersion", "oldVersion"]
@@ -313,7 +313,9 @@ def test_nixpkgs_commits(newer: FaultServer, bump: Run) -> None:
     assert commits[1]["attrPath"] == "cudaPackages.cudnn"
 
 
-def test_github(two_newer: FaultServer, bump: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_github_format_writes_output_and_summary(
+    two_newer: FaultServer, bump: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GITHUB_OUTPUT", "output")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary")
     result = bump("--format", "github", "--redist", "cudnn")
@@ -333,7 +335,7 @@ def test_github(two_newer: FaultServer, bump: Run, monkeypatch: pytest.MonkeyPat
     assert "| cudnn | 9.10.1 | 9.10.2 | bumped |" in lines
 
 
-def test_the_changelog_gets_a_line_for_each(two_newer: FaultServer, bump: Run) -> None:
+def test_changelog_gets_one_line_per_release(two_newer: FaultServer, bump: Run) -> None:
     Path("CHANGELOG.md").write_text(
         "# Changelog\n\n## [Unreleased]\n\n### Data\n\n- nccl: 2.27.3-cuda12.9 -> "
         "2.27.5-cuda12.9\n\n## [0.1.0]\n\n### Data\n\n- old\n"
@@ -372,23 +374,23 @@ ENTRY = "### Data\n\n- cuda: init at 13.0.2\n"
         ("## [Unreleased]\r\n", "## [Unreleased]\r\n\r\n" + ENTRY.replace("\n", "\r\n")),
     ],
 )
-def test_changelogs_of_all_sorts(before: str | None, after: str) -> None:
+def test_changelog_entry_is_inserted_once(before: str | None, after: str) -> None:
     assert with_entries(before, BUMPED) == after
     assert with_entries(after, BUMPED) == after
 
 
-def test_foreign_text_stays_on_its_line() -> None:
+def test_control_characters_in_names_are_escaped() -> None:
     new = PackageDelta(package="x\ny\x1b[31m", status="added")
     diff = DiffReport(old="a", new="b", packages=(new,), platforms=None, tables=(), equal=0)
     odd = BUMPED.releases[0].model_copy(update={"diff": diff})
-    told = commit_message(BUMPED.model_copy(update={"releases": (odd,)}))
-    assert "  x�y�[31m" in told.splitlines()
+    message = commit_message(BUMPED.model_copy(update={"releases": (odd,)}))
+    assert "  x�y�[31m" in message.splitlines()
 
 
-# -- what goes wrong
+# -- failures
 
 
-def test_a_server_that_is_down(two_newer: FaultServer, bump: Run) -> None:
+def test_bump_without_server_exits_3_and_changes_nothing(two_newer: FaultServer, bump: Run) -> None:
     before = snapshot(DATA)
     for redist in FIVE:
         two_newer.misbehave(f"/compute/{redist}/redist/", faults.status(503))
@@ -400,9 +402,7 @@ def test_a_server_that_is_down(two_newer: FaultServer, bump: Run) -> None:
     assert bump().exit_code == 0
 
 
-def test_one_product_out_of_reach_does_not_keep_the_others(
-    two_newer: FaultServer, bump: Run
-) -> None:
+def test_unreachable_redist_does_not_block_others(two_newer: FaultServer, bump: Run) -> None:
     two_newer.misbehave("/compute/nccl/redist/redistrib_2.27.5-cuda12.9.json", faults.status(500))
     result = bump("--json")
     assert result.exit_code == 3
@@ -419,7 +419,7 @@ def test_truncated_listing_of_matching_length_is_a_failure(newer: FaultServer, b
     assert "the listing has no end" in result.stderr
 
 
-def test_a_held_product_that_the_source_lacks(two_newer: FaultServer, bump: Run) -> None:
+def test_local_redist_missing_upstream_exits_3(two_newer: FaultServer, bump: Run) -> None:
     del two_newer.files["/compute/nccl/redist/"]
     result = bump("--json")
     assert result.exit_code == 3
@@ -433,7 +433,7 @@ def test_a_held_product_that_the_source_lacks(two_newer: FaultServer, bump: Run)
         pytest.param(None, 3, id="missing"),
     ],
 )
-def test_an_archive_that_cannot_be_had(
+def test_unavailable_archive_fails_and_next_run_completes(
     two_newer: FaultServer, bump: Run, run: Run, spoil: Any, code: int
 ) -> None:
     path = archive_of(two_newer, "cudnn-linux-sbsa-9.10.2.5")
@@ -455,7 +455,7 @@ def test_an_archive_that_cannot_be_had(
     assert two_newer.count(".tar.xz") == 1
 
 
-def test_a_manifest_that_is_none(two_newer: FaultServer, bump: Run, run: Run) -> None:
+def test_invalid_manifest_exits_5(two_newer: FaultServer, bump: Run, run: Run) -> None:
     two_newer.misbehave(
         "/compute/nccl/redist/redistrib_2.27.5-cuda12.9.json", faults.body(b"<html>")
     )
@@ -473,9 +473,9 @@ def publish_cuda(server: FaultServer, label: str, packages: Packages) -> None:
 
 
 def test_bump_accepts_lower_bounds_of_new_release_and_names_them(
-    held: FaultServer, bump: Run
+    up_to_date: FaultServer, bump: Run
 ) -> None:
-    publish_cuda(held, "13.0.2", cuda("13.0.2", gcc=13, icc="refused"))
+    publish_cuda(up_to_date, "13.0.2", cuda("13.0.2", gcc=13, icc="refused"))
     result = bump("--write-commit-message", "message")
     assert result.exit_code == 0, result.output
     table = json.loads((DATA / "nvcc_compat.json").read_bytes())["releases"]["13.0.2"]
@@ -489,10 +489,10 @@ def test_bump_accepts_lower_bounds_of_new_release_and_names_them(
         assert f"{finding}\n" in message
 
 
-def test_bump_changed_bounds_of_release_in_table_are_held_back(
-    held: FaultServer, bump: Run
+def test_bump_does_not_write_changed_bounds_of_listed_release(
+    up_to_date: FaultServer, bump: Run
 ) -> None:
-    publish_cuda(held, "12.9.1", cuda("12.9.1"))
+    publish_cuda(up_to_date, "12.9.1", cuda("12.9.1"))
     path = DATA / "nvcc_compat.json"
     table = json.loads(path.read_bytes())
     other = json.loads(json.dumps(table["releases"]["12.9.0"]))
@@ -502,34 +502,34 @@ def test_bump_changed_bounds_of_release_in_table_are_held_back(
     result = bump()
     assert result.exit_code == 1, result.output
     assert "CUDA 12.9.1 was not written" in result.stdout
-    kept = json.loads(path.read_bytes())["releases"]["12.9.1"]["compilers"]
-    assert kept["gcc"]["max"] == 15
+    local = json.loads(path.read_bytes())["releases"]["12.9.1"]["compilers"]
+    assert local["gcc"]["max"] == 15
 
 
-def test_nixpkgs_commit_of_new_minor_says_init(held: FaultServer, bump: Run) -> None:
-    publish_cuda(held, "13.0.2", cuda("13.0.2"))
+def test_nixpkgs_commit_of_new_minor_starts_with_init(up_to_date: FaultServer, bump: Run) -> None:
+    publish_cuda(up_to_date, "13.0.2", cuda("13.0.2"))
     (commit,) = json.loads(bump("--format", "nixpkgs-commit").stdout)
     assert commit["commitMessage"] == "cudaPackages_13_0: init at 13.0.2"
     assert (commit["oldVersion"], commit["newVersion"]) == ("", "13.0.2")
     assert commit["commitBody"].startswith("cuda@12.9.0 -> cuda@13.0.2\n")
 
 
-def test_new_capabilities_are_in_the_diff(held: FaultServer, bump: Run) -> None:
-    publish_cuda(held, "13.4.0", cuda("13.4.0", gcc=16, profiles=PROFILES_13_4))
-    told = bump("--print-commit-message").stdout
-    assert "  gcc accepted: 6 to 14 -> 6 to 16\n" in told
-    assert re.search(r"supported capabilities: .*\+10\.7", told)
+def test_new_capabilities_are_in_the_diff(up_to_date: FaultServer, bump: Run) -> None:
+    publish_cuda(up_to_date, "13.4.0", cuda("13.4.0", gcc=16, profiles=PROFILES_13_4))
+    message = bump("--print-commit-message").stdout
+    assert "  gcc accepted: 6 to 14 -> 6 to 16\n" in message
+    assert re.search(r"supported capabilities: .*\+10\.7", message)
 
 
 # -- interruptions
 
 
 @pytest.mark.parametrize("stage", ["_download", "_examine", "_update_tables", "_build_sets"])
-def test_a_run_that_ends_before_a_stage_is_taken_up_again(
-    held: FaultServer, bump: Run, run: Run, monkeypatch: pytest.MonkeyPatch, stage: str
+def test_interrupted_bump_is_completed_by_next_run(
+    up_to_date: FaultServer, bump: Run, run: Run, monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:
-    """Kills at any moment are tests of their own."""
-    publish(held, "cuda", *FIVE["cuda"])
+    """Other tests kill the process at any moment."""
+    publish(up_to_date, "cuda", *FIVE["cuda"])
 
     def end(*_: object) -> None:
         raise ZeroDivisionError
@@ -541,11 +541,11 @@ def test_a_run_that_ends_before_a_stage_is_taken_up_again(
     result = bump("--print-commit-message")
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("cuda: 12.9.0 -> 12.9.1\n")
-    assert_consistent(run, held)
+    assert_consistent(run, up_to_date)
     assert bump("--print-commit-message").stdout == ""
 
 
-def test_a_message_that_could_not_be_written_is_not_lost(
+def test_unwritten_commit_message_is_written_by_next_run(
     two_newer: FaultServer, bump: Run, run: Run
 ) -> None:
     Path("message").mkdir()
@@ -554,23 +554,21 @@ def test_a_message_that_could_not_be_written_is_not_lost(
     two_newer.requests.clear()
     assert statuses(bump("--redist", "nccl", "--json")) == {"nccl": "bumped"}
     assert bump("--write-commit-message", "message").exit_code == 0
-    told = Path("message").read_text()
-    assert told.startswith("cudnn: 9.10.1 -> 9.10.2\n\ncudnn@9.10.1 -> cudnn@9.10.2\n")
+    message = Path("message").read_text()
+    assert message.startswith("cudnn: 9.10.1 -> 9.10.2\n\ncudnn@9.10.1 -> cudnn@9.10.2\n")
     assert not two_newer.count(".xz")
     assert bump().stdout == "nothing is new\n"
     assert not list(DATA.rglob(".*"))
 
 
-def test_an_older_line_is_brought_in_after_the_newer_one(
-    held: FaultServer, bump: Run, run: Run
-) -> None:
-    publish(held, "cuda", "12.9.0", "13.0.1", "13.1.0")
+def test_older_line_is_added_after_newer_line(up_to_date: FaultServer, bump: Run, run: Run) -> None:
+    publish(up_to_date, "cuda", "12.9.0", "13.0.1", "13.1.0")
     slow = "/compute/cuda/redist/redistrib_13.0.1.json"
-    held.misbehave(slow, faults.status(500))
+    up_to_date.misbehave(slow, faults.status(500))
     Path("message").mkdir()
-    # As where it is killed after the newer line came, and before the older one did.
+    # As if the run was killed between the newer and the older line.
     assert bump("--write-commit-message", "message", "--no-process").exit_code == 3
-    held.behaviours.clear()
+    up_to_date.behaviours.clear()
     result = bump("--no-process", "--json")
     assert [(r["old"], r["new"]) for r in report(result)["releases"]] == [
         ("12.9.0", "13.0.1"),
@@ -578,10 +576,10 @@ def test_an_older_line_is_brought_in_after_the_newer_one(
     ]
 
 
-def test_a_manifest_without_its_record_is_taken_up_again(
+def test_manifest_without_lock_entry_is_processed_again(
     two_newer: FaultServer, bump: Run, run: Run
 ) -> None:
-    """As where the power fails between the manifest and the lock."""
+    """As after a power failure between writing the manifest and the lock."""
     lock = DATA / "manifests/lock.json"
     recorded = lock.read_bytes()
     bump("--no-process")
@@ -596,7 +594,7 @@ def test_a_manifest_without_its_record_is_taken_up_again(
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ((), "no local manifests"),
         (("--print-commit-message", "--json"), "--print-commit-message cannot be combined with"),
@@ -605,17 +603,19 @@ def test_a_manifest_without_its_record_is_taken_up_again(
         (("--version", "latest", "--redist", "cuda"), "--version"),
     ],
 )
-def test_calls_that_are_wrong(
-    bump: Run, options: tuple[str, ...], said: str, server: FaultServer
+def test_invalid_options_exit_2(
+    bump: Run, options: tuple[str, ...], message: str, server: FaultServer
 ) -> None:
     (DATA / "manifests").mkdir(parents=True)
     result = bump(*options)
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert message in result.stderr
 
 
-def test_the_wheel_channel(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same way from the index to judged sets."""
+def test_bump_of_wheel_channel_writes_features_and_tables(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Run from the package index to validated sets."""
     index = tmp_path / "index"
     for name in [name for name in os.environ if name.startswith("PIP_")]:
         monkeypatch.delenv(name)

@@ -1,4 +1,6 @@
-"""A cache in which somebody else planted something: it is neither written through nor believed."""
+"""Tests of caches with files planted by another user.
+
+Such files are neither written through nor trusted."""
 
 import os
 import shutil
@@ -34,7 +36,7 @@ def cache(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def commands(server: FaultServer, run: Run) -> Callable[[], None]:
-    """Run everything that fills a cache, with a new data folder."""
+    """Return a function that fills a cache, with a new data folder."""
     publish(server, "cuda", "12.9.1")
 
     def call() -> None:
@@ -58,14 +60,14 @@ def files(folder: Path) -> Iterator[Path]:
 
 
 @posix
-def test_every_kind_of_file_replaced_by_a_link_is_neither_written_nor_read(
+def test_cache_files_replaced_by_links_are_not_written_or_read(
     commands: Callable[[], None], cache: Path, tmp_path: Path, server: FaultServer
 ) -> None:
     commands()
     assert {path.relative_to(cache).parts[0] for path in files(cache)} == KINDS
     good = {path: path.read_bytes() for path in files(cache)}
     archives = [path for path in server.files if path.endswith(".tar.xz")]
-    asked = sum(map(server.count, archives))
+    request_count = sum(map(server.count, archives))
     victims = {}
     for number, (path, content) in enumerate(good.items()):
         victim = tmp_path / "victims" / str(number)
@@ -78,7 +80,7 @@ def test_every_kind_of_file_replaced_by_a_link_is_neither_written_nor_read(
     assert {victim: victim.read_bytes() for victim in victims} == victims
     assert {path: path.read_bytes() for path in files(cache)} == good
     assert not [path for path in files(cache) if path.is_symlink()]
-    assert sum(map(server.count, archives)) > asked, "what a link leads to is not believed"
+    assert sum(map(server.count, archives)) > request_count, "a link's target is not trusted"
 
 
 @posix
@@ -88,37 +90,37 @@ def test_keep_archives_does_not_write_through_a_planted_link(
     commands: Callable[[], None], cache: Path, tmp_path: Path, suffix: str, *, is_dangling: bool
 ) -> None:
     commands()
-    kept = {path: path.read_bytes() for path in files(cache / "archives")}
+    archives = {path: path.read_bytes() for path in files(cache / "archives")}
     shutil.rmtree(cache / "facts")
     shutil.rmtree(cache / "features")
     victim = tmp_path / "victim"
     if not is_dangling:
         victim.write_bytes(b"precious")
-    for path in kept:
+    for path in archives:
         path.unlink()
         path.with_name(path.name + suffix).symlink_to(victim)
     commands()
     assert victim.exists() is not is_dangling
     assert is_dangling or victim.read_bytes() == b"precious"
-    assert {path: path.read_bytes() for path in files(cache / "archives")} == kept
-    assert not [path for path in kept if path.is_symlink()]
+    assert {path: path.read_bytes() for path in files(cache / "archives")} == archives
+    assert not [path for path in archives if path.is_symlink()]
 
 
 @posix
-def test_keep_archives_does_not_write_to_a_file_with_a_second_name(
+def test_keep_archives_does_not_write_to_hard_linked_file(
     commands: Callable[[], None], cache: Path, tmp_path: Path
 ) -> None:
     commands()
-    kept = {path: path.read_bytes() for path in files(cache / "archives")}
+    archives = {path: path.read_bytes() for path in files(cache / "archives")}
     shutil.rmtree(cache / "facts")
     shutil.rmtree(cache / "features")
     (tmp_path / "victim").write_bytes(b"precious")
-    for path in kept:
+    for path in archives:
         path.unlink()
         path.with_name(f"{path.name}.part").hardlink_to(tmp_path / "victim")
     commands()
     assert (tmp_path / "victim").read_bytes() == b"precious"
-    assert {path: path.read_bytes() for path in files(cache / "archives")} == kept
+    assert {path: path.read_bytes() for path in files(cache / "archives")} == archives
 
 
 def _link(path: Path, content: bytes) -> None:
@@ -138,9 +140,7 @@ def _gift(path: Path, content: bytes) -> None:
 
 @posix
 @pytest.mark.parametrize("plant", [_link, _pipe, pytest.param(_gift, marks=needs_root)])
-def test_cache_entry_of_somebody_else_counts_as_missing_and_is_replaced(
-    cache: Path, plant: Plant
-) -> None:
+def test_cache_entry_of_another_user_is_replaced(cache: Path, plant: Plant) -> None:
     entries = Cache(cache)
     entries.put("facts/1", SHA256, b"known")
     (path,) = files(cache)
@@ -172,7 +172,7 @@ def test_data_folder_is_not_written_through_a_planted_link(
     assert not path.is_symlink()
 
 
-# -- folders of others
+# -- folders of other users
 
 
 def snapshot(folder: Path) -> Any:
@@ -181,7 +181,7 @@ def snapshot(folder: Path) -> Any:
 
 @posix
 @pytest.mark.parametrize("mode", [0o777, 0o775, 0o1777])
-def test_cache_folder_that_others_can_write_to_is_refused(
+def test_cache_folder_writable_by_others_is_refused(
     run: Run, server: FaultServer, cache: Path, mode: int
 ) -> None:
     cache.mkdir()
@@ -214,7 +214,7 @@ def test_cache_folder_of_another_user_is_refused(
 
 
 @needs_root
-def test_link_of_another_user_is_refused_as_the_cache_folder(cache: Path, tmp_path: Path) -> None:
+def test_cache_folder_linked_by_another_user_is_refused(cache: Path, tmp_path: Path) -> None:
     cache.mkdir(mode=0o700)
     (tmp_path / "link").symlink_to(cache)
     refuse_shared_folder(tmp_path / "link")
@@ -224,7 +224,7 @@ def test_link_of_another_user_is_refused_as_the_cache_folder(cache: Path, tmp_pa
 
 
 @needs_root
-def test_user_may_use_a_cache_folder_of_root_and_not_one_of_another_user(
+def test_cache_folder_of_root_is_accepted_and_of_another_user_refused(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache.mkdir(mode=0o755)
@@ -233,13 +233,13 @@ def test_user_may_use_a_cache_folder_of_root_and_not_one_of_another_user(
     os.chown(cache, 1000, -1)
     refuse_shared_folder(cache)
     os.chown(cache, 1001, -1)
-    with pytest.raises(UsageError, match="uid 1001") as caught:
+    with pytest.raises(UsageError, match="uid 1001") as error:
         refuse_shared_folder(cache)
-    assert caught.value.hint == "select another folder with --cache-dir DIR"
+    assert error.value.hint == "select another folder with --cache-dir DIR"
 
 
 @posix
-def test_cache_folder_in_a_folder_of_all_with_a_sticky_bit_is_used(tmp_path: Path) -> None:
+def test_cache_folder_below_sticky_folder_is_used(tmp_path: Path) -> None:
     (tmp_path / "all").mkdir()
     (tmp_path / "all").chmod(0o1777)
     cache = Cache(tmp_path / "all/cache")
@@ -248,9 +248,7 @@ def test_cache_folder_in_a_folder_of_all_with_a_sticky_bit_is_used(tmp_path: Pat
 
 
 @posix
-def test_new_cache_folder_is_accessible_by_its_user_only(
-    commands: Callable[[], None], cache: Path
-) -> None:
+def test_new_cache_folder_is_private(commands: Callable[[], None], cache: Path) -> None:
     before = os.umask(0)
     try:
         commands()
@@ -261,10 +259,10 @@ def test_new_cache_folder_is_accessible_by_its_user_only(
     commands()
 
 
-# -- a cache that others use or cannot be used
+# -- concurrent use
 
 
-def test_sweep_passes_over_folders_that_another_run_removes(
+def test_sweep_ignores_folders_removed_by_another_run(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("a", "b"):

@@ -1,4 +1,4 @@
-"""check as CI sees it: what it finds, what it says, and above all its exit code."""
+"""Tests of the check command: findings, output and exit codes."""
 
 import json
 import re
@@ -24,7 +24,7 @@ FOLDER = "/compute/cuda/redist/"
 
 @pytest.fixture
 def cuda(server: FaultServer, run: Run) -> FaultServer:
-    """A server with two releases of CUDA, and a complete data folder that holds both."""
+    """Serve two releases of CUDA that are also in a complete data folder."""
     server.add_manifests("cuda", {label: manifest(label) for label in LABELS})
     run("download-manifests", "--base-url", server.url, "--version", "all")
     for label in LABELS:
@@ -87,13 +87,13 @@ def lines(document: Any) -> dict[str, Any]:
     return {line["line"]: line for line in document["lines"]}
 
 
-def test_fresh_complete_data_exits_0(run: Run, cuda: FaultServer) -> None:
+def test_check_of_complete_data_exits_0(run: Run, cuda: FaultServer) -> None:
     document = check(run, cuda)
     assert (document["exit_code"], document["findings"]) == (0, [])
     assert lines(document)["12.9"]["status"] == "current"
 
 
-def test_a_newer_release_of_a_held_line_is_stale(run: Run, cuda: FaultServer) -> None:
+def test_newer_release_of_local_line_is_stale(run: Run, cuda: FaultServer) -> None:
     cuda.add_manifests("cuda", {x: manifest(x) for x in (*LABELS, "12.9.2", "12.9.10")})
     document = check(run, cuda)
     assert document["exit_code"] == 1
@@ -101,7 +101,7 @@ def test_a_newer_release_of_a_held_line_is_stale(run: Run, cuda: FaultServer) ->
     assert lines(document)["12.9"]["missing"] == ["12.9.2", "12.9.10"]
 
 
-def test_a_newer_line_is_stale_and_an_older_one_is_a_choice(run: Run, cuda: FaultServer) -> None:
+def test_newer_line_is_stale_and_older_line_is_optional(run: Run, cuda: FaultServer) -> None:
     cuda.add_manifests("cuda", {x: manifest(x) for x in ("12.8.1", *LABELS, "13.0.0")})
     document = check(run, cuda)
     assert kinds(document) == [("stale", "13.0.0")]
@@ -112,7 +112,7 @@ def test_a_newer_line_is_stale_and_an_older_one_is_a_choice(run: Run, cuda: Faul
     }
 
 
-def test_platforms_that_a_newer_release_lost_are_named(run: Run, cuda: FaultServer) -> None:
+def test_platforms_missing_from_newer_release_are_reported(run: Run, cuda: FaultServer) -> None:
     newer = manifest("12.9.2", platforms=("linux-x86_64", "linux-riscv64"))
     cuda.add_manifests("cuda", {**{x: manifest(x) for x in LABELS}, "12.9.2": newer})
     (finding,) = check(run, cuda)["findings"]
@@ -123,7 +123,7 @@ def test_platforms_that_a_newer_release_lost_are_named(run: Run, cuda: FaultServ
     ]
 
 
-def test_platforms_lost_between_held_releases_are_a_note(run: Run) -> None:
+def test_platforms_lost_between_local_releases_are_a_note(run: Run) -> None:
     run("download-manifests", "--base-url", SAMPLE, "--redist", "cudnn", "--version", "all")
     document = check(run, None)
     assert ("platform-lost", "8.9.6") in kinds(document)
@@ -132,7 +132,7 @@ def test_platforms_lost_between_held_releases_are_a_note(run: Run) -> None:
     assert note["message"] == "has no linux-aarch64; the newest release with it is 8.9.5"
 
 
-def test_changed_in_place_upstream_exits_4(run: Run, cuda: FaultServer) -> None:
+def test_manifest_changed_upstream_exits_4(run: Run, cuda: FaultServer) -> None:
     cuda.files[f"{FOLDER}redistrib_12.9.0.json"] = manifest("12.9.0", salt="rebuilt")
     document = check(run, cuda)
     assert document["exit_code"] == 4
@@ -140,7 +140,7 @@ def test_changed_in_place_upstream_exits_4(run: Run, cuda: FaultServer) -> None:
     assert "sha256" in document["findings"][0]["details"][0]
 
 
-def test_edited_locally_exits_4_and_is_called_that(run: Run, cuda: FaultServer) -> None:
+def test_manifest_edited_locally_exits_4(run: Run, cuda: FaultServer) -> None:
     held().write_bytes(held().read_bytes() + b"\n")
     document = check(run, cuda)
     assert document["exit_code"] == 4
@@ -148,7 +148,7 @@ def test_edited_locally_exits_4_and_is_called_that(run: Run, cuda: FaultServer) 
     assert ("changed-upstream", "12.9.1") not in kinds(document)
 
 
-def test_upstream_down_exits_3(run: Run, cuda: FaultServer) -> None:
+def test_unreachable_upstream_exits_3(run: Run, cuda: FaultServer) -> None:
     cuda.misbehave(FOLDER, faults.status(503))
     document = check(run, cuda)
     assert document["exit_code"] == 3
@@ -156,16 +156,14 @@ def test_upstream_down_exits_3(run: Run, cuda: FaultServer) -> None:
     assert lines(document)["12.9"]["status"] == "unknown"
 
 
-def test_one_manifest_unreachable_exits_3(run: Run, cuda: FaultServer) -> None:
+def test_unreachable_manifest_exits_3(run: Run, cuda: FaultServer) -> None:
     cuda.misbehave(f"{FOLDER}redistrib_12.9.0.json", faults.status(503))
     document = check(run, cuda)
     assert document["exit_code"] == 3
     assert kinds(document) == [("unreachable", "12.9.0")]
 
 
-def test_stale_and_down_and_wrong_are_told_apart_and_the_worst_wins(
-    run: Run, cuda: FaultServer
-) -> None:
+def test_several_findings_exit_with_worst_code(run: Run, cuda: FaultServer) -> None:
     cuda.add_manifests("cuda", {x: manifest(x) for x in (*LABELS, "12.9.2")})
     cuda.misbehave(f"{FOLDER}redistrib_12.9.0.json", faults.status(503))
     assert check(run, cuda)["exit_code"] == 3
@@ -179,7 +177,7 @@ def test_stale_and_down_and_wrong_are_told_apart_and_the_worst_wins(
     ]
 
 
-def test_a_newer_manifest_that_is_garbage_exits_5(run: Run, cuda: FaultServer) -> None:
+def test_invalid_newer_manifest_exits_5(run: Run, cuda: FaultServer) -> None:
     both = {x: manifest(x) for x in LABELS}
     cuda.add_manifests("cuda", {**both, "12.9.2": b"<html>"})
     document = check(run, cuda)
@@ -187,7 +185,7 @@ def test_a_newer_manifest_that_is_garbage_exits_5(run: Run, cuda: FaultServer) -
     assert ("invalid", "12.9.2") in kinds(document)
 
 
-def test_no_longer_listed_is_a_finding_until_it_is_recorded(run: Run, cuda: FaultServer) -> None:
+def test_unlisted_manifest_is_a_finding_until_recorded(run: Run, cuda: FaultServer) -> None:
     cuda.add_manifests("cuda", {"12.9.1": manifest("12.9.1")})
     document = check(run, cuda)
     assert (document["exit_code"], kinds(document)) == (1, [("gone", "12.9.0")])
@@ -196,18 +194,18 @@ def test_no_longer_listed_is_a_finding_until_it_is_recorded(run: Run, cuda: Faul
     assert (document["exit_code"], kinds(document)) == (0, [("gone", "12.9.0")])
 
 
-def test_offline_asks_nobody_and_says_so(run: Run, cuda: FaultServer) -> None:
-    asked = sum(cuda.requests.values())
+def test_offline_check_sends_no_request(run: Run, cuda: FaultServer) -> None:
+    requests = sum(cuda.requests.values())
     document = check(run, None)
     assert (document["exit_code"], document["offline"]) == (0, True)
     assert lines(document)["12.9"]["upstream"] is None
-    assert sum(cuda.requests.values()) == asked
+    assert sum(cuda.requests.values()) == requests
 
 
-def test_checking_again_transfers_no_manifest_twice(run: Run, cuda: FaultServer) -> None:
+def test_second_check_sends_conditional_requests(run: Run, cuda: FaultServer) -> None:
     check(run, cuda)
-    asked = [headers for path, headers in cuda.headers if path.endswith(".json")]
-    assert all("If-None-Match" in headers for headers in asked[-2:])
+    requests = [headers for path, headers in cuda.headers if path.endswith(".json")]
+    assert all("If-None-Match" in headers for headers in requests[-2:])
 
 
 @pytest.mark.parametrize(
@@ -253,7 +251,7 @@ def test_checking_again_transfers_no_manifest_twice(run: Run, cuda: FaultServer)
         ),
     ],
 )
-def test_damage_is_found_offline(
+def test_damaged_data_is_reported_offline(
     run: Run,
     cuda: FaultServer,
     damage: Callable[[], object],
@@ -263,21 +261,21 @@ def test_damage_is_found_offline(
     damage()
     document = check(run, None)
     assert document["exit_code"] == code
-    assert kind in {found for found, _ in kinds(document)}
+    assert kind in {findings for findings, _ in kinds(document)}
 
 
-def test_an_unreadable_manifest_is_held_and_said_once(run: Run, cuda: FaultServer) -> None:
+def test_unreadable_manifest_is_reported_once(run: Run, cuda: FaultServer) -> None:
     held().unlink()
     held().mkdir()
     document = check(run, cuda)
     assert document["exit_code"] == 3
-    found = kinds(document)
-    assert ("unreadable", "12.9.1") in found
-    assert not {kind for kind, _ in found} & {"missing-file", "stale", "unreachable"}
+    findings = kinds(document)
+    assert ("unreadable", "12.9.1") in findings
+    assert not {kind for kind, _ in findings} & {"missing-file", "stale", "unreachable"}
 
 
 @pytest.mark.parametrize("is_folder", [True, False])
-def test_without_a_readable_lock_nothing_is_said_of_records(
+def test_unreadable_lock_is_the_only_finding(
     run: Run,
     cuda: FaultServer,
     is_folder: bool,  # noqa: FBT001 - a column of the table
@@ -300,37 +298,37 @@ def feature() -> Path:
     return Path("data/features/cuda/feature_12.9.1.json")
 
 
-def test_the_peers_name_of_a_feature_file_is_read_too(run: Run, cuda: FaultServer) -> None:
+def test_feature_file_with_legacy_name_is_read(run: Run, cuda: FaultServer) -> None:
     feature().rename(feature().with_name("redistrib_features_12.9.1.json"))
     assert check(run, cuda)["exit_code"] == 0
 
 
-def test_nothing_held(run: Run) -> None:
+def test_empty_data_folder_exits_1(run: Run) -> None:
     Path("data/manifests").mkdir(parents=True)
     document = check(run, None, "--data-dir", "data")
     assert (document["exit_code"], kinds(document)) == (1, [("nothing-held", None)])
 
 
-def test_a_redist_asked_for_is_new_where_nothing_of_it_is_held(run: Run, cuda: FaultServer) -> None:
+def test_selected_redist_without_local_manifest_is_stale(run: Run, cuda: FaultServer) -> None:
     cuda.add_manifests("nvpl", {"24.7": manifest("24.7", "nvpl")})
     document = check(run, cuda, "--redist", "nvpl")
     assert ("stale", "24.7") in kinds(document)
 
 
-def test_without_a_data_folder_the_shipped_data_is_read(run: Run) -> None:
+def test_check_without_data_folder_reads_shipped_data(run: Run) -> None:
     shipped = run("check", "--offline", "--json")
     named = run("check", "--offline", "--json", "--data-dir", REPOSITORY / "data")
     assert shipped.stdout == named.stdout
     assert shipped.exit_code == named.exit_code
 
 
-def test_a_data_folder_that_does_not_exist(run: Run) -> None:
+def test_missing_data_folder_exits_2(run: Run) -> None:
     result = run("check", "--offline", "--data-dir", "nowhere")
     assert result.exit_code == 2
     assert "nowhere: no such folder" in result.stderr
 
 
-def test_a_redist_that_no_source_has(run: Run, cuda: FaultServer) -> None:
+def test_redist_missing_upstream_exits_3(run: Run, cuda: FaultServer) -> None:
     cuda.add_manifests("nvpl", {"24.7": manifest("24.7", "nvpl")})
     run("download-manifests", "--base-url", cuda.url)
     for path in (f"/compute/nvpl/redist/{name}" for name in ("", "redistrib_24.7.json")):
@@ -340,7 +338,7 @@ def test_a_redist_that_no_source_has(run: Run, cuda: FaultServer) -> None:
     assert ("absent", None) in kinds(document)
 
 
-def test_handwritten_manifests_are_not_looked_for_upstream(
+def test_handwritten_manifest_missing_upstream_is_a_note(
     run: Run, cuda: FaultServer, tmp_path: Path
 ) -> None:
     folder = tmp_path / "own" / "handwritten" / "tensorrt"
@@ -348,34 +346,36 @@ def test_handwritten_manifests_are_not_looked_for_upstream(
     (folder / "redistrib_10.9.0.json").write_bytes(manifest("10.9.0", "tensorrt"))
     run("download-manifests", "--base-url", tmp_path / "own", "--redist", "tensorrt")
     document = check(run, cuda, "--redist", "tensorrt")
-    assert document["exit_code"] == 1, "no feature file; that NVIDIA has none is a note"
+    assert document["exit_code"] == 1, (
+        "a missing feature file is a finding, a missing upstream folder is a note"
+    )
     assert ("absent", None) in kinds(document)
 
 
-def test_orphans_and_unknown_folders_are_found(run: Run, cuda: FaultServer) -> None:
+def test_orphan_features_and_unknown_folders_are_reported(run: Run, cuda: FaultServer) -> None:
     write("features/cudnn/feature_9.0.0.json", {})
     Path("data/manifests/cudda").mkdir()
     Path("data/manifests/cudda/redistrib_1.2.json").write_bytes(b"{}")
-    found = kinds(check(run, None))
-    assert ("invalid", None) in found
-    assert ("orphan-features", "9.0.0") in found
-    assert ("unknown-redist", None) in found
+    findings = kinds(check(run, None))
+    assert ("invalid", None) in findings
+    assert ("orphan-features", "9.0.0") in findings
+    assert ("unknown-redist", None) in findings
 
 
-def test_a_platform_that_ended_with_a_line_is_noted_once(run: Run) -> None:
+def test_discontinued_platform_is_noted_once(run: Run) -> None:
     run("download-manifests", "--base-url", SAMPLE, "--redist", "cuda", "--version", "all")
     notes = [f["message"] for f in check(run, None)["findings"] if f["kind"] == "platform-lost"]
     assert notes == ["has no linux-aarch64; the newest release with it is 12.9.1"]
 
 
-def test_nothing_held_of_a_redist_asked_for_is_one_finding(run: Run, cuda: FaultServer) -> None:
+def test_selected_redist_with_many_releases_is_one_finding(run: Run, cuda: FaultServer) -> None:
     labels = ("1.0.0", "1.1.0", "1.2.0")
     cuda.add_manifests("cudss", {x: manifest(x, "cudss") for x in labels})
     stale = [f for f in check(run, cuda, "--redist", "cudss")["findings"] if f["kind"] == "stale"]
     assert [finding["release"] for finding in stale] == ["1.2.0"]
 
 
-def test_many_annotations_are_counted(run: Run, cuda: FaultServer) -> None:
+def test_github_annotations_beyond_limit_are_counted(run: Run, cuda: FaultServer) -> None:
     for n in range(20):
         write(f"features/cuda/feature_1.2.{n}.json", {"schema_version": 1, f"n{n}": n})
     result = run("check", "--base-url", cuda.url, "--format", "github")
@@ -384,19 +384,19 @@ def test_many_annotations_are_counted(run: Run, cuda: FaultServer) -> None:
     assert errors[-1] == "::error title=cudaredist::and 11 more"
 
 
-# -- forms
+# -- output formats
 
 
 @pytest.fixture
 def stale(run: Run, cuda: FaultServer) -> FaultServer:
-    """Data with a stale line, a lost platform and a release without features."""
+    """Create data with a stale line, a lost platform and no features for a release."""
     feature().unlink()
     newer = manifest("12.9.2", platforms=("linux-x86_64",))
     cuda.add_manifests("cuda", {**{x: manifest(x) for x in LABELS}, "12.9.2": newer})
     return cuda
 
 
-def test_text(run: Run, stale: FaultServer) -> None:
+def test_text_report_lists_lines_and_findings(run: Run, stale: FaultServer) -> None:
     result = run("check", "--base-url", stale.url)
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [
@@ -415,14 +415,14 @@ def test_text(run: Run, stale: FaultServer) -> None:
     ]
 
 
-def test_markdown(run: Run, stale: FaultServer) -> None:
+def test_markdown_report_has_table_and_findings(run: Run, stale: FaultServer) -> None:
     result = run("check", "--base-url", stale.url, "--format", "markdown")
     assert "| cuda | 12.9 | 12.9.1 | 12.9.2 | stale | 12.9.2 |" in result.stdout
     assert "- **stale** cuda 12.9.2: line 12.9: 12.9.1 local, 12.9.2 upstream" in result.stdout
     assert "linux-sbsa, which 12.9.1 has" in result.stdout
 
 
-def test_github(
+def test_github_format_writes_summary_and_outputs(
     run: Run, stale: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     summary, outputs = tmp_path / "summary", tmp_path / "outputs"
@@ -449,7 +449,7 @@ def test_github_outside_of_github_writes_no_file(run: Run, stale: FaultServer) -
     assert run("check", "--base-url", stale.url, "--format", "github").exit_code == 1
 
 
-def test_json_is_one_document_with_the_version_first(run: Run, stale: FaultServer) -> None:
+def test_json_report_starts_with_schema_version(run: Run, stale: FaultServer) -> None:
     result = run("check", "--base-url", stale.url, "--json")
     assert next(iter(json.loads(result.stdout))) == "schema_version"
     assert re.match(r'\{\n  "schema_version": 1,', result.stdout)
@@ -461,14 +461,14 @@ def test_check_writes_nothing(run: Run, stale: FaultServer) -> None:
     assert snapshot(Path()) == before
 
 
-def test_the_channel_is_the_one_that_is_held(run: Run, server: FaultServer) -> None:
+def test_default_channel_is_the_local_one(run: Run, server: FaultServer) -> None:
     for name in ("check", "versions", "build"):
         result = run(name, *(["--check"] if name == "build" else ["--offline"]))
         assert "cuda" in result.stdout
         assert result.stderr.startswith(
             "using --channel wheels, the only one in the data shipped with cudaredist"
         )
-    # Who names a server or a channel means that one; and so does who holds both.
+    # A base URL or a channel option selects the channel, and so do local manifests of both.
     assert "nothing-held" in run("check", "--offline", "--channel", "redist").stdout
     assert "nothing-held" in run("check", "--base-url", server.url).stdout
     shutil.copytree(REPOSITORY / "data/manifests/wheels/nccl", "data/manifests/wheels/nccl")

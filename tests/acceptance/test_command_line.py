@@ -1,4 +1,4 @@
-"""The tool as a whole: help, streams, colours, exit codes, and a README that tells the truth."""
+"""Tests of the whole tool: help, streams, colors and exit codes."""
 
 import json
 import os
@@ -42,25 +42,25 @@ COMMANDS = (
 Start = Callable[..., "subprocess.Popen[str]"]
 
 
-def test_without_arguments_it_helps(run: Run) -> None:
+def test_command_without_arguments_prints_help(run: Run) -> None:
     assert all(command in run().output for command in COMMANDS)
 
 
-def test_help_lists_exactly_these_commands_and_the_exit_codes(run: Run) -> None:
+def test_help_lists_all_commands_and_exit_codes(run: Run) -> None:
     output = run("--help").stdout
     assert set(re.findall(r"│ ([a-z]+(?:-[a-z]+)*) {2,}", output)) == set(COMMANDS)
     assert "130 interrupted" in " ".join(output.split())
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_commands_help_has_an_example(run: Run, command: str) -> None:
+def test_help_of_each_command_has_an_example(run: Run, command: str) -> None:
     output = run(command, "--help").stdout
     assert f"cudaredist {command}" in output
     assert "--json" in output
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_option_has_a_sentence(run: Run, command: str) -> None:
+def test_help_of_each_option_is_a_sentence(run: Run, command: str) -> None:
     from typer.main import get_command  # noqa: PLC0415 - only this test looks inside
 
     from cudaredist.cli import app  # noqa: PLC0415
@@ -70,27 +70,27 @@ def test_every_option_has_a_sentence(run: Run, command: str) -> None:
         assert (parameter.help or "").endswith("."), parameter.name
 
 
-def test_typo_in_a_command(run: Run) -> None:
+def test_misspelled_command_gets_suggestion(run: Run) -> None:
     result = run("chekc")
     assert result.exit_code == 2
     assert "check" in result.stderr
 
 
-def test_version_of_the_process_and_of_the_parser_agree(run: Run, start: Start) -> None:
+def test_version_option_prints_version(run: Run, start: Start) -> None:
     process = start("--version")
     stdout, _ = process.communicate()
     assert stdout == run("--version").stdout
     assert re.fullmatch(r"cudaredist \d+\.\d+\.\d+\n", stdout)
 
 
-def test_a_process_prints_json_and_nothing_else_on_stdout(start: Start) -> None:
+def test_json_option_prints_only_json_on_stdout(start: Start) -> None:
     process = start("download-manifests", "--base-url", SAMPLE, "--json", "-vv")
     stdout, stderr = process.communicate()
     assert json.loads(stdout)["exit_code"] == process.returncode == 0
     assert "\x1b" not in stdout + stderr
 
 
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+def test_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
     command = f"{sys.executable} -m cudaredist schema features | head -c 1"
     result = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command}"],
@@ -103,12 +103,10 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", ["schema lock", "--version"])
-@pytest.mark.parametrize("where", ["> /dev/full", ">&-"])
-def test_a_result_that_cannot_be_written_exits_3(
-    tmp_path: Path, arguments: str, where: str
-) -> None:
+@pytest.mark.parametrize("redirection", ["> /dev/full", ">&-"])
+def test_unwritable_stdout_exits_3(tmp_path: Path, arguments: str, redirection: str) -> None:
     result = subprocess.run(
-        ["bash", "-c", f"{sys.executable} -m cudaredist {arguments} {where}"],
+        ["bash", "-c", f"{sys.executable} -m cudaredist {arguments} {redirection}"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -119,7 +117,7 @@ def test_a_result_that_cannot_be_written_exits_3(
     assert "Traceback" not in result.stderr
 
 
-def test_a_stream_that_cannot_show_a_character(tmp_path: Path) -> None:
+def test_unencodable_character_is_escaped(tmp_path: Path) -> None:
     broken = tmp_path / "redistrib_1.2.json"
     broken.write_text('{"' + "x" * 100 + '": {"version": "1"}}')
     result = subprocess.run(
@@ -133,7 +131,7 @@ def test_a_stream_that_cannot_show_a_character(tmp_path: Path) -> None:
     assert "\\u2026" in result.stdout
 
 
-def test_a_bug_exits_70_with_a_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_internal_error_exits_70_with_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
@@ -143,14 +141,14 @@ def test_a_bug_exits_70_with_a_traceback(run: Run, monkeypatch: pytest.MonkeyPat
     assert "internal error" in result.stderr
 
 
-def test_every_error_has_a_code_of_the_table_and_stands_in_the_tree() -> None:
-    found = [errors.CudaRedistError]
-    for kind in found:
-        found += kind.__subclasses__()
-    for kind in found[1:]:
+def test_every_error_has_documented_exit_code() -> None:
+    kinds = [errors.CudaRedistError]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    for kind in kinds[1:]:
         assert kind.exit_code in {2, 3, 4, 5}
         assert kind.__name__ in str(errors.__doc__)
-    assert errors.error_kinds() == {(kind.kind, kind.exit_code) for kind in found[1:]}
+    assert errors.error_kinds() == {(kind.kind, kind.exit_code) for kind in kinds[1:]}
 
 
 @pytest.mark.parametrize(
@@ -162,11 +160,12 @@ def test_the_worst_exit_code_wins(codes: list[int], worst: int) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody who may not write")
-def test_a_read_only_data_folder(tmp_path: Path) -> None:
+def test_read_only_data_folder_exits_3(tmp_path: Path) -> None:
     for folder in (tmp_path, *tmp_path.parents):
         if Path(tempfile.gettempdir()) in folder.parents:
             folder.chmod(0o755)
-    # Everything is imported before the change of user, who may not reach the interpreter's files.
+    # Import everything before the change of user: the new user may not read the interpreter's
+    # files.
     program = (
         "import os, sys\n"
         "import cudaredist.cli, cudaredist.pipeline.manifests.download, cudaredist.source.chain\n"
@@ -191,7 +190,7 @@ def test_a_read_only_data_folder(tmp_path: Path) -> None:
     assert "Traceback" not in result.stderr
 
 
-def test_a_data_folder_that_cannot_be_made(run: Run, tmp_path: Path) -> None:
+def test_uncreatable_data_folder_exits_3(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     result = run(
         "download-manifests", "--base-url", SAMPLE, "--data-dir", tmp_path / "file" / "data"
@@ -200,7 +199,7 @@ def test_a_data_folder_that_cannot_be_made(run: Run, tmp_path: Path) -> None:
     assert "cannot write" in result.stderr
 
 
-def test_an_unreadable_place_for_the_manifest(run: Run) -> None:
+def test_folder_at_manifest_path_exits_3(run: Run) -> None:
     Path("data/manifests/cuda/redistrib_13.0.2.json").mkdir(parents=True)
     result = run("download-manifests", "--base-url", SAMPLE, "--redist", "cuda")
     assert result.exit_code == 3
@@ -208,28 +207,28 @@ def test_an_unreadable_place_for_the_manifest(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("color", "environment", "is_coloured"),
+    ("color", "environment", "is_colored"),
     [
         pytest.param("auto", {}, False, id="no terminal"),
         pytest.param("always", {}, True, id="always"),
-        pytest.param("always", {"NO_COLOR": "1"}, True, id="asked for beats NO_COLOR"),
+        pytest.param("always", {"NO_COLOR": "1"}, True, id="option overrides NO_COLOR"),
         pytest.param("never", {}, False, id="never"),
     ],
 )
-def test_colour(
+def test_color_option_controls_colors(
     run: Run,
     monkeypatch: pytest.MonkeyPatch,
     color: str,
     environment: dict[str, str],
-    is_coloured: bool,  # noqa: FBT001 - a column of the table
+    is_colored: bool,  # noqa: FBT001 - a column of the table
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     result = run("download-manifests", "--base-url", "nowhere", "--color", color)
-    assert ("\x1b[31merror:" in result.stderr) == is_coloured
+    assert ("\x1b[31merror:" in result.stderr) == is_colored
 
 
-def test_foreign_text_cannot_steer_the_terminal(run: Run, server: FaultServer) -> None:
+def test_control_characters_in_manifest_are_escaped(run: Run, server: FaultServer) -> None:
     odd = manifest(packages=("cuda_cudart",)).replace(b'"license_path"', b'"\\u009b31m": 1, "x"')
     server.add_manifests("cuda", {"12.9.1": odd})
     result = run("download-manifests", "--base-url", server.url)
@@ -238,7 +237,7 @@ def test_foreign_text_cannot_steer_the_terminal(run: Run, server: FaultServer) -
 
 
 def on_a_terminal(arguments: list[str], folder: Path, **environment: str) -> str:
-    """Run the tool with a terminal as its stderr; return what was written there."""
+    """Run the tool with a terminal as stderr and return the terminal's output."""
     master, slave = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "cudaredist", *arguments],
@@ -268,15 +267,13 @@ SLOW_RUN = ["download-manifests", "--redist", "cuda", "--version", "all", "-j1"]
 
 @pytest.fixture
 def slow_server(server: FaultServer) -> FaultServer:
-    """A server that makes a run take more than a second."""
+    """Serve manifests so slowly that a run takes more than a second."""
     server.add_manifests("cuda", {f"12.9.{n}": manifest(f"12.9.{n}") for n in range(4)})
     server.delay = 0.4
     return server
 
 
-def test_progress_shows_on_a_terminal_and_goes_away(
-    slow_server: FaultServer, tmp_path: Path
-) -> None:
+def test_progress_on_terminal_is_erased(slow_server: FaultServer, tmp_path: Path) -> None:
     arguments = [*SLOW_RUN, "--base-url", slow_server.url]
     written = on_a_terminal(arguments, tmp_path)
     assert "manifests" in written
@@ -288,13 +285,13 @@ def test_quiet_shows_no_progress(slow_server: FaultServer, tmp_path: Path) -> No
     assert on_a_terminal([*SLOW_RUN, "--base-url", slow_server.url, "-q"], tmp_path) == ""
 
 
-def test_colour_on_a_terminal_unless_no_color(tmp_path: Path) -> None:
+def test_terminal_output_is_colored_unless_no_color(tmp_path: Path) -> None:
     arguments = ["download-manifests", "--base-url", "nowhere"]
     assert "\x1b[31merror:" in on_a_terminal(arguments, tmp_path)
     assert "\x1b[31merror:" not in on_a_terminal(arguments, tmp_path, NO_COLOR="1")
 
 
-def test_json_reports_keep_failures_as_data(run: Run, server: FaultServer) -> None:
+def test_json_report_includes_failures(run: Run, server: FaultServer) -> None:
     server.add_manifests("cuda", {"12.9.1": manifest()})
     server.misbehave("/compute/cuda/redist/redistrib_12.9.1.json", faults.status(403))
     document = json.loads(run("download-manifests", "--base-url", server.url, "--json").stdout)

@@ -1,4 +1,4 @@
-"""Completion in shells: scripts for each, names of commands, options and values, and quickly."""
+"""Tests of shell completion: scripts, commands, options, values and speed."""
 
 import os
 import subprocess
@@ -10,28 +10,28 @@ import pytest
 PROGRAM = "from cudaredist.cli import app; app(prog_name='cudaredist')"
 SHELLS = ("bash", "zsh", "fish")
 NAMED = "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION"
-"""typer then takes the shell's name; else it goes by the process that it was started from."""
+"""Variable that makes typer use the given shell instead of its parent process."""
 HEAVY = ("cudaredist.pipeline", "cudaredist.schema", "cudaredist.source", "httpx", "jsonschema")
 
 
 def answer(shell: str, line: str, folder: Path, program: str = PROGRAM) -> str:
-    """Return what a shell is told when the end of a line is to be completed."""
+    """Return the completions that a shell gets for the end of a line."""
     words = line.split(" ")
-    asked = {
+    request = {
         "bash": {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)},
         "zsh": {"_TYPER_COMPLETE_ARGS": line},
         "fish": {"_TYPER_COMPLETE_ARGS": line, "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
     }[shell]
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", program],
         cwd=folder,
-        env={**os.environ, **asked, "_CUDAREDIST_COMPLETE": f"complete_{shell}"},
+        env={**os.environ, **request, "_CUDAREDIST_COMPLETE": f"complete_{shell}"},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.stderr == ""
-    return done.stdout
+    assert process.stderr == ""
+    return process.stdout
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -49,7 +49,9 @@ def answer(shell: str, line: str, folder: Path, program: str = PROGRAM) -> str:
         ("cudaredist schema pack", ("package-set", "package-set-index")),
     ],
 )
-def test_what_is_offered(tmp_path: Path, shell: str, line: str, expected: tuple[str, ...]) -> None:
+def test_completion_offers_matching_words(
+    tmp_path: Path, shell: str, line: str, expected: tuple[str, ...]
+) -> None:
     printed = answer(shell, line, tmp_path)
     for word in expected:
         assert word in printed
@@ -58,21 +60,21 @@ def test_what_is_offered(tmp_path: Path, shell: str, line: str, expected: tuple[
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_completion_is_installed_for_the_shell_named(tmp_path: Path, shell: str) -> None:
-    done = subprocess.run(
+def test_install_completion_writes_script_of_selected_shell(tmp_path: Path, shell: str) -> None:
+    process = subprocess.run(
         [Path(sys.executable).with_name("cudaredist"), "--install-completion", shell],
         env={**os.environ, "HOME": str(tmp_path), NAMED: "1"},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
     written = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
     assert any(f"_CUDAREDIST_COMPLETE=complete_{shell}" in text for text in written)
 
 
-def test_nothing_heavy_is_imported_for_it(tmp_path: Path) -> None:
-    """The command line itself is light; a shell waits for it at every key."""
+def test_completion_imports_no_heavy_module(tmp_path: Path) -> None:
+    """Completion must be fast, because a shell waits for it at every key."""
     program = f"import atexit, sys; atexit.register(lambda: print(*sorted(sys.modules))); {PROGRAM}"
     modules = answer("bash", "cudaredist build --platform linux-s", tmp_path, program).split()
     assert "linux-sbsa" in modules

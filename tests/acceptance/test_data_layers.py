@@ -1,4 +1,6 @@
-"""Shipped data is the base layer: it completes a data folder, whose own entries win."""
+"""Tests of data layers: shipped data completes the data folder.
+
+Entries of the data folder override shipped entries."""
 
 import contextlib
 import json
@@ -34,7 +36,7 @@ def put_wheels(label: str = "13.0.2") -> None:
 
 
 def put_table(name: str, label: str = "13.0.2", **changes: object) -> None:
-    """Put the part of a shipped table into the data folder that is about one release."""
+    """Copy one release's part of a shipped table into the data folder."""
     table = json.loads((SHIPPED / f"{name}.json").read_bytes())
     part = "releases" if name == "nvcc_compat" else "sources"
     table[part] = {label: table[part][label] | changes}
@@ -49,7 +51,7 @@ def put_table(name: str, label: str = "13.0.2", **changes: object) -> None:
 
 
 def answers(run: Run) -> dict[str, tuple[int, str]]:
-    """Return the exit code and the output of every question, by its command."""
+    """Return the exit code and the output of every question by command."""
     results = {words[0]: run(*words) for words in QUESTIONS}
     return {name: (result.exit_code, result.stdout) for name, result in results.items()}
 
@@ -64,22 +66,22 @@ def layers_of(run: Run, *question: str) -> dict[str, set[str | None]]:
     return found
 
 
-# -- folders that hide nothing
+# -- incomplete data folders
 
 
-def test_questions_after_failed_download_are_answered_as_before(run: Run) -> None:
+def test_answers_after_failed_download_are_unchanged(run: Run) -> None:
     before = answers(run)
     assert {code for code, _ in before.values()} == {0}
-    failed = run("download-manifests", "--base-url", SAMPLE, "--version", "99.1.1")
-    assert failed.exit_code == 3
+    download = run("download-manifests", "--base-url", SAMPLE, "--version", "99.1.1")
+    assert download.exit_code == 3
     assert not list(Path().iterdir())
     assert answers(run) == before
 
 
-@pytest.mark.parametrize("left", ["data/manifests/cuda", "data/features/wheels", "data/policy"])
-def test_questions_after_killed_run_are_answered_as_before(run: Run, left: str) -> None:
+@pytest.mark.parametrize("folder", ["data/manifests/cuda", "data/features/wheels", "data/policy"])
+def test_answers_after_killed_run_are_unchanged(run: Run, folder: str) -> None:
     before = answers(run)
-    Path(left).mkdir(parents=True)
+    Path(folder).mkdir(parents=True)
     Path("data/manifests").mkdir(exist_ok=True)
     lock = {"schema_version": 1, "redists": {}}
     Path("data/manifests/lock.json").write_text(json.dumps(lock))
@@ -88,7 +90,7 @@ def test_questions_after_killed_run_are_answered_as_before(run: Run, left: str) 
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_download_ended_between_manifests_hides_nothing(
+def test_interrupted_download_hides_no_shipped_data(
     cuda_manifests: FaultServer, start: Start, run: Run, tmp_path: Path, number: signal.Signals
 ) -> None:
     before = answers(run)
@@ -113,7 +115,7 @@ def test_download_ended_between_manifests_hides_nothing(
 # -- layers
 
 
-def test_tables_of_one_release_are_completed_by_shipped_ones(run: Run) -> None:
+def test_shipped_tables_complete_local_tables(run: Run) -> None:
     put_wheels()
     put_table("nvcc_compat")
     put_table("gpus")
@@ -131,7 +133,7 @@ def test_tables_of_one_release_are_completed_by_shipped_ones(run: Run) -> None:
     assert "cuda_crt 13.0.88 (wheels), local data" in run("explain", "nvcc", "13.0.2").stdout
 
 
-def test_capabilities_of_both_layers_are_those_of_the_shipped_table(run: Run) -> None:
+def test_merged_capabilities_equal_shipped_table(run: Run) -> None:
     put_table("gpus")
     merged = read_set_data(store_to_read(None, None)).gpus
     shutil.rmtree("data")
@@ -139,14 +141,14 @@ def test_capabilities_of_both_layers_are_those_of_the_shipped_table(run: Run) ->
     assert merged == shipped
 
 
-def test_local_entry_replaces_the_shipped_one(run: Run) -> None:
+def test_local_table_entry_overrides_shipped_entry(run: Run) -> None:
     put_table("nvcc_compat", nvcc="13.0.999")
     assert "  nvcc 13.0.999\n" in run("explain", "nvcc", "13.0.2").stdout
     assert "  nvcc 13.0.999\n" in run("explain", "nvcc", "13.0", "--no-shipped-data").stdout
     assert "  nvcc 13.0.88\n" in run("explain", "nvcc", "13.0.3").stdout
 
 
-def test_channel_with_a_local_manifest_is_read_from_the_data_folder_only(run: Run) -> None:
+def test_channel_with_local_manifest_ignores_shipped_data(run: Run) -> None:
     put_wheels()
     found = json.loads(run("which", "libcublas.so*", "--json").stdout)
     assert {hit["release"] for hit in found["hits"]} == {"13.0.2"}
@@ -155,7 +157,7 @@ def test_channel_with_a_local_manifest_is_read_from_the_data_folder_only(run: Ru
     assert "13.0.2" in result.stderr
 
 
-def test_channel_without_a_local_manifest_is_read_from_shipped_data(run: Run) -> None:
+def test_channel_without_local_manifest_reads_shipped_data(run: Run) -> None:
     run("download-manifests", "--base-url", SAMPLE, "--redist", "cuda")
     assert run("which", "libcublas.so.12", "--channel", "wheels").exit_code == 0
     assert run("diff", "cuda@12.9.1", "cuda@13.0.2", "--channel", "wheels").exit_code == 0
@@ -164,7 +166,7 @@ def test_channel_without_a_local_manifest_is_read_from_shipped_data(run: Run) ->
     assert not list(Path("data").rglob("*wheels*"))
 
 
-def test_check_and_versions_are_about_the_data_folder_only(run: Run) -> None:
+def test_check_and_versions_ignore_shipped_data(run: Run) -> None:
     run("download-manifests", "--base-url", SAMPLE, "--redist", "cuda")
     assert "nothing-held" in run("check", "--offline", "--channel", "wheels").stdout
     document = json.loads(run("versions", "--offline", "--channel", "wheels", "--json").stdout)
@@ -174,13 +176,13 @@ def test_check_and_versions_are_about_the_data_folder_only(run: Run) -> None:
 # -- package sets
 
 
-def test_package_set_records_every_table_that_it_was_made_from(run: Run) -> None:
+def test_package_set_records_tables_of_both_layers(run: Run) -> None:
     put_wheels()
     put_table("nvcc_compat")
     put_table("gpus")
     call = ("build", "--cuda", "13.0", "--platform", "linux-x86_64", "--json")
-    made = json.loads(run(*call).stdout)
-    recorded = {(one["name"], one["sha256"]) for one in made["inputs"]}
+    package_set = json.loads(run(*call).stdout)
+    recorded = {(one["name"], one["sha256"]) for one in package_set["inputs"]}
     for name in ("nvcc_compat", "gpus"):
         for folder in (SHIPPED, Path("data")):
             assert (name, sha256_of((folder / f"{name}.json").read_bytes())) in recorded
@@ -206,7 +208,7 @@ def test_package_set_records_every_table_that_it_was_made_from(run: Run) -> None
         (("build",), 2, "hint: run `cudaredist download-manifests --redist cuda`"),
     ],
 )
-def test_empty_folder_without_shipped_data_is_an_error_with_a_command(
+def test_no_shipped_data_in_empty_folder_is_an_error_with_hint(
     run: Run, call: tuple[str, ...], code: int, hint: str
 ) -> None:
     result = run(*call, "--no-shipped-data")

@@ -1,4 +1,4 @@
-"""diff, which and versions as a user sees them, on small releases."""
+"""Tests of the diff, which and versions commands on small releases."""
 
 import json
 import shlex
@@ -20,7 +20,7 @@ NEWER = "12.9.2"
 
 
 def newer() -> dict[str, Any]:
-    """A CUDA release in which headers moved, a library was renamed and a licence changed."""
+    """Return a CUDA release with moved headers, a renamed library and a changed license."""
     return {
         "cuda_cudart": {
             platform: {"lib/libcudart.so.13": library(machine, "libcudart.so.13", "libm.so.6")}
@@ -36,36 +36,36 @@ def newer() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with two releases of CUDA and two of cuDNN, all examined, and a cache."""
-    root = tmp_path_factory.mktemp("made")
+def folder_with_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Create a cache and a data folder with two examined releases of CUDA and of cuDNN."""
+    root = tmp_path_factory.mktemp("folder_with_data")
     make_data(root)
     files = release(NEWER, newer())
     put(root / "source/compute/cuda/redist", files)
     put(root / "data/manifests/cuda", {n: d for n, d in files.items() if "/" not in n})
-    places = ("--data-dir", root / "data", "--cache-dir", root / "cache")
-    succeed("process-manifests", "-q", "--base-url", root / "source", *places)
+    options = ("--data-dir", root / "data", "--cache-dir", root / "cache")
+    succeed("process-manifests", "-q", "--base-url", root / "source", *options)
     make_sets(root)
     return root
 
 
 @pytest.fixture
-def ask(run: Run, made: Path) -> Run:
+def ask(run: Run, folder_with_data: Path) -> Run:
     """Run a command on that data folder and cache."""
-    places = ("--data-dir", made / "data")
-    return lambda command, *more: run(command, *places, *more)
+    options = ("--data-dir", folder_with_data / "data")
+    return lambda command, *more: run(command, *options, *more)
 
 
 @pytest.fixture
-def cached(made: Path) -> tuple[object, ...]:
+def cached(folder_with_data: Path) -> tuple[object, ...]:
     """The options for the cache that knows every archive."""
-    return ("--cache-dir", made / "cache")
+    return ("--cache-dir", folder_with_data / "cache")
 
 
 # -- diff
 
 
-def test_two_releases_held_with_their_features(ask: Run, cached: tuple[object, ...]) -> None:
+def test_diff_of_local_releases_includes_features(ask: Run, cached: tuple[object, ...]) -> None:
     result = ask("diff", f"cuda@{LABEL}", f"cuda@{NEWER}", *cached)
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
@@ -80,7 +80,7 @@ def test_two_releases_held_with_their_features(ask: Run, cached: tuple[object, .
     assert lines.index("platforms:") < lines.index("gone:") < lines.index("may break:")
 
 
-def test_a_split_by_content_needs_the_cache(ask: Run) -> None:
+def test_diff_without_cache_reports_split_as_new_package(ask: Run) -> None:
     lines = ask("diff", f"cuda@{LABEL}", f"cuda@{NEWER}").stdout.splitlines()
     assert "  cuda_headers 12.9.2.5 (linux-sbsa, linux-x86_64)" in lines
 
@@ -89,7 +89,7 @@ def on(platforms: tuple[str, ...], **packages: dict[str, bytes]) -> dict[str, An
     return {name: dict.fromkeys(platforms, files) for name, files in packages.items()}
 
 
-def test_a_file_and_a_folder_that_moved_with_and_without_other_content(run: Run) -> None:
+def test_diff_reports_moved_files_and_folders(run: Run) -> None:
     both = ("linux-sbsa", "linux-x86_64")
     folder = {"include/x/1.h": b"1", "include/x/2.h": b"2", "include/x/3.h": b"3"}
     old = on(
@@ -131,22 +131,24 @@ def test_a_file_and_a_folder_that_moved_with_and_without_other_content(run: Run)
     [f"cuda@{LABEL}", "data/manifests/cuda/redistrib_12.9.1.json",
      "data/features/cuda/feature_12.9.1.json", "sets/linux-x86_64/cuda-12.9.1.json"],
 )  # fmt: skip
-def test_nothing_differs_from_itself(ask: Run, made: Path, kind: str, form: str) -> None:
-    side = kind if "@" in kind else str(made / kind)
+def test_diff_of_a_side_with_itself_is_empty(
+    ask: Run, folder_with_data: Path, kind: str, form: str
+) -> None:
+    side = kind if "@" in kind else str(folder_with_data / kind)
     result = ask("diff", side, side, "--format", form)
     assert result.exit_code == 0
     if form == "json":
-        found = report(result)
-        assert (found["packages"], found["platforms"], found["tables"]) == ([], None, [])
-        assert found["equal"] > 0
+        document = report(result)
+        assert (document["packages"], document["platforms"], document["tables"]) == ([], None, [])
+        assert document["equal"] > 0
     else:
         assert "0 packages differ" in result.stdout
 
 
-def test_json_has_the_delta_words(ask: Run) -> None:
-    found = report(ask("diff", f"cuda@{LABEL}", f"cuda@{NEWER}", "--json"))
-    assert {"old", "new", "packages", "platforms", "tables", "equal"} <= found.keys()
-    (cudart,) = (p for p in found["packages"] if p["package"] == "cuda_cudart")
+def test_diff_json_lists_deltas(ask: Run) -> None:
+    document = report(ask("diff", f"cuda@{LABEL}", f"cuda@{NEWER}", "--json"))
+    assert {"old", "new", "packages", "platforms", "tables", "equal"} <= document.keys()
+    (cudart,) = (p for p in document["packages"] if p["package"] == "cuda_cudart")
     assert cudart["status"] == "changed"
     fields = {delta["field"]: delta for delta in cudart["deltas"]}
     assert (fields["version"]["old"], fields["version"]["new"]) == ("12.9.1.5", "12.9.2.5")
@@ -154,14 +156,14 @@ def test_json_has_the_delta_words(ask: Run) -> None:
     assert fields["sonames"]["gone"] == ["libcudart.so.12"]
 
 
-def test_two_package_sets(ask: Run, made: Path) -> None:
-    sets = [made / f"sets/{platform}/cuda-12.9.1.json" for platform in LINUX]
+def test_diff_of_package_sets_reports_status_changes(ask: Run, folder_with_data: Path) -> None:
+    sets = [folder_with_data / f"sets/{platform}/cuda-12.9.1.json" for platform in LINUX]
     lines = ask("diff", *sets).stdout.splitlines()
-    at = lines.index("may break:")
-    assert "      status: available -> unsupported" in lines[at:]
+    index = lines.index("may break:")
+    assert "      status: available -> unsupported" in lines[index:]
 
 
-def test_archives_rebuilt_under_one_version(run: Run) -> None:
+def test_diff_of_rebuilt_archives_warns(run: Run) -> None:
     for name, salt in (("old", ""), ("new", "rebuilt")):
         put(Path(), {f"{name}/redistrib_12.9.1.json": manifest(salt=salt)})
     sides = [f"{name}/redistrib_12.9.1.json" for name in ("old", "new")]
@@ -174,7 +176,7 @@ def test_archives_rebuilt_under_one_version(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sides", "code", "said"),
+    ("sides", "code", "message"),
     [
         (("cuda@12.9.1", "cuda@1.0"), 2, "no local release of cuda is called '1.0'"),
         (("cuda@12.9.1", "cudn@9.10.2"), 2, "did you mean cudnn"),
@@ -184,19 +186,21 @@ def test_archives_rebuilt_under_one_version(run: Run) -> None:
         (("DATA/gpus.json", "DATA/gpus.json"), 5, "is not a manifest"),
     ],
 )
-def test_what_cannot_be_compared(
-    ask: Run, made: Path, sides: tuple[str, ...], code: int, said: str
+def test_diff_of_invalid_sides_is_rejected(
+    ask: Run, folder_with_data: Path, sides: tuple[str, ...], code: int, message: str
 ) -> None:
-    shutil.copytree(made / "data", "copy")
+    shutil.copytree(folder_with_data / "data", "copy")
     shutil.copy(Path(__file__).parents[2] / "data/gpus.json", "copy/gpus.json")
     result = ask("diff", *(side.replace("DATA", "copy") for side in sides))
     assert result.exit_code == code, result.output
-    assert said in result.stderr
+    assert message in result.stderr
 
 
-def test_a_release_held_with_a_manifest_that_lies_elsewhere(ask: Run, made: Path) -> None:
-    """As one looks at a manifest before it is taken."""
-    manifest_path = made / "data/manifests/cuda/redistrib_12.9.2.json"
+def test_diff_of_local_release_and_manifest_file_lists_packages(
+    ask: Run, folder_with_data: Path
+) -> None:
+    """A user compares a manifest before storing it."""
+    manifest_path = folder_with_data / "data/manifests/cuda/redistrib_12.9.2.json"
     both = ask("diff", f"cuda@{LABEL}", f"cuda@{NEWER}", "--json")
     result = ask("diff", f"cuda@{LABEL}", manifest_path, "--json")
     assert result.exit_code == 0
@@ -205,8 +209,10 @@ def test_a_release_held_with_a_manifest_that_lies_elsewhere(ask: Run, made: Path
     assert "-libcudart.so.12" not in ask("diff", f"cuda@{LABEL}", manifest_path).stdout
 
 
-def test_two_feature_files_tell_platforms_and_other_bytes(ask: Run, made: Path) -> None:
-    path = made / "data/features/cuda/feature_12.9.1.json"
+def test_diff_of_feature_files_reports_platforms_and_hashes(
+    ask: Run, folder_with_data: Path
+) -> None:
+    path = folder_with_data / "data/features/cuda/feature_12.9.1.json"
     document = json.loads(path.read_bytes())
     package = document["packages"]["libcublas"]
     archives = package["archives"]
@@ -219,22 +225,24 @@ def test_two_feature_files_tell_platforms_and_other_bytes(ask: Run, made: Path) 
     assert "      platforms: -linux-sbsa" in lines
 
 
-def test_feature_files_of_other_tools_say_nothing(ask: Run, made: Path) -> None:
-    shutil.copytree(made / "data", "copy")
+def test_feature_files_of_other_tools_are_ignored(ask: Run, folder_with_data: Path) -> None:
+    shutil.copytree(folder_with_data / "data", "copy")
     Path("copy/features/cuda/feature_12.9.2.json").unlink()
     Path("copy/features/cuda/redistrib_features_12.9.2.json").write_text('{"cuda_cudart": {}}')
-    places = ("--data-dir", "copy")
-    assert ask("diff", f"cuda@{LABEL}", f"cuda@{NEWER}", *places).exit_code == 0
-    found = report(ask("which", "libcudart.so.1?", "--json", *places))
-    assert {hit["release"] for hit in found["hits"]} == {LABEL}
+    options = ("--data-dir", "copy")
+    assert ask("diff", f"cuda@{LABEL}", f"cuda@{NEWER}", *options).exit_code == 0
+    document = report(ask("which", "libcudart.so.1?", "--json", *options))
+    assert {hit["release"] for hit in document["hits"]} == {LABEL}
 
 
 @pytest.mark.parametrize("call", [("diff", "cuda@12.9.1", "cuda@12.9.2"), ("which", "x.h")])
 @pytest.mark.parametrize(
     "path", ["manifests/cuda/redistrib_12.9.2.json", "features/cuda/feature_12.9.2.json"]
 )
-def test_a_broken_file_is_named(ask: Run, made: Path, call: tuple[str, ...], path: str) -> None:
-    shutil.copytree(made / "data", "copy")
+def test_broken_file_is_named_in_error(
+    ask: Run, folder_with_data: Path, call: tuple[str, ...], path: str
+) -> None:
+    shutil.copytree(folder_with_data / "data", "copy")
     Path("copy", path).write_text('{"schema_version": 1}')
     result = ask(*call, "--data-dir", "copy")
     assert result.exit_code == 5
@@ -253,7 +261,7 @@ def test_a_broken_file_is_named(ask: Run, made: Path, call: tuple[str, ...], pat
         ),
     ],
 )
-def test_no_local_manifests_names_the_other_channel(run: Run, call: tuple[str, ...]) -> None:
+def test_missing_local_manifests_suggest_other_channel(run: Run, call: tuple[str, ...]) -> None:
     result = run(*call, "--channel", "redist")
     assert result.exit_code == 2
     assert "no local manifests" in result.stderr
@@ -261,24 +269,24 @@ def test_no_local_manifests_names_the_other_channel(run: Run, call: tuple[str, .
 
 
 @pytest.mark.parametrize(
-    ("options", "fetches"),
+    ("options", "command"),
     [
         (("--channel", "redist"), "cudaredist download-manifests"),
         (("--channel", "wheels"), "cudaredist download-manifests --channel wheels"),
     ],
 )
-def test_no_local_manifests_at_all_names_the_download(
-    run: Run, options: tuple[str, ...], fetches: str
+def test_missing_local_manifests_suggest_download(
+    run: Run, options: tuple[str, ...], command: str
 ) -> None:
     Path("data").mkdir()
     result = run("which", "x.h", "--data-dir", "data", "--no-shipped-data", *options)
     assert result.exit_code == 2
-    assert f"run `{fetches}`" in " ".join(result.stderr.split())
+    assert f"run `{command}`" in " ".join(result.stderr.split())
 
 
-def test_diff_of_different_redistributables_has_a_note(ask: Run, made: Path) -> None:
-    manifests = made / "data/manifests"
-    feature_files = made / "data/features"
+def test_diff_of_different_redistributables_has_a_note(ask: Run, folder_with_data: Path) -> None:
+    manifests = folder_with_data / "data/manifests"
+    feature_files = folder_with_data / "data/features"
     note = "note: different redistributables: cuda and cudnn"
     for sides in (
         ("cuda@12.9.1", "cudnn@9.10.2"),
@@ -292,7 +300,7 @@ def test_diff_of_different_redistributables_has_a_note(ask: Run, made: Path) -> 
     assert report(ask("diff", "cuda@12.9.1", "cuda@12.9.2", "--json"))["notes"] == []
 
 
-def test_diff_of_two_files_says_nothing_about_the_channel(run: Run) -> None:
+def test_diff_of_two_files_prints_no_channel_note(run: Run) -> None:
     """The shipped data has only the wheel channel."""
     put(Path(), {f"{name}/redistrib_12.9.1.json": manifest() for name in ("old", "new")})
     result = run("diff", "old/redistrib_12.9.1.json", "new/redistrib_12.9.1.json")
@@ -308,7 +316,7 @@ def rows(result: Result) -> list[list[str]]:
     return [line.split() for line in result.stdout.splitlines() if not line.startswith("of ")]
 
 
-def test_a_soname_by_the_features(ask: Run) -> None:
+def test_which_finds_soname_in_features(ask: Run) -> None:
     result = ask("which", "libcublas.so.12")
     assert rows(result) == [
         ["redist", "package", "output", "file", "platform", "releases"],
@@ -339,29 +347,31 @@ def test_which_header_is_found_by_the_features(ask: Run, name: str) -> None:
         (("--redist", "cuda"), ["12.9.1", "12.9.2"]),
     ],
 )
-def test_of_some_releases(ask: Run, options: tuple[str, ...], labels: list[str]) -> None:
-    found = report(
+def test_which_options_select_releases(
+    ask: Run, options: tuple[str, ...], labels: list[str]
+) -> None:
+    document = report(
         ask("which", "lib/libcublas.so.12", "--platform", "linux-x86_64", "--json", *options)
     )
-    assert [hit["release"] for hit in found["hits"]] == labels
+    assert [hit["release"] for hit in document["hits"]] == labels
 
 
-def test_a_path_by_its_end(ask: Run) -> None:
-    """As `#include <crt/host_config.h>` or `stubs/libcuda.so` name it."""
-    found = report(ask("which", "stubs/libcublas.so", "--json"))
-    assert {hit["path"] for hit in found["hits"]} == {"lib/stubs/libcublas.so"}
+def test_which_finds_path_by_its_end(ask: Run) -> None:
+    """Such as `#include <crt/host_config.h>` or `stubs/libcuda.so`."""
+    document = report(ask("which", "stubs/libcublas.so", "--json"))
+    assert {hit["path"] for hit in document["hits"]} == {"lib/stubs/libcublas.so"}
 
 
-def test_other_redistributables_and_their_variants(ask: Run) -> None:
-    found = report(ask("which", "libcudnn.so.*", "--json"))
-    assert {(h["redist"], h["release"], h["variant"]) for h in found["hits"]} == {
+def test_which_reports_variants_of_other_redists(ask: Run) -> None:
+    document = report(ask("which", "libcudnn.so.*", "--json"))
+    assert {(h["redist"], h["release"], h["variant"]) for h in document["hits"]} == {
         ("cudnn", "8.9.7", "cuda12"),
         ("cudnn", "9.10.2", "cuda12"),
     }
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "said"),
+    ("options", "code", "message"),
     [
         (("libnothing.so",), 1, "no local package provides libnothing.so"),
         (("ib/libcublas.so.12",), 1, "no local package provides ib/libcublas.so.12"),
@@ -371,21 +381,23 @@ def test_other_redistributables_and_their_variants(ask: Run) -> None:
         (("x", "--redist", "cudn"), 2, "did you mean"),
     ],
 )
-def test_nobody_has_it(ask: Run, options: tuple[str, ...], code: int, said: str) -> None:
+def test_which_without_provider_or_with_invalid_options_fails(
+    ask: Run, options: tuple[str, ...], code: int, message: str
+) -> None:
     result = ask("which", *options)
     assert result.exit_code == code
-    assert said in result.output
+    assert message in result.output
 
 
 @pytest.mark.parametrize("name", ["libcuda.so.1", "lib/libcuda.so.1", "NVCUDA.dll"])
-def test_which_library_of_the_driver_names_the_driver(ask: Run, name: str) -> None:
+def test_which_driver_library_names_driver(ask: Run, name: str) -> None:
     result = ask("which", name)
     assert result.exit_code == 0
     assert f"{name} is provided by the driver: part of the driver\n" in result.stdout
     assert report(ask("which", name, "--json"))["outside"]["owner"] == "driver"
 
 
-def test_which_library_of_the_system_names_its_package(ask: Run) -> None:
+def test_which_system_library_names_its_package(ask: Run) -> None:
     result = ask("which", "libz.so.1")
     assert "libz.so.1 is provided by zlib: compression\n" in result.stdout
 
@@ -402,9 +414,9 @@ def test_which_name_without_version_suggests_sonames(run: Run, name: str) -> Non
 
 
 @pytest.fixture
-def aged(made: Path) -> Path:
-    """A copy of that data folder whose features are as earlier rules made them, without files."""
-    shutil.copytree(made / "data", "aged")
+def aged(folder_with_data: Path) -> Path:
+    """Copy the data folder with features of earlier rules, which list no files."""
+    shutil.copytree(folder_with_data / "data", "aged")
     for path in Path("aged/features").rglob("*.json"):
         document = json.loads(path.read_bytes())
         document["rules"] = 1
@@ -415,7 +427,7 @@ def aged(made: Path) -> Path:
     return Path("aged")
 
 
-def test_which_header_in_features_of_earlier_rules_is_unknown(run: Run, aged: Path) -> None:
+def test_which_header_in_outdated_features_is_unknown(run: Run, aged: Path) -> None:
     result = run("which", "cublas_v2.h", "--data-dir", aged)
     assert result.exit_code == 3
     assert "the provider of cublas_v2.h is unknown\n" in result.stdout
@@ -424,20 +436,22 @@ def test_which_header_in_features_of_earlier_rules_is_unknown(run: Run, aged: Pa
     assert run("which", "libcublas.so.12", "--data-dir", aged).exit_code == 0
 
 
-def test_which_hint_about_unknown_archives_works(run: Run, made: Path, aged: Path) -> None:
-    """The command that the hint names, with the source of these archives."""
+def test_which_hint_about_unknown_archives_works(
+    run: Run, folder_with_data: Path, aged: Path
+) -> None:
+    """Run the hint's command with the source of these archives."""
     call = ("which", "cublas_v2.h", "--data-dir", aged, "--redist", "cuda")
     unknown = report(run(*call, "--json"))
     words = shlex.split(unknown["hint"])[1:]
-    assert run(*words, "-q", "--base-url", made / "source").exit_code == 0
+    assert run(*words, "-q", "--base-url", folder_with_data / "source").exit_code == 0
     assert run(*call).exit_code == 0
 
 
-def test_which_header_and_program_are_found_in_the_shipped_data(run: Run) -> None:
+def test_which_finds_header_and_program_in_shipped_data(run: Run) -> None:
     for name, package in {"cuda_runtime.h": "cuda_cudart", "ptxas": "cuda_nvcc"}.items():
-        found = report(run("which", name, "--cuda", "13.0.2", "--json"))
-        assert package in {hit["package"] for hit in found["hits"]}
-        assert found["unknown"] == 0
+        document = report(run("which", name, "--cuda", "13.0.2", "--json"))
+        assert package in {hit["package"] for hit in document["hits"]}
+        assert document["unknown"] == 0
 
 
 # -- versions
@@ -445,14 +459,14 @@ def test_which_header_and_program_are_found_in_the_shipped_data(run: Run) -> Non
 
 @pytest.fixture
 def upstream(server: FaultServer, run: Run) -> FaultServer:
-    """A server with newer releases than are held."""
+    """Serve newer releases than the local ones."""
     server.add_manifests("cuda", {label: manifest(label) for label in ("12.9.1", "13.0.2")})
     server.add_manifests("cudnn", {"9.10.2": manifest("9.10.2", "cudnn")})
     put(Path("data/manifests/cuda"), {"redistrib_12.9.1.json": manifest("12.9.1")})
     return server
 
 
-def test_lines_held_and_upstream(upstream: FaultServer, run: Run) -> None:
+def test_versions_lists_local_and_upstream_lines(upstream: FaultServer, run: Run) -> None:
     both = ("--redist", "cuda", "--redist", "cudnn")
     result = run("versions", "--base-url", upstream.url, *both)
     assert [line.split() for line in result.stdout.splitlines()] == [
@@ -464,27 +478,27 @@ def test_lines_held_and_upstream(upstream: FaultServer, run: Run) -> None:
     assert not [path for path in upstream.requests if path.endswith(".json")]
 
 
-def test_what_renovate_reads(upstream: FaultServer, run: Run) -> None:
+def test_versions_renovate_format_lists_releases(upstream: FaultServer, run: Run) -> None:
     result = run("versions", "--base-url", upstream.url, "--redist", "cuda", "--format", "renovate")
-    found = report(result)
-    assert found["releases"] == [{"version": "12.9.1"}, {"version": "13.0.2"}]
-    assert found["homepage"].startswith("https://")
+    document = report(result)
+    assert document["releases"] == [{"version": "12.9.1"}, {"version": "13.0.2"}]
+    assert document["homepage"].startswith("https://")
 
 
-def test_what_nvchecker_reads(upstream: FaultServer, run: Run) -> None:
+def test_versions_newest_format_prints_newest_release(upstream: FaultServer, run: Run) -> None:
     options = ("versions", "--base-url", upstream.url, "--redist", "cuda")
     assert run(*options, "--format", "newest").stdout == "13.0.2\n"
     assert report(run(*options, "--json"))["releases"]["cuda"][-1] == "13.0.2"
 
 
 @pytest.mark.parametrize("form", ["renovate", "newest"])
-def test_bots_ask_about_one(run: Run, form: str) -> None:
+def test_versions_bot_formats_require_one_redist(run: Run, form: str) -> None:
     result = run("versions", "--format", form, "--offline")
     assert result.exit_code == 2
     assert "requires exactly one --redist" in result.stderr
 
 
-def test_offline_is_what_is_held(upstream: FaultServer, run: Run) -> None:
+def test_versions_offline_lists_local_releases(upstream: FaultServer, run: Run) -> None:
     result = run("versions", "--offline")
     assert [line.split() for line in result.stdout.splitlines()][1:] == [
         ["cuda", "12.9", "12.9.1", "-", "unknown"]
@@ -492,30 +506,28 @@ def test_offline_is_what_is_held(upstream: FaultServer, run: Run) -> None:
     assert not upstream.requests
 
 
-def test_a_server_that_is_down(upstream: FaultServer, run: Run) -> None:
+def test_versions_without_server_exits_3(upstream: FaultServer, run: Run) -> None:
     upstream.misbehave("/compute/cuda/redist/", faults.status(503))
     result = run("versions", "--base-url", upstream.url, "--retries", 0, "--redist", "cuda")
     assert result.exit_code == 3
     assert "503" in result.stderr
     assert "unknown" in result.stdout
-    # What is held is not what upstream has, and no releases at all would be taken for withdrawn.
+    # Local releases are not upstream releases, and an empty list would look like a withdrawal.
     for form in ("renovate", "newest"):
-        asked = ("versions", "--base-url", upstream.url, "--retries", 0, "--redist", "cuda")
-        result = run(*asked, "--format", form)
+        call = ("versions", "--base-url", upstream.url, "--retries", 0, "--redist", "cuda")
+        result = run(*call, "--format", form)
         assert (result.exit_code, result.stdout) == (3, "")
 
 
-def test_what_no_source_has(upstream: FaultServer, run: Run) -> None:
+def test_versions_reports_redists_missing_upstream(upstream: FaultServer, run: Run) -> None:
     result = run("versions", "--base-url", upstream.url)
     assert result.exit_code == 0
     assert "not at this source: cublasmp" in result.stdout
-    asked = run("versions", "--base-url", upstream.url, "--redist", "nccl", "--format", "newest")
-    assert (asked.exit_code, asked.stdout) == (3, "")
+    single = run("versions", "--base-url", upstream.url, "--redist", "nccl", "--format", "newest")
+    assert (single.exit_code, single.stdout) == (3, "")
 
 
-def test_versions_of_a_truncated_listing_of_matching_length_are_not_known(
-    upstream: FaultServer, run: Run
-) -> None:
+def test_versions_with_truncated_listing_exits_3(upstream: FaultServer, run: Run) -> None:
     upstream.misbehave("/compute/cuda/redist/", faults.truncated_with_matching_length)
     result = run("versions", "--base-url", upstream.url, "--retries", 0, "--redist", "cuda")
     assert result.exit_code == 3

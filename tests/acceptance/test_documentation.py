@@ -1,4 +1,4 @@
-"""README, docs and help tell the truth: what they show is printed, and every call parses."""
+"""Tests of README, docs and help: shown output is printed and calls parse."""
 
 import re
 import shlex
@@ -42,26 +42,26 @@ OF_OTHER_PROGRAMS = {
 
 
 def calls(page: Path) -> Iterator[list[str]]:
-    """Yield the words of every call of ours on a page, in blocks, in scripts and in sentences."""
+    """Yield the words of every cudaredist call on a page."""
     spans = [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", prose(page))]
     for text in [*spans, *(line for block in blocks(page) for line in block.splitlines())]:
-        found = re.search(r"(?<![\w/'])cudaredist ((?:-h|--|[a-z]).*)", text)
-        if found is None or (text in spans and not text.startswith("cudaredist ")):
+        match = re.search(r"(?<![\w/'])cudaredist ((?:-h|--|[a-z]).*)", text)
+        if match is None or (text in spans and not text.startswith("cudaredist ")):
             continue
-        call = re.split(r" [|>#&]|\$\(", found[1])[0].strip()
+        call = re.split(r" [|>#&]|\$\(", match[1])[0].strip()
         yield shlex.split(call if call.count('"') % 2 == 0 else call.rstrip('"'))
 
 
 @pytest.mark.parametrize("page", CHECKED_PAGES, ids=lambda page: page.name)
-def test_every_call_on_a_page_is_one_that_can_be_made(run: Run, page: Path) -> None:
-    found = list(calls(page))
-    problems = {" ".join(w): problem_with(w, may_lack_words=True) for w in found if w}
+def test_every_call_on_a_page_parses(run: Run, page: Path) -> None:
+    page_calls = list(calls(page))
+    problems = {" ".join(w): problem_with(w, may_lack_words=True) for w in page_calls if w}
     assert {call: problem for call, problem in problems.items() if problem} == {}
-    assert found or page.name in {"CONTRIBUTING.md", "manifests.md", "data-files.md"}
+    assert page_calls or page.name in {"CONTRIBUTING.md", "manifests.md", "data-files.md"}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_help_has_examples_that_can_be_run(run: Run, command: str) -> None:
+def test_every_help_has_examples_that_parse(run: Run, command: str) -> None:
     lines = examples_of(COMMANDS[command].help)
     assert lines, f"{command} has no example"
     for line in lines:
@@ -70,23 +70,26 @@ def test_every_help_has_examples_that_can_be_run(run: Run, command: str) -> None
         assert problem_with(words, may_lack_words=False) is None, line
 
 
-def test_a_call_that_cannot_be_made_would_be_found(run: Run, tmp_path: Path) -> None:
+def test_invalid_call_on_a_page_is_reported(run: Run, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("`cudaredist build\n--cud 12`\n```sh\n$ cudaredist nope\n```\n")
-    found = [problem_with(words, may_lack_words=True) for words in calls(page)]
-    assert [str(problem).split(":")[0] for problem in found] == ["NoSuchOption", "no command nope"]
+    problems = [problem_with(words, may_lack_words=True) for words in calls(page)]
+    assert [str(problem).split(":")[0] for problem in problems] == [
+        "NoSuchOption",
+        "no command nope",
+    ]
 
 
 @pytest.mark.parametrize("page", CHECKED_PAGES, ids=lambda page: page.name)
 def test_every_option_on_a_page_exists(run: Run, page: Path) -> None:
     parameters = [p for one in (GROUP, *COMMANDS.values()) for p in one.params]
     known = {name for p in parameters for name in (*p.opts, *p.secondary_opts)} | {"--help"}
-    found = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+(?![\w\[-])", page.read_text()))
-    assert found - known - OF_OTHER_PROGRAMS == set()
+    options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+(?![\w\[-])", page.read_text()))
+    assert options - known - OF_OTHER_PROGRAMS == set()
 
 
 @pytest.mark.parametrize("page", ALL_PAGES, ids=lambda page: page.name)
-def test_links_lead_to_files_and_headings(page: Path) -> None:
+def test_links_on_a_page_have_targets(page: Path) -> None:
     assert broken_links(page) == []
 
 
@@ -107,7 +110,7 @@ def test_readme_lists_every_command() -> None:
         assert f"| `cudaredist {command}` |" in README.read_text()
 
 
-def test_exit_codes_are_those_of_the_program() -> None:
+def test_documented_exit_codes_match_program() -> None:
     codes = errors.EXIT_CODES
     for page in (REPOSITORY / "docs/scripts.md", REPOSITORY / "docs/commands.md"):
         table = re.findall(r"^\| (\d+) \| (.+?) \|$", page.read_text(), re.MULTILINE)
@@ -119,11 +122,11 @@ def test_exit_codes_are_those_of_the_program() -> None:
 # -- output on pages
 
 
-def test_readme_shows_what_the_demo_really_prints(
+def test_readme_shows_output_of_demo(
     run: Run, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    # What it printed so far is in the report even if a time limit ends the test.
-    done = subprocess.run(
+    # The report shows the output even if a time limit ends the test.
+    process = subprocess.run(
         ["sh", "examples/demo.sh"],
         cwd=REPOSITORY,
         env={
@@ -134,23 +137,23 @@ def test_readme_shows_what_the_demo_really_prints(
         check=False,
     )
     stdout, stderr = capfd.readouterr()
-    report = f"exit status {done.returncode}\n-- stdout\n{stdout}\n-- stderr\n{stderr}"
-    assert done.returncode == 0, report
+    report = f"exit status {process.returncode}\n-- stdout\n{stdout}\n-- stderr\n{stderr}"
+    assert process.returncode == 0, report
     assert is_shown(shown_after(README, "make demo"), stdout), report
     assert not is_shown(shown_after(README, "make demo").replace("available", "at hand"), stdout)
 
 
-def test_page_about_sources_shows_what_a_download_prints(run: Run) -> None:
+def test_sources_page_shows_output_of_download(run: Run) -> None:
     Path("examples").symlink_to(REPOSITORY / "examples")
     page = REPOSITORY / "docs/sources.md"
     block = next(b for b in blocks(page) if b.startswith("$ cudaredist download-manifests --base"))
-    line, _, shown = block.partition("\n")
-    assert is_shown(shown, run(*shlex.split(line, comments=True)[2:]).stdout)
+    line, _, expected = block.partition("\n")
+    assert is_shown(expected, run(*shlex.split(line, comments=True)[2:]).stdout)
 
 
-def test_page_about_ci_shows_what_check_prints(run: Run) -> None:
+def test_ci_page_shows_output_of_check(run: Run) -> None:
     data = ["--base-url", SAMPLE]
     run("download-manifests", *data, "--redist", "cuda", "--max-version", "12.9.0")
     run("download-manifests", *data, "--redist", "cudnn", "--version", "8.9.5")
-    shown = shown_after(REPOSITORY / "docs/ci.md", "cudaredist check  # needs network\n")
-    assert is_shown(shown, run("check", *data).stdout)
+    expected = shown_after(REPOSITORY / "docs/ci.md", "cudaredist check  # needs network\n")
+    assert is_shown(expected, run("check", *data).stdout)

@@ -1,4 +1,4 @@
-"""Manifests that change upstream, or in the data folder, after download-manifests stored them."""
+"""Tests of stored manifests that change upstream or in the data folder."""
 
 from conftest import Run
 from support import server as faults
@@ -11,7 +11,7 @@ def change_upstream(server: FaultServer) -> None:
     server.files[LATEST] = manifest("12.9.1", salt="rebuilt")
 
 
-def test_a_manifest_changed_in_place_is_not_overwritten(
+def test_manifest_changed_upstream_is_not_overwritten(
     run: Run, cuda_manifests: FaultServer
 ) -> None:
     run("download-manifests", "--base-url", cuda_manifests.url)
@@ -25,7 +25,7 @@ def test_a_manifest_changed_in_place_is_not_overwritten(
     assert "--accept-changed" in result.stderr
 
 
-def test_accept_changed_takes_it(run: Run, cuda_manifests: FaultServer) -> None:
+def test_accept_changed_replaces_manifest(run: Run, cuda_manifests: FaultServer) -> None:
     run("download-manifests", "--base-url", cuda_manifests.url)
     change_upstream(cuda_manifests)
     result = run("download-manifests", "--base-url", cuda_manifests.url, "--accept-changed")
@@ -34,7 +34,7 @@ def test_accept_changed_takes_it(run: Run, cuda_manifests: FaultServer) -> None:
     assert run("download-manifests", "--base-url", cuda_manifests.url).exit_code == 0
 
 
-def test_a_change_is_seen_though_the_file_was_lost(run: Run, cuda_manifests: FaultServer) -> None:
+def test_upstream_change_of_lost_manifest_exits_4(run: Run, cuda_manifests: FaultServer) -> None:
     run("download-manifests", "--base-url", cuda_manifests.url)
     held().unlink()
     change_upstream(cuda_manifests)
@@ -42,7 +42,7 @@ def test_a_change_is_seen_though_the_file_was_lost(run: Run, cuda_manifests: Fau
     assert not held().exists()
 
 
-def test_a_file_edited_here_is_not_overwritten(run: Run, cuda_manifests: FaultServer) -> None:
+def test_manifest_edited_locally_is_not_overwritten(run: Run, cuda_manifests: FaultServer) -> None:
     run("download-manifests", "--base-url", cuda_manifests.url)
     edited = held().read_bytes() + b"\n"
     held().write_bytes(edited)
@@ -53,25 +53,21 @@ def test_a_file_edited_here_is_not_overwritten(run: Run, cuda_manifests: FaultSe
     assert held().read_bytes() == edited
 
 
-def test_a_change_is_seen_though_the_held_file_equals_it(
-    run: Run, cuda_manifests: FaultServer
-) -> None:
+def test_upstream_change_equal_to_local_file_exits_4(run: Run, cuda_manifests: FaultServer) -> None:
     run("download-manifests", "--base-url", cuda_manifests.url)
     change_upstream(cuda_manifests)
     held().write_bytes(cuda_manifests.files[LATEST])
-    recorded = lock()
+    lock_before = lock()
     assert run("download-manifests", "--base-url", cuda_manifests.url).exit_code == 4
-    assert lock() == recorded
+    assert lock() == lock_before
     assert (
         run("download-manifests", "--base-url", cuda_manifests.url, "--accept-changed").exit_code
         == 0
     )
-    assert lock() != recorded
+    assert lock() != lock_before
 
 
-def test_dates_of_files_are_no_proof_that_nothing_changed(
-    run: Run, cuda_manifests: FaultServer
-) -> None:
+def test_upstream_change_with_same_date_is_detected(run: Run, cuda_manifests: FaultServer) -> None:
     date = {"Last-Modified": "Wed, 01 Jan 2020 00:00:00 GMT", "ETag": 'W/"1"'}
 
     def dated(handler: faults.Handler, data: bytes) -> None:
@@ -86,7 +82,7 @@ def test_dates_of_files_are_no_proof_that_nothing_changed(
     assert run("download-manifests", "--base-url", cuda_manifests.url).exit_code == 4
 
 
-def test_strict_judges_what_is_held_too(run: Run, server: FaultServer) -> None:
+def test_strict_validates_cached_manifest(run: Run, server: FaultServer) -> None:
     server.add_manifests("cuda", {"12.9.1": manifest(platforms=("linux-riscv64",))})
     assert run("download-manifests", "--base-url", server.url).exit_code == 0
     server.behaviours.clear()
@@ -94,16 +90,14 @@ def test_strict_judges_what_is_held_too(run: Run, server: FaultServer) -> None:
     assert result.exit_code == 5
 
 
-def test_positional_form_guards_too(run: Run, cuda_manifests: FaultServer) -> None:
+def test_positional_form_detects_upstream_change(run: Run, cuda_manifests: FaultServer) -> None:
     url = f"{cuda_manifests.url}/compute/cuda/redist"
     run("download-manifests", url, "out")
     change_upstream(cuda_manifests)
     assert run("download-manifests", url, "out").exit_code == 4
 
 
-def test_labels_no_longer_listed_are_marked_not_deleted(
-    run: Run, cuda_manifests: FaultServer
-) -> None:
+def test_unlisted_labels_are_marked_as_gone(run: Run, cuda_manifests: FaultServer) -> None:
     run("download-manifests", "--base-url", cuda_manifests.url, "--version", "all")
     listing = cuda_manifests.files[FOLDER]
     cuda_manifests.add_manifests("cuda", {"12.9.1": manifest("12.9.1")})
@@ -116,7 +110,7 @@ def test_labels_no_longer_listed_are_marked_not_deleted(
     assert "gone" not in lock()["cuda"]["12.9.0"]
 
 
-def test_a_partial_mirror_makes_nothing_gone(run: Run, cuda_manifests: FaultServer) -> None:
+def test_partial_mirror_marks_no_label_as_gone(run: Run, cuda_manifests: FaultServer) -> None:
     with FaultServer() as partial:
         partial.add_manifests("cuda", {"12.9.1": manifest("12.9.1")})
         both = ("--base-url", partial.url, "--base-url", cuda_manifests.url)
@@ -129,10 +123,10 @@ def test_a_partial_mirror_makes_nothing_gone(run: Run, cuda_manifests: FaultServ
         cuda_manifests.misbehave(FOLDER, faults.status(503))
         cuda_manifests.add_manifests("cuda", {"12.9.1": manifest("12.9.1")})
         run("download-manifests", *both, "--retries", "0")
-        assert "gone" not in lock()["cuda"]["12.9.0"], "one of the sources did not answer"
+        assert "gone" not in lock()["cuda"]["12.9.0"], "a source did not answer"
 
 
-def test_an_empty_second_folder_does_no_harm(run: Run, server: FaultServer) -> None:
+def test_empty_second_folder_is_ignored(run: Run, server: FaultServer) -> None:
     server.add_manifests("nvshmem", {"3.1.7": manifest("3.1.7", "nvshmem")})
     server.files["/compute/redist/nvshmem/"] = b"<html>nothing here</html>"
     result = run("download-manifests", "--base-url", server.url, "--redist", "nvshmem")

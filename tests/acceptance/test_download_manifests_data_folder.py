@@ -1,4 +1,4 @@
-"""The data folder of download-manifests: its lock, full disks, parallel and failed runs."""
+"""Tests of the data folder: lock, full disks, parallel and failed runs."""
 
 import contextlib
 import json
@@ -21,7 +21,7 @@ from cudaredist.locks import writing
 from cudaredist.store.data_folder import ManifestFolder, Store
 
 
-def test_runs_with_different_caches_keep_each_others_records(
+def test_parallel_runs_with_different_caches_keep_all_lock_entries(
     server: FaultServer, start: Start, tmp_path: Path
 ) -> None:
     server.delay = 0.05
@@ -35,8 +35,8 @@ def test_runs_with_different_caches_keep_each_others_records(
         for redist in ("cuda", "cudnn")
     ]
     assert [process.wait() for process in runs] == [0, 0]
-    recorded = json.loads((tmp_path / "data/manifests/lock.json").read_bytes())["redists"]
-    assert {name: len(labels) for name, labels in recorded.items()} == {"cuda": 9, "cudnn": 9}
+    entries = json.loads((tmp_path / "data/manifests/lock.json").read_bytes())["redists"]
+    assert {name: len(labels) for name, labels in entries.items()} == {"cuda": 9, "cudnn": 9}
 
 
 def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
@@ -114,7 +114,7 @@ def test_download_with_full_disk_fails_each_manifest(
     assert files() == set()
 
 
-def test_download_with_a_bug_in_a_writer_reports_it(
+def test_download_with_internal_error_in_writer_exits_70(
     run: Run, cuda_manifests: FaultServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> bool:
@@ -126,14 +126,14 @@ def test_download_with_a_bug_in_a_writer_reports_it(
     assert "ZeroDivisionError" in result.stderr
 
 
-def test_a_lock_that_is_a_folder(run: Run, cuda_manifests: FaultServer) -> None:
+def test_lock_that_is_a_folder_exits_3(run: Run, cuda_manifests: FaultServer) -> None:
     Path("data/manifests/lock.json/x").mkdir(parents=True)
     result = run("download-manifests", "--base-url", cuda_manifests.url, "--json")
     assert result.exit_code == 3
     assert "cannot read" in result.stderr
 
 
-def test_a_lock_that_cannot_be_written_does_not_hide_the_report(
+def test_unwritable_lock_is_reported_with_written_manifests(
     run: Run, cuda_manifests: FaultServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(self: Store, entries: object) -> bool:
@@ -148,7 +148,7 @@ def test_a_lock_that_cannot_be_written_does_not_hide_the_report(
     assert held().exists()
 
 
-def test_a_broken_lock_is_refused_not_replaced(run: Run, cuda_manifests: FaultServer) -> None:
+def test_broken_lock_is_not_replaced(run: Run, cuda_manifests: FaultServer) -> None:
     Path("data/manifests").mkdir(parents=True)
     Path("data/manifests/lock.json").write_text('{"schema_version": 1, "redists": {"cuda": 1}}')
     result = run("download-manifests", "--base-url", cuda_manifests.url)
@@ -157,7 +157,7 @@ def test_a_broken_lock_is_refused_not_replaced(run: Run, cuda_manifests: FaultSe
     assert files() == {"data/manifests/lock.json"}
 
 
-def test_leftovers_of_a_killed_run_are_removed(run: Run, cuda_manifests: FaultServer) -> None:
+def test_temporary_files_of_killed_run_are_removed(run: Run, cuda_manifests: FaultServer) -> None:
     held().parent.mkdir(parents=True)
     leftover = held().with_name(".redistrib_12.9.1.json.0a1b2c3d4e5f.tmp")
     leftover.write_bytes(b"half")
@@ -165,7 +165,7 @@ def test_leftovers_of_a_killed_run_are_removed(run: Run, cuda_manifests: FaultSe
     assert not leftover.exists()
 
 
-def test_two_runs_at_once_both_finish(
+def test_parallel_runs_both_succeed(
     cuda_manifests: FaultServer, start: Start, tmp_path: Path
 ) -> None:
     cuda_manifests.delay = 0.05
@@ -174,8 +174,8 @@ def test_two_runs_at_once_both_finish(
         for v in ("12.9.0", "12.9.1")
     ]
     assert [process.wait() for process in runs] == [0, 0]
-    recorded = json.loads((tmp_path / "data/manifests/lock.json").read_bytes())["redists"]["cuda"]
-    assert sorted(recorded) == ["12.9.0", "12.9.1"]
+    entries = json.loads((tmp_path / "data/manifests/lock.json").read_bytes())["redists"]["cuda"]
+    assert sorted(entries) == ["12.9.0", "12.9.1"]
 
 
 UNREACHABLE = ["--base-url", "http://127.0.0.1:9"]
@@ -206,15 +206,15 @@ def _unreachable(_: FaultServer) -> list[str]:
     return UNREACHABLE
 
 
-BRINGS_NOTHING = pytest.mark.parametrize(
+WITHOUT_RESULT = pytest.mark.parametrize(
     "prepare",
     [_unreachable, _unlisted, _without_manifests, _with_broken_manifests, _without_listing],
 )
 
 
-@BRINGS_NOTHING
+@WITHOUT_RESULT
 @pytest.mark.parametrize("command", ["download-manifests", "bump"])
-def test_run_that_brings_nothing_creates_nothing(
+def test_run_without_manifests_creates_nothing(
     run: Run, cuda_manifests: FaultServer, prepare: Callable[[FaultServer], list[str]], command: str
 ) -> None:
     options = [*prepare(cuda_manifests), "--retries", "0"]
@@ -224,8 +224,8 @@ def test_run_that_brings_nothing_creates_nothing(
     assert not list(Path().iterdir())
 
 
-@BRINGS_NOTHING
-def test_run_that_brings_nothing_leaves_a_data_folder_as_it_was(
+@WITHOUT_RESULT
+def test_run_without_manifests_changes_no_data_folder(
     run: Run, cuda_manifests: FaultServer, prepare: Callable[[FaultServer], list[str]]
 ) -> None:
     Path("data/policy").mkdir(parents=True)
@@ -234,7 +234,7 @@ def test_run_that_brings_nothing_leaves_a_data_folder_as_it_was(
     assert [str(path) for path in Path().rglob("*")] == ["data", "data/policy"]
 
 
-def test_positional_form_that_brings_nothing_creates_nothing(
+def test_positional_form_without_manifests_creates_nothing(
     run: Run, cuda_manifests: FaultServer
 ) -> None:
     _without_manifests(cuda_manifests)
@@ -243,14 +243,14 @@ def test_positional_form_that_brings_nothing_creates_nothing(
     assert not list(Path().iterdir())
 
 
-def test_shipped_data_is_read_after_a_run_that_brought_nothing(run: Run) -> None:
+def test_shipped_data_is_read_after_run_without_manifests(run: Run) -> None:
     before = run("versions", "--json").stdout
     assert run("download-manifests", *UNREACHABLE, "--retries", "0").exit_code == 3
     assert run("versions", "--json").stdout == before
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_run_that_is_ended_before_the_first_manifest_creates_nothing(
+def test_run_interrupted_before_first_manifest_creates_nothing(
     cuda_manifests: FaultServer, start: Start, tmp_path: Path, number: signal.Signals
 ) -> None:
     for path in [path for path in cuda_manifests.files if path.endswith(".json")]:
@@ -266,7 +266,7 @@ def test_run_that_is_ended_before_the_first_manifest_creates_nothing(
     assert not (tmp_path / "data").exists()
 
 
-def test_run_that_waited_for_one_that_brought_nothing_makes_the_folder_anew(
+def test_run_waiting_for_run_without_writes_creates_folder(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     root = tmp_path / "data"

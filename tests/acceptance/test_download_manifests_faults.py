@@ -1,4 +1,4 @@
-"""Failing servers and invalid manifests in download-manifests."""
+"""Tests of download-manifests with failing servers and invalid manifests."""
 
 import hashlib
 import time
@@ -24,11 +24,11 @@ from support.server import FaultServer
         pytest.param(faults.reset_in_the_middle, 1, id="reset"),
         pytest.param(faults.truncated, 1, id="truncated"),
         pytest.param(faults.without_length, None, id="no length"),
-        pytest.param(faults.gzipped, None, id="gzip nobody asked for"),
+        pytest.param(faults.gzipped, None, id="gzip without request"),
         pytest.param(faults.redirect("/elsewhere.json"), None, id="redirect"),
     ],
 )
-def test_ends_in_the_right_bytes(
+def test_download_with_transient_failure_stores_manifest(
     run: Run, cuda_manifests: FaultServer, behaviour: faults.Behaviour, times: int | None
 ) -> None:
     cuda_manifests.misbehave(LATEST, behaviour, times)
@@ -39,18 +39,20 @@ def test_ends_in_the_right_bytes(
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "code", "says"),
+    ("behaviour", "code", "message"),
     [
-        pytest.param(faults.status(500), 3, "answered 500", id="500 for ever"),
-        pytest.param(faults.status(404), 3, "answered 404", id="listed and not there"),
+        pytest.param(faults.status(500), 3, "answered 500", id="always 500"),
+        pytest.param(faults.status(404), 3, "answered 404", id="listed but missing"),
         pytest.param(faults.status(403), 3, "answered 403", id="forbidden"),
         pytest.param(
-            faults.status(429, Retry_After="86400"), 3, "answered 429", id="come tomorrow"
+            faults.status(429, Retry_After="86400"), 3, "answered 429", id="Retry-After of a day"
         ),
-        pytest.param(faults.status(304), 3, "answered 304", id="304 unasked"),
-        pytest.param(faults.reset_in_the_middle, 3, "connection broke", id="reset for ever"),
-        pytest.param(faults.truncated, 3, "connection broke", id="truncated for ever"),
-        pytest.param(faults.truncated_with_matching_length, 5, "not JSON", id="half, well said"),
+        pytest.param(faults.status(304), 3, "answered 304", id="304 without condition"),
+        pytest.param(faults.reset_in_the_middle, 3, "connection broke", id="always reset"),
+        pytest.param(faults.truncated, 3, "connection broke", id="always truncated"),
+        pytest.param(
+            faults.truncated_with_matching_length, 5, "not JSON", id="half with matching length"
+        ),
         pytest.param(faults.redirect(LATEST), 3, "redirected more than 5", id="redirect loop"),
         pytest.param(faults.redirect(""), 3, "without a Location", id="redirect to nothing"),
         pytest.param(faults.redirect("http://192.0.2.1/x"), 3, "not encrypted", id="plain http"),
@@ -77,11 +79,13 @@ def test_ends_in_the_right_bytes(
         ),
         pytest.param(faults.body(b"x", Content_Encoding="br"), 3, "not requested", id="brotli"),
         pytest.param(faults.two_gigabytes(with_length=True), 5, "larger than", id="2 GB"),
-        pytest.param(faults.two_gigabytes(with_length=False), 5, "larger than", id="2 GB unsaid"),
+        pytest.param(
+            faults.two_gigabytes(with_length=False), 5, "larger than", id="2 GB without length"
+        ),
     ],
 )
-def test_ends_in_the_right_error(
-    run: Run, cuda_manifests: FaultServer, behaviour: faults.Behaviour, code: int, says: str
+def test_download_with_failing_server_reports_error(
+    run: Run, cuda_manifests: FaultServer, behaviour: faults.Behaviour, code: int, message: str
 ) -> None:
     cuda_manifests.add_manifests(
         "nvpl", {"24.7": manifest("24.7", "nvpl", packages=("nvpl_blas",))}
@@ -89,7 +93,7 @@ def test_ends_in_the_right_error(
     cuda_manifests.misbehave(LATEST, behaviour)
     result = run("download-manifests", "--base-url", cuda_manifests.url, "--retries", "1")
     assert result.exit_code == code, result.stderr
-    assert says in result.stderr
+    assert message in result.stderr
     assert "cuda 12.9.1" in result.stderr
     assert "sekrit" not in result.stderr
     assert files() == {
@@ -98,7 +102,7 @@ def test_ends_in_the_right_error(
     }, "the other redist is kept, and nothing is half written"
 
 
-def test_manifest_damaged_in_its_path_is_not_stored(run: Run, cuda_manifests: FaultServer) -> None:
+def test_manifest_with_damaged_path_is_not_stored(run: Run, cuda_manifests: FaultServer) -> None:
     damaged = manifest("12.9.1").replace(b"linux-sbsa-12", b"linux-sbsc-12")
     cuda_manifests.misbehave(FOLDER + "redistrib_12.9.1.json", faults.body(damaged), times=1)
     result = run("download-manifests", "--base-url", cuda_manifests.url, "--redist", "cuda")
@@ -111,7 +115,7 @@ def test_manifest_damaged_in_its_path_is_not_stored(run: Run, cuda_manifests: Fa
     )
 
 
-def test_accept_changed_replaces_a_damaged_manifest_of_the_same_etag(
+def test_accept_changed_replaces_damaged_manifest_with_same_etag(
     run: Run, cuda_manifests: FaultServer
 ) -> None:
     good = manifest("12.9.1")
@@ -149,9 +153,7 @@ def test_truncated_listing_of_matching_length_marks_nothing_as_gone(
     assert cuda_manifests.requests[FOLDER] == 1 + 2
 
 
-def test_next_source_is_asked_where_a_listing_is_truncated(
-    run: Run, cuda_manifests: FaultServer
-) -> None:
+def test_next_source_is_used_after_truncated_listing(run: Run, cuda_manifests: FaultServer) -> None:
     with FaultServer() as broken:
         broken.add_manifests("cuda", {"12.9.1": manifest("12.9.1")})
         broken.misbehave(FOLDER, faults.truncated_with_matching_length)
@@ -174,7 +176,7 @@ def test_next_source_is_asked_where_a_listing_is_truncated(
         pytest.param(faults.chunk_extension_for_ever, id="slow chunk"),
     ],
 )
-def test_download_ends_at_the_time_limit_if_an_answer_does_not(
+def test_download_of_endless_response_stops_at_time_limit(
     run: Run, cuda_manifests: FaultServer, behaviour: faults.Behaviour
 ) -> None:
     cuda_manifests.add_manifests(
@@ -192,9 +194,7 @@ def test_download_ends_at_the_time_limit_if_an_answer_does_not(
     assert files() == before, "the other redist is kept, and nothing is half written"
 
 
-def test_an_answer_cut_by_our_own_time_limit_is_not_taken_for_whole(
-    run: Run, cuda_manifests: FaultServer
-) -> None:
+def test_response_cut_by_time_limit_is_not_complete(run: Run, cuda_manifests: FaultServer) -> None:
     run("download-manifests", "--base-url", cuda_manifests.url, "--version", "all")
 
     def stalling(handler: faults.Handler, data: bytes) -> None:
@@ -212,7 +212,7 @@ def test_an_answer_cut_by_our_own_time_limit_is_not_taken_for_whole(
     assert "gone" not in lock()["cuda"]["12.9.0"]
 
 
-def test_a_first_source_that_has_nothing_does_not_hide_what_is_gone(
+def test_empty_first_source_does_not_hide_gone_labels(
     run: Run, cuda_manifests: FaultServer
 ) -> None:
     run("download-manifests", "--base-url", cuda_manifests.url, "--version", "all")
@@ -222,9 +222,7 @@ def test_a_first_source_that_has_nothing_does_not_hide_what_is_gone(
     assert lock()["cuda"]["12.9.0"]["gone"] is True
 
 
-def test_what_was_gone_is_found_again_in_a_later_source(
-    run: Run, cuda_manifests: FaultServer
-) -> None:
+def test_gone_label_is_restored_from_later_source(run: Run, cuda_manifests: FaultServer) -> None:
     run("download-manifests", "--base-url", cuda_manifests.url, "--version", "all")
     with FaultServer() as other:
         other.add_manifests("cuda", {"12.9.1": manifest("12.9.1")})
@@ -234,16 +232,14 @@ def test_what_was_gone_is_found_again_in_a_later_source(
     assert "gone" not in lock()["cuda"]["12.9.0"]
 
 
-def test_strict_does_not_depend_on_the_cache(run: Run, server: FaultServer) -> None:
+def test_strict_ignores_cached_result(run: Run, server: FaultServer) -> None:
     server.add_manifests("cuda", {"12.9.1": manifest(platforms=("linux-riscv64",))})
     for expected in (0, 0):
         assert run("download-manifests", "--base-url", server.url).exit_code == expected
     assert run("download-manifests", "--base-url", server.url, "--strict").exit_code == 5
 
 
-def test_one_unreadable_folder_does_not_lose_the_others(
-    run: Run, cuda_manifests: FaultServer
-) -> None:
+def test_unreadable_folder_does_not_block_others(run: Run, cuda_manifests: FaultServer) -> None:
     Path("data/manifests").mkdir(parents=True)
     Path("data/manifests/cudnn").symlink_to("cudnn")
     cuda_manifests.add_manifests("cudnn", {"9.0.0": manifest("9.0.0", "cudnn")})
@@ -254,26 +250,26 @@ def test_one_unreadable_folder_does_not_lose_the_others(
     assert "unreadable" in {finding["kind"] for finding in report(result)["findings"]}
 
 
-def test_retry_after_is_honoured(run: Run, cuda_manifests: FaultServer) -> None:
+def test_retry_after_delays_retry(run: Run, cuda_manifests: FaultServer) -> None:
     cuda_manifests.misbehave(LATEST, faults.status(429, Retry_After="2"), 1)
     started = time.monotonic()
     assert run("download-manifests", "--base-url", cuda_manifests.url).exit_code == 0
     assert time.monotonic() - started >= 2
 
 
-def test_retries_are_counted(run: Run, cuda_manifests: FaultServer) -> None:
+def test_retries_option_limits_requests(run: Run, cuda_manifests: FaultServer) -> None:
     cuda_manifests.misbehave(LATEST, faults.status(500))
     run("download-manifests", "--base-url", cuda_manifests.url, "--retries", "2")
     assert cuda_manifests.requests[LATEST] == 3
 
 
-def test_what_will_not_pass_is_not_tried_again(run: Run, cuda_manifests: FaultServer) -> None:
+def test_permanent_failure_is_not_retried(run: Run, cuda_manifests: FaultServer) -> None:
     cuda_manifests.misbehave(LATEST, faults.status(403))
     run("download-manifests", "--base-url", cuda_manifests.url)
     assert cuda_manifests.requests[LATEST] == 1
 
 
-def test_fail_fast_stops_and_says_what_was_not_done(run: Run, cuda_manifests: FaultServer) -> None:
+def test_fail_fast_reports_skipped_manifests(run: Run, cuda_manifests: FaultServer) -> None:
     cuda_manifests.misbehave(f"{FOLDER}redistrib_12.9.0.json", faults.status(403))
     result = run(
         *(
@@ -292,41 +288,41 @@ def test_fail_fast_stops_and_says_what_was_not_done(run: Run, cuda_manifests: Fa
     assert not held().exists()
 
 
-def test_a_server_that_is_down(run: Run, cuda_manifests: FaultServer) -> None:
+def test_unreachable_server_is_reported_once(run: Run, cuda_manifests: FaultServer) -> None:
     url = "http://127.0.0.1:9"
     result = run("download-manifests", "--base-url", url, "--retries", "0")
     assert result.exit_code == 3
     assert "cannot connect" in result.stderr
-    assert result.stderr.count("error:") == 1, "one reason is said once, not per redist"
+    assert result.stderr.count("error:") == 1, "one error for all redists"
 
 
-def test_a_listing_of_nothing(run: Run, server: FaultServer) -> None:
+def test_listing_without_manifests_exits_5(run: Run, server: FaultServer) -> None:
     server.files[FOLDER] = b"<html>moved</html>"
     result = run("download-manifests", "--base-url", server.url, "--redist", "cuda")
     assert result.exit_code == 5
     assert "has no redistrib_" in result.stderr
 
 
-def test_a_source_without_anything(run: Run, server: FaultServer) -> None:
+def test_empty_source_exits_3(run: Run, server: FaultServer) -> None:
     result = run("download-manifests", "--base-url", server.url)
     assert result.exit_code == 3
     assert "not at this source: cublasmp, cuda" in result.stdout
 
 
-def test_a_redist_asked_for_that_is_not_there(run: Run) -> None:
+def test_selected_redist_without_manifest_exits_3(run: Run) -> None:
     result = run("download-manifests", "--base-url", SAMPLE, "--redist", "tensorrt")
     assert result.exit_code == 3
     assert "NVIDIA publishes no manifest for TensorRT" in result.stderr
 
 
-def test_a_release_nobody_lists(run: Run) -> None:
+def test_unlisted_release_exits_3(run: Run) -> None:
     result = run("download-manifests", "--base-url", SAMPLE, "--version", "12.7.0")
     assert result.exit_code == 3
     assert "lists 12.7.0" in result.stderr
     assert "newest upstream: cuda 13.0.2" in result.stderr
 
 
-def test_warnings_go_to_stderr_and_strict_refuses(run: Run, server: FaultServer) -> None:
+def test_unknown_platform_warns_and_fails_with_strict(run: Run, server: FaultServer) -> None:
     odd = manifest("12.9.1", platforms=("linux-riscv64",))
     server.add_manifests("cuda", {"12.9.1": odd})
     result = run("download-manifests", "--base-url", server.url)
@@ -338,7 +334,7 @@ def test_warnings_go_to_stderr_and_strict_refuses(run: Run, server: FaultServer)
     assert not held().exists()
 
 
-def test_another_products_manifest_is_a_warning(run: Run, server: FaultServer) -> None:
+def test_manifest_of_another_product_warns(run: Run, server: FaultServer) -> None:
     server.add_manifests("cudnn", {"9.0.0": manifest("9.0.0", "cuda")})
     result = run("download-manifests", "--base-url", server.url)
     assert "names the product 'cuda', expected cudnn" in result.stderr

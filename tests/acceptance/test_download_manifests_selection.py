@@ -1,4 +1,4 @@
-"""Selection of releases and sources by download-manifests, and runs that do not write."""
+"""Tests of selecting releases and sources, and of runs without writes."""
 
 from pathlib import Path
 
@@ -9,10 +9,10 @@ from support.factory import manifest
 from support.running import FOLDER, LATEST, files, held, lock, report
 from support.server import FaultServer
 
-# -- what is taken
+# -- selection
 
 
-def test_takes_the_newest_of_every_redist_by_default(run: Run) -> None:
+def test_download_without_options_stores_newest_of_each_redist(run: Run) -> None:
     result = run("download-manifests", "--base-url", SAMPLE)
     assert result.exit_code == 0
     assert files() == {
@@ -23,7 +23,7 @@ def test_takes_the_newest_of_every_redist_by_default(run: Run) -> None:
     }
 
 
-def test_stores_bytes_untouched_and_records_them(run: Run) -> None:
+def test_download_stores_unchanged_bytes_and_lock_entry(run: Run) -> None:
     run("download-manifests", "--base-url", SAMPLE, "--redist", "cuda", "--version", "12.9.1")
     published = SAMPLE / "compute/cuda/redist/redistrib_12.9.1.json"
     assert held().read_bytes() == published.read_bytes()
@@ -45,12 +45,12 @@ def test_stores_bytes_untouched_and_records_them(run: Run) -> None:
         pytest.param(["--min-version", "12.9.1", "--max-version", "12.9.1"], ["12.9.1"], id="one"),
     ],
 )
-def test_selects(run: Run, options: list[str], labels: list[str]) -> None:
+def test_version_options_select_releases(run: Run, options: list[str], labels: list[str]) -> None:
     run("download-manifests", "--base-url", SAMPLE, "--redist", "cuda", *options)
     assert sorted(lock()["cuda"]) == labels
 
 
-def test_a_second_run_touches_nothing(run: Run, cuda_manifests: FaultServer) -> None:
+def test_second_download_changes_no_file(run: Run, cuda_manifests: FaultServer) -> None:
     run("download-manifests", "--base-url", cuda_manifests.url, "--redist", "cuda")
     before = {path: Path(path).stat().st_mtime_ns for path in files()}
     result = run("download-manifests", "--base-url", cuda_manifests.url, "--redist", "cuda")
@@ -59,15 +59,15 @@ def test_a_second_run_touches_nothing(run: Run, cuda_manifests: FaultServer) -> 
     assert {path: Path(path).stat().st_mtime_ns for path in files()} == before
 
 
-def test_a_second_run_asks_only_whether_it_changed(run: Run, cuda_manifests: FaultServer) -> None:
+def test_second_download_sends_conditional_request(run: Run, cuda_manifests: FaultServer) -> None:
     for _ in range(2):
         run("download-manifests", "--base-url", cuda_manifests.url, "--redist", "cuda")
-    asked = [headers for path, headers in cuda_manifests.headers if path == LATEST]
-    assert "If-None-Match" not in asked[0]
-    assert "If-None-Match" in asked[1]
+    requests = [headers for path, headers in cuda_manifests.headers if path == LATEST]
+    assert "If-None-Match" not in requests[0]
+    assert "If-None-Match" in requests[1]
 
 
-def test_a_lost_file_is_fetched_again_in_full(run: Run, cuda_manifests: FaultServer) -> None:
+def test_lost_manifest_is_downloaded_again(run: Run, cuda_manifests: FaultServer) -> None:
     run("download-manifests", "--base-url", cuda_manifests.url, "--redist", "cuda")
     held().unlink()
     assert (
@@ -77,7 +77,7 @@ def test_a_lost_file_is_fetched_again_in_full(run: Run, cuda_manifests: FaultSer
     assert held().read_bytes() == manifest("12.9.1")
 
 
-def test_the_manuals_call_works_verbatim(run: Run, cuda_manifests: FaultServer) -> None:
+def test_documented_positional_call_succeeds(run: Run, cuda_manifests: FaultServer) -> None:
     url = f"{cuda_manifests.url}/compute/cuda/redist"
     result = run(
         "download-manifests", "--log-level", "DEBUG", "--version", "12.9.1", url, "./manifests"
@@ -88,19 +88,19 @@ def test_the_manuals_call_works_verbatim(run: Run, cuda_manifests: FaultServer) 
 
 
 @pytest.mark.parametrize("end", ["", "/"])
-def test_positional_form_takes_a_folder_too(run: Run, end: str) -> None:
+def test_positional_form_accepts_folder(run: Run, end: str) -> None:
     url = f"{SAMPLE}/compute/nvpl/redist{end}"
     result = run("download-manifests", "--no-parallel", "--no-cleanup", url, "out")
     assert result.exit_code == 0
     assert files() == {"out/redistrib_24.7.json"}
 
 
-def test_file_address(run: Run) -> None:
+def test_file_url_is_accepted(run: Run) -> None:
     result = run("download-manifests", "--base-url", f"file://{SAMPLE}", "--redist", "nvpl")
     assert result.exit_code == 0
 
 
-def test_handwritten_manifests_come_from_a_folder(run: Run, tmp_path: Path) -> None:
+def test_handwritten_manifests_are_stored(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "mirror" / "handwritten" / "tensorrt"
     folder.mkdir(parents=True)
     (folder / "redistrib_10.9.0.json").write_bytes(
@@ -111,7 +111,7 @@ def test_handwritten_manifests_come_from_a_folder(run: Run, tmp_path: Path) -> N
     assert held("10.9.0", "tensorrt").exists()
 
 
-def test_older_folder_of_a_redist_is_read_too(run: Run, server: FaultServer) -> None:
+def test_older_folder_of_redist_is_listed(run: Run, server: FaultServer) -> None:
     new, old = manifest("3.1.7", "nvshmem"), manifest("2.9.0", "nvshmem")
     server.add_manifests("nvshmem", {"3.1.7": new})
     server.files["/compute/redist/nvshmem/"] = b"<ul><a href='redistrib_2.9.0.json'>x</a></ul>"
@@ -126,7 +126,7 @@ def test_older_folder_of_a_redist_is_read_too(run: Run, server: FaultServer) -> 
 # -- several sources
 
 
-def test_next_source_is_asked_where_one_fails_and_the_answering_one_is_named(
+def test_next_source_is_used_after_failure_and_reported(
     run: Run, cuda_manifests: FaultServer
 ) -> None:
     with FaultServer() as broken:
@@ -140,9 +140,7 @@ def test_next_source_is_asked_where_one_fails_and_the_answering_one_is_named(
     assert outcome["source"] == f"{cuda_manifests.url}/"
 
 
-def test_next_source_is_asked_where_one_delivers_garbage(
-    run: Run, cuda_manifests: FaultServer
-) -> None:
+def test_next_source_is_used_after_invalid_manifest(run: Run, cuda_manifests: FaultServer) -> None:
     with FaultServer() as portal:
         portal.add_manifests("cuda", {"12.9.1": b"<html>please log in</html>"})
         result = run(
@@ -153,12 +151,10 @@ def test_next_source_is_asked_where_one_delivers_garbage(
     assert held().read_bytes() == manifest("12.9.1")
 
 
-# -- writing nothing
+# -- runs without writes
 
 
-def test_check_writes_nothing_and_says_what_would_change(
-    run: Run, cuda_manifests: FaultServer
-) -> None:
+def test_check_reports_changes_and_writes_nothing(run: Run, cuda_manifests: FaultServer) -> None:
     result = run("download-manifests", "--base-url", cuda_manifests.url, "--check")
     assert result.exit_code == 1
     assert "would write" in result.stdout
@@ -167,7 +163,7 @@ def test_check_writes_nothing_and_says_what_would_change(
     assert run("download-manifests", "--base-url", cuda_manifests.url, "--check").exit_code == 0
 
 
-def test_check_says_that_only_the_lock_would_change(run: Run, cuda_manifests: FaultServer) -> None:
+def test_check_reports_change_of_lock_only(run: Run, cuda_manifests: FaultServer) -> None:
     run("download-manifests", "--base-url", cuda_manifests.url)
     Path("data/manifests/lock.json").unlink()
     result = run("download-manifests", "--base-url", cuda_manifests.url, "--check")
@@ -175,7 +171,7 @@ def test_check_says_that_only_the_lock_would_change(run: Run, cuda_manifests: Fa
     assert "only the lock changes" in result.stdout
 
 
-def test_a_server_without_handwritten_manifests_is_no_failure(
+def test_server_without_handwritten_manifests_succeeds(
     run: Run, cuda_manifests: FaultServer, tmp_path: Path
 ) -> None:
     folder = tmp_path / "own" / "handwritten" / "tensorrt"
@@ -185,7 +181,7 @@ def test_a_server_without_handwritten_manifests_is_no_failure(
     assert run("download-manifests", "--base-url", cuda_manifests.url).exit_code == 0
 
 
-def test_dry_run_says_the_same_and_succeeds(run: Run, cuda_manifests: FaultServer) -> None:
+def test_dry_run_reports_changes_and_exits_0(run: Run, cuda_manifests: FaultServer) -> None:
     result = run("download-manifests", "--base-url", cuda_manifests.url, "--dry-run")
     assert (result.exit_code, files()) == (0, set())
     assert "would write" in result.stdout

@@ -1,4 +1,4 @@
-"""Options, environment, credentials and the report of download-manifests."""
+"""Tests of options, environment, credentials and report of download-manifests."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from support.server import FaultServer
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         pytest.param(["--redist", "cuddn"], "did you mean cudnn", id="typo"),
         pytest.param(["--redist", "zzzzzzzz"], "known: cublasmp", id="nothing near"),
@@ -46,10 +46,10 @@ from support.server import FaultServer
         pytest.param(["--base-url", "https://a..b/"], "not a usable address", id="no host name"),
     ],
 )
-def test_wrong_calls_exit_2_and_say_what_to_do(run: Run, arguments: list[str], says: str) -> None:
+def test_invalid_options_exit_2_with_hint(run: Run, arguments: list[str], message: str) -> None:
     result = run("download-manifests", *arguments)
     assert result.exit_code == 2
-    assert says in result.stderr
+    assert message in result.stderr
     assert "sekrit" not in result.stderr
     assert files() == set()
 
@@ -64,7 +64,7 @@ def test_wrong_calls_exit_2_and_say_what_to_do(run: Run, arguments: list[str], s
         ("HTTPS_PROXY", "http://proxy:abc"),
     ],
 )
-def test_a_wrong_environment_is_named(
+def test_invalid_environment_variable_is_named(
     run: Run, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
 ) -> None:
     monkeypatch.setenv(variable, value)
@@ -74,23 +74,21 @@ def test_a_wrong_environment_is_named(
     assert "sek" not in result.stderr
 
 
-def test_the_manuals_call_works_where_the_variables_are_set(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_positional_call_ignores_environment(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDAREDIST_BASE_URL", "https://elsewhere.invalid")
     monkeypatch.setenv("CUDAREDIST_DATA_DIR", "elsewhere")
     assert run("download-manifests", SAMPLE / "compute/nvpl/redist", "out").exit_code == 0
     assert files() == {"out/redistrib_24.7.json"}
 
 
-def test_positional_form_does_not_judge_by_the_folders_name(run: Run) -> None:
+def test_positional_form_ignores_folder_name(run: Run) -> None:
     Path("mirror").mkdir()
     Path("mirror/redistrib_12.9.1.json").write_bytes(manifest())
     result = run("download-manifests", "--strict", "mirror", "out")
     assert (result.exit_code, result.stderr) == (0, "")
 
 
-def test_positional_form_shows_no_credentials(run: Run) -> None:
+def test_positional_form_hides_credentials(run: Run) -> None:
     result = run(
         "download-manifests", "--retries", "0", "http://u:sekrit@127.0.0.1:9", "out", "--json"
     )
@@ -99,12 +97,12 @@ def test_positional_form_shows_no_credentials(run: Run) -> None:
 
 
 @pytest.mark.parametrize("folder", ["x" * 300, "~nosuchuser/x"])
-def test_a_folder_that_cannot_be(run: Run, folder: str) -> None:
+def test_impossible_folder_name_is_reported(run: Run, folder: str) -> None:
     assert run("download-manifests", "--base-url", folder).exit_code == 3
     assert run("check", "--offline", "--data-dir", folder).exit_code == 2
 
 
-def test_dry_runs_report_says_the_code_it_exits_with(run: Run, cuda_manifests: FaultServer) -> None:
+def test_dry_run_report_contains_exit_code(run: Run, cuda_manifests: FaultServer) -> None:
     new = ("--data-dir", "new")
     result = run(
         "download-manifests", "--base-url", cuda_manifests.url, "--dry-run", "--json", *new
@@ -112,7 +110,7 @@ def test_dry_runs_report_says_the_code_it_exits_with(run: Run, cuda_manifests: F
     assert (result.exit_code, report(result)["exit_code"]) == (0, 0)
 
 
-def test_a_folder_called_data_that_is_something_else_is_left_alone(run: Run) -> None:
+def test_unrelated_data_folder_is_refused(run: Run) -> None:
     Path("data").mkdir()
     Path("data/mine.txt").touch()
     result = run("download-manifests", "--base-url", SAMPLE)
@@ -121,13 +119,13 @@ def test_a_folder_called_data_that_is_something_else_is_left_alone(run: Run) -> 
     assert files() == {"data/mine.txt"}
 
 
-def test_a_folder_that_does_not_exist(run: Run) -> None:
+def test_missing_source_folder_exits_3(run: Run) -> None:
     result = run("download-manifests", "--base-url", "/nowhere/at/all")
     assert result.exit_code == 3
     assert "no such folder" in result.stderr
 
 
-def test_credentials_never_show(run: Run, cuda_manifests: FaultServer) -> None:
+def test_credentials_are_sent_and_not_shown(run: Run, cuda_manifests: FaultServer) -> None:
     url = cuda_manifests.url.replace("http://", "http://user:secret@")
     cuda_manifests.misbehave(LATEST, faults.status(403))
     result = run("download-manifests", "--base-url", url, "-vv", "--json")
@@ -135,7 +133,7 @@ def test_credentials_never_show(run: Run, cuda_manifests: FaultServer) -> None:
     assert all("Basic" in headers["Authorization"] for _, headers in cuda_manifests.headers)
 
 
-def test_credentials_are_not_sent_elsewhere(run: Run, cuda_manifests: FaultServer) -> None:
+def test_credentials_are_not_sent_after_redirect(run: Run, cuda_manifests: FaultServer) -> None:
     with FaultServer() as other:
         other.files["/x.json"] = cuda_manifests.files[LATEST]
         cuda_manifests.misbehave(LATEST, faults.redirect(f"{other.url}/x.json"))
@@ -144,7 +142,7 @@ def test_credentials_are_not_sent_elsewhere(run: Run, cuda_manifests: FaultServe
     assert [headers.get("Authorization") for _, headers in other.headers] == [None]
 
 
-def test_an_unwritable_cache_is_no_failure(
+def test_unwritable_cache_is_not_a_failure(
     run: Run, cuda_manifests: FaultServer, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
@@ -159,7 +157,7 @@ def test_an_unwritable_cache_is_no_failure(
     assert "continuing without" in result.stderr
 
 
-def test_json_report(run: Run, cuda_manifests: FaultServer) -> None:
+def test_json_report_lists_manifests(run: Run, cuda_manifests: FaultServer) -> None:
     result = run("download-manifests", "--base-url", cuda_manifests.url, "--json")
     document = report(result)
     assert next(iter(document)) == "schema_version"

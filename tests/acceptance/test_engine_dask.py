@@ -1,4 +1,6 @@
-"""process-manifests on a Dask cluster; tests/slow kills clusters and attacks from them."""
+"""Tests of process-manifests on a Dask cluster.
+
+The tests in tests/slow kill clusters and simulate hostile ones."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -28,7 +30,7 @@ REPORT = ErrorReport.of(SourceError("x", "does not answer"))
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a scheduler with two workers."""
+    """Return the address of a scheduler with two workers."""
     with Cluster(tmp_path_factory.mktemp("cluster")) as cluster:
         cluster.add_worker()
         cluster.add_worker()
@@ -37,7 +39,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def process(run: Run, server: FaultServer) -> Run:
-    """Run process-manifests on one release, whose archives a server has."""
+    """Run process-manifests on one release with archives from a server."""
     publish(server, release("12.9.1", PACKAGES))
     return lambda *options: run(
         *("process-manifests", "--base-url", server.url, "--retries", 0, *options)
@@ -54,7 +56,7 @@ def test_dask_engine_writes_the_same_file_as_the_local_engine(process: Run, addr
     assert '"fetched_bytes": 0' not in result.stdout
 
 
-def test_dask_engine_with_a_missing_archive_examines_the_others(
+def test_dask_engine_with_missing_archive_examines_others(
     process: Run, server: FaultServer, address: str
 ) -> None:
     del server.files[next(path for path in server.files if "package_1/" in path)]
@@ -83,12 +85,12 @@ def test_worker_answer_with_facts_or_an_error_is_read() -> None:
         REPORT.model_copy(update={"exit_code": 0}).model_dump_json().encode(),
     ],
 )
-def test_worker_answer_in_another_form_is_not_read(answer: object) -> None:
+def test_worker_answer_in_unknown_form_is_rejected(answer: object) -> None:
     assert read_answer(answer) is None
 
 
 def task(server: FaultServer) -> Callable[[], bytes]:
-    """Return the task for the first archive of a release that the server has."""
+    """Return the task for the first archive of a served release."""
     files = release("12.9.1", PACKAGES)
     for path, data in files.items():
         server.files[f"/{path}"] = data
@@ -104,7 +106,7 @@ def test_worker_task_returns_the_facts_of_an_archive(server: FaultServer) -> Non
     assert len(answer.members) == 2
 
 
-def test_worker_task_with_own_credentials_uses_them_at_their_address_only(
+def test_worker_task_sends_credentials_to_their_address_only(
     server: FaultServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other, own = "http://a:b@127.0.0.1:1", server.url.replace("://", "://me:secret@")
@@ -116,7 +118,7 @@ def test_worker_task_with_own_credentials_uses_them_at_their_address_only(
     assert server.headers[-1][1]["Authorization"] == "Basic bWU6c2VjcmV0"
 
 
-def test_worker_task_that_fails_returns_a_report(server: FaultServer) -> None:
+def test_failed_worker_task_returns_report(server: FaultServer) -> None:
     archive = task(server)
     server.files.clear()
     answer = read_answer(archive())
@@ -124,7 +126,7 @@ def test_worker_task_that_fails_returns_a_report(server: FaultServer) -> None:
     assert answer.kind == "not-found"
 
 
-def test_worker_task_with_a_bug_returns_a_report(
+def test_worker_task_with_internal_error_returns_report(
     server: FaultServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: object) -> None:

@@ -1,4 +1,6 @@
-"""Every example in help, README and docs runs in an empty folder, or is marked."""
+"""Tests that examples in help, README and docs run in an empty folder.
+
+Examples that require more are marked."""
 
 import re
 import shlex
@@ -17,12 +19,12 @@ from tools.reference import examples_of
 
 MADE_FROM_HELP = "commands.md"
 LISTING = {"check", "download-manifests", "versions"}
-"""Commands that need no more of a server than manifests."""
+"""Commands that require only manifests from a server."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """One command of a page or of a help text, with the output that the page shows."""
+    """A command of a page or help text, with its documented output."""
 
     line: str
     output: str = ""
@@ -33,12 +35,12 @@ class Example:
 
     @property
     def is_marked(self) -> bool:
-        """Whether it needs the network or a file of one's own."""
+        """Whether the example requires the network or a file of the user."""
         return "# needs " in self.line
 
     @property
     def words(self) -> list[str]:
-        """The arguments, without redirections and comments; patterns are expanded."""
+        """Arguments with expanded patterns, without redirections and comments."""
         call = re.split(r" +(?:[|>]|# )", self.line)[0]
         _, *words = shlex.split(call)
         return [path for word in words for path in _matches(word) or [word]]
@@ -49,7 +51,7 @@ def _matches(pattern: str) -> list[str]:
 
 
 def examples_of_page(page: Path) -> Iterator[Example]:
-    """Yield the commands in the blocks of a page; `make demo` runs its own."""
+    """Yield the commands in the blocks of a page, except those of `make demo`."""
     for block in blocks(page):
         if block.startswith("$ make "):
             continue
@@ -76,13 +78,13 @@ def test_examples_run_in_an_empty_folder_in_order(run: Run, source: str) -> None
         if example.is_marked:
             continue
         result = run(*example.words)
-        # 1 is for findings, of which an example may have some.
+        # Exit code 1 means findings, which an example may have.
         assert result.exit_code in {0, 1}, f"{example.line}\n{result.output}"
         assert is_shown(example.output, result.stdout), f"{example.line}\n{result.output}"
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_examples_that_need_the_network_can_be_made(
+def test_examples_with_network_mark_succeed_on_server(
     run: Run, server: FaultServer, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.add_folder(SAMPLE)
@@ -97,7 +99,7 @@ def test_examples_that_need_the_network_can_be_made(
             assert result.exit_code in {0, 1, 3}, f"{example.line}\n{result.output}"
 
 
-def test_example_that_needs_the_network_without_a_mark_fails(run: Run) -> None:
+def test_network_example_without_mark_fails(run: Run) -> None:
     assert run("update-gpus").exit_code == 2
     assert Example(f"cudaredist update-gpus  {NETWORK}").needs_network
     assert Example(f"cudaredist versions > x  {NETWORK}").words == ["versions"]

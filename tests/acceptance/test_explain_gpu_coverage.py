@@ -1,4 +1,4 @@
-"""explain gpu: which local releases of each package run on a GPU."""
+"""Tests of `explain gpu`: local releases of each package that run on a GPU."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ def cublas(label: str, *modules: dict[str, int]) -> Release:
 
 RELEASES = (
     cublas("12.9.1", {"sm_70 sm_80": 5}),
-    # A leftover of what CUDA 13 no longer supports.
+    # Code for a GPU that CUDA 13 no longer supports.
     cublas("13.0.2", {"sm_70 sm_80": 5}),
     library("1.9.0", {"compute_50": 5}),
     library("2.0.0", {"sm_70": 5, "sm_90": 5}),
@@ -39,7 +39,7 @@ RELEASES = (
 
 @pytest.fixture
 def explain(run: Run, tmp_path: Path) -> Any:
-    """Return a function that explains a GPU by some releases."""
+    """Return a function that explains a GPU from given releases."""
 
     def answer(name: str, *releases: Release, text: bool = False) -> Any:
         root = tmp_path / str(len(list(tmp_path.iterdir())))
@@ -52,7 +52,7 @@ def explain(run: Run, tmp_path: Path) -> Any:
     return answer
 
 
-def test_explain_gpu_lists_native_ptx_and_the_first_release_without(explain: Any) -> None:
+def test_explain_gpu_lists_native_ptx_and_first_unsupported_release(explain: Any) -> None:
     assert explain("V100", *RELEASES) == [
         {
             "capability": "7.0",
@@ -80,7 +80,7 @@ def test_explain_gpu_lists_native_ptx_and_the_first_release_without(explain: Any
     ]
 
 
-def test_explain_gpu_of_a_new_gpu_names_the_first_release_that_covers_it(explain: Any) -> None:
+def test_explain_gpu_of_new_gpu_names_first_supporting_release(explain: Any) -> None:
     blas, tensor = explain("RTX 5090", *RELEASES)
     assert (blas["native"], blas["without"]["release"]) == (None, "12.9.1")
     assert tensor["native"] == span("2.1.0", "2.3.0", "2.2.0")
@@ -88,7 +88,7 @@ def test_explain_gpu_of_a_new_gpu_names_the_first_release_that_covers_it(explain
     assert tensor["without"] is None
 
 
-def test_explain_gpu_of_a_jetson_counts_builds_for_jetsons_only(explain: Any) -> None:
+def test_explain_gpu_of_jetson_counts_jetson_builds_only(explain: Any) -> None:
     releases = (
         library("2.0.0", {"sm_87": 5}, platform=JETSON),
         library("2.1.0", {"sm_80 sm_87": 5}, platform=LINUX),
@@ -100,17 +100,17 @@ def test_explain_gpu_of_a_jetson_counts_builds_for_jetsons_only(explain: Any) ->
     assert (ampere["native"], ampere["releases"]) == (span("2.1.0", "2.1.0"), 2)
 
 
-def test_explain_gpu_reports_releases_of_unknown_coverage(explain: Any) -> None:
+def test_explain_gpu_counts_releases_of_unknown_coverage(explain: Any) -> None:
     def earlier(features: ArchiveFeatures) -> ArchiveFeatures:
         return features.model_copy(update={"code_by_file": None})
 
     unknown = library("2.4.0")._replace(features={"libcutensor": earlier(with_code({"sm_70": 5}))})
-    (found,) = explain("7.0", *RELEASES[2:], unknown)
-    assert (found["releases"], found["unknown"]) == (6, 1)
+    (coverage,) = explain("7.0", *RELEASES[2:], unknown)
+    assert (coverage["releases"], coverage["unknown"]) == (6, 1)
     assert [part["unknown"] for part in explain("7.0", unknown)] == [1]
 
 
-def test_explain_gpu_as_text_ends_with_the_releases(explain: Any) -> None:
+def test_explain_gpu_text_ends_with_releases(explain: Any) -> None:
     assert explain("7.0", *RELEASES, text=True).splitlines()[-4:] == [
         "releases that run on 7.0, according to the device code in feature files",
         "  package           native          PTX only  first without",
@@ -120,14 +120,14 @@ def test_explain_gpu_as_text_ends_with_the_releases(explain: Any) -> None:
     ]
 
 
-def test_explain_gpu_names_releases_in_between_that_do_not_run(explain: Any) -> None:
+def test_explain_gpu_names_unsupported_releases_in_between(explain: Any) -> None:
     releases = (
         library("2.0.0", {"sm_70": 5}),
         library("2.1.0", {"sm_90": 5}),
         library("2.2.0", {"sm_70": 5}),
     )
-    (found,) = explain("7.0", *releases)
-    assert found["native"] == span("2.0.0", "2.2.0", "2.1.0")
+    (coverage,) = explain("7.0", *releases)
+    assert coverage["native"] == span("2.0.0", "2.2.0", "2.1.0")
     assert "2.0.0 to 2.2.0 except 2.1.0" in explain("7.0", *releases, text=True)
 
 

@@ -1,4 +1,4 @@
-"""`explain package`: one package over releases and platforms, by the feature files."""
+"""Tests of `explain package`: a package across releases and platforms."""
 
 import json
 from pathlib import Path
@@ -10,13 +10,13 @@ from support.small_sets import make_data
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with one release of CUDA, examined."""
+    """Create a data folder with one examined release of CUDA."""
     root = tmp_path_factory.mktemp("explained")
     make_data(root)
     return root / "data"
 
 
-def test_explain_package_shows_versions_and_what_an_archive_needs(run: Run, data: Path) -> None:
+def test_explain_package_shows_versions_and_needed_libraries(run: Run, data: Path) -> None:
     result = run("explain", "package", "libcublas", "--data-dir", data)
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
@@ -30,18 +30,18 @@ def test_explain_package_shows_versions_and_what_an_archive_needs(run: Run, data
     assert "  needed libraries: libc.so.6 libcublasLt.so.12 libcuda.so.1" in lines
 
 
-def test_explain_package_names_the_packages_it_depends_on(run: Run, data: Path) -> None:
-    found = json.loads(
+def test_explain_package_names_dependencies(run: Run, data: Path) -> None:
+    document = json.loads(
         run("explain", "package", "libcusolver", "--data-dir", data, "--json").stdout
     )
-    assert (found["kind"], found["asked"]) == ("package", "libcusolver")
-    (archive,) = found["archives"]
+    assert (document["kind"], document["asked"]) == ("package", "libcusolver")
+    (archive,) = document["archives"]
     assert archive["depends"] == {"libcublas": ["libcublas.so.12"]}
     assert archive["is_examined"] is True
     assert set(archive["outputs"]) == {"include", "lib", "out"}
 
 
-def test_explain_package_without_features_says_so(run: Run, data: Path) -> None:
+def test_explain_package_without_features_reports_not_examined(run: Run, data: Path) -> None:
     path = data / "features/cuda/feature_12.9.1.json"
     content = path.read_bytes()
     path.unlink()
@@ -52,7 +52,7 @@ def test_explain_package_without_features_says_so(run: Run, data: Path) -> None:
     assert result.stdout.count("  not examined\n") == 2
 
 
-def test_explain_package_of_an_unknown_name_suggests_one(run: Run, data: Path) -> None:
+def test_explain_package_of_unknown_name_suggests_package(run: Run, data: Path) -> None:
     result = run("explain", "package", "libcublass", "--data-dir", data)
     assert result.exit_code == 2
     assert "did you mean libcublas" in result.output

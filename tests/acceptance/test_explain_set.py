@@ -1,4 +1,4 @@
-"""`explain set`: what a package set holds, how large it is, what it lacks, and what is no set."""
+"""Tests of `explain set`: contents, sizes, missing packages and invalid files."""
 
 import json
 from pathlib import Path
@@ -11,49 +11,51 @@ from support.package_sets import document
 
 
 def without_files() -> dict[str, Any]:
-    described = document()
-    for package in described["packages"].values():
+    package_set = document()
+    for package in package_set["packages"].values():
         package["contents"] = {}
-    return described
+    return package_set
 
 
 @pytest.fixture
 def path() -> Path:
-    """A set in which two packages have files, one of them a library with other outputs."""
+    """Write a set with two packages with files, one of them a split library."""
     path = Path("cuda-13.3.1.json")
-    described = without_files()
-    packages = described["packages"]
+    package_set = without_files()
+    packages = package_set["packages"]
     size = {"lib": 2_000_000, "dev": 100_000, "static": 3_900_000}
     packages["libcublas"]["contents"] = {
         output: {"files": 3, "bytes": number} for output, number in size.items()
     }
     packages["cuda_nvcc"]["contents"] = {"bin": {"files": 1200, "bytes": 1_500_000}}
-    path.write_text(json.dumps(described))
+    path.write_text(json.dumps(package_set))
     return path
 
 
-def test_what_a_set_holds_and_lacks(run: Run, path: Path, golden: Golden) -> None:
+def test_explain_set_lists_contents_and_missing_packages(
+    run: Run, path: Path, golden: Golden
+) -> None:
     result = run("explain", "set", path)
     assert result.exit_code == 0, result.output
     golden.check("explain-set.txt", "a package set", result.stdout.rstrip("\n"))
 
 
-def test_what_splitting_saves_is_of_libraries_alone(run: Run, path: Path) -> None:
+def test_explain_set_counts_split_sizes_of_libraries_only(run: Run, path: Path) -> None:
     summary = json.loads(run("explain", "set", path, "--json").stdout)
     assert (summary["library_lib_bytes"], summary["library_bytes"]) == (2_000_000, 6_000_000)
     totals = {total["output"]: total["size"] for total in summary["totals"]}
     assert list(totals) == ["bin", "lib", "dev", "static"]
     assert sum(totals.values()) == 7_500_000
-    held = {package["package"] for package in summary["packages"]}
+    available = {package["package"] for package in summary["packages"]}
     lacking = {package["package"] for package in summary["missing"]}
     aliases = {name for name, entry in document()["packages"].items() if entry.get("alias_of")}
-    assert held | lacking | aliases == set(document()["packages"])
-    assert not held & lacking
+    assert available | lacking | aliases == set(document()["packages"])
+    assert not available & lacking
     assert aliases
     assert all(package["reason"] for package in summary["missing"])
 
 
-def test_a_set_without_known_sizes_has_no_totals(run: Run) -> None:
+def test_explain_set_without_sizes_prints_no_totals(run: Run) -> None:
     Path("bare.json").write_text(json.dumps(without_files()))
     text = run("explain", "set", "bare.json").stdout
     assert "splitting" not in text
@@ -61,7 +63,7 @@ def test_a_set_without_known_sizes_has_no_totals(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "code", "said"),
+    ("content", "code", "message"),
     [
         (None, 2, "no such file"),
         ("{", 5, "set.json"),
@@ -69,9 +71,11 @@ def test_a_set_without_known_sizes_has_no_totals(run: Run) -> None:
         ('{"schema_version": true}', 5, "schema_version"),
     ],
 )
-def test_what_is_no_set(run: Run, content: str | None, code: int, said: str) -> None:
+def test_explain_set_of_invalid_file_is_rejected(
+    run: Run, content: str | None, code: int, message: str
+) -> None:
     if content is not None:
         Path("set.json").write_text(content)
     result = run("explain", "set", "set.json")
     assert result.exit_code == code, result.output
-    assert said in result.stderr.lower()
+    assert message in result.stderr.lower()

@@ -1,4 +1,4 @@
-"""`export` as a user runs it: where files go, what is refused, and who reads them back."""
+"""Tests of the export command: output files, refusals and reading back."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ BASE = "https://wheels.example"
 
 @pytest.fixture
 def example(run: Run) -> Path:
-    """The example as a file, in the folder that commands run in."""
+    """Write the example set to a file in the working folder."""
     Path(SET).write_bytes(ExportedSet(example_set()).document)
     Path("wheels.json").write_bytes(ExportedSet(wheel_set()).document)
     return Path(SET)
@@ -31,19 +31,19 @@ def test_help_and_documentation_name_every_format(run: Run) -> None:
     printed = run("export", "--help").stdout
     page = (REPOSITORY / "docs" / "export.md").read_text()
     titles = [line for line in page.splitlines() if line.startswith("## ")]
-    named = {name for title in titles for name in title.removeprefix("## ").split(", ")}
-    assert named == EXPORTERS.keys()
+    documented = {name for title in titles for name in title.removeprefix("## ").split(", ")}
+    assert documented == EXPORTERS.keys()
     for name in EXPORTERS:
         assert name in printed
 
 
 OF_WHEELS = {"pylock", "requirements"}
-"""They refuse the example, which has NVIDIA's archives."""
+"""Formats that refuse the example, because it has NVIDIA's archives."""
 SINGLE = [name for name in EXPORTERS if EXPORTERS[name].file is not None and name not in OF_WHEELS]
 
 
 @pytest.mark.parametrize("name", SINGLE)
-def test_one_file_goes_to_standard_output_or_to_a_file(run: Run, example: Path, name: str) -> None:
+def test_export_of_one_file_writes_stdout_or_file(run: Run, example: Path, name: str) -> None:
     exporter = EXPORTERS[name]
     expected = exporter.files(ExportedSet(example_set()))
     printed = run("export", name, example)
@@ -55,22 +55,22 @@ def test_one_file_goes_to_standard_output_or_to_a_file(run: Run, example: Path, 
 
 
 @pytest.mark.parametrize("name", ["nix", "redistrib"])
-def test_several_files_want_a_folder(run: Run, example: Path, name: str) -> None:
-    refused = run("export", name, example)
-    assert refused.exit_code == 2
-    assert "-o FOLDER" in refused.stderr
+def test_export_of_several_files_requires_folder(run: Run, example: Path, name: str) -> None:
+    result = run("export", name, example)
+    assert result.exit_code == 2
+    assert "-o FOLDER" in result.stderr
     assert run("export", name, example, "-o", "made").exit_code == 0
     expected = EXPORTERS[name].files(ExportedSet(example_set()))
-    found = {path for path in Path("made").rglob("*") if path.is_file()}
-    assert {path.relative_to("made").as_posix(): path.read_bytes() for path in found} == expected
+    paths = {path for path in Path("made").rglob("*") if path.is_file()}
+    assert {path.relative_to("made").as_posix(): path.read_bytes() for path in paths} == expected
 
 
-def test_the_nix_export_has_the_very_bytes_of_the_set(run: Run, example: Path) -> None:
+def test_nix_export_contains_unchanged_set(run: Run, example: Path) -> None:
     run("export", "nix", example, "-o", "made")
     assert Path("made/package-set.json").read_bytes() == example.read_bytes()
 
 
-def test_a_second_run_writes_nothing_and_check_tells(run: Run, example: Path) -> None:
+def test_second_export_writes_nothing_and_check_reports_changes(run: Run, example: Path) -> None:
     command = ("export", "redistrib", example, "-o", "made")
     checked = run(*command, "--check")
     assert checked.exit_code == 1
@@ -87,7 +87,7 @@ def test_a_second_run_writes_nothing_and_check_tells(run: Run, example: Path) ->
     assert one.read_text() == "other"
 
 
-def test_json_says_what_was_written(run: Run, example: Path) -> None:
+def test_export_json_lists_written_files(run: Run, example: Path) -> None:
     report = json.loads(run("export", "urls", example, "-o", "urls", "--json").stdout)
     content = Path("urls").read_bytes()
     assert report == {
@@ -128,7 +128,7 @@ def test_json_says_what_was_written(run: Run, example: Path) -> None:
         (["urls", "manifest.json"], 5, "not a valid package-set file"),
     ],
 )
-def test_what_is_refused(
+def test_export_with_invalid_options_is_rejected(
     run: Run, example: Path, arguments: list[str], code: int, message: str
 ) -> None:
     document = json.loads(example.read_bytes())
@@ -143,20 +143,20 @@ def test_what_is_refused(
     assert sorted(Path().rglob("*")) == before
 
 
-def test_a_base_gives_wheels_their_addresses(run: Run, example: Path) -> None:
+def test_wheel_base_sets_wheel_addresses(run: Run, example: Path) -> None:
     printed = run("export", "urls", "wheels.json", "--wheel-base", BASE).stdout
     assert all(line.startswith(f"{BASE}/nvidia-") for line in printed.splitlines())
     bom = json.loads(run("export", "spdx", "wheels.json").stdout)
     assert {entry["downloadLocation"] for entry in bom["packages"]} == {"NOASSERTION"}
 
 
-def test_packages_that_were_not_examined_are_counted(run: Run, example: Path) -> None:
-    warned = run("export", "outputs", example)
-    assert "warning: skipped 1 packages without features" in warned.stderr
+def test_export_counts_packages_without_features(run: Run, example: Path) -> None:
+    result = run("export", "outputs", example)
+    assert "warning: skipped 1 packages without features" in result.stderr
     assert run("export", "outputs", example, "-q").stderr == ""
 
 
-def test_shells_complete_the_formats(tmp_path: Path) -> None:
+def test_completion_offers_formats(tmp_path: Path) -> None:
     words = {"COMP_WORDS": "cudaredist export s", "COMP_CWORD": "2"}
     result = subprocess.run(
         [sys.executable, "-c", "from cudaredist.cli import app; app(prog_name='cudaredist')"],
@@ -193,7 +193,7 @@ def write_manifest(
 
 @pytest.mark.parametrize("cuda", ["12.6.3", "13.3.1"])
 @pytest.mark.parametrize("platform", ["linux-x86_64", "windows-x86_64"])
-def test_build_makes_the_same_archives_of_exported_manifests(
+def test_build_of_exported_manifests_selects_same_archives(
     run: Run, cuda: str, platform: str
 ) -> None:
     major = cuda.partition(".")[0]
@@ -230,13 +230,13 @@ def test_build_makes_the_same_archives_of_exported_manifests(
         return {
             name: {
                 key: value
-                for key, value in found["archive"].items()
+                for key, value in paths["archive"].items()
                 if key not in {"platform", "cuda_variant"}
             }
-            | {"version": found["version"], "license": found["license"]["url"]}
-            | {"alias_of": found["alias_of"]}
-            for name, found in document["packages"].items()
-            if found["status"] == "available"
+            | {"version": paths["version"], "license": paths["license"]["url"]}
+            | {"alias_of": paths["alias_of"]}
+            for name, paths in document["packages"].items()
+            if paths["status"] == "available"
         }
 
     first = build("data", "first.json")
@@ -245,9 +245,9 @@ def test_build_makes_the_same_archives_of_exported_manifests(
     assert build("again", "second.json") == first
 
 
-def test_a_set_without_anything_is_exported_too(run: Run) -> None:
-    refused = package("mft", status="withheld", archive=None)
-    Path(SET).write_bytes(ExportedSet(example_set(packages={"mft": refused})).document)
+def test_set_without_archives_is_exported(run: Run) -> None:
+    result = package("mft", status="withheld", archive=None)
+    Path(SET).write_bytes(ExportedSet(example_set(packages={"mft": result})).document)
     for name in EXPORTERS.keys() - {"bazel", "nixpkgs"} - OF_WHEELS:
         assert run("export", name, SET, "-o", f"made/{name}").exit_code == 0
     assert (

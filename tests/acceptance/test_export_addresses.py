@@ -1,4 +1,4 @@
-"""export --resolve: addresses, sizes and hashes of wheels from a package index."""
+"""Tests of `export --resolve`: wheel addresses, sizes and hashes from an index."""
 
 import json
 import os
@@ -18,7 +18,7 @@ WHEEL = b"a wheel"
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let pip be configured for one page only, and put a set of one wheel into the folder."""
+    """Configure pip for one index page and write a set of one wheel."""
     for name in [name for name in os.environ if name.startswith("PIP_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
@@ -28,8 +28,8 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_page(page, f"https://files.example/{NAME}", sha256_of(WHEEL))
     wheel = {"url": None, "md5": None, "size": None, "format": "whl", "strip_prefix": None}
     entry = archive(f"nvidia-cublas/{NAME}") | wheel | {"sha256": sha256_of(WHEEL)}
-    made = example_set(channel="wheels", packages={"libcublas": package("x", archive=entry)})
-    Path("set.json").write_bytes(ExportedSet(made).document)
+    package_set = example_set(channel="wheels", packages={"libcublas": package("x", archive=entry)})
+    Path("set.json").write_bytes(ExportedSet(package_set).document)
     return page
 
 
@@ -37,14 +37,14 @@ def write_page(page: Path, url: str, sha256: str) -> None:
     page.write_text(f"<html><body><a href='{url}#sha256={sha256}'>x</a></body></html>")
 
 
-def test_resolve_takes_the_address_from_the_index(run: Run, index: Path) -> None:
+def test_resolve_uses_address_of_index(run: Run, index: Path) -> None:
     path = index.parent / NAME
     path.write_bytes(WHEEL)
     write_page(index, path.as_uri(), sha256_of(WHEEL))
-    made = run("export", "pylock", "set.json", "--resolve")
-    assert made.exit_code == 0
-    (locked,) = tomllib.loads(made.stdout)["packages"]
-    (wheel,) = locked["wheels"]
+    result = run("export", "pylock", "set.json", "--resolve")
+    assert result.exit_code == 0
+    (package,) = tomllib.loads(result.stdout)["packages"]
+    (wheel,) = package["wheels"]
     assert wheel == {
         "name": NAME,
         "url": path.as_uri(),
@@ -96,16 +96,16 @@ def test_resolve_requests_only_the_wheels_that_are_exported(run: Run, index: Pat
     assert made.exit_code == 0, made.output
 
 
-def test_resolve_of_a_missing_wheel_names_it(run: Run, index: Path) -> None:
+def test_resolve_of_missing_wheel_exits_3(run: Run, index: Path) -> None:
     index.write_text("<html><body></body></html>")
-    made = run("export", "pylock", "set.json", "--resolve", "-o", "lock.toml")
-    assert made.exit_code == 3
-    assert NAME in made.stderr
-    assert "cudaredist download-manifests" in made.stderr
+    result = run("export", "pylock", "set.json", "--resolve", "-o", "lock.toml")
+    assert result.exit_code == 3
+    assert NAME in result.stderr
+    assert "cudaredist download-manifests" in result.stderr
     assert not Path("lock.toml").exists()
 
 
-def test_resolve_refuses_another_hash(run: Run, index: Path) -> None:
+def test_resolve_of_wheel_with_other_hash_exits_4(run: Run, index: Path) -> None:
     path = index.parent / NAME
     path.write_bytes(b"another wheel")
     write_page(index, path.as_uri(), sha256_of(b"another wheel"))

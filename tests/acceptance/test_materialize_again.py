@@ -1,4 +1,4 @@
-"""Later runs of materialize: resumed, repeated, from local archives and failing servers."""
+"""Tests of later materialize runs: repeated, resumed, offline and failing."""
 
 import json
 import shutil
@@ -15,10 +15,10 @@ from support.toolkits import MadeSet, listing, modes
 
 from cudaredist.archives.open_archive import open_archive
 
-# -- again
+# -- repeated runs
 
 
-def test_a_second_run_asks_for_nothing_and_changes_nothing(
+def test_second_materialize_sends_no_request_and_changes_nothing(
     made_set: MadeSet,
     materialize: Materialize,
     server: FaultServer,
@@ -47,7 +47,7 @@ def test_a_second_run_asks_for_nothing_and_changes_nothing(
         ["--exclude", "cuda_crt", "--replace"],
     ],
 )
-def test_another_selection_takes_the_roots_place(
+def test_other_selection_replaces_root(
     made_set: MadeSet, materialize: Materialize, run: Run, options: list[str]
 ) -> None:
     materialize()
@@ -61,7 +61,7 @@ def test_another_selection_takes_the_roots_place(
     assert_nothing_left("root", "other")
 
 
-def test_what_somebody_put_into_a_root_is_never_thrown_away(
+def test_root_with_foreign_files_is_not_replaced(
     made_set: MadeSet, materialize: Materialize
 ) -> None:
     materialize("--component", "cuda_cudart")
@@ -72,12 +72,12 @@ def test_what_somebody_put_into_a_root_is_never_thrown_away(
     assert "has files that cudaredist did not install: lib/mine.so" in result.stderr
     assert listing(Path("root")) == before
     assert_nothing_left("root")
-    # As it was asked for, it is still there.
+    # The same selection keeps the root.
     assert materialize("--component", "cuda_cudart").exit_code == 0
 
 
 @pytest.mark.parametrize("damage", ["missing", "size", "link", "folder"])
-def test_a_damaged_root_is_made_anew(
+def test_damaged_root_is_created_again(
     made_set: MadeSet, materialize: Materialize, run: Run, damage: str
 ) -> None:
     materialize()
@@ -100,7 +100,7 @@ def test_a_damaged_root_is_made_anew(
     assert listing(Path("root")) == expected
 
 
-def test_any_number_of_jobs_gives_the_same_bytes(
+def test_root_is_the_same_for_any_number_of_jobs(
     made_set: MadeSet, materialize: Materialize
 ) -> None:
     materialize("-j", 1)
@@ -109,7 +109,7 @@ def test_any_number_of_jobs_gives_the_same_bytes(
     assert modes(Path("root")) == modes(Path("other"))
 
 
-def test_the_same_from_every_kind_of_source(
+def test_root_is_the_same_for_every_kind_of_source(
     made_set: MadeSet, materialize: Materialize, server: FaultServer
 ) -> None:
     materialize(root="folder")
@@ -122,19 +122,19 @@ def test_the_same_from_every_kind_of_source(
     assert listing(Path("folder")) == listing(Path("http")) == listing(Path("flat-root"))
 
 
-# -- archives at hand
+# -- local archives
 
 
 @pytest.mark.parametrize("is_flat", [True, False])
-def test_archives_at_hand_are_not_fetched(
+def test_local_archives_are_not_downloaded(
     made_set: MadeSet, materialize: Materialize, server: FaultServer, *, is_flat: bool
 ) -> None:
     server.add_folder(Path("source"))
-    made_set.put_archives(Path("hand"), is_flat=is_flat)
-    next(Path("hand").rglob("libcublas*.xz")).unlink()
+    made_set.put_archives(Path("local"), is_flat=is_flat)
+    next(Path("local").rglob("libcublas*.xz")).unlink()
     size = made_set.packages["libcublas"]["archive"]["size"]
-    # Only what is fetched counts.
-    options = ("--archives", "hand", "--max-download", size, "--json")
+    # Only downloaded bytes count.
+    options = ("--archives", "local", "--max-download", size, "--json")
     result = materialize(*options, base=server.url)
     assert result.exit_code == 0, result.output
     assert [path.rpartition("/")[2].partition("-")[0] for path in server.requests] == ["libcublas"]
@@ -142,42 +142,38 @@ def test_archives_at_hand_are_not_fetched(
     assert f"4 archives, 3 of them local; {size:,} bytes to download" in result.stderr
 
 
-def test_a_wrong_archive_at_hand_is_fetched_instead(
+def test_local_archive_with_wrong_content_is_downloaded(
     made_set: MadeSet, materialize: Materialize, server: FaultServer
 ) -> None:
     server.add_folder(Path("source"))
-    made_set.put_archives(Path("hand"), is_flat=True)
-    for path in Path("hand").iterdir():
+    made_set.put_archives(Path("local"), is_flat=True)
+    for path in Path("local").iterdir():
         path.write_bytes(bytes(path.stat().st_size))
-    assert materialize("--archives", "hand", base=server.url).exit_code == 0
+    assert materialize("--archives", "local", base=server.url).exit_code == 0
     assert server.requests.total() == 4
-    assert materialize("--archives", "hand", "--offline", base=None, root="two").exit_code == 4
-    # What is wrong says more than what is not there.
+    assert materialize("--archives", "local", "--offline", base=None, root="two").exit_code == 4
+    # A wrong archive is a more severe failure than a missing one.
     for path in Path("source").rglob("*.xz"):
         path.unlink()
-    assert materialize("--archives", "hand", root="two").exit_code == 4
+    assert materialize("--archives", "local", root="two").exit_code == 4
     assert not Path("two").exists()
 
 
-def test_without_network_what_is_missing_is_said(
-    made_set: MadeSet, materialize: Materialize
-) -> None:
-    made_set.put_archives(Path("hand"), is_flat=True)
-    next(Path("hand").glob("cuda_crt*")).unlink()
-    result = materialize("--archives", "hand", "--offline", base=None)
+def test_offline_run_names_missing_archive(made_set: MadeSet, materialize: Materialize) -> None:
+    made_set.put_archives(Path("local"), is_flat=True)
+    next(Path("local").glob("cuda_crt*")).unlink()
+    result = materialize("--archives", "local", "--offline", base=None)
     assert result.exit_code == 3
     assert "cuda_crt-linux-x86_64-1.2.3-archive.tar.xz" in result.stderr
-    # What was finished is kept for the next run.
-    result = materialize("--archives", "hand", "--offline")
+    # Complete archives are kept for the next run.
+    result = materialize("--archives", "local", "--offline")
     assert result.exit_code == 0, result.output
 
 
-# -- limits, and going on
+# -- limits and resumed runs
 
 
-def test_sizes_that_are_not_known_are_not_said_to_be_nothing(
-    made_set: MadeSet, materialize: Materialize
-) -> None:
+def test_unknown_sizes_are_not_counted_as_zero(made_set: MadeSet, materialize: Materialize) -> None:
     made_set.packages["libcublas"]["contents"] = {}
     made_set.write(Path("set.json"))
     result = materialize()
@@ -185,7 +181,7 @@ def test_sizes_that_are_not_known_are_not_said_to_be_nothing(
     assert "bytes unpacked, not counting 1 not inspected\n" in result.stderr
 
 
-def test_what_came_before_a_limit_is_kept_for_the_next_run(
+def test_archives_before_download_limit_are_kept(
     run: Run, materialize: Materialize, server: FaultServer
 ) -> None:
     made_set = put_packages(MadeSet())
@@ -201,19 +197,19 @@ def test_what_came_before_a_limit_is_kept_for_the_next_run(
     assert f"the download exceeds --max-download {limit:,} bytes" in result.stderr
     assert "4 of unknown size" in result.stderr
     assert not Path("root").exists()
-    (workshop,) = Path().glob(".root*")
-    assert len(list((workshop / "archives").iterdir())) == 1
-    assert stat.S_IMODE(workshop.stat().st_mode) == 0o700
+    (staging,) = Path().glob(".root*")
+    assert len(list((staging / "archives").iterdir())) == 1
+    assert stat.S_IMODE(staging.stat().st_mode) == 0o700
     server.requests.clear()
     result = materialize(base=server.url)
     assert result.exit_code == 0
     assert "4 archives, 1 of them local" in result.stderr
     assert server.requests.total() == 3
-    assert not workshop.exists()
+    assert not staging.exists()
 
 
 @pytest.mark.parametrize("is_altered", [False, True])
-def test_an_archive_that_broke_off_is_gone_on_with(
+def test_partial_archive_is_resumed(
     made_set: MadeSet, materialize: Materialize, server: FaultServer, *, is_altered: bool
 ) -> None:
     server.add_folder(Path("source"))
@@ -232,9 +228,9 @@ def test_an_archive_that_broke_off_is_gone_on_with(
     result = materialize("--json", base=server.url)
     assert result.exit_code == 0, result.output
     assert f"4 archives, 3 of them local; {size - half:,} bytes to download" in result.stderr
-    asked = [headers.get("Range") for _, headers in server.headers]
-    # What is found wrong in the end comes anew.
-    assert asked == [f"bytes={half}-", *[None] * is_altered]
+    ranges = [headers.get("Range") for _, headers in server.headers]
+    # An archive with a wrong hash is downloaded again in full.
+    assert ranges == [f"bytes={half}-", *[None] * is_altered]
     fetched = size - half + size * is_altered
     assert json.loads(result.stdout)["fetched_bytes"] == fetched
     materialize(root="other")
@@ -242,14 +238,14 @@ def test_an_archive_that_broke_off_is_gone_on_with(
     assert_nothing_left("root", "other")
 
 
-def test_a_folder_as_a_source_is_not_copied(
+def test_archives_of_source_folder_are_not_copied(
     made_set: MadeSet, materialize: Materialize, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cudaredist.pipeline.archives.PartialArchive", None)
     assert materialize().exit_code == 0
 
 
-def test_resumed_run_unpacks_the_last_archive_on_all_threads(
+def test_resumed_run_unpacks_last_archive_on_all_threads(
     made_set: MadeSet,
     materialize: Materialize,
     server: FaultServer,
@@ -271,20 +267,20 @@ def test_resumed_run_unpacks_the_last_archive_on_all_threads(
     assert threads == [8]
 
 
-def test_what_an_interrupted_run_left_is_proved_again(
+def test_archives_of_interrupted_run_are_verified_again(
     made_set: MadeSet, materialize: Materialize, server: FaultServer
 ) -> None:
     server.add_folder(Path("source"))
     missing = next(path for path in server.files if "libcublas" in path)
     data = server.files.pop(missing)
     assert materialize("-j", 1, base=server.url).exit_code == 3
-    (workshop,) = Path().glob(".root*")
-    kept = sorted((workshop / "archives").iterdir())
-    assert len(kept) == 3
-    # A machine lost power: names are there, and content is not.
-    next(path for path in kept[0].iterdir() if path.name.isdigit()).write_bytes(b"")
-    next(path for path in kept[1].iterdir() if path.name.isdigit()).unlink()
-    (kept[2] / "index.json").write_bytes(b"{}")
+    (staging,) = Path().glob(".root*")
+    stored = sorted((staging / "archives").iterdir())
+    assert len(stored) == 3
+    # After a power failure, files exist without their contents.
+    next(path for path in stored[0].iterdir() if path.name.isdigit()).write_bytes(b"")
+    next(path for path in stored[1].iterdir() if path.name.isdigit()).unlink()
+    (stored[2] / "index.json").write_bytes(b"{}")
     server.files[missing] = data
     server.requests.clear()
     assert materialize(base=server.url).exit_code == 0
@@ -293,7 +289,7 @@ def test_what_an_interrupted_run_left_is_proved_again(
     assert listing(Path("root")) == listing(Path("other"))
 
 
-def test_a_root_put_aside_by_a_killed_run_comes_back(
+def test_root_set_aside_by_killed_run_is_restored(
     made_set: MadeSet, materialize: Materialize, run: Run
 ) -> None:
     materialize()
@@ -306,7 +302,7 @@ def test_a_root_put_aside_by_a_killed_run_comes_back(
     kill_between_both_steps()
     result = run("materialize", "--root", "root", "--verify")
     assert "interrupted" in result.stderr
-    # Even a run that can do nothing brings it back.
+    # Even a run without any work restores the root.
     assert materialize("--max-download", "1", "--layout", "split").exit_code == 2
     assert listing(Path("root")) == expected
     kill_between_both_steps()
@@ -319,13 +315,13 @@ def test_a_root_put_aside_by_a_killed_run_comes_back(
     assert_nothing_left()
 
 
-def test_what_a_killed_run_left_beside_a_whole_root_goes(
+def test_staging_directory_of_killed_run_is_removed(
     made_set: MadeSet, materialize: Materialize
 ) -> None:
     materialize()
-    left = Path(".root.cudaredist")
-    shutil.copytree("root", left / "old")
-    (left / "trash/half").mkdir(parents=True)
+    staging = Path(".root.cudaredist")
+    shutil.copytree("root", staging / "old")
+    (staging / "trash/half").mkdir(parents=True)
     assert materialize().stdout.startswith("root: unchanged")
     assert_nothing_left("root")
 
@@ -339,11 +335,11 @@ def test_what_a_killed_run_left_beside_a_whole_root_goes(
         pytest.param(faults.reset_in_the_middle, 1, 0, id="reset"),
         pytest.param(faults.truncated, 1, 0, id="truncated"),
         pytest.param(faults.truncated, None, 3, id="always truncated"),
-        pytest.param(faults.status(404), None, 3, id="not there"),
+        pytest.param(faults.status(404), None, 3, id="missing"),
         pytest.param(faults.body(b"other bytes"), None, 4, id="other bytes"),
     ],
 )
-def test_a_server_that_fails(
+def test_failing_server_is_retried_or_reported(
     made_set: MadeSet,
     materialize: Materialize,
     server: FaultServer,

@@ -1,4 +1,4 @@
-"""Contents of a toolkit root that materialize creates, and the selection of its packages."""
+"""Tests of a toolkit root's contents and of package selection."""
 
 import json
 import os
@@ -55,18 +55,20 @@ LINKS = {
 }
 
 
-# -- what lies there
+# -- contents
 
 
-def test_one_tree_of_all_packages(made_set: MadeSet, materialize: Materialize, run: Run) -> None:
+def test_merged_root_contains_files_of_all_packages(
+    made_set: MadeSet, materialize: Materialize, run: Run
+) -> None:
     result = materialize()
     assert result.exit_code == 0, result.output
-    found = listing(Path("root"))
-    files = {path for path, content in found.items() if isinstance(content, bytes)}
+    contents = listing(Path("root"))
+    files = {path for path, content in contents.items() if isinstance(content, bytes)}
     assert files == {*MERGED, "version.json", ".cudaredist.json"}
-    assert {path: found[path] for path in found.keys() - files} == LINKS
-    assert found["lib/libcublas.so.13"] == shared("libcublas.so.13")
-    assert found["share/licenses/cuda_nvcc/LICENSE"] == b"EULA of nvcc\n"
+    assert {path: contents[path] for path in contents.keys() - files} == LINKS
+    assert contents["lib/libcublas.so.13"] == shared("libcublas.so.13")
+    assert contents["share/licenses/cuda_nvcc/LICENSE"] == b"EULA of nvcc\n"
     programs = {path for path, mode in modes(Path("root")).items() if mode == 0o755}
     assert programs == {p for p in MERGED if p.startswith("bin/")} | {"nvvm/bin/cicc"}
     assert set(modes(Path("root")).values()) <= {0o755, 0o644}
@@ -78,7 +80,7 @@ def test_one_tree_of_all_packages(made_set: MadeSet, materialize: Materialize, r
     assert_nothing_left("root")
 
 
-def test_every_output_in_a_folder_of_its_own_holds_what_the_set_says(
+def test_split_root_matches_sizes_in_set(
     made_set: MadeSet, materialize: Materialize, run: Run
 ) -> None:
     assert materialize("--layout", "split").exit_code == 0
@@ -90,7 +92,7 @@ def test_every_output_in_a_folder_of_its_own_holds_what_the_set_says(
             continue
         attr, output, below = path.split("/", 2)
         counts[attr][output]["files"] += 1
-        # Where its libraries are is written into pkg-config's files.
+        # The pkg-config files contain the path of the libraries.
         is_rewritten = below.endswith(".pc")
         counts[attr][output]["bytes"] += len(PC) if is_rewritten else file["size"]
         assert attr == file["package"]
@@ -104,28 +106,28 @@ def test_every_output_in_a_folder_of_its_own_holds_what_the_set_says(
 
 
 @pytest.mark.parametrize("layout", ["merged", "split"])
-def test_pkg_config_itself_finds_what_lies_there(
+def test_pkg_config_resolves_paths_in_root(
     made_set: MadeSet, materialize: Materialize, layout: str
 ) -> None:
     if shutil.which("pkg-config") is None:
         pytest.skip("no pkg-config here")
     materialize("--layout", layout)
-    # Wherever the root is brought to.
+    # The root is relocatable.
     Path("root").rename("moved")
     (folder,) = {path.parent for path in Path("moved").rglob("cublas.pc")}
-    found = subprocess.run(
+    flags = subprocess.run(
         ["pkg-config", "--cflags", "--libs", "cublas"],
         env={**os.environ, "PKG_CONFIG_PATH": str(folder.resolve())},
         check=True,
         capture_output=True,
         text=True,
     ).stdout.split()
-    include, lib = (Path(word[2:]) for word in found if word.startswith(("-I", "-L")))
+    include, lib = (Path(word[2:]) for word in flags if word.startswith(("-I", "-L")))
     assert (include / "cublas.h").is_file()
     assert (lib / "libcublas.so").is_file()
 
 
-def test_archives_for_windows_on_any_host(run: Run, materialize: Materialize) -> None:
+def test_windows_root_is_created_on_any_host(run: Run, materialize: Materialize) -> None:
     made_set = MadeSet(platform="windows-x86_64")
     made_set.add(
         "cuda_cudart",
@@ -156,7 +158,7 @@ def test_archives_for_windows_on_any_host(run: Run, materialize: Materialize) ->
 
 
 @pytest.mark.parametrize("suffix", ["tar", "tar.gz", "tar.zst", "zip"])
-def test_every_format_of_archive(run: Run, materialize: Materialize, suffix: str) -> None:
+def test_every_archive_format_is_unpacked(run: Run, materialize: Materialize, suffix: str) -> None:
     made_set = MadeSet()
     if suffix == "zip":
         made_set.add("x", {"lib/data": b"content"}, suffix=suffix)
@@ -172,7 +174,7 @@ def test_every_format_of_archive(run: Run, materialize: Materialize, suffix: str
     assert not list(Path().glob(".root*"))
 
 
-def test_a_hard_link_is_one_more_name_of_a_file(run: Run, materialize: Materialize) -> None:
+def test_hard_link_in_archive_is_created(run: Run, materialize: Materialize) -> None:
     made_set = MadeSet()
     made_set.add("x", data=archives.gz(archives.plain_tar()), suffix="tar.gz")
     made_set.write(Path("set.json"))
@@ -182,7 +184,7 @@ def test_a_hard_link_is_one_more_name_of_a_file(run: Run, materialize: Materiali
     assert run("materialize", "--root", "root", "--verify").exit_code == 0
 
 
-def test_two_packages_may_be_one_archive(run: Run, materialize: Materialize) -> None:
+def test_packages_with_same_archive_are_both_created(run: Run, materialize: Materialize) -> None:
     made_set = MadeSet()
     path = made_set.add("one", {"lib/data": b"content"})
     made_set.add("two", data=made_set.archives[path])
@@ -195,7 +197,7 @@ def test_two_packages_may_be_one_archive(run: Run, materialize: Materialize) -> 
     assert Path("root/two/out/lib/data").read_bytes() == b"content"
 
 
-# -- what is chosen
+# -- selection
 
 
 @pytest.mark.parametrize(
@@ -211,7 +213,7 @@ def test_two_packages_may_be_one_archive(run: Run, materialize: Materialize) -> 
         (["--exclude", "cuda_nvcc"], ["cuda_crt", "cuda_cudart", "libcublas"]),
     ],
 )
-def test_a_small_toolkit_is_a_small_download(
+def test_component_options_limit_packages_and_download(
     made_set: MadeSet,
     materialize: Materialize,
     server: FaultServer,
@@ -223,18 +225,16 @@ def test_a_small_toolkit_is_a_small_download(
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)
     assert report["packages"] == packages
-    wanted = {
+    expected = {
         f"/{FOLDER}/{made_set.packages[name]['archive']['relative_path']}" for name in packages
     }
-    assert dict(server.requests) == dict.fromkeys(wanted, 1)
+    assert dict(server.requests) == dict.fromkeys(expected, 1)
     size = sum(made_set.packages[name]["archive"]["size"] for name in packages)
     assert report["fetched_bytes"] == size
     assert f"{len(packages)} archives; {size:,} bytes to download; " in result.stderr
 
 
-def test_no_static_leaves_static_libraries_out_but_those_of_cudart(
-    made_set: MadeSet, materialize: Materialize
-) -> None:
+def test_no_static_keeps_only_static_cudart(made_set: MadeSet, materialize: Materialize) -> None:
     materialize("--no-static")
     assert {p for p in listing(Path("root")) if p.endswith(".a")} == {"lib/libcudart_static.a"}
     assert record()["static"] is False
@@ -255,7 +255,7 @@ def test_no_static_leaves_static_libraries_out_but_those_of_cudart(
         (["--remove"], "cannot be combined with SET"),
     ],
 )
-def test_calls_that_cannot_be_carried_out(
+def test_invalid_selection_exits_2(
     made_set: MadeSet, materialize: Materialize, options: list[str], words: str
 ) -> None:
     result = materialize(*options)
@@ -264,7 +264,7 @@ def test_calls_that_cannot_be_carried_out(
     assert_nothing_left()
 
 
-def test_a_compiler_that_the_channel_lacks_is_named(run: Run, materialize: Materialize) -> None:
+def test_compiler_missing_from_channel_is_named(run: Run, materialize: Materialize) -> None:
     made_set = MadeSet(cuda="12.9.1")
     made_set.add(
         "cuda_nvcc", {"bin/ptxas": PROGRAM, "share/doc/nvcc": b"x", "nvvm/bin/cicc": PROGRAM}
@@ -294,7 +294,7 @@ def test_a_compiler_that_the_channel_lacks_is_named(run: Run, materialize: Mater
         (["set.json", "--root", "root", "--offline"], 2, "--archives"),
     ],
 )
-def test_calls_that_make_no_sense(
+def test_invalid_arguments_are_rejected(
     made_set: MadeSet, run: Run, arguments: list[str], code: int, words: str
 ) -> None:
     Path("broken.json").write_text('{"schema_version": 1}')
@@ -309,7 +309,7 @@ def test_calls_that_make_no_sense(
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The only folder in pip's configuration."""
+    """Create the only folder in pip's configuration."""
     folder = tmp_path / "index"
     folder.mkdir()
     for name in [name for name in os.environ if name.startswith("PIP_")]:
@@ -328,7 +328,7 @@ WHEEL = {
 }
 
 
-def test_wheels_are_laid_out_as_archives_are(
+def test_root_from_wheels_equals_root_from_archives(
     run: Run, materialize: Materialize, index: Path
 ) -> None:
     tag = "manylinux2014_x86_64"
@@ -353,7 +353,7 @@ def test_wheels_are_laid_out_as_archives_are(
         p: m for p, m in expected.items() if m
     }
     assert Path("root/lib64/libnvvm.so").resolve().name == "libnvvm.so.4"
-    # At hand, by its name alone, and without an index.
+    # A local file, by its name alone and without an index.
     at_hand = materialize("--archives", index, "--offline", base=None, root="two")
     assert at_hand.exit_code == 0, at_hand.output
     assert listing(Path("two")) == listing(Path("root"))
@@ -367,7 +367,7 @@ def test_wheels_are_laid_out_as_archives_are(
 
 @pytest.fixture
 def data(run: Run) -> Path:
-    """A data folder with the tables that are shipped."""
+    """Create a data folder with the shipped tables."""
     folder = Path("data")
     (folder / "manifests").mkdir(parents=True)
     for name in ("gpus.json", "nvcc_compat.json"):
@@ -375,7 +375,7 @@ def data(run: Run) -> Path:
     return folder
 
 
-def test_from_manifests_to_a_root(run: Run, data: Path, server: FaultServer) -> None:
+def test_root_is_created_from_manifests(run: Run, data: Path, server: FaultServer) -> None:
     files = release(
         "12.9.1",
         {
@@ -418,7 +418,7 @@ def test_from_manifests_to_a_root(run: Run, data: Path, server: FaultServer) -> 
         ".cudaredist.json",
         "cuda_cudart/out/include/cuda.h",
         "cuda_cudart/out/lib/libcudart.so.12",
-        # cudart's headers need those that are nvcc's.
+        # cudart's headers include headers of nvcc.
         "cuda_nvcc/out/bin/nvcc",
         "cuda_nvcc/out/share/licenses/cuda_nvcc/LICENSE",
         "cuda_cudart/out/lib/libcudart_static.a",

@@ -1,4 +1,4 @@
-"""Conflicts, hostile archives, full disks and roots that materialize refuses."""
+"""Tests of conflicts, hostile archives, full disks and refused roots."""
 
 import errno
 import io
@@ -25,7 +25,7 @@ from cudaredist.pipeline.toolkit import unpack
 
 
 @pytest.mark.parametrize(("path", "code"), [("include/a.h", 5), ("LICENSE", 0), ("lib/libx.so", 5)])
-def test_different_files_under_one_path_name_both_owners(
+def test_conflicting_files_name_both_packages(
     run: Run, materialize: Materialize, path: str, code: int
 ) -> None:
     made_set = MadeSet()
@@ -52,10 +52,10 @@ def tar_with(*members: tarfile.TarInfo) -> bytes:
 
 
 def info(name: str, **fields: Any) -> tarfile.TarInfo:
-    made_set = tarfile.TarInfo(name)
+    member = tarfile.TarInfo(name)
     for field, value in fields.items():
-        setattr(made_set, field, value)
-    return made_set
+        setattr(member, field, value)
+    return member
 
 
 HONEST = info("top/include/a.h", size=3)
@@ -86,17 +86,15 @@ HOSTILE = {
     "pipe": (tar_with(HONEST, info("top/pipe", type=tarfile.FIFOTYPE)), "neither file"),
     "set-user-id": (tar_with(HONEST, info("top/bin/x", mode=0o4755, size=1)), "set-id bit"),
     "set-group-id": (tar_with(HONEST, info("top/bin/x", mode=0o2755, size=1)), "set-id bit"),
-    "no archive": (b"not an archive at all", "is not valid gzip"),
+    "not an archive": (b"not an archive at all", "is not valid gzip"),
     "cut": (archives.gz(archives.plain_tar()[:2000]), "is truncated"),
     "ratio": (archives.gz(bytes(200 << 20)), "times its"),
 }
 
 
-@pytest.mark.parametrize("what", HOSTILE)
-def test_hostile_archives_leave_nothing_behind(
-    run: Run, materialize: Materialize, what: str
-) -> None:
-    data, words = HOSTILE[what]
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_archive_leaves_no_files(run: Run, materialize: Materialize, case: str) -> None:
+    data, words = HOSTILE[case]
     made_set = MadeSet()
     made_set.add("honest", {"include/b.h": b"x"})
     made_set.add("hostile", data=data, suffix="tar.gz")
@@ -110,9 +108,7 @@ def test_hostile_archives_leave_nothing_behind(
     assert not Path("../evil").exists()
 
 
-def test_a_hostile_archive_leaves_the_root_that_is_there(
-    run: Run, materialize: Materialize
-) -> None:
+def test_hostile_archive_keeps_existing_root(run: Run, materialize: Materialize) -> None:
     made_set = MadeSet()
     made_set.add("honest", {"include/b.h": b"x"})
     made_set.add("hostile", data=HOSTILE["link above"][0], suffix="tar.gz")
@@ -125,7 +121,7 @@ def test_a_hostile_archive_leaves_the_root_that_is_there(
     assert_nothing_left("root")
 
 
-def test_archives_have_bounds(
+def test_archive_above_unpacked_limit_is_refused(
     run: Run, materialize: Materialize, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made_set = MadeSet()
@@ -140,7 +136,7 @@ def test_archives_have_bounds(
 
 
 @pytest.mark.parametrize("change", ["sha256", "size", "content"])
-def test_wrong_bytes_leave_nothing_behind(
+def test_archive_with_wrong_hash_or_size_leaves_no_files(
     made_set: MadeSet, materialize: Materialize, change: str
 ) -> None:
     archive = made_set.packages["libcublas"]["archive"]
@@ -160,29 +156,29 @@ def test_wrong_bytes_leave_nothing_behind(
     assert_nothing_left()
 
 
-@pytest.mark.parametrize("where", ["write", "open", "link", "rename"])
-def test_a_full_disk_is_said_and_leaves_nothing(
-    made_set: MadeSet, materialize: Materialize, monkeypatch: pytest.MonkeyPatch, where: str
+@pytest.mark.parametrize("operation", ["write", "open", "link", "rename"])
+def test_full_disk_is_reported_and_leaves_no_files(
+    made_set: MadeSet, materialize: Materialize, monkeypatch: pytest.MonkeyPatch, operation: str
 ) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    if where == "link":
+    if operation == "link":
         monkeypatch.setattr(os, "link", full)
         monkeypatch.setattr(shutil, "copyfileobj", full)
-    elif where == "rename":
+    elif operation == "rename":
         monkeypatch.setattr(Path, "rename", full)
     else:
-        real = getattr(os, where)
+        real = getattr(os, operation)
 
-        def in_workshop(place: Any, *rest: Any, **more: Any) -> Any:
-            if where == "write":
-                is_meant = "/archives/" in os.readlink(f"/proc/self/fd/{place}")  # noqa: PTH115
+        def in_staging(folder: Any, *rest: Any, **more: Any) -> Any:
+            if operation == "write":
+                is_selected = "/archives/" in os.readlink(f"/proc/self/fd/{folder}")  # noqa: PTH115
             else:
-                is_meant = "/archives/" in str(place) and rest[0] & os.O_CREAT
-            return full() if is_meant else real(place, *rest, **more)
+                is_selected = "/archives/" in str(folder) and rest[0] & os.O_CREAT
+            return full() if is_selected else real(folder, *rest, **more)
 
-        monkeypatch.setattr(os, where, in_workshop)
+        monkeypatch.setattr(os, operation, in_staging)
     result = materialize()
     assert result.exit_code == 3, result.output
     assert "No space left on device" in result.stderr
@@ -190,7 +186,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(
     assert_nothing_left()
 
 
-def test_a_disk_that_is_too_small_is_said_before_anything_is_fetched(
+def test_too_small_disk_is_reported_before_download(
     made_set: MadeSet, materialize: Materialize, server: FaultServer
 ) -> None:
     made_set.packages["libcublas"]["contents"]["lib"]["bytes"] = 1 << 60
@@ -202,7 +198,7 @@ def test_a_disk_that_is_too_small_is_said_before_anything_is_fetched(
     assert_nothing_left()
 
 
-def test_without_hard_links_files_are_copied(
+def test_files_are_copied_without_hard_links(
     made_set: MadeSet, materialize: Materialize, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     materialize(root="linked")
@@ -215,12 +211,10 @@ def test_without_hard_links_files_are_copied(
     assert listing(Path("root")) == listing(Path("linked"))
 
 
-# -- where it goes
+# -- root path
 
 
-def test_a_root_that_is_not_ours_is_not_touched(
-    made_set: MadeSet, materialize: Materialize
-) -> None:
+def test_foreign_folder_as_root_is_not_changed(made_set: MadeSet, materialize: Materialize) -> None:
     Path("root").mkdir()
     Path("root/mine").write_bytes(b"mine")
     result = materialize()
@@ -230,20 +224,20 @@ def test_a_root_that_is_not_ours_is_not_touched(
     assert_nothing_left("root")
 
 
-def test_a_root_that_is_a_file_is_not_touched(made_set: MadeSet, materialize: Materialize) -> None:
+def test_file_as_root_is_not_changed(made_set: MadeSet, materialize: Materialize) -> None:
     Path("root").write_bytes(b"mine")
     assert materialize().exit_code == 2
     assert Path("root").read_bytes() == b"mine"
     assert_nothing_left("root")
 
 
-def test_an_empty_folder_may_become_a_root(made_set: MadeSet, materialize: Materialize) -> None:
+def test_empty_folder_becomes_root(made_set: MadeSet, materialize: Materialize) -> None:
     Path("root").mkdir()
     assert materialize().exit_code == 0
     assert_nothing_left("root")
 
 
-def test_the_folder_one_stands_in_may_become_a_root(
+def test_working_folder_becomes_root(
     made_set: MadeSet, materialize: Materialize, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = Path.cwd()
@@ -254,7 +248,7 @@ def test_the_folder_one_stands_in_may_become_a_root(
     assert (base / "root/bin/nvcc").is_file()
 
 
-def test_a_link_to_a_root_stays_one(made_set: MadeSet, materialize: Materialize, run: Run) -> None:
+def test_link_to_root_is_kept(made_set: MadeSet, materialize: Materialize, run: Run) -> None:
     Path("current").symlink_to("cuda-13.0")
     assert materialize(root="current").exit_code == 0
     assert materialize("--layout", "split", root="current").exit_code == 0
@@ -264,19 +258,19 @@ def test_a_link_to_a_root_stays_one(made_set: MadeSet, materialize: Materialize,
     assert_nothing_left("current", "cuda-13.0")
 
 
-def test_a_place_that_cannot_be_written(made_set: MadeSet, materialize: Materialize) -> None:
+def test_unwritable_root_path_exits_3(made_set: MadeSet, materialize: Materialize) -> None:
     Path("file").write_bytes(b"")
     result = materialize(root="file/root")
     assert result.exit_code == 3
     assert "cannot write" in result.stderr
     assert "--root" in result.stderr
     if sys.platform == "linux":
-        # Nobody can make a folder there.
+        # No user can create a folder in /proc.
         assert materialize(root="/proc/cudaredist/root").exit_code == 3
     assert_nothing_left("file")
 
 
-def test_a_place_that_cannot_be_looked_at(made_set: MadeSet, materialize: Materialize) -> None:
+def test_invalid_root_path_exits_3(made_set: MadeSet, materialize: Materialize) -> None:
     # No file system has such names.
     assert materialize(root="x" * 250).exit_code == 3
     assert materialize(root="x" * 300).exit_code == 3
@@ -285,7 +279,7 @@ def test_a_place_that_cannot_be_looked_at(made_set: MadeSet, materialize: Materi
     assert_nothing_left("loop")
 
 
-def test_a_folder_that_may_not_be_written(made_set: MadeSet, materialize: Materialize) -> None:
+def test_read_only_folder_exits_3(made_set: MadeSet, materialize: Materialize) -> None:
     if os.geteuid() == 0:
         pytest.skip("root may write everywhere")
     Path("locked").mkdir(mode=0o555)
@@ -293,7 +287,7 @@ def test_a_folder_that_may_not_be_written(made_set: MadeSet, materialize: Materi
     assert not list(Path("locked").iterdir())
 
 
-def test_a_broken_record_is_said(made_set: MadeSet, materialize: Materialize, run: Run) -> None:
+def test_broken_record_exits_5(made_set: MadeSet, materialize: Materialize, run: Run) -> None:
     materialize()
     Path("root/.cudaredist.json").write_bytes(b"{")
     for result in (materialize(), run("materialize", "--root", "root", "--remove")):

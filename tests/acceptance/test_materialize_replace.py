@@ -1,4 +1,4 @@
-"""materialize into a root that is there: other selections, and repairs."""
+"""Tests of materialize into an existing root: other selections and repairs."""
 
 import json
 import shutil
@@ -18,12 +18,16 @@ PC = b"prefix=/usr\nlibdir=${prefix}/lib\nincludedir=${prefix}/include\n\nName: 
 
 
 @pytest.fixture
-def made(run: Run) -> MadeSet:
-    """Three packages, of which two have a file in common and one has all that is rewritten."""
-    made = MadeSet()
-    made.add("cuda_nvcc", {"LICENSE": b"EULA\n", "bin/nvcc": b"nvcc", "include/same.h": b"//\n"})
-    made.add("cuda_cudart", {"lib/libcudart.so.13": shared("libcudart.so.13")})
-    made.add(
+def made_set(run: Run) -> MadeSet:
+    """Return a set of three packages.
+
+    Two packages share a file, and one has every kind of file that is rewritten."""
+    made_set = MadeSet()
+    made_set.add(
+        "cuda_nvcc", {"LICENSE": b"EULA\n", "bin/nvcc": b"nvcc", "include/same.h": b"//\n"}
+    )
+    made_set.add("cuda_cudart", {"lib/libcudart.so.13": shared("libcudart.so.13")})
+    made_set.add(
         "libcublas",
         {
             "include/same.h": b"//\n",
@@ -34,20 +38,22 @@ def made(run: Run) -> MadeSet:
         },
         depends=["cuda_cudart"],
     )
-    made.write(Path("set.json"))
-    return made
+    made_set.write(Path("set.json"))
+    return made_set
 
 
 @pytest.fixture
-def source(made: MadeSet, server: FaultServer) -> FaultServer:
-    """A server with the archives of that set."""
-    server.add_folder(made.put_archives(Path("source")))
+def source(made_set: MadeSet, server: FaultServer) -> FaultServer:
+    """Serve the archives of the set."""
+    server.add_folder(made_set.put_archives(Path("source")))
     return server
 
 
 @pytest.fixture
 def materialize(run: Run, source: FaultServer) -> Run:
-    """Create `root` from `set.json` and the server, without the requests of earlier calls."""
+    """Return a function that creates `root` from `set.json` and the server.
+
+    Each call clears the requests of earlier calls."""
 
     def invoke(*options: object) -> Result:
         source.requests.clear()
@@ -62,7 +68,7 @@ def packages(root: Path = Path("root")) -> set[str]:
 
 
 def fetched(server: FaultServer) -> set[str]:
-    """Return the packages of which an archive was fetched."""
+    """Return the packages with a downloaded archive."""
     return {path.split("/")[4] for path in server.requests if path.endswith(".tar.xz")}
 
 
@@ -105,7 +111,7 @@ def test_materialize_of_more_packages_adds_them(materialize: Run) -> None:
         ({"nvcc", "libcublas.so.13"}, {"cuda_nvcc", "libcublas"}),
     ],
 )
-def test_repair_of_damaged_files_fetches_only_their_archives(
+def test_repair_downloads_only_archives_of_damaged_files(
     materialize: Run,
     source: FaultServer,
     names: set[str],
@@ -145,7 +151,7 @@ def test_replace_restores_file_of_same_size(
 def test_repair_of_forged_record_creates_root_from_all_archives(
     materialize: Run, source: FaultServer
 ) -> None:
-    """The record names a file that no archive has."""
+    """The record contains a file that is in no archive."""
     materialize()
     expected = listing(Path("root"))
     path = Path("root/.cudaredist.json")

@@ -1,4 +1,4 @@
-"""Verify and remove a toolkit root."""
+"""Tests of verifying and removing a toolkit root."""
 
 import errno
 import json
@@ -17,25 +17,25 @@ from support.toolkits import FOLDER, MadeSet
 
 
 def altered(path: str) -> None:
-    place = Path("root") / path
-    data = bytearray(place.read_bytes())
+    file = Path("root") / path
+    data = bytearray(file.read_bytes())
     data[0] ^= 1
-    place.write_bytes(data)
+    file.write_bytes(data)
 
 
 def swapped(path: str) -> None:
-    place = Path("root") / path
-    place.rename("elsewhere")
-    place.symlink_to(Path("elsewhere").resolve())
+    file = Path("root") / path
+    file.rename("elsewhere")
+    file.symlink_to(Path("elsewhere").resolve())
 
 
 def replaced(path: str, target: str | None) -> None:
-    place = Path("root") / path
-    place.unlink()
+    file = Path("root") / path
+    file.unlink()
     if target is None:
-        place.write_bytes(b"")
+        file.write_bytes(b"")
     else:
-        place.symlink_to(target)
+        file.symlink_to(target)
 
 
 DAMAGES: dict[str, tuple[Callable[[], object], str]] = {
@@ -47,16 +47,14 @@ DAMAGES: dict[str, tuple[Callable[[], object], str]] = {
     "set-user-id": (lambda: Path("root/bin/nvcc").chmod(0o4755), "nvcc: its mode was changed"),
     "file is a link": (lambda: swapped("bin/nvcc"), "bin/nvcc: is not a regular file"),
     "folder is a link": (lambda: swapped("include"), "include/cuda.h: is missing"),
-    "link is gone": (lambda: Path("root/lib64").unlink(), "lib64: is not a link to lib"),
-    "link leads elsewhere": (lambda: replaced("lib64", "bin"), "lib64: is not a link to lib"),
+    "missing link": (lambda: Path("root/lib64").unlink(), "lib64: is not a link to lib"),
+    "link to another folder": (lambda: replaced("lib64", "bin"), "lib64: is not a link to lib"),
     "link is a file": (lambda: replaced("lib64", None), "lib64: is not a link to lib"),
     "version": (lambda: altered("version.json"), "version.json: was changed"),
 }
 
 
-def test_verify_names_what_is_not_as_laid_out(
-    made_set: MadeSet, materialize: Materialize, run: Run
-) -> None:
+def test_verify_names_damaged_files(made_set: MadeSet, materialize: Materialize, run: Run) -> None:
     materialize(root="whole")
     for change, words in DAMAGES.values():
         shutil.copytree("whole", "root", symlinks=True)
@@ -74,7 +72,7 @@ def test_verify_names_what_is_not_as_laid_out(
         Path("elsewhere").unlink(missing_ok=True)
 
 
-def test_what_cannot_be_read_is_a_problem_and_no_crash(
+def test_verify_reports_unreadable_file(
     made_set: MadeSet, materialize: Materialize, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     materialize()
@@ -88,7 +86,7 @@ def test_what_cannot_be_read_is_a_problem_and_no_crash(
     assert "bin/nvcc: cannot be read: Permission denied" in result.stdout
 
 
-def test_foreign_files_are_named_and_left(
+def test_remove_reports_and_keeps_foreign_files(
     made_set: MadeSet, materialize: Materialize, run: Run
 ) -> None:
     materialize()
@@ -104,23 +102,21 @@ def test_foreign_files_are_named_and_left(
     result = run("materialize", "--root", "root", "--remove")
     assert result.exit_code == 1
     assert "root: removed" in result.stdout
-    found = {path.relative_to("root").as_posix() for path in Path("root").rglob("*")}
-    assert found == {"lib", "lib/mine", "lib/link", "empty", "empty/inner"} | {
+    paths = {path.relative_to("root").as_posix() for path in Path("root").rglob("*")}
+    assert paths == {"lib", "lib/mine", "lib/link", "empty", "empty/inner"} | {
         f"lib/mine/{number:02}" for number in range(25)
     }
     assert_nothing_left("root")
 
 
-def test_remove_takes_everything_away(
-    made_set: MadeSet, materialize: Materialize, run: Run
-) -> None:
+def test_remove_deletes_whole_root(made_set: MadeSet, materialize: Materialize, run: Run) -> None:
     materialize()
     result = run("materialize", "--root", "root", "--remove")
     assert result.exit_code == 0
     assert_nothing_left()
 
 
-def test_remove_takes_what_an_interrupted_run_left(
+def test_remove_deletes_files_of_interrupted_run(
     made_set: MadeSet, materialize: Materialize, run: Run
 ) -> None:
     shutil.rmtree(next(Path("source", FOLDER).glob("libcublas")))
@@ -132,7 +128,7 @@ def test_remove_takes_what_an_interrupted_run_left(
     assert_nothing_left()
 
 
-def test_a_root_that_cannot_be_moved_is_taken_away_file_by_file(
+def test_remove_of_immovable_root_deletes_each_file(
     made_set: MadeSet, materialize: Materialize, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     materialize()
@@ -152,7 +148,7 @@ def test_a_root_that_cannot_be_moved_is_taken_away_file_by_file(
 
 
 @pytest.mark.parametrize("path", ["../precious", "link/precious", "/precious"])
-def test_a_forged_record_reaches_nothing_outside_the_root(
+def test_forged_record_deletes_nothing_outside_root(
     made_set: MadeSet, materialize: Materialize, run: Run, path: str
 ) -> None:
     materialize()

@@ -1,4 +1,6 @@
-"""`export nix` with real Nix: packages are built by the stdenv of a stand-in for nixpkgs."""
+"""Tests of `export nix` with real Nix.
+
+A stand-in for nixpkgs provides the stdenv that builds the packages."""
 
 import json
 import shutil
@@ -67,80 +69,87 @@ CHANGES: list[dict[str, str | None]] = [
 ORDERED = ["out", "doc", "samples", "python", "bin", "dev", "include", "lib", "static", "stubs"]
 
 
-def export(run: Run, made: MadeSet) -> None:
+def export(run: Run, made_set: MadeSet) -> None:
     base = Path("source").absolute().as_uri()
-    for package in made.packages.values():
+    for package in made_set.packages.values():
         archive = package["archive"]
         archive["url"] = f"{base}/{archive['relative_path'].rpartition('/')[2]}"
-    made.put_archives(Path("source"), is_flat=True)
-    document = made.document()
+    made_set.put_archives(Path("source"), is_flat=True)
+    document = made_set.document()
     document["platform"]["nix_system"] = "x86_64-linux"
     Path("set.json").write_text(json.dumps(document))
     assert run("export", "nix", "set.json", "-o", "cuda").exit_code == 0
 
 
-def outputs_of(run: Run, made: MadeSet, attr: str) -> dict[str, dict[str, str]]:
-    """Return the contents of a package's outputs once they equal those of `materialize`."""
-    export(run, made)
+def outputs_of(run: Run, made_set: MadeSet, attr: str) -> dict[str, dict[str, str]]:
+    """Return a package's output contents after comparing them with `materialize`."""
+    export(run, made_set)
     options = ("--archives", "source", "--root", "root", "--layout", "split")
     result = run("materialize", "set.json", *options, "--component", attr)
     assert result.exit_code == 0, result.stderr
-    built = build_package(Path.cwd(), attr, made.packages[attr]["outputs"])
-    found = {output: contents(path) for output, path in built.items()}
-    assert found == {output: materialized(Path("root"), attr, output) for output in found}
-    return found
+    built = build_package(Path.cwd(), attr, made_set.packages[attr]["outputs"])
+    output_contents = {output: contents(path) for output, path in built.items()}
+    assert output_contents == {
+        output: materialized(Path("root"), attr, output) for output in output_contents
+    }
+    return output_contents
 
 
-def test_files_of_an_archive_are_moved_to_their_outputs(run: Run) -> None:
-    made = MadeSet()
-    made.add("a", PLACED)
-    assert made.packages["a"]["outputs"] == ORDERED
-    found = outputs_of(run, made, "a")
-    assert found["lib"] == {
+def test_archive_files_are_moved_to_their_outputs(run: Run) -> None:
+    made_set = MadeSet()
+    made_set.add("a", PLACED)
+    assert made_set.packages["a"]["outputs"] == ORDERED
+    output_contents = outputs_of(run, made_set, "a")
+    assert output_contents["lib"] == {
         "lib/extra/a.cmake": "file",
         "lib/liba.so": "-> lib/liba.so.13",
         "lib/liba.so.13": "file",
     }
-    assert found["stubs"] == {"lib/stubs/libcuda.so": "file"}
-    assert "odd name's $file" in found["out"]
+    assert output_contents["stubs"] == {"lib/stubs/libcuda.so": "file"}
+    assert "odd name's $file" in output_contents["out"]
 
 
-def test_files_of_lib_without_libraries_are_for_development(run: Run) -> None:
-    made = MadeSet()
-    made.add("a", {"lib/extra/a.cmake": TEXT, "lib/data": TEXT, "bin/data": TEXT})
-    found = outputs_of(run, made, "a")
-    assert found["dev"] == {"lib/extra/a.cmake": "file"}
-    assert "lib/data" in found["out"]
+def test_cmake_files_in_lib_are_moved_to_dev(run: Run) -> None:
+    made_set = MadeSet()
+    made_set.add("a", {"lib/extra/a.cmake": TEXT, "lib/data": TEXT, "bin/data": TEXT})
+    output_contents = outputs_of(run, made_set, "a")
+    assert output_contents["dev"] == {"lib/extra/a.cmake": "file"}
+    assert "lib/data" in output_contents["out"]
 
 
 @pytest.mark.parametrize("outputs", [["out"], ["out", "lib"], ["out", "dev", "lib", "static"]])
-def test_files_of_undeclared_outputs_stay_in_out(run: Run, outputs: list[str]) -> None:
-    made = MadeSet()
-    made.add("a", PLACED, outputs=outputs)
-    found = outputs_of(run, made, "a")
-    assert "include/a.h" in found["out"]
-    assert sorted(found) == sorted(outputs)
+def test_files_of_undeclared_outputs_stay_in_out_output(run: Run, outputs: list[str]) -> None:
+    made_set = MadeSet()
+    made_set.add("a", PLACED, outputs=outputs)
+    output_contents = outputs_of(run, made_set, "a")
+    assert "include/a.h" in output_contents["out"]
+    assert sorted(output_contents) == sorted(outputs)
 
 
-def test_changes_of_the_tree_are_applied_before_files_are_moved(run: Run) -> None:
-    made = MadeSet()
-    made.add("a", NESTED, normalise=CHANGES, outputs=["out", "include", "lib"])
-    found = outputs_of(run, made, "a")
-    assert found["lib"].keys() == {"lib/liba.so", "lib/liba.so.13"}
-    assert found["include"].keys() == {"include/cub.h"}
-    assert found["out"].keys() == {"LICENSE", "nvvm/lib/libb.so", "nvvm/bin/cicc", "bin/cicc"}
+def test_tree_changes_are_applied_before_split(run: Run) -> None:
+    made_set = MadeSet()
+    made_set.add("a", NESTED, normalise=CHANGES, outputs=["out", "include", "lib"])
+    output_contents = outputs_of(run, made_set, "a")
+    assert output_contents["lib"].keys() == {"lib/liba.so", "lib/liba.so.13"}
+    assert output_contents["include"].keys() == {"include/cub.h"}
+    assert output_contents["out"].keys() == {
+        "LICENSE",
+        "nvvm/lib/libb.so",
+        "nvvm/bin/cicc",
+        "bin/cicc",
+    }
 
 
-def test_a_dropped_pattern_removes_files_in_every_folder(run: Run) -> None:
-    made = MadeSet()
+def test_drop_pattern_removes_files_in_every_folder(run: Run) -> None:
+    made_set = MadeSet()
     changes: list[dict[str, str | None]] = [{"op": "drop", "from": "lib/*_win*"}]
-    made.add("a", NESTED, normalise=changes, outputs=["out", "lib"])
-    assert "lib/x_win32.so" not in outputs_of(run, made, "a")["lib"]
+    made_set.add("a", NESTED, normalise=changes, outputs=["out", "lib"])
+    assert "lib/x_win32.so" not in outputs_of(run, made_set, "a")["lib"]
 
 
-def test_a_wheel_is_unpacked_to_the_tree_of_an_archive(run: Run) -> None:
-    made = MadeSet(channel="wheels")
-    made.add(
+def test_wheel_is_unpacked_like_an_archive(run: Run) -> None:
+    made_set = MadeSet(channel="wheels")
+    made_set.add(
         "a",
         data=wheel(
             "nvidia-a",
@@ -157,20 +166,20 @@ def test_a_wheel_is_unpacked_to_the_tree_of_an_archive(run: Run) -> None:
             },
         ),
     )
-    found = outputs_of(run, made, "a")
-    assert found["out"].keys() >= {"LICENSE", "python/b/__init__.py", "space d/file"}
-    assert not any("dist-info" in path for output in found.values() for path in output)
+    output_contents = outputs_of(run, made_set, "a")
+    assert output_contents["out"].keys() >= {"LICENSE", "python/b/__init__.py", "space d/file"}
+    assert not any("dist-info" in path for output in output_contents.values() for path in output)
 
 
-def test_dependents_find_outputs_headers_and_pkg_config(run: Run) -> None:
-    made = MadeSet()
-    made.add("base", {"include/base.h": TEXT})
-    made.add("a", PLACED)
-    made.packages["a"] |= {
+def test_dependent_package_finds_headers_and_pkg_config(run: Run) -> None:
+    made_set = MadeSet()
+    made_set.add("base", {"include/base.h": TEXT})
+    made_set.add("a", PLACED)
+    made_set.packages["a"] |= {
         "propagates": {"dev": ["include", "lib", "static"], "out": ["include", "lib"]},
         "depends": [{"attr": "base", "output": "include", "kind": "header"}],
     }
-    export(run, made)
+    export(run, made_set)
     outputs = build_package(Path.cwd(), "a", ["out", "dev", "include", "lib", "static"])
     base = build_package(Path.cwd(), "base", ["include"])["include"]
     record = "nix-support/propagated-build-inputs"
@@ -185,20 +194,22 @@ def test_dependents_find_outputs_headers_and_pkg_config(run: Run) -> None:
     ]
 
 
-def test_a_declared_output_without_files_is_an_error(run: Run) -> None:
-    made = MadeSet()
-    made.add("a", {"include/a.h": TEXT}, outputs=["out", "include", "static"])
-    export(run, made)
-    done = nix_build(Path.cwd(), f"(import ./cuda {{ pkgs = {stand_in()}; }}).a")
-    assert done.returncode != 0
-    assert "output static is empty" in done.stderr
+def test_declared_output_without_files_fails_build(run: Run) -> None:
+    made_set = MadeSet()
+    made_set.add("a", {"include/a.h": TEXT}, outputs=["out", "include", "static"])
+    export(run, made_set)
+    process = nix_build(Path.cwd(), f"(import ./cuda {{ pkgs = {stand_in()}; }}).a")
+    assert process.returncode != 0
+    assert "output static is empty" in process.stderr
 
 
 # -- run paths
 
 
 def compiled(soname: str, *needed: Path) -> bytes:
-    """Return a shared library that needs others; they may be missing when it is loaded."""
+    """Return a shared library that needs other libraries.
+
+    The needed libraries may be missing at load time."""
     Path("x.c").write_text("int f(void) { return 1; }\n")
     options = ("-shared", "-fPIC", "-nostdlib", f"-Wl,-soname,{soname}", "-Wl,--no-as-needed")
     subprocess.run(["gcc", *options, "-o", soname, "x.c", *needed], check=True)
@@ -212,17 +223,21 @@ def need(soname: str, satisfied_by: dict[str, str], kind: str = "needed") -> dic
 
 @pytest.fixture
 def linked(run: Run) -> MadeSet:
-    """A library that needs two others and the driver, and loads a third one."""
+    """Return a set with a library that needs two others and the driver.
+
+    The library also loads a third library."""
     if shutil.which("gcc") is None:
         pytest.skip("needs gcc")
-    made = MadeSet()
+    made_set = MadeSet()
     for name in ("near", "far", "loaded"):
-        made.add(name, {f"lib/lib{name}.so.1": compiled(f"lib{name}.so.1"), "include/x.h": TEXT})
+        made_set.add(
+            name, {f"lib/lib{name}.so.1": compiled(f"lib{name}.so.1"), "include/x.h": TEXT}
+        )
     compiled("libcuda.so.1")
     libraries = [Path(f"lib{name}.so.1") for name in ("near", "far", "cuda")]
-    made.add("cuda_compat", {"compat/libcuda.so.1": compiled("libcuda.so.1")})
-    made.add("top", {"lib/libtop.so.1": compiled("libtop.so.1", *libraries), "LICENSE": TEXT})
-    made.packages["top"] |= {
+    made_set.add("cuda_compat", {"compat/libcuda.so.1": compiled("libcuda.so.1")})
+    made_set.add("top", {"lib/libtop.so.1": compiled("libtop.so.1", *libraries), "LICENSE": TEXT})
+    made_set.packages["top"] |= {
         "driver_runpath": True,
         "needs": [
             *(need(f"lib{n}.so.1", {"attr": n, "output": "lib"}) for n in ("near", "far")),
@@ -234,11 +249,11 @@ def linked(run: Run) -> MadeSet:
             for name in ("near", "far", "loaded")
         ],
     }
-    return made
+    return made_set
 
 
 @pytest.mark.parametrize("has_compat", [False, True])
-def test_run_paths_lead_to_the_driver_and_to_needed_and_loaded_libraries(
+def test_run_paths_contain_driver_and_needed_libraries(
     run: Run, linked: MadeSet, *, has_compat: bool
 ) -> None:
     linked.packages["top"]["compat_runpath"] = has_compat
@@ -253,9 +268,9 @@ def test_run_paths_lead_to_the_driver_and_to_needed_and_loaded_libraries(
     assert run_path_of(library) == [str(compat)] * has_compat + expected
 
 
-def test_a_library_that_nothing_has_fails_the_build(run: Run, linked: MadeSet) -> None:
+def test_missing_library_fails_build(run: Run, linked: MadeSet) -> None:
     linked.packages["top"]["depends"].pop(1)
     export(run, linked)
-    done = nix_build(Path.cwd(), f"(import ./cuda {{ pkgs = {stand_in()}; }}).top")
-    assert done.returncode != 0
-    assert "could not satisfy dependency libfar.so.1" in done.stderr
+    process = nix_build(Path.cwd(), f"(import ./cuda {{ pkgs = {stand_in()}; }}).top")
+    assert process.returncode != 0
+    assert "could not satisfy dependency libfar.so.1" in process.stderr

@@ -1,4 +1,4 @@
-"""Every set of the shipped data evaluates completely, with nixpkgs' check of meta attributes."""
+"""Tests that every shipped set evaluates with nixpkgs' check of meta attributes."""
 
 import json
 from pathlib import Path
@@ -46,19 +46,21 @@ def test_every_attribute_of_every_shipped_set_evaluates(run: Run) -> None:
     }
     Path("providers.json").write_text(json.dumps({name: [] for name in sorted(providers)}))
     Path("files.json").write_text(json.dumps(sorted(sets)))
-    shown = evaluate_nix(Path.cwd(), f"let make = import ./default.nix; in {EVERY_SET}")
-    assert isinstance(shown, dict), shown
-    assert shown.keys() == sets.keys()
-    for name, summaries in shown.items():
+    summaries_by_file = evaluate_nix(Path.cwd(), f"let make = import ./default.nix; in {EVERY_SET}")
+    assert isinstance(summaries_by_file, dict), summaries_by_file
+    assert summaries_by_file.keys() == sets.keys()
+    for name, summaries in summaries_by_file.items():
         packages = sets[name]["packages"]
         is_for_nix = sets[name]["platform"]["nix_system"] is not None
         for summary, is_buildable in zip(summaries, (True, is_for_nix), strict=True):
             assert summary.keys() == packages.keys()
             for attr, package in packages.items():
-                found = summary[attr]
+                evaluated = summary[attr]
                 is_available = package["status"] == "available"
-                assert found["builds"] == (is_available and is_buildable), (name, attr)
-                messages = [problem["message"] for problem in found["meta"]["problems"].values()]
+                assert evaluated["builds"] == (is_available and is_buildable), (name, attr)
+                messages = [
+                    problem["message"] for problem in evaluated["meta"]["problems"].values()
+                ]
                 assert messages == [reason["text"] for reason in package["reasons"]]
                 assert bool(messages) != is_available
-                assert set(found["selected"]) == {True}
+                assert set(evaluated["selected"]) == {True}

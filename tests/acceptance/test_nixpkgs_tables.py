@@ -1,4 +1,4 @@
-"""`export nixpkgs` as a maintainer of nixpkgs runs it, and its difference to a checkout."""
+"""Tests of `export nixpkgs` and its comparison with a checkout."""
 
 import json
 import shutil
@@ -29,13 +29,13 @@ REDISTS = {
 
 @pytest.fixture
 def checkout(run: Run) -> Path:
-    """A small checkout of nixpkgs; the working folder has a set and its data folder."""
+    """Create a small checkout of nixpkgs, next to a set and its data folder."""
     tables = shared_tables()
-    place = Path("data/manifests")
+    folder = Path("data/manifests")
     for redist, label in (("cuda", "13.3.1"), ("cudnn", "9.2.0")):
-        (place / redist).mkdir(parents=True)
+        (folder / redist).mkdir(parents=True)
         manifest = json.dumps({"release_label": label})
-        (place / redist / f"redistrib_{label}.json").write_text(manifest)
+        (folder / redist / f"redistrib_{label}.json").write_text(manifest)
     for name, table in (("nvcc_compat", tables.compat), ("gpus", tables.gpus)):
         content = canonical_json(table.model_dump(mode="json", by_alias=True))
         Path(f"data/{name}.json").write_bytes(content)
@@ -57,8 +57,8 @@ def differences(run: Run, checkout: Path, name: str = "set.json") -> dict[str, A
 
 @needs_nix
 def test_diff_names_every_cell_that_differs_with_its_reason(run: Run, checkout: Path) -> None:
-    found = differences(run, checkout)
-    changed = {name: (cell["nixpkgs"], cell["cudaredist"]) for name, cell in found.items()}
+    cells = differences(run, checkout)
+    changed = {name: (cell["nixpkgs"], cell["cudaredist"]) for name, cell in cells.items()}
     capability = "minCudaMajorMinorVersion"
     assert (
         changed.items()
@@ -73,12 +73,12 @@ def test_diff_names_every_cell_that_differs_with_its_reason(run: Run, checkout: 
             "cudaPackages_13_3.cudnn.linux-x86_64": ("9.3.0", "9.2.0"),
         }.items()
     )
-    assert "13.3.gcc.maxMajorVersion" not in found
-    # White space of a manifest does not count.
-    assert MANIFEST not in found
-    cudnn = found["pkgs/development/cuda-modules/_cuda/manifests/cudnn/redistrib_9.2.0.json"]
+    assert "13.3.gcc.maxMajorVersion" not in cells
+    # White space in a manifest is not a difference.
+    assert MANIFEST not in cells
+    cudnn = cells["pkgs/development/cuda-modules/_cuda/manifests/cudnn/redistrib_9.2.0.json"]
     assert cudnn["nixpkgs"] is None
-    reasons = {name: cell["reason"] for name, cell in found.items()}
+    reasons = {name: cell["reason"] for name, cell in cells.items()}
     assert reasons["13.3.clang.maxMajorVersion"].startswith("Clang: 21 is the newest accepted")
     assert reasons["9.9.gcc.maxMajorVersion"].startswith("nvcc_compat.json does not have")
     assert "no file or policy has this value" in reasons["9.0a.archName"]
@@ -121,13 +121,13 @@ def test_diff_prints_each_cell_with_its_reason(run: Run, checkout: Path) -> None
     result = run("export", "nixpkgs", "set.json", "--diff", checkout)
     assert result.exit_code == 1
     lines = result.stdout.splitlines()
-    at = lines.index('  13.3.clang.maxMajorVersion: "20" -> "21"')
+    index = lines.index('  13.3.clang.maxMajorVersion: "20" -> "21"')
     assert lines[0] == "compilers"
-    assert lines[at + 1].startswith("      Clang: 21 is the newest accepted")
+    assert lines[index + 1].startswith("      Clang: 21 is the newest accepted")
     assert lines[-1].endswith("cells to change")
 
 
-def test_an_index_gives_the_releases_of_all_its_sets(run: Run, checkout: Path) -> None:
+def test_export_of_index_contains_releases_of_all_sets(run: Run, checkout: Path) -> None:
     package_set = json.loads(Path("set.json").read_bytes())
     entries = []
     for platform, label in (("linux-x86_64", "13.3.1"), ("linux-sbsa", "13.3.0")):
@@ -158,7 +158,7 @@ def test_an_index_gives_the_releases_of_all_its_sets(run: Run, checkout: Path) -
     assert 'cudnn = "9.2.0";' in text
 
 
-def test_a_set_of_wheels_gives_tables_only_and_a_warning(run: Run, checkout: Path) -> None:
+def test_export_of_wheel_set_writes_tables_only_and_warns(run: Run, checkout: Path) -> None:
     result = run("export", "nixpkgs", "wheels.json", "-o", "made")
     assert result.exit_code == 0
     assert "skipped manifests and releases" in result.stderr
@@ -175,7 +175,7 @@ def test_a_set_of_wheels_gives_tables_only_and_a_warning(run: Run, checkout: Pat
         (["nixpkgs", "set.json", "--diff", "data"], 2, "is not a checkout of nixpkgs"),
     ],
 )
-def test_wrong_calls_of_nixpkgs_are_refused(
+def test_invalid_nixpkgs_options_are_rejected(
     run: Run, checkout: Path, arguments: list[str], code: int, message: str
 ) -> None:
     result = run("export", *arguments)
@@ -184,7 +184,7 @@ def test_wrong_calls_of_nixpkgs_are_refused(
     assert not Path("x").exists()
 
 
-def test_a_missing_manifest_names_the_download(run: Run, checkout: Path) -> None:
+def test_missing_manifest_suggests_download(run: Run, checkout: Path) -> None:
     Path("data/manifests/cudnn/redistrib_9.2.0.json").unlink()
     result = run("export", "nixpkgs", "set.json", "-o", "made")
     assert result.exit_code == 3
@@ -201,7 +201,7 @@ def test_diff_without_nix_names_the_package(
 
 
 @needs_nix
-def test_files_in_another_form_are_an_error(run: Run, checkout: Path) -> None:
+def test_checkout_file_in_unknown_form_exits_5(run: Run, checkout: Path) -> None:
     (checkout / NVCC_PATH).write_text("{ }")
     result = run("export", "nixpkgs", "set.json", "--diff", checkout)
     assert result.exit_code == 5

@@ -1,4 +1,4 @@
-"""A package of one's own: its manifest, its features and package sets with it."""
+"""Tests of a user's own package: manifest, features and package sets."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ MYLIB: Files = {
 
 @pytest.fixture
 def mine(server: FaultServer, run: Run) -> Path:
-    """An overlay with a manifest, whose archive is at the address of its fixups."""
+    """Create an overlay with a manifest and the address of its archive."""
     files = release("1.2.0", {"mylib": {LINUX: MYLIB}}, product="mylib")
     overlay = Path("mine")
     for path, data in files.items():
@@ -43,7 +43,7 @@ def built(run: Run, *options: object) -> dict[str, Any]:
 def test_own_package_is_in_sets_of_every_channel(
     mine: Path, server: FaultServer, run: Run, channel: str
 ) -> None:
-    """With shipped data, an own package was left out silently."""
+    """Sets with shipped data also include the package."""
     if channel == "redist":
         features = {
             "cuda_cudart": library("libcudart.so.12"),
@@ -53,20 +53,20 @@ def test_own_package_is_in_sets_of_every_channel(
     result = run("process-manifests", "--data-dir", mine, "--redist", "mylib")
     assert result.exit_code == 0, result.output
     assert (mine / "features/mylib/feature_1.2.0.json").is_file()
-    found = built(run)["mylib"]
-    assert found["status"] == "available", found["reasons"]
-    assert found["outputs"] == ["out", "include", "lib"]
-    assert found["overlay"] == ["manifest", "features"]
-    assert found["archive"]["url"].startswith(f"{server.url}/mirror/mylib/{LINUX}/mylib-")
-    assert [need["satisfied_by"]["attr"] for need in found["needs"]] == ["cuda_cudart"]
+    entry = built(run)["mylib"]
+    assert entry["status"] == "available", entry["reasons"]
+    assert entry["outputs"] == ["out", "include", "lib"]
+    assert entry["overlay"] == ["manifest", "features"]
+    assert entry["archive"]["url"].startswith(f"{server.url}/mirror/mylib/{LINUX}/mylib-")
+    assert [need["satisfied_by"]["attr"] for need in entry["needs"]] == ["cuda_cudart"]
 
 
-def test_own_package_from_a_mirror_with_the_usual_folders(
+def test_own_package_is_read_from_mirror_with_usual_folders(
     mine: Path, server: FaultServer, run: Run
 ) -> None:
     for path in [path for path in server.files if path.startswith("/mirror/")]:
-        place = path.removeprefix("/mirror/")
-        server.files[f"/compute/mylib/redist/{place}"] = server.files.pop(path)
+        path_in_mirror = path.removeprefix("/mirror/")
+        server.files[f"/compute/mylib/redist/{path_in_mirror}"] = server.files.pop(path)
     options = ("--data-dir", mine, "--base-url", server.url)
     assert run("process-manifests", *options).exit_code == 0
 
@@ -95,7 +95,7 @@ def test_overlay_with_misplaced_files_is_refused(
     assert (result.exit_code, message in result.stderr) == (2, True), result.output
 
 
-def test_mistyped_own_name_suggests_the_right_one(mine: Path, run: Run) -> None:
+def test_misspelled_own_package_gets_suggestion(mine: Path, run: Run) -> None:
     result = run("process-manifests", "--data-dir", mine, "--redist", "mylb")
     assert result.exit_code == 2
     assert "did you mean mylib?" in result.stderr

@@ -1,4 +1,4 @@
-"""Manifests whose paths lead to `../../../pool/`, from manifests to exports and toolkit roots."""
+"""Tests of archives in `../../../pool/`: manifests, exports and toolkit roots."""
 
 import json
 from collections.abc import Iterator
@@ -15,23 +15,23 @@ POOL = "../../../pool/x/libx-linux-x86_64-1.2.3-archive.tar.xz"
 
 
 @pytest.fixture
-def made(run: Run) -> MadeSet:
-    """A set with one archive, which is in the pool."""
-    made = MadeSet()
-    path = made.add("libx", {"LICENSE": b"EULA\n", "lib/x": b"x"})
-    made.packages["libx"]["archive"] |= {
+def made_set(run: Run) -> MadeSet:
+    """Return a set with one archive in the pool."""
+    made_set = MadeSet()
+    path = made_set.add("libx", {"LICENSE": b"EULA\n", "lib/x": b"x"})
+    made_set.packages["libx"]["archive"] |= {
         "relative_path": POOL,
         "url": f"https://developer.download.nvidia.com/{POOL.removeprefix('../../../')}",
     }
-    made.archives = {POOL.removeprefix("../../../"): made.archives[path]}
-    made.write(Path("set.json"))
-    return made
+    made_set.archives = {POOL.removeprefix("../../../"): made_set.archives[path]}
+    made_set.write(Path("set.json"))
+    return made_set
 
 
-def sources(made: MadeSet, server: FaultServer) -> Iterator[tuple[str, ...]]:
-    """Yield the options of every kind of source; each source has other files around it."""
-    (data,) = made.archives.values()
-    (path,) = made.archives
+def sources(made_set: MadeSet, server: FaultServer) -> Iterator[tuple[str, ...]]:
+    """Yield the options of every kind of source."""
+    (data,) = made_set.archives.values()
+    (path,) = made_set.archives
     server.files |= {f"/mirror/{path}": data, f"/{path}": data}
     put(Path("mirror"), {path: data})
     put(Path("flat"), {path.rpartition("/")[2]: data})
@@ -43,9 +43,9 @@ def sources(made: MadeSet, server: FaultServer) -> Iterator[tuple[str, ...]]:
 
 
 def test_materialize_reads_pool_paths_from_every_source(
-    made: MadeSet, server: FaultServer, run: Run
+    made_set: MadeSet, server: FaultServer, run: Run
 ) -> None:
-    for number, options in enumerate(sources(made, server)):
+    for number, options in enumerate(sources(made_set, server)):
         root = Path(f"root{number}")
         result = run("materialize", "set.json", "--root", root, *options)
         assert result.exit_code == 0, result.output
@@ -53,7 +53,7 @@ def test_materialize_reads_pool_paths_from_every_source(
 
 
 @pytest.mark.parametrize("form", ["urls", "sha256sums", "redistrib", "cyclonedx", "spdx"])
-def test_export_of_pool_path_keeps_path_and_address(made: MadeSet, run: Run, form: str) -> None:
+def test_export_of_pool_path_keeps_path_and_address(made_set: MadeSet, run: Run, form: str) -> None:
     result = run("export", form, "set.json", "--output", "out")
     assert result.exit_code == 0, result.output
     files = [Path("out")] if Path("out").is_file() else Path("out").rglob("*.*")
@@ -65,10 +65,10 @@ def test_export_of_pool_path_keeps_path_and_address(made: MadeSet, run: Run, for
 @pytest.mark.parametrize(
     "path", ["../../../../pool/x.tar.xz", "../../../x.tar.xz", "../../../pool/../../x.tar.xz"]
 )
-def test_path_beyond_the_root_is_refused(made: MadeSet, run: Run, path: str) -> None:
+def test_path_outside_root_is_refused(made_set: MadeSet, run: Run, path: str) -> None:
     Path("x.tar.xz").write_bytes(b"outside")
-    made.packages["libx"]["archive"]["relative_path"] = path
-    made.write(Path("set.json"))
+    made_set.packages["libx"]["archive"]["relative_path"] = path
+    made_set.write(Path("set.json"))
     Path("mirror").mkdir()
     result = run("materialize", "set.json", "--root", "root", "--base-url", "mirror")
     assert result.exit_code == 5, result.output

@@ -1,4 +1,4 @@
-"""Failures of process-manifests: servers, wrong bytes, broken archives, full disks."""
+"""Tests of process-manifests with failing servers, broken archives and full disks."""
 
 import json
 import os
@@ -30,7 +30,9 @@ from cudaredist.pipeline import facts_cache
 from cudaredist.store.cache import Cache
 
 
-def test_half_of_the_archives_missing_upstream(cuda_archives: FaultServer, process: Run) -> None:
+def test_missing_archives_are_reported_and_processed_later(
+    cuda_archives: FaultServer, process: Run
+) -> None:
     good = process("--json")
     assert good.exit_code == 0
     whole = FEATURES.read_bytes()
@@ -65,7 +67,7 @@ WRONG = packed("other.tar.xz", {"LICENSE": b"other"})
         ),
     ],
 )
-def test_bytes_that_are_not_the_stated_ones_are_not_believed(
+def test_archive_with_wrong_bytes_exits_4(
     cuda_archives: FaultServer, process: Run, tmp_path: Path, data: Any, code: int, kind: str
 ) -> None:
     cuda_archives.files[LINUX] = data(cuda_archives.files[LINUX])
@@ -78,9 +80,7 @@ def test_bytes_that_are_not_the_stated_ones_are_not_believed(
     assert len(cached(tmp_path)) == 4
 
 
-def test_an_archive_that_is_as_stated_and_no_archive_is_not_understood(
-    server: FaultServer, process: Run
-) -> None:
+def test_invalid_archive_with_matching_hash_exits_5(server: FaultServer, process: Run) -> None:
     files = release("12.9.1", PACKAGES)
     path = LINUX.removeprefix(FOLDER)
     document = json.loads(files["redistrib_12.9.1.json"])
@@ -111,9 +111,11 @@ def test_an_archive_that_is_as_stated_and_no_archive_is_not_understood(
         pytest.param(faults.never_ending_of_right_length, id="byte by byte"),
     ],
 )
-def test_failures_that_pass(cuda_archives: FaultServer, process: Run, behaviour: Any) -> None:
+def test_transient_failures_are_retried(
+    cuda_archives: FaultServer, process: Run, behaviour: Any
+) -> None:
     cuda_archives.misbehave(LINUX, behaviour, times=1)
-    # Under a short limit good answers may come too late, but not twenty times in a row.
+    # With a short limit a good response may come too late, but not twenty times in a row.
     result = process("--timeout", 0.5, "--retries", 20)
     assert result.exit_code == 0, result.output
     assert entry("cuda_cudart", "linux-x86_64")["status"] == "examined"
@@ -124,23 +126,21 @@ BIG = f"{FOLDER}libx/linux-x86_64/libx-linux-x86_64-12.9.1.5-archive.tar.xz"
 
 @pytest.fixture
 def big(server: FaultServer, run: Run) -> FaultServer:
-    """A server with one archive of some 400 kB."""
+    """Serve an archive of some 400 kB."""
     files: Files = {"lib/noise": random.Random(1).randbytes(400_000)}
     publish(server, release("12.9.1", {"libx": {"linux-x86_64": files}}))
     return server
 
 
-def test_a_download_that_breaks_again_and_again_is_gone_on_with(
-    big: FaultServer, process: Run
-) -> None:
+def test_download_resumes_after_each_break(big: FaultServer, process: Run) -> None:
     big.misbehave(BIG, faults.breaking_after(70_000))
     size = len(big.files[BIG])
     assert process("--retries", 1).exit_code == 0
-    asked = [headers.get("Range") for path, headers in big.headers if path == BIG]
-    assert asked == [None, *(f"bytes={start}-" for start in range(70_000, size, 70_000))]
+    ranges = [headers.get("Range") for path, headers in big.headers if path == BIG]
+    assert ranges == [None, *(f"bytes={start}-" for start in range(70_000, size, 70_000))]
 
 
-def test_a_download_that_brings_next_to_nothing_is_given_up(big: FaultServer, process: Run) -> None:
+def test_download_without_progress_fails_after_retries(big: FaultServer, process: Run) -> None:
     big.misbehave(BIG, faults.breaking_after(1000))
     assert process("--retries", 2).exit_code == 3
     assert big.count(".tar.xz") == 3
@@ -154,7 +154,7 @@ def test_a_download_that_brings_next_to_nothing_is_given_up(big: FaultServer, pr
         pytest.param(faults.body(b"whole"), id="as a whole"),
     ],
 )
-def test_an_answer_that_does_not_continue_is_begun_again(
+def test_download_restarts_after_unsuitable_range_response(
     big: FaultServer, process: Run, again: Any
 ) -> None:
     answers = iter([faults.breaking_after(70_000), again])
@@ -166,9 +166,7 @@ def test_an_answer_that_does_not_continue_is_begun_again(
     assert process("--retries", 2).exit_code == 0
 
 
-def test_without_a_validator_a_broken_download_is_begun_again(
-    big: FaultServer, process: Run
-) -> None:
+def test_broken_download_without_validator_restarts(big: FaultServer, process: Run) -> None:
     good = big.files[BIG]
 
     def wrong_then_right(handler: faults.Handler, data: bytes) -> None:
@@ -184,9 +182,7 @@ def test_without_a_validator_a_broken_download_is_begun_again(
     assert [headers.get("Range") for _, headers in big.headers] == [None, None]
 
 
-def test_a_failure_keeps_what_an_earlier_run_examined(
-    cuda_archives: FaultServer, process: Run
-) -> None:
+def test_failed_run_keeps_earlier_features(cuda_archives: FaultServer, process: Run) -> None:
     process()
     good = FEATURES.read_bytes()
     withdraw(cuda_archives, "cuda_cudart")
@@ -198,21 +194,21 @@ def test_a_failure_keeps_what_an_earlier_run_examined(
     assert archives_read(cuda_archives) == 5
 
 
-def test_the_last_archives_get_threads_to_spare(
+def test_last_archives_use_spare_threads(
     cuda_archives: FaultServer, process: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads = []
 
-    def opened(*args: Any, jobs: int, **more: Any) -> Any:
+    def open_and_count(*args: Any, jobs: int, **more: Any) -> Any:
         threads.append(jobs)
         return open_archive(*args, jobs=jobs, **more)
 
-    monkeypatch.setattr(archive_service, "open_archive", opened)
+    monkeypatch.setattr(archive_service, "open_archive", open_and_count)
     process("--jobs", 4, "--package", "cuda_cccl", "--platform", "linux-sbsa")
     assert threads == [4]
 
 
-def test_a_file_that_changes_while_it_is_resumed_is_begun_again(
+def test_archive_changed_during_resume_is_downloaded_again(
     cuda_archives: FaultServer, process: Run
 ) -> None:
     good = cuda_archives.files[LINUX]
@@ -233,15 +229,15 @@ def test_a_file_that_changes_while_it_is_resumed_is_begun_again(
         pytest.param(faults.status(403), 3, id="403"),
         pytest.param(faults.status(500), 3, id="500"),
         pytest.param(faults.truncated, 3, id="always truncated"),
-        pytest.param(faults.truncated_with_matching_length, 4, id="truncated, length says so"),
+        pytest.param(faults.truncated_with_matching_length, 4, id="truncated with matching length"),
         pytest.param(faults.gzipped, 3, id="encoded"),
-        pytest.param(faults.never_ending, 4, id="a megabyte promised"),
+        pytest.param(faults.never_ending, 4, id="a megabyte announced"),
         pytest.param(faults.two_gigabytes(with_length=False), 4, id="2 GB without a length"),
         pytest.param(faults.redirect("http://nonsense.invalid/"), 3, id="redirect to http"),
         pytest.param(faults.body(b"<html>hello</html>"), 4, id="HTML"),
     ],
 )
-def test_failures_that_stay(
+def test_permanent_failure_fails_one_archive_only(
     cuda_archives: FaultServer, process: Run, behaviour: Any, code: int
 ) -> None:
     cuda_archives.misbehave(LINUX, behaviour)
@@ -251,7 +247,7 @@ def test_failures_that_stay(
     assert entry("cuda_cudart", "linux-sbsa")["status"] == "examined"
 
 
-def test_a_second_source_is_tried_where_the_first_serves_wrong_bytes(
+def test_second_source_is_used_after_wrong_bytes(
     cuda_archives: FaultServer, run: Run, tmp_path: Path
 ) -> None:
     mirror = tmp_path / "mirror"
@@ -262,7 +258,7 @@ def test_a_second_source_is_tried_where_the_first_serves_wrong_bytes(
     assert entry("cuda_cudart", "linux-x86_64")["status"] == "examined"
 
 
-def test_a_source_that_is_down_is_not_asked_for_every_archive(run: Run) -> None:
+def test_unreachable_source_is_skipped_after_four_failures(run: Run) -> None:
     packages: Packages = {
         f"package_{n}": {"linux-x86_64": {"LICENSE": b"%d" % n}} for n in range(40)
     }
@@ -275,9 +271,7 @@ def test_a_source_that_is_down_is_not_asked_for_every_archive(run: Run) -> None:
     assert "more: skipped after 4 consecutive failures" in result.stderr
 
 
-def test_fail_fast_stops_and_keeps_what_was_finished(
-    cuda_archives: FaultServer, process: Run
-) -> None:
+def test_fail_fast_stops_and_writes_no_features(cuda_archives: FaultServer, process: Run) -> None:
     largest = max(
         (p for p in cuda_archives.files if not p.endswith(".json")),
         key=lambda p: len(cuda_archives.files[p]),
@@ -290,7 +284,7 @@ def test_fail_fast_stops_and_keeps_what_was_finished(
     assert not FEATURES.exists()
 
 
-def test_archive_whose_features_no_file_may_hold_fails_alone(
+def test_archive_with_oversized_features_fails_alone(
     cuda_archives: FaultServer, process: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
@@ -308,22 +302,22 @@ def test_archive_whose_features_no_file_may_hold_fails_alone(
     assert entry("cuda_cudart", "linux-x86_64")["status"] == "examined"
 
 
-def test_cached_features_with_a_control_character_count_as_missing(
+def test_cached_features_with_control_character_are_ignored(
     cuda_archives: FaultServer, process: Run, tmp_path: Path
 ) -> None:
     assert process().exit_code == 0
-    made = FEATURES.read_bytes()
+    content_before = FEATURES.read_bytes()
     cache = Cache(tmp_path / "cache")
     sha256 = entry("cuda_cudart", "linux-x86_64")["sha256"]
-    kept = json.loads(cache.get(facts_cache.FEATURES_KIND, sha256) or b"")
-    bad = json.dumps(kept | {"notes": ["only in RECORD: a\x01"]}).encode()
+    entry_in_cache = json.loads(cache.get(facts_cache.FEATURES_KIND, sha256) or b"")
+    bad = json.dumps(entry_in_cache | {"notes": ["only in RECORD: a\x01"]}).encode()
     cache.put(facts_cache.FEATURES_KIND, sha256, bad)
     FEATURES.unlink()
     assert process().exit_code == 0
-    assert FEATURES.read_bytes() == made
+    assert FEATURES.read_bytes() == content_before
 
 
-def test_nothing_at_all_to_be_had_writes_no_file(cuda_archives: FaultServer, process: Run) -> None:
+def test_run_without_archives_writes_no_file(cuda_archives: FaultServer, process: Run) -> None:
     for path in list(cuda_archives.files):
         if not path.endswith(".json"):
             del cuda_archives.files[path]
@@ -332,7 +326,7 @@ def test_nothing_at_all_to_be_had_writes_no_file(cuda_archives: FaultServer, pro
     assert not FEATURES.exists()
 
 
-def test_a_full_disk_is_said_and_leaves_nothing_half_written(
+def test_full_disk_is_reported_and_leaves_no_partial_file(
     cuda_archives: FaultServer, process: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
@@ -347,7 +341,9 @@ def test_a_full_disk_is_said_and_leaves_nothing_half_written(
     ]
 
 
-def test_offline_reads_folders_only(cuda_archives: FaultServer, run: Run, tmp_path: Path) -> None:
+def test_offline_run_accepts_folders_only(
+    cuda_archives: FaultServer, run: Run, tmp_path: Path
+) -> None:
     assert run("process-manifests", "--base-url", cuda_archives.url, "--offline").exit_code == 2
     put(tmp_path / "mirror", {path.lstrip("/"): data for path, data in cuda_archives.files.items()})
     result = run("process-manifests", "--base-url", tmp_path / "mirror", "--offline")

@@ -1,4 +1,4 @@
-"""Feature files that process-manifests writes, and the cache it fills."""
+"""Tests of the feature files and the cache of process-manifests."""
 
 import gzip
 import json
@@ -17,16 +17,16 @@ from support.server import FaultServer
 
 from cudaredist.pipeline import archives as archive_service
 
-# -- what is written
+# -- feature files
 
 
-def test_tables_that_passed_before_their_headers_came_are_read_again(
+def test_library_with_program_headers_at_end_is_read_in_second_pass(
     server: FaultServer, run: Run, process: Run
 ) -> None:
     data = bytearray(binaries.elf(soname="libx.so.1", needed=("liby.so.2",), gap=4 << 20))
     start, size = 64, 56 * int.from_bytes(data[56:58], "little")
     headers = bytes(data[start : start + size])
-    # As tools do that lay a library out anew: its program headers stand behind everything.
+    # Some tools rewrite a library with its program headers at the end.
     data[32:40] = len(data).to_bytes(8, "little")
     files: Files = {"lib/libx.so.1": bytes(data) + headers}
     publish(server, release("12.9.1", {"libx": {"linux-x86_64": files}}))
@@ -34,11 +34,11 @@ def test_tables_that_passed_before_their_headers_came_are_read_again(
     (library,) = entry("libx", "linux-x86_64")["libraries"]
     assert (library["soname"], library["needed"]) == ("libx.so.1", ["liby.so.2"])
     assert "unread" not in library
-    # The second pass reads what the first one put into the cache.
+    # The second pass reads the archive from the cache.
     assert archives_read(server) == 1
 
 
-def test_writes_what_every_archive_provides(cuda_archives: FaultServer, process: Run) -> None:
+def test_feature_file_describes_every_archive(cuda_archives: FaultServer, process: Run) -> None:
     result = process()
     assert result.exit_code == 0, result.output
     size = sum(len(cuda_archives.files[path]) for path in cuda_archives.requests)
@@ -46,16 +46,16 @@ def test_writes_what_every_archive_provides(cuda_archives: FaultServer, process:
         "cuda  12.9.1  written  5 of 5 archives examined\n"
         f"archives: 5 examined; {size:,} bytes read\n"
     )
-    found = entry("cuda_cudart", "linux-x86_64")
-    assert found["status"] == "examined"
-    assert found["machine"] == "x86_64"
-    assert {name: size["files"] for name, size in found["outputs"].items()} == {
+    features = entry("cuda_cudart", "linux-x86_64")
+    assert features["status"] == "examined"
+    assert features["machine"] == "x86_64"
+    assert {name: size["files"] for name, size in features["outputs"].items()} == {
         "include": 1,
         "lib": 1,
         "out": 1,
         "static": 1,
     }
-    assert found["libraries"] == [
+    assert features["libraries"] == [
         {
             "path": "lib/libcudart.so.12.9.79",
             "output": "lib",
@@ -71,14 +71,14 @@ def test_writes_what_every_archive_provides(cuda_archives: FaultServer, process:
     assert entry("cuda_cudart", "windows-x86_64")["libraries"][0]["soname"] == "cudart64_12.dll"
 
 
-def test_feature_files_are_valid_and_canonical(
+def test_feature_file_is_valid_and_canonical(
     cuda_archives: FaultServer, process: Run, run: Run
 ) -> None:
     process()
     assert run("validate", FEATURES).exit_code == 0
 
 
-def test_check_finds_nothing_missing_afterwards(
+def test_check_after_process_manifests_reports_no_missing_features(
     cuda_archives: FaultServer, process: Run, run: Run
 ) -> None:
     process()
@@ -87,11 +87,11 @@ def test_check_finds_nothing_missing_afterwards(
     assert "stale-features" not in kinds
 
 
-def test_a_second_run_asks_for_nothing_and_unpacks_nothing(
+def test_second_run_sends_no_request_and_unpacks_nothing(
     cuda_archives: FaultServer, process: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process()
-    before, asked = FEATURES.stat(), cuda_archives.requests.copy()
+    before, requests = FEATURES.stat(), cuda_archives.requests.copy()
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("an archive was opened")
@@ -100,23 +100,23 @@ def test_a_second_run_asks_for_nothing_and_unpacks_nothing(
     result = process()
     assert "unchanged  5 of 5" in result.stdout
     assert "archives: 5 known; 0 bytes read" in result.stdout
-    assert cuda_archives.requests == asked
+    assert cuda_archives.requests == requests
     assert FEATURES.stat().st_mtime_ns == before.st_mtime_ns
 
 
-def test_without_a_cache_the_feature_file_itself_is_what_is_known(
+def test_feature_file_replaces_missing_cache(
     cuda_archives: FaultServer, process: Run, tmp_path: Path
 ) -> None:
     process()
-    asked = cuda_archives.requests.copy()
+    requests = cuda_archives.requests.copy()
     before = FEATURES.read_bytes()
     result = process("--cache-dir", tmp_path / "other")
     assert "unchanged" in result.stdout
-    assert cuda_archives.requests == asked
+    assert cuda_archives.requests == requests
     assert FEATURES.read_bytes() == before
 
 
-def test_a_cache_is_filled_though_the_feature_file_knows_all(
+def test_fill_cache_reads_archives_with_known_features(
     cuda_archives: FaultServer, process: Run, tmp_path: Path
 ) -> None:
     process()
@@ -134,9 +134,7 @@ def test_a_cache_is_filled_though_the_feature_file_knows_all(
     assert FEATURES.read_bytes() == before
 
 
-def test_a_cache_that_cannot_be_filled_costs_no_features(
-    cuda_archives: FaultServer, process: Run
-) -> None:
+def test_failed_fill_cache_keeps_features(cuda_archives: FaultServer, process: Run) -> None:
     process()
     before = FEATURES.read_bytes()
     withdraw(cuda_archives, "cuda_cccl")
@@ -144,11 +142,11 @@ def test_a_cache_that_cannot_be_filled_costs_no_features(
     assert FEATURES.read_bytes() == before
 
 
-def test_a_feature_file_by_other_rules_is_made_anew_from_facts(
+def test_feature_file_of_other_rules_is_rebuilt_from_facts(
     cuda_archives: FaultServer, process: Run, tmp_path: Path
 ) -> None:
     process()
-    good, asked = FEATURES.read_bytes(), cuda_archives.requests.copy()
+    good, requests = FEATURES.read_bytes(), cuda_archives.requests.copy()
     document = json.loads(good)
     document["rules"] += 1
     document["packages"] = {}
@@ -156,11 +154,11 @@ def test_a_feature_file_by_other_rules_is_made_anew_from_facts(
     shutil.rmtree(tmp_path / "cache" / "features")
     assert process().exit_code == 0
     assert FEATURES.read_bytes() == good
-    assert cuda_archives.requests == asked
+    assert cuda_archives.requests == requests
 
 
 @pytest.mark.parametrize("junk", [b"", b"{", b"[1]", b'{"machine": null}'])
-def test_broken_cache_entries_count_as_missing(
+def test_broken_cache_entries_are_ignored(
     cuda_archives: FaultServer, process: Run, tmp_path: Path, junk: bytes
 ) -> None:
     process()
@@ -174,7 +172,7 @@ def test_broken_cache_entries_count_as_missing(
 
 
 @pytest.mark.parametrize("content", [b'{"machine": 5}', b'{"notes": null}'])
-def test_edited_cache_entries_count_as_missing(
+def test_edited_cache_entries_are_ignored(
     cuda_archives: FaultServer, process: Run, tmp_path: Path, content: bytes
 ) -> None:
     process()
@@ -182,48 +180,46 @@ def test_edited_cache_entries_count_as_missing(
     FEATURES.unlink()
     for path in cached(tmp_path, "features"):
         path.write_bytes(path.read_bytes().partition(b"\n")[0] + b"\n" + content)
-    asked = cuda_archives.requests.copy()
+    requests = cuda_archives.requests.copy()
     assert process().exit_code == 0
     assert FEATURES.read_bytes() == good
-    assert cuda_archives.requests == asked
+    assert cuda_archives.requests == requests
 
 
-def test_what_killed_runs_left_is_removed(
+def test_temporary_files_of_killed_runs_are_removed(
     cuda_archives: FaultServer, process: Run, tmp_path: Path
 ) -> None:
-    left = [
+    temporary_files = [
         Path("data/features/cuda/.feature_12.9.1.json.0123.tmp"),
         tmp_path / "cache/facts/1/ab/.x.0123.tmp",
         tmp_path / "cache/archives/ab/x.tar.xz.part",
     ]
-    for path in left:
+    for path in temporary_files:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"half")
         os.utime(path, (0, 0))
     assert process().exit_code == 0
-    assert not any(path.exists() for path in left)
+    assert not any(path.exists() for path in temporary_files)
 
 
-def test_one_archive_under_two_paths_is_looked_for_under_both(
-    server: FaultServer, process: Run
-) -> None:
+def test_archive_with_two_paths_is_tried_at_both(server: FaultServer, process: Run) -> None:
     files = release("12.9.0", {"cuda_cccl": {"linux-x86_64": CCCL["linux-x86_64"]}})
     document = json.loads(files["redistrib_12.9.0.json"])
     document["release_label"] = "12.9.1"
-    about = document["cuda_cccl"]["linux-x86_64"]
-    old, about["relative_path"] = about["relative_path"], "moved/cccl.tar.xz"
-    about["size"] = "1"
+    archive = document["cuda_cccl"]["linux-x86_64"]
+    old, archive["relative_path"] = archive["relative_path"], "moved/cccl.tar.xz"
+    archive["size"] = "1"
     files["redistrib_12.9.1.json"] = json.dumps(document).encode()
     files["moved/cccl.tar.xz"] = files.pop(old)
     publish(server, files)
     assert process().exit_code == 0
 
 
-def test_paths_that_lead_to_the_pool(server: FaultServer, run: Run) -> None:
+def test_archive_in_pool_is_read(server: FaultServer, run: Run) -> None:
     files = release("12.9.1", {"libx": {"linux-x86_64": {"LICENSE": b"x"}}})
     document = json.loads(files["redistrib_12.9.1.json"])
-    about = document["libx"]["linux-x86_64"]
-    old, about["relative_path"] = about["relative_path"], "../../../pool/x/libx.tar.xz"
+    archive = document["libx"]["linux-x86_64"]
+    old, archive["relative_path"] = archive["relative_path"], "../../../pool/x/libx.tar.xz"
     server.files["/pool/x/libx.tar.xz"] = files.pop(old)
     put(Path("m"), {"redistrib_12.9.1.json": json.dumps(document).encode()})
     put(Path("data/manifests/cuda"), {"redistrib_12.9.1.json": json.dumps(document).encode()})
@@ -236,7 +232,7 @@ def test_paths_that_lead_to_the_pool(server: FaultServer, run: Run) -> None:
     assert "outside the source" in result.stderr
 
 
-def test_releases_that_share_an_archive_read_it_once(server: FaultServer, process: Run) -> None:
+def test_shared_archive_is_read_once(server: FaultServer, process: Run) -> None:
     one = release("12.9.0", {"cuda_cccl": {"linux-x86_64": CCCL["linux-x86_64"]}})
     document = json.loads(one["redistrib_12.9.0.json"])
     document["release_label"] = "12.9.1"
@@ -248,7 +244,7 @@ def test_releases_that_share_an_archive_read_it_once(server: FaultServer, proces
     assert FEATURES.with_name("feature_12.9.0.json").exists()
 
 
-def test_nested_archives_have_their_variant(server: FaultServer, process: Run) -> None:
+def test_nested_archives_have_variants(server: FaultServer, process: Run) -> None:
     files = {"include/cudnn.h": b"//\n"}
     packages = {"cudnn": {"linux-x86_64/cuda11": files, "linux-x86_64/cuda12": files}}
     publish(server, release("9.1.0", packages, product="cudnn"), "cudnn")
@@ -257,9 +253,7 @@ def test_nested_archives_have_their_variant(server: FaultServer, process: Run) -
     assert [archive["variant"] for archive in archives["archives"]] == ["cuda11", "cuda12"]
 
 
-def test_a_machine_that_does_not_fit_the_platform_is_noted(
-    server: FaultServer, process: Run
-) -> None:
+def test_machine_of_other_platform_is_noted(server: FaultServer, process: Run) -> None:
     files = {"lib/libx.so": binaries.elf(machine="aarch64", soname="libx.so")}
     publish(server, release("12.9.1", {"libx": {"linux-x86_64": files}}))
     process()
@@ -280,7 +274,7 @@ EARLY = {
 }
 
 
-def test_early_manifests_need_leave_and_are_marked(
+def test_early_manifest_requires_allow_unverified(
     server: FaultServer, process: Run, tmp_path: Path
 ) -> None:
     tar = lzma.decompress(packed("fm.tar.xz", {"LICENSE": b"x"}))
@@ -300,12 +294,12 @@ def test_early_manifests_need_leave_and_are_marked(
     assert archives_read(server) == 0
     result = process("--allow-unverified")
     assert result.exit_code == 0, result.output
-    found = entry("fabricmanager", "linux-x86_64", path)
-    assert found["status"] == "examined"
-    assert found["verified"] is False
-    assert found["sha256"] is None
+    features = entry("fabricmanager", "linux-x86_64", path)
+    assert features["status"] == "examined"
+    assert features["verified"] is False
+    assert features["sha256"] is None
     assert not (tmp_path / "cache" / "facts").exists()
-    asked = server.requests.copy()
+    requests = server.requests.copy()
     for options in ((), ("--allow-unverified",), ("--check",), ("--fill-cache", "--check")):
         assert process(*options).exit_code == 0
-    assert server.requests == asked
+    assert server.requests == requests

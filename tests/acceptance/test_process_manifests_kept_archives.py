@@ -1,4 +1,4 @@
-"""Archives that process-manifests keeps, and resumes."""
+"""Tests of archives that process-manifests keeps and resumes."""
 
 import errno
 import io
@@ -24,7 +24,7 @@ MANIFEST = f"{FOLDER}redistrib_12.9.1.json"
 
 
 def part_of(server: FaultServer, tmp_path: Path) -> Path:
-    """Return where the archive is put while it is being kept, in a folder that is there."""
+    """Return the path of the partial archive and create its folder."""
     manifest = json.loads(server.files[MANIFEST])
     sha256: str = manifest["cuda_cudart"]["linux-x86_64"]["sha256"]
     part = tmp_path / "cache" / "archives" / sha256[:2] / f"{sha256}.tar.xz.part"
@@ -32,7 +32,7 @@ def part_of(server: FaultServer, tmp_path: Path) -> Path:
     return part
 
 
-def test_two_runs_at_once_keep_one_archive_and_both_finish(
+def test_parallel_runs_keep_one_archive(
     cuda_archives: FaultServer, start: Start, tmp_path: Path
 ) -> None:
     only = ("--package", "cuda_cudart", "--platform", "linux-x86_64", "--keep-archives")
@@ -50,11 +50,11 @@ def test_two_runs_at_once_keep_one_archive_and_both_finish(
         _, stderr = process.communicate()
         assert process.returncode == 0, stderr
     assert cuda_archives.count(".tar.xz") == 1
-    kept = next((tmp_path / "cache/archives").rglob("*.tar.xz"))
-    assert kept.read_bytes() == cuda_archives.files[LINUX]
+    archive = next((tmp_path / "cache/archives").rglob("*.tar.xz"))
+    assert archive.read_bytes() == cuda_archives.files[LINUX]
 
 
-def test_a_whole_part_is_not_fetched_again(
+def test_complete_partial_archive_is_not_downloaded_again(
     cuda_archives: FaultServer, process: Run, tmp_path: Path
 ) -> None:
     only = ("--package", "cuda_cudart", "--platform", "linux-x86_64", "--keep-archives")
@@ -65,7 +65,7 @@ def test_a_whole_part_is_not_fetched_again(
     assert part.with_suffix("").exists()
 
 
-def test_a_kept_archive_costs_no_download(
+def test_kept_archive_is_not_downloaded_again(
     cuda_archives: FaultServer, process: Run, tmp_path: Path
 ) -> None:
     process("--keep-archives")
@@ -77,7 +77,7 @@ def test_a_kept_archive_costs_no_download(
     assert report(result)["fetched_bytes"] == 0
 
 
-def test_a_full_cache_disk_fails_the_archive_and_says_so(
+def test_unwritable_cache_fails_kept_archive(
     cuda_archives: FaultServer, process: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "cache").mkdir()
@@ -87,36 +87,36 @@ def test_a_full_cache_disk_fails_the_archive_and_says_so(
     assert "--cache-dir" in result.stderr
 
 
-def test_kept_archives_are_read_again_without_network(
+def test_kept_archives_are_read_without_network(
     cuda_archives: FaultServer, process: Run, tmp_path: Path
 ) -> None:
     process("--keep-archives")
-    kept = sorted((tmp_path / "cache" / "archives").rglob("*.*"))
-    assert len(kept) == 5
-    good, asked = FEATURES.read_bytes(), cuda_archives.requests.copy()
+    archives = sorted((tmp_path / "cache" / "archives").rglob("*.*"))
+    assert len(archives) == 5
+    good, requests = FEATURES.read_bytes(), cuda_archives.requests.copy()
     shutil.rmtree(tmp_path / "cache" / "facts")
     shutil.rmtree(tmp_path / "cache" / "features")
     FEATURES.unlink()
     assert process().exit_code == 0
-    assert cuda_archives.requests == asked
+    assert cuda_archives.requests == requests
     assert FEATURES.read_bytes() == good
 
 
-def test_a_kept_archive_that_is_broken_is_fetched_again(
+def test_broken_kept_archive_is_downloaded_again(
     cuda_archives: FaultServer, process: Run, tmp_path: Path
 ) -> None:
     process("--keep-archives", "--package", "cuda_cccl", "--platform", "linux-sbsa")
-    kept = next((tmp_path / "cache" / "archives").rglob("*.tar.xz"))
-    good = kept.read_bytes()
-    kept.write_bytes(b"broken")
+    archive = next((tmp_path / "cache" / "archives").rglob("*.tar.xz"))
+    good = archive.read_bytes()
+    archive.write_bytes(b"broken")
     shutil.rmtree(tmp_path / "cache" / "facts")
     shutil.rmtree(tmp_path / "cache" / "features")
     FEATURES.unlink()
     assert process("--package", "cuda_cccl", "--platform", "linux-sbsa").exit_code == 0
-    assert kept.read_bytes() == good
+    assert archive.read_bytes() == good
 
 
-def test_a_partly_kept_archive_is_gone_on_with(
+def test_partial_kept_archive_is_resumed(
     cuda_archives: FaultServer, process: Run, tmp_path: Path
 ) -> None:
     data = cuda_archives.files[LINUX]
@@ -129,29 +129,29 @@ def test_a_partly_kept_archive_is_gone_on_with(
     assert not part.exists()
 
 
-@pytest.mark.parametrize("left", [b"x" * 200, b"x" * 100_000])
-def test_a_wrong_part_is_begun_again(
-    cuda_archives: FaultServer, process: Run, tmp_path: Path, left: bytes
+@pytest.mark.parametrize("content", [b"x" * 200, b"x" * 100_000])
+def test_wrong_partial_archive_is_downloaded_again(
+    cuda_archives: FaultServer, process: Run, tmp_path: Path, content: bytes
 ) -> None:
     part = part_of(cuda_archives, tmp_path)
-    part.write_bytes(left)
+    part.write_bytes(content)
     only = ("--package", "cuda_cudart", "--platform", "linux-x86_64", "--keep-archives")
     assert process(*only).exit_code == 0
     assert part.with_suffix("").read_bytes() == cuda_archives.files[LINUX]
 
 
-# -- archives that are only examined
+# -- archives that are not kept
 
 ONLY = ("--package", "cuda_cudart", "--platform", "linux-x86_64")
 
 
 def stored(tmp_path: Path) -> list[Path]:
-    """Return the archives, whole or in part, that are in the cache."""
+    """Return the complete and partial archives in the cache."""
     return [path for path in (tmp_path / "cache/archives").rglob("*") if path.is_file()]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_interrupted_archive_is_resumed_by_the_next_run(
+def test_interrupted_archive_is_resumed_by_next_run(
     cuda_archives: FaultServer, start: Start, process: Run, tmp_path: Path, number: signal.Signals
 ) -> None:
     data = cuda_archives.files[LINUX]
@@ -171,18 +171,18 @@ def test_interrupted_archive_is_resumed_by_the_next_run(
     assert stored(tmp_path) == []
 
 
-def test_examined_archive_is_not_left_in_the_cache(
+def test_examined_archive_is_removed_from_cache(
     cuda_archives: FaultServer, process: Run, tmp_path: Path
 ) -> None:
     assert process().exit_code == 0
     assert stored(tmp_path) == []
 
 
-@pytest.mark.parametrize("left", [b"x" * 200, b"x" * 100_000])
-def test_wrong_part_of_an_examined_archive_is_begun_again(
-    cuda_archives: FaultServer, process: Run, tmp_path: Path, left: bytes
+@pytest.mark.parametrize("content", [b"x" * 200, b"x" * 100_000])
+def test_wrong_partial_archive_is_removed_after_examination(
+    cuda_archives: FaultServer, process: Run, tmp_path: Path, content: bytes
 ) -> None:
-    part_of(cuda_archives, tmp_path).write_bytes(left)
+    part_of(cuda_archives, tmp_path).write_bytes(content)
     assert process(*ONLY).exit_code == 0
     assert stored(tmp_path) == []
 
@@ -194,7 +194,7 @@ class FullDisk(io.FileIO):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_cache_without_space_does_not_fail_an_examined_archive(
+def test_full_cache_disk_does_not_fail_examination(
     cuda_archives: FaultServer, process: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     part = part_of(cuda_archives, tmp_path)
@@ -204,7 +204,7 @@ def test_cache_without_space_does_not_fail_an_examined_archive(
     assert stored(tmp_path) == []
 
 
-def test_archive_that_another_run_downloads_is_not_waited_for(
+def test_archive_locked_by_another_run_is_downloaded_separately(
     cuda_archives: FaultServer, process: Run, tmp_path: Path
 ) -> None:
     part = part_of(cuda_archives, tmp_path)
@@ -213,7 +213,7 @@ def test_archive_that_another_run_downloads_is_not_waited_for(
     assert archives_read(cuda_archives) == 1
 
 
-def test_part_that_another_run_writes_is_not_removed(tmp_path: Path) -> None:
+def test_partial_archive_of_another_run_is_not_removed(tmp_path: Path) -> None:
     path = tmp_path / "x.whl"
     with PartialArchive(path):
         remove_part(path)

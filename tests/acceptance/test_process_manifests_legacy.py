@@ -1,4 +1,4 @@
-"""The positional form of process-manifests and its --legacy files."""
+"""Tests of the positional form of process-manifests and of --legacy."""
 
 import json
 from pathlib import Path
@@ -9,9 +9,7 @@ from support.releases import Files, publish, release
 from support.server import FaultServer
 
 
-def test_the_positional_form_writes_beside_the_manifests(
-    cuda_archives: FaultServer, run: Run
-) -> None:
+def test_positional_form_writes_next_to_manifests(cuda_archives: FaultServer, run: Run) -> None:
     result = run(
         "process-manifests",
         *("--log-level", "DEBUG", "--version", "12.9.1", "--no-parallel", "--no-cleanup"),
@@ -22,7 +20,7 @@ def test_the_positional_form_writes_beside_the_manifests(
     assert entry("cuda_cccl", "linux-sbsa", Path("data/manifests/cuda/feature_12.9.1.json"))
 
 
-def test_legacy_has_six_booleans(cuda_archives: FaultServer, run: Run) -> None:
+def test_legacy_file_has_six_booleans(cuda_archives: FaultServer, run: Run) -> None:
     url = f"{cuda_archives.url}/compute/cuda/redist"
     assert run("process-manifests", "--legacy", url, "data/manifests/cuda").exit_code == 0
     result = run("process-manifests", "--legacy", url, "data/manifests/cuda")
@@ -36,10 +34,10 @@ def test_legacy_has_six_booleans(cuda_archives: FaultServer, run: Run) -> None:
     )
     assert written.endswith("}\n")
     outputs = json.loads(written)["cuda_cudart"]["linux-x86_64"]["outputs"]
-    assert {name for name, is_there in outputs.items() if is_there} == {"dev", "lib", "static"}
+    assert {name for name, exists in outputs.items() if exists} == {"dev", "lib", "static"}
 
 
-def test_legacy_files_keep_what_a_run_says_nothing_of(cuda_archives: FaultServer, run: Run) -> None:
+def test_legacy_file_keeps_entries_of_failed_archives(cuda_archives: FaultServer, run: Run) -> None:
     url = f"{cuda_archives.url}/compute/cuda/redist"
     call = ("process-manifests", "--legacy", "--retries", 0, url, "data/manifests/cuda")
     path = Path("data/manifests/cuda/feature_12.9.1.json")
@@ -57,7 +55,7 @@ def test_legacy_files_keep_what_a_run_says_nothing_of(cuda_archives: FaultServer
         assert path.read_bytes() == whole
 
 
-def test_legacy_nests_variants_as_the_manifest_does(server: FaultServer, run: Run) -> None:
+def test_legacy_file_nests_variants_like_manifest(server: FaultServer, run: Run) -> None:
     files: Files = {"include/cudnn.h": b"//\n"}
     packages = {"cudnn": {"linux-x86_64/cuda11": files, "linux-x86_64/cuda12": files}}
     publish(server, release("9.1.0", packages, product="cudnn"), "cudnn")

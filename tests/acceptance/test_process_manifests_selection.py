@@ -1,4 +1,4 @@
-"""Selection of archives by process-manifests, and runs that do not write: --check and --peek."""
+"""Tests of selecting archives, and of --check, --dry-run and --peek."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ from cudaredist.features.derive import RULES
 
 RULES_LINE = f'"rules": {RULES}'.encode()
 
-# -- what is chosen
+# -- selection
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ RULES_LINE = f'"rules": {RULES}'.encode()
         (["--package", "cuda_cccl", "--platform", "linux-sbsa"], 1),
     ],
 )
-def test_a_filtered_run_adds_and_leaves_the_rest(
+def test_filtered_run_adds_features_and_keeps_others(
     cuda_archives: FaultServer, process: Run, options: list[str], examined: int
 ) -> None:
     result = process(*options, "--json")
@@ -44,7 +44,7 @@ def test_a_filtered_run_adds_and_leaves_the_rest(
     assert FEATURES.read_bytes() == full
 
 
-def test_what_the_cache_knows_is_taken_even_if_it_was_not_asked_for(
+def test_filtered_run_restores_unselected_features_from_cache(
     cuda_archives: FaultServer, process: Run
 ) -> None:
     process()
@@ -63,7 +63,7 @@ def test_what_the_cache_knows_is_taken_even_if_it_was_not_asked_for(
         ((RULES_LINE, b'"rules": 0'), 5, "rules"),
     ],
 )
-def test_a_filtered_run_does_not_throw_away_what_it_cannot_read(
+def test_filtered_run_keeps_unreadable_feature_file(
     cuda_archives: FaultServer, process: Run, change: tuple[bytes, bytes], code: int, words: str
 ) -> None:
     process()
@@ -76,7 +76,7 @@ def test_a_filtered_run_does_not_throw_away_what_it_cannot_read(
     assert process("--cache-dir", "third").exit_code == 0
 
 
-def test_a_file_by_older_rules_is_processed_whole(
+def test_feature_file_of_older_rules_is_rebuilt(
     cuda_archives: FaultServer, process: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process()
@@ -92,13 +92,13 @@ def test_a_file_by_older_rules_is_processed_whole(
     assert result.exit_code == 3
     assert "made by older rules" in result.stderr
     assert FEATURES.read_bytes() == old
-    asked = cuda_archives.requests.copy()
+    requests = cuda_archives.requests.copy()
     assert process().exit_code == 0
-    assert cuda_archives.requests == asked
+    assert cuda_archives.requests == requests
     assert features()["rules"] == RULES + 1
 
 
-def test_a_manifest_that_a_filter_leaves_out_gets_no_file(
+def test_unselected_manifest_gets_no_feature_file(
     cuda_archives: FaultServer, process: Run, run: Run
 ) -> None:
     publish(
@@ -110,7 +110,7 @@ def test_a_manifest_that_a_filter_leaves_out_gets_no_file(
     assert kinds.count("no-features") == 1
 
 
-def test_reports_tell_excluded_archives_from_those_of_the_same_hash(
+def test_report_distinguishes_excluded_archives_with_same_hash(
     server: FaultServer, process: Run
 ) -> None:
     files: Files = {"include/x.h": b"//"}
@@ -127,14 +127,12 @@ def test_reports_tell_excluded_archives_from_those_of_the_same_hash(
     assert result["fetched_bytes"] == sum(len(d) for p, d in one.items() if p.endswith(".xz"))
 
 
-def test_the_feature_file_is_what_counts_as_examined(
-    cuda_archives: FaultServer, process: Run
-) -> None:
+def test_report_counts_archives_of_feature_file(cuda_archives: FaultServer, process: Run) -> None:
     process()
     assert "unchanged  5 of 5" in process("--package", "cuda_cccl").stdout
 
 
-def test_variants_can_be_chosen(server: FaultServer, process: Run) -> None:
+def test_variant_option_selects_archives(server: FaultServer, process: Run) -> None:
     files: Files = {"include/cudnn.h": b"//\n"}
     packages = {
         "cudnn": {
@@ -155,7 +153,7 @@ def test_variants_can_be_chosen(server: FaultServer, process: Run) -> None:
         ("--variant", "cuda12", "known"),
     ],
 )
-def test_unknown_names_are_usage_errors_with_a_suggestion(
+def test_unknown_names_exit_2_with_suggestion(
     cuda_archives: FaultServer, process: Run, option: str, name: str, hint: str
 ) -> None:
     result = process(option, name)
@@ -164,9 +162,7 @@ def test_unknown_names_are_usage_errors_with_a_suggestion(
     assert not FEATURES.exists()
 
 
-def test_max_download_takes_the_smallest_and_is_incomplete(
-    cuda_archives: FaultServer, process: Run
-) -> None:
+def test_max_download_selects_smallest_archives(cuda_archives: FaultServer, process: Run) -> None:
     sizes = sorted(
         len(data) for path, data in cuda_archives.files.items() if not path.endswith(".json")
     )
@@ -181,13 +177,11 @@ def test_max_download_takes_the_smallest_and_is_incomplete(
 
 
 @pytest.mark.parametrize("text", ["", "5 apples", "-1", "1e9", "GB"])
-def test_sizes_that_are_none_are_usage_errors(
-    cuda_archives: FaultServer, process: Run, text: str
-) -> None:
+def test_invalid_sizes_exit_2(cuda_archives: FaultServer, process: Run, text: str) -> None:
     assert process("--max-download", text).exit_code == 2
 
 
-def test_the_size_is_said_before(cuda_archives: FaultServer, process: Run) -> None:
+def test_download_size_is_printed_first(cuda_archives: FaultServer, process: Run) -> None:
     total = sum(
         len(data) for path, data in cuda_archives.files.items() if not path.endswith(".json")
     )
@@ -207,11 +201,11 @@ def test_the_size_is_said_before(cuda_archives: FaultServer, process: Run) -> No
         ["--version", "1.2.3"],
     ],
 )
-def test_calls_that_make_no_sense(cuda_archives: FaultServer, run: Run, options: list[str]) -> None:
+def test_invalid_options_exit_2(cuda_archives: FaultServer, run: Run, options: list[str]) -> None:
     assert run("process-manifests", *options).exit_code == 2
 
 
-def test_missing_manifests_name_the_command_that_downloads_them(run: Run) -> None:
+def test_missing_manifests_suggest_download(run: Run) -> None:
     for _ in range(2):
         result = run("process-manifests")
         assert result.exit_code == 2
@@ -221,7 +215,7 @@ def test_missing_manifests_name_the_command_that_downloads_them(run: Run) -> Non
 
 
 @pytest.mark.parametrize("options", [["--data-dir", "typo"], ["https://localhost/x", "typo"]])
-def test_folders_that_are_not_there_are_not_made(run: Run, options: list[str]) -> None:
+def test_missing_folder_exits_2_and_is_not_created(run: Run, options: list[str]) -> None:
     result = run("process-manifests", *options)
     assert result.exit_code == 2
     assert "in typo" in result.stderr
@@ -229,16 +223,14 @@ def test_folders_that_are_not_there_are_not_made(run: Run, options: list[str]) -
     assert not Path("typo").exists()
 
 
-def test_a_broken_manifest_is_a_failure_and_the_others_go_on(
-    cuda_archives: FaultServer, process: Run
-) -> None:
+def test_broken_manifest_does_not_block_others(cuda_archives: FaultServer, process: Run) -> None:
     put(Path("data/manifests/cuda"), {"redistrib_12.9.0.json": b"{broken"})
     for options in ((), ("--package", "cuda_cccl"), ("--peek",)):
         assert process(*options).exit_code == 5
     assert FEATURES.exists()
 
 
-def test_strict_refuses_manifests_with_warnings(cuda_archives: FaultServer, process: Run) -> None:
+def test_strict_rejects_manifest_with_warnings(cuda_archives: FaultServer, process: Run) -> None:
     path = Path("data/manifests/cuda/redistrib_12.9.1.json")
     document = json.loads(path.read_bytes())
     document["cuda_cccl"]["odd"] = "unknown"
@@ -248,7 +240,7 @@ def test_strict_refuses_manifests_with_warnings(cuda_archives: FaultServer, proc
     assert process("--strict").exit_code == 5
 
 
-# -- without writing
+# -- runs without writes
 
 
 def test_check_and_dry_run_read_no_archive(cuda_archives: FaultServer, process: Run) -> None:
@@ -265,10 +257,10 @@ def test_check_and_dry_run_read_no_archive(cuda_archives: FaultServer, process: 
     assert process("--check").exit_code == 1
 
 
-# -- peeking
+# -- peek
 
 
-def test_peek_lists_outputs_of_zips_by_one_request(
+def test_peek_lists_outputs_of_zip_with_one_request(
     cuda_archives: FaultServer, process: Run
 ) -> None:
     result = process("--peek")
@@ -284,9 +276,7 @@ def test_peek_lists_outputs_of_zips_by_one_request(
     assert not FEATURES.exists()
 
 
-def test_peek_fetches_a_larger_directory_in_a_second_request(
-    server: FaultServer, process: Run
-) -> None:
+def test_peek_reads_large_directory_with_second_request(server: FaultServer, process: Run) -> None:
     files: Files = {f"include/{n:04}.h": bytes(200) for n in range(1500)}
     publish(server, release("12.9.1", {"libx": {"windows-x86_64": files}}))
     result = process("--peek", "--json")
@@ -305,14 +295,14 @@ def test_peek_fetches_a_larger_directory_in_a_second_request(
         pytest.param(
             lambda handler, _: handler.answer(206, b"x" * 9, Content_Range="bytes 0-8/9"),
             5,
-            id="no zip",
+            id="not a zip",
         ),
         pytest.param(
             lambda handler, _: handler.answer(206, b"x", Content_Range="nonsense"), 3, id="no range"
         ),
     ],
 )
-def test_peek_says_what_it_cannot_know(
+def test_peek_reports_unknown_archives(
     cuda_archives: FaultServer, process: Run, behaviour: Any, code: int
 ) -> None:
     cuda_archives.misbehave(
@@ -323,7 +313,7 @@ def test_peek_says_what_it_cannot_know(
     assert "unknown" in result.stdout
 
 
-def test_peek_works_on_folders(cuda_archives: FaultServer, run: Run, tmp_path: Path) -> None:
+def test_peek_reads_folders(cuda_archives: FaultServer, run: Run, tmp_path: Path) -> None:
     put(tmp_path / "mirror", {path.lstrip("/"): data for path, data in cuda_archives.files.items()})
     result = run("process-manifests", "--peek", "--base-url", tmp_path / "mirror", "--offline")
     assert "bin out" in result.stdout

@@ -1,4 +1,4 @@
-"""process-manifests --peek: the limits of an examination by names alone."""
+"""Tests of `process-manifests --peek`: limits of examining names only."""
 
 import json
 from pathlib import Path
@@ -15,16 +15,14 @@ CUDART: Files = {
 }
 
 
-def test_peek_reports_import_libraries_that_it_cannot_tell_apart(
-    server: FaultServer, run: Run
-) -> None:
+def test_peek_reports_ambiguous_import_libraries(server: FaultServer, run: Run) -> None:
     publish(server, release("12.9.1", {"cuda_cudart": {"windows-x86_64": CUDART}}))
     call = ("process-manifests", "--base-url", server.url)
-    text = run(*call, "--peek")
-    assert text.exit_code == 0, text.output
+    result = run(*call, "--peek")
+    assert result.exit_code == 0, result.output
     assert (
         "2 .lib files are listed as static, because --peek does not read them; import libraries "
-        "would be in the output lib\n" in text.stdout
+        "would be in the output lib\n" in result.stdout
     )
     (peeked,) = json.loads(run(*call, "--peek", "--json").stdout)["archives"]
     assert (peeked["undecided_libraries"], set(peeked["outputs"])) == (2, {"bin", "out", "static"})

@@ -1,4 +1,4 @@
-"""Every long command knows how much there is to do before it begins."""
+"""Tests that every long command knows its total before it starts."""
 
 import re
 from pathlib import Path
@@ -21,19 +21,19 @@ def _line_for_each_event(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def lines(stderr: str, title: str) -> list[str]:
-    """Return the lines of progress with a title, without rate and time left."""
+    """Return the progress lines with a title, without rate and remaining time."""
     words = rf"^{title} ([0-9]+ of [^,]*(?:, [0-9.]+ k?B(?: of [0-9.]+ k?B| .total unknown.))?),"
-    found = re.findall(words, stderr, re.MULTILINE)
-    assert found, stderr
-    return found
+    progress = re.findall(words, stderr, re.MULTILINE)
+    assert progress, stderr
+    return progress
 
 
 def assert_total_is_known(stderr: str, title: str, count: int) -> None:
-    """Check that the first line states the total, and that the last one reaches it."""
-    shown = lines(stderr, title)
-    first = re.fullmatch(rf"0 of {count}, 0 B of ([0-9.]+ k?B)", shown[0])
-    assert first, shown[0]
-    assert shown[-1] == f"{count} of {count}, {first[1]} of {first[1]}"
+    """Check that the first line contains the total and the last one reaches it."""
+    progress = lines(stderr, title)
+    first = re.fullmatch(rf"0 of {count}, 0 B of ([0-9.]+ k?B)", progress[0])
+    assert first, progress[0]
+    assert progress[-1] == f"{count} of {count}, {first[1]} of {first[1]}"
     assert re.search(rf"^{title} .* k?B/s, [0-9:]+ left$", stderr, re.MULTILINE)
 
 
@@ -70,17 +70,17 @@ def test_materialize_knows_the_total_before_the_first_byte(
 
 def test_download_manifests_shows_count_and_bytes(run: Run) -> None:
     result = run("download-manifests", "--base-url", SAMPLE, "--redist", "cuda")
-    shown = lines(result.stderr, "manifests")
-    assert shown[0] == "0 of 1"
-    assert re.fullmatch(r"2 of 2, [0-9.]+ kB \(total unknown\)", shown[-1])
+    progress = lines(result.stderr, "manifests")
+    assert progress[0] == "0 of 1"
+    assert re.fullmatch(r"2 of 2, [0-9.]+ kB \(total unknown\)", progress[-1])
 
 
 def test_check_shows_count_and_bytes(run: Run) -> None:
     run("download-manifests", "--base-url", SAMPLE, "--redist", "cuda")
     result = run("check", "--base-url", SAMPLE)
-    shown = lines(result.stderr, "checking")
-    assert shown[0] == "0 of 1"
-    assert re.fullmatch(r"2 of 2, [0-9.]+ k?B \(total unknown\)", shown[-1])
+    progress = lines(result.stderr, "checking")
+    assert progress[0] == "0 of 1"
+    assert re.fullmatch(r"2 of 2, [0-9.]+ k?B \(total unknown\)", progress[-1])
 
 
 def test_build_shows_count(run: Run) -> None:

@@ -1,4 +1,4 @@
-"""Every report of --json fits its JSON Schema, errors included."""
+"""Tests that every --json report matches its JSON Schema, errors included."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -85,7 +85,7 @@ def test_reports_use_common_keys(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REPORTS)
-def test_reports_of_every_command_fit_their_schema(
+def test_reports_of_every_command_match_schema(
     example: Path, run: Run, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.chdir(example)

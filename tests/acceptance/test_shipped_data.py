@@ -1,4 +1,4 @@
-"""The data shipped: what must be in it, that it is valid, and that its package sets hold."""
+"""Tests of the shipped data: contents, validity and package sets."""
 
 import json
 import re
@@ -33,7 +33,7 @@ def set_data() -> SetData:
 
 @pytest.fixture(scope="module")
 def sets() -> list[PackageSet]:
-    """Every release of CUDA shipped, on every platform that it is published for."""
+    """Build every shipped release of CUDA for each of its platforms."""
     data = set_data()
     return [build_one(spec, data) for spec in specs_for(Request(), data, [ALL])]
 
@@ -47,7 +47,7 @@ def features() -> list[tuple[str, Any]]:
     return [(f"{p.parent.name} {p.stem}", json.loads(p.read_bytes())) for p in paths]
 
 
-def test_everything_is_valid_and_canonical(run: Run) -> None:
+def test_shipped_files_are_valid_and_canonical(run: Run) -> None:
     paths = sorted(DATA.rglob("*.json"))
     assert {path for path in DATA.rglob("*") if path.is_file()} == set(paths)
     result = run("validate", *paths)
@@ -56,17 +56,17 @@ def test_everything_is_valid_and_canonical(run: Run) -> None:
     assert len(result.stdout.splitlines()) == len(paths)
 
 
-def test_it_is_complete_unchanged_and_small(run: Run) -> None:
+def test_shipped_data_is_complete_unchanged_and_small(run: Run) -> None:
     result = run("check", "--offline", "--data-dir", DATA, "--channel", "wheels")
     assert (result.exit_code, "0 findings" in result.stdout) == (0, True), result.stdout
     paths = (path for path in DATA.rglob("*.json") if path.parent.name != "symbols")
     assert sum(path.stat().st_size for path in paths) < 15_000_000
 
 
-def test_the_releases_that_must_be_there() -> None:
-    held = labels(MANIFESTS / "cuda", "redistrib_")
-    assert {"12.9.1", "13.0.2"} <= held
-    newest = max(held, key=lambda label: [int(part) for part in label.split(".")])
+def test_shipped_data_contains_required_releases() -> None:
+    cuda_labels = labels(MANIFESTS / "cuda", "redistrib_")
+    assert {"12.9.1", "13.0.2"} <= cuda_labels
+    newest = max(cuda_labels, key=lambda label: [int(part) for part in label.split(".")])
     for label in ("12.9.1", "13.0.2", newest):
         manifest = json.loads((MANIFESTS / f"cuda/redistrib_{label}.json").read_bytes())
         packages = {name: entry for name, entry in manifest.items() if "version" in entry}
@@ -79,33 +79,33 @@ def test_the_releases_that_must_be_there() -> None:
 
 
 @pytest.mark.parametrize("redist", LIBRARIES)
-def test_libraries_for_both_majors_of_cuda_on_every_platform(redist: str) -> None:
-    found = set()
+def test_shipped_libraries_cover_both_cuda_majors_and_every_platform(redist: str) -> None:
+    variants = set()
     for path in (MANIFESTS / redist).glob("redistrib_*.json"):
         for entry in json.loads(path.read_bytes()).values():
             if isinstance(entry, dict):
-                found |= {(p, v) for p, part in entry.items() if "-" in p for v in part}
+                variants |= {(p, v) for p, part in entry.items() if "-" in p for v in part}
     platforms = PLATFORMS - {"windows-x86_64"} if redist in NOT_ON_WINDOWS else PLATFORMS
-    assert found >= {(p, v) for p in platforms for v in ("cuda12", "cuda13")}
+    assert variants >= {(p, v) for p in platforms for v in ("cuda12", "cuda13")}
 
 
-def test_every_archive_was_examined() -> None:
+def test_every_shipped_archive_is_examined() -> None:
     for name, document in features():
         for package, entry in document["packages"].items():
             for archive in entry["archives"]:
                 assert archive["status"] == "examined", (name, package, archive["platform"])
 
 
-def test_every_set_holds_every_invariant(sets: list[PackageSet]) -> None:
+def test_every_shipped_set_satisfies_every_invariant(sets: list[PackageSet]) -> None:
     releases = {package_set.cuda.release for package_set in sets}
     assert releases == labels(MANIFESTS / "cuda", "redistrib_")
     for package_set in sets:
-        where = f"{package_set.cuda.release} {package_set.platform.redist_system}"
-        assert [str(found) for found in check_set(package_set)] == [], where
-    assert [found for found in check_run(sets) if found] == []
+        context = f"{package_set.cuda.release} {package_set.platform.redist_system}"
+        assert [str(violation) for violation in check_set(package_set)] == [], context
+    assert [violation for violation in check_run(sets) if violation] == []
 
 
-def test_nothing_is_broken(sets: list[PackageSet]) -> None:
+def test_no_shipped_package_is_broken(sets: list[PackageSet]) -> None:
     broken = {
         (package_set.cuda.release, package_set.platform.redist_system, name): entry.reasons[0].text
         for package_set in sets
@@ -115,15 +115,15 @@ def test_nothing_is_broken(sets: list[PackageSet]) -> None:
     assert broken == {}
 
 
-def test_every_library_needed_is_in_the_set_or_has_an_owner(sets: list[PackageSet]) -> None:
-    """By the feature files themselves, not by what a set says of its needs."""
+def test_every_needed_library_has_a_provider(sets: list[PackageSet]) -> None:
+    """Read the needs from the feature files instead of the set."""
     binaries = {
         archive["sha256"]: [*archive["libraries"], *archive["programs"]]
         for _, document in features()
         for entry in document["packages"].values()
         for archive in entry["archives"]
     }
-    judged = 0
+    checked = 0
     for package_set in sets:
         provided = {
             key_of(soname)
@@ -140,12 +140,12 @@ def test_every_library_needed_is_in_the_set_or_has_an_owner(sets: list[PackageSe
                 if binary["path"].startswith(dropped):
                     continue
                 for soname in binary["needed"]:
-                    judged += 1
+                    checked += 1
                     assert key_of(soname) in provided | owned, (entry.attr, binary["path"], soname)
-    assert judged > 1000
+    assert checked > 1000
 
 
-def test_every_fact_of_the_tables_has_its_source() -> None:
+def test_every_table_entry_has_a_source() -> None:
     releases = labels(MANIFESTS / "cuda", "redistrib_")
     compilers = json.loads((DATA / "nvcc_compat.json").read_bytes())["releases"]
     assert releases <= compilers.keys()
@@ -157,13 +157,13 @@ def test_every_fact_of_the_tables_has_its_source() -> None:
             assert re.fullmatch("[0-9a-f]{64}", source["file_sha256"]), label
 
 
-def test_make_data_names_the_releases_that_are_shipped() -> None:
+def test_makefile_lists_shipped_releases() -> None:
     text = (REPOSITORY / "Makefile").read_text().replace("\\\n", " ")
     variables = dict(re.findall(r"^([A-Z]+) = ([0-9. \t]+)$", text, re.MULTILINE))
     downloads = dict(re.findall(r"\$\(call download,([a-z]+),\$\(([A-Z]+)\)\)", text))
-    named = {redist: set(variables[name].split()) for redist, name in downloads.items()}
+    listed = {redist: set(variables[name].split()) for redist, name in downloads.items()}
     folders = [folder for folder in MANIFESTS.iterdir() if folder.is_dir()]
-    assert named == {folder.name: labels(folder, "redistrib_") for folder in folders}
+    assert listed == {folder.name: labels(folder, "redistrib_") for folder in folders}
 
 
 @pytest.mark.parametrize(
@@ -174,10 +174,8 @@ def test_make_data_names_the_releases_that_are_shipped() -> None:
         ("one static library", {"out", "include", "static"}),
     ],
 )
-def test_reasons_for_one_output_agree_with_the_shipped_features(
-    claim: str, outputs: set[str]
-) -> None:
-    """`cuda_sanitizer_api` has headers and libraries, so "only programs" was wrong."""
+def test_reasons_for_one_output_match_shipped_features(claim: str, outputs: set[str]) -> None:
+    """For example, `cuda_sanitizer_api` has headers and libraries, not only programs."""
     collapse = set_data().policies.outputs.collapse
     claimed = {name for name, entry in collapse.items() if claim in entry.reason}
     for path in FEATURES.glob("*/feature_*.json"):

@@ -1,4 +1,4 @@
-"""update-nvcc-compat, update-gpus and explain as a user sees them, on small releases."""
+"""Tests of update-nvcc-compat, update-gpus and explain on small releases."""
 
 import io
 import json
@@ -36,12 +36,12 @@ read_once = cache(read_header)
 
 @pytest.fixture(autouse=True)
 def _headers_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Playing every version of every compiler through the same few headers is most of these tests.
+    # Evaluating every compiler version against the same headers takes most of the time.
     monkeypatch.setattr(tables, "read_header", read_once)
 
 
 def nvcc(header: bytes = HEADER, profiles: object = PROFILES_12_9) -> dict[str, Files]:
-    """Return a cuda_nvcc of two platforms, the second one larger."""
+    """Return cuda_nvcc for two platforms, with a larger second archive."""
     linux = {"include/crt/host_config.h": header, "bin/ptxas": ptxas(profiles)}  # type: ignore[arg-type]
     return {"linux-x86_64": linux, "linux-sbsa": {**linux, "bin/nvcc": os.urandom(9000)}}
 
@@ -56,13 +56,13 @@ def read(path: Path) -> Any:
     return json.loads(path.read_bytes())
 
 
-def asked(server: FaultServer) -> Mapping[str, int]:
+def archive_requests(server: FaultServer) -> Mapping[str, int]:
     return {path: count for path, count in server.requests.items() if "/cuda_" in path}
 
 
 @pytest.fixture
 def cuda(server: FaultServer, run: Run) -> FaultServer:
-    """Two releases of CUDA, before and after the header moved to a package of its own."""
+    """Serve two releases of CUDA, before and after the header got its own package."""
     publish(server, release("12.9.1", {"cuda_nvcc": nvcc()}))
     publish(
         server,
@@ -140,10 +140,10 @@ def test_process_manifests_after_a_table_reads_no_archive_twice(
     assert archive_of(cuda, "12.9.1", "linux-sbsa") in cuda.requests
 
 
-# -- what is written
+# -- table contents
 
 
-def test_compilers_of_every_release_held_with_their_sources(
+def test_nvcc_table_contains_compilers_and_sources_of_local_releases(
     cuda: FaultServer, nvcc_table: Run, run: Run
 ) -> None:
     result = nvcc_table()
@@ -168,7 +168,9 @@ def test_compilers_of_every_release_held_with_their_sources(
     assert not [path for path in cuda.requests if "linux-sbsa" in path], "not the smallest"
 
 
-def test_capabilities_of_every_release_held(cuda: FaultServer, gpu_table: Run, run: Run) -> None:
+def test_gpu_table_contains_capabilities_of_local_releases(
+    cuda: FaultServer, gpu_table: Run, run: Run
+) -> None:
     result = gpu_table()
     assert result.exit_code == 0, result.output
     table = read(GPUS)
@@ -179,7 +181,7 @@ def test_capabilities_of_every_release_held(cuda: FaultServer, gpu_table: Run, r
     assert run("validate", GPUS).exit_code == 0
 
 
-def test_the_diff_is_what_is_shown_first(cuda: FaultServer, nvcc_table: Run) -> None:
+def test_table_update_prints_diff_first(cuda: FaultServer, nvcc_table: Run) -> None:
     nvcc_table("--version", "12.9.1")
     result = nvcc_table()
     assert result.stdout.startswith("--- a/nvcc_compat.json\n+++ b/nvcc_compat.json\n@@ ")
@@ -188,7 +190,7 @@ def test_the_diff_is_what_is_shown_first(cuda: FaultServer, nvcc_table: Run) -> 
     assert result.stdout.splitlines()[-1].startswith("nvcc_compat.json: written; 1 archive read, ")
 
 
-def test_check_finds_no_table_missing_afterwards(
+def test_check_after_updates_reports_no_missing_table(
     cuda: FaultServer, nvcc_table: Run, gpu_table: Run, run: Run
 ) -> None:
     before = report(run("check", "--offline", "--json"))["findings"]
@@ -210,7 +212,7 @@ def test_check_finds_no_table_missing_afterwards(
     assert not kinds & {"table-missing", "table-lacks", "not-canonical", "invalid"}
 
 
-def test_a_windows_archive_serves_as_well(
+def test_tables_are_read_from_windows_archive(
     server: FaultServer, nvcc_table: Run, gpu_table: Run
 ) -> None:
     files = {
@@ -224,17 +226,17 @@ def test_a_windows_archive_serves_as_well(
     assert read(GPUS)["sources"]["12.9.1"]["path"] == "bin/ptxas.exe"
 
 
-# -- what is read
+# -- archives that are read
 
 
-def test_a_second_run_reads_no_archive(
+def test_second_update_reads_no_archive(
     cuda: FaultServer, nvcc_table: Run, gpu_table: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = report(nvcc_table("--json"))
     assert first["archives_read"] == 2
     assert {outcome["status"] for outcome in first["releases"]} == {"read"}
     gpu_table()
-    before, stood = asked(cuda), COMPAT.stat()
+    before, stat_before = archive_requests(cuda), COMPAT.stat()
 
     def refuse(*_: object) -> None:
         raise AssertionError("a ptxas was scanned")
@@ -249,34 +251,36 @@ def test_a_second_run_reads_no_archive(
         )
         assert again["diff"] == []
         assert {outcome["status"] for outcome in again["releases"]} == {"known"}
-    assert asked(cuda) == before
-    assert COMPAT.stat().st_mtime_ns == stood.st_mtime_ns
+    assert archive_requests(cuda) == before
+    assert COMPAT.stat().st_mtime_ns == stat_before.st_mtime_ns
 
 
-def test_one_archive_serves_both_tables(
+def test_archive_is_read_once_for_both_tables(
     server: FaultServer, nvcc_table: Run, gpu_table: Run
 ) -> None:
     publish(server, release("12.9.1", {"cuda_nvcc": nvcc()}))
     nvcc_table()
     assert report(gpu_table("--json"))["archives_read"] == 0
-    assert sum(asked(server).values()) == 1
+    assert sum(archive_requests(server).values()) == 1
 
 
-def test_the_table_is_enough_where_the_cache_is_lost(
+def test_lost_cache_requires_no_archive(
     cuda: FaultServer, nvcc_table: Run, gpu_table: Run, tmp_path: Path
 ) -> None:
     nvcc_table()
     gpu_table()
-    before = asked(cuda)
+    before = archive_requests(cuda)
     shutil.rmtree(tmp_path / "cache")
     for command in (nvcc_table, gpu_table):
         result = command("--check")
         assert result.exit_code == 0, result.output
         assert "unchanged; 0 archives read" in result.stdout
-    assert asked(cuda) == before
+    assert archive_requests(cuda) == before
 
 
-def test_other_policy_is_applied_again(cuda: FaultServer, nvcc_table: Run, tmp_path: Path) -> None:
+def test_changed_policy_is_applied_with_accept_changed(
+    cuda: FaultServer, nvcc_table: Run, tmp_path: Path
+) -> None:
     nvcc_table()
     bound = {"min": 9, "reason": "ours", "reference": "our page"}
     policy = {"schema_version": 1, "lower_bounds": {"gcc": bound}, "unseen_releases": {}}
@@ -288,19 +292,19 @@ def test_other_policy_is_applied_again(cuda: FaultServer, nvcc_table: Run, tmp_p
     assert (gcc["min"], gcc["documented_by"]["reference"]) == (9, "our page")
 
 
-def test_what_process_manifests_saw_tells_which_archive_has_it(
+def test_features_select_archive_with_header(
     server: FaultServer, run: Run, nvcc_table: Run
 ) -> None:
     small = {"linux-x86_64": {"bin/x": b"#!/bin/sh\n"}}
     header = {"linux-x86_64": {"include/crt/host_config.h": HEADER, "x": os.urandom(3000)}}
     publish(server, release("13.0.2", {"cuda_nvcc": small, "cuda_crt": header}))
-    processed = run("process-manifests", "--base-url", server.url, "--package", "cuda_nvcc")
-    assert processed.exit_code == 0, processed.output
+    result = run("process-manifests", "--base-url", server.url, "--package", "cuda_nvcc")
+    assert result.exit_code == 0, result.output
     assert report(nvcc_table("--json"))["archives_read"] == 1
     assert read(COMPAT)["releases"]["13.0.2"]["source"]["package"] == "cuda_crt"
 
 
-def test_the_smallest_without_the_file_is_passed_over_and_remembered(
+def test_archive_without_header_is_skipped_and_remembered(
     server: FaultServer, nvcc_table: Run, tmp_path: Path
 ) -> None:
     stub = {"linux-x86_64": {"include/host_config.h": b'#include "crt/host_config.h"\n'}}
@@ -326,7 +330,7 @@ def test_check_and_dry_run_write_nothing(cuda: FaultServer, nvcc_table: Run) -> 
     assert nvcc_table("--check", "--dry-run").exit_code == 2
 
 
-def test_changed_bounds_are_taken_only_on_demand(cuda: FaultServer, nvcc_table: Run) -> None:
+def test_changed_bounds_require_accept_changed(cuda: FaultServer, nvcc_table: Run) -> None:
     nvcc_table()
     before = COMPAT.read_bytes()
     publish(cuda, release("12.9.1", {"cuda_nvcc": nvcc(host_config(gcc=13, clang=19))}))
@@ -342,9 +346,7 @@ def test_changed_bounds_are_taken_only_on_demand(cuda: FaultServer, nvcc_table: 
     assert nvcc_table("--check").exit_code == 0
 
 
-def test_a_bound_that_goes_down_is_taken_only_on_demand(
-    server: FaultServer, nvcc_table: Run
-) -> None:
+def test_decreased_bound_requires_accept_changed(server: FaultServer, nvcc_table: Run) -> None:
     publish(server, release("12.8.0", {"cuda_nvcc": nvcc(host_config(gcc=14, clang=20))}))
     publish(server, release("12.9.1", {"cuda_nvcc": nvcc()}))
     publish(server, release("13.4.0", {"cuda_nvcc": nvcc(host_config(gcc=15, clang=21))}))
@@ -363,7 +365,7 @@ def test_a_bound_that_goes_down_is_taken_only_on_demand(
     assert nvcc_table("--dry-run").exit_code == 0
 
 
-def test_a_bound_that_went_down_once_accepted_is_no_finding_again(
+def test_accepted_decreased_bound_is_not_reported_again(
     server: FaultServer, nvcc_table: Run
 ) -> None:
     publish(server, release("12.8.0", {"cuda_nvcc": nvcc(host_config(gcc=14, clang=20))}))
@@ -378,7 +380,7 @@ def test_a_bound_that_went_down_once_accepted_is_no_finding_again(
     assert "13.4.0" in read(COMPAT)["releases"]
 
 
-def test_an_older_release_from_which_a_held_one_goes_down_is_held_back(
+def test_older_release_with_decreasing_bound_is_not_written(
     server: FaultServer, nvcc_table: Run
 ) -> None:
     publish(server, release("12.8.0", {"cuda_nvcc": nvcc(host_config(gcc=13, clang=19))}))
@@ -395,7 +397,7 @@ def test_an_older_release_from_which_a_held_one_goes_down_is_held_back(
     assert nvcc_table("--check").exit_code == 0
 
 
-def test_a_capability_that_policy_lacks_is_a_finding(cuda: FaultServer, gpu_table: Run) -> None:
+def test_capability_missing_from_policy_is_a_finding(cuda: FaultServer, gpu_table: Run) -> None:
     policy = json.loads((Path(__file__).parents[2] / "data/policy/gpus.json").read_bytes())
     del policy["overlay"]["9.0"]
     put(Path("data/policy"), {"gpus.json": json.dumps(policy).encode()})
@@ -406,12 +408,10 @@ def test_a_capability_that_policy_lacks_is_a_finding(cuda: FaultServer, gpu_tabl
     assert [f["about"] for f in report(gpu_table("--json"))["findings"]] == ["9.0"]
 
 
-# -- what goes wrong
+# -- failures
 
 
-def test_a_header_not_understood_stops_that_release_only(
-    cuda: FaultServer, nvcc_table: Run
-) -> None:
+def test_invalid_header_fails_one_release(cuda: FaultServer, nvcc_table: Run) -> None:
     bad = HEADER.replace(b"#if __GNUC__ > 14", b"#if __GNUC__ >> > 14")
     line = bad[: bad.index(b">> > 14")].count(b"\n") + 1
     publish(cuda, release("12.8.1", {"cuda_nvcc": nvcc(bad)}))
@@ -422,7 +422,7 @@ def test_a_header_not_understood_stops_that_release_only(
     assert "12.8.1" not in read(COMPAT)["releases"]
 
 
-def test_an_entry_stays_where_its_release_fails(cuda: FaultServer, nvcc_table: Run) -> None:
+def test_entry_of_failed_release_is_kept(cuda: FaultServer, nvcc_table: Run) -> None:
     nvcc_table()
     before = COMPAT.read_bytes()
     publish(cuda, release("12.9.1", {"cuda_nvcc": nvcc(b"#if 1\n")}))
@@ -431,25 +431,25 @@ def test_an_entry_stays_where_its_release_fails(cuda: FaultServer, nvcc_table: R
 
 
 @pytest.mark.parametrize(
-    ("program", "said"),
+    ("program", "message"),
     [
         pytest.param(ptxas([]), "contains no compute capability", id="stripped"),
         pytest.param(ptxas(without_target="80"), "disagree about 8.0", id="scans disagree"),
         pytest.param(ptxas()[:-200], "truncated", id="truncated"),
     ],
 )
-def test_a_ptxas_not_understood_stops_that_release_only(
-    cuda: FaultServer, gpu_table: Run, program: bytes, said: str
+def test_invalid_ptxas_fails_one_release(
+    cuda: FaultServer, gpu_table: Run, program: bytes, message: str
 ) -> None:
     publish(cuda, release("12.8.1", {"cuda_nvcc": {"linux-x86_64": {"bin/ptxas": program}}}))
     result = gpu_table()
     assert result.exit_code == 5
     assert "cuda 12.8.1: not a valid ptxas: " in result.stderr
-    assert said in result.stderr
+    assert message in result.stderr
     assert read(GPUS)["sources"].keys() == {"12.9.1", "13.4.0"}
 
 
-def test_no_archive_has_the_header(server: FaultServer, nvcc_table: Run) -> None:
+def test_missing_header_exits_5(server: FaultServer, nvcc_table: Run) -> None:
     publish(server, release("12.9.1", {"cuda_nvcc": {"linux-x86_64": {"bin/nvcc": b"x"}}}))
     result = nvcc_table()
     assert result.exit_code == 5
@@ -457,21 +457,23 @@ def test_no_archive_has_the_header(server: FaultServer, nvcc_table: Run) -> None
     assert not COMPAT.exists()
 
 
-def test_a_release_without_the_packages(server: FaultServer, gpu_table: Run) -> None:
+def test_release_without_nvcc_exits_3(server: FaultServer, gpu_table: Run) -> None:
     publish(server, release("12.9.1", {"cuda_cccl": {"linux-x86_64": {"x": b"x"}}}))
     result = gpu_table()
     assert result.exit_code == 3
     assert "has no archive of cuda_nvcc" in result.stderr
 
 
-def test_an_oversized_header_is_refused(server: FaultServer, nvcc_table: Run) -> None:
+def test_oversized_header_is_refused(server: FaultServer, nvcc_table: Run) -> None:
     publish(server, release("12.9.1", {"cuda_nvcc": nvcc(HEADER + b"\n" * (4 << 20))}))
     result = nvcc_table()
     assert result.exit_code == 5
     assert "larger than the limit of 4,194,304 bytes" in result.stderr
 
 
-def test_wrong_bytes_are_not_believed(cuda: FaultServer, nvcc_table: Run, tmp_path: Path) -> None:
+def test_archive_with_wrong_bytes_exits_4(
+    cuda: FaultServer, nvcc_table: Run, tmp_path: Path
+) -> None:
     path = archive_of(cuda, "12.9.1")
     other = release("12.9.1", {"cuda_nvcc": nvcc(host_config(gcc=99))})
     cuda.files[path] = other[path.removeprefix(FOLDER)].ljust(len(cuda.files[path]), b"\0")
@@ -482,13 +484,13 @@ def test_wrong_bytes_are_not_believed(cuda: FaultServer, nvcc_table: Run, tmp_pa
     assert len([p for p in (tmp_path / "cache/facts").rglob("*") if p.is_file()]) == 1
 
 
-def test_an_archive_that_is_not_there(cuda: FaultServer, nvcc_table: Run) -> None:
+def test_missing_archive_exits_3(cuda: FaultServer, nvcc_table: Run) -> None:
     cuda.misbehave(archive_of(cuda, "12.9.1"), faults.status(404))
     assert nvcc_table().exit_code == 3
     assert "13.4.0" in read(COMPAT)["releases"]
 
 
-def test_a_manifest_that_is_none(cuda: FaultServer, nvcc_table: Run) -> None:
+def test_invalid_manifest_exits_5(cuda: FaultServer, nvcc_table: Run) -> None:
     put(Path("data/manifests/cuda"), {"redistrib_12.8.1.json": b"{"})
     result = nvcc_table()
     assert result.exit_code == 5
@@ -504,9 +506,7 @@ def test_version_with_a_suffix_is_refused(server: FaultServer, nvcc_table: Run) 
     assert "cuda_nvcc.version: expected numbers with dots" in result.stderr
 
 
-def test_what_a_zips_directory_calls_a_link_is_no_header(
-    server: FaultServer, nvcc_table: Run
-) -> None:
+def test_link_in_zip_is_not_a_header(server: FaultServer, nvcc_table: Run) -> None:
     publish(server, release("12.9.1", {"cuda_nvcc": {"windows-x86_64": {"x": b"x"}}}))
     path, out = archive_of(server, "12.9.1", "windows-x86_64"), io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
@@ -524,26 +524,26 @@ def test_what_a_zips_directory_calls_a_link_is_no_header(
     assert "none of the 1 archives" in result.stderr
 
 
-def test_a_release_that_is_not_held(cuda: FaultServer, nvcc_table: Run) -> None:
+def test_missing_local_release_exits_2(cuda: FaultServer, nvcc_table: Run) -> None:
     result = nvcc_table("--version", "12.0.0")
     assert result.exit_code == 2
     assert "no local manifest 12.0.0 in" in result.stderr
 
 
-def test_a_broken_table_is_not_built_upon(cuda: FaultServer, gpu_table: Run) -> None:
+def test_broken_table_is_not_overwritten(cuda: FaultServer, gpu_table: Run) -> None:
     put(Path("data"), {"gpus.json": b"{}"})
     assert gpu_table().exit_code == 5
     assert GPUS.read_bytes() == b"{}"
 
 
-def test_the_first_failure_ends_the_run_on_demand(cuda: FaultServer, gpu_table: Run) -> None:
+def test_fail_fast_stops_at_first_failure(cuda: FaultServer, gpu_table: Run) -> None:
     cuda.misbehave(archive_of(cuda, "12.9.1"), faults.status(404))
     result = gpu_table("--fail-fast", "--no-parallel")
     assert result.exit_code == 3
-    assert "13.4.0" not in str(asked(cuda))
+    assert "13.4.0" not in str(archive_requests(cuda))
 
 
-def test_an_unwritable_cache_is_no_failure(
+def test_unwritable_cache_is_not_a_failure(
     cuda: FaultServer, nvcc_table: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "cache").write_bytes(b"a file")
@@ -555,7 +555,7 @@ def test_an_unwritable_cache_is_no_failure(
 
 
 @pytest.mark.slow
-def test_wheels_fill_the_same_tables_and_never_replace_redist(
+def test_wheels_extend_tables_and_never_replace_redist(
     cuda: FaultServer,
     nvcc_table: Run,
     run: Run,
@@ -600,13 +600,13 @@ def test_wheels_fill_the_same_tables_and_never_replace_redist(
 
 @pytest.fixture
 def explain(cuda: FaultServer, nvcc_table: Run, gpu_table: Run, run: Run) -> Run:
-    """Ask once both tables are there."""
+    """Return a function that runs explain on both tables."""
     nvcc_table()
     gpu_table()
     return lambda *arguments: run("explain", *arguments, "--no-shipped-data")
 
 
-def test_explains_compilers(explain: Run) -> None:
+def test_explain_nvcc_prints_compilers(explain: Run) -> None:
     result = explain("nvcc", "12.9")
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("nvcc of CUDA 12.9.1\n")
@@ -616,7 +616,7 @@ def test_explains_compilers(explain: Run) -> None:
 
 
 @pytest.mark.parametrize("name", ["9.0a", "sm_90a"])
-def test_explains_a_capability(explain: Run, name: str) -> None:
+def test_explain_gpu_prints_capability(explain: Run, name: str) -> None:
     document = report(explain("gpu", name, "--json"))
     assert list(document)[:2] == ["schema_version", "command"]
     (topic,) = document["topics"]
@@ -624,7 +624,7 @@ def test_explains_a_capability(explain: Run, name: str) -> None:
     assert all(fact["source"] for fact in topic["facts"])
 
 
-def test_explains_a_release(explain: Run) -> None:
+def test_explain_cuda_prints_release(explain: Run) -> None:
     result = explain("cuda", "12.9")
     assert "\n\ncompute capabilities of CUDA 12.9\n" in result.stdout
     assert "7.2: until CUDA 12.2 by policy, 12.9 by ptxas" in result.stdout
@@ -634,7 +634,9 @@ def test_explains_a_release(explain: Run) -> None:
     ("question", "hint"),
     [(("nvcc", "12.8"), "12.9"), (("gpu", "Jetson Orion"), "did you mean"), (("cuda", "x"), "")],
 )
-def test_what_nobody_knows(explain: Run, question: tuple[str, str], hint: str) -> None:
+def test_explain_of_unknown_name_exits_2(
+    explain: Run, question: tuple[str, str], hint: str
+) -> None:
     result = explain(*question)
     assert result.exit_code == 2
     assert hint in result.stderr
@@ -648,7 +650,7 @@ def test_what_nobody_knows(explain: Run, question: tuple[str, str], hint: str) -
         (("cuda", "12.9"), "update-nvcc-compat"),
     ],
 )
-def test_without_a_table(
+def test_explain_without_table_suggests_update(
     cuda: FaultServer, run: Run, question: tuple[str, str], command: str
 ) -> None:
     result = run("explain", *question, "--no-shipped-data")

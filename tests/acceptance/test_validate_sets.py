@@ -1,4 +1,4 @@
-"""validate on package sets: which invariants hold, and which could not be checked."""
+"""Tests of validate on package sets: violated and unchecked invariants."""
 
 import json
 from collections.abc import Callable
@@ -14,8 +14,8 @@ from cudaredist.jsontext import canonical_json
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with its cache and two sets, which no test changes."""
+def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Create a data folder with a cache and two sets that no test changes."""
     root = tmp_path_factory.mktemp("small")
     make_data(root)
     places = ("--data-dir", root / "data", "--cache-dir", root / "cache")
@@ -24,13 +24,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def place(root: Path, platform: str = "linux-x86_64") -> Path:
+def set_path(root: Path, platform: str = "linux-x86_64") -> Path:
     return root / "sets" / platform / f"cuda-{LABEL}.json"
 
 
 def edited(root: Path, change: Callable[[Any], object], name: str = "edited.json") -> Path:
-    """Write a set that was edited into the working folder."""
-    document = json.loads(place(root).read_bytes())
+    """Write an edited set into the working folder."""
+    document = json.loads(set_path(root).read_bytes())
     change(document)
     path = Path(name)
     path.write_bytes(canonical_json(document))
@@ -41,18 +41,18 @@ def without_address(document: Any) -> None:
     document["packages"]["libcublas"]["archive"]["url"] = "https://example.org/"
 
 
-def test_a_good_set_with_all_that_is_known_of_it(
-    run: Run, made: Path, monkeypatch: pytest.MonkeyPatch
+def test_valid_set_with_cache_has_no_problems(
+    run: Run, example: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(made)
-    paths = [place(made), place(made, "linux-sbsa")]
-    result = run("validate", *paths, "--cache-dir", made / "cache")
+    monkeypatch.chdir(example)
+    paths = [set_path(example), set_path(example, "linux-sbsa")]
+    result = run("validate", *paths, "--cache-dir", example / "cache")
     assert result.exit_code == 0
     assert result.stdout == "".join(f"{path}: valid package-set file\n" for path in paths)
 
 
-def test_what_could_not_be_checked_is_said(run: Run, made: Path) -> None:
-    result = run("validate", place(made))
+def test_unchecked_invariants_are_listed(run: Run, example: Path) -> None:
+    result = run("validate", set_path(example))
     assert result.exit_code == 0
     assert result.stdout.splitlines()[1:] == [
         "    not checked: I4, I7, I9, I27: the cache lacks the files of 6 of 6 packages",
@@ -62,29 +62,31 @@ def test_what_could_not_be_checked_is_said(run: Run, made: Path) -> None:
     ]
 
 
-def test_a_set_without_features(run: Run, made: Path, tmp_path: Path) -> None:
+def test_set_without_features_lists_unchecked_invariants(
+    run: Run, example: Path, tmp_path: Path
+) -> None:
     (tmp_path / "bare").mkdir()
-    (tmp_path / "bare/manifests").symlink_to(made / "data/manifests")
+    (tmp_path / "bare/manifests").symlink_to(example / "data/manifests")
     options = ("--platform", "linux-x86_64", "--allow-missing-features", "--output", "set.json")
     assert run("build", "--data-dir", tmp_path / "bare", *options).exit_code == 0
-    result = run("validate", "set.json", "--cache-dir", made / "cache")
+    result = run("validate", "set.json", "--cache-dir", example / "cache")
     assert result.exit_code == 0
     assert result.stdout.splitlines()[1] == (
         "    not checked: I3, I4, I6, I8, I10, I11 (partially): 6 of 6 packages were not examined"
     )
 
 
-def test_what_is_broken_is_named(run: Run, made: Path) -> None:
-    path = edited(made, without_address)
-    result = run("validate", path, "--cache-dir", made / "cache")
+def test_violated_invariant_is_named(run: Run, example: Path) -> None:
+    path = edited(example, without_address)
+    result = run("validate", path, "--cache-dir", example / "cache")
     assert result.exit_code == 1
     first, second, *_ = result.stdout.splitlines()
     assert first == "edited.json: valid package-set file, but it violates I2"
     assert second.startswith("    I2 libcublas: https://example.org/ does not end with libcublas/")
 
 
-def test_the_same_as_json(run: Run, made: Path) -> None:
-    result = run("validate", edited(made, without_address), "--json")
+def test_violations_and_unchecked_invariants_are_in_json(run: Run, example: Path) -> None:
+    result = run("validate", edited(example, without_address), "--json")
     (verdict,) = json.loads(result.stdout)["files"]
     assert (verdict["valid"], verdict["exit_code"]) == (True, 1)
     assert [problem[:12] for problem in verdict["problems"]] == ["I2 libcublas"]
@@ -95,38 +97,38 @@ def test_the_same_as_json(run: Run, made: Path) -> None:
     ]
 
 
-def test_other_files_than_the_archives_have(run: Run, made: Path) -> None:
+def test_file_count_that_differs_from_archive_is_reported(run: Run, example: Path) -> None:
     def change(document: Any) -> None:
         document["packages"]["libcublas"]["contents"]["lib"]["files"] = 3
 
-    result = run("validate", edited(made, change), "--cache-dir", made / "cache")
+    result = run("validate", edited(example, change), "--cache-dir", example / "cache")
     assert result.exit_code == 1
     assert "I4 libcublas: lib has " in result.stdout
     assert "bytes, but 3 files of " in result.stdout
 
 
-def test_sets_are_held_against_each_other(run: Run, made: Path) -> None:
-    path = edited(made, lambda document: document["packages"].pop("mft"))
-    result = run("validate", place(made, "linux-sbsa"), path)
+def test_sets_are_compared_with_each_other(run: Run, example: Path) -> None:
+    path = edited(example, lambda document: document["packages"].pop("mft"))
+    result = run("validate", set_path(example, "linux-sbsa"), path)
     assert result.exit_code == 1
     assert "edited.json: valid package-set file, but it violates I15\n" in result.stdout
     assert "    I15 mft: has no entry, but has one in another set\n" in result.stdout
     assert run("validate", path).exit_code == 0
 
 
-def test_a_flood_of_violations_is_cut(run: Run, made: Path) -> None:
+def test_number_of_violations_is_limited(run: Run, example: Path) -> None:
     def change(document: Any) -> None:
         for number in range(500):
             name = f"libcublas_{number}"
             document["packages"][name] = document["packages"]["libcublas"]
 
-    result = run("validate", edited(made, change))
+    result = run("validate", edited(example, change))
     assert result.exit_code == 1
     assert len(result.stdout.splitlines()) < 110
 
 
-def test_other_files_of_ours_are_judged_as_before(run: Run, made: Path) -> None:
-    features = made / f"data/features/cuda/feature_{LABEL}.json"
-    result = run("validate", features, made / "data/manifests/cuda/redistrib_12.9.1.json")
+def test_other_files_are_validated_without_invariants(run: Run, example: Path) -> None:
+    features = example / f"data/features/cuda/feature_{LABEL}.json"
+    result = run("validate", features, example / "data/manifests/cuda/redistrib_12.9.1.json")
     assert result.exit_code == 0
     assert "not checked" not in result.stdout

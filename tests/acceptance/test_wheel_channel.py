@@ -1,4 +1,4 @@
-"""The wheel channel as a user sees it, on small indexes: folders of wheels, and servers."""
+"""Tests of the wheel channel on small indexes: folders and servers."""
 
 import json
 import os
@@ -28,7 +28,7 @@ FEATURES = Path("data/features/wheels/cuda/feature_12.9.1.json")
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Path:
-    """The only folder in pip's configuration, with two releases of CUDA."""
+    """Create the only folder in pip's configuration, with two releases of CUDA."""
     folder = tmp_path / "index"
     folder.mkdir()
     for name in [name for name in os.environ if name.startswith("PIP_")]:
@@ -55,7 +55,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Path:
 def serve(
     server: FaultServer, index: Path, yanked: str = "nothing is", *, has_metadata: bool = False
 ) -> None:
-    """Let a server be an index of the wheels in a folder, some of them yanked."""
+    """Serve a folder of wheels as an index, with some of them yanked."""
     pages: dict[str, list[str]] = {}
     for path in sorted(index.iterdir()):
         data = server.files[f"/files/{path.name}"] = path.read_bytes()
@@ -72,8 +72,8 @@ def serve(
 
 
 @pytest.fixture
-def served(index: Path, server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> FaultServer:
-    """The same wheels on a server, the only index in pip's configuration."""
+def wheel_server(index: Path, server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> FaultServer:
+    """Serve the wheels from the only index in pip's configuration."""
     monkeypatch.delenv("PIP_NO_INDEX")
     monkeypatch.delenv("PIP_FIND_LINKS")
     monkeypatch.setenv("PIP_INDEX_URL", f"{server.url}/simple")
@@ -97,7 +97,7 @@ def platforms(manifest: Any) -> dict[str, set[str]]:
     }
 
 
-def test_a_release_is_fetched_processed_and_fresh(index: Path, wheels: Run) -> None:
+def test_release_of_wheels_is_downloaded_and_processed(index: Path, wheels: Run) -> None:
     result = wheels("download-manifests")
     assert result.exit_code == 0, result.output
     manifest = json.loads(Path("data/manifests/wheels/cuda/redistrib_12.9.1.json").read_bytes())
@@ -127,7 +127,7 @@ def test_a_release_is_fetched_processed_and_fresh(index: Path, wheels: Run) -> N
     assert kinds == {"table-missing"}
 
 
-def test_what_is_newer_than_any_release_is_said_and_not_taken(index: Path, wheels: Run) -> None:
+def test_wheel_newer_than_any_release_is_reported_and_ignored(index: Path, wheels: Run) -> None:
     put_wheel(index, "nvidia-cuda-nvcc-cu12", "12.9.99", NVCC, tag=X86)
     result = wheels("download-manifests")
     assert "newer than any release: nvidia-cuda-nvcc-cu12 12.9.99" in result.stderr
@@ -136,7 +136,7 @@ def test_what_is_newer_than_any_release_is_said_and_not_taken(index: Path, wheel
     assert "12.9.99" not in manifest
 
 
-def test_check_says_what_the_index_has_and_the_data_lacks(index: Path, wheels: Run) -> None:
+def test_check_suggests_download_of_newer_release(index: Path, wheels: Run) -> None:
     Path("data/manifests/wheels/cuda").mkdir(parents=True)
     put_wheel(index, "nvidia-cuda-runtime-cu12", "12.9.70.1", LIBRARY, tag=X86)
     assert wheels("download-manifests", "--version", "12.9.0").exit_code == 0
@@ -147,17 +147,17 @@ def test_check_says_what_the_index_has_and_the_data_lacks(index: Path, wheels: R
     )
 
 
-def test_each_page_and_wheel_is_asked_for_once_for_all_releases(
-    index: Path, wheels: Run, served: FaultServer
+def test_each_page_and_wheel_is_requested_once(
+    index: Path, wheels: Run, wheel_server: FaultServer
 ) -> None:
     requires = ["nvidia-cuda-runtime-cu12==12.9.79", "nvidia-cuda-nvcc-cu12==12.9.86"]
     labels = ("12.9.2", "12.9.3", "12.9.4")
     for label in labels:
         put_wheel(index, "cuda-toolkit", label, requires=requires)
-    serve(served, index)
+    serve(wheel_server, index)
     options = [f"--version={label}" for label in labels]
     assert wheels("download-manifests", *options).exit_code == 0
-    assert max(served.requests.values()) == 1
+    assert max(wheel_server.requests.values()) == 1
     texts = [
         Path(f"data/manifests/wheels/cuda/redistrib_{label}.json").read_text() for label in labels
     ]
@@ -168,7 +168,7 @@ def test_each_page_and_wheel_is_asked_for_once_for_all_releases(
     }
 
 
-def test_other_products_have_variants(index: Path, run: Run) -> None:
+def test_wheels_of_other_products_have_variants(index: Path, run: Run) -> None:
     files = {"nvidia/cudnn/lib/libcudnn.so.9": binaries.elf(soname="libcudnn.so.9")}
     for variant in ("cu12", "cu13"):
         put_wheel(index, f"nvidia-cudnn-{variant}", "9.13.0.50", files, tag=X86)
@@ -184,7 +184,7 @@ def test_other_products_have_variants(index: Path, run: Run) -> None:
     ]
 
 
-def test_a_wheel_that_changed_is_refused(index: Path, wheels: Run) -> None:
+def test_changed_wheel_exits_4(index: Path, wheels: Run) -> None:
     wheels("download-manifests")
     put_wheel(index, "nvidia-cuda-nvcc-cu12", "12.9.86", {**NVCC, "x": b"more"}, tag=X86)
     result = wheels("process-manifests")
@@ -192,7 +192,7 @@ def test_a_wheel_that_changed_is_refused(index: Path, wheels: Run) -> None:
     assert "SHA-256" in result.stderr
 
 
-def test_a_wheel_whose_record_disagrees_is_noted(index: Path, wheels: Run) -> None:
+def test_wheel_with_other_hash_in_record_is_noted(index: Path, wheels: Run) -> None:
     path = next(index.glob("nvidia_cuda_nvcc_cu12-*"))
     record = {"nvidia/cuda_nvcc/bin/ptxas": "sha256=AAAA"}
     path.write_bytes(wheel("nvidia-cuda-nvcc-cu12", "12.9.86", NVCC, record=record))
@@ -202,7 +202,7 @@ def test_a_wheel_whose_record_disagrees_is_noted(index: Path, wheels: Run) -> No
     assert "differs from RECORD: nvidia/cuda_nvcc/bin/ptxas" in archive["notes"]
 
 
-def test_record_with_a_control_character_spoils_no_other_archive(index: Path, wheels: Run) -> None:
+def test_control_character_in_record_is_escaped(index: Path, wheels: Run) -> None:
     path = next(index.glob("nvidia_cuda_nvcc_cu12-*"))
     record = {"nvidia/cuda_nvcc/a\x01": "sha256=AAAA"}
     path.write_bytes(wheel("nvidia-cuda-nvcc-cu12", "12.9.86", NVCC, record=record))
@@ -212,7 +212,7 @@ def test_record_with_a_control_character_spoils_no_other_archive(index: Path, wh
     assert r"only in RECORD: nvidia/cuda_nvcc/a\x01" in archive["notes"]
 
 
-def test_what_the_index_lacks(index: Path, run: Run) -> None:
+def test_redists_missing_from_index_exit_3(index: Path, run: Run) -> None:
     put_wheel(index, "nvidia-nccl-cu12", "2.28.0rc1", tag=X86)
     (index / "nvidia-cudss-cu12-0.7.0.tar.gz").write_bytes(b"a source distribution")
     for redist, words in (
@@ -230,10 +230,10 @@ def test_what_the_index_lacks(index: Path, run: Run) -> None:
     [
         pytest.param(faults.status(500), id="500"),
         pytest.param(faults.status(403), id="403"),
-        pytest.param(None, id="nobody listens"),
+        pytest.param(None, id="connection refused"),
     ],
 )
-def test_an_index_that_is_down_is_not_an_empty_one(
+def test_unreachable_index_exits_3(
     index: Path,
     wheels: Run,
     server: FaultServer,
@@ -252,7 +252,7 @@ def test_an_index_that_is_down_is_not_an_empty_one(
     assert "secret" not in result.output
 
 
-def test_yanked_releases_are_not_listed(
+def test_yanked_release_is_not_listed(
     index: Path, wheels: Run, server: FaultServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PIP_NO_INDEX")
@@ -267,10 +267,10 @@ def test_yanked_releases_are_not_listed(
 
 
 @pytest.mark.parametrize(("yanked", "other"), [("nvcc", "12.9.2"), (X86, "12.9.1")])
-def test_what_a_release_names_is_taken_though_it_was_yanked(
-    index: Path, wheels: Run, served: FaultServer, yanked: str, other: str
+def test_yanked_wheel_of_release_is_used(
+    index: Path, wheels: Run, wheel_server: FaultServer, yanked: str, other: str
 ) -> None:
-    """No list of versions has it, and yet it is what that release is made of.
+    """A yanked wheel is in no list of versions, but the release requires it.
 
     An index may yank the files of one platform only.
     """
@@ -281,7 +281,7 @@ def test_what_a_release_names_is_taken_though_it_was_yanked(
         "nvidia-cublas-cu12==12.9.1",
     ]
     put_wheel(index, "cuda-toolkit", "12.9.2", requires=requires)
-    serve(served, index, yanked)
+    serve(wheel_server, index, yanked)
     both = ("--version", "12.9.2", "--version", other, "--jobs", 1)
     assert wheels("download-manifests", *both).exit_code == 0
     manifest = json.loads(Path("data/manifests/wheels/cuda/redistrib_12.9.2.json").read_bytes())
@@ -292,7 +292,7 @@ def test_what_a_release_names_is_taken_though_it_was_yanked(
     }
 
 
-def test_the_lowest_that_fits_where_a_platform_lacks_the_version(index: Path, wheels: Run) -> None:
+def test_lowest_matching_wheel_is_used_for_missing_platform(index: Path, wheels: Run) -> None:
     requires = ["nvidia-cuda-runtime-cu12==12.9.79", "nvidia-cuda-nvcc-cu12>=12.9.86,<12.10"]
     put_wheel(index, "cuda-toolkit", "12.9.2", requires=requires)
     for version in ("12.9.85", "12.9.87", "12.9.90", "12.10.1"):
@@ -303,40 +303,40 @@ def test_the_lowest_that_fits_where_a_platform_lacks_the_version(index: Path, wh
     assert f"nvidia_cuda_nvcc_cu12-12.9.87-py3-none-{ARM}.whl" in text
 
 
-def test_metadata_is_read_from_the_end_of_wheels(wheels: Run, served: FaultServer) -> None:
+def test_metadata_is_read_with_range_requests(wheels: Run, wheel_server: FaultServer) -> None:
     assert wheels("download-manifests").exit_code == 0
-    asked = [headers for path, headers in served.headers if "files" in path]
-    assert asked
-    assert all("Range" in headers for headers in asked)
+    requests = [headers for path, headers in wheel_server.headers if "files" in path]
+    assert requests
+    assert all("Range" in headers for headers in requests)
 
 
-def test_metadata_file_next_to_a_wheel_replaces_the_wheel(
-    index: Path, wheels: Run, served: FaultServer
+def test_metadata_file_is_read_instead_of_wheel(
+    index: Path, wheels: Run, wheel_server: FaultServer
 ) -> None:
-    serve(served, index, has_metadata=True)
+    serve(wheel_server, index, has_metadata=True)
     assert wheels("download-manifests").exit_code == 0
-    asked = [path for path, _ in served.headers if "files" in path]
-    assert asked
-    assert all(path.endswith(".whl.metadata") for path in asked)
+    requests = [path for path, _ in wheel_server.headers if "files" in path]
+    assert requests
+    assert all(path.endswith(".whl.metadata") for path in requests)
 
 
-def test_metadata_file_with_another_hash_is_a_failure(
-    index: Path, wheels: Run, served: FaultServer
+def test_metadata_file_with_other_hash_exits_3(
+    index: Path, wheels: Run, wheel_server: FaultServer
 ) -> None:
-    serve(served, index, has_metadata=True)
-    for path in served.files:
+    serve(wheel_server, index, has_metadata=True)
+    for path in wheel_server.files:
         if "nvcc" in path and path.endswith(".metadata"):
-            served.files[path] = b"Metadata-Version: 2.1\n"
+            wheel_server.files[path] = b"Metadata-Version: 2.1\n"
     result = wheels("download-manifests", "--retries", 0)
     assert result.exit_code == 3
     assert "hash" in result.stderr
 
 
-def test_server_without_ranges_sends_whole_wheels(
-    index: Path, wheels: Run, served: FaultServer
+def test_server_without_ranges_succeeds(
+    index: Path, wheels: Run, wheel_server: FaultServer
 ) -> None:
-    for path, data in served.files.items():
-        served.misbehave(path, faults.body(data))
+    for path, data in wheel_server.files.items():
+        wheel_server.misbehave(path, faults.body(data))
     assert wheels("download-manifests").exit_code == 0
     manifest = json.loads(Path("data/manifests/wheels/cuda/redistrib_12.9.1.json").read_bytes())
     assert manifest["cuda_nvcc"]["name"] == "nvidia-cuda-nvcc-cu12"
@@ -345,7 +345,7 @@ def test_server_without_ranges_sends_whole_wheels(
 @pytest.mark.parametrize(
     ("behaviour", "elsewhere", "quiet"),
     [
-        pytest.param(faults.status(500), True, "2", id="500, and links that have it"),
+        pytest.param(faults.status(500), True, "2", id="500 with links"),
         pytest.param(faults.status(500), False, "3", id="500"),
         pytest.param(
             *(faults.body(b"log in", Content_Type="text/plain"), False, "0"),
@@ -354,32 +354,32 @@ def test_server_without_ranges_sends_whole_wheels(
         pytest.param(faults.reset_in_the_middle, True, "0", id="reset"),
     ],
 )
-def test_a_component_that_cannot_be_asked_for_is_not_taken_for_absent(
+def test_unreachable_component_is_not_absent(
     index: Path,
     wheels: Run,
-    served: FaultServer,
+    wheel_server: FaultServer,
     monkeypatch: pytest.MonkeyPatch,
     behaviour: Any,
     elsewhere: bool,  # noqa: FBT001 - a row of the table
     quiet: str,
 ) -> None:
-    """Neither if another place answers, nor if pip is configured to be silent."""
+    """Neither another source nor a quiet pip changes the result."""
     if elsewhere:
         monkeypatch.setenv("PIP_FIND_LINKS", str(index))
     monkeypatch.setenv("PIP_QUIET", quiet)
-    served.misbehave("/simple/nvidia-cuda-nvcc-cu12/", behaviour)
+    wheel_server.misbehave("/simple/nvidia-cuda-nvcc-cu12/", behaviour)
     result = wheels("download-manifests", "--retries", 0)
     assert result.exit_code == 3, result.output
     assert "cuda  12.9.1  failed" in result.stdout
     assert not list(Path("data").rglob("redistrib_*"))
 
 
-def test_a_second_index_that_refuses_what_it_lacks_is_no_failure(
-    index: Path, wheels: Run, served: FaultServer, monkeypatch: pytest.MonkeyPatch
+def test_index_that_forbids_missing_pages_succeeds(
+    index: Path, wheels: Run, wheel_server: FaultServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As indexes in buckets do, which answer 403 for what is not there."""
-    for path in list(served.behaviours):
-        served.misbehave(path, faults.status(403))
+    """Indexes in buckets answer 403 for missing pages."""
+    for path in list(wheel_server.behaviours):
+        wheel_server.misbehave(path, faults.status(403))
     monkeypatch.setenv("PIP_FIND_LINKS", str(index))
     result = wheels("download-manifests")
     assert result.exit_code == 0, result.output
@@ -392,37 +392,37 @@ def test_a_second_index_that_refuses_what_it_lacks_is_no_failure(
         ["https://localhost/x", "folder"],
     ],
 )
-def test_calls_that_make_no_sense(index: Path, run: Run, options: list[str]) -> None:
+def test_invalid_options_exit_2(index: Path, run: Run, options: list[str]) -> None:
     result = run("download-manifests", "--channel", "wheels", *options)
     assert result.exit_code == 2
     assert "--channel" in result.stderr
 
 
-def test_peek_reads_parts_of_wheels(wheels: Run, served: FaultServer) -> None:
+def test_peek_reads_wheels_with_range_requests(wheels: Run, wheel_server: FaultServer) -> None:
     wheels("download-manifests")
-    served.headers.clear()
+    wheel_server.headers.clear()
     result = wheels("process-manifests", "--peek")
     assert result.exit_code == 0, result.output
-    assert all("Range" in headers for path, headers in served.headers if "files" in path)
+    assert all("Range" in headers for path, headers in wheel_server.headers if "files" in path)
 
 
 def test_wheel_channel_writes_no_temporary_files(
-    wheels: Run, served: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wheels: Run, wheel_server: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.mkdtemp", None)
     monkeypatch.setattr("tempfile.mkstemp", None)
-    for path, data in served.files.items():
-        served.misbehave(path, faults.body(data))
+    for path, data in wheel_server.files.items():
+        wheel_server.misbehave(path, faults.body(data))
     assert wheels("download-manifests").exit_code == 0
     assert wheels("process-manifests").exit_code == 0
     assert not (tmp_path / "cache/staging").exists()
 
 
 def test_max_download_selects_wheels_by_their_sizes(
-    index: Path, wheels: Run, served: FaultServer
+    index: Path, wheels: Run, wheel_server: FaultServer
 ) -> None:
     put_wheel(index, "nvidia-cuda-nvcc-cu12", "12.9.86", {**NVCC, "x": os.urandom(9000)}, tag=X86)
-    serve(served, index)
+    serve(wheel_server, index)
     wheels("download-manifests")
     result = wheels("process-manifests", "--max-download", "5kB", "--json")
     skipped = [a for a in report(result)["archives"] if a["status"] == "skipped"]

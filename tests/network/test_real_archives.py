@@ -1,6 +1,6 @@
-"""Real NVIDIA binaries: a mirror made of its wheels, served over HTTP, processed, and compared.
+"""Tests of real NVIDIA binaries in a mirror that is built from wheels.
 
-The set is small; `tools/mirrors.py` compares larger ones by hand.
+The set is small. Use `tools/mirrors.py` to compare larger ones.
 """
 
 import json
@@ -28,7 +28,7 @@ LABEL = "13.0.2"
 
 @pytest.fixture(scope="module")
 def mirror(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A mirror of a few packages for three platforms."""
+    """Create a mirror of a few packages for three platforms."""
     if not MAKE_MIRROR.is_file():
         pytest.skip(f"no {MAKE_MIRROR}")
     folder = tmp_path_factory.mktemp("mirror")
@@ -39,7 +39,7 @@ def mirror(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def cuobjdump(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """NVIDIA's own program for device code, from its wheel; only the tests execute it."""
+    """Return NVIDIA's cuobjdump from its wheel. Only the tests execute it."""
     folder = tmp_path_factory.mktemp("cuobjdump")
     download = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder)]
     ask_index(*download, "nvidia-cuda-cuobjdump")
@@ -55,7 +55,7 @@ class _Quiet(SimpleHTTPRequestHandler):
         pass
 
 
-def test_a_mirror_is_read_as_other_programs_read_it(
+def test_features_of_mirror_agree_with_other_programs(
     mirror: Path, cuobjdump: Path, tmp_path: Path
 ) -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(mirror)))

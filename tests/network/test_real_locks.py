@@ -1,4 +1,4 @@
-"""Lock files of shipped sets: pip and uv select exactly the wheels of the set."""
+"""Tests that pip and uv select exactly the wheels of a shipped set."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ PIP = (sys.executable, "-m", "pip", "install", "-q", "--dry-run", "--no-deps", "
 
 
 def build(folder: Path, cuda: str, platform: str) -> set[str]:
-    """Build a set, and return the file names of its wheels."""
+    """Build a set and return the file names of its wheels."""
     cudaredist(folder, "build", "--cuda", cuda, "--platform", platform, "-o", "set.json")
     packages = json.loads((folder / "set.json").read_bytes())["packages"].values()
     paths = [one["archive"]["relative_path"] for one in packages if one["archive"]]
@@ -37,9 +37,7 @@ def selected(report: Path) -> set[str]:
         ("13.0.2", "windows-x86_64"),
     ],
 )
-def test_pip_selects_the_wheels_of_the_requirements(
-    tmp_path: Path, cuda: str, platform: str
-) -> None:
+def test_pip_selects_wheels_of_requirements(tmp_path: Path, cuda: str, platform: str) -> None:
     wheels = build(tmp_path, cuda, platform)
     cudaredist(tmp_path, "export", "requirements", "set.json", "-o", "requirements.txt")
     tags = [part for tag in PLATFORMS[platform].tags for part in ("--platform", tag)]
@@ -52,7 +50,7 @@ def test_pip_selects_the_wheels_of_the_requirements(
     assert len(wheels) > 20
 
 
-def test_pip_and_uv_select_the_wheels_of_the_lock(tmp_path: Path) -> None:
+def test_pip_and_uv_select_wheels_of_lock(tmp_path: Path) -> None:
     wheels = build(tmp_path, "13.0.2", "linux-x86_64")
     cudaredist(tmp_path, "export", "pylock", "set.json", "--resolve", "-o", "pylock.toml")
     lock = tmp_path / "pylock.toml"

@@ -1,4 +1,4 @@
-"""`export nix` with NVIDIA's real files: Nix builds packages, and a program runs with them."""
+"""Tests of `export nix` with real files: Nix builds, and a program runs."""
 
 import json
 import os
@@ -53,7 +53,7 @@ int main(void) {
 
 
 class Built(NamedTuple):
-    """A set whose packages were built, and the same files as `materialize` writes them."""
+    """A set with built packages, and the same packages written by `materialize`."""
 
     folder: Path
     packages: dict[str, Any]
@@ -61,7 +61,7 @@ class Built(NamedTuple):
 
 
 def build_all(folder: Path, names: tuple[str, ...], *source: object) -> Built:
-    """Materialize packages, and build each with Nix."""
+    """Materialize packages and build each with Nix."""
     components = [word for name in names for word in ("--component", name)]
     layout = ("--root", "root", "--layout", "split")
     cudaredist(folder, "materialize", "set.json", *source, *layout, *components)
@@ -72,7 +72,7 @@ def build_all(folder: Path, names: tuple[str, ...], *source: object) -> Built:
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """Packages of a set of the wheel channel, with one of the largest libraries."""
+    """Build packages of a wheel set, including one of the largest libraries."""
     folder = tmp_path_factory.mktemp("wheels")
     source = ("--channel", "wheels", "--data-dir", DATA)
     options = ("--cuda", RELEASE, "--platform", "linux-x86_64", "--output", "set.json")
@@ -98,7 +98,7 @@ def download(folder: Path, path: str) -> None:
 
 @pytest.fixture(scope="module")
 def mirror(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """Packages of a set of NVIDIA's own kind of archives, with development links."""
+    """Build packages of a set of NVIDIA archives, with development links."""
     if not MAKE_MIRROR.is_file():
         pytest.skip(f"no {MAKE_MIRROR}")
     folder = tmp_path_factory.mktemp("mirror")
@@ -122,24 +122,24 @@ def mirror(tmp_path_factory: pytest.TempPathFactory) -> Built:
 
 @pytest.fixture(params=["wheels", "mirror"])
 def built(request: pytest.FixtureRequest) -> Built:
-    found: Built = request.getfixturevalue(request.param)
-    return found
+    result: Built = request.getfixturevalue(request.param)
+    return result
 
 
-def test_outputs_contain_the_files_of_the_features(built: Built) -> None:
+def test_built_outputs_contain_files_of_features(built: Built) -> None:
     for name, outputs in built.outputs.items():
         package = built.packages[name]
         for output, path in outputs.items():
-            found = contents(path)
-            assert found == materialized(built.folder / "root", name, output), (name, output)
+            output_files = contents(path)
+            assert output_files == materialized(built.folder / "root", name, output), (name, output)
             if not package["normalise"]:
-                files = [kind for kind in found.values() if not kind.startswith("->")]
+                files = [kind for kind in output_files.values() if not kind.startswith("->")]
                 assert len(files) == package["contents"][output]["files"], (name, output)
         for library in package["provides"]:
             assert (outputs[library["output"]] / library["path"]).exists(), (name, library)
 
 
-def test_libraries_find_everything_they_need(built: Built) -> None:
+def test_built_libraries_find_needed_libraries(built: Built) -> None:
     store = str(built.folder / "nix" / "store")
     examined = 0
     for name, outputs in built.outputs.items():
@@ -159,7 +159,7 @@ def test_libraries_find_everything_they_need(built: Built) -> None:
     assert examined >= 15
 
 
-def test_a_program_runs_with_the_built_libraries(wheels: Built, tmp_path: Path) -> None:
+def test_program_runs_with_built_libraries(wheels: Built, tmp_path: Path) -> None:
     if shutil.which("gcc") is None:
         pytest.skip("no gcc here")
     (tmp_path / "program.c").write_text(PROGRAM)
@@ -173,19 +173,19 @@ def test_a_program_runs_with_the_built_libraries(wheels: Built, tmp_path: Path) 
     ]
     command = ["gcc", "program.c", *options, "-lcudart", "-lcublas", "-o", "program"]
     subprocess.run(command, cwd=tmp_path, check=True)
-    done = subprocess.run(
+    process = subprocess.run(
         [tmp_path / "program"],
         env={"PATH": "/usr/bin"},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert done.stdout.startswith("runtime 13000, cublas ")
+    assert process.stdout.startswith("runtime 13000, cublas ")
     if "libcuda.so.1" not in host_libraries():
-        assert "CUDA driver version is insufficient" in done.stdout
+        assert "CUDA driver version is insufficient" in process.stdout
 
 
-def test_the_page_about_nixpkgs_works_step_by_step(tmp_path: Path) -> None:
+def test_nixpkgs_page_steps_succeed(tmp_path: Path) -> None:
     page = (REPOSITORY / "docs" / "nixpkgs.md").read_text()
     first = page.partition("## Update")[0]
     blocks = re.findall(r"^```sh\n(.*?)^```$", first, re.DOTALL | re.MULTILINE)
@@ -199,7 +199,7 @@ def test_the_page_about_nixpkgs_works_step_by_step(tmp_path: Path) -> None:
     (tmp_path / "nix/CONF").mkdir(parents=True)
     (tmp_path / "nix/CONF/nix.conf").write_text("build-users-group =\nsandbox = false\n")
     tools = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    done = subprocess.run(
+    process = subprocess.run(
         ["bash", "-eu", "-o", "pipefail", "-c", "\n".join(blocks)],
         cwd=tmp_path,
         env={**os.environ, **store, "PATH": tools, "NIX_PATH": f"nixpkgs={tmp_path}/nixpkgs"},
@@ -207,6 +207,6 @@ def test_the_page_about_nixpkgs_works_step_by_step(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
     library = tmp_path / "result-lib/lib/libcublas.so.13"
     assert any("cuda_nvrtc" in folder for folder in run_path_of(library))

@@ -1,4 +1,4 @@
-"""The tables of real releases, made again from NVIDIA's wheels, are the ones that are shipped."""
+"""Tests that tables rebuilt from real wheels equal the shipped ones."""
 
 import json
 import shutil
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.network
 
 DATA = REPOSITORY / "data"
 LABELS = ("11.8.0", "12.2.2", "13.0.2")
-# Of 13.0.2, by hand from the header and `gcc -E -undef` on it, and as `ptxas --help` lists them.
+# For 13.0.2, read by hand from the header, `gcc -E -undef` and `ptxas --help`.
 BOUNDS = {
     "gcc": (6, 15),
     "clang": (7, 20),
@@ -28,15 +28,15 @@ KNOWN += "12.0 12.0a 12.0f 12.1 12.1a 12.1f"
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with three of the shipped manifests, and the tables made from them."""
+def rebuilt(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Create a data folder with three shipped manifests and their tables."""
     folder = tmp_path_factory.mktemp("tables")
-    held = folder / "data/manifests/wheels/cuda"
-    held.mkdir(parents=True)
+    manifests = folder / "data/manifests/wheels/cuda"
+    manifests.mkdir(parents=True)
     for label in LABELS:
-        shutil.copy(DATA / f"manifests/wheels/cuda/redistrib_{label}.json", held)
+        shutil.copy(DATA / f"manifests/wheels/cuda/redistrib_{label}.json", manifests)
     shutil.copytree(DATA / "policy", folder / "data/policy")
-    # 12.2 refuses ICX and 13.0 ICC, which the releases before them took.
+    # 12.2 refuses ICX and 13.0 refuses ICC, but earlier releases accept them.
     cudaredist(folder, "update-nvcc-compat", *WHEELS, code=1)
     assert table(folder / "data", "nvcc_compat")["releases"].keys() & set(LABELS) == {LABELS[0]}
     cudaredist(folder, "update-nvcc-compat", *WHEELS, "--accept-changed")
@@ -51,8 +51,11 @@ def table(folder: Path, name: str) -> Any:
     return json.loads((folder / f"{name}.json").read_bytes())
 
 
-def test_host_compilers_come_out_as_shipped(made: Path) -> None:
-    ours, shipped = table(made, "nvcc_compat")["releases"], table(DATA, "nvcc_compat")["releases"]
+def test_rebuilt_host_compilers_equal_shipped_ones(rebuilt: Path) -> None:
+    ours, shipped = (
+        table(rebuilt, "nvcc_compat")["releases"],
+        table(DATA, "nvcc_compat")["releases"],
+    )
     for label in LABELS:
         assert ours[label] == shipped[label]
     compilers = ours["13.0.2"]["compilers"]
@@ -61,8 +64,8 @@ def test_host_compilers_come_out_as_shipped(made: Path) -> None:
     assert {name for name, a in compilers.items() if a["status"] == "refused"} == REFUSED
 
 
-def test_capabilities_come_out_as_shipped(made: Path) -> None:
-    ours, shipped = table(made, "gpus"), table(DATA, "gpus")
+def test_rebuilt_capabilities_equal_shipped_ones(rebuilt: Path) -> None:
+    ours, shipped = table(rebuilt, "gpus"), table(DATA, "gpus")
     for label in LABELS:
         assert ours["sources"][label] == shipped["sources"][label]
     newest = {n for n, entry in ours["capabilities"].items() if entry["last_cuda"] is None}

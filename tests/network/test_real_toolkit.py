@@ -1,4 +1,4 @@
-"""Toolkits from NVIDIA's real wheels: programs compiled with them hold what was asked for."""
+"""Tests of toolkits from real wheels: compiled programs contain the requested code."""
 
 import json
 import os
@@ -26,7 +26,7 @@ FIRST = "13.0.2"
 
 
 def newest() -> str:
-    """Return the newest release whose features are shipped."""
+    """Return the newest release with shipped features."""
     labels = [path.stem.removeprefix("feature_") for path in FEATURES.glob("feature_*.json")]
     return max(labels, key=lambda label: [int(part) for part in label.split(".")])
 
@@ -35,7 +35,7 @@ RELEASES = sorted({FIRST, newest()})
 
 
 def run(*words: object, code: int = 0, **environment: str) -> "subprocess.CompletedProcess[str]":
-    done = subprocess.run(
+    process = subprocess.run(
         [str(word) for word in words],
         cwd=REPOSITORY,
         env={**os.environ, **environment},
@@ -43,8 +43,8 @@ def run(*words: object, code: int = 0, **environment: str) -> "subprocess.Comple
         capture_output=True,
         text=True,
     )
-    assert done.returncode == code, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-    return done
+    assert process.returncode == code, f"{process.stdout[-3000:]}\n{process.stderr[-3000:]}"
+    return process
 
 
 def cudaredist(*words: object, code: int = 0) -> "subprocess.CompletedProcess[str]":
@@ -52,13 +52,13 @@ def cudaredist(*words: object, code: int = 0) -> "subprocess.CompletedProcess[st
 
 
 def read(path: Path) -> Binary:
-    found = examine([path.read_bytes()])
-    assert found is not None
-    return found
+    binary = examine([path.read_bytes()])
+    assert binary is not None
+    return binary
 
 
 def images(binary: Binary) -> set[str]:
-    """Return the architectures of a binary's own device code, as cuobjdump would see them."""
+    """Return the architectures of a binary's declared device code."""
     declared = (section for section in binary.device_code if section.is_declared)
     return {name for section in declared for name in section.counts}
 
@@ -70,8 +70,8 @@ def _has_compiler() -> None:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_programs_compiled_by_nvcc_and_by_cmake(release: str, tmp_path: Path) -> None:
-    # What `make toolkit` does.
+def test_programs_compile_with_nvcc_and_cmake(release: str, tmp_path: Path) -> None:
+    # The same command as `make toolkit`.
     bin_folder = Path(sys.executable).parent
     run("sh", "examples/toolkit.sh", tmp_path, release, BIN=str(bin_folder), DATA=str(DATA))
     place = tmp_path / release
@@ -84,23 +84,23 @@ def test_programs_compiled_by_nvcc_and_by_cmake(release: str, tmp_path: Path) ->
         assert not any("cudart" in name for name in static.needed)
         assert "libc.so.6" in static.needed
         for program in (static, shared):
-            # nvcc's shorthand embeds portable code too.
+            # The shorthand of nvcc also embeds portable code.
             assert images(program) == ({"sm_90"} if folder != place else {"sm_90", "compute_90"})
-    # It starts with the libraries laid out; without a GPU it says so.
+    # The program starts with the installed libraries and reports a missing GPU.
     libraries = {"LD_LIBRARY_PATH": str(place / "cuda" / "lib64")}
-    done = subprocess.run(
+    process = subprocess.run(
         [place / "saxpy_shared"], env={**os.environ, **libraries}, check=False, capture_output=True
     )
-    assert done.stdout in {b"no device\n", b"4\n"}
+    assert process.stdout in {b"no device\n", b"4\n"}
 
 
-def test_a_release_without_nvcc_serves_programs_for_the_host(tmp_path: Path) -> None:
+def test_release_without_nvcc_compiles_host_programs(tmp_path: Path) -> None:
     set_path, root = tmp_path / "set.json", tmp_path / "cuda"
     cudaredist(
         *("build", "--channel", "wheels", "--data-dir", DATA, "--cuda", "12.9.1"),
         *("--platform", "linux-x86_64", "--output", set_path),
     )
-    # The smallest of the libraries of mathematics; `math` has them all.
+    # The smallest math library. The component `math` has all of them.
     selection = ("--component", "libcurand", "--component", "runtime")
     cudaredist("materialize", set_path, "--data-dir", DATA, "--root", root, *selection)
     build = tmp_path / "cmake"
@@ -112,7 +112,7 @@ def test_a_release_without_nvcc_serves_programs_for_the_host(tmp_path: Path) -> 
 
 
 def include_names(release: str, platform: str) -> dict[str, list[str]]:
-    """Return, by package, the names by which its headers are included."""
+    """Return the include names of each package's headers."""
     document = Features.model_validate_json((FEATURES / f"feature_{release}.json").read_bytes())
     return {
         name: [
@@ -129,7 +129,7 @@ def include_names(release: str, platform: str) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("release", ["12.9.1", FIRST])
 @pytest.mark.parametrize("component", ["libcurand", "libcusparse", "libnvjpeg", "cuda_cupti"])
-def test_component_brings_every_header_that_its_headers_include(
+def test_component_includes_headers_of_its_headers(
     component: str, release: str, tmp_path: Path
 ) -> None:
     set_path, root = tmp_path / "set.json", tmp_path / "cuda"
@@ -146,16 +146,16 @@ def test_component_brings_every_header_that_its_headers_include(
     missing = {}
     for name in names[component]:
         command = ["g++", "-E", "-x", "c++", *folders, str(root / "include" / name)]
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
-        lacking = re.search(r"fatal error: (\S+): No such file", done.stderr)
-        # Others have headers of their own (VDPAU's), or an #error for whoever includes them.
-        if lacking is not None and lacking[1] in nvidias:
-            missing[name] = lacking[1]
+        process = subprocess.run(command, check=False, capture_output=True, text=True)
+        match = re.search(r"fatal error: (\S+): No such file", process.stderr)
+        # Other headers require external headers (such as VDPAU) or contain an #error.
+        if match is not None and match[1] in nvidias:
+            missing[name] = match[1]
     assert names[component]
     assert missing == {}
 
 
-def test_a_release_without_nvcc_says_so(tmp_path: Path) -> None:
+def test_compiler_component_without_nvcc_is_refused(tmp_path: Path) -> None:
     set_path = tmp_path / "set.json"
     cudaredist(
         *("build", "--channel", "wheels", "--data-dir", DATA, "--cuda", "12.9.1"),
@@ -163,6 +163,6 @@ def test_a_release_without_nvcc_says_so(tmp_path: Path) -> None:
     )
     root = tmp_path / "cuda"
     options = ("--data-dir", DATA, "--root", root, "--component", "compiler")
-    done = cudaredist("materialize", set_path, *options, code=2)
-    assert "have no nvcc" in done.stderr
+    process = cudaredist("materialize", set_path, *options, code=2)
+    assert "have no nvcc" in process.stderr
     assert {path.name for path in tmp_path.iterdir()} - {"cache"} == {"set.json"}

@@ -1,4 +1,4 @@
-"""NVIDIA's real wheels: a release as the metapackage pins it, and the same as from archives."""
+"""Tests of real wheels: pinned versions and equality with archives."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from cudaredist.wheels import COMPONENTS
 pytestmark = pytest.mark.network
 
 LABEL = os.environ.get("WHEEL_TEST_LABEL", "13.0.2")
-"""By hand other releases are tried: 11.8.0, 12.9.1, 13.4.3."""
+"""Release to test. Other releases to try by hand: 11.8.0, 12.9.1, 13.4.3."""
 PACKAGES = (
     *("cuda_cudart", "cuda_cccl", "cuda_crt", "cuda_cuxxfilt", "cuda_nvml_dev", "cuda_nvtx"),
     *("cuda_opencl", "cuda_profiler_api", "libnvfatbin", "libcufile", "libnvjpeg", "cuda_nvcc"),
@@ -30,7 +30,7 @@ MAKE_MIRROR = SHARED / "tools" / "wheel_mirror.py"
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with one release of the wheel channel."""
+    """Create a data folder with one release of the wheel channel."""
     folder = tmp_path_factory.mktemp("wheels")
     options = ("--channel", "wheels", "--redist", "cuda", "--data-dir", folder / "data")
     cudaredist(folder, "download-manifests", *options, "--version", LABEL)
@@ -43,7 +43,7 @@ def manifest(data: Path) -> Any:
     return json.loads(path.read_bytes())
 
 
-def test_versions_are_those_the_metapackage_pins(manifest: Any, tmp_path: Path) -> None:
+def test_manifest_versions_equal_pins_of_metapackage(manifest: Any, tmp_path: Path) -> None:
     download = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(tmp_path)]
     subprocess.run([*download, f"cuda-toolkit=={LABEL}.*"], check=True, capture_output=True)
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
@@ -57,15 +57,15 @@ def test_versions_are_those_the_metapackage_pins(manifest: Any, tmp_path: Path) 
             re.MULTILINE,
         )
     }
-    found = {name: entry["version"] for name, entry in manifest.items() if "version" in entry}
-    assert len(found) >= 15
-    assert found == pinned
+    versions = {name: entry["version"] for name, entry in manifest.items() if "version" in entry}
+    assert len(versions) >= 15
+    assert versions == pinned
 
 
 SHIPPED = Path(__file__).parents[2] / "data"
 
 
-def test_a_release_made_anew_is_the_one_shipped(tmp_path: Path) -> None:
+def test_rebuilt_release_equals_shipped_one(tmp_path: Path) -> None:
     label = ManifestFolder(SHIPPED / "manifests/wheels/nvshmem").labels()[-1]
     options = ("--channel", "wheels", "--redist", "nvshmem", "--data-dir", tmp_path / "data")
     cudaredist(tmp_path, "download-manifests", *options, "--version", label)
@@ -77,8 +77,8 @@ def test_a_release_made_anew_is_the_one_shipped(tmp_path: Path) -> None:
         assert (tmp_path / "data" / name).read_bytes() == (SHIPPED / name).read_bytes(), name
 
 
-def test_the_shipped_data_is_fresh_or_behind_and_nothing_else(tmp_path: Path) -> None:
-    done = subprocess.run(
+def test_check_of_shipped_data_finds_only_stale_releases(tmp_path: Path) -> None:
+    process = subprocess.run(
         [sys.executable, "-m", "cudaredist", "check", "--json", "--data-dir", SHIPPED],
         cwd=tmp_path,
         env=os.environ | {"CUDAREDIST_CACHE_DIR": str(tmp_path / "cache")},
@@ -86,16 +86,16 @@ def test_the_shipped_data_is_fresh_or_behind_and_nothing_else(tmp_path: Path) ->
         capture_output=True,
         text=True,
     )
-    report = json.loads(done.stdout)
+    report = json.loads(process.stdout)
     assert report["offline"] is False
     wrong = [finding for finding in report["findings"] if finding["exit_code"]]
     assert {finding["kind"] for finding in wrong} <= {"stale"}, wrong
-    assert done.returncode == bool(wrong)
+    assert process.returncode == bool(wrong)
     states = {line["status"] for line in report["lines"] if line["held"]}
     assert states <= ({"current", "stale"} if wrong else {"current"})
 
 
-def test_the_manifest_made_anew_is_the_one_shipped(manifest: Any) -> None:
+def test_rebuilt_manifest_equals_shipped_one(manifest: Any) -> None:
     shipped = SHIPPED / f"manifests/wheels/cuda/redistrib_{LABEL}.json"
     assert manifest == json.loads(shipped.read_bytes())
 
@@ -106,7 +106,7 @@ def features(folder: Path, below: str) -> Any:
 
 
 def facts(archive: Any) -> Any:
-    """Return what must not depend on how files are packed, by soname or file name."""
+    """Return the facts that do not depend on packing, by soname or file name."""
     libraries = {
         library["soname"]: (library["needed"], library["glibc"], library["libstdcxx"])
         for library in archive["libraries"]
@@ -115,7 +115,7 @@ def facts(archive: Any) -> Any:
     return libraries, programs, archive["device_code"], archive["machine"]
 
 
-def test_wheels_and_archives_of_the_same_files_say_the_same(
+def test_wheels_and_archives_have_the_same_features(
     data: Path, manifest: Any, tmp_path: Path
 ) -> None:
     if not MAKE_MIRROR.is_file():
@@ -130,13 +130,13 @@ def test_wheels_and_archives_of_the_same_files_say_the_same(
     command = [sys.executable, str(MAKE_MIRROR), "--cuda", LABEL, "--out", str(tmp_path)]
     command += ["--components", ",".join(packages), "--platforms", "linux-x86_64,windows-x86_64"]
     for attempt in (1, 2):
-        # It gives up at the first answer that an index fails to give.
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
-        if done.returncode == 0:
+        # The tool stops at the first failed response of an index.
+        process = subprocess.run(command, check=False, capture_output=True, text=True)
+        if process.returncode == 0:
             break
-        assert attempt == 1, done.stderr
+        assert attempt == 1, process.stderr
     for path in tmp_path.rglob("redistrib_*.json"):
-        # The mirror takes a wheel's version as it is; no manifest of NVIDIA's has such a suffix.
+        # The mirror keeps the version of a wheel, but NVIDIA's manifests have no such suffix.
         path.write_text(re.sub(r'("version": "[0-9.]+)\.post\d+"', r'\1"', path.read_text()))
     source = ("--base-url", tmp_path, "--redist", "cuda", *where)
     cudaredist(data, "download-manifests", *source)
@@ -146,9 +146,9 @@ def test_wheels_and_archives_of_the_same_files_say_the_same(
     shipped = json.loads(path.read_bytes())["packages"]
     compared = 0
     for name in packages:
-        made = {a["sha256"]: a for a in wheels[name]["archives"] if a["status"] == "examined"}
+        examined = {a["sha256"]: a for a in wheels[name]["archives"] if a["status"] == "examined"}
         entries = shipped[name]["archives"]
-        assert made.items() <= {entry["sha256"]: entry for entry in entries}.items(), name
+        assert examined.items() <= {entry["sha256"]: entry for entry in entries}.items(), name
         for archive in mirror[name]["archives"]:
             same = [a for a in wheels[name]["archives"] if a["platform"] == archive["platform"]]
             assert facts(archive) == facts(same[0]), (name, archive["platform"])

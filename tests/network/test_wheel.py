@@ -1,4 +1,4 @@
-"""The built wheel in a clean environment, away from the checkout."""
+"""Tests of the built wheel in a clean environment outside the checkout."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.network
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel that the checkout gives."""
+    """Build the wheel of the checkout."""
     folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "build", "--wheel", "--outdir"]
     subprocess.run([*build, str(folder), str(REPOSITORY)], check=True, capture_output=True)
@@ -27,42 +27,42 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path) -> Path:
-    """The installed script, in an environment that holds the wheel and nothing of ours else."""
+    """Install the wheel into a new environment and return the script."""
     return with_pip(wheel, wheel.parent / "env")
 
 
-def with_pip(what: Path, folder: Path) -> Path:
-    """Install with pip into a new environment; return the script."""
+def with_pip(source: Path, folder: Path) -> Path:
+    """Install with pip into a new environment and return the script."""
     venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
-    subprocess.run([python, "-m", "pip", "install", "-q", what], check=True)
+    subprocess.run([python, "-m", "pip", "install", "-q", source], check=True)
     return folder / "bin" / "cudaredist"
 
 
-def with_pipx(what: Path, folder: Path) -> Path:
-    """Install with pipx; return the script."""
-    places = {"PIPX_HOME": str(folder / "home"), "PIPX_BIN_DIR": str(folder / "scripts")}
-    command = [program("pipx", folder), "install", "--python", sys.executable, str(what)]
-    subprocess.run(command, check=True, capture_output=True, env=os.environ | places)
+def with_pipx(source: Path, folder: Path) -> Path:
+    """Install with pipx and return the script."""
+    variables = {"PIPX_HOME": str(folder / "home"), "PIPX_BIN_DIR": str(folder / "scripts")}
+    command = [program("pipx", folder), "install", "--python", sys.executable, str(source)]
+    subprocess.run(command, check=True, capture_output=True, env=os.environ | variables)
     return folder / "scripts" / "cudaredist"
 
 
-def with_uv(what: Path, folder: Path) -> Path:
-    """Install as a tool of uv's; return the script."""
-    places = {"UV_TOOL_DIR": str(folder / "home"), "UV_TOOL_BIN_DIR": str(folder / "scripts")}
-    command = [program("uv", folder), "tool", "install", "--python", sys.executable, str(what)]
-    subprocess.run(command, check=True, capture_output=True, env=os.environ | places)
+def with_uv(source: Path, folder: Path) -> Path:
+    """Install as a uv tool and return the script."""
+    variables = {"UV_TOOL_DIR": str(folder / "home"), "UV_TOOL_BIN_DIR": str(folder / "scripts")}
+    command = [program("uv", folder), "tool", "install", "--python", sys.executable, str(source)]
+    subprocess.run(command, check=True, capture_output=True, env=os.environ | variables)
     return folder / "scripts" / "cudaredist"
 
 
 def program(name: str, folder: Path) -> str:
-    """Return an installer of its own, so that none has to be there."""
+    """Install an installer into its own environment and return its path."""
     venv.create(folder / "tools", with_pip=True)
     bin_folder = folder / "tools" / "bin"
     install = [str(bin_folder / "python"), "-m", "pip", "install", "-q", name]
-    done = subprocess.run(install, check=False, capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip(f"{name} cannot be installed here: {done.stderr.strip()[-200:]}")
+    process = subprocess.run(install, check=False, capture_output=True, text=True)
+    if process.returncode:
+        pytest.skip(f"{name} cannot be installed here: {process.stderr.strip()[-200:]}")
     return str(bin_folder / name)
 
 
@@ -78,14 +78,14 @@ def tool(installed: Path, folder: Path, *arguments: object) -> "subprocess.Compl
     )
 
 
-def test_runs_from_another_folder(installed: Path, tmp_path: Path) -> None:
+def test_installed_tool_runs_from_another_folder(installed: Path, tmp_path: Path) -> None:
     assert tool(installed, tmp_path, "--version").stdout.startswith("cudaredist ")
     result = tool(installed, tmp_path, "download-manifests", "--base-url", SAMPLE)
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "data/manifests/cuda/redistrib_13.0.2.json").exists()
 
 
-def test_finds_the_data_shipped_with_it(installed: Path, tmp_path: Path) -> None:
+def test_installed_tool_finds_shipped_data(installed: Path, tmp_path: Path) -> None:
     find = "from cudaredist.store.data_folder import shipped_data; print(shipped_data())"
     python = installed.with_name("python")
     output = subprocess.run(
@@ -99,38 +99,38 @@ def test_finds_the_data_shipped_with_it(installed: Path, tmp_path: Path) -> None
     assert tool(installed, tmp_path, "check", "--offline").returncode in {0, 1}
 
 
-def test_ships_the_schemas(installed: Path, tmp_path: Path) -> None:
+def test_installed_tool_has_schemas(installed: Path, tmp_path: Path) -> None:
     assert '"$schema"' in tool(installed, tmp_path, "schema", "features").stdout
     assert tool(installed, tmp_path, "validate", SAMPLE.parent / "README.md").returncode == 5
 
 
-def test_needs_nothing_but_what_it_declares(installed: Path, tmp_path: Path) -> None:
+def test_installed_tool_needs_only_declared_dependencies(installed: Path, tmp_path: Path) -> None:
     python = installed.with_name("python")
-    listed = subprocess.run(
+    freeze = subprocess.run(
         [python, "-m", "pip", "list", "--format=freeze"],
         capture_output=True,
         text=True,
         check=True,
         cwd=tmp_path,
     ).stdout
-    assert "click==" not in listed, "typer carries its own"
+    assert "click==" not in freeze, "typer carries its own"
     for command in ("download-manifests", "check", "schema", "validate"):
         assert tool(installed, tmp_path, command, "--help").returncode == 0
 
 
 @pytest.mark.parametrize("source", ["folder", "wheel"])
 @pytest.mark.parametrize("install", [with_pip, with_pipx, with_uv])
-def test_every_installer_gives_the_whole_tool(
+def test_every_installer_installs_whole_tool(
     install: Callable[[Path, Path], Path], source: str, wheel: Path, tmp_path: Path
 ) -> None:
     script = install(wheel if source == "wheel" else REPOSITORY, tmp_path / "installed")
-    place = tmp_path / "empty"
-    place.mkdir()
+    workdir = tmp_path / "empty"
+    workdir.mkdir()
 
     def run(*arguments: str) -> str:
-        done = tool(script, place, *arguments)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        process = tool(script, workdir, *arguments)
+        assert process.returncode == 0, process.stderr
+        return process.stdout
 
     assert run("--version").startswith("cudaredist ")
     assert "package sets: 3 written" in run("build", "--cuda", "13.0.2")
@@ -139,18 +139,18 @@ def test_every_installer_gives_the_whole_tool(
     assert "cudaPackages_13_0" in run("explain", "set", made)
     base = ("--wheel-base", "https://wheels.example.org")
     assert "default.nix" in run("export", "nix", made, "--output", "nix", *base)
-    assert (place / "nix/default.nix").read_bytes()
+    assert (workdir / "nix/default.nix").read_bytes()
     assert "GCC" in run("explain", "nvcc", "13.0")
     assert "13.0.2" in run("which", "libcublas.so.13")
     assert "0 findings" in run("check", "--offline")
     assert '"$schema"' in run("schema", "package-set")
     if source == "wheel":
-        # Manifests of wheels are the same everywhere.
+        # Manifests of wheels do not depend on the machine.
         folder = ManifestFolder(REPOSITORY / "data/manifests/wheels/nccl")
         label = folder.labels()[-1]
         shipped = folder.path_of(label)
         run(
             "download-manifests", "--channel", "wheels", "--redist", "nccl", "--version", str(label)
         )
-        fetched = place / "data/manifests/wheels/nccl" / shipped.name
+        fetched = workdir / "data/manifests/wheels/nccl" / shipped.name
         assert fetched.read_bytes() == shipped.read_bytes()

@@ -1,4 +1,4 @@
-"""What holds for any archive, in whatever pieces it comes, whole or damaged."""
+"""Properties of reading any archive, in any chunks, whole or damaged."""
 
 import contextlib
 import io
@@ -35,7 +35,7 @@ contents = st.one_of(
     st.binary(max_size=2000),
     st.builds(lambda data, times: data * times, st.binary(min_size=1, max_size=99), st.just(2000)),
 )
-# Of more than two of the chunks in which deflate is unpacked.
+# Longer than two chunks of unpacked deflate data.
 long_contents = contents | st.builds(
     lambda data, size: (data * (size // len(data) + 1))[:size],
     st.binary(min_size=1, max_size=99),
@@ -51,21 +51,21 @@ def tar_of(entries: list[tuple[str, bytes, int]], form: int) -> bytes:
         for name, content, mode in entries:
             info = tarfile.TarInfo(name)
             info.size, info.mode = len(content), mode
-            # What ustar has no room for is left out.
+            # Skip members that ustar cannot store.
             with contextlib.suppress(ValueError):
                 tar.addfile(info, io.BytesIO(content))
     return output.getvalue()
 
 
-def tarfile_reads(data: bytes) -> Read:
-    found = []
+def read_with_tarfile(data: bytes) -> Read:
+    members_read = []
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         for info in tar:
             content = tar.extractfile(info)
             assert content is not None
             member = Member(name=info.name, kind="file", mode=info.mode, size=info.size)
-            found.append((member, content.read()))
-    return found
+            members_read.append((member, content.read()))
+    return members_read
 
 
 def zip_of(entries: list[tuple[str, bytes, int]], method: int) -> bytes:
@@ -79,7 +79,7 @@ def zip_of(entries: list[tuple[str, bytes, int]], method: int) -> bytes:
     return output.getvalue()
 
 
-def zipfile_reads(data: bytes) -> Read:
+def read_with_zipfile(data: bytes) -> Read:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         return [
             (
@@ -96,22 +96,24 @@ def zipfile_reads(data: bytes) -> Read:
 
 
 @given(members, st.sampled_from(FORMATS), chunk_sizes, st.sampled_from(sorted(PACKINGS)))
-def test_tars_in_any_pieces(
+def test_tar_in_any_chunks_is_read(
     entries: list[tuple[str, bytes, int]], form: int, chunk: int, suffix: str
 ) -> None:
     tar = tar_of(entries, form)
     packed = PACKINGS[suffix](tar)
-    expected = tarfile_reads(tar)
+    expected = read_with_tarfile(tar)
     assert read_all(f"a{suffix}", packed, chunk=chunk) == expected
     if suffix.lower().endswith(".xz"):
         assert read_all(f"a{suffix}", packed, chunk=chunk, jobs=2) == expected
 
 
 @given(members, st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]), chunk_sizes)
-def test_zips_in_any_pieces(entries: list[tuple[str, bytes, int]], method: int, chunk: int) -> None:
+def test_zip_in_any_chunks_is_read(
+    entries: list[tuple[str, bytes, int]], method: int, chunk: int
+) -> None:
     once = list({name: (name, *rest) for name, *rest in entries}.values())
     data = zip_of(once, method)  # type: ignore[arg-type]
-    assert read_all("a.zip", data, chunk=chunk) == zipfile_reads(data)
+    assert read_all("a.zip", data, chunk=chunk) == read_with_zipfile(data)
 
 
 @given(
@@ -120,7 +122,7 @@ def test_zips_in_any_pieces(entries: list[tuple[str, bytes, int]], method: int, 
     st.booleans(),
     chunk_sizes | st.sampled_from([1 << 16, 1 << 18]),
 )
-def test_sizes_behind_contents_in_any_pieces(
+def test_data_descriptors_in_any_chunks_are_read(
     bodies: list[bytes],
     signature: bool,  # noqa: FBT001 - drawn
     wide: bool,  # noqa: FBT001 - drawn
@@ -131,8 +133,8 @@ def test_sizes_behind_contents_in_any_pieces(
         entry = ZipEntry(content=content)
         behind = descriptor(content, len(entry.packed()), signature=signature, wide=wide)
         entries.append(ZipEntry(content=content, descriptor=behind))
-    found = read_all("a.zip", raw_zip(*entries), chunk=chunk)
-    assert [content for _, content in found] == bodies
+    members_read = read_all("a.zip", raw_zip(*entries), chunk=chunk)
+    assert [content for _, content in members_read] == bodies
 
 
 # -- xz
@@ -166,14 +168,14 @@ edits = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3), st.binary(max_siz
 
 def edited(data: bytes, changes: list[tuple[float, int, bytes]]) -> bytes:
     damaged = bytearray(data)
-    for place, dropped, inserted in changes:
-        at = int(place * len(damaged))
+    for position, dropped, inserted in changes:
+        at = int(position * len(damaged))
         damaged[at : at + dropped] = inserted
     return bytes(damaged)
 
 
 def unpacked(data: bytes, chunk: int, jobs: int) -> bytes | str:
-    """Return the content of an xz file, or why it is refused."""
+    """Return the content of an xz file, or the reason for refusing it."""
     packed = Stream("a.tar.xz", archives.in_chunks(data, chunk))
     try:
         return b"".join(decompressed("xz", packed, Limits(), jobs))
@@ -181,8 +183,8 @@ def unpacked(data: bytes, chunk: int, jobs: int) -> bytes | str:
         return error.reason
 
 
-def liblzma_reads(data: bytes) -> bytes | None:
-    """Return the content of an xz file as liblzma reads it from the first byte to the last."""
+def read_with_liblzma(data: bytes) -> bytes | None:
+    """Return the content of an xz file as read by liblzma."""
     output = b""
     while data:
         decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ)
@@ -199,10 +201,10 @@ def liblzma_reads(data: bytes) -> bytes | None:
 
 @settings(max_examples=100, deadline=None)
 @given(xz_files, chunk_sizes, chunk_sizes)
-def test_xz_of_any_blocks_is_the_same_for_any_jobs(data: bytes, one: int, other: int) -> None:
-    found = unpacked(data, one, 1)
-    assert found == unpacked(data, other, 4)
-    assert liblzma_reads(data) == (found if isinstance(found, bytes) else None)
+def test_xz_of_any_blocks_is_read_the_same_for_any_jobs(data: bytes, one: int, other: int) -> None:
+    result = unpacked(data, one, 1)
+    assert result == unpacked(data, other, 4)
+    assert read_with_liblzma(data) == (result if isinstance(result, bytes) else None)
 
 
 @settings(max_examples=100, deadline=None)
@@ -211,11 +213,11 @@ def test_damaged_xz_is_refused_for_any_jobs(
     data: bytes, changes: list[tuple[float, int, bytes]], chunk: int
 ) -> None:
     damaged = edited(data, changes)
-    expected = liblzma_reads(damaged)
+    expected = read_with_liblzma(damaged)
     if damaged:
         for jobs in (1, 4):
-            found = unpacked(damaged, chunk, jobs)
-            assert (found if isinstance(found, bytes) else None) == expected
+            result = unpacked(damaged, chunk, jobs)
+            assert (result if isinstance(result, bytes) else None) == expected
 
 
 # -- damage
@@ -240,7 +242,9 @@ LIMITS = Limits(ratio=10, floor=4 << 20, members=1000)
 
 
 def outcome(name: str, data: bytes, chunk: int, jobs: int = 1) -> Read | str:
-    """Return what an archive holds, or that it was refused; anything else fails the test."""
+    """Return the contents of an archive, or "refused".
+
+    Any other outcome fails the test."""
     try:
         return read_all(name, data, chunk=chunk, size=len(data), limits=LIMITS, jobs=jobs)
     except InvalidArchiveError:
@@ -258,7 +262,7 @@ def outcome(name: str, data: bytes, chunk: int, jobs: int = 1) -> Read | str:
     chunk_sizes,
     chunk_sizes,
 )
-def test_damaged_archives_are_read_or_refused(
+def test_damaged_archive_is_read_or_refused(
     name: str, changes: list[tuple[float, int, bytes]], one: int, other: int
 ) -> None:
     data = edited(SAMPLES[name], changes)
@@ -267,39 +271,39 @@ def test_damaged_archives_are_read_or_refused(
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))
 @given(place=st.floats(0, 1, exclude_max=True), chunk=chunk_sizes)
-def test_cut_archives_are_refused(name: str, place: float, chunk: int) -> None:
+def test_truncated_archive_is_refused(name: str, position: float, chunk: int) -> None:
     data = SAMPLES[name]
-    # A tar is filled up with blocks of NULs, of which the first two are its end.
+    # A tar ends with blocks of NULs, and the first two are its end mark.
     length = len(data.rstrip(b"\0")) + 512 if name.endswith(".tar") else len(data)
     with pytest.raises(InvalidArchiveError):
-        read_all(name, data[: int(place * length)], chunk=chunk, jobs=1 + chunk % 2)
+        read_all(name, data[: int(position * length)], chunk=chunk, jobs=1 + chunk % 2)
 
 
 @pytest.mark.parametrize("name", sorted(SMALL))
-def test_every_flipped_bit_that_matters_is_noticed(name: str) -> None:
+def test_flipped_content_bit_is_refused(name: str) -> None:
     data, whole = SMALL[name], outcome(name, SMALL[name], 1000)
     assert whole != "refused"
     for at in range(len(data)):
         for bit in range(8):
             broken = bytearray(data)
             broken[at] ^= 1 << bit
-            # Dates, versions and the like are nobody's content: what changes them changes nothing.
-            found = outcome(name, bytes(broken), 1000, jobs=1 + bit % 2)
-            assert found in ("refused", whole) or _differs_in_kind_only(found, whole)
+            # Changes of dates and versions do not change the contents.
+            result = outcome(name, bytes(broken), 1000, jobs=1 + bit % 2)
+            assert result in ("refused", whole) or _differs_in_kind_only(result, whole)
 
 
-def _differs_in_kind_only(found: Read | str, whole: Read | str) -> bool:
-    """Whether only what a zip's directory alone states is another: kinds, modes, targets."""
+def _differs_in_kind_only(result: Read | str, whole: Read | str) -> bool:
+    """Check if only fields of a zip's directory differ: kinds, modes and targets."""
     return (
-        not isinstance(found, str)
+        not isinstance(result, str)
         and not isinstance(whole, str)
-        and [(member.name, content) for member, content in found]
+        and [(member.name, content) for member, content in result]
         == [(member.name, content) for member, content in whole]
     )
 
 
 @given(st.lists(st.integers(0, 300), max_size=9), chunk_sizes)
-def test_streams_agree_with_their_bytes(lengths: list[int], chunk: int) -> None:
+def test_stream_returns_its_bytes(lengths: list[int], chunk: int) -> None:
     data = bytes(index % 251 for index in range(sum(lengths)))
     stream = Stream("a", archives.in_chunks(data, chunk))
     ends = [sum(lengths[: index + 1]) for index in range(-1, len(lengths))]

@@ -1,4 +1,4 @@
-"""What holds for any bytes: how they were cut makes no difference, and nothing raises."""
+"""Properties of examining any bytes: chunking is irrelevant and nothing raises."""
 
 import random
 from collections.abc import Iterator
@@ -77,7 +77,7 @@ def cut(data: bytes, lengths: list[int]) -> list[bytes]:
 
 @pytest.fixture(params=[1, 64 << 10])
 def _block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give the readers chunks as they are, too, which otherwise are joined to blocks."""
+    """Pass chunks to the readers unchanged, or joined to blocks as usual."""
     monkeypatch.setattr(range_buffer, "BLOCK_LEAST", request.param)
 
 
@@ -90,7 +90,7 @@ FIXTURE = settings(
 @pytest.mark.parametrize("data", FILES.values(), ids=FILES.keys())
 @FIXTURE
 @given(lengths=sizes)
-def test_how_a_file_is_cut_makes_no_difference(data: bytes, lengths: list[int]) -> None:
+def test_examine_is_the_same_for_any_chunks(data: bytes, lengths: list[int]) -> None:
     assert examine(cut(data, lengths)) == examine([data])
 
 
@@ -98,7 +98,7 @@ def test_how_a_file_is_cut_makes_no_difference(data: bytes, lengths: list[int]) 
 @pytest.mark.parametrize("data", FILES.values(), ids=FILES.keys())
 @FIXTURE
 @given(lengths=sizes, bytes_at=changes, end=st.integers(0, 20_000))
-def test_broken_files_never_raise(
+def test_examine_of_broken_file_never_raises(
     data: bytes, lengths: list[int], bytes_at: list[tuple[int, int]], end: int
 ) -> None:
     broken = bytearray(data)
@@ -106,16 +106,16 @@ def test_broken_files_never_raise(
         broken[at % len(broken)] = value
     if end % 2:
         del broken[end % len(broken) :]
-    found = examine([bytes(broken)])
-    assert examine(cut(bytes(broken), lengths)) == found
-    assert found is None or len(repr(found)) < 100_000
+    result = examine([bytes(broken)])
+    assert examine(cut(bytes(broken), lengths)) == result
+    assert result is None or len(repr(result)) < 100_000
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_where_tables_are_lost_does_not_depend_on_the_cut(
+def test_unread_tables_are_the_same_for_any_chunks(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The same bounds, a thousandth of the size.
+    # The same limits at a thousandth of the size.
     for name in ("_FRONT", "_BACK", "_BEFORE", "_READ_ONLY"):
         monkeypatch.setattr(elf_reader, name, getattr(elf_reader, name) // 1_000)
     for name in ("HEAD", "LOOK_BACK"):
@@ -141,7 +141,7 @@ def test_where_tables_are_lost_does_not_depend_on_the_cut(
     assert 5 < lost < 280
 
 
-# -- other programs read the same
+# -- comparison with other programs
 
 
 def compared(binary: Binary, oracle: dict[str, Any]) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def compared(binary: Binary, oracle: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["elf", "elf with names behind", "elf32", "object"])
-def test_pyelftools_reads_the_same(name: str, tmp_path: Path) -> None:
+def test_examine_agrees_with_pyelftools(name: str, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(FILES[name])
     binary, oracle = examine([FILES[name]]), elf_oracle(path)
@@ -160,7 +160,7 @@ def test_pyelftools_reads_the_same(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "x86", "aarch64"])
-def test_pefile_reads_the_same(machine: str, tmp_path: Path) -> None:
+def test_examine_agrees_with_pefile(machine: str, tmp_path: Path) -> None:
     path = tmp_path / "file"
     data = pe(name="x.dll", imports=["a.dll", "c.dll"], delayed=["b.dll"], machine=machine)
     path.write_bytes(data)
@@ -175,11 +175,11 @@ FOLDERS = [Path("/usr/lib/x86_64-linux-gnu"), Path("/usr/lib/aarch64-linux-gnu")
 _SAMPLES = 300
 _LARGEST = 12
 _BYTES = 1 << 28
-"""What is read of the largest files together, so that the test stays a fast one."""
+"""Total size of the largest files, limited to keep the test fast."""
 
 
 def sampled(folders: list[Path]) -> list[Path]:
-    """Return the largest files of some folders, as far as all of them are not too much."""
+    """Return the largest files of some folders, up to a total size, and some smaller ones."""
     paths = {path.resolve() for folder in folders if folder.is_dir() for path in folder.iterdir()}
     files = sorted(((path.stat().st_size, path) for path in paths if path.is_file()), reverse=True)
     room = _BYTES
@@ -201,7 +201,7 @@ def pieces(path: Path) -> Iterator[bytes]:
             yield piece
 
 
-def test_the_systems_own_files_are_read_as_by_others() -> None:
+def test_examine_of_system_files_agrees_with_other_programs() -> None:
     count = 0
     for path in SYSTEM:
         if next(pieces(path), b"")[:4] != b"\x7fELF":
@@ -218,7 +218,7 @@ def test_the_systems_own_files_are_read_as_by_others() -> None:
     assert count > 20
 
 
-def test_readelf_reads_a_systems_file_the_same() -> None:
+def test_examine_agrees_with_readelf() -> None:
     path = next((p for p in SYSTEM if ".so" in p.name), None)
     try:
         oracle = readelf_oracle(path) if path else None

@@ -1,4 +1,4 @@
-"""What holds of every comparison, whatever is compared: manifests, features and package sets."""
+"""Properties of every comparison of manifests, features and package sets."""
 
 import json
 from typing import Any
@@ -145,7 +145,7 @@ PATHS = st.frozensets(st.sampled_from(["lib/a", "lib/b", "lib64/a", "include/c",
 
 @st.composite
 def with_files(draw: st.DrawFn, name: str) -> Comparable:
-    """One side of which some packages' files are known."""
+    """Return a side with known files for some packages."""
     side = draw(sides(name))
     known = sorted(pkg for pkg in side.packages if draw(st.booleans()))
     side.files = {pkg: draw(PATHS) for pkg in known}
@@ -153,7 +153,7 @@ def with_files(draw: st.DrawFn, name: str) -> Comparable:
 
 
 def swapped(report: DiffReport) -> DiffReport:
-    """Return the same report as seen from the other side."""
+    """Return the report with both sides swapped."""
     other = {"added": "gone", "gone": "added", "changed": "changed"}
 
     def turned(delta: Delta) -> Delta:
@@ -187,7 +187,7 @@ def swapped(report: DiffReport) -> DiffReport:
 
 
 @given(with_files("a"))
-def test_nothing_differs_from_itself(side: Comparable) -> None:
+def test_comparison_with_itself_is_empty(side: Comparable) -> None:
     report = compare(side, side, POLICY)
     assert (report.packages, report.platforms, report.tables) == ((), None, ())
     assert report.moves == ()
@@ -196,14 +196,12 @@ def test_nothing_differs_from_itself(side: Comparable) -> None:
 
 
 @given(with_files("a"), with_files("b"))
-def test_the_other_way_round_is_the_same_with_sides_changed(
-    old: Comparable, new: Comparable
-) -> None:
+def test_comparison_is_symmetric(old: Comparable, new: Comparable) -> None:
     assert swapped(compare(old, new, POLICY)) == compare(new, old, POLICY)
 
 
 @given(sides("a"), sides("b"))
-def test_every_package_is_told_of_once(old: Comparable, new: Comparable) -> None:
+def test_every_package_is_reported_once(old: Comparable, new: Comparable) -> None:
     report = compare(old, new, POLICY)
     names = [package.package for package in report.packages]
     assert names == sorted(set(names))
@@ -211,6 +209,6 @@ def test_every_package_is_told_of_once(old: Comparable, new: Comparable) -> None
     added = {package.package for package in report.packages if package.status == "added"}
     assert added == new.packages.keys() - old.packages.keys()
     text, markdown = "\n".join(diff_text(report)), "\n".join(diff_markdown(report))
-    said_elsewhere = {p.package for p in report.packages if p.status == "changed"}
-    assert all(f"  {name}" in text or name in said_elsewhere for name in names if name not in added)
+    changed = {p.package for p in report.packages if p.status == "changed"}
+    assert all(f"  {name}" in text or name in changed for name in names if name not in added)
     assert all(f"`{name}`" in markdown for name in added)

@@ -1,4 +1,4 @@
-"""Random expressions mean the same here and to gcc; random headers are read or refused."""
+"""Properties of the preprocessor: expressions agree with gcc, and any header is read or refused."""
 
 import contextlib
 import re
@@ -28,7 +28,7 @@ def larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     return st.one_of(
         st.builds("{} {} {}".format, inner, st.sampled_from(operators), inner),
         st.builds("({})".format, inner),
-        # A space, because two signs in a row are another operator.
+        # A space, because two adjacent signs are another operator.
         st.builds("{} {}".format, st.sampled_from("!~-+"), inner),
         st.builds("({} ? {} : {})".format, inner, inner, inner),
     )
@@ -66,10 +66,10 @@ def by_gcc(several: list[str]) -> list[bool | None]:
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
-# Expressions are made slowly where other work has the processors, which says nothing of them.
+# On a busy machine expressions are generated slowly, which is not a failure.
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(expressions, min_size=20, max_size=60))
-def test_expressions_mean_what_they_mean_to_gcc(several: list[str]) -> None:
+def test_expressions_agree_with_gcc(several: list[str]) -> None:
     assert list(zip(several, map(by_us, several), strict=True)) == list(
         zip(several, by_gcc(several), strict=True)
     )
@@ -89,7 +89,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 @settings(max_examples=40)
 @given(st.data())
-def test_a_header_cut_anywhere_is_refused_or_has_the_same_answer(data: st.DataObject) -> None:
+def test_truncated_header_is_refused_or_has_same_ranges(data: st.DataObject) -> None:
     whole = host_config()
     cut = whole[: data.draw(st.integers(0, len(whole)))]
     with contextlib.suppress(InvalidFileError):

@@ -1,4 +1,4 @@
-"""What holds of every package set, whatever the manifests, the request and the trees."""
+"""Properties of every package set, for any manifests, requests and trees."""
 
 import itertools
 from typing import Any
@@ -69,7 +69,7 @@ binaries = st.builds(lambda soname, needs: elf(soname, *needs), sonames, needed)
 
 @st.composite
 def archives(draw: st.DrawFn) -> ArchiveFeatures:
-    """Return features of a small archive."""
+    """Return the features of a small archive."""
     files: dict[str, Binary | str | None] = {"LICENSE": None}
     for number in range(draw(st.integers(0, 4))):
         folder = draw(st.sampled_from(["lib", "lib/11", "lib/12", "lib/stubs", "bin", "include"]))
@@ -80,7 +80,7 @@ def archives(draw: st.DrawFn) -> ArchiveFeatures:
 
 @st.composite
 def releases(draw: st.DrawFn, redist: str | None = None) -> Release:
-    """Return a release of any redistributable but CUDA."""
+    """Return a release of any redistributable except CUDA."""
     name = redist or draw(st.sampled_from(sorted(REDISTS)))
     packages: dict[str, Any] = {}
     for package in REDISTS[name]:
@@ -94,7 +94,7 @@ def releases(draw: st.DrawFn, redist: str | None = None) -> Release:
 
 @st.composite
 def toolkits(draw: st.DrawFn) -> Release:
-    """Return a release of CUDA that has what a set must have."""
+    """Return a release of CUDA with every required package."""
     essential = ("cuda_nvcc", "cuda_cudart", "libnvvm", "cuda_crt", "cuda_cccl")
     packages: dict[str, Any] = dict.fromkeys(essential, PLATFORMS)
     for name in ("libcublas", "libcudla", "nsight_vse", "mft", "cuda_compat"):
@@ -105,14 +105,14 @@ def toolkits(draw: st.DrawFn) -> Release:
 
 
 few, some = settings(max_examples=25), settings(max_examples=50)
-"""A package set costs more than what other properties are about."""
+"""Fewer examples than usual, because package sets are expensive."""
 
 many = st.lists(releases(), max_size=5, unique_by=lambda release: (release.redist, release.label))
 
 
 @st.composite
 def requests(draw: st.DrawFn) -> dict[str, Any]:
-    """Return a request, good or not."""
+    """Return a valid or invalid request."""
     capabilities = draw(
         st.lists(st.sampled_from(["7.5", "8.0", "8.7", "9.0", "9.0a", "10.1"]), max_size=3)
     )
@@ -123,8 +123,8 @@ def requests(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-def made(data: SetData, label: str, request: dict[str, Any]) -> PackageSet | None:
-    """Return the set; None where it cannot be, for which there must be an error of ours."""
+def built(data: SetData, label: str, request: dict[str, Any]) -> PackageSet | None:
+    """Return the set, or None after a CudaRedistError."""
     try:
         return build(data, label, **request)
     except CudaRedistError as error:
@@ -137,30 +137,30 @@ def made(data: SetData, label: str, request: dict[str, Any]) -> PackageSet | Non
 
 @few
 @given(toolkits(), many, requests())
-def test_a_set_is_made_with_all_invariants_or_refused_with_an_error_of_ours(
+def test_set_satisfies_invariants_or_is_refused(
     toolkit: Release, others: list[Release], request: dict[str, Any]
 ) -> None:
-    found = made(set_data_of(toolkit, *others), toolkit.label, request)
-    if found is not None:
-        unmeant = [v for v in check_set(found) if v.invariant not in {"I6", "I8"}]
-        assert unmeant == []
-        unowned = {s for s, e in found.external.items() if e.owner == "unknown"}
-        breaks = {r.subject for p in found.packages.values() for r in p.reasons}
-        assert unowned <= breaks, "what nobody has broke the package that needs it"
+    package_set = built(set_data_of(toolkit, *others), toolkit.label, request)
+    if package_set is not None:
+        unexpected = [v for v in check_set(package_set) if v.invariant not in {"I6", "I8"}]
+        assert unexpected == []
+        unowned = {s for s, e in package_set.external.items() if e.owner == "unknown"}
+        breaks = {r.subject for p in package_set.packages.values() for r in p.reasons}
+        assert unowned <= breaks, "a library without a provider breaks its dependents"
 
 
 @few
 @given(toolkits(), many)
-def test_all_sets_of_a_run_have_the_same_names(toolkit: Release, others: list[Release]) -> None:
+def test_sets_of_a_run_have_the_same_names(toolkit: Release, others: list[Release]) -> None:
     data = set_data_of(toolkit, *others)
-    found = [made(data, toolkit.label, {"platform": platform}) for platform in PLATFORMS]
-    sets = [package_set for package_set in found if package_set is not None]
+    results = [built(data, toolkit.label, {"platform": platform}) for platform in PLATFORMS]
+    sets = [package_set for package_set in results if package_set is not None]
     assert list(itertools.chain(*check_run(sets))) == []
 
 
 @few
 @given(toolkits(), many, requests(), st.randoms(use_true_random=False))
-def test_the_order_of_the_inputs_changes_no_byte(
+def test_order_of_inputs_does_not_change_set(
     toolkit: Release, others: list[Release], request: dict[str, Any], random: Any
 ) -> None:
     shuffled = [toolkit, *others]
@@ -172,10 +172,10 @@ def test_the_order_of_the_inputs_changes_no_byte(
         )
         for release in shuffled
     ]
-    first = made(set_data_of(toolkit, *others), toolkit.label, request)
-    # Another order of packages is another manifest, whose hash alone may differ.
-    again = made(set_data_of(*shuffled), toolkit.label, request)
-    third = made(set_data_of(*turned), toolkit.label, request)
+    first = built(set_data_of(toolkit, *others), toolkit.label, request)
+    # Another order of packages gives another manifest, and only its hash may differ.
+    again = built(set_data_of(*shuffled), toolkit.label, request)
+    third = built(set_data_of(*turned), toolkit.label, request)
     assert (first is None) == (again is None) == (third is None)
     if first is not None and again is not None and third is not None:
         assert set_bytes(first) == set_bytes(again)
@@ -189,7 +189,7 @@ def test_the_order_of_the_inputs_changes_no_byte(
 
 @few
 @given(toolkits(), many, releases(), st.sampled_from(PLATFORMS))
-def test_manifest_of_another_redist_that_none_requires_changes_no_choice(
+def test_unrelated_manifest_does_not_change_releases(
     toolkit: Release, others: list[Release], new: Release, platform: Platform
 ) -> None:
     assume(new.redist not in {release.redist for release in others})
@@ -214,7 +214,7 @@ def test_manifest_of_another_redist_that_none_requires_changes_no_choice(
     st.sampled_from(["8.6.0", "8.9.7", "9.1.0"]),
     st.booleans(),
 )
-def test_manifest_of_a_required_redist_changes_only_choices_that_require_it(
+def test_required_manifest_changes_only_dependent_releases(
     label: str,
     tensorrts: list[str],
     others: list[Release],
@@ -223,13 +223,13 @@ def test_manifest_of_a_required_redist_changes_only_choices_that_require_it(
 ) -> None:
     toolkit = Release("cuda", label, dict.fromkeys(("cuda_nvcc", "cuda_cudart"), PLATFORMS))
     everywhere = (LINUX, SBSA)
-    held = [release for release in others if release.redist not in {"cudnn", "tensorrt"}]
-    held += [Release("tensorrt", name, {"tensorrt": everywhere}) for name in tensorrts]
+    releases_before = [release for release in others if release.redist not in {"cudnn", "tensorrt"}]
+    releases_before += [Release("tensorrt", name, {"tensorrt": everywhere}) for name in tensorrts]
     new = Release("cudnn", cudnn, {"cudnn": everywhere})
     target = SetTarget(Version.parse(label), LINUX, ("9.0",))
-    pins = {release.redist: release.held for release in held} if pinned else {}
-    before = choose_releases(target, pins, set_data_of(toolkit, *held))
-    after = choose_releases(target, pins, set_data_of(toolkit, *held, new))
+    pins = {release.redist: release.held for release in releases_before} if pinned else {}
+    before = choose_releases(target, pins, set_data_of(toolkit, *releases_before))
+    after = choose_releases(target, pins, set_data_of(toolkit, *releases_before, new))
     changed = {name for name, choice in before.items() if after[name].chosen != choice.chosen}
     assert changed <= (set() if pinned else {"tensorrt"})
     for name in changed:
@@ -245,7 +245,7 @@ def test_manifest_of_a_required_redist_changes_only_choices_that_require_it(
     st.lists(releases("cudnn"), min_size=1, max_size=5, unique_by=lambda r: r.label),
     st.sampled_from(PLATFORMS),
 )
-def test_auto_takes_the_newest_that_would_be_taken_alone(
+def test_newest_release_that_is_valid_alone_is_selected(
     toolkit: Release, cudnns: list[Release], platform: Platform
 ) -> None:
     target = SetTarget(Version.parse(toolkit.label), platform, ("9.0",))
@@ -268,7 +268,7 @@ def test_auto_takes_the_newest_that_would_be_taken_alone(
 
 @few
 @given(st.permutations(["7.5", "8.6", "8.9", "9.0", "9.0a"]), st.booleans())
-def test_the_order_of_capabilities_changes_only_the_strings_of_nixpkgs(
+def test_order_of_capabilities_changes_only_nixpkgs_strings(
     names: list[str],
     forward_compat: bool,  # noqa: FBT001 - hypothesis passes it by position
 ) -> None:
@@ -282,16 +282,17 @@ def test_the_order_of_capabilities_changes_only_the_strings_of_nixpkgs(
         *("requested", "effective", "real_arches", "virtual_arches", "arches", "gencode"),
         *("gencode_string", "cmake_cuda_architectures"),
     }
-    ours = [found.capabilities.model_dump(exclude=theirs) for found in by_order]
+    ours = [package_set.capabilities.model_dump(exclude=theirs) for package_set in by_order]
     assert ours[0] == ours[1]
     rest = [
-        found.model_copy(update={"capabilities": by_order[0].capabilities}) for found in by_order
+        package_set.model_copy(update={"capabilities": by_order[0].capabilities})
+        for package_set in by_order
     ]
     assert set_bytes(rest[0]) == set_bytes(rest[1])
     assert set(by_order[0].capabilities.real_arches) == set(by_order[1].capabilities.real_arches)
 
 
-# -- trees: what follows from a change of files (section 12)
+# -- trees: effects of changed files (section 12)
 
 TREE = st.dictionaries(
     st.sampled_from(
@@ -324,7 +325,7 @@ def tree(files: dict[str, int], top: str = "top") -> ArchiveFeatures:
 
 
 def contents(features: ArchiveFeatures) -> dict[str, tuple[int, int]]:
-    """Return the files and bytes of each output, as a set has them."""
+    """Return the number of files and bytes of each output in a set."""
     examined = ExaminedArchive(
         **{name: getattr(features, name) for name in ArchiveFeatures.model_fields},
         platform=LINUX,
@@ -341,16 +342,16 @@ def contents(features: ArchiveFeatures) -> dict[str, tuple[int, int]]:
 
 @some
 @given(TREE)
-def test_every_file_is_in_one_output_and_none_is_empty(files: dict[str, int]) -> None:
-    found = contents(tree(files))
-    assert sum(count for count, _ in found.values()) == len(files)
-    assert sum(size for _, size in found.values()) == sum(files.values())
-    assert all(count for name, (count, _) in found.items() if name != "out")
+def test_every_file_is_in_one_output(files: dict[str, int]) -> None:
+    outputs = contents(tree(files))
+    assert sum(count for count, _ in outputs.values()) == len(files)
+    assert sum(size for _, size in outputs.values()) == sum(files.values())
+    assert all(count for name, (count, _) in outputs.items() if name != "out")
 
 
 @some
 @given(TREE)
-def test_without_static_libraries_exactly_the_static_output_is_gone(files: dict[str, int]) -> None:
+def test_removed_static_libraries_remove_only_static_output(files: dict[str, int]) -> None:
     rest = {path: size for path, size in files.items() if not path.endswith(".a")}
     assume(rest)
     before, after = contents(tree(files)), contents(tree(rest))
@@ -360,7 +361,7 @@ def test_without_static_libraries_exactly_the_static_output_is_gone(files: dict[
 
 @some
 @given(TREE, st.integers(1, 1000))
-def test_stubs_add_exactly_the_stubs_output(files: dict[str, int], size: int) -> None:
+def test_added_stubs_add_only_stubs_output(files: dict[str, int], size: int) -> None:
     files = {path: count for path, count in files.items() if "stubs/" not in path}
     assume(files)
     before = contents(tree(files))
@@ -370,15 +371,13 @@ def test_stubs_add_exactly_the_stubs_output(files: dict[str, int], size: int) ->
 
 @some
 @given(TREE, st.from_regex(r"[a-z][a-z0-9_-]{3,20}-archive", fullmatch=True))
-def test_the_name_of_the_top_directory_changes_nothing(files: dict[str, int], top: str) -> None:
+def test_top_directory_name_does_not_change_features(files: dict[str, int], top: str) -> None:
     assert tree(files) == tree(files, top)
 
 
 @some
 @given(TREE, st.randoms(use_true_random=False))
-def test_the_order_of_an_archives_members_changes_nothing(
-    files: dict[str, int], random: Any
-) -> None:
+def test_order_of_members_does_not_change_features(files: dict[str, int], random: Any) -> None:
     paths = list(files)
     random.shuffle(paths)
     assert tree({path: files[path] for path in paths}) == tree(files)
@@ -386,8 +385,8 @@ def test_the_order_of_an_archives_members_changes_nothing(
 
 @some
 @given(TREE, st.sampled_from(["11", "12", "13"]))
-def test_a_nested_lib_is_as_good_as_a_plain_one(files: dict[str, int], other: str) -> None:
-    """Moving all of `lib` to `lib/12` beside another CUDA's changes no output of a CUDA 12 set."""
+def test_nested_lib_has_same_outputs_as_plain_lib(files: dict[str, int], other: str) -> None:
+    """Moving `lib` to `lib/12` does not change the outputs of a CUDA 12 set."""
     inside = {path: size for path, size in files.items() if path.startswith("lib/")}
     assume(inside and other != "12")
     nested = {path: size for path, size in files.items() if path not in inside}

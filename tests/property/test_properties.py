@@ -1,4 +1,4 @@
-"""What holds for any input, not only for the cases someone thought of."""
+"""Properties of parsers and files for any input."""
 
 import contextlib
 import json
@@ -60,7 +60,7 @@ documents = st.recursive(
 
 
 @given(versions)
-def test_versions_print_as_they_were_read(text: str) -> None:
+def test_version_is_printed_in_input_form(text: str) -> None:
     assert str(Version.parse(text)) == text
 
 
@@ -74,7 +74,7 @@ def test_versions_have_a_total_order(a: str, b: str, c: str) -> None:
 
 
 @given(st.text())
-def test_any_text_is_a_version_or_a_value_error(text: str) -> None:
+def test_any_text_is_a_version_or_refused(text: str) -> None:
     with contextlib.suppress(ValueError):
         Version.parse(text)
 
@@ -91,19 +91,19 @@ def test_index_parser_never_raises_on_almost_html(page: str, address: str) -> No
 
 
 @given(st.lists(versions.filter(lambda v: 2 <= v.partition("-")[0].count(".") + 1 <= 4)))
-def test_index_parser_finds_every_manifest(labels: list[str]) -> None:
+def test_index_parser_finds_every_label(labels: list[str]) -> None:
     page = "".join(f"<a href='redistrib_{label}.json'>" for label in labels).encode()
     assert {str(label) for label in parse_index(page, "https://host/x/")} == set(labels)
 
 
 @given(st.binary())
-def test_reader_raises_only_our_errors_on_bytes(data: bytes) -> None:
+def test_manifest_reader_raises_only_own_errors_for_bytes(data: bytes) -> None:
     with contextlib.suppress(InvalidFileError):
         read_manifest(data)
 
 
 @given(documents)
-def test_reader_raises_only_our_errors_on_json(document: object) -> None:
+def test_manifest_reader_raises_only_own_errors_for_json(document: object) -> None:
     try:
         read_manifest(json.dumps(document).encode())
     except InvalidFileError as error:
@@ -111,20 +111,20 @@ def test_reader_raises_only_our_errors_on_json(document: object) -> None:
 
 
 @given(st.data())
-def test_reader_raises_only_our_errors_on_a_manifest_with_one_change(data: st.DataObject) -> None:
+def test_manifest_reader_raises_only_own_errors_for_edited_manifest(data: st.DataObject) -> None:
     good = bytearray(manifest())
-    place = data.draw(st.integers(0, len(good) - 1))
-    good[place : place + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
+    position = data.draw(st.integers(0, len(good) - 1))
+    good[position : position + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
     try:
-        found = read_manifest(bytes(good))
+        result = read_manifest(bytes(good))
     except InvalidFileError:
         return
-    assert all(is_safe_relative_path(archive.relative_path) for archive in found.archives)
-    assert all(len(archive.sha256 or "") == 64 for archive in found.archives)
+    assert all(is_safe_relative_path(archive.relative_path) for archive in result.archives)
+    assert all(len(archive.sha256 or "") == 64 for archive in result.archives)
 
 
 @given(documents)
-def test_our_own_files_raise_only_our_errors(document: object) -> None:
+def test_own_file_reader_raises_only_own_errors(document: object) -> None:
     for kind in FILE_KINDS.values():
         with contextlib.suppress(CudaRedistError):
             read_own_file(json.dumps(document).encode(), kind.model)
@@ -136,14 +136,12 @@ def test_canonical_json_is_a_fixed_point(document: object) -> None:
         once = canonical_json(document)
         again = parse_json(once, what="test", limit=1 << 20)
     except (InvalidFileError, UnicodeEncodeError):
-        return  # text with control characters or half characters never gets into a data file
+        return  # data files never contain control characters or lone surrogates
     assert canonical_json(again) == once
 
 
 @given(st.dictionaries(st.text("abc_", min_size=1), st.integers(0, 9)), st.randoms())
-def test_canonical_json_does_not_depend_on_the_order_of_keys(
-    document: dict[str, int], random: object
-) -> None:
+def test_canonical_json_ignores_order_of_keys(document: dict[str, int], random: object) -> None:
     items = list(document.items())
     random.shuffle(items)  # type: ignore[attr-defined]
     assert canonical_json(dict(items)) == canonical_json(document)

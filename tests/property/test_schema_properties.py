@@ -1,4 +1,4 @@
-"""Models and the JSON Schemas made from them: what one takes, the other must not refuse."""
+"""Properties of JSON Schemas: each accepts every document that its model accepts."""
 
 import copy
 import json
@@ -37,7 +37,7 @@ OTHERS = st.one_of(
 
 @cache
 def shipped(kind: str) -> str:
-    """Return the start of every list and object of a shipped file, so that each change counts."""
+    """Return a shipped file with shortened lists and objects, so that each change matters."""
 
     def cut(node: Any) -> Any:
         if isinstance(node, dict):
@@ -49,23 +49,23 @@ def shipped(kind: str) -> str:
     else:
         document = json.loads((REPOSITORY / SHIPPED[kind]).read_text())
     text = json.dumps({key: cut(value) for key, value in document.items()})
-    read_own_file(text.encode(), FILE_KINDS[kind].model)  # A broken start would prove nothing.
+    read_own_file(text.encode(), FILE_KINDS[kind].model)  # The shortened file must be valid.
     return text
 
 
-def places(node: Any) -> list[tuple[Any, Any]]:
-    """Return every list and object of a document with each key or index in it."""
+def nodes_of(node: Any) -> list[tuple[Any, Any]]:
+    """Return every list and object of a document with each of its keys or indexes."""
     keys = list(node) if isinstance(node, dict) else range(len(node)) if type(node) is list else ()
-    return [place for key in keys for place in [(node, key), *places(node[key])]]
+    return [place for key in keys for place in [(node, key), *nodes_of(node[key])]]
 
 
 @pytest.mark.parametrize("kind", ["package-set", *SHIPPED])
 @given(data=st.data())
 @settings(max_examples=20)
-def test_what_a_model_takes_its_schema_takes(kind: str, data: st.DataObject) -> None:
+def test_schema_accepts_documents_of_model(kind: str, data: st.DataObject) -> None:
     document = json.loads(shipped(kind))
     for _ in range(data.draw(st.integers(1, 3))):
-        node, key = data.draw(st.sampled_from(places(document)))
+        node, key = data.draw(st.sampled_from(nodes_of(document)))
         change = data.draw(st.sampled_from(["other", "gone", "again"]))
         if change == "other":
             node[key] = copy.deepcopy(data.draw(OTHERS))
@@ -75,7 +75,7 @@ def test_what_a_model_takes_its_schema_takes(kind: str, data: st.DataObject) -> 
             node[data.draw(st.text(max_size=4))] = copy.deepcopy(node[key])
         else:
             node.append(copy.deepcopy(node[key]))
-        if not places(document):
+        if not nodes_of(document):
             break
     text = json.dumps(document).encode()
     try:

@@ -1,4 +1,4 @@
-"""diff and bump on NVIDIA's real manifests."""
+"""Tests of diff and bump on NVIDIA's real manifests."""
 
 import json
 from collections.abc import Iterator
@@ -20,11 +20,11 @@ FIVE = ("cuda", "cudnn", "cusparselt", "cutensor", "nccl")
 
 
 @pytest.fixture(scope="module")
-def held(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with every real manifest."""
+def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Create a data folder with every real manifest."""
     if not REAL_MANIFESTS.is_dir():
         pytest.skip(f"NVIDIA's manifests are not at {REAL_MANIFESTS}")
-    root = tmp_path_factory.mktemp("held")
+    root = tmp_path_factory.mktemp("data_folder")
     places = ("--data-dir", root / "data", "--cache-dir", root / "cache")
     succeed("download-manifests", "--base-url", REAL_MANIFESTS, "--version", "all", "-q", *places)
     return root / "data"
@@ -36,8 +36,8 @@ def diffed(run: Run, data: Path, old: str, new: str, *more: str) -> Result:
     return result
 
 
-def test_from_12_to_13_packages_come_and_go_and_nvcc_is_split(run: Run, held: Path) -> None:
-    lines = diffed(run, held, "cuda@12.9.1", "cuda@13.0.2").stdout.splitlines()
+def test_diff_of_12_and_13_lists_packages_and_split_of_nvcc(run: Run, data_folder: Path) -> None:
+    lines = diffed(run, data_folder, "cuda@12.9.1", "cuda@13.0.2").stdout.splitlines()
     assert lines[:5] == [
         "cuda@12.9.1 -> cuda@13.0.2",
         "platforms:",
@@ -46,11 +46,11 @@ def test_from_12_to_13_packages_come_and_go_and_nvcc_is_split(run: Run, held: Pa
         "  cuda_compat 12.9.40580548 (linux-aarch64)",
     ]
     assert "  cuda_nvcc 12.9.86 -> 13.0.88 split: cuda_crt, libnvptxcompiler, libnvvm" in lines
-    found = json.loads(diffed(run, held, "cuda@12.9.1", "cuda@13.0.2", "--json").stdout)
+    found = json.loads(diffed(run, data_folder, "cuda@12.9.1", "cuda@13.0.2", "--json").stdout)
     by_status: dict[str, set[str]] = {}
     for package in found["packages"]:
         by_status.setdefault(package["status"], set()).add(package["package"])
-    old, new = (packages_of(held, label) for label in ("12.9.1", "13.0.2"))
+    old, new = (packages_of(data_folder, label) for label in ("12.9.1", "13.0.2"))
     assert by_status["gone"] == old - new
     assert by_status["added"] == new - old
     assert {"cuda_nvprof", "cuda_nvvp"} <= by_status["gone"]
@@ -62,15 +62,15 @@ def packages_of(data: Path, label: str) -> set[str]:
     return {name for name in document if not name.startswith("release_")}
 
 
-def test_a_patch_release_is_short(run: Run, held: Path) -> None:
-    lines = diffed(run, held, "cuda@12.6.2", "cuda@12.6.3").stdout.splitlines()
+def test_diff_of_patch_releases_is_short(run: Run, data_folder: Path) -> None:
+    lines = diffed(run, data_folder, "cuda@12.6.2", "cuda@12.6.3").stdout.splitlines()
     assert len(lines) == 12
     assert lines[1] == "changed:"
     assert lines[-1] == "9 packages differ, 33 are equal"
 
 
-def test_cudnn_lost_its_arm_platform(run: Run, held: Path) -> None:
-    lines = diffed(run, held, "cudnn@8.9.5", "cudnn@8.9.6").stdout.splitlines()
+def test_diff_of_cudnn_reports_lost_platform(run: Run, data_folder: Path) -> None:
+    lines = diffed(run, data_folder, "cudnn@8.9.5", "cudnn@8.9.6").stdout.splitlines()
     assert lines[2] == "  linux-aarch64/cuda12: gone altogether (from cudnn, cudnn_samples)"
 
 
@@ -96,28 +96,28 @@ def test_cudnn_lost_its_arm_platform(run: Run, held: Path) -> None:
         ("nvshmem@3.4.5", "nvshmem@3.8.0", "      variants [source]: +cuda12 +cuda13"),
     ],
 )
-def test_manifest_that_becomes_nested_loses_no_platform(
-    run: Run, held: Path, old: str, new: str, line: str
+def test_diff_of_nested_manifest_reports_no_lost_platform(
+    run: Run, data_folder: Path, old: str, new: str, line: str
 ) -> None:
-    lines = diffed(run, held, old, new).stdout.splitlines()
+    lines = diffed(run, data_folder, old, new).stdout.splitlines()
     assert line in lines
     assert not [line for line in lines if "gone" in line]
 
 
-def test_hash_that_an_early_manifest_lacks_is_not_other_bytes(run: Run, held: Path) -> None:
-    text = diffed(run, held, "cuda@11.4.1", "cuda@11.4.2").stdout
+def test_diff_with_missing_hash_reports_no_other_bytes(run: Run, data_folder: Path) -> None:
+    text = diffed(run, data_folder, "cuda@11.4.1", "cuda@11.4.2").stdout
     assert "other bytes" not in text
     assert "may break" not in text
 
 
-def test_cccl_was_renamed(run: Run, held: Path) -> None:
-    lines = diffed(run, held, "cuda@13.0.2", "cuda@13.4.2").stdout.splitlines()
+def test_diff_reports_renamed_cccl(run: Run, data_folder: Path) -> None:
+    lines = diffed(run, data_folder, "cuda@13.0.2", "cuda@13.4.2").stdout.splitlines()
     at = lines.index("renamed:")
     assert lines[at + 1].startswith("  cuda_cccl 13.0.85 -> cccl 13.3.")
 
 
 def pairs(data: Path) -> Iterator[tuple[str, str]]:
-    """Yield every release of every redistributable and the one after it."""
+    """Yield each release of each redistributable with its successor."""
     for folder in sorted((data / "manifests").iterdir()):
         if folder.is_dir():
             labels = sorted(
@@ -127,15 +127,15 @@ def pairs(data: Path) -> Iterator[tuple[str, str]]:
                 yield f"{folder.name}@{old}", f"{folder.name}@{new}"
 
 
-def test_every_release_with_the_next_one_both_ways(held: Path) -> None:
-    # Only here without the command line.
+def test_diff_of_consecutive_releases_is_symmetric(data_folder: Path) -> None:
+    # This test does not use the command line.
     from cudaredist.pipeline.diff_releases import compare_releases as diff  # noqa: PLC0415
     from cudaredist.store.cache import Cache  # noqa: PLC0415
     from cudaredist.store.data_folder import Store  # noqa: PLC0415
 
-    store, cache = Store(held), Cache(held / "none")
+    store, cache = Store(data_folder), Cache(data_folder / "none")
     count = 0
-    for old, new in pairs(held):
+    for old, new in pairs(data_folder):
         there, back = diff(old, new, store, cache), diff(new, old, store, cache)
         assert there.equal == back.equal
         assert [p.package for p in there.packages] == [p.package for p in back.packages]
@@ -154,9 +154,9 @@ def newest(redist: str) -> Path:
 
 
 def label(redist: str) -> Version:
-    found = label_of_manifest_name(newest(redist).name)
-    assert found is not None
-    return found
+    version = label_of_manifest_name(newest(redist).name)
+    assert version is not None
+    return version
 
 
 def serve(server: FaultServer, *, with_newest: bool) -> None:
@@ -170,7 +170,7 @@ def serve(server: FaultServer, *, with_newest: bool) -> None:
         server.add_manifests(redist, {str(one): p.read_bytes() for one, p in labels.items()})
 
 
-def test_bump_brings_the_newest_of_five(run: Run, server: FaultServer) -> None:
+def test_bump_adds_newest_of_five_redists(run: Run, server: FaultServer) -> None:
     serve(server, with_newest=False)
     base = ("--base-url", server.url)
     fetched = run("download-manifests", *base, "--version", "all", "-q")
@@ -184,8 +184,8 @@ def test_bump_brings_the_newest_of_five(run: Run, server: FaultServer) -> None:
     subject, _, *lines = result.stdout.splitlines()
     assert subject == "cuda redistributables: 5 new releases of 5 products"
     for redist, line in zip(FIVE, lines, strict=False):
-        held = Path("data/manifests", redist, newest(redist).name)
-        assert held.read_bytes() == newest(redist).read_bytes()
+        data_folder = Path("data/manifests", redist, newest(redist).name)
+        assert data_folder.read_bytes() == newest(redist).read_bytes()
         assert line.startswith(f"{redist}: ")
         assert line.endswith(f" -> {label(redist)}")
         assert f"- {line}" in Path("CHANGELOG.md").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""Exports of package sets of NVIDIA's real manifests, and the consumers that read them."""
+"""Tests of exports of real package sets with real consumers."""
 
 import json
 import shutil
@@ -41,7 +41,7 @@ def available(document: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("cuda", "platform"), SETS)
-def test_real_sets_are_exported_and_read(
+def test_real_sets_are_exported_and_read_by_consumers(
     run: Run, real_manifests: Path, cuda: str, platform: str
 ) -> None:
     fetched = ("--base-url", real_manifests, "--version", "all", "--data-dir", "data")
@@ -62,14 +62,14 @@ def test_real_sets_are_exported_and_read(
     assert set(Path("urls/urls.txt").read_text().splitlines()) == urls
     assert len(Path("sha256sums/SHA256SUMS").read_text().splitlines()) == len(urls)
     if shutil.which("nix-instantiate"):
-        shown = evaluate_nix(Path("nix"), NIX_SUMMARY)
-        assert shown.keys() == document["packages"].keys()
+        summary = evaluate_nix(Path("nix"), NIX_SUMMARY)
+        assert summary.keys() == document["packages"].keys()
         for name, package in document["packages"].items():
-            assert shown[name]["builds"] == [package["status"] == "available"] * 3
+            assert summary[name]["builds"] == [package["status"] == "available"] * 3
 
 
 @pytest.mark.parametrize(("cuda", "platform"), SETS)
-def test_real_sets_come_out_of_their_own_manifests_again(
+def test_real_sets_are_rebuilt_from_exported_manifests(
     run: Run, real_manifests: Path, cuda: str, platform: str
 ) -> None:
     fetched = ("--base-url", real_manifests, "--version", "all", "--data-dir", "data")
@@ -85,7 +85,7 @@ def test_real_sets_come_out_of_their_own_manifests_again(
 
 
 def identity(package: dict[str, Any]) -> tuple[object, ...]:
-    """Return what makes a package the same, whatever its archive was published for."""
+    """Return the fields that identify a package, independent of its platform."""
     archive = package["archive"]
     return (
         *(package["version"], package["redist"], package["release"], package["license"]),

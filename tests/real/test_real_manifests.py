@@ -1,4 +1,4 @@
-"""NVIDIA's real manifests, read and compared with an independent reading of the JSON."""
+"""Tests of NVIDIA's real manifests, compared with an independent reader."""
 
 import json
 import random
@@ -32,7 +32,7 @@ Row = tuple[str, str, str, str | None, str, str | None, str | None, int | None]
 
 
 def plainly_read(document: dict[str, dict[str, object]]) -> Iterator[Row]:
-    """Read a manifest in the simplest way that can be right, sharing nothing with the reader."""
+    """Read a manifest in the simplest way, independently of the reader."""
     for package, value in document.items():
         if package.startswith("release_"):
             continue
@@ -55,7 +55,7 @@ def plainly_read(document: dict[str, dict[str, object]]) -> Iterator[Row]:
                         yield (package, version, platform, None, path, None, None, None)
 
 
-def test_the_corpus_is_whole() -> None:
+def test_corpus_is_complete() -> None:
     if not FILES:
         pytest.skip(f"nothing at {REAL_MANIFESTS}")
     handwritten = [path for path in FILES if "handwritten" in path.parts]
@@ -63,7 +63,7 @@ def test_the_corpus_is_whole() -> None:
 
 
 @pytest.mark.parametrize("path", listed())
-def test_reads_the_same_as_an_independent_reading(path: Path) -> None:
+def test_manifest_agrees_with_independent_reader(path: Path) -> None:
     data = path.read_bytes()
     manifest = read_manifest(data, label=label_of_manifest_name(path.name))
     document = json.loads(data)
@@ -92,7 +92,7 @@ def test_reads_the_same_as_an_independent_reading(path: Path) -> None:
     assert product is None or redist.accepts_product(product)
 
 
-def test_most_flipped_bits_are_refused() -> None:
+def test_most_flipped_bits_in_manifests_are_refused() -> None:
     if not FILES:
         pytest.skip(f"nothing at {REAL_MANIFESTS}")
     chance = random.Random(7)
@@ -110,14 +110,14 @@ def test_most_flipped_bits_are_refused() -> None:
     assert refused / flips > 0.85
 
 
-def test_reading_costs_at_most_five_times_the_json_alone() -> None:
+def test_reading_manifests_costs_at_most_five_times_json() -> None:
     if not FILES:
         pytest.skip(f"nothing at {REAL_MANIFESTS}")
     program = Path(__file__).parents[2] / "benchmarks" / "read_manifests.py"
     subprocess.run([sys.executable, program, REAL_MANIFESTS], check=True)
 
 
-def test_every_manifest_comes_over_http_byte_by_byte(
+def test_every_manifest_is_downloaded_unchanged(
     run: Run, server: FaultServer, real_manifests: Path
 ) -> None:
     server.add_folder(real_manifests)
@@ -128,22 +128,22 @@ def test_every_manifest_comes_over_http_byte_by_byte(
     compute = [path for path in FILES if "compute" in path.parts]
     assert len(report["manifests"]) == len(compute)
     for path in compute:
-        held = Path("data/manifests") / path.parts[-3] / path.name
-        assert held.read_bytes() == path.read_bytes()
+        local = Path("data/manifests") / path.parts[-3] / path.name
+        assert local.read_bytes() == path.read_bytes()
 
 
-def test_a_folder_source_has_tensorrt_too(run: Run, real_manifests: Path) -> None:
+def test_folder_source_includes_tensorrt(run: Run, real_manifests: Path) -> None:
     result = run("download-manifests", "--base-url", real_manifests, "--version", "all", "--json")
     report = json.loads(result.stdout)
     assert result.exit_code == 0
     assert len(report["manifests"]) == len(FILES)
     absent = {r["redist"] for r in report["redists"] if r["status"] == "absent"}
     assert absent == {"nvidia-driver", "nvidia-hpc-benchmarks"}
-    held = Path("data/manifests/tensorrt/redistrib_8.6.1.json")
-    assert held.read_bytes() == (real_manifests / "handwritten/tensorrt" / held.name).read_bytes()
+    local = Path("data/manifests/tensorrt/redistrib_8.6.1.json")
+    assert local.read_bytes() == (real_manifests / "handwritten/tensorrt" / local.name).read_bytes()
 
 
-def test_check_of_everything_finds_only_what_later_stages_lack(
+def test_check_of_all_manifests_finds_only_missing_features_and_tables(
     run: Run, real_manifests: Path
 ) -> None:
     run("download-manifests", "--base-url", real_manifests, "--version", "all")
@@ -156,7 +156,7 @@ def test_check_of_everything_finds_only_what_later_stages_lack(
     assert ("cudnn", "8.9.7") in lost
 
 
-def test_the_manuals_call_on_the_real_manifests(
+def test_documented_positional_call_stores_real_manifest(
     run: Run, server: FaultServer, real_manifests: Path
 ) -> None:
     server.add_folder(real_manifests)
@@ -165,16 +165,16 @@ def test_the_manuals_call_on_the_real_manifests(
         *(f"{server.url}/compute/cuda/redist", "./manifests"),
     )
     assert result.exit_code == 0
-    held = Path("manifests/redistrib_12.9.1.json")
-    published = real_manifests / "compute/cuda/redist" / held.name
-    assert held.read_bytes() == published.read_bytes()
+    local = Path("manifests/redistrib_12.9.1.json")
+    published = real_manifests / "compute/cuda/redist" / local.name
+    assert local.read_bytes() == published.read_bytes()
 
 
-def test_every_real_file_validates(run: Run, real_manifests: Path) -> None:
+def test_every_real_manifest_is_valid(run: Run, real_manifests: Path) -> None:
     files = sorted(real_manifests.rglob("redistrib_*.json"))
     assert run("validate", "--strict", *files).exit_code == 0
 
 
 @pytest.mark.parametrize("path", listed())
-def test_the_schema_of_manifests_accepts(path: Path) -> None:
+def test_manifest_schema_accepts_real_manifest(path: Path) -> None:
     assert schema_problems(json.loads(path.read_bytes()), "manifest") == []

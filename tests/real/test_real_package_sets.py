@@ -1,4 +1,4 @@
-"""Package sets from NVIDIA's real manifests: every one builds, and two as worked out by hand."""
+"""Tests of package sets from real manifests, including two worked examples."""
 
 import json
 import time
@@ -31,7 +31,7 @@ CUDNN = "9.13.0"
 
 @pytest.fixture(scope="session")
 def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with every manifest of the corpus."""
+    """Create a data folder with every manifest of the corpus."""
     if not REAL_MANIFESTS.is_dir():
         pytest.skip(f"NVIDIA's manifests are not at {REAL_MANIFESTS}")
     folder = tmp_path_factory.mktemp("real") / "data"
@@ -40,10 +40,10 @@ def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_set_of_every_release_on_every_platform(
+def test_every_set_of_every_release_satisfies_invariants(
     data_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All together cost at most ten times reading the JSON of the inputs once for each."""
+    """All sets together cost at most ten times the reading of their inputs as JSON."""
     before = time.process_time()
     data = read_set_data(store_to_read(data_folder, "redist"))
     specs = specs_for(Request(allow_missing_features=True), data, [ALL])
@@ -77,7 +77,7 @@ def test_every_set_of_every_release_on_every_platform(
 
 
 def _inputs_of(folder: Path) -> list[Path]:
-    """Return every file that sets of a data folder are made from."""
+    """Return every input file of the sets of a data folder."""
     shipped = shipped_data()
     return [
         *sorted((folder / "manifests").rglob("redistrib_*.json")),
@@ -87,7 +87,7 @@ def _inputs_of(folder: Path) -> list[Path]:
     ]
 
 
-# -- what availability gives, without pins
+# -- selection by availability, without pins
 
 
 @pytest.mark.parametrize(
@@ -98,10 +98,10 @@ def _inputs_of(folder: Path) -> list[Path]:
         ("aarch64-linux", ("8.7",), {"12.6": "10.7.0", "12.9": "10.7.0", "13.0": "11.3.0"}),
     ],
 )
-def test_tensorrt_by_availability(
+def test_tensorrt_release_follows_availability(
     data_folder: Path, system: str, capabilities: tuple[str, ...], expected: Mapping[str, str]
 ) -> None:
-    """What nixpkgs keeps by hand for each kind of machine follows from the manifests."""
+    """The manifests give the releases that nixpkgs maintains by hand for each platform."""
     data = read_set_data(store_to_read(data_folder, "redist"))
     for cuda, release in expected.items():
         found = build(data, cuda, system=system, capabilities=capabilities)
@@ -119,20 +119,22 @@ def test_tensorrt_by_availability(
         ("13.0", {"nccl": "2.32.3-cuda13.4"}),
     ],
 )
-def test_others_by_availability(data_folder: Path, cuda: str, expected: Mapping[str, str]) -> None:
+def test_other_releases_follow_availability(
+    data_folder: Path, cuda: str, expected: Mapping[str, str]
+) -> None:
     data = read_set_data(store_to_read(data_folder, "redist"))
-    found = build(data, cuda, Platform("linux-x86_64")).redists
-    assert {name: found[name].release for name in expected} == expected
+    redists = build(data, cuda, Platform("linux-x86_64")).redists
+    assert {name: redists[name].release for name in expected} == expected
 
 
-def test_where_the_compatibility_driver_comes_first(data_folder: Path) -> None:
+def test_compat_run_path_is_set_for_each_minor(data_folder: Path) -> None:
     data = read_set_data(store_to_read(data_folder, "redist"))
-    found = {}
+    compat_by_minor = {}
     for label in data.cuda_labels:
         if "linux-aarch64" in data.cuda_platforms(label):
             package_set = build(data, str(label), Platform("linux-aarch64"), capabilities=("8.7",))
-            found[label.line] = package_set.packages["cuda_nvcc"].compat_runpath
-    assert found == dict.fromkeys(
+            compat_by_minor[label.line] = package_set.packages["cuda_nvcc"].compat_runpath
+    assert compat_by_minor == dict.fromkeys(
         ("11.8", "12.0", "12.1", "12.2", "12.4", "12.5", "12.6", "12.8", "12.9"), True
     )
 
@@ -143,19 +145,19 @@ def test_where_the_compatibility_driver_comes_first(data_folder: Path) -> None:
 def examples() -> list[Any]:
     if not EXAMPLES.is_file():
         return [pytest.param(None, marks=pytest.mark.skip(f"nothing at {EXAMPLES}"))]
-    found = json.loads(EXAMPLES.read_bytes())
-    return [pytest.param(example, id=example["id"]) for example in found["examples"]]
+    document = json.loads(EXAMPLES.read_bytes())
+    return [pytest.param(example, id=example["id"]) for example in document["examples"]]
 
 
 @pytest.fixture(scope="session")
 def with_cudnn(data_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An overlay with the manifest of cuDNN 9.13.0, which the corpus lacks.
+    """Create an overlay with a manifest of cuDNN 9.13.0, which is not in the corpus.
 
-    It is that of 9.13.1, with the version and the hashes that the examples state.
+    It is the manifest of 9.13.1 with the version and hashes of the examples.
     """
     folder = tmp_path_factory.mktemp("overlay")
-    held = data_folder / "manifests/cudnn/redistrib_9.13.1.json"
-    manifest = json.loads(held.read_bytes()) | {"release_label": CUDNN}
+    manifest_path = data_folder / "manifests/cudnn/redistrib_9.13.1.json"
+    manifest = json.loads(manifest_path.read_bytes()) | {"release_label": CUDNN}
     for package in manifest.values():
         if isinstance(package, dict):
             package["version"] = f"{CUDNN}.50"
@@ -186,7 +188,7 @@ def example_set(data_folder: Path, overlay: Path, inputs: Any) -> PackageSet:
 
 
 def outlined(package: SetPackage) -> dict[str, Any]:
-    """Return an available package in the words of the examples."""
+    """Return an available package with the keys of the examples."""
     archive = package.archive
     assert archive is not None
     return {
@@ -200,7 +202,7 @@ def outlined(package: SetPackage) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("example", examples())
-def test_the_worked_examples_exactly(data_folder: Path, with_cudnn: Path, example: Any) -> None:
+def test_worked_example_is_reproduced(data_folder: Path, with_cudnn: Path, example: Any) -> None:
     universe = json.loads(EXAMPLES.read_bytes())["universe"]
     expect = example["expect"]
     found = example_set(data_folder, with_cudnn, example["inputs"])
@@ -227,16 +229,16 @@ def test_the_worked_examples_exactly(data_folder: Path, with_cudnn: Path, exampl
     assert found.cuda.attribute == expect["package_set_attribute"]
     assert found.cuda.name_prefix == expect["name_prefix"]
     flags = found.capabilities.model_dump(mode="json")
-    # nixpkgs has one list for all platforms: ours for Jetson's build is the Jetsons it serves.
+    # nixpkgs has one list for all platforms. The list of a Jetson build has only its Jetsons.
     gpus = read_set_data(store_to_read(data_folder, "redist")).gpus
     of_release = list(release_defaults(Version.parse(found.cuda.release), gpus))
     assert of_release == expect["default_capabilities"]
     is_jetson = found.platform.jetson
     assert flags["default"] == (expect["effective_capabilities"] if is_jetson else of_release)
     assert flags["effective"] == expect["effective_capabilities"]
-    wanted = dict(expect["flags"])
-    assert flags["effective"] == wanted.pop("capabilities")
-    assert {name: flags[name] for name in wanted} == wanted
+    expected_flags = dict(expect["flags"])
+    assert flags["effective"] == expected_flags.pop("capabilities")
+    assert {name: flags[name] for name in expected_flags} == expected_flags
     gcc, clang = found.host_compiler.gcc, found.host_compiler.clang
     assert gcc is not None
     assert clang is not None

@@ -1,4 +1,4 @@
-"""bump killed at random moments: the data is always whole, and what is told is never lost."""
+"""Tests of bump killed at random moments: data stays whole and messages are not lost."""
 
 import json
 import random
@@ -27,7 +27,7 @@ TOLD = ("message", "CHANGELOG.md")
 
 
 def assert_whole(data: Path, published: dict[str, bytes]) -> None:
-    """Assert that every file is one that a stage had finished, and the lock records no other."""
+    """Assert that every file is complete and that the lock records only these files."""
     for path, content in snapshot(data).items():
         if path.startswith("manifests/") and "redistrib_" in path and path.endswith(".json"):
             assert content == published[path], path
@@ -47,13 +47,13 @@ def assert_whole(data: Path, published: dict[str, bytes]) -> None:
 
 @dataclass(frozen=True)
 class Place:
-    """A folder that bump works in, and the calls that are made there."""
+    """Working folder of bump, with calls of bump in it."""
 
     root: Path
     server: FaultServer
     killer: Killer
     temporary: Path
-    """The folder that the system would give for temporary files."""
+    """Folder for temporary files of the system."""
 
     @property
     def data(self) -> Path:
@@ -66,7 +66,7 @@ class Place:
         return self.killer.run("bump", *base, *places, *told, *more, step=step, seconds=seconds)
 
     def assert_clean(self) -> None:
-        """Assert that no temporary file is left, except in the cache, which removes its own."""
+        """Assert that no temporary file remains outside the cache."""
         assert not list(self.temporary.iterdir())
         cache = self.root / "cache"
         assert not [path for path in self.root.rglob("*.tmp") if cache not in path.parents]
@@ -77,7 +77,9 @@ class Place:
 
 @pytest.fixture
 def published(server: FaultServer) -> dict[str, bytes]:
-    """The manifests of both releases of each, by their place in the data folder."""
+    """Serve both releases of each redistributable.
+
+    Return the manifests by their path in the data folder."""
     for redist, labels in FIVE.items():
         publish(server, redist, *labels)
     return {
@@ -91,7 +93,7 @@ def published(server: FaultServer) -> dict[str, bytes]:
 def places(
     server: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Iterator[Place]]:
-    """Places with one release of each held, as many as are wanted."""
+    """Yield working folders with one local release of each redistributable."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
@@ -116,13 +118,13 @@ def places(
 
 @dataclass(frozen=True)
 class Expected:
-    """What an undisturbed run leaves."""
+    """Result of an undisturbed run."""
 
     data: dict[str, bytes]
     told: dict[str, bytes]
 
     def assert_reached(self, place: Place, *more: str) -> None:
-        """Assert that another run ends as the undisturbed one."""
+        """Assert that another run has the result of the undisturbed one."""
         assert not list(place.temporary.iterdir())
         assert place.call(*more) == 0
         place.assert_clean()
@@ -130,12 +132,12 @@ class Expected:
         assert place.told() == self.told
 
 
-def test_kill_9_at_random_moments_loses_neither_data_nor_message(
+def test_bump_killed_at_random_moments_loses_no_data_or_message(
     places: Iterator[Place], server: FaultServer, published: dict[str, bytes]
 ) -> None:
     place = next(places)
     server.delay = 0.02
-    # How long a run takes depends on how busy the machine is.
+    # The duration of a run depends on the load of the machine.
     began = time.monotonic()
     assert place.call() == 0
     duration = time.monotonic() - began
@@ -151,20 +153,20 @@ def test_kill_9_at_random_moments_loses_neither_data_nor_message(
     for _ in range(KILLS):
         seconds = moments.uniform(0, 1.1) * duration
         if place.call(seconds=seconds) == 0:
-            # The machine has become faster.
+            # The machine is faster now.
             duration = min(duration, seconds)
         assert not list(place.temporary.iterdir())
         assert_whole(place.data, published)
         reached.add((len(snapshot(place.data)), (place.root / "message").exists()))
-        # Now and then a run is killed that was to go on from one that was killed.
+        # Sometimes the run after a killed run is killed, too.
         if moments.random() < 0.7:
             expected.assert_reached(place)
             place = next(places)
-    # How many states are met depends on the machine; each of them must have been whole.
-    assert len(reached) > 5, "the kills hit only the beginning or the end"
+    # The number of states depends on the machine. Each of them must be whole.
+    assert len(reached) > 5, "the kills hit only the start or the end"
 
 
-def test_kill_9_before_every_single_step(
+def test_bump_killed_before_every_step_recovers(
     places: Iterator[Place], published: dict[str, bytes]
 ) -> None:
     place = next(places)

@@ -1,4 +1,4 @@
-"""process-manifests on a real Dask scheduler with two worker processes, one of which is killed."""
+"""Tests of process-manifests on a real Dask cluster with killed processes."""
 
 import threading
 import time
@@ -25,7 +25,7 @@ FEATURES = Path("data/features/cuda/feature_12.9.1.json")
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """A scheduler and two workers."""
+    """Start a scheduler and two workers."""
     with Cluster(tmp_path) as started:
         started.add_worker()
         started.add_worker()
@@ -44,11 +44,11 @@ def test_dask_engine_with_a_killed_worker_writes_the_same_file(
     expected = FEATURES.read_bytes()
     FEATURES.unlink()
 
-    asked = len(server.headers)
+    request_count = len(server.headers)
     server.delay = 0.5
 
     def kill_in_the_middle() -> None:
-        while len(server.headers) < asked + 5:
+        while len(server.headers) < request_count + 5:
             time.sleep(0.02)
         cluster.workers[0].kill()
 
@@ -59,7 +59,7 @@ def test_dask_engine_with_a_killed_worker_writes_the_same_file(
     assert result.exit_code == 0, result.output
     assert cluster.workers[0].poll() is not None, "no worker was killed"
     assert FEATURES.read_bytes() == expected
-    assert len(server.headers) > asked + len(PACKAGES), "nothing was done twice"
+    assert len(server.headers) > request_count + len(PACKAGES), "nothing was done twice"
 
     FEATURES.unlink()
     name = next(path for path in server.files if "package_3/" in path)

@@ -1,4 +1,4 @@
-"""Limits of what a Dask cluster can do to the client, and what its workers receive."""
+"""Tests of trust between the client and a Dask cluster."""
 
 import base64
 import os
@@ -30,7 +30,7 @@ def packages(*names: str) -> Packages:
 
 @pytest.fixture
 def traces(tmp_path: Path) -> Path:
-    """A folder with a file for each process that executed hostile code."""
+    """Create a folder that gets a file for each process that executed hostile code."""
     folder = tmp_path / "traces"
     folder.mkdir()
     return folder
@@ -78,7 +78,7 @@ def test_hostile_scheduler_executes_nothing_in_the_client(
     assert not (traces / str(os.getpid())).exists()
 
 
-def test_archive_that_kills_its_worker_is_reported_as_failed(
+def test_archive_that_kills_worker_is_reported_as_failed(
     run: Run, server: FaultServer, tmp_path: Path, traces: Path
 ) -> None:
     publish(server, release("12.9.1", packages("death")))
@@ -92,7 +92,7 @@ def test_archive_that_kills_its_worker_is_reported_as_failed(
     assert "read the logs of the workers" in output
 
 
-def test_workers_use_their_own_credentials_and_receive_none(
+def test_workers_use_only_their_own_credentials(
     run: Run, server: FaultServer, tmp_path: Path
 ) -> None:
     publish(server, release("12.9.1", packages("one", "two")))
@@ -106,12 +106,12 @@ def test_workers_use_their_own_credentials_and_receive_none(
 
     for path in server.files:
         server.misbehave(path, protected)
-    given = server.url.replace("://", "://client:hidden@")
+    client_url = server.url.replace("://", "://client:hidden@")
     own = server.url.replace("://", "://worker:secret@")
 
     with Cluster(tmp_path / "without") as cluster:
         cluster.add_worker()
-        code, output = process(run, server, cluster, "--base-url", given)
+        code, output = process(run, server, cluster, "--base-url", client_url)
     assert code == 3
     assert "401" in output
     assert "not sent to workers" in output
@@ -120,7 +120,7 @@ def test_workers_use_their_own_credentials_and_receive_none(
 
     with Cluster(tmp_path / "with") as cluster:
         cluster.add_worker(CUDAREDIST_BASE_URL=f"https://other.example {own}/")
-        code, output = process(run, server, cluster, "--base-url", given)
+        code, output = process(run, server, cluster, "--base-url", client_url)
     assert code == 0, output
     sent = {headers.get("Authorization") for _, headers in server.headers}
     assert sent == {None, expected}
@@ -128,7 +128,7 @@ def test_workers_use_their_own_credentials_and_receive_none(
 
 @pytest.fixture
 def tls(tmp_path: Path) -> dict[str, str]:
-    """Dask's settings for TLS, as environment variables."""
+    """Return the TLS settings of Dask as environment variables."""
     authority, certificate = trustme.CA(), tmp_path / "certificate.pem"
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(certificate))
@@ -142,7 +142,7 @@ def tls(tmp_path: Path) -> dict[str, str]:
     return settings
 
 
-def test_tls_settings_of_dask_are_used_for_the_scheduler(
+def test_tls_settings_of_dask_are_used(
     start: Callable[..., "subprocess.Popen[str]"],
     server: FaultServer,
     tmp_path: Path,

@@ -1,4 +1,4 @@
-"""The process killed at random moments: what is on disk is always whole."""
+"""Tests of downloads killed at random moments: files stay whole."""
 
 import json
 import random
@@ -29,21 +29,21 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 
 def assert_whole(data: Path, published: dict[str, bytes]) -> int:
-    """Assert that every file is complete; return how many manifests there are."""
-    held = 0
+    """Assert that every file is complete and return the number of manifests."""
+    count = 0
     for path in data.rglob("*.json"):
         if path.name == "lock.json":
-            recorded = json.loads(path.read_bytes())["redists"].get("cuda", {})
-            for label, entry in recorded.items():
+            entries = json.loads(path.read_bytes())["redists"].get("cuda", {})
+            for label, entry in entries.items():
                 assert entry["sha256"] == sha256_of(published[label])
         else:
-            held += 1
+            count += 1
             label = path.stem.removeprefix("redistrib_")
             assert path.read_bytes() == published[label], path
-    return held
+    return count
 
 
-def test_kill_9_at_random_moments_leaves_no_broken_file(
+def test_download_killed_at_random_moments_leaves_no_broken_file(
     server: FaultServer, tmp_path: Path
 ) -> None:
     published = {label: manifest(label, packages=PACKAGES) for label in LABELS}
@@ -54,7 +54,7 @@ def test_kill_9_at_random_moments_leaves_no_broken_file(
     data = tmp_path / "data"
     call = ("download-manifests", "--base-url", server.url, "--version", "all", "--data-dir", data)
     with closing(Killer("data")) as killer:
-        # The first run of all is slow, and how long one takes depends on how busy the machine is.
+        # The first run is slow, and the duration of a run depends on the load of the machine.
         assert killer.run(*call, "-j", 4) == 0
         shutil.rmtree(data)
         began = time.monotonic()
@@ -62,10 +62,11 @@ def test_kill_9_at_random_moments_leaves_no_broken_file(
         whole = time.monotonic() - began
         shutil.rmtree(data)
         for number in range(KILLS):
-            # The first of five starts anew; the window covers fetching and the last writes.
+            # The first of five starts from scratch. The window covers downloads and the last
+            # writes.
             seconds = moments.uniform(0, 1) * whole
             if killer.run(*call, "-j", 4, seconds=seconds) == 0:
-                # The machine has become faster.
+                # The machine is faster now.
                 whole = seconds
             reached.add(assert_whole(data, published))
             if number % 5 == 4:
@@ -79,7 +80,7 @@ def test_kill_9_at_random_moments_leaves_no_broken_file(
     )
 
 
-def test_ctrl_c_keeps_what_is_finished_and_exits_130(
+def test_interrupted_download_keeps_complete_manifests_and_exits_130(
     server: FaultServer, start: Start, tmp_path: Path
 ) -> None:
     published = {label: manifest(label) for label in LABELS}
@@ -97,12 +98,12 @@ def test_ctrl_c_keeps_what_is_finished_and_exits_130(
     assert process.returncode == 130
     assert "completed results are kept" in stderr
     assert "Traceback" not in stderr
-    recorded = json.loads((tmp_path / "data/manifests/lock.json").read_bytes())["redists"]["cuda"]
-    assert len(recorded) == len(LABELS) - 1
+    entries = json.loads((tmp_path / "data/manifests/lock.json").read_bytes())["redists"]["cuda"]
+    assert len(entries) == len(LABELS) - 1
 
 
 @pytest.mark.parametrize("with_length", [True, False])
-def test_two_gigabytes_cost_little_memory(
+def test_download_of_two_gigabytes_uses_little_memory(
     server: FaultServer, tmp_path: Path, *, with_length: bool
 ) -> None:
     server.add_manifests("cuda", {"12.9.1": manifest()})
@@ -111,14 +112,14 @@ def test_two_gigabytes_cost_little_memory(
     assert peak_memory(tmp_path, server) < 200
 
 
-def test_a_gzip_bomb_costs_little_memory(server: FaultServer, tmp_path: Path) -> None:
+def test_gzip_bomb_uses_little_memory(server: FaultServer, tmp_path: Path) -> None:
     server.add_manifests("cuda", {"12.9.1": manifest()})
     server.misbehave("/compute/cuda/redist/redistrib_12.9.1.json", faults.gzip_bomb(4 << 30))
     assert peak_memory(tmp_path, server) < 200
 
 
 def peak_memory(tmp_path: Path, server: FaultServer) -> float:
-    """Run a download that must end with exit 5; return its peak memory in MB."""
+    """Run a download that must exit 5 and return its peak memory in MB."""
     program = tmp_path / "measure.py"
     program.write_text(
         "import resource, subprocess, sys\n"

@@ -1,4 +1,4 @@
-"""materialize killed at every step and at random moments, on full disks and over bad networks."""
+"""Tests of materialize with kills, full disks and failing networks."""
 
 import os
 import random
@@ -30,12 +30,12 @@ KILLS = 50
 SELECTIONS = (("--layout", "merged"), ("--layout", "split", "--no-static"))
 
 
-def put_packages(made: MadeSet, count: int, size: int) -> MadeSet:
-    """Put packages into a set, each with a library, links, headers and bytes of no sense."""
+def put_packages(made_set: MadeSet, count: int, size: int) -> MadeSet:
+    """Add packages with a library, links, headers and random bytes to a set."""
     content = random.Random(20261121)
     for n in range(count):
         name = f"lib{n}.so.1"
-        made.add(
+        made_set.add(
             f"package_{n:02}",
             {
                 "LICENSE": b"EULA\n",
@@ -48,75 +48,75 @@ def put_packages(made: MadeSet, count: int, size: int) -> MadeSet:
                 "include/same.h": b"// same in all\n",
             },
         )
-    return made
+    return made_set
 
 
-def lay_out(start: Start, set_path: Path, root: Path, *options: object) -> None:
+def install(start: Start, set_path: Path, root: Path, *options: object) -> None:
     process = start("materialize", set_path, "--root", root, *options)
     _, stderr = process.communicate()
     assert process.returncode == 0, stderr
 
 
 def whole(root: Path) -> dict[str, str | bytes] | None:
-    """Return what lies in a root; None where there is none."""
+    """Return the contents of a root, or None if it does not exist."""
     return listing(root) if root.exists() else None
 
 
-# -- killed
+# -- kills
 
 
-def test_kill_9_at_random_moments_leaves_a_whole_root_or_none(
+def test_materialize_killed_at_random_moments_leaves_whole_root_or_none(
     server: FaultServer, start: Start, tmp_path: Path
 ) -> None:
-    made = put_packages(MadeSet(), 12, 200_000)
-    set_path = made.write(tmp_path / "set.json")
-    server.add_folder(made.put_archives(tmp_path / "source"))
+    made_set = put_packages(MadeSet(), 12, 200_000)
+    set_path = made_set.write(tmp_path / "set.json")
+    server.add_folder(made_set.put_archives(tmp_path / "source"))
     expected = []
     for number, options in enumerate(SELECTIONS):
-        lay_out(start, set_path, tmp_path / f"quiet-{number}", *options, "--base-url", server.url)
+        install(start, set_path, tmp_path / f"quiet-{number}", *options, "--base-url", server.url)
         expected.append(whole(tmp_path / f"quiet-{number}"))
     server.delay = 0.05
     root = tmp_path / "stressed" / "root"
-    workshop = root.with_name(".root.cudaredist")
+    staging = root.with_name(".root.cudaredist")
     moments = random.Random(20261122)
     reached = set()
     allowed: list[Any] = [None]
     for number in range(KILLS):
         chosen = moments.randrange(2)
         options = ("--base-url", server.url, "-j", "2", *SELECTIONS[chosen])
-        target = len(server.headers) + moments.randint(1, len(made.archives))
+        target = len(server.headers) + moments.randint(1, len(made_set.archives))
         process = start("materialize", set_path, "--root", root, *options)
         server.wait_for_requests(target, process)
         time.sleep(moments.uniform(0, 4 * server.delay))
         process.send_signal(signal.SIGKILL)
         process.wait()
-        found = whole(root)
-        # What was there, or what was asked for; between both steps of changing place it lies aside.
-        assert found in [*allowed, expected[chosen]] or (workshop / "old").is_dir()
-        allowed = [found] if found is not None else allowed
-        archives = len(list((workshop / "archives").glob("*"))) if workshop.exists() else 0
-        reached.add((archives, found is None))
+        contents = whole(root)
+        # The earlier root or the new one. Between the two steps of a swap, the root is set aside.
+        assert contents in [*allowed, expected[chosen]] or (staging / "old").is_dir()
+        allowed = [contents] if contents is not None else allowed
+        archives = len(list((staging / "archives").glob("*"))) if staging.exists() else 0
+        reached.add((archives, contents is None))
         if number % 5 == 4:
-            lay_out(start, set_path, root, *options)
+            install(start, set_path, root, *options)
             assert whole(root) == expected[chosen]
-            assert not workshop.exists()
+            assert not staging.exists()
             shutil.rmtree(root.parent)
             allowed = [None]
-    # How many states are met depends on the machine; each of them must have been whole.
-    assert len(reached) > 2, "the kills hit only the beginning or the end"
+    # The number of states depends on the machine. Each of them must be whole.
+    assert len(reached) > 2, "the kills hit only the start or the end"
 
 
 @pytest.fixture
 def driver(tmp_path: Path) -> Iterator[Callable[..., int]]:
-    """Run one of two calls in a process that kills itself before its n-th step on the disk."""
-    made = put_packages(MadeSet(), 2, 1000)
-    set_path = made.write(tmp_path / "set.json")
-    source = made.put_archives(tmp_path / "source")
+    """Return a function that runs a call in a process that kills itself before a disk step."""
+    made_set = put_packages(MadeSet(), 2, 1000)
+    set_path = made_set.write(tmp_path / "set.json")
+    source = made_set.put_archives(tmp_path / "source")
     root = tmp_path / "stressed" / "root"
     call = ("materialize", set_path, "--base-url", source, "-j", 1, "--root", root)
 
     def run(which: int, step: int | None, failing: str | None = None) -> int:
-        # Only how names change differs then.
+        # Only the swap of the folders differs then.
         steps = STEPS if failing is None else ("os.rename",)
         return killer.run(*call, *SELECTIONS[which], step=step, steps=steps, failing=failing)
 
@@ -134,11 +134,11 @@ def driver(tmp_path: Path) -> Iterator[Callable[..., int]]:
         ),
     ],
 )
-def test_kill_9_before_every_single_step(
+def test_materialize_killed_before_every_step_recovers(
     driver: Callable[..., int], tmp_path: Path, *, is_first: bool, failing: str | None
 ) -> None:
     root = tmp_path / "stressed" / "root"
-    workshop = root.with_name(".root.cudaredist")
+    staging = root.with_name(".root.cudaredist")
     expected = []
     for which in (0, 1):
         assert driver(which, None) == 0
@@ -150,31 +150,31 @@ def test_kill_9_before_every_single_step(
         if not is_first:
             assert driver(0, None) == 0
         code = driver(1, steps, failing)
-        found = whole(root)
-        put_aside = workshop / "old"
-        if found is None and put_aside.exists():
+        contents = whole(root)
+        put_aside = staging / "old"
+        if contents is None and put_aside.exists():
             recovered += 1
             assert listing(put_aside) == old
         else:
-            assert found in (old, expected[1]), f"step {steps}"
+            assert contents in (old, expected[1]), f"step {steps}"
         if code == 0:
             break
         assert code == -signal.SIGKILL
-        # A run that can do nothing leaves no less than there was.
+        # A run without any work keeps the existing files.
         assert driver(1, None) == 0
         assert whole(root) == expected[1]
-        assert not workshop.exists()
+        assert not staging.exists()
         steps += 1
     assert steps > (5 if failing else 100)
     assert recovered == (1 if failing else 0)
 
 
-def test_ctrl_c_keeps_finished_archives_for_the_next_run(
+def test_interrupted_materialize_keeps_complete_archives(
     server: FaultServer, start: Start, tmp_path: Path
 ) -> None:
-    made = put_packages(MadeSet(), 6, 1000)
-    set_path = made.write(tmp_path / "set.json")
-    server.add_folder(made.put_archives(tmp_path / "source"))
+    made_set = put_packages(MadeSet(), 6, 1000)
+    set_path = made_set.write(tmp_path / "set.json")
+    server.add_folder(made_set.put_archives(tmp_path / "source"))
     slow = next(path for path in server.files if "package_03" in path)
     server.misbehave(slow, faults.silent)
     root = tmp_path / "root"
@@ -190,10 +190,10 @@ def test_ctrl_c_keeps_finished_archives_for_the_next_run(
     assert "run the same command again to resume" in stderr
     assert "Traceback" not in stderr
     assert not root.exists()
-    asked = server.requests.copy()
+    requests = server.requests.copy()
     del server.behaviours[slow]
-    lay_out(start, set_path, root, *options[2:])
-    assert server.requests - asked == {slow: 1}
+    install(start, set_path, root, *options[2:])
+    assert server.requests - requests == {slow: 1}
     assert not archives.exists()
 
 
@@ -201,16 +201,16 @@ def test_ctrl_c_keeps_finished_archives_for_the_next_run(
 
 
 @pytest.mark.parametrize("is_same", [True, False])
-def test_runs_at_once_on_one_root(
+def test_parallel_runs_on_one_root_succeed(
     server: FaultServer, start: Start, tmp_path: Path, *, is_same: bool
 ) -> None:
-    made = put_packages(MadeSet(), 8, 50_000)
-    set_path = made.write(tmp_path / "set.json")
-    server.add_folder(made.put_archives(tmp_path / "source"))
+    made_set = put_packages(MadeSet(), 8, 50_000)
+    set_path = made_set.write(tmp_path / "set.json")
+    server.add_folder(made_set.put_archives(tmp_path / "source"))
     root = tmp_path / "root"
     expected = []
     for number, options in enumerate(SELECTIONS):
-        lay_out(start, set_path, tmp_path / f"quiet-{number}", *options, "--base-url", server.url)
+        install(start, set_path, tmp_path / f"quiet-{number}", *options, "--base-url", server.url)
         expected.append(whole(tmp_path / f"quiet-{number}"))
     server.requests.clear()
     server.delay = 0.1
@@ -228,7 +228,7 @@ def test_runs_at_once_on_one_root(
     assert not list(tmp_path.glob(".root*"))
     if is_same:
         assert whole(root) == expected[0]
-        # The others waited, and had nothing to do.
+        # The other runs waited and had no work.
         assert set(server.requests.values()) == {1}
 
 
@@ -237,7 +237,7 @@ def test_runs_at_once_on_one_root(
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of eight megabytes."""
+    """Mount a file system of eight megabytes."""
     folder = tmp_path / "disk"
     folder.mkdir()
     options = ("-t", "tmpfs", "-o", "size=8m", "tmpfs", folder)
@@ -248,7 +248,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize(("has_root", "has_server"), [(False, False), (True, False), (False, True)])
-def test_a_full_disk_leaves_nothing_of_a_new_root(
+def test_full_disk_leaves_no_files_of_new_root(
     small_disk: Path,
     start: Start,
     tmp_path: Path,
@@ -257,17 +257,17 @@ def test_a_full_disk_leaves_nothing_of_a_new_root(
     has_root: bool,
     has_server: bool,
 ) -> None:
-    made = put_packages(MadeSet(), 6, 2_000_000)
-    for package in made.packages.values():
-        # So that only the disk can tell.
+    made_set = put_packages(MadeSet(), 6, 2_000_000)
+    for package in made_set.packages.values():
+        # Only the disk shows the size.
         package["contents"] = {}
-    set_path = made.write(tmp_path / "set.json")
-    source = made.put_archives(tmp_path / "source")
+    set_path = made_set.write(tmp_path / "set.json")
+    source = made_set.put_archives(tmp_path / "source")
     server.add_folder(source)
     options = ("--base-url", server.url if has_server else source, "-j", 2)
     root = small_disk / "root"
     if has_root:
-        lay_out(start, set_path, root, *options, "--component", "package_00")
+        install(start, set_path, root, *options, "--component", "package_00")
     before = whole(root)
     process = start("materialize", set_path, "--root", root, *options)
     _, stderr = process.communicate()
@@ -280,19 +280,19 @@ def test_a_full_disk_leaves_nothing_of_a_new_root(
 
 @pytest.fixture(scope="module")
 def large() -> MadeSet:
-    """A set with one archive of thirty megabytes."""
-    made = MadeSet()
-    made.add(
+    """Return a set with one archive of thirty megabytes."""
+    made_set = MadeSet()
+    made_set.add(
         "libx", {"bin/x.bin": random.Random(1).randbytes(30 << 20), "LICENSE": b"x"}, suffix="zip"
     )
-    return made
+    return made_set
 
 
 LARGE = f"/{FOLDER}/libx/linux-x86_64/libx-linux-x86_64-1.2.3-archive.zip"
 
 
 def changed_while_resumed(handler: faults.Handler, data: bytes) -> None:
-    """Break after 20 MB, and serve other bytes from then on, once."""
+    """Break after 20 MB and then serve other bytes once."""
     server = handler.server.owner
     server.files[LARGE] = bytes(len(data)) if data[:2] == b"PK" else server.files["good"]
     faults.breaking_after(20 << 20)(handler, data)
@@ -309,7 +309,7 @@ def changed_while_resumed(handler: faults.Handler, data: bytes) -> None:
         pytest.param(faults.body(bytes(30 << 20)), None, 4, id="wrong bytes"),
     ],
 )
-def test_thirty_megabytes_over_a_broken_network(
+def test_large_archive_is_downloaded_over_failing_network(
     server: FaultServer,
     tmp_path: Path,
     start: Start,
@@ -327,13 +327,13 @@ def test_thirty_megabytes_over_a_broken_network(
     _, stderr = process.communicate()
     assert process.returncode == code, stderr
     assert root.exists() is (code == 0)
-    # Of a file that a server gives only as a whole, a later run can use nothing.
+    # A later run cannot resume a file that the server sends only as a whole.
     assert not list(tmp_path.glob(".root*"))
     if not code:
         assert (root / "bin/x.bin").read_bytes() == random.Random(1).randbytes(30 << 20)
 
 
-def test_a_download_that_was_killed_is_gone_on_with(
+def test_killed_download_is_resumed(
     server: FaultServer, tmp_path: Path, start: Start, large: MadeSet
 ) -> None:
     set_path = large.write(tmp_path / "set.json")
@@ -348,13 +348,13 @@ def test_a_download_that_was_killed_is_gone_on_with(
         time.sleep(0.05)
     process.kill()
     process.wait()
-    lay_out(start, set_path, root, *options)
+    install(start, set_path, root, *options)
     assert server.headers[-1][1]["Range"] == f"bytes={20 << 20}-"
     assert (root / "bin/x.bin").read_bytes() == random.Random(1).randbytes(30 << 20)
     assert not list(tmp_path.glob(".root*"))
 
 
-def test_an_archive_that_is_altered_while_it_is_read(
+def test_archive_changed_while_read_exits_4(
     large: MadeSet, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     large.write(Path("set.json"))

@@ -1,9 +1,9 @@
-"""Every command that uses the network, on every fault that a server can have.
+"""Tests of every network command against every server fault.
 
-A fault changes all answers of one kind: listings, manifests, archives, or parts of archives. A run
-against it ends with the documented exit code and leaves no half-written file. A run in which only
-the first answers are bad recovers if trying again can help. In the end, a run against a good server
-gives the same bytes as if there had never been a fault.
+A fault changes all responses of one kind: listings, manifests, archives, or parts of archives. A
+run against it ends with the documented exit code and leaves no half-written file. If only the
+first responses are bad, the run recovers if a retry can help. In the end, a run against a good
+server gives the same bytes as without any fault.
 """
 
 import functools
@@ -40,7 +40,7 @@ from cudaredist.pipeline.tables import update
 from cudaredist.schema.registry import kind_of_document, read_own_document
 from cudaredist.tables.nvcc_compat.compilers import read_header
 
-# After each fault, all sockets of ours are closed.
+# All sockets must be closed after each fault.
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("error:unclosed <socket:ResourceWarning"),
@@ -54,19 +54,19 @@ PATHS: dict[Kind, str | tuple[str, ...]] = {
     "archive": ("-archive.tar.xz", "-archive.zip"),
     "part": "-archive.zip",
 }
-"""How the paths of files end that a kind of fault is about."""
+"""Path suffixes of the files for each kind of fault."""
 OLD, NEW = "12.9.0", "12.9.1"
 PATIENT, IMPATIENT = ("--timeout", "60"), ("--timeout", "1")
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command with its options, and the answers that it depends on."""
+    """A command with its options and the kinds of responses that it requires."""
 
     words: tuple[str, ...]
     kinds: tuple[Kind, ...]
     code: int = 0
-    """The exit code if there is no fault."""
+    """Exit code without a fault."""
     has_new: bool = True
     """Whether the data folder already has the new release's manifest."""
     more: tuple[str, ...] = ("--data-dir", "data", "--cache-dir", "cache", "-j", "2")
@@ -100,19 +100,19 @@ COMMANDS = {
 
 @dataclass(frozen=True)
 class Fault:
-    """A bad answer, and the exit codes of a run for each kind of answer, in the order of `PATHS`.
+    """A bad response and the exit codes for each kind of response, in the order of `PATHS`.
 
-    0 stands for the command's own code: the answer is good enough, or another attempt helps.
+    0 means the command's own code: the response is good enough, or a retry helps.
     """
 
     behaviour: Behaviour
     always: str = "3333"
     once: str = "0000"
     is_endless: bool = False
-    """Whether only the time limit ends it."""
+    """Whether only the time limit ends the response."""
 
 
-# A part instead of the whole answer, or instead of another part, is not requested again.
+# A part instead of the whole response, or instead of another part, is not requested again.
 WRONG_PART = "3303"
 
 FAULTS = {
@@ -128,7 +128,7 @@ FAULTS = {
     "part of negative size": Fault(part("bytes -5--1/{total}"), once="3300"),
     "part of astronomic size": Fault(part("bytes {first}-{last}/9" + "9" * 40), once="3300"),
     "another part": Fault(bad.shifted(-7), "3303", WRONG_PART),
-    "part that nobody requested": Fault(faults.another_part, once=WRONG_PART),
+    "part without a request": Fault(faults.another_part, once=WRONG_PART),
     "several parts": Fault(bad.several_parts, once="3300"),
     "half a part": Fault(bad.half_a_part, "3543", "0540"),
     "no such part": Fault(faults.status(416), once="3333"),
@@ -205,7 +205,7 @@ def packages(label: str) -> Packages:
                 "include/cuda_runtime.h": f"// {label}\n".encode(),
                 "lib/libcudart.so.12": binaries.elf(soname="libcudart.so.12"),
             },
-            # Its directory is larger than what is requested at first.
+            # Its directory is larger than the first request.
             "windows-x86_64": {f"include/{n:0100}.h": b"//\n" for n in range(500)},
         },
     }
@@ -231,13 +231,13 @@ def serve(server: FaultServer, *labels: str) -> None:
 
 @dataclass(frozen=True)
 class Place:
-    """A folder that a command works in, and the server that it uses."""
+    """Working folder of a command and its server."""
 
     root: Path
     server: FaultServer
 
     def call(self, command: Command, *more: str) -> tuple[Result, str]:
-        """Return how a command ended, and what it printed, without what differs by run."""
+        """Return the result of a command and its output without values that differ by run."""
         places = [str(self.root / word) if word in NAMES else word for word in command.words]
         options = [str(self.root / word) if word in NAMES else word for word in command.more]
         base = ("--base-url", self.server.url)
@@ -245,7 +245,7 @@ class Place:
         return result, result.stdout.replace(self.server.url, "URL").replace(str(self.root), "")
 
     def files(self) -> dict[str, str | bytes]:
-        """Return everything that is kept: data, archives and a toolkit root."""
+        """Return all permanent files: data, archives and a toolkit root."""
         return {
             path: content
             for path, content in listing(self.root).items()
@@ -258,8 +258,8 @@ NAMES = {"data", "cache", "root", "set.json"}
 
 @pytest.fixture(scope="module", autouse=True)
 def _fast() -> Iterator[None]:
-    """Read each header once, and make no pauses between attempts."""
-    # Sockets that other tests left open are not for these tests to find.
+    """Read each header once and do not pause between retries."""
+    # Close sockets of other tests first.
     gc.collect()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(update, "read_header", functools.cache(read_header))
@@ -269,7 +269,7 @@ def _fast() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def seed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which the old release was bumped."""
+    """Create a folder with a bump to the old release."""
     root = tmp_path_factory.mktemp("seed")
     with FaultServer() as server:
         serve(server, OLD)
@@ -292,7 +292,7 @@ def place_for(command: Command, seed: Path, root: Path, server: FaultServer) -> 
 def undisturbed(
     seed: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str], tuple[dict[str, str | bytes], str]]:
-    """Return what a command leaves and prints if there is no fault."""
+    """Return a function that gives a command's files and output without a fault."""
 
     @functools.cache
     def result_of(name: str) -> tuple[dict[str, str | bytes], str]:
@@ -315,7 +315,7 @@ def assert_documented(result: Result, code: int) -> None:
 def assert_unharmed(
     files: dict[str, str | bytes], before: dict[str, str | bytes], after: dict[str, str | bytes]
 ) -> None:
-    """Assert that nothing is lost, and every file is an old one, a final one, or a valid one."""
+    """Assert that no file is lost and that every file is old, final or valid."""
     assert before.keys() <= files.keys()
     for path, content in files.items():
         if content in (before.get(path), after.get(path)):
@@ -340,17 +340,17 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "kind", "about"), CASES)
+@pytest.mark.parametrize(("name", "kind", "fault_name"), CASES)
 def test_command_recovers_from_network_fault(
     name: str,
     kind: Kind,
-    about: str,
+    fault_name: str,
     seed: Path,
     server: FaultServer,
     tmp_path: Path,
     undisturbed: Callable[[str], tuple[dict[str, str | bytes], str]],
 ) -> None:
-    command, fault = COMMANDS[name], FAULTS[about]
+    command, fault = COMMANDS[name], FAULTS[fault_name]
     expected, printed = undisturbed(name)
     place = place_for(command, seed, tmp_path / "place", server)
     before = place.files()
@@ -369,7 +369,7 @@ def test_command_recovers_from_network_fault(
     assert_documented(result, code(fault.always))
     assert_unharmed(place.files(), before, expected)
 
-    # Within a short limit, good answers might come too late.
+    # With a short limit, good responses might come too late.
     if not fault.is_endless:
         misbehave(1)
         result, _ = place.call(command, *PATIENT, "--retries", "2")

@@ -1,4 +1,4 @@
-"""process-manifests killed at random moments, and with large archives over a broken network."""
+"""Tests of process-manifests with kills and large archives over a failing network."""
 
 import json
 import random
@@ -25,8 +25,8 @@ FEATURES = "data/features/cuda/feature_12.9.1.json"
 LARGE = f"{FOLDER}libx/windows-x86_64/libx-windows-x86_64-12.9.1.5-archive.zip"
 
 
-def kept(cache: Path) -> dict[str, bytes]:
-    """Return everything under its final name in a cache."""
+def cache_files(cache: Path) -> dict[str, bytes]:
+    """Return the files with final names in a cache."""
     return {
         path.relative_to(cache).as_posix(): path.read_bytes()
         for path in cache.rglob("*")
@@ -35,11 +35,11 @@ def kept(cache: Path) -> dict[str, bytes]:
 
 
 def facts_in(tmp_path: Path) -> list[Path]:
-    """Return the entries of the cache under their final names."""
+    """Return the facts with final names in the cache."""
     return list((tmp_path / "cache/facts").glob("*/*/" + "[0-9a-f]" * 64))
 
 
-def test_kill_9_at_random_moments_keeps_only_what_was_proved(
+def test_process_killed_at_random_moments_keeps_only_verified_entries(
     server: FaultServer, start: Start, tmp_path: Path
 ) -> None:
     moments = random.Random(20261121)
@@ -54,10 +54,10 @@ def test_kill_9_at_random_moments_keeps_only_what_was_proved(
     }
     publish(server, release("12.9.1", packages), folder=tmp_path)
     options = ("process-manifests", "--base-url", server.url, "--keep-archives")
-    # The cache folder comes from the environment of the tests; the option wins over it.
+    # The tests set the cache folder in the environment. The option overrides it.
     quiet = start(*options, "--cache-dir", tmp_path / "quiet")
     assert quiet.wait() == 0
-    expected = kept(tmp_path / "quiet")
+    expected = cache_files(tmp_path / "quiet")
     features = (tmp_path / FEATURES).read_bytes()
     (tmp_path / FEATURES).unlink()
 
@@ -71,21 +71,21 @@ def test_kill_9_at_random_moments_keeps_only_what_was_proved(
         time.sleep(moments.uniform(0, 2 * server.delay))
         process.send_signal(signal.SIGKILL)
         process.wait()
-        found = kept(cache)
-        reached.add(len(found))
-        assert found.items() <= expected.items()
+        entries = cache_files(cache)
+        reached.add(len(entries))
+        assert entries.items() <= expected.items()
         if (tmp_path / FEATURES).exists():
             assert (tmp_path / FEATURES).read_bytes() == features
         if number % 4 == 3:
             subprocess.run(["rm", "-rf", cache, tmp_path / FEATURES], check=True)
     assert len(reached) > 5, "the kills hit only the beginning or the end"
     assert start(*options, "--cache-dir", cache).wait() == 0
-    assert kept(cache) == expected
+    assert cache_files(cache) == expected
     assert (tmp_path / FEATURES).read_bytes() == features
     assert not list((tmp_path / "data").rglob("*.tmp"))
 
 
-def test_ctrl_c_keeps_what_is_finished_and_the_next_run_goes_on(
+def test_interrupted_process_is_completed_by_next_run(
     server: FaultServer, start: Start, tmp_path: Path
 ) -> None:
     packages: Packages = {
@@ -107,22 +107,22 @@ def test_ctrl_c_keeps_what_is_finished_and_the_next_run_goes_on(
     document = json.loads((tmp_path / FEATURES).read_bytes())
     statuses = [p["archives"][0]["status"] for p in document["packages"].values()]
     assert sorted(statuses) == ["examined"] * 7 + ["not-examined"]
-    asked = server.requests.copy()
+    requests = server.requests.copy()
     del server.behaviours[slow]
     assert start("process-manifests", "--base-url", server.url).wait() == 0
-    assert server.requests - asked == {slow: 1}
+    assert server.requests - requests == {slow: 1}
 
 
 @pytest.fixture(scope="module")
 def large() -> dict[str, bytes]:
-    """A release with one archive of a hundred megabytes."""
+    """Return a release with one archive of a hundred megabytes."""
     content = random.Random(1).randbytes(100 << 20)
     packages: Packages = {"libx": {"windows-x86_64": {"bin/x.bin": content, "LICENSE": b"x"}}}
     return release("12.9.1", packages, is_stored=True)
 
 
 def changed_while_resumed(handler: faults.Handler, data: bytes) -> None:
-    """Break after 60 MB, and serve other bytes from then on, once."""
+    """Break after 60 MB and then serve other bytes once."""
     server = handler.server.owner
     server.files[LARGE] = bytes(len(data)) if data[:2] == b"PK" else server.files["good"]
     faults.breaking_after(60 << 20)(handler, data)
@@ -140,7 +140,7 @@ def changed_while_resumed(handler: faults.Handler, data: bytes) -> None:
         pytest.param(faults.body(bytes(100 << 20)), None, 4, id="wrong bytes"),
     ],
 )
-def test_a_hundred_megabytes_over_a_broken_network(
+def test_large_archive_is_examined_over_failing_network(
     server: FaultServer,
     tmp_path: Path,
     start: Start,

@@ -1,7 +1,7 @@
-"""Archives for tests: honest ones, and ones that break one rule each.
+"""Valid archives for tests, and archives that break one rule each.
 
-Tars are made by the standard library or header by header; zips by the standard library or by
-`RawZip`, which writes down whatever it is told.
+The standard library writes valid tars and zips. Other tars are written header by header, and
+`RawZip` writes zips with arbitrary fields.
 """
 
 import gzip
@@ -48,18 +48,18 @@ def read_all(
     limits: Limits | None = None,
     jobs: int = 1,
 ) -> list[tuple[Member, bytes]]:
-    """Read a whole archive: its members, as corrected in the end, with their contents."""
+    """Read a whole archive and return its corrected members with their contents."""
     chunks = in_chunks(data, chunk) if isinstance(data, bytes) else data
     reader = open_archive(name, chunks, size=size, limits=limits or Limits(), jobs=jobs)
-    found = [(member, b"".join(content)) for member, content in reader]
+    members = [(member, b"".join(content)) for member, content in reader]
     corrections = reader.corrections
     return [
-        (corrections.get(index, member), content) for index, (member, content) in enumerate(found)
+        (corrections.get(index, member), content) for index, (member, content) in enumerate(members)
     ]
 
 
 def read_quickly(name: str, chunks: Iterable[bytes], **options: Any) -> int:
-    """Read a whole archive, keep nothing, and count its members."""
+    """Read a whole archive and count its members."""
     return sum(1 for _ in open_archive(name, chunks, **options))
 
 
@@ -75,7 +75,7 @@ def tar_header(
     target: str = "",
     edits: dict[int, bytes] | None = None,
 ) -> bytes:
-    """One header block; `edits` puts bytes at offsets before the checksum is made."""
+    """Return a header block. `edits` puts bytes at offsets before the checksum is computed."""
     info = tarfile.TarInfo("x")
     info.size, info.type, info.mode, info.linkname = size, kind, mode, target
     block = bytearray(info.tobuf(tarfile.USTAR_FORMAT))
@@ -87,33 +87,33 @@ def tar_header(
 
 
 def with_checksum(block: bytes) -> bytes:
-    """Make a header's checksum fit its bytes."""
+    """Set the checksum of a header."""
     total = sum(block[:148]) + 8 * 0x20 + sum(block[156:])
     return block[:148] + b"%06o\0 " % total + block[156:]
 
 
 def padded(content: bytes) -> bytes:
-    """Fill content up to whole blocks."""
+    """Pad content to whole blocks."""
     return content + bytes(-len(content) % BLOCK)
 
 
 def tar_member(name: str | bytes = "top/file", content: bytes = b"", **header: Any) -> bytes:
-    """One member: header and content."""
+    """Return a member: header and content."""
     return tar_header(name, **{"size": len(content), **header}) + padded(content)
 
 
 def tar_of(*members: bytes) -> bytes:
-    """One tar of whole members, with its end."""
+    """Return a tar of whole members with its end mark."""
     return b"".join(members) + END_OF_TAR
 
 
 def pax(*records: tuple[str, bytes], kind: bytes = tarfile.XHDTYPE) -> bytes:
-    """One pax header with these records."""
+    """Return a pax header with given records."""
     return tar_member("pax", b"".join(pax_record(*record) for record in records), kind=kind)
 
 
 def pax_record(key: str, value: bytes) -> bytes:
-    """One pax record, `<length> <key>=<value>` and a newline."""
+    """Return a pax record: `<length> <key>=<value>` and a newline."""
     rest = b" " + key.encode() + b"=" + value + b"\n"
     length = len(rest)
     while length != len(rest) + len(str(length)):
@@ -122,12 +122,12 @@ def pax_record(key: str, value: bytes) -> bytes:
 
 
 def gnu_long_name(name: bytes, kind: bytes = tarfile.GNUTYPE_LONGNAME) -> bytes:
-    """One header of GNU tar for a long name, or a long link target."""
+    """Return a GNU tar header for a long name or link target."""
     return tar_member("././@LongLink", name + b"\0", kind=kind)
 
 
 def plain_tar(form: int = tarfile.GNU_FORMAT, *, bulk: int = 1300) -> bytes:
-    """Return an honest tar: a folder, files small and large, links, a long name."""
+    """Return a valid tar: a folder, small and large files, links, a long name."""
     output = io.BytesIO()
     with tarfile.open(fileobj=output, mode="w", format=form) as tar:
         for info, content in honest_members(bulk):
@@ -137,12 +137,12 @@ def plain_tar(form: int = tarfile.GNU_FORMAT, *, bulk: int = 1300) -> bytes:
 
 
 def honest_members(bulk: int) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
-    """Yield what an honest archive holds."""
+    """Yield the members of a valid archive."""
 
     def info(name: str, kind: bytes = tarfile.REGTYPE, mode: int = 0o644) -> tarfile.TarInfo:
-        made = tarfile.TarInfo(name)
-        made.type, made.mode = kind, mode
-        return made
+        member = tarfile.TarInfo(name)
+        member.type, member.mode = kind, mode
+        return member
 
     yield info("top", tarfile.DIRTYPE, 0o755), b""
     yield info("top/LICENSE"), b"read me\n"
@@ -191,7 +191,7 @@ LZMA2 = ({"id": lzma.FILTER_LZMA2, "preset": 0},)
 
 @dataclass(frozen=True)
 class XzBlock:
-    """One block of an xz stream; `lie` is added to its stated unpacked size."""
+    """A block of an xz stream. `lie` is added to its stated unpacked size."""
 
     content: bytes
     sizes: int = BOTH_SIZES
@@ -200,13 +200,13 @@ class XzBlock:
 
 
 def xz_blocks(data: bytes, size: int, *, check: int = lzma.CHECK_CRC64, lie: int = 0) -> bytes:
-    """Compress as `xz -T` does: one stream of blocks of `size`, whose headers state their sizes."""
+    """Compress like `xz -T`: one stream of blocks of `size` with sizes in their headers."""
     return xz_stream([XzBlock(part, lie=lie) for part in in_chunks(data, size)], check=check)
 
 
 def xz_stream(blocks: Sequence[XzBlock], *, check: int = lzma.CHECK_CRC64) -> bytes:
-    """Make one xz stream of blocks."""
-    # Bombs repeat one block.
+    """Return an xz stream of blocks."""
+    # Bombs repeat the same block.
     once = {id(block): block for block in blocks}
     packed = {key: _xz_block(block, check) for key, block in once.items()}
     records = [packed[id(block)][1] for block in blocks]
@@ -227,8 +227,8 @@ def xz_stream(blocks: Sequence[XzBlock], *, check: int = lzma.CHECK_CRC64) -> by
 
 
 def _xz_block(block: XzBlock, check: int) -> tuple[bytes, tuple[int, int]]:
-    """Make a block with another header, and the sizes in its record."""
-    # The library makes no block of nothing: its header comes from another one.
+    """Return a block with another header and the sizes of its index record."""
+    # The library writes no empty block, so its header is taken from another one.
     alone = lzma.compress(block.content or b"x", check=check, filters=list(block.filters))
     header_size = (alone[12] + 1) * 4
     index_size = (int.from_bytes(alone[-8:-4], "little") + 1) * 4
@@ -251,7 +251,7 @@ def _xz_block(block: XzBlock, check: int) -> tuple[bytes, tuple[int, int]]:
 
 
 def _unpadded_size(index: bytes) -> int:
-    """Read the one record of an index: the size of its block without padding."""
+    """Return the unpadded block size from the only record of an index."""
     value = shift = 0
     for byte in index[2:]:
         value |= (byte & 0x7F) << shift
@@ -262,15 +262,15 @@ def _unpadded_size(index: bytes) -> int:
 
 
 def _varint(number: int) -> bytes:
-    made = bytearray()
+    encoded = bytearray()
     while number >= 0x80:
-        made.append(number & 0x7F | 0x80)
+        encoded.append(number & 0x7F | 0x80)
         number >>= 7
-    return bytes([*made, number])
+    return bytes([*encoded, number])
 
 
 def repeated(pattern: bytes, count: int) -> Iterator[bytes]:
-    """Yield `count` bytes, without ever holding them."""
+    """Yield `count` bytes without storing all of them."""
     block = pattern * (MIB // len(pattern))
     while count > 0:
         yield block[:count]
@@ -278,7 +278,7 @@ def repeated(pattern: bytes, count: int) -> Iterator[bytes]:
 
 
 def xz_of_stream(chunks: Iterable[bytes]) -> bytes:
-    """Compress a stream that is too large to hold."""
+    """Compress a stream that is too large for memory."""
     packer = lzma.LZMACompressor(preset=0)
     return b"".join([*(packer.compress(chunk) for chunk in chunks), packer.flush()])
 
@@ -288,7 +288,7 @@ def xz_of_stream(chunks: Iterable[bytes]) -> bytes:
 
 @dataclass
 class ZipEntry:
-    """What a raw zip states of one member; None stands for the truth."""
+    """Fields of a raw zip member. None means the true value."""
 
     name: bytes = b"top/file"
     content: bytes = b"content"
@@ -299,15 +299,15 @@ class ZipEntry:
     size: int | None = None
     extra: bytes = b""
     descriptor: bytes | None = None
-    """Bytes behind the content; with it, the local header states no sizes unless told."""
+    """Bytes after the content. If set, the local header contains sizes only if given."""
     raw: bytes | None = None
-    """Packed content, where it is not to be made from `content`."""
+    """Packed content, if it is not compressed from `content`."""
     system: int = 3
     mode: int = 0o100644
     directory: dict[str, Any] = field(default_factory=dict)
-    """What the directory states differently: fields by name, and `offset`, `disk`, `extra`."""
+    """Other values in the directory: fields by name, and `offset`, `disk`, `extra`."""
     in_directory: int = 1
-    """How often the member stands in the directory."""
+    """Number of directory entries of the member."""
 
     def packed(self) -> bytes:
         if self.raw is not None:
@@ -320,7 +320,7 @@ class ZipEntry:
 
 @dataclass
 class RawZip:
-    """Writes a zip just as it is told."""
+    """A zip with arbitrary fields."""
 
     entries: list[ZipEntry]
     front: bytes = b""
@@ -330,9 +330,9 @@ class RawZip:
     behind: bytes = b""
     zip64: bool = False
     end: dict[str, int] = field(default_factory=dict)
-    """What the end states differently: `disk`, `disks`, `here`, `total`, `size`, `offset`."""
+    """Other values in the end record: `disk`, `disks`, `here`, `total`, `size`, `offset`."""
     end64: dict[str, int] = field(default_factory=dict)
-    """Likewise of its zip64 form, with `length`, `record` and `locator_disks`."""
+    """Other values in the zip64 end record, also `length`, `record` and `locator_disks`."""
 
     def bytes(self) -> bytes:
         output = bytearray(self.front)
@@ -403,10 +403,10 @@ def _central(entry: ZipEntry, place: int) -> bytes:
 
 
 def descriptor(content: bytes, packed: int, *, signature: bool = True, wide: bool = False) -> bytes:
-    """Return what may stand behind a member: its sum and sizes."""
+    """Return a data descriptor: checksum and sizes after a member."""
     form = struct.Struct("<I2Q" if wide else "<3I")
-    made = form.pack(zlib.crc32(content), packed, len(content))
-    return (b"PK\7\b" if signature else b"") + made
+    fields = form.pack(zlib.crc32(content), packed, len(content))
+    return (b"PK\7\b" if signature else b"") + fields
 
 
 def zip64_extra(*sizes: int) -> bytes:
@@ -415,12 +415,12 @@ def zip64_extra(*sizes: int) -> bytes:
 
 
 def raw_zip(*entries: ZipEntry, **options: Any) -> bytes:
-    """Return a zip of raw entries, all else as it should be unless `options` say otherwise."""
+    """Return a zip of raw entries. `options` change other fields."""
     return RawZip(list(entries), **options).bytes()
 
 
 def plain_zip(*, bulk: int = 1300) -> bytes:
-    """Return an honest zip: a folder, files stored and deflated, a link, a comment."""
+    """Return a valid zip: a folder, stored and deflated files, a link, a comment."""
     output = io.BytesIO()
     with zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(zip_info("top/", 0o40755), b"")
@@ -436,7 +436,7 @@ def plain_zip(*, bulk: int = 1300) -> bytes:
 
 
 def zip_info(name: str, mode: int = 0o100644) -> zipfile.ZipInfo:
-    """Describe one member as Unix does."""
+    """Return the description of a member written on Unix."""
     info = zipfile.ZipInfo(name)
     info.create_system, info.external_attr = 3, mode << 16
     info.compress_type = zipfile.ZIP_DEFLATED

@@ -1,4 +1,4 @@
-"""Small binaries made to order, of every kind that is read; none can run."""
+"""Small binaries of every supported kind. None of them can run."""
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +9,7 @@ ELF_MACHINES = {"x86": 3, "arm": 40, "x86_64": 62, "aarch64": 183, "ppc64le": 21
 PE_MACHINES = {"x86": 0x14C, "x86_64": 0x8664, "aarch64": 0xAA64}
 
 Image = tuple[str, int, str]
-"""Such as `("sm", 90, "a")`."""
+"""For example, `("sm", 90, "a")`."""
 
 
 def aligned(data: bytes, to: int) -> bytes:
@@ -17,7 +17,7 @@ def aligned(data: bytes, to: int) -> bytes:
 
 
 def patched(data: bytes, at: int, form: str, value: int) -> bytes:
-    """Return a file with another number at a byte."""
+    """Return a file with another number at an offset."""
     return data[:at] + struct.pack(form, value) + data[at + struct.calcsize(form) :]
 
 
@@ -34,7 +34,7 @@ def entry(
     options: bytes = b"",
     version: int = 0x0101,
 ) -> bytes:
-    """Return one entry with a payload that is stored as it is."""
+    """Return an entry with a stored payload."""
     header = _image_header(
         kind, number, suffix, sizes=(0, len(aligned(payload, 8))), name=name, options=options
     )
@@ -42,7 +42,7 @@ def entry(
 
 
 def concatenated(images: Sequence[Image], *, payload: bytes = bytes(64), size: int = 100) -> bytes:
-    """Return one entry that holds several images, each of `size` bytes once it is decompressed."""
+    """Return an entry with several images, each of `size` decompressed bytes."""
     records = b"".join(
         _image_header(*image, sizes=(0, size), place=index * size, name=b"x" * index)
         for index, image in enumerate(images)
@@ -88,7 +88,7 @@ def _image_header(
 
 
 def container(entries: Iterable[bytes] = (), *, size: int | None = None) -> bytes:
-    """Return a container of entries; another `size` makes it a lie."""
+    """Return a container of entries. `size` overrides the stated size."""
     body = b"".join(entries)
     stated = len(body) if size is None else size
     return bytes.fromhex("50ED55BA01001000") + struct.pack("<Q", stated) + body
@@ -130,10 +130,10 @@ def elf(  # noqa: PLR0912, PLR0915 - one file, written from its front to its end
     tags: Iterable[tuple[int, int]] = (),
     has_section_headers: bool = True,
 ) -> bytes:
-    """Return an ELF file; `kind` is `shared`, `pie`, `program` or `object`.
+    """Return an ELF file. `kind` is `shared`, `pie`, `program` or `object`.
 
-    `strings` says where the names lie: `before` or `behind` the dynamic section, or in `front` of
-    everything; `gap` is the number of zeros between it and what lies before and behind.
+    `strings` selects the position of the names: `before` or `behind` the dynamic section, or in
+    `front` of the file. `gap` is the number of zeros before and after the dynamic section.
     """
     wide = bits == 64
     word = "Q" if wide else "I"
@@ -148,7 +148,7 @@ def elf(  # noqa: PLR0912, PLR0915 - one file, written from its front to its end
     if kind == "pie":
         dynamic.append((0x6FFFFFFB, 0x08000000))
     needs, count = _versions(names, order, glibc, libstdcxx)
-    # Placeholders first, so that all sizes are known.
+    # Write placeholders first, so that all sizes are known.
     dynamic += [(5, 0), (10, len(names.data))]
     if count:
         dynamic += [(0x6FFFFFFE, 0), (0x6FFFFFFF, count)]
@@ -249,7 +249,7 @@ def elf(  # noqa: PLR0912, PLR0915 - one file, written from its front to its end
 
 
 def parts_index(parts: Sequence[tuple[str, bytes, int, int]], what: int) -> int:
-    """Return the section that holds the names of a dynamic section or of versions."""
+    """Return the section with the names of a dynamic section or of versions."""
     if what not in {6, 0x6FFFFFFE}:
         return 0
     return next((i for i, part in enumerate(parts, 1) if part[0] == ".dynstr"), 0)
@@ -261,13 +261,13 @@ def _versions(
     glibc: str | Sequence[str] | None,
     libstdcxx: str | Sequence[str] | None,
 ) -> tuple[bytes, int]:
-    wanted = {
+    prefixes = {
         "libc.so.6": ("GLIBC_", glibc),
         "libstdc++.so.6": ("GLIBCXX_", libstdcxx),
     }
     listed = {
         library: [prefix + v for v in ([versions] if isinstance(versions, str) else versions)]
-        for library, (prefix, versions) in wanted.items()
+        for library, (prefix, versions) in prefixes.items()
         if versions
     }
     data = b""
@@ -293,7 +293,7 @@ def pe(
     sections: Mapping[str, bytes] | None = None,
     gap: int = 0,
 ) -> bytes:
-    """Return a PE image with tables in `.rdata`; `gap` zeros lie between them and the names."""
+    """Return a PE image with tables in `.rdata`, followed by `gap` zeros and the names."""
     wide = machine != "x86"
     contents: dict[str, bytes] = {".text": b"\xc3" * 16}
     address = 0x2000
@@ -304,7 +304,7 @@ def pe(
     for text in names:
         places.append(address + tables_size + gap + len(texts))
         texts += text.encode() + b"\0"
-    # An import's own table: one function by its number, and an end.
+    # The table of an import: one function by its ordinal, and an end mark.
     thunks = address + tables_size - 32
     ordinal = (1 << 63 if wide else 1 << 31) | 1
     import_table = b"".join(
@@ -364,7 +364,7 @@ def coff(
     machine: str | int = "x86_64",
     is_big: bool = False,
 ) -> bytes:
-    """Return an object file; names of more than eight bytes go into its table of strings."""
+    """Return an object file. Names longer than eight bytes are in its string table."""
     contents = {".text": b"\xc3" * 16, **(sections or {})}
     number = PE_MACHINES[machine] if isinstance(machine, str) else machine
     start = (56 if is_big else 20) + 40 * len(contents)
@@ -390,7 +390,7 @@ def coff(
 
 
 def import_record(library: str, function: str = "f", *, machine: str = "x86_64") -> bytes:
-    """Return the short record that stands for one function of a DLL."""
+    """Return the short import record of a DLL function."""
     texts = f"{function}\0{library}\0".encode()
     return struct.pack("<HHHHIIHH", 0, 0xFFFF, 0, PE_MACHINES[machine], 0, len(texts), 0, 4) + texts
 
@@ -404,7 +404,7 @@ def ar(
     style: str = "gnu",
     is_thin: bool = False,
 ) -> bytes:
-    """Return a library; `style` is `gnu`, `bsd` or `microsoft`, with the symbol tables of each."""
+    """Return a library with the symbol tables of a style: `gnu`, `bsd` or `microsoft`."""
     listed = list(members.items()) if isinstance(members, Mapping) else list(members)
     data = b"!<thin>\n" if is_thin else b"!<arch>\n"
     long = b""
@@ -434,7 +434,7 @@ def ar(
 
 
 def import_library(library: str, functions: Sequence[str] = ("f", "g")) -> bytes:
-    """Return the `.lib` of a DLL as Microsoft's linker makes it."""
+    """Return the `.lib` of a DLL in the form of Microsoft's linker."""
     return ar(
         [
             *((library, coff()) for _ in range(3)),

@@ -1,4 +1,4 @@
-"""Two releases of five redistributables, small and whole enough to be bumped."""
+"""Two small releases of five redistributables for bump."""
 
 import functools
 from typing import Any
@@ -16,7 +16,7 @@ FIVE = {
     "cutensor": ("2.2.0", "2.3.0"),
     "nccl": ("2.27.3-cuda12.9", "2.27.5-cuda12.9"),
 }
-"""The release held of each redistributable, and the newest."""
+"""The local and the newest release of each redistributable."""
 TWO = ("cudnn", "nccl")
 PACKAGES = {"cusparselt": "libcusparse_lt", "cutensor": "libcutensor", "nccl": "nccl"}
 
@@ -24,7 +24,7 @@ PACKAGES = {"cusparselt": "libcusparse_lt", "cutensor": "libcutensor", "nccl": "
 def cuda(
     label: str, *, gcc: int = 14, icc: str = "list", profiles: object = PROFILES_12_9
 ) -> Packages:
-    """Return a CUDA release that sets and tables can be made of; newer ones have more in them."""
+    """Return a CUDA release for sets and tables. Releases from 13.0 have more packages."""
     soname = f"libcudart.so.{label.partition('.')[0]}"
     packages: dict[str, Any] = {
         "cuda_nvcc": {
@@ -68,5 +68,5 @@ def product(redist: str, label: str) -> dict[str, bytes]:
 
 
 def publish(server: FaultServer, redist: str, *labels: str) -> None:
-    """Serve these releases of a redistributable, and no others in its listing."""
+    """Serve and list only given releases of a redistributable."""
     server.add_releases(redist, *(product(redist, label) for label in labels))

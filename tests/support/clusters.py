@@ -1,4 +1,4 @@
-"""Dask schedulers and workers as processes of their own."""
+"""Dask schedulers and workers in separate processes."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ Process: TypeAlias = "subprocess.Popen[bytes]"
 
 
 class Cluster:
-    """A scheduler and its workers, which end with the test."""
+    """A scheduler and its workers, which stop after the test."""
 
     def __init__(self, folder: Path, *options: object, **environment: str) -> None:
         self._folder = folder
@@ -33,9 +33,9 @@ class Cluster:
 
     @property
     def address(self) -> str:
-        """The scheduler's address, once it listens."""
+        """Wait for the scheduler and return its address."""
         while True:
-            # A part of the file may exist before all of it does.
+            # The file may be incomplete.
             with contextlib.suppress(OSError, ValueError):
                 return str(json.loads(self._file.read_text())["address"])
             assert self.scheduler.poll() is None, "the scheduler ended"

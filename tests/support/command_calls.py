@@ -1,4 +1,4 @@
-"""Calls of the command line in texts: whether they would be accepted."""
+"""Validate command calls in texts."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ COMMANDS: dict[str, Any] = GROUP.commands
 
 
 def problem_with(words: list[str], *, may_lack_words: bool) -> str | None:
-    """Return why a call is refused before it does anything; None where it is not."""
+    """Return the reason for refusing a call, or None if it parses."""
     name, *rest = words
     if name.startswith("-"):
         known = {option for parameter in GROUP.params for option in parameter.opts}

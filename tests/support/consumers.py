@@ -1,4 +1,4 @@
-"""The consumers of exported files, each asked with its own tool whether it can read them."""
+"""Consumers of exported files: libraries and tools that read them."""
 
 import json
 import os
@@ -17,12 +17,12 @@ NIX_SUMMARY = """builtins.mapAttrs (_: package: {
   inherit (package) name pname version outputs meta;
   builds = map (v: (builtins.tryEval v).success) [ package.drvPath package.outPath package.src ];
 }) set"""
-"""What every attribute says of itself, and whether it can be built."""
+"""Fields of every attribute, and whether it can be built."""
 
 
 @cache
 def read_cyclonedx(text: str) -> dict[str, Any]:
-    """Return a CycloneDX document that its own library finds valid."""
+    """Return a CycloneDX document after validating it with its library."""
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
     bom: dict[str, Any] = json.loads(text)
     known = {component["bom-ref"] for component in bom["components"]}
@@ -36,7 +36,7 @@ def read_cyclonedx(text: str) -> dict[str, Any]:
 
 
 def read_spdx(text: str) -> dict[str, Any]:
-    """Return an SPDX document that its own library finds valid."""
+    """Return an SPDX document after validating it with its library."""
     bom: dict[str, Any] = json.loads(text)
     parsed = JsonLikeDictParser().parse(bom)  # type: ignore[no-untyped-call] # not typed there
     assert [message.validation_message for message in validate_full_spdx_document(parsed)] == []
@@ -44,11 +44,11 @@ def read_spdx(text: str) -> dict[str, Any]:
 
 
 def evaluate_nix(folder: Path, expression: str, arguments: str = "{ }") -> Any:
-    """Return the value of an expression, or what Nix says is wrong.
+    """Return the value of an expression, or the error message of Nix.
 
-    `set` is what the folder's default.nix gives. Nothing is built, and no store is needed.
+    `set` is the value of the folder's default.nix. Nothing is built, and no store is needed.
     """
-    done = subprocess.run(
+    process = subprocess.run(
         [
             *("nix-instantiate", "--store", "dummy://", "--eval", "--strict", "--json"),
             *("-E", f"let set = import ./default.nix {arguments}; in {expression}"),
@@ -59,4 +59,4 @@ def evaluate_nix(folder: Path, expression: str, arguments: str = "{ }") -> Any:
         text=True,
         check=False,
     )
-    return json.loads(done.stdout) if done.returncode == 0 else done.stderr
+    return json.loads(process.stdout) if process.returncode == 0 else process.stderr

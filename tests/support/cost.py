@@ -1,4 +1,4 @@
-"""Measure the cost of code, whatever else the machine does."""
+"""Measure the cost of code, independent of the load of the machine."""
 
 import contextlib
 import sys
@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 SECONDS = 120
-"""Processor time that only code of the wrong complexity takes, on any machine."""
+"""Limit of processor time that only code of the wrong complexity exceeds."""
 
 
 @contextlib.contextmanager
 def bounded_cost() -> Iterator[None]:
-    """Fail if the block takes more processor time than the bound."""
+    """Fail if the block takes more processor time than the limit."""
     began = time.process_time()
     yield
     assert time.process_time() - began < SECONDS
 
 
 def calls(work: Callable[[], object]) -> int:
-    """Return how many calls of functions and methods something takes."""
+    """Return the number of function and method calls of some work."""
     count = 0
 
     def note(_: FrameType, event: str, __: object) -> None:

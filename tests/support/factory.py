@@ -1,6 +1,7 @@
-"""Manifests and package sets made to order; each test states what it depends on.
+"""Manifests and package sets for tests.
 
-Fields of a package set come from the models: a new one has its smallest value here.
+Each test states the values that it depends on. Other required fields of a package set get the
+smallest value of their model.
 """
 
 import base64
@@ -31,7 +32,7 @@ def archive_path(package: str, platform: str, version: str, variant: str = "") -
 
 
 def archive(path: str, content: bytes | None = None, *, salt: str = "") -> dict[str, str]:
-    """Return a manifest's entry of an archive; without content, another `salt` changes its hash."""
+    """Return the manifest entry of an archive. Without content, `salt` changes its hash."""
     data = (path + salt).encode() if content is None else content
     return {
         "relative_path": path,
@@ -54,8 +55,8 @@ def manifest(
 ) -> bytes:
     """Return a manifest in NVIDIA's form.
 
-    `packages` may map each package to its own platforms, or `platform/variant`; `contents` maps
-    paths to archives. `more` are keys of each package; None leaves one out.
+    `packages` may map each package to its own platforms or `platform/variant`. `contents` maps
+    paths to archives. `more` contains keys of each package, and None omits a key.
     """
     document: dict[str, Any] = {
         "release_date": "2025-06-04",
@@ -78,8 +79,10 @@ def manifest(
         for place in places:
             platform, _, variant = place.partition("/")
             path = archive_path(name, platform, version, variant)
-            made = archive(path, (contents or {}).get(path), salt=salt)
-            entry.setdefault(platform, {}).update({variant: made} if variant else made)
+            entry_of_archive = archive(path, (contents or {}).get(path), salt=salt)
+            entry.setdefault(platform, {}).update(
+                {variant: entry_of_archive} if variant else entry_of_archive
+            )
         document[name] = {key: value for key, value in entry.items() if value is not None}
     return json.dumps(document, indent=4).encode()
 
@@ -88,7 +91,7 @@ def manifest(
 
 
 def blank(model: type[OwnModel], **values: Any) -> dict[str, Any]:
-    """Return a document with the smallest value of each required field, and these values."""
+    """Return a document with given values and the smallest value of other required fields."""
     required = {
         field.alias or name: _smallest(field.annotation)
         for name, field in model.model_fields.items()
@@ -114,13 +117,13 @@ def _smallest(kind: Any) -> Any:
 
 def set_archive(path: str, content: bytes | None = None, **changes: Any) -> dict[str, Any]:
     """Return the archive of a package of a set."""
-    made = archive(path, content)
-    digest = base64.b64encode(bytes.fromhex(made["sha256"])).decode()
+    entry = archive(path, content)
+    digest = base64.b64encode(bytes.fromhex(entry["sha256"])).decode()
     return blank(
         SetArchive,
         **{
-            **made,
-            "size": int(made["size"]),
+            **entry,
+            "size": int(entry["size"]),
             "sri": f"sha256-{digest}",
             "platform": "linux-x86_64",
             **changes,

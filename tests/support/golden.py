@@ -1,4 +1,4 @@
-"""Golden files: expected text in named sections, rewritten only by --refresh-golden."""
+"""Golden files: expected text in named sections. --refresh-golden rewrites them."""
 
 from pathlib import Path
 
@@ -8,13 +8,13 @@ FOLDER = Path(__file__).parents[1] / "golden"
 
 
 class Golden:
-    """Compares text with a section of a golden file."""
+    """Comparison of text with sections of golden files."""
 
     def __init__(self, *, refresh: bool) -> None:
         self._refresh = refresh
 
     def check(self, file: str, section: str, text: str) -> None:
-        """Assert that a section says this; with --refresh-golden make it so."""
+        """Assert that a section equals a text. With --refresh-golden, write the text."""
         path = FOLDER / file
         sections = _read(path)
         if self._refresh:

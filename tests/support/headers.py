@@ -1,4 +1,6 @@
-"""Headers that check host compilers, in the forms of the years; written by us, word by word."""
+"""Headers that check host compilers, in the forms of several releases.
+
+The headers are written for these tests and contain no text of NVIDIA."""
 
 from dataclasses import dataclass, replace
 
@@ -44,7 +46,7 @@ typedef const char *text; /* code that is passed over: */ text url = "http://x//
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """Newest versions that a header is to accept, and in which form it says so."""
+    """Newest versions that a header accepts, and the form of its checks."""
 
     gcc: int = 11
     clang: int = 14
@@ -87,11 +89,11 @@ ERAS = {
         stated_years="between 2019 and 2026 (inclusive)",
     ),
 }
-"""The forms that real headers had, by the release that brought them."""
+"""The forms of real headers, by the release that introduced them."""
 
 
 def host_config(checks: Checks | None = None, **more: object) -> bytes:
-    """Write a header that makes these checks."""
+    """Return a header with given checks."""
     checks = replace(checks or Checks(), **more)  # type: ignore[arg-type]
     parts = [OPENING]
     if checks.icc == "refused":

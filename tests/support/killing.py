@@ -1,4 +1,4 @@
-"""The program run in children of a process that has loaded it already, and killed there."""
+"""Run and kill the program in children of a process that has already loaded it."""
 
 import json
 import subprocess
@@ -49,14 +49,14 @@ for line in sys.stdin:
 
 
 STEPS = ("os.rename", "os.link", "os.symlink", "os.mkdir", "os.remove", "os.rmdir", "open")
-"""What changes something on the disk, by the names of audit events."""
+"""Audit events of steps that change the disk."""
 
 
 class Killer:
-    """Runs calls of the program, which end by themselves or where they are killed."""
+    """Runner of program calls that end normally or are killed."""
 
     def __init__(self, root: str) -> None:
-        """Take what the paths have in them that a step on the disk counts for."""
+        """Start the process. Only disk steps with `root` in their path count."""
         self._process = subprocess.Popen(
             [sys.executable, "-c", _DRIVER, root, *sys.path],
             stdin=subprocess.PIPE,
@@ -65,7 +65,7 @@ class Killer:
         )
 
     def close(self) -> None:
-        """End the process that the calls are children of."""
+        """Stop the parent process of the calls."""
         self._process.kill()
         self._process.communicate()
 
@@ -77,9 +77,10 @@ class Killer:
         seconds: float | None = None,
         failing: str | None = None,
     ) -> int:
-        """Return how a call ended, with -9 where it was killed: before a step, or after a time.
+        """Run a call and return its exit code, or -9 if it was killed.
 
-        The function `failing` of the program returns False, as where the system cannot do a thing.
+        The call is killed before a step or after some seconds. The function `failing` of the
+        program returns False, as on a system without its feature.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None

@@ -1,4 +1,4 @@
-"""A small package set to materialize, and the root that it makes."""
+"""A small package set to materialize, and its root."""
 
 import json
 from collections.abc import Callable
@@ -24,7 +24,7 @@ def shared(name: str) -> bytes:
 
 
 def put_packages(made_set: MadeSet) -> MadeSet:
-    """Put the smallest packages in which everything happens into a set."""
+    """Add the smallest packages that cover every case to a set."""
     made_set.add(
         "cuda_nvcc",
         {
@@ -88,5 +88,5 @@ def record(root: Path = Path("root")) -> Any:
 
 
 def assert_nothing_left(*others: str) -> None:
-    """Assert that neither a root nor a workshop is there."""
+    """Assert that no root and no staging directory exist."""
     assert {path.name for path in Path().iterdir()} == {"set.json", "source", *others}

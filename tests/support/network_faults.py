@@ -1,4 +1,4 @@
-"""Answers of servers that are broken, lie, or attack, as behaviours of the fault server."""
+"""Broken, wrong and hostile responses as behaviours of the fault server."""
 
 import contextlib
 import gzip
@@ -9,7 +9,7 @@ from support.server import Behaviour, Handler, content_range
 
 
 def raw(answer: Callable[[bytes], bytes]) -> Behaviour:
-    """Send these bytes as they are instead of an answer, then end the connection."""
+    """Send raw bytes instead of a response, then close the connection."""
 
     def send(handler: Handler, data: bytes) -> None:
         handler.wfile.write(answer(data))
@@ -19,14 +19,14 @@ def raw(answer: Callable[[bytes], bytes]) -> Behaviour:
 
 
 def headers(*lines: bytes, encode: Callable[[bytes], bytes] = bytes) -> Behaviour:
-    """Send the right status with these header lines, then the requested bytes, encoded.
+    """Send the right status with given header lines, then the encoded bytes.
 
-    `%d` in a line stands for the true length.
+    `%d` in a line means the true length.
     """
 
     def send(handler: Handler, data: bytes) -> None:
         part = handler.asked_part(data)
-        # Else the client may send its next request just as the connection ends.
+        # Otherwise the client may send its next request while the connection closes.
         head = [b"HTTP/1.1 %d Status" % part.status, b"Connection: close"]
         head += (b"Content-Range: " + value.encode() for value in part.headers.values())
         head += (line.replace(b"%d", b"%d" % len(part.data)) for line in lines)
@@ -37,12 +37,12 @@ def headers(*lines: bytes, encode: Callable[[bytes], bytes] = bytes) -> Behaviou
 
 
 def with_header(line: bytes) -> Behaviour:
-    """Send a good answer that has one more header line."""
+    """Send a good response with an additional header line."""
     return headers(b"Content-Length: %d", line)
 
 
 def chunked(encode: Callable[[bytes], bytes]) -> Behaviour:
-    """Send a chunked body in this encoding."""
+    """Send a chunked body in a given encoding."""
     return headers(b"Transfer-Encoding: chunked", encode=encode)
 
 
@@ -58,24 +58,26 @@ def half(data: bytes) -> bytes:
 
 
 def part(content_range: str | None, **more: str) -> Behaviour:
-    """Answer with the requested part, or all, as a part with this Content-Range.
+    """Answer with the requested part, or the whole file, with a given Content-Range.
 
-    The names `first`, `last` and `total` stand for the true values, with offsets if given.
+    The names `first`, `last` and `total` mean the true values, with offsets if given.
     """
 
     def send(handler: Handler, data: bytes) -> None:
         start, _, body, _ = handler.asked_part(data)
-        said = dict(more)
+        headers_of_part = dict(more)
         if content_range is not None:
             values = {"first": start, "last": start + len(body) - 1, "total": len(data)}
-            said["Content_Range"] = content_range.format(**values, beyond=len(data) + 1000)
-        handler.answer(206, body, **said)
+            headers_of_part["Content_Range"] = content_range.format(
+                **values, beyond=len(data) + 1000
+            )
+        handler.answer(206, body, **headers_of_part)
 
     return send
 
 
 def shifted(offset: int) -> Behaviour:
-    """Answer with bytes that begin elsewhere, and say so truly."""
+    """Answer with bytes at another offset, with a correct Content-Range."""
 
     def send(handler: Handler, data: bytes) -> None:
         part = handler.asked_part(data)
@@ -99,7 +101,7 @@ def several_parts(handler: Handler, data: bytes) -> None:
 
 
 def half_a_part(handler: Handler, data: bytes) -> None:
-    """Answer with half of the requested part, and say that it is the whole part."""
+    """Answer with half of the requested part and the headers of the whole part."""
     part = handler.asked_part(data)
     handler.answer(part.status, half(part.data), **part.headers)
 
@@ -114,7 +116,7 @@ def new_etag(handler: Handler, data: bytes) -> None:
 
 
 def breaking(count: int, etag: Callable[[bytes], str], *, is_altered: bool = False) -> Behaviour:
-    """Send `count` bytes of what is requested, then end; what is resumed may be altered."""
+    """Send `count` requested bytes, then close. A resumed part may be altered."""
 
     def send(handler: Handler, data: bytes) -> None:
         part = handler.asked_part(data)
@@ -134,7 +136,7 @@ def any_etag(_: bytes) -> str:
 
 
 def flood_of_hints(handler: Handler, _: bytes) -> None:
-    """Announce an answer as fast as the client reads, until it goes away."""
+    """Send early hints as fast as the client reads, until it disconnects."""
     with contextlib.suppress(OSError):
         while True:
             handler.wfile.write(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" * 100)
@@ -142,13 +144,13 @@ def flood_of_hints(handler: Handler, _: bytes) -> None:
 
 
 def hints_before(handler: Handler, data: bytes) -> None:
-    """Announce the answer a few times, then give it."""
+    """Send a few early hints, then the response."""
     handler.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n" * 5)
     handler.serve(data)
 
 
 def to_same_port_over_tls(handler: Handler, _: bytes) -> None:
-    """Redirect to https on this port, which speaks no TLS."""
+    """Redirect to https on this port, which does not support TLS."""
     handler.answer(302, b"", Location=f"https://127.0.0.1:{handler.server.owner.port}/")
 
 

@@ -1,4 +1,4 @@
-"""Nix without nixpkgs: evaluation in memory, and builds in a store of their own."""
+"""Nix without nixpkgs: evaluation in memory, and builds in a separate store."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 STAND_IN = Path(__file__).parent / "nixpkgs"
-"""A small nixpkgs: an stdenv with its phases, hooks and check of meta attributes."""
+"""A small nixpkgs: stdenv with phases, hooks and the check of meta attributes."""
 
 _TOOLS = ("nix-build", "patchelf", "readelf", "unzip")
 _MISSING = [name for name in _TOOLS if shutil.which(name) is None]
@@ -25,7 +25,7 @@ _PROVIDED = {
     "gcc": ("libstdc++.so.6", "libgcc_s.so.1", "libgomp.so.1"),
     "zlib": ("libz.so.1",),
 }
-"""Libraries of the host that stand in for packages of nixpkgs."""
+"""Libraries of the host that replace packages of nixpkgs."""
 
 
 @cache
@@ -33,12 +33,12 @@ def host_libraries() -> dict[str, str]:
     """Return the host's libraries by soname."""
     program = shutil.which("ldconfig") or "/sbin/ldconfig"
     lines = subprocess.run([program, "-p"], capture_output=True, text=True, check=True).stdout
-    found: dict[str, str] = {}
+    libraries: dict[str, str] = {}
     for line in lines.splitlines()[1:]:
         name, arrow, path = line.partition(" => ")
         if arrow and "64" in name:
-            found.setdefault(name.split()[0], path)
-    return found
+            libraries.setdefault(name.split()[0], path)
+    return libraries
 
 
 def stand_in() -> str:
@@ -52,7 +52,7 @@ def stand_in() -> str:
 
 
 def nix_build(folder: Path, expression: str) -> "subprocess.CompletedProcess[str]":
-    """Build an expression; the store is in the folder, and nothing is fetched or sandboxed."""
+    """Build an expression with a store in the folder, without downloads and sandbox."""
     folders = {
         f"NIX_{name}_DIR": str(folder / "nix" / name.lower())
         for name in ("STORE", "STATE", "LOG", "CONF")
@@ -73,48 +73,50 @@ def nix_build(folder: Path, expression: str) -> "subprocess.CompletedProcess[str
 
 def build_package(folder: Path, attr: str, outputs: Iterable[str]) -> dict[str, Path]:
     """Build a package of the set in `cuda` below a folder, and return its outputs' paths."""
-    found = {}
+    paths = {}
     for output in outputs:
         expression = f"(import ./cuda {{ pkgs = {stand_in()}; }}).{attr}.{output}"
-        done = nix_build(folder, expression)
-        assert done.returncode == 0, done.stderr
-        # Nix names the package's other outputs as well.
+        process = nix_build(folder, expression)
+        assert process.returncode == 0, process.stderr
+        # Nix also prints the other outputs of the package.
         suffix = "" if output == "out" else f"-{output}"
-        (found[output],) = (
-            Path(line) for line in done.stdout.splitlines() if suffix == "" or line.endswith(suffix)
+        (paths[output],) = (
+            Path(line)
+            for line in process.stdout.splitlines()
+            if suffix == "" or line.endswith(suffix)
         )
-    return found
+    return paths
 
 
 def contents(output: Path) -> dict[str, str]:
-    """Return the files of a folder by path: a link's end, or whether a file is executable.
+    """Return the files of a folder by path: a link's target, or the kind of file.
 
-    What nixpkgs adds for dependents is not among them.
+    Files that nixpkgs adds for dependents are excluded.
     """
-    found = {}
+    files = {}
     for path in sorted(output.rglob("*")):
         name = path.relative_to(output).as_posix()
         if path.is_symlink():
             end = path.resolve()
-            found[name] = f"-> {os.path.relpath(end, output.resolve())}"
+            files[name] = f"-> {os.path.relpath(end, output.resolve())}"
         elif path.is_file() and not name.startswith("nix-support/"):
-            found[name] = "executable" if path.stat().st_mode & 0o111 else "file"
-    return found
+            files[name] = "executable" if path.stat().st_mode & 0o111 else "file"
+    return files
 
 
 def materialized(root: Path, attr: str, output: str) -> dict[str, str]:
-    """Return the files of an output in a split toolkit root, each where its archive has it.
+    """Return the files of an output in a split toolkit root by their archive paths.
 
-    A root has the files at the top of an archive in folders of their own.
+    A root has the top-level files of an archive in separate folders.
     """
     folder = root / attr / output
     moved = [f"share/{name}/{attr}/" for name in ("licenses", "doc")]
-    found = {}
+    files = {}
     for path, kind in contents(folder).items() if folder.is_dir() else ():
         for prefix in moved:
             path = path.removeprefix(prefix)  # noqa: PLW2901 - the same path
-        found[path] = kind
-    return found
+        files[path] = kind
+    return files
 
 
 def needed_by(path: Path) -> list[str]:
@@ -138,7 +140,7 @@ def is_dynamic(path: Path) -> bool:
     with path.open("rb") as stream:
         if stream.read(4) != b"\x7fELF":
             return False
-    shown = subprocess.run(
+    output = subprocess.run(
         ["readelf", "-d", path], capture_output=True, text=True, check=False
     ).stdout
-    return "(NEEDED)" in shown or "(SONAME)" in shown
+    return "(NEEDED)" in output or "(SONAME)" in output

@@ -1,4 +1,4 @@
-"""A small package set made to order: every status, both kinds of names, every odd archive."""
+"""A small package set with every status, both kinds of names and unusual archives."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from support.factory import archive_path, blank, package_set, set_archive, set_p
 NVIDIA = "https://developer.download.nvidia.com/compute"
 PLATFORM = "linux-x86_64"
 HOSTILE = "a\"b'c`touch pwned`$(touch pwned)${HOME}%d\\n#;]]=]\n-- */ é ★"
-"""A text that means something to every language there is."""
+"""A text with special characters of every output language."""
 
 LICENSE = blank(
     SetLicense,
@@ -28,7 +28,7 @@ GLIBC, DRIVER, JETSON, DISTRIBUTION = (
 
 
 def archive(path: str, base: str = f"{NVIDIA}/cuda/redist", **changes: Any) -> dict[str, Any]:
-    """Return the archive at a path; its hashes are those of the path."""
+    """Return the archive at a path, with the hashes of the path."""
     top, _, suffix = path.rpartition("/")[2].partition("-archive.")
     usual: dict[str, Any] = {"url": f"{base}/{path}"}
     if suffix:
@@ -37,7 +37,7 @@ def archive(path: str, base: str = f"{NVIDIA}/cuda/redist", **changes: Any) -> d
 
 
 def package(name: str, version: str | None = "13.3.33", **changes: Any) -> dict[str, Any]:
-    """Return an available package of the toolkit; a change of None stays None."""
+    """Return an available package of the toolkit. A change to None is kept."""
     usual: dict[str, Any] = {
         "release": "13.3.1",
         "version": version,
@@ -51,7 +51,7 @@ def package(name: str, version: str | None = "13.3.33", **changes: Any) -> dict[
 
 
 def refused(name: str, status: str, code: str, text: str, **changes: Any) -> dict[str, Any]:
-    """Return a package that cannot be had."""
+    """Return an unavailable package."""
     reason = {"code": code, "text": text, "subject": name, "source": "policy"}
     usual: dict[str, Any] = {"archive": None, "version": None, "release": None, "contents": {}}
     return package(name, **{**usual, "status": status, "reasons": [reason], **changes})
@@ -69,7 +69,7 @@ def need(soname: str, satisfied_by: Mapping[str, str], kind: str = "needed") -> 
 
 
 def packages() -> dict[str, dict[str, Any]]:
-    """Return the packages of the example, by attribute."""
+    """Return the packages of the example by attribute."""
     split = ["out", "dev", "include", "lib", "static"]
     contents = {output: {"files": 2, "bytes": 5000} for output in split}
     cudnn = f"{NVIDIA}/cudnn/redist"
@@ -105,7 +105,7 @@ def packages() -> dict[str, dict[str, Any]]:
     }
     nvcc_meta = {**META, "main_program": "nvcc", "changelog": f"{NVIDIA}/notes"}
     cccl = package("cccl", "13.3.4.3.1", license=mit, collapsed="header-only")
-    found = [
+    entries = [
         cccl,
         {**cccl, "attr": "cuda_cccl", "alias_of": "cccl"},
         package("cuda_crt"),
@@ -171,11 +171,11 @@ def packages() -> dict[str, dict[str, Any]]:
         refused("mft", "withheld", "withheld-by-policy", "purpose unclear", version="1.0"),
         refused("nsight_vse", "foreign", "other-operating-system", "for windows only"),
     ]
-    return {entry["attr"]: entry for entry in found}
+    return {entry["attr"]: entry for entry in entries}
 
 
 def document(**changes: Any) -> dict[str, Any]:
-    """Return the document of the example, with its outermost keys changed."""
+    """Return the document of the example with changed top-level keys."""
     usual = {
         "packages": packages(),
         "platform": {
@@ -212,8 +212,8 @@ def document(**changes: Any) -> dict[str, Any]:
         },
         "redists": {"cuda": {"release": "13.3.1", "mode": "pinned", "newer_rejected": []}},
     }
-    found = {**usual, **changes}
-    return package_set(found.pop("packages"), **found)
+    values = {**usual, **changes}
+    return package_set(values.pop("packages"), **values)
 
 
 def example_set(**changes: Any) -> PackageSet:
@@ -222,19 +222,19 @@ def example_set(**changes: Any) -> PackageSet:
 
 
 def wheel_set() -> PackageSet:
-    """Return a set of the wheel channel, which knows no addresses."""
+    """Return a set of the wheel channel, without addresses."""
     path = "{0}/{0}-13.3.33-py3-none-manylinux_2_27_x86_64.whl"
     wheel = {"url": None, "md5": None, "size": None, "format": "whl", "strip_prefix": None}
-    found = {
+    entries = {
         name: package(name, archive=archive(path.format(f"nvidia-{name}")) | wheel)
         for name in ("cuda_cudart", "libcublas")
     }
-    return example_set(channel="wheels", packages=found)
+    return example_set(channel="wheels", packages=entries)
 
 
 def hostile_set() -> PackageSet:
-    """Return the example with texts that mean something to every language there is."""
-    found = {
+    """Return the example with hostile texts."""
+    entries = {
         f"{attr}{HOSTILE}" if attr in {"cuda_gdb", "mft"} else attr: {
             **entry,
             "pname": f"{entry['pname']}{HOSTILE}",
@@ -248,7 +248,7 @@ def hostile_set() -> PackageSet:
     }
     flags = document()["capabilities"]
     return example_set(
-        packages=found,
+        packages=entries,
         platform={**document()["platform"], "redist_system": f"linux{HOSTILE}"},
         capabilities={
             **flags,

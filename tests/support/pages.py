@@ -1,4 +1,4 @@
-"""The written pages: their files, blocks, commands and links."""
+"""Pages of the documentation: files, blocks, commands and links."""
 
 import re
 from collections.abc import Iterator
@@ -8,12 +8,12 @@ REPOSITORY = Path(__file__).parents[2]
 README = REPOSITORY / "README.md"
 DOCS = sorted(REPOSITORY.glob("docs/*.md"))
 PAGES = [README, *DOCS]
-"""Pages whose examples are run."""
+"""Pages with examples that tests run."""
 ALL_PAGES = [*PAGES, REPOSITORY / "CONTRIBUTING.md", REPOSITORY / "CHANGELOG.md"]
 NETWORK = "# needs network"
-"""Marks an example that needs NVIDIA's server, a package index, or the result of one that does."""
+"""Mark of an example that needs NVIDIA's server, an index, or the result of such an example."""
 CUT = "..."
-"""A line that stands for lines that a page omits."""
+"""A line that replaces omitted lines on a page."""
 _FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
@@ -29,13 +29,13 @@ def prose(page: Path) -> str:
 
 
 def shown_after(page: Path, call: str) -> str:
-    """Return the output that a page shows below the only call that begins like this."""
+    """Return the documented output of the only call with a given start."""
     (output,) = [part.partition("\n")[2] for part in blocks(page) if part.startswith(f"$ {call}")]
     return output
 
 
 def is_shown(shown: str, printed: str) -> bool:
-    """Report whether all parts between lines of three dots are printed, in this order."""
+    """Check if all parts between lines of three dots are printed in order."""
     position = 0
     for part in re.split(rf"^{re.escape(CUT)}\n", shown, flags=re.MULTILINE):
         position = printed.find(part, position)

@@ -1,4 +1,4 @@
-"""One CUDA release to process, and its feature file."""
+"""A CUDA release to process, and its feature file."""
 
 import json
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ def entry(package: str, platform: str, path: Path = FEATURES) -> Any:
 
 
 def cached(tmp_path: Path, kind: str = "facts") -> list[Path]:
-    """Return what the cache holds of a kind."""
+    """Return the cache files of a kind."""
     return [path for path in (tmp_path / "cache" / kind).rglob("*") if path.is_file()]
 
 
@@ -53,6 +53,6 @@ def archives_read(server: FaultServer) -> int:
 
 
 def withdraw(server: FaultServer, package: str) -> None:
-    """Serve a package's archives no more."""
+    """Stop serving the archives of a package."""
     for path in [path for path in server.files if package in path]:
         del server.files[path]

@@ -1,4 +1,4 @@
-"""Files with the text constants of a ptxas, in the forms of three platforms; none can run."""
+"""Files with the text constants of ptxas for three platforms. None of them can run."""
 
 import struct
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ from cudaredist.tables.gpus.ptxas import PtxasScan
 
 Platform = Literal["linux", "sbsa", "windows"]
 
-# Number and letter, and the architecture's name where one stands behind it, in file order.
+# Number and letter, and the architecture's name if one follows, in file order.
 Profile = tuple[str, str]
 
 
@@ -23,7 +23,7 @@ PROFILES_12_9 = _profiles(
     "70 Volta, 72, 75 Turing, 80 Ampere, 90 Hopper, 90a, 100 Blackwell, 100a, 100f, "
     "101, 101a, 101f, 103, 103a, 103f"
 )
-# Not in the order of their numbers, as from 13.0 on.
+# Not in numeric order, as from CUDA 13.0.
 PROFILES_13_4 = _profiles(
     "75 Turing, 80 Ampere, 90 Hopper, 90a, 100 Blackwell, 100a, 100f, 110, 110a, 110f, "
     "103, 103a, 103f, 107 Rubin, 107a, 107f"
@@ -39,9 +39,9 @@ def ptxas(
     extra: bytes = b"",
     filler: int = 300,
 ) -> bytes:
-    """Write a file in which these constants stand between others that look alike."""
+    """Return a file with these constants between similar ones."""
     padding = b"\0" if platform == "linux" else b"\0" * 5
-    # Names of machine code are no evidence: real files have more and fewer of them.
+    # Names of machine code are not reliable: real files have more and fewer of them.
     parts = [
         b"\x90" * filler,
         b"sm_11\0sm_35\0glued to it compute_",
@@ -64,7 +64,7 @@ def ptxas(
 
 
 def image(body: bytes, platform: Platform) -> bytes:
-    """Put a body into a program whose tables say where it ends."""
+    """Put a body into a program with tables that contain its end."""
     if platform == "windows":
         head = b"MZ".ljust(0x3C, b"\0") + struct.pack("<I", 0x40)
         head += b"PE\0\0" + struct.pack("<HH12xHH", 0x8664, 1, 16, 0) + bytes(16)
@@ -79,8 +79,8 @@ def image(body: bytes, platform: Platform) -> bytes:
 
 
 def scan(chunks: Iterable[bytes]) -> dict[Capability, str]:
-    """Return the capabilities of a ptxas that comes in chunks."""
-    found = PtxasScan()
+    """Return the capabilities of a ptxas that is read in chunks."""
+    ptxas_scan = PtxasScan()
     for chunk in chunks:
-        found.feed(chunk)
-    return found.finish()
+        ptxas_scan.feed(chunk)
+    return ptxas_scan.finish()

@@ -1,4 +1,4 @@
-"""Small releases with real archives: a manifest, and the archives it names with right hashes."""
+"""Small releases: a manifest and its archives with correct hashes."""
 
 import io
 import lzma
@@ -12,13 +12,13 @@ from support.factory import archive_path, manifest
 from support.server import FaultServer
 
 Files: TypeAlias = Mapping[str, bytes | str]
-"""Content by path below the archive's top directory; text is where a symbolic link leads."""
+"""Content by path below the archive's top directory. Text is a symbolic link's target."""
 Packages: TypeAlias = Mapping[str, Mapping[str, Files]]
-"""Files by package and platform; `platform/variant` nests."""
+"""Files by package and by platform or `platform/variant`."""
 
 
 def packed(name: str, files: Files, *, is_stored: bool = False) -> bytes:
-    """Return an archive, `.zip` or `.tar.xz` by its name, with one top directory."""
+    """Return a `.zip` or `.tar.xz` archive with one top directory."""
     top = name.removesuffix(".zip").removesuffix(".tar.xz")
     out = io.BytesIO()
     if name.endswith(".zip"):
@@ -67,15 +67,15 @@ def release(
 def put(root: Path, files: Mapping[str, bytes]) -> None:
     """Write files below a folder."""
     for path, data in files.items():
-        place = root / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(data)
+        target = root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
 
 
 def publish(
     server: FaultServer, files: Mapping[str, bytes], redist: str = "cuda", folder: Path = Path()
 ) -> None:
-    """Serve a release's files, and hold its manifest in a folder's `data/`."""
+    """Serve a release's files and write its manifest to a folder's `data/`."""
     for path, data in files.items():
         server.files[f"/compute/{redist}/redist/{path}"] = data
         if path.startswith("redistrib_"):

@@ -1,4 +1,4 @@
-"""Reports that commands print with --json, held to the JSON Schema that `schema` prints."""
+"""Validation of --json reports against their JSON Schemas."""
 
 import json
 
@@ -6,7 +6,7 @@ from cudaredist.schema.registry import schema_problems
 
 
 def assert_report_fits(stdout: str) -> None:
-    """Compare the report on stdout, if there is one, with its schema."""
+    """Validate the report on stdout, if any, against its schema."""
     try:
         document = json.loads(stdout)
     except ValueError:

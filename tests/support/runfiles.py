@@ -1,4 +1,4 @@
-"""Runfiles in makeself's form: a small script of ours, and real ones made by makeself."""
+"""Runfiles in the form of makeself: a small script, and files of the real makeself."""
 
 import hashlib
 import shutil
@@ -20,7 +20,7 @@ def runfile(
     md5: str | None = None,
     skip: str | None = None,
 ) -> bytes:
-    """Return a script with its parts; the keywords replace what it states of them."""
+    """Return a script with its parts. The keywords override its stated values."""
     sizes = " ".join(str(len(part)) for part in parts) if sizes is None else sizes
     if md5 is None:
         md5 = " ".join(hashlib.md5(part, usedforsecurity=False).hexdigest() for part in parts)
@@ -30,7 +30,7 @@ def runfile(
 
 
 def make_runfile(folder: Path, name: str = NAME) -> Path:
-    """Return a runfile that the real makeself made."""
+    """Return a runfile created by the real makeself."""
     content = folder / "content"
     content.mkdir()
     (content / "install.sh").write_text(f"touch {folder / 'executed'}\n")

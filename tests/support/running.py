@@ -1,4 +1,4 @@
-"""Runs of the command line, what they answer, and the data folder that they write."""
+"""Runs of the command line, their reports and their data folder."""
 
 import json
 import os
@@ -21,7 +21,7 @@ def invoke(*arguments: object) -> Result:
 
 
 def succeed(*arguments: object) -> None:
-    """Run the command line in this process, and assert that it succeeds."""
+    """Run the command line in this process and assert that it succeeds."""
     result = invoke(*arguments)
     assert result.exit_code == 0, result.output
 
@@ -31,8 +31,8 @@ def report(result: Result) -> Any:
 
 
 def cudaredist(folder: Path, *arguments: object, code: int = 0) -> str:
-    """Run a process in a folder with a cache of its own, and return its output."""
-    done = subprocess.run(
+    """Run a process in a folder with its own cache and return its output."""
+    process = subprocess.run(
         [sys.executable, "-m", "cudaredist", *map(str, arguments)],
         cwd=folder,
         env=os.environ | {"CUDAREDIST_CACHE_DIR": str(folder / "cache")},
@@ -40,19 +40,19 @@ def cudaredist(folder: Path, *arguments: object, code: int = 0) -> str:
         capture_output=True,
         text=True,
     )
-    assert done.returncode == code, done.stderr
-    return done.stdout
+    assert process.returncode == code, process.stderr
+    return process.stdout
 
 
 def ask_index(*command: object) -> None:
-    """Run a program that downloads from a package index, once more if it fails."""
+    """Run a program that downloads from a package index, and retry it once."""
     words = [str(word) for word in command]
     if subprocess.run(words, check=False).returncode:
         subprocess.run(words, check=True)
 
 
 def snapshot(root: Path) -> dict[str, bytes]:
-    """Return every file below a folder, temporary and hidden ones as well."""
+    """Return every file below a folder, including temporary and hidden ones."""
     paths = (path for path in sorted(root.rglob("*")) if path.is_file())
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in paths}
 

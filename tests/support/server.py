@@ -1,4 +1,4 @@
-"""An HTTP server on loopback that serves files and misbehaves where it is told to."""
+"""An HTTP server on loopback that serves files and misbehaves on request."""
 
 import contextlib
 import gzip
@@ -26,7 +26,7 @@ Behaviour = Callable[["Handler", bytes], None]
 
 
 class Part(NamedTuple):
-    """A part of a file: its first byte, the status and headers that it is sent with."""
+    """A part of a file with its offset, status and headers."""
 
     start: int
     status: int
@@ -43,7 +43,7 @@ def etag_of(data: bytes) -> str:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers from the server's files, or as the path's behaviour says."""
+    """Handler that answers from the server's files or with a path's behaviour."""
 
     protocol_version = "HTTP/1.1"
     server: "_Server"
@@ -77,7 +77,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def serve(self, data: bytes) -> None:
-        """Answer well, with a validator, and 304 where the client has the same."""
+        """Answer correctly with a validator, or 304 if the client has the same file."""
         etag = etag_of(data)
         if self.headers.get("If-None-Match") == etag:
             self.answer(304, b"", ETag=etag)
@@ -87,14 +87,14 @@ class Handler(BaseHTTPRequestHandler):
 
     def asked_part(self, data: bytes, etag: str = "") -> "Part":
         """Return the requested part."""
-        asked = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
-        if asked is None or self.headers.get("If-Range", etag) != etag:
+        range_match = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
+        if range_match is None or self.headers.get("If-Range", etag) != etag:
             return Part(0, 200, data, {})
-        if asked[1]:
-            start, end = int(asked[1]), int(asked[2] or len(data)) + 1
+        if range_match[1]:
+            start, end = int(range_match[1]), int(range_match[2] or len(data)) + 1
         else:
-            start, end = max(0, len(data) - int(asked[2])), len(data)
-        if asked[1] and start >= len(data):
+            start, end = max(0, len(data) - int(range_match[2])), len(data)
+        if range_match[1] and start >= len(data):
             return Part(0, 416, b"", {})
         return Part(start, 206, data[start:end], content_range(start, data[start:end], data))
 
@@ -110,7 +110,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
-        """Say nothing."""
+        """Print no log."""
 
 
 class _Server(ThreadingHTTPServer):
@@ -119,11 +119,11 @@ class _Server(ThreadingHTTPServer):
     owner: "FaultServer"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that goes away is part of the tests."""
+        """Ignore errors, because clients of tests may disconnect."""
 
 
 class FaultServer:
-    """Files by path, misbehaviour by path, and a record of what was asked."""
+    """A server with files and misbehaviours by path, and a record of requests."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.files: dict[str, bytes] = {}
@@ -162,16 +162,16 @@ class FaultServer:
         return f"{self._scheme}://127.0.0.1:{self.port}"
 
     def add_folder(self, root: Path) -> None:
-        """Serve every file below a folder, and its index.html for a folder itself."""
+        """Serve every file below a folder, and index.html for a folder itself."""
         for path in root.rglob("*"):
             if path.is_file():
-                place = "/" + path.relative_to(root).as_posix()
-                self.files[place] = path.read_bytes()
+                url_path = "/" + path.relative_to(root).as_posix()
+                self.files[url_path] = path.read_bytes()
                 if path.name == "index.html":
-                    self.files[place.removesuffix("index.html")] = path.read_bytes()
+                    self.files[url_path.removesuffix("index.html")] = path.read_bytes()
 
     def add_manifests(self, redist: str, manifests: dict[str, bytes]) -> None:
-        """Serve manifests by label, and a listing of them."""
+        """Serve manifests by label and a listing of them."""
         folder = f"/compute/{redist}/redist/"
         names = [f"redistrib_{label}.json" for label in manifests]
         links = "".join(f"<a href='{name}'>{name}</a>\n" for name in names)
@@ -180,7 +180,7 @@ class FaultServer:
             self.files[folder + name] = data
 
     def add_releases(self, redist: str, *releases: Mapping[str, bytes]) -> None:
-        """Serve files of releases by their paths below the folder, and list their manifests."""
+        """Serve files of releases by their paths and list their manifests."""
         manifests = {}
         for path, data in (item for files in releases for item in files.items()):
             self.files[f"/compute/{redist}/redist/{path}"] = data
@@ -189,18 +189,18 @@ class FaultServer:
         self.add_manifests(redist, manifests)
 
     def misbehave(self, path: str, behaviour: Behaviour, times: int | None = None) -> None:
-        """Answer a path by a behaviour, the first `times` times, or always."""
+        """Answer a path with a behaviour, the first `times` times or always."""
         self.behaviours[path] = behaviour
         if times is not None:
             self.times[path] = self.requests[path] + times
 
     def wait_for_requests(self, count: int, process: "subprocess.Popen[str]") -> None:
-        """Wait until so many requests came altogether, or the client's process ended."""
+        """Wait until the server got a number of requests or the client ended."""
         while len(self.headers) < count and process.poll() is None:
             time.sleep(0.005)
 
     def count(self, ending: str) -> int:
-        """Return how often paths with this ending were asked for."""
+        """Return the number of requests of paths with a suffix."""
         return sum(n for path, n in self.requests.items() if path.endswith(ending))
 
 
@@ -216,18 +216,18 @@ def body(data: bytes, **headers: str) -> Behaviour:
 
 
 def reset_in_the_middle(handler: Handler, data: bytes) -> None:
-    """Promise all, send half, then break the connection hard."""
+    """Announce the whole body, send half, then reset the connection."""
     handler.begin(200, len(data))
     handler.wfile.write(data[: len(data) // 2])
     handler.wfile.flush()
     linger = struct.pack("ii", 1, 0)
     handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-    # Readers and writers of the handler keep a closed socket open, so its descriptor goes first.
+    # The handler's readers and writers keep a closed socket open, so close its descriptor.
     os.close(handler.connection.detach())
 
 
 def breaking_after(count: int, *, resumable: bool = True) -> Behaviour:
-    """Send at most so many bytes of what is asked for, then break the connection."""
+    """Send at most `count` requested bytes, then break the connection."""
 
     def send(handler: Handler, data: bytes) -> None:
         etag = etag_of(data)
@@ -241,18 +241,18 @@ def breaking_after(count: int, *, resumable: bool = True) -> Behaviour:
 
 
 def another_part(handler: Handler, data: bytes) -> None:
-    """Answer with a part that nobody asked for."""
+    """Answer with a part that was not requested."""
     handler.answer(206, data[:10], Content_Range=f"bytes 0-9/{len(data)}")
 
 
 def never_ending_of_right_length(handler: Handler, data: bytes) -> None:
-    """Send all there is a byte at a time."""
+    """Send the whole body byte by byte."""
     handler.begin(200, len(data))
     _drip(handler, (bytes([byte]) for byte in data), 0.05)
 
 
 def stalling_after(count: int) -> Behaviour:
-    """Send so many bytes of what is asked for, then say nothing for a long time."""
+    """Send `count` requested bytes, then stall."""
 
     def send(handler: Handler, data: bytes) -> None:
         handler.begin(200, len(data))
@@ -264,20 +264,20 @@ def stalling_after(count: int) -> Behaviour:
 
 
 def truncated(handler: Handler, data: bytes) -> None:
-    """Promise all, send half, end politely."""
+    """Announce the whole body, send half, then close the connection."""
     handler.begin(200, len(data))
     handler.wfile.write(data[: len(data) // 2])
     handler.close_connection = True
 
 
 def truncated_with_matching_length(handler: Handler, data: bytes) -> None:
-    """Promise half and send half."""
+    """Announce half and send half."""
     half = data[: len(data) // 2]
     handler.answer(200, half)
 
 
 def without_length(handler: Handler, data: bytes) -> None:
-    """Send all and end; only the end of the connection says that it was all."""
+    """Send the whole body without a length, then close the connection."""
     handler.send_response(200)
     handler.send_header("Connection", "close")
     handler.end_headers()
@@ -286,7 +286,7 @@ def without_length(handler: Handler, data: bytes) -> None:
 
 
 def never_ending(handler: Handler, data: bytes) -> None:
-    """Promise a megabyte and send it a byte at a time, far below any time-out of a read."""
+    """Announce a megabyte and send it byte by byte, within the read timeout."""
     handler.begin(200, 1 << 20)
     _drip(handler, repeat(b" ", 1 << 20))
 
@@ -299,23 +299,23 @@ def _drip(handler: Handler, pieces: Iterable[bytes], seconds: float = 0.02) -> N
 
 
 def header_byte_by_byte(handler: Handler, data: bytes) -> None:
-    """Begin a header and never end it."""
+    """Start a header and never finish it."""
     _drip(handler, [b"HTTP/1.1 200 OK\r\nX-Long: ", *[b"x"] * 3000])
 
 
 def early_hints_for_ever(handler: Handler, data: bytes) -> None:
-    """Announce an answer again and again, and never give it."""
+    """Send early hints repeatedly and never the response."""
     _drip(handler, repeat(b"HTTP/1.1 103 Early Hints\r\n\r\n", 3000))
 
 
 def chunk_extension_for_ever(handler: Handler, data: bytes) -> None:
-    """Begin a chunk and never say how it ends."""
+    """Start the size line of a chunk and never finish it."""
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;"
     _drip(handler, [head, *[b"a"] * 3000])
 
 
 def silent(handler: Handler, _: bytes) -> None:
-    """Accept the request and send nothing until the client goes away."""
+    """Accept the request and send nothing until the client disconnects."""
     with contextlib.suppress(OSError):
         handler.connection.recv(1)
     handler.close_connection = True

@@ -1,4 +1,4 @@
-"""What package sets are made from, small and in memory, or as a data folder on disk."""
+"""Inputs of package sets, in memory or as a data folder."""
 
 import json
 from collections import Counter
@@ -42,18 +42,18 @@ PPC = Platform("linux-ppc64le")
 
 
 class Release(NamedTuple):
-    """One release of a redistributable, as a manifest and perhaps features of its archives."""
+    """A release of a redistributable: a manifest and optional features."""
 
     redist: str
     label: str
     packages: Mapping[str, Sequence[str]]
-    """By name: platforms, or `platform/variant`."""
+    """Platforms, or `platform/variant`, by package."""
     features: Mapping[str, ArchiveFeatures] | None = None
-    """Of every archive of a package, by the package or by `package/platform`; None: no file."""
+    """Features by package or `package/platform`. None means no feature file."""
     versions: Mapping[str, str] = {}
-    """Of packages whose version is another one than the release's."""
+    """Versions of packages that differ from the release's version."""
     more: Mapping[str, Any] = {}
-    """Further keys of each package."""
+    """Additional keys of each package."""
     is_overlay: bool = False
 
     @property
@@ -70,7 +70,7 @@ class Release(NamedTuple):
 
     @property
     def held(self) -> InputManifest:
-        """The manifest as it is held."""
+        """The parsed manifest with its hash."""
         label, data = parse_label(self.label), self.manifest
         manifest = read_manifest(data, label=label)
         packages = {package.name: package for package in manifest.packages}
@@ -79,11 +79,11 @@ class Release(NamedTuple):
         )
 
     def features_of(self, archive: Archive) -> ArchiveFeatures | None:
-        """The features of an archive; None where it was not examined."""
+        """Return the features of an archive, or None if it is not examined."""
         return self._of(archive.package, archive.platform)
 
     def whole_features_of(self, package: str, platform: str) -> WholeFeatures | None:
-        """The features of an archive with its files; None where they are unknown."""
+        """Return the features of an archive with its files, or None if unknown."""
         features = self._of(package, platform)
         return features if isinstance(features, WholeFeatures) else None
 
@@ -93,23 +93,23 @@ class Release(NamedTuple):
 
     @property
     def examined(self) -> dict[tuple[str, str], ExaminedArchive]:
-        """What is known of the archives."""
-        found = {}
+        """The examined archives by package and hash."""
+        archives = {}
         for archive in self.held.manifest.archives:
             features = self.features_of(archive)
             if features is not None and archive.sha256 is not None:
-                found[archive.package, archive.sha256] = ExaminedArchive(
+                archives[archive.package, archive.sha256] = ExaminedArchive(
                     **{name: getattr(features, name) for name in ArchiveFeatures.model_fields},
                     platform=archive.platform,
                     variant=archive.variant,
                     sha256=archive.sha256,
                     status="examined",
                 )
-        return found
+        return archives
 
     @property
     def headers(self) -> dict[tuple[str, str], ArchiveHeaders]:
-        """The headers of the archives whose files are known."""
+        """The headers of archives with known files."""
         return {
             (archive.package, archive.sha256 or ""): archive_headers(
                 paths_of(features), features.missing_headers
@@ -127,9 +127,9 @@ def cuda(
     packages: Mapping[str, Sequence[str]] | None = None,
     **more: Sequence[str],
 ) -> Release:
-    """Return a release of CUDA with nvcc, cudart and what else is named, with its platforms.
+    """Return a release of CUDA with nvcc, cudart and other given packages.
 
-    From 13.0 on, nvcc needs libnvvm, which is there, too.
+    From 13.0, it also includes libnvvm, which nvcc requires.
     """
     all_packages = {"cuda_cudart": platforms, "cuda_nvcc": platforms, **(packages or {}), **more}
     if int(label.partition(".")[0]) >= 13:
@@ -141,7 +141,7 @@ def cuda(
 
 
 def elf(soname: str | None = None, *needed: str, **more: Any) -> Binary:
-    """Return a shared library; without a soname, a program."""
+    """Return a shared library, or a program if no soname is given."""
     is_shared = soname is not None
     return Binary(
         kind="elf", machine="x86_64", is_shared=is_shared, soname=soname, needed=needed, **more
@@ -157,7 +157,7 @@ STATIC = Binary(kind="ar", machine="x86_64", objects=3)
 
 
 def features_of(files: Mapping[str, Binary | str | None]) -> WholeFeatures:
-    """Return the features of an archive with these files; a text is where a link leads."""
+    """Return the features of an archive with given files. Text is a link's target."""
     members = []
     for path, content in files.items():
         if isinstance(content, str):
@@ -171,7 +171,7 @@ def features_of(files: Mapping[str, Binary | str | None]) -> WholeFeatures:
 
 
 def library(soname: str, *needed: str, **files: Binary | None) -> ArchiveFeatures:
-    """Return an archive with one library, its links and headers."""
+    """Return the features of an archive with one library, its links and headers."""
     stem, _, number = soname.partition(".so")
     real = f"lib/{soname}.5"
     return features_of(
@@ -197,7 +197,7 @@ def paths_of(features: WholeFeatures) -> list[str]:
 
 
 def with_headers(headers: Mapping[str, Mapping[str, str]]) -> WholeFeatures:
-    """Return an archive with these headers: what each includes, with the condition."""
+    """Return the features of an archive with headers and their conditional includes."""
     members = tuple(
         Entry(
             name=f"top/{path}",
@@ -222,7 +222,10 @@ def image_sizes(modules: Mapping[str, int]) -> dict[str, int]:
 
 
 def with_code(*modules: Mapping[str, int] | None) -> WholeFeatures:
-    """Return an archive with a library for each, with these modules; None: without device code."""
+    """Return the features of an archive with a library for each mapping of modules.
+
+    None means a library without device code.
+    """
     files: dict[str, Binary | str | None] = {}
     for number, of_file in enumerate(modules):
         code: dict[str, Any] = {}
@@ -265,7 +268,7 @@ def _policies(changes: Mapping[str, dict[str, Any]]) -> Policies:
 def set_data_of(
     *releases: Release, policies: Mapping[str, dict[str, Any]] | None = None, **more: Any
 ) -> SetData:
-    """Return what sets are made from: releases, and the shipped policies with changes."""
+    """Return the inputs of sets: releases and the shipped policies with changes."""
     nvcc, gpus = _shipped_tables()
     by_place = {(release.redist, parse_label(release.label)): release for release in releases}
     manifests: dict[str, dict[Version, InputManifest]] = {}
@@ -299,7 +302,7 @@ def set_data_of(
 def build(
     data: SetData, cuda: str = "12.9.1", platform: str | None = LINUX, **request: Any
 ) -> PackageSet:
-    """Return a set; archives that were not examined are no obstacle."""
+    """Return a set. Unexamined archives are allowed."""
     request.setdefault("allow_missing_features", True)
     if "system" in request:
         platform = None
@@ -316,7 +319,7 @@ def package(data: SetData, name: str, **request: Any) -> SetPackage:
 
 
 def put_data(root: Path, *releases: Release) -> Store:
-    """Write releases as a data folder, or as an overlay."""
+    """Write releases to a data folder or an overlay."""
     for release in releases:
         folder = root / "manifests" / release.redist
         folder.mkdir(parents=True, exist_ok=True)
@@ -350,7 +353,7 @@ def _put_features(root: Path, release: Release) -> None:
 
 
 def put_policy(root: Path, subject: str, **content: Any) -> None:
-    """Write a policy file of an overlay, or of a data folder."""
+    """Write a policy file to an overlay or a data folder."""
     (root / "policy").mkdir(parents=True, exist_ok=True)
     text = json.dumps({"schema_version": 1, **content})
     (root / "policy" / f"{subject}.json").write_text(text, encoding="utf-8")

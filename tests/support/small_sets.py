@@ -1,4 +1,4 @@
-"""A data folder with a few packages of every sort, examined, and package sets made from it."""
+"""A small examined data folder with every kind of package, and its package sets."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +9,7 @@ from support.releases import Files, Packages, put, release
 from support.running import succeed
 
 LINUX = {"linux-x86_64": "x86_64", "linux-sbsa": "aarch64"}
-"""The platforms that have most packages, with their machines."""
+"""The platforms of most packages, with their machines."""
 LABEL = "12.9.1"
 
 
@@ -18,7 +18,7 @@ def library(machine: str, soname: str, *needed: str) -> bytes:
 
 
 def _on_linux(files: Mapping[str, tuple[str, ...] | bytes]) -> dict[str, Files]:
-    """Return files for both platforms; names stand for a library: its soname and what it needs."""
+    """Return files for both platforms. A tuple is a library: its soname and needed names."""
     return {
         platform: {
             "LICENSE": b"terms\n",
@@ -61,7 +61,7 @@ PACKAGES: Packages = {
     "mft": _on_linux({"bin/mft": b"a program"}),
     "nsight_vse": {"windows-x86_64": {"nsight.exe": b"a program"}},
 }
-"""Of a CUDA release: the two essential ones, libraries, one withheld, one for Windows only."""
+"""Packages of a CUDA release: required ones, libraries, a withheld one, a Windows one."""
 
 
 def cudnn(label: str) -> Packages:
@@ -73,7 +73,10 @@ def cudnn(label: str) -> Packages:
 
 
 def make_data(root: Path) -> None:
-    """Put manifests into `data/`, archives into `source/`, and examine all: facts in `cache/`."""
+    """Write manifests to `data/` and archives to `source/`, and examine the archives.
+
+    The facts are stored in `cache/`.
+    """
     products = {
         "cuda": [release(LABEL, PACKAGES)],
         "cudnn": [release(label, cudnn(label), product="cudnn") for label in ("8.9.7", "9.10.2")],
@@ -87,7 +90,7 @@ def make_data(root: Path) -> None:
 
 
 def make_sets(root: Path, *options: object) -> dict[str, PackageSet]:
-    """Build the sets of a data folder into `sets/`; return them by platform."""
+    """Build the sets of a data folder into `sets/` and return them by platform."""
     sets = {}
     for platform in LINUX:
         path = root / "sets" / platform / f"cuda-{LABEL}.json"

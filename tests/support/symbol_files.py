@@ -1,4 +1,4 @@
-"""Small ELF files and DLLs with symbols, made to order; none can run."""
+"""Small ELF files and DLLs with symbols. None of them can run."""
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Package sets made to order, with the archives they name."""
+"""Package sets for tests with their archives."""
 
 import contextlib
 import json
@@ -15,11 +15,11 @@ from support.factory import package_set, set_archive, set_package
 from support.releases import Files, packed, put
 
 FOLDER = "compute/cuda/redist"
-"""Where NVIDIA's server has the archives."""
+"""Folder of the archives on NVIDIA's server."""
 
 
 class MadeSet:
-    """A package set that is written as `build` would, and its archives by their paths."""
+    """A package set in the form of `build`, with its archives by path."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class MadeSet:
         is_collapsed: bool = False,
         **changes: Any,
     ) -> str:
-        """Add a package with an archive of these files, or of these bytes; return its path."""
+        """Add a package with an archive of given files or bytes and return its path."""
         suffix = suffix or ("zip" if self.platform.startswith("windows-") else "tar.xz")
         name = f"{attr}-{self.platform}-1.2.3-archive.{suffix}"
         if self.channel == "wheels":
@@ -89,7 +89,7 @@ class MadeSet:
         return path
 
     def put_archives(self, root: Path, *, is_flat: bool = False) -> Path:
-        """Write the archives, as on NVIDIA's server or all in one folder, and return the root."""
+        """Write the archives like NVIDIA's server, or to one folder, and return the root."""
         for path, data in self.archives.items():
             name = path.rpartition("/")[2] if is_flat else f"{FOLDER}/{path}"
             put(root, {name: data})
@@ -100,25 +100,25 @@ class MadeSet:
         return set_package(attr, **{**usual, **changes})
 
     def _archive(self, path: str, data: bytes) -> dict[str, Any]:
-        # As in the wheel channel's manifests.
+        # As in manifests of the wheel channel.
         wheel = {"size": None, "format": "whl"} if self.channel == "wheels" else {}
         return set_archive(path, data, md5=None, platform=self.platform, **wheel)
 
 
 def _contents(name: str, data: bytes) -> dict[str, dict[str, int]]:
-    """Return what features say of an archive's outputs; nothing of one that breaks a rule."""
+    """Return the sizes of an archive's outputs, or no sizes if it is invalid."""
     with contextlib.suppress(CudaRedistError):
-        found = derive(gather(open_archive(name, [data]), is_wheel=name.endswith(".whl"))).outputs
+        outputs = derive(gather(open_archive(name, [data]), is_wheel=name.endswith(".whl"))).outputs
         return {
-            output: {"files": found[output].files, "bytes": found[output].bytes}
+            output: {"files": outputs[output].files, "bytes": outputs[output].bytes}
             for output in ORDER
-            if output == "out" or (output in found and found[output].files)
+            if output == "out" or (output in outputs and outputs[output].files)
         }
     return {}
 
 
 def listing(root: Path) -> dict[str, str | bytes]:
-    """Return what lies in a folder: content of files, targets of links."""
+    """Return the contents of files and the targets of links in a folder."""
     return {
         path.relative_to(root).as_posix(): path.readlink().as_posix()
         if path.is_symlink()

@@ -1,4 +1,4 @@
-"""Small wheels, and folders of them."""
+"""Small wheels and folders of wheels."""
 
 import base64
 import csv
@@ -17,7 +17,7 @@ def wheel(
     requires: Iterable[str] = (),
     record: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Return a wheel; `record` replaces hashes in its RECORD, or leaves a line out where empty."""
+    """Return a wheel. `record` replaces hashes in its RECORD, and an empty hash omits the line."""
     name = project.replace("-", "_")
     info = f"{name}-{version}.dist-info"
     metadata = f"Metadata-Version: 2.1\nName: {project}\nVersion: {version}\nSummary: {project}\n"

@@ -1,4 +1,4 @@
-"""Honest archives, whole and in pieces, and what the readers promise about them."""
+"""Tests of reading valid archives, whole and in chunks."""
 
 import gc
 import io
@@ -37,8 +37,8 @@ TAR_FORMATS = {
 }
 
 
-def tarfile_reads(data: bytes) -> list[tuple[Member, bytes]]:
-    found = []
+def read_with_tarfile(data: bytes) -> list[tuple[Member, bytes]]:
+    members = []
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         for info in tar:
             content = tar.extractfile(info) if info.isreg() else None
@@ -49,12 +49,12 @@ def tarfile_reads(data: bytes) -> list[tuple[Member, bytes]]:
                 size=info.size if info.isreg() else 0,
                 target=info.linkname if info.issym() or info.islnk() else None,
             )
-            found.append((member, content.read() if content else b""))
-    return found
+            members.append((member, content.read() if content else b""))
+    return members
 
 
-def zipfile_reads(data: bytes) -> list[tuple[Member, bytes]]:
-    found = []
+def read_with_zipfile(data: bytes) -> list[tuple[Member, bytes]]:
+    members = []
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for info in archive.infolist():
             mode, content = info.external_attr >> 16, archive.read(info)
@@ -66,38 +66,38 @@ def zipfile_reads(data: bytes) -> list[tuple[Member, bytes]]:
                 size=0 if is_link else info.file_size,
                 target=content.decode() if is_link else None,
             )
-            found.append((member, content))
-    return found
+            members.append((member, content))
+    return members
 
 
 @pytest.mark.parametrize("suffix", archives.COMPRESSIONS)
 @pytest.mark.parametrize("form", TAR_FORMATS)
-def test_tars_read_as_the_standard_library_reads_them(suffix: str, form: str) -> None:
+def test_tar_members_equal_those_of_standard_library(suffix: str, form: str) -> None:
     tar = archives.plain_tar(TAR_FORMATS[form])
-    assert read_all(f"a{suffix}", archives.COMPRESSIONS[suffix](tar)) == tarfile_reads(tar)
+    assert read_all(f"a{suffix}", archives.COMPRESSIONS[suffix](tar)) == read_with_tarfile(tar)
 
 
 @pytest.mark.parametrize("suffix", [".zip", ".whl", ".ZIP"])
-def test_zips_read_as_the_standard_library_reads_them(suffix: str) -> None:
+def test_zip_members_equal_those_of_standard_library(suffix: str) -> None:
     data = archives.plain_zip()
-    assert read_all(f"a{suffix}", data) == zipfile_reads(data)
+    assert read_all(f"a{suffix}", data) == read_with_zipfile(data)
 
 
 @pytest.mark.parametrize("name", ["a.tar.bz2", "a.7z", "a", "tar.xz.txt", ""])
-def test_other_kinds_of_archive_are_refused(name: str) -> None:
+def test_unsupported_suffix_is_refused(name: str) -> None:
     with pytest.raises(InvalidArchiveError, match=r"not a supported archive; supported: \.tar"):
         open_archive(name, [])
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("content", [b"", b"<html>not here</html>" * 100], ids=["empty", "html"])
-def test_content_of_another_kind_is_refused(suffix: str, content: bytes) -> None:
+def test_content_of_other_format_is_refused(suffix: str, content: bytes) -> None:
     with pytest.raises(InvalidArchiveError):
         read_all(f"a{suffix}", content)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_errors_of_the_source_pass_through(suffix: str) -> None:
+def test_source_error_is_raised_unchanged(suffix: str) -> None:
     whole = archives.plain_zip()
     if suffix in archives.COMPRESSIONS:
         whole = archives.COMPRESSIONS[suffix](archives.plain_tar())
@@ -108,9 +108,9 @@ def test_errors_of_the_source_pass_through(suffix: str) -> None:
 
     for at in range(0, len(whole), max(1, len(whole) // 50)):
         for error in (OSError("gone"), ValueError("odd"), EOFError(), tarfile.ReadError("odd")):
-            with pytest.raises(type(error)) as caught:
+            with pytest.raises(type(error)) as raised:
                 read_all(f"a{suffix}", failing(at, error))
-            assert caught.value is error
+            assert raised.value is error
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_errors_of_the_source_pass_through(suffix: str) -> None:
     [("a.tar.xz", archives.xz(archives.plain_tar())), ("a.zip", archives.plain_zip())],
     ids=["tar", "zip"],
 )
-def test_content_that_nobody_reads_is_passed_over(name: str, data: bytes) -> None:
+def test_unread_content_is_skipped(name: str, data: bytes) -> None:
     whole = [member.name for member, _ in read_all(name, data)]
     begun = []
     for index, (member, content) in enumerate(open_archive(name, archives.in_chunks(data, 1000))):
@@ -128,7 +128,7 @@ def test_content_that_nobody_reads_is_passed_over(name: str, data: bytes) -> Non
     assert begun == whole
 
 
-def test_content_ends_with_its_member() -> None:
+def test_content_of_earlier_member_cannot_be_read() -> None:
     tar = archives.tar_of(archives.tar_member(content=bytes(9000)), archives.tar_member())
     members = iter(open_archive("a.tar", archives.in_chunks(tar, 1000)))
     _, content = next(members)
@@ -138,7 +138,7 @@ def test_content_ends_with_its_member() -> None:
         next(content)
 
 
-def test_swallowed_errors_do_not_hide() -> None:
+def test_ignored_error_is_raised_again() -> None:
     data = raw_zip(ZipEntry(crc=1), ZipEntry(name=b"b"))
     members = iter(open_archive("a.zip", [data]))
     _, content = next(members)
@@ -182,12 +182,12 @@ def test_tars_need_no_corrections() -> None:
 )
 @pytest.mark.parametrize("chunk", [1, 7, 100_000])
 @pytest.mark.parametrize("jobs", [1, 3])
-def test_several_streams_are_one(
+def test_concatenated_streams_are_read_as_one(
     suffix: str, parts: Callable[[tuple[bytes, bytes]], list[bytes]], chunk: int, jobs: int
 ) -> None:
     tar = archives.plain_tar()
     data = b"".join(parts((tar[:5000], tar[5000:])))
-    assert read_all(f"a{suffix}", data, chunk=chunk, jobs=jobs) == tarfile_reads(tar)
+    assert read_all(f"a{suffix}", data, chunk=chunk, jobs=jobs) == read_with_tarfile(tar)
 
 
 @pytest.mark.parametrize(
@@ -212,14 +212,14 @@ def test_several_streams_are_one(
     ],
     ids=lambda value: None if callable(value) else str(value),
 )
-def test_streams_that_do_not_end_as_they_should(
+def test_damaged_stream_end_is_refused(
     suffix: str, data: Callable[[bytes], bytes], reason: str
 ) -> None:
     with pytest.raises(InvalidArchiveError, match=reason):
         read_all(f"a{suffix}", data(archives.plain_tar()))
 
 
-def test_number_of_streams_is_bounded() -> None:
+def test_number_of_streams_is_limited() -> None:
     tar = archives.tar_of(archives.tar_member())
     streams = b"".join(map(archives.gz, archives.in_chunks(tar, 512)))
     assert read_all("a.tgz", streams, limits=Limits(members=3))
@@ -227,7 +227,7 @@ def test_number_of_streams_is_bounded() -> None:
         read_all("a.tgz", streams, limits=Limits(members=2))
 
 
-def test_ratio_counts_what_has_arrived_where_the_size_is_unknown() -> None:
+def test_ratio_of_unknown_size_uses_received_bytes() -> None:
     data = archives.xz(archives.tar_of(archives.tar_member(content=bytes(1 << 20))))
     limits = Limits(floor=1 << 19)
     assert read_all("a.tar.xz", data, size=len(data) * 10, limits=limits)
@@ -246,7 +246,7 @@ def blocks_of_tar() -> bytes:
 
 @pytest.fixture
 def shared(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], SharedMemory]:
-    """Give all archives another sum of memory."""
+    """Return a function that sets the shared memory of all archives."""
 
     def of(size: int) -> SharedMemory:
         memory = SharedMemory(size)
@@ -258,7 +258,7 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], SharedMemory]:
 
 
 class Watched(SharedMemory):
-    """Notes the most bytes that were in use at once."""
+    """Shared memory that records its peak use."""
 
     peak = 0
 
@@ -268,7 +268,7 @@ class Watched(SharedMemory):
         return is_reserved
 
 
-def test_memory_of_blocks_is_bounded_for_any_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_of_blocks_is_limited_for_any_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     data = archives.xz_blocks(archives.plain_tar(bulk=400), 50_000)
     expected = read_all("a.tar.xz", data)
     for jobs in (2, 64):
@@ -286,7 +286,7 @@ def test_archives_share_memory_without_waiting(
     memory = shared(size)
     data = archives.xz_blocks(archives.plain_tar(bulk=400), 50_000)
     readers = [iter(open_archive("a.tar.xz", [data], jobs=8)) for _ in range(5)]
-    # One thread reads all of them in turn: if one waited for another, this would not end.
+    # One thread reads all archives in turn. If one waited for another, the test would not end.
     for members in zip(*readers, strict=True):
         assert len({member.name for member, _ in members}) == 1
     assert memory.in_use == 0
@@ -301,7 +301,7 @@ def test_large_blocks_are_unpacked_in_pieces(shared: Callable[[int], SharedMemor
     assert memory.in_use == 0
 
 
-def test_memory_returns_when_a_reader_is_closed(shared: Callable[[int], SharedMemory]) -> None:
+def test_memory_is_released_by_closed_reader(shared: Callable[[int], SharedMemory]) -> None:
     memory = shared(1 << 30)
     reader = open_archive("a.tar.xz", [blocks_of_tar()], jobs=4)
     next(iter(reader))
@@ -310,7 +310,7 @@ def test_memory_returns_when_a_reader_is_closed(shared: Callable[[int], SharedMe
     assert memory.in_use == 0
 
 
-def test_memory_returns_when_a_block_is_damaged(shared: Callable[[int], SharedMemory]) -> None:
+def test_memory_is_released_after_damaged_block(shared: Callable[[int], SharedMemory]) -> None:
     memory = shared(1 << 30)
     damaged = blocks_of_tar()[:60] + b"\xaa" + blocks_of_tar()[61:]
     with pytest.raises(InvalidArchiveError, match="Corrupt"):
@@ -318,21 +318,21 @@ def test_memory_returns_when_a_block_is_damaged(shared: Callable[[int], SharedMe
     assert memory.in_use == 0
 
 
-def test_dictionary_waits_until_memory_is_free(shared: Callable[[int], SharedMemory]) -> None:
+def test_large_dictionary_waits_for_free_memory(shared: Callable[[int], SharedMemory]) -> None:
     memory = shared(100 << 20)
     filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 128 << 20}]
     data = lzma.compress(archives.plain_tar(), filters=filters)
     assert memory.reserve(50 << 20)
-    found: list[object] = []
-    reading = threading.Thread(target=lambda: found.append(read_all("a.tar.xz", data)))
+    members: list[object] = []
+    reading = threading.Thread(target=lambda: members.append(read_all("a.tar.xz", data)))
     reading.start()
-    # Nobody gets memory while somebody waits: it would never be enough.
+    # No reader gets memory while another one waits. Otherwise there would never be enough.
     while memory.reserve(0):
         threading.Event().wait(0.01)
-    assert not found
+    assert not members
     memory.release(50 << 20)
     reading.join(60)
-    assert found == [read_all("a.tar.xz", archives.xz(archives.plain_tar()))]
+    assert members == [read_all("a.tar.xz", archives.xz(archives.plain_tar()))]
     assert memory.in_use == 0
 
 
@@ -342,21 +342,21 @@ def test_blocks_with_and_without_sizes_are_read_for_any_jobs(sizes: int, jobs: i
     tar = archives.plain_tar()
     parts = list(archives.in_chunks(tar, len(tar) // 5))
     blocks = [archives.XzBlock(part, sizes if n % 2 else 0xC0) for n, part in enumerate(parts)]
-    for made in (blocks, blocks[1:]):
-        content = b"".join(block.content for block in made)
+    for selected in (blocks, blocks[1:]):
+        content = b"".join(block.content for block in selected)
         first = archives.xz(tar[: len(tar) - len(content)]) if len(content) < len(tar) else b""
-        data = first + archives.xz_stream(made)
-        assert read_all("a.tar.xz", data, jobs=jobs) == tarfile_reads(tar)
+        data = first + archives.xz_stream(selected)
+        assert read_all("a.tar.xz", data, jobs=jobs) == read_with_tarfile(tar)
 
 
 @pytest.mark.parametrize("check", [lzma.CHECK_NONE, lzma.CHECK_CRC32, lzma.CHECK_SHA256])
-def test_blocks_with_every_check(check: int) -> None:
+def test_blocks_with_every_check_type_are_read(check: int) -> None:
     tar = archives.plain_tar()
     data = archives.xz_blocks(tar, 50_000, check=check)
-    assert read_all("a.tar.xz", data, jobs=2) == tarfile_reads(tar)
+    assert read_all("a.tar.xz", data, jobs=2) == read_with_tarfile(tar)
 
 
-def test_threads_end_with_their_reader() -> None:
+def test_threads_end_with_reader() -> None:
     before = threading.active_count()
     reader = iter(open_archive("a.tar.xz", [blocks_of_tar()], jobs=4))
     for _ in range(4):
@@ -382,14 +382,14 @@ def test_threads_end_with_their_reader() -> None:
         (lambda data: data[:7] + b"\x44" + data[8:], "not valid xz"),
     ],
 )
-def test_damaged_blocks(damage: Callable[[bytes], bytes], reason: str) -> None:
+def test_damaged_block_is_refused(damage: Callable[[bytes], bytes], reason: str) -> None:
     with pytest.raises(InvalidArchiveError, match=reason):
         read_all("a.tar.xz", damage(blocks_of_tar()), jobs=2)
     with pytest.raises(InvalidArchiveError, match=reason):
         read_all("a.tar.xz", damage(blocks_of_tar()), jobs=1)
 
 
-def test_blocks_that_lie_about_their_sizes() -> None:
+def test_blocks_with_wrong_sizes_are_refused() -> None:
     tar = archives.plain_tar()
     for delta in (-1, 1, 1 << 20, 1 << 40):
         data = archives.xz_blocks(tar, 50_000, lie=delta)
@@ -397,7 +397,7 @@ def test_blocks_that_lie_about_their_sizes() -> None:
             read_all("a.tar.xz", data, jobs=2)
 
 
-def test_number_of_blocks_and_their_output_are_bounded() -> None:
+def test_number_and_output_of_blocks_are_limited() -> None:
     tar = archives.tar_of(archives.tar_member(content=bytes(9 << 20)))
     data = archives.xz_blocks(tar, 1 << 20)
     for jobs in (1, 2):
@@ -410,7 +410,7 @@ def test_number_of_blocks_and_their_output_are_bounded() -> None:
 # -- tar
 
 
-def test_old_directories_and_sizes_of_links() -> None:
+def test_old_directories_and_links_with_sizes_are_read() -> None:
     tar = archives.tar_of(
         archives.tar_member("top/", kind=tarfile.AREGTYPE),
         archives.tar_header("top/dir/", kind=tarfile.DIRTYPE, size=900),
@@ -432,7 +432,7 @@ def test_old_directories_and_sizes_of_links() -> None:
     assert [content for _, content in found] == [b"", b"", b"", b"abc", b"", b""]
 
 
-def test_labels_of_tapes_are_counted() -> None:
+def test_tape_labels_count_as_members() -> None:
     tar = archives.tar_of(*[archives.tar_member("label", kind=b"V")] * 3)
     assert read_all("a.tar", tar, limits=Limits(members=3)) == []
     with pytest.raises(InvalidArchiveError, match="more than 2 members"):
@@ -452,17 +452,19 @@ def test_labels_of_tapes_are_counted() -> None:
         ([archives.pax(("path", b"\xff"))], {"name": "\udcff"}),
         ([archives.pax()], {}),
     ],
-    ids=["path", "two", "Solaris", "for all", "other", "long", "long link", "no UTF-8", "none"],
+    ids=["path", "two", "Solaris", "global", "other", "long", "long link", "not UTF-8", "empty"],
 )
-def test_headers_of_headers(headers: list[bytes], member: dict[str, object]) -> None:
+def test_extended_headers_apply_to_next_member(
+    headers: list[bytes], member: dict[str, object]
+) -> None:
     size = 0 if "size" in member else 3
     tar = archives.tar_of(*headers, archives.tar_header(size=size), archives.padded(b"abc"))
-    found = read_all("a.tar", tar)
+    members = read_all("a.tar", tar)
     expected = {"name": "top/file", "kind": "file", "mode": 0o644, "size": 3} | member
-    assert found == [(Member(**expected), b"abc")]  # type: ignore[arg-type]
+    assert members == [(Member(**expected), b"abc")]  # type: ignore[arg-type]
 
 
-def test_numbers_in_base_256_and_signed_checksums() -> None:
+def test_base_256_numbers_and_signed_checksums_are_read() -> None:
     large = archives.tar_header(edits={124: b"\x80" + (3).to_bytes(11, "big"), 108: b"1 \0"})
     header = bytearray(archives.tar_header(b"gr\xfcn", size=3))
     unsigned = sum(header) - sum(header[148:156]) + 256
@@ -482,7 +484,7 @@ def test_gnu_headers_have_no_prefix() -> None:
     assert names == ["file", "front/file"]
 
 
-def test_end_may_be_long() -> None:
+def test_long_padding_at_end_is_accepted() -> None:
     assert read_all("a.tar", archives.plain_tar() + bytes(1_000_001))
 
 
@@ -493,7 +495,7 @@ def test_end_may_be_long() -> None:
 @pytest.mark.parametrize("wide", [True, False])
 @pytest.mark.parametrize("content", [b"", b"content" * 99], ids=["empty", "full"])
 @pytest.mark.parametrize("chunk", [1, 1000])
-def test_sizes_behind_the_content(
+def test_data_descriptor_is_read(
     signature: bool,  # noqa: FBT001 - a parameter of the test
     wide: bool,  # noqa: FBT001 - likewise
     content: bytes,
@@ -508,16 +510,16 @@ def test_sizes_behind_the_content(
 
 
 @pytest.mark.parametrize("size", [(1 << 18) + 1, 700_000])
-def test_sizes_behind_a_content_that_comes_in_several_chunks(size: int) -> None:
-    # What the last but one call left over was counted twice.
+def test_data_descriptor_after_several_chunks_is_read(size: int) -> None:
+    # Bytes left over from an earlier chunk were counted twice.
     content = bytes(size)
     entry = ZipEntry(content=content)
     entry.descriptor = archives.descriptor(content, len(entry.packed()))
-    found = read_all("a.zip", raw_zip(entry, ZipEntry(name=b"z")), chunk=1 << 16)
-    assert [content for _, content in found] == [content, b"content"]
+    members = read_all("a.zip", raw_zip(entry, ZipEntry(name=b"z")), chunk=1 << 16)
+    assert [content for _, content in members] == [content, b"content"]
 
 
-def test_stored_content_with_sizes_on_both_sides() -> None:
+def test_stored_content_with_data_descriptor_is_read() -> None:
     behind = archives.descriptor(b"abc", 3)
     entry = ZipEntry(
         content=b"abc", method=0, descriptor=behind, crc=zlib.crc32(b"abc"), packed_size=3, size=3
@@ -525,7 +527,7 @@ def test_stored_content_with_sizes_on_both_sides() -> None:
     assert [content for _, content in read_all("a.zip", raw_zip(entry))] == [b"abc"]
 
 
-def test_zip64() -> None:
+def test_zip64_archive_is_read() -> None:
     full = 0xFFFFFFFF
     packed = len(ZipEntry().packed())
     entry = ZipEntry(
@@ -540,10 +542,10 @@ def test_zip64() -> None:
         end={"total": 0xFFFF, "here": 0xFFFF, "offset": full, "size": full},
         end64={"locator_disks": 0},
     )
-    assert read_all("a.zip", data, chunk=5) == zipfile_reads(data)
+    assert read_all("a.zip", data, chunk=5) == read_with_zipfile(data)
 
 
-def test_empty_zip_and_reordered_directory() -> None:
+def test_empty_zip_and_reordered_directory_are_read() -> None:
     assert read_all("a.zip", raw_zip()) == []
     assert read_all("a.zip", raw_zip(zip64=True)) == []
     first, second = ZipEntry(name=b"first"), ZipEntry(name=b"second", mode=0o100755)
@@ -571,13 +573,15 @@ def test_empty_zip_and_reordered_directory() -> None:
     ],
     ids=str,
 )
-def test_what_the_directory_adds(entry: dict[str, object], member: dict[str, object]) -> None:
+def test_directory_entry_sets_mode_and_kind(
+    entry: dict[str, object], member: dict[str, object]
+) -> None:
     data = raw_zip(ZipEntry(**entry))  # type: ignore[arg-type]
     expected = {"name": "top/file", "kind": "file", "mode": 0, "size": 7} | member
     assert read_all("a.zip", data) == [(Member(**expected), b"content")]  # type: ignore[arg-type]
 
 
-def test_links_behind_too_many_small_files_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_link_after_too_many_small_files_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     small = [ZipEntry(name=b"%d" % number) for number in range(10)]
     link = ZipEntry(name=b"link", mode=0o120777)
     monkeypatch.setattr("cudaredist.archives.zip._SMALL_CONTENTS", 11 * 157)
@@ -587,14 +591,14 @@ def test_links_behind_too_many_small_files_are_refused(monkeypatch: pytest.Monke
         read_all("a.zip", raw_zip(*small, link))
 
 
-def test_directory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_directory_size_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cudaredist.archives.zip._DIRECTORY_LIMIT", 100)
     assert read_all("a.zip", raw_zip(ZipEntry()))
     with pytest.raises(InvalidArchiveError, match="directory takes more than 100 bytes"):
         read_all("a.zip", raw_zip(ZipEntry(), ZipEntry(name=b"b")))
 
 
-# -- the view of the bytes
+# -- the byte stream
 
 
 def test_stream_reads_ahead_and_back_over_chunks() -> None:

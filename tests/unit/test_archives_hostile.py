@@ -1,7 +1,7 @@
-"""Hostile and broken archives: each is refused with its reason, or read without harm.
+"""Tests of hostile and broken archives.
 
-Names and links that lead out of the tree are no reader's business: members come as they stand, and
-the caller, which never writes any of them to a disk, notes what is odd.
+Each archive is refused with a reason or read without harm. Readers return names and links that
+lead out of the tree unchanged. The caller reports them and never writes them to disk.
 """
 
 import lzma
@@ -34,27 +34,27 @@ from cudaredist.archives.memory import SHARED_MEMORY
 from cudaredist.errors import InvalidArchiveError
 
 
-def xz_asking_for(dictionary: int, content: bytes = bytes(1000)) -> bytes:
-    """Return an xz whose block header asks for a dictionary of so many bytes."""
+def xz_requiring(dictionary: int, content: bytes = bytes(1000)) -> bytes:
+    """Return an xz stream that requires a dictionary of a given size."""
     filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 1 << 16}]
-    made = bytearray(lzma.compress(content, filters=filters))
-    # Block header: size, flags, then the filter's number, the length of its properties, and them.
+    stream = bytearray(lzma.compress(content, filters=filters))
+    # Block header: size, flags, filter number, property length, properties.
     at = 12 + 2 + 2
     bits = dictionary.bit_length() - 1
-    made[at] = (bits - 12) * 2 + (dictionary != 1 << bits)
-    header = bytes(made[12:20])
-    made[20:24] = struct.pack("<I", zlib.crc32(header))
-    return bytes(made)
+    stream[at] = (bits - 12) * 2 + (dictionary != 1 << bits)
+    header = bytes(stream[12:20])
+    stream[20:24] = struct.pack("<I", zlib.crc32(header))
+    return bytes(stream)
 
 
 TESTS = Path(__file__).parent.parent
 
 
-# -- names and links: members as they stand
+# -- names and links
 
 
 @pytest.mark.parametrize(
-    ("members", "expected"),
+    ("headers", "expected"),
     [
         ([tar_member("top/../../x")], [("top/../../x", "file", None)]),
         ([tar_member("/etc/passwd")], [("/etc/passwd", "file", None)]),
@@ -97,7 +97,7 @@ TESTS = Path(__file__).parent.parent
         ([pax(("path", b"top/\0/x")), tar_member()], [("top/\0/x", "file", None)]),
     ],
     ids=[
-        "climbs",
+        "parent folder",
         "absolute",
         "through a link",
         "hard link outside",
@@ -106,40 +106,40 @@ TESTS = Path(__file__).parent.parent
         "block device",
         "character device",
         "loop of links",
-        "two tops",
-        "no top",
+        "two top folders",
+        "no top folder",
         "twice",
-        "no name",
+        "empty name",
         "unprintable",
         "NUL",
     ],
 )
-def test_tar_members_come_as_they_stand(
-    members: list[bytes], expected: list[tuple[str, str, str | None]]
+def test_tar_members_are_returned_unchanged(
+    headers: list[bytes], expected: list[tuple[str, str, str | None]]
 ) -> None:
-    found = [(member.name, member.kind, member.target) for member, _ in archived(members)]
-    assert found == expected
+    result = [(member.name, member.kind, member.target) for member, _ in archived(headers)]
+    assert result == expected
 
 
 def archived(members: list[bytes]) -> list[tuple[Member, bytes]]:
     return read_all("a.tar.xz", archives.xz(tar_of(*members)))
 
 
-def test_set_id_bits_are_told() -> None:
+def test_set_id_bits_are_reported() -> None:
     assert archived([tar_member(mode=0o107755)])[0][0].mode == 0o7755
 
 
 @pytest.mark.parametrize("name", ["top/../../x", "/etc/passwd", "..\\..\\x", "C:\\x", "a\nb"])
-def test_zip_members_come_as_they_stand(name: str) -> None:
+def test_zip_names_are_returned_unchanged(name: str) -> None:
     assert read_all("a.zip", raw_zip(ZipEntry(name=name.encode())))[0][0].name == name
 
 
-def test_zip_names_may_stand_twice() -> None:
+def test_zip_with_duplicate_names_is_read() -> None:
     data = raw_zip(ZipEntry(content=b"1"), ZipEntry(content=b"2"))
     assert [content for _, content in read_all("a.zip", data)] == [b"1", b"2"]
 
 
-# -- tars that break a rule
+# -- invalid tars
 
 NEGATIVE = b"\xff" * 12
 
@@ -197,13 +197,13 @@ NEGATIVE = b"\xff" * 12
         (tar_of(pax(("linkpath", b"x" * 4097)), tar_member(kind=b"2")), "name of 4,097 bytes"),
     ],
 )
-def test_tars_that_break_a_rule(tar: bytes, reason: str) -> None:
+def test_invalid_tar_is_refused(tar: bytes, reason: str) -> None:
     for name, data in (("a.tar", tar), ("a.tar.xz", archives.xz(tar))):
         with bounded_cost(), pytest.raises(InvalidArchiveError, match=reason):
             read_all(name, data)
 
 
-def test_flipped_bytes_of_xz_are_noticed() -> None:
+def test_flipped_byte_in_xz_is_refused() -> None:
     data = archives.xz(tar_of(tar_member(content=b"content" * 9)))
     for at in range(len(data)):
         broken = bytearray(data)
@@ -212,7 +212,7 @@ def test_flipped_bytes_of_xz_are_noticed() -> None:
             read_all("a.tar.xz", bytes(broken))
 
 
-def test_xz_cut_behind_the_end_of_the_tar() -> None:
+def test_xz_truncated_after_end_of_tar_is_refused() -> None:
     with pytest.raises(InvalidArchiveError, match="is truncated in its xz stream"):
         read_all("a.tar.xz", archives.xz(archives.plain_tar())[:-1])
 
@@ -223,15 +223,15 @@ ZSTD = b"\x28\xb5\x2f\xfd"
 @pytest.mark.parametrize(
     ("name", "data", "required"),
     [
-        ("a.tar.xz", xz_asking_for(3 << 29), 3 << 29),
-        ("a.tar.xz", xz_asking_for(3 << 28), 3 << 28),
+        ("a.tar.xz", xz_requiring(3 << 29), 3 << 29),
+        ("a.tar.xz", xz_requiring(3 << 28), 3 << 28),
         ("a.tar.zst", ZSTD + b"\x00\xa8" + bytes(20), 1 << 31),
         ("a.tar.zst", ZSTD + b"\x00\x99" + bytes(20), (1 << 29) + (1 << 26)),
         ("a.tar.zst", ZSTD + b"\xa0" + (3 << 29).to_bytes(4, "little") + bytes(20), 3 << 29),
     ],
 )
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_dictionary_beyond_the_limit_is_refused_with_both_numbers(
+def test_dictionary_above_limit_is_refused(
     name: str, data: bytes, required: int, jobs: int
 ) -> None:
     reason = rf"requires a dictionary of {required:,} bytes; the limit is 536,870,912$"
@@ -241,20 +241,20 @@ def test_dictionary_beyond_the_limit_is_refused_with_both_numbers(
 
 @pytest.mark.parametrize("size", [64, 192, 512])
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_dictionary_within_the_limit_is_accepted(size: int, jobs: int) -> None:
-    data = xz_asking_for(size * MIB, tar_of(tar_member()))
+def test_dictionary_within_limit_is_accepted(size: int, jobs: int) -> None:
+    data = xz_requiring(size * MIB, tar_of(tar_member()))
     assert read_all("a.tar.xz", data, jobs=jobs)
 
 
 @pytest.mark.parametrize("window", [b"\x00\x88", b"\x00\x98"], ids=["128 MiB", "512 MiB"])
-def test_zstd_window_within_the_limit_is_accepted(window: bytes) -> None:
+def test_zstd_window_within_limit_is_accepted(window: bytes) -> None:
     tar = tar_of(tar_member())
-    # One stored block, which is the last.
+    # A single stored block.
     data = ZSTD + window + (len(tar) << 3 | 1).to_bytes(3, "little") + tar
     assert read_all("a.tar.zst", data)
 
 
-def test_members_and_names_are_bounded() -> None:
+def test_members_and_names_are_limited() -> None:
     tar = tar_of(*[tar_member(b"name")] * 10)
     data = raw_zip(*[ZipEntry(name=b"name")] * 10)
     for name, archive in (("a.tar", tar), ("a.zip", data)):
@@ -268,7 +268,7 @@ def test_members_and_names_are_bounded() -> None:
                 read_all(name, archive, limits=limits)
 
 
-# -- zips that break a rule
+# -- invalid zips
 
 PACKED = len(ZipEntry().packed())
 FULL = 0xFFFFFFFF
@@ -356,14 +356,14 @@ def entry(**fields: object) -> ZipEntry:
         (raw_zip(entry(), zip64=True, end64={"locator_disks": 2}), "zip64 locator does not"),
     ],
 )
-def test_zips_that_break_a_rule(data: bytes, reason: str) -> None:
+def test_invalid_zip_is_refused(data: bytes, reason: str) -> None:
     for chunk in (1, 10, 100_000):
         with pytest.raises(InvalidArchiveError, match=reason):
             read_all("a.zip", data, chunk=chunk)
 
 
 def test_overlapping_members_are_refused() -> None:
-    """A quoted overlap: the content of the first member holds the second, header and all."""
+    """The content of the first member includes the second member with its header."""
     inner = ZipEntry(name=b"inner", content=b"kernel" * 99)
     inside = archives._local(inner)
     quote = (
@@ -386,14 +386,14 @@ def test_overlapping_members_are_refused() -> None:
         read_all("a.zip", whole + bytes(end))
 
 
-def test_zip_bombs_stop_at_the_ratio() -> None:
+def test_zip_bomb_is_refused_at_ratio_limit() -> None:
     data = raw_zip(entry(content=bytes(80 * MIB)))
     assert len(data) < 100_000
     with pytest.raises(InvalidArchiveError, match="unpacks to more than 400 times"):
         read_all("a.zip", data, size=len(data))
 
 
-# -- what would take long, or much memory, stops early
+# -- limits of time and memory
 
 _MEASURED = """
     import resource, sys, time
@@ -415,13 +415,15 @@ _MEASURED = """
 
 
 def measured(name: str, data: str) -> tuple[str, float]:
-    """Read an archive in a process with 60 MiB left: what it said, and its processor time."""
+    """Read an archive in a process with 60 MiB of free memory.
+
+    Return the output and the processor time."""
     program = textwrap.dedent(_MEASURED).format(tests=str(TESTS), data=data, name=name)
-    ran = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    said, seconds = ran.stdout.splitlines()
-    return said, float(seconds)
+    output, seconds = process.stdout.splitlines()
+    return output, float(seconds)
 
 
 @pytest.mark.slow
@@ -457,9 +459,9 @@ def measured(name: str, data: str) -> tuple[str, float]:
     ],
     ids=["4 GiB of zeros", "gzip", "zstd", "1 GiB long name", "1 GiB pax", "zip of 1 GiB"],
 )
-def test_bombs_stop_within_seconds_and_little_memory(name: str, data: str, reason: str) -> None:
-    said, seconds = measured(name, data)
-    assert reason in said
+def test_bomb_is_refused_within_time_and_memory_limits(name: str, data: str, reason: str) -> None:
+    output, seconds = measured(name, data)
+    assert reason in output
     assert seconds < cost.SECONDS
 
 
@@ -473,9 +475,9 @@ def test_bombs_stop_within_seconds_and_little_memory(name: str, data: str, reaso
     ],
     ids=["300,000 in a tar", "100,000 in a zip"],
 )  # fmt: skip
-def test_many_members(name: str, data: str) -> None:
-    said, seconds = measured(name, data)
-    assert int(said) in {100_000, 300_000}
+def test_many_members_are_read_within_time_limit(name: str, data: str) -> None:
+    output, seconds = measured(name, data)
+    assert int(output) in {100_000, 300_000}
     assert seconds < cost.SECONDS
 
 
@@ -499,19 +501,19 @@ _BOMB = """
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 @pytest.mark.parametrize("jobs", [1, 2, 64])
-def test_bomb_takes_no_more_than_the_shared_memory_for_any_jobs(jobs: int) -> None:
+def test_bomb_memory_is_limited_for_any_jobs(jobs: int) -> None:
     program = textwrap.dedent(_BOMB).format(tests=str(TESTS), jobs=jobs)
-    ran = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
     )
-    reason, mebibytes = ran.stdout.splitlines()
+    reason, mebibytes = process.stdout.splitlines()
     assert "400 times" in reason
-    # The interpreter, the bomb and the block that was packed take less than 128 MiB.
+    # The interpreter, the archive and its packed block take less than 128 MiB.
     assert int(mebibytes) < (SHARED_MEMORY >> 20) + 128
 
 
 @pytest.mark.slow
-def test_many_empty_streams() -> None:
-    said, seconds = measured("a.tar.gz", "gz(b'') * 200_000")
-    assert "is truncated" in said
+def test_many_empty_streams_are_refused_within_time_limit() -> None:
+    output, seconds = measured("a.tar.gz", "gz(b'') * 200_000")
+    assert "is truncated" in output
     assert seconds < cost.SECONDS

@@ -1,4 +1,4 @@
-"""Device code: containers found, counted, refused."""
+"""Tests of device code: containers, counts and damaged containers."""
 
 import struct
 from collections.abc import Callable
@@ -39,7 +39,7 @@ def test_architectures_are_ordered_as_numbers() -> None:
 @pytest.mark.parametrize("suffix", ["", "a", "f"])
 @pytest.mark.parametrize("kind", ["sm", "compute", "lto"])
 @pytest.mark.parametrize("number", [35, 75, 121])
-def test_every_kind_number_and_suffix(kind: str, number: int, suffix: str) -> None:
+def test_architecture_of_every_kind_is_counted(kind: str, number: int, suffix: str) -> None:
     assert counts(fatbin([(kind, number, suffix)])) == {f"{kind}_{number}{suffix}": 1}
 
 
@@ -55,7 +55,9 @@ def test_every_kind_number_and_suffix(kind: str, number: int, suffix: str) -> No
         pytest.param(
             fatbin() + bytes(8) + fatbin([("sm", 80, "")]), {"sm_80": 1, "sm_90": 1}, id="two"
         ),
-        pytest.param(fatbin(payload=fatbin([("sm", 10, "")])), {"sm_90": 1}, id="one in a payload"),
+        pytest.param(
+            fatbin(payload=fatbin([("sm", 10, "")])), {"sm_90": 1}, id="nested in a payload"
+        ),
         pytest.param(
             container([concatenated([("sm", 90, "a"), ("compute", 100, "f"), ("lto", 75, "")])]),
             {"compute_100f": 1, "lto_75": 1, "sm_90a": 1},
@@ -66,7 +68,7 @@ def test_every_kind_number_and_suffix(kind: str, number: int, suffix: str) -> No
             {f"sm_{n}": 1 for n in (90, *range(100, 150))},
             id="many concatenated",
         ),
-        pytest.param(container() + fatbin(), {"sm_90": 1}, id="an empty one before"),
+        pytest.param(container() + fatbin(), {"sm_90": 1}, id="after an empty container"),
         pytest.param(container([entry(payload=b"")]), {"sm_90": 1}, id="an empty payload"),
         pytest.param(
             container([entry()], size=1 << 50) + fatbin([("sm", 80, "")]),
@@ -84,14 +86,14 @@ def test_every_kind_number_and_suffix(kind: str, number: int, suffix: str) -> No
         pytest.param(
             b"\x50\xed\x55\xba" * 3 + fatbin([("sm", 80, "")]),
             {"sm_80": 1},
-            id="half a magic before",
+            id="after half a magic number",
         ),
     ],
 )
-def test_what_is_counted(data: bytes, expected: dict[str, int]) -> None:
-    found = read(elf(sections={".nv_fatbin": data}))
-    assert all_counts(found) == list(expected.items())
-    assert found.notes == ()
+def test_device_code_is_counted(data: bytes, expected: dict[str, int]) -> None:
+    binary = read(elf(sections={".nv_fatbin": data}))
+    assert all_counts(binary) == list(expected.items())
+    assert binary.notes == ()
 
 
 @pytest.mark.parametrize(
@@ -117,19 +119,19 @@ def test_what_is_counted(data: bytes, expected: dict[str, int]) -> None:
             id="kind",
         ),
         pytest.param(
-            container([entry(77)]), {}, "unknown kind 77 of device code", id="nothing but that kind"
+            container([entry(77)]), {}, "unknown kind 77 of device code", id="only that kind"
         ),
         pytest.param(
             container([entry("sm", 123456)]), {}, "for an impossible architecture", id="number"
         ),
     ],
 )
-def test_what_is_odd_is_noted(data: bytes, expected: dict[str, int], note: str) -> None:
-    found = read(bytes.fromhex("50ED55BA01001000") + bytes(8) + data)
-    assert found.kind == "fatbin"
-    assert all_counts(found) == list(expected.items())
-    assert len(found.notes) == 1
-    assert note in found.notes[0]
+def test_odd_device_code_is_noted(data: bytes, expected: dict[str, int], note: str) -> None:
+    binary = read(bytes.fromhex("50ED55BA01001000") + bytes(8) + data)
+    assert binary.kind == "fatbin"
+    assert all_counts(binary) == list(expected.items())
+    assert len(binary.notes) == 1
+    assert note in binary.notes[0]
 
 
 WHOLE = concatenated([("sm", 90, ""), ("sm", 100, "")])
@@ -147,32 +149,30 @@ WHOLE = concatenated([("sm", 90, ""), ("sm", 100, "")])
         pytest.param(patched(WHOLE, 72 + 64 + 4, "<I", 50), id="images overlap"),
     ],
 )
-def test_a_concatenated_entry_that_cannot_be_read_is_noted(broken: bytes) -> None:
-    found = read(container([broken, entry("sm", 75)]))
-    assert found.device_code[0].counts == {"sm_75": 1}
-    assert found.notes == ("invalid concatenated device code",)
+def test_broken_concatenated_entry_is_noted(broken: bytes) -> None:
+    binary = read(container([broken, entry("sm", 75)]))
+    assert binary.device_code[0].counts == {"sm_75": 1}
+    assert binary.notes == ("invalid concatenated device code",)
 
 
-def test_a_concatenated_entry_with_a_huge_header_is_not_held() -> None:
+def test_concatenated_entry_with_huge_header_is_skipped() -> None:
     huge = patched(WHOLE[:64], 4, "<I", 2 << 20) + bytes((2 << 20) - 64) + WHOLE[-64:]
-    found = read(container([huge, entry("sm", 75)]))
-    assert found.device_code[0].counts == {"sm_75": 1}
-    assert found.notes == ("invalid concatenated device code",)
+    binary = read(container([huge, entry("sm", 75)]))
+    assert binary.device_code[0].counts == {"sm_75": 1}
+    assert binary.notes == ("invalid concatenated device code",)
 
 
 LIMITS = ["_FALSE_HIT_LIMIT", "_CONTAINER_LIMIT", "_CONTENT_LIMIT", "_ENTRY_LIMIT"]
 
 
 @pytest.mark.parametrize("limit", LIMITS)
-def test_the_search_ends_where_the_file_is_made_to_cost(
-    limit: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_search_stops_at_cost_limit(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scanner, limit, 3)
     data = b"".join(fatbin([("sm", n, "")]) + container(size=1 << 60) + bytes(64) for n in range(9))
-    found = read(elf(sections={".nv_fatbin": data}))
-    assert 1 <= len(found.device_code[0].counts) < 9
-    assert len(found.notes) == 1
-    assert found.notes[0].startswith("device code not read to the end: more than 3")
+    binary = read(elf(sections={".nv_fatbin": data}))
+    assert 1 <= len(binary.device_code[0].counts) < 9
+    assert len(binary.notes) == 1
+    assert binary.notes[0].startswith("device code not read to the end: more than 3")
 
 
 def images(data: bytes) -> DeviceImages | None:
@@ -214,17 +214,17 @@ SASS, PTX = ("sm", 90, ""), ("compute", 80, "")
             fatbin([SASS]) + fatbin([SASS, PTX])[:-8],
             {"sm_90": (32, 32)},
             {"sm_90": 1},
-            id="the last one cut off",
+            id="last container truncated",
         ),
         pytest.param(
             fatbin([SASS]) + container([entry(), entry()[:64] + bytes(8)]),
             {"sm_90": (32, 32)},
             {"sm_90": 1},
-            id="the last one broken",
+            id="last container damaged",
         ),
     ],
 )
-def test_images_of_a_file_are_summed_by_architecture_and_module(
+def test_images_are_summed_by_architecture_and_module(
     data: bytes, sizes: dict[str, tuple[int, int]], modules: dict[str, int]
 ) -> None:
     expected = DeviceImages(sizes=sizes, modules=modules)
@@ -236,9 +236,9 @@ def test_images_are_read_from_every_kind_of_file(wrap: Callable[..., bytes]) -> 
     code = fatbin([SASS]) + fatbin([PTX])
     data = ar({"x.o": code}) if wrap is ar else wrap(sections={".nv_fatb": code})
     expected = {"sm_90": 1, "compute_80": 1}
-    found = images(data)
-    assert found is not None
-    assert found.modules == expected
+    binary = images(data)
+    assert binary is not None
+    assert binary.modules == expected
 
 
 def test_images_without_device_code_are_none() -> None:
@@ -247,37 +247,37 @@ def test_images_without_device_code_are_none() -> None:
     assert images(fatbin([SASS])[:-1]) is None
 
 
-def test_an_impossible_decompressed_size_is_noted_and_not_counted() -> None:
-    found = read(container([patched(entry(), 0x38, "<Q", 1 << 63), entry()]))
-    assert found.images == DeviceImages(sizes={"sm_90": (64, 32)}, modules={"sm_90*2": 1})
-    assert found.notes == ("device code with an impossible decompressed size",)
+def test_impossible_decompressed_size_is_noted_and_not_counted() -> None:
+    binary = read(container([patched(entry(), 0x38, "<Q", 1 << 63), entry()]))
+    assert binary.images == DeviceImages(sizes={"sm_90": (64, 32)}, modules={"sm_90*2": 1})
+    assert binary.notes == ("device code with an impossible decompressed size",)
 
 
-def test_kinds_that_are_noted_are_bounded() -> None:
-    found = read(container([entry(kind) for kind in range(1000, 1100)]))
-    assert len(found.notes) == 20
+def test_number_of_noted_kinds_is_limited() -> None:
+    binary = read(container([entry(kind) for kind in range(1000, 1100)]))
+    assert len(binary.notes) == 20
 
 
-def test_the_search_ends_where_all_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_stops_after_many_damaged_containers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scanner, "_FALSE_HIT_LIMIT", 3)
     broken = container([entry()], size=200) + bytes(64)
-    found = read(elf(sections={".nv_fatbin": broken * 9 + fatbin()}))
-    assert found.device_code == ()
-    assert found.notes[0].startswith("4 damaged containers of device code skipped, the first at")
-    assert found.notes[1].startswith("device code not read to the end: more than 3 damaged")
+    binary = read(elf(sections={".nv_fatbin": broken * 9 + fatbin()}))
+    assert binary.device_code == ()
+    assert binary.notes[0].startswith("4 damaged containers of device code skipped, the first at")
+    assert binary.notes[1].startswith("device code not read to the end: more than 3 damaged")
 
 
 @pytest.mark.parametrize("unit", [fatbin(payload=b""), container([entry(payload=b"")], size=144)])
-def test_what_is_made_to_cost_takes_seconds_at_most(unit: bytes) -> None:
+def test_expensive_device_code_is_read_within_cost_limit(unit: bytes) -> None:
     with bounded_cost():
         examine([unit * 20_000])
 
 
-def test_a_record_of_concatenated_code_may_have_options_of_its_own() -> None:
+def test_record_of_concatenated_code_with_options_is_read() -> None:
     outer = concatenated([("sm", 90, "")])
     inner = patched(outer[72:136], 0x14, "<I", 64) + struct.pack("<II", 72, 3) + b"-O3\0" + bytes(4)
     table = struct.pack("<II", 2, 8 + len(inner) + 64) + inner
     table += patched(outer[72:136], 4, "<I", 100)
     header = patched(patched(outer[:64], 4, "<I", 64 + len(table)), 0x38, "<Q", 200)
-    found = read(container([header + table + outer[-64:]]))
-    assert (found.device_code[0].counts, found.notes) == ({"sm_90": 2}, ())
+    binary = read(container([header + table + outer[-64:]]))
+    assert (binary.device_code[0].counts, binary.notes) == ({"sm_90": 2}, ())

@@ -1,4 +1,4 @@
-"""ELF files: names, versions, sections, and what can be wrong with them."""
+"""Tests of ELF files: names, versions, sections and damage."""
 
 import shutil
 import struct
@@ -40,9 +40,9 @@ def read(data: bytes) -> Binary:
 @pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("strings", ["front", "before", "behind"])
 @pytest.mark.parametrize("gap", [0, 900_000])
-def test_everything_is_read(bits: int, order: str, strings: str, gap: int) -> None:
-    found = read(elf(**FULL, bits=bits, order=order, strings=strings, gap=gap))
-    assert found == Binary(
+def test_elf_names_and_versions_are_read(bits: int, order: str, strings: str, gap: int) -> None:
+    binary = read(elf(**FULL, bits=bits, order=order, strings=strings, gap=gap))
+    assert binary == Binary(
         kind="elf",
         machine="x86_64",
         is_shared=True,
@@ -51,7 +51,7 @@ def test_everything_is_read(bits: int, order: str, strings: str, gap: int) -> No
         runpath=("$ORIGIN", "/opt/x"),
         glibc="2.17",
         libstdcxx="3.4.21",
-        # Named only by the versions that are needed of them.
+        # These libraries are named only in the needed versions.
         opens=("libc.so.6", "libstdc++.so.6"),
     )
 
@@ -69,7 +69,7 @@ def test_everything_is_read(bits: int, order: str, strings: str, gap: int) -> No
         (247, "<", None),
     ],
 )
-def test_machines(machine: str | int, order: str, expected: str | None) -> None:
+def test_elf_machine_is_read(machine: str | int, order: str, expected: str | None) -> None:
     assert read(elf(machine=machine, order=order)).machine == expected
 
 
@@ -85,7 +85,10 @@ def test_machines(machine: str | int, order: str, expected: str | None) -> None:
     ],
     ids=str,
 )
-def test_what_is_a_shared_object(options: dict[str, Any], expected: bool) -> None:  # noqa: FBT001 - a column
+def test_shared_object_is_distinguished_from_program(
+    options: dict[str, Any],
+    expected: bool,  # noqa: FBT001 - a column of the table
+) -> None:
     assert read(elf(**options)).is_shared is expected
 
 
@@ -99,17 +102,17 @@ def test_what_is_a_shared_object(options: dict[str, Any], expected: bool) -> Non
     ],
     ids=str,
 )
-def test_search_paths(options: dict[str, str], expected: tuple[str, ...]) -> None:
+def test_elf_search_paths_are_read(options: dict[str, str], expected: tuple[str, ...]) -> None:
     assert read(elf(**options)).runpath == expected  # type: ignore[arg-type]
 
 
-def test_private_versions_are_no_floor() -> None:
-    found = read(elf(glibc=("PRIVATE", "ABI_DT_RELR"), libstdcxx="3.4"))
-    assert (found.glibc, found.libstdcxx) == (None, "3.4")
+def test_private_versions_are_not_a_minimum() -> None:
+    binary = read(elf(glibc=("PRIVATE", "ABI_DT_RELR"), libstdcxx="3.4"))
+    assert (binary.glibc, binary.libstdcxx) == (None, "3.4")
 
 
 @pytest.mark.parametrize("kind", ["shared", "program", "object"])
-def test_device_code_by_section(kind: str) -> None:
+def test_device_code_is_reported_by_section(kind: str) -> None:
     data = elf(
         kind=kind,
         sections={
@@ -119,33 +122,33 @@ def test_device_code_by_section(kind: str) -> None:
             ".data": fatbin([("sm", 75, "")]),
         },
     )
-    found = [(s.section, s.is_declared, s.counts) for s in read(data).device_code]
-    assert found == [
+    sections = [(s.section, s.is_declared, s.counts) for s in read(data).device_code]
+    assert sections == [
         (".data", False, {"sm_75": 1}),
         (".nv_fatbin", True, {"sm_90a": 2}),
         ("__nv_relfatbin", True, {"lto_75": 1}),
     ]
 
 
-def test_device_code_without_section_headers() -> None:
-    found = read(elf(sections={".nv_fatbin": fatbin()}, has_section_headers=False))
-    assert [(s.section, s.is_declared) for s in found.device_code] == [("", False)]
-    assert found.notes == ("section of device code unknown: the section headers are not read",)
+def test_device_code_without_section_headers_is_noted() -> None:
+    binary = read(elf(sections={".nv_fatbin": fatbin()}, has_section_headers=False))
+    assert [(s.section, s.is_declared) for s in binary.device_code] == [("", False)]
+    assert binary.notes == ("section of device code unknown: the section headers are not read",)
 
 
-def test_device_code_behind_the_last_section() -> None:
-    found = read(elf(soname="x") + fatbin())
-    assert [(s.section, s.is_declared) for s in found.device_code] == [("", False)]
+def test_device_code_after_last_section_is_read() -> None:
+    binary = read(elf(soname="x") + fatbin())
+    assert [(s.section, s.is_declared) for s in binary.device_code] == [("", False)]
 
 
-def everything(found: Binary) -> dict[str, Any]:
-    """Return what was read, in the words of `FULL`."""
+def facts_of(binary: Binary) -> dict[str, Any]:
+    """Return the names and versions of a binary with the keys of `FULL`."""
     return {
-        "soname": found.soname,
-        "needed": found.needed,
-        "runpath": ":".join(found.runpath),
-        "glibc": found.glibc,
-        "libstdcxx": found.libstdcxx,
+        "soname": binary.soname,
+        "needed": binary.needed,
+        "runpath": ":".join(binary.runpath),
+        "glibc": binary.glibc,
+        "libstdcxx": binary.libstdcxx,
     }
 
 
@@ -160,54 +163,54 @@ VERSIONS = ("glibc", "libstdcxx")
     ("text", "gap", "lost"),
     [
         (0, 11 << 20, ()),
-        # Names lie behind the table of versions, and so near enough.
+        # The names follow the table of versions, so they are near enough.
         (10 << 20, 20 << 20, ()),
         (13 << 20, 4 << 20, ()),
         (13 << 20, 6 << 20, ()),
         (30 << 20, 12 << 20, VERSIONS),
     ],
 )
-def test_tables_that_passed_long_before(
+def test_tables_far_before_their_headers_are_unread(
     strings: str, text: int, gap: int, lost: tuple[str, ...]
 ) -> None:
     data = elf(**FULL, strings=strings, gap=gap, sections={".text": bytes(text)})
-    found = read(data)
+    binary = read(data)
     if lost and strings == "before":
         lost = (*VERSIONS, *NAMES)
-    assert found.unread == tuple(sorted(lost))
-    assert everything(found) == {k: NOTHING[k] if k in lost else v for k, v in NEWEST.items()}
-    assert bool(found.notes) is bool(lost)
-    assert all(note.endswith("it passed before its position was known") for note in found.notes)
+    assert binary.unread == tuple(sorted(lost))
+    assert facts_of(binary) == {k: NOTHING[k] if k in lost else v for k, v in NEWEST.items()}
+    assert bool(binary.notes) is bool(lost)
+    assert all(note.endswith("it passed before its position was known") for note in binary.notes)
 
 
-def headers_at_the_end(data: bytes) -> bytes:
-    """Let the program headers stand behind everything, as tools do that lay libraries out anew."""
+def with_headers_at_end(data: bytes) -> bytes:
+    """Move the program headers to the end, like tools that rewrite libraries."""
     count = struct.unpack_from("<H", data, 56)[0]
     headers = data[PROGRAM : PROGRAM + 56 * count]
-    moved = data[:PROGRAM] + bytes(len(headers)) + data[PROGRAM + len(headers) :]
-    return patched(moved, 32, "<Q", len(moved)) + headers
+    data_without_headers = data[:PROGRAM] + bytes(len(headers)) + data[PROGRAM + len(headers) :]
+    return patched(data_without_headers, 32, "<Q", len(data_without_headers)) + headers
 
 
 @pytest.mark.parametrize("strings", ["front", "before", "behind"])
-def test_a_second_pass_reads_what_the_first_missed(strings: str) -> None:
-    data = headers_at_the_end(elf(**FULL, strings=strings, gap=20 << 20))
-    held: list[Range] = []
+def test_second_pass_reads_unread_tables(strings: str) -> None:
+    data = with_headers_at_end(elf(**FULL, strings=strings, gap=20 << 20))
+    ranges: list[Range] = []
     passes = []
     for _ in range(4):
         missed: list[Range] = []
-        found = examine([data], held, missed)
-        assert found is not None
-        passes.append(found)
+        binary = examine([data], ranges, missed)
+        assert binary is not None
+        passes.append(binary)
         if not missed:
             break
-        held += missed
+        ranges += missed
     assert "soname" in passes[0].unread
     assert 2 <= len(passes) <= 4
     assert passes[-1].unread == ()
-    assert everything(passes[-1]) == NEWEST
+    assert facts_of(passes[-1]) == NEWEST
 
 
-def test_no_more_is_held_than_a_limit() -> None:
+def test_window_memory_is_limited() -> None:
     window = Window()
     window.hold([(start << 20, (start + 1) << 20) for start in range(100)])
     window.feed(bytes(64 << 10))
@@ -217,7 +220,7 @@ def test_no_more_is_held_than_a_limit() -> None:
 
 
 def first_segment(data: bytes, size: int) -> bytes:
-    """Let the first segment end early, and another begin where it ends."""
+    """Split the first segment in two."""
     (start, address, length) = struct.unpack_from("<QQ8xQ", data, PROGRAM + 8)
     other = struct.pack(
         "<IIQQQQQQ", 1, 6, start + size, *[address + size] * 2, *[length - size] * 2, 16
@@ -228,50 +231,50 @@ def first_segment(data: bytes, size: int) -> bytes:
     return patched(data, 56, "<H", count + 1)[:at] + other + data[at + 56 :]
 
 
-def test_what_lies_at_the_back_of_the_first_segment() -> None:
-    # So does a file whose table of names was moved to its end: the versions stayed behind the gap.
+def test_tables_at_end_of_first_segment_are_read() -> None:
+    # A file with its table of names at the end still has the versions after the gap.
     data = elf(**FULL, strings="behind", sections={".text": bytes(25 << 20)}, gap=20 << 20)
     assert read(data).unread == VERSIONS
     apart = first_segment(data, 28 << 20)
-    assert everything(read(apart)) == NEWEST
+    assert facts_of(read(apart)) == NEWEST
     assert read(apart).unread == ()
 
 
 def with_late_headers(data: bytes) -> bytes:
-    """Move the program headers behind everything, where an optimiser of linked files puts them."""
+    """Move the program headers to the end, like an optimizer of linked files."""
     return patched(data, 32, "<Q", len(data)) + data[PROGRAM : PROGRAM + 2 * 56]
 
 
-def test_program_headers_behind_everything() -> None:
+def test_program_headers_at_end_of_file_are_read() -> None:
     options: dict[str, Any] = {"sections": {".text": bytes(10 << 20)}, "strings": "front"}
     near = read(with_late_headers(elf(**FULL, **options, gap=6 << 20)))
-    assert (everything(near), near.unread) == (NEWEST, ())
+    assert (facts_of(near), near.unread) == (NEWEST, ())
     far = read(with_late_headers(elf(**FULL, **options, gap=8 << 20)))
-    assert (everything(far), far.unread) == (NOTHING, tuple(sorted((*NAMES, *VERSIONS, "symbols"))))
+    assert (facts_of(far), far.unread) == (NOTHING, tuple(sorted((*NAMES, *VERSIONS, "symbols"))))
 
 
-def test_no_more_is_kept_than_has_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    held = []
+def test_reader_keeps_only_needed_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
     feed = ElfReader.feed
 
     def feeding(self: ElfReader, block: bytes) -> None:
         feed(self, block)
-        held.append(sum(map(len, self.window._blocks)) + sum(map(len, self.window._tail)))
+        sizes.append(sum(map(len, self.window._blocks)) + sum(map(len, self.window._tail)))
 
     monkeypatch.setattr(ElfReader, "feed", feeding)
     both: tuple[dict[str, Any], ...] = ({"gap": 50 << 20}, {"sections": {".x": bytes(50 << 20)}})
     for options in both:
         data = elf(**FULL, **options) + bytes(3 << 20)
         examine(data[at : at + 200_000] for at in range(0, len(data), 200_000))
-        assert 14 << 20 < max(held) < 27 << 20
-        # The front, and what passed last.
-        assert held[-1] < 3 << 20
-        held.clear()
+        assert 14 << 20 < max(sizes) < 27 << 20
+        # The front and the latest bytes.
+        assert sizes[-1] < 3 << 20
+        sizes.clear()
     examine([elf(kind="object", sections={".text": bytes(20 << 20)})])
-    assert max(held) < 3 << 20
+    assert max(sizes) < 3 << 20
 
 
-def test_a_part_is_not_given_for_the_whole() -> None:
+def test_partially_read_names_are_unread() -> None:
     far = 1 << 40
     one_far = dynamic(PLAIN, 1, far)
     assert (read(one_far).needed, read(one_far).unread) == ((), ("needed",))
@@ -285,36 +288,36 @@ def test_a_part_is_not_given_for_the_whole() -> None:
     )
 
 
-def test_files_of_debug_information_have_no_facts(tmp_path: Path) -> None:
+def test_debug_file_has_no_facts(tmp_path: Path) -> None:
     objcopy = shutil.which("objcopy")
     library = next((path for path in LIBRARIES if path.is_file()), None)
     if objcopy is None or library is None:
         pytest.skip("there is no objcopy, or no library")
     debug = tmp_path / "x.debug"
     subprocess.run([objcopy, "--only-keep-debug", library, debug], check=True)
-    found = read(debug.read_bytes())
-    assert (found.is_shared, found.unread) == (False, ())
-    assert everything(found) == NOTHING
+    binary = read(debug.read_bytes())
+    assert (binary.is_shared, binary.unread) == (False, ())
+    assert facts_of(binary) == NOTHING
 
 
-def test_a_dynamic_section_that_is_elsewhere() -> None:
-    # Other programs leave the program headers as they were, and only the section says so.
+def test_dynamic_section_without_content_has_no_facts() -> None:
+    # Other programs keep the program headers, so only the section type shows it.
     (headers,) = struct.unpack_from("<Q", PLAIN, 40)
     (address,) = struct.unpack_from("<Q", PLAIN, DYNAMIC + 16)
     at = headers
     while struct.unpack_from("<Q", PLAIN, at + 16)[0] != address:
         at += 64
-    found = read(patched(PLAIN, at + 4, "<I", 8))
-    assert (found.is_shared, everything(found), found.unread) == (False, NOTHING, ())
+    binary = read(patched(PLAIN, at + 4, "<I", 8))
+    assert (binary.is_shared, facts_of(binary), binary.unread) == (False, NOTHING, ())
     assert not read(patched(PLAIN, DYNAMIC + 32, "<Q", 0)).is_shared
 
 
-def test_names_of_sections_are_bounded() -> None:
+def test_section_name_length_is_limited() -> None:
     sections = {"x" * 256: fatbin(), "y" * 257: fatbin()}
     assert {s.section for s in read(elf(sections=sections)).device_code} == {"x" * 256, ""}
 
 
-def test_thousands_of_sections_with_one_long_name_cost_little() -> None:
+def test_many_sections_with_long_name_use_little_memory() -> None:
     tracemalloc.start()
     data = elf(kind="object", sections={"a" * 1_000_000: bytes(64)})
     (headers,) = struct.unpack_from("<Q", data, 40)
@@ -371,15 +374,15 @@ def dynamic(data: bytes, tag: int, value: int) -> bytes:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_broken_is_left_out(data: bytes, note: str) -> None:
-    found = read(data)
-    assert any(text.startswith(note) for text in (*found.notes, ""))
-    assert bool(found.notes) is bool(note)
-    assert all(not getattr(found, field) for field in found.unread)
-    assert bool(found.unread) is (bool(note) and not note.startswith("section"))
+def test_broken_elf_part_is_noted_and_unread(data: bytes, note: str) -> None:
+    binary = read(data)
+    assert any(text.startswith(note) for text in (*binary.notes, ""))
+    assert bool(binary.notes) is bool(note)
+    assert all(not getattr(binary, field) for field in binary.unread)
+    assert bool(binary.unread) is (bool(note) and not note.startswith("section"))
 
 
-def test_a_dynamic_section_without_end_and_versions_without_end() -> None:
+def test_dynamic_section_without_end_is_read() -> None:
     (start, size) = struct.unpack_from("<Q16xQ", PLAIN, DYNAMIC + 8)
     cut = patched(PLAIN, DYNAMIC + 32, "<Q", size - 16)
     assert struct.unpack_from("<Q", PLAIN, start + size - 16)[0] == 0
@@ -387,12 +390,12 @@ def test_a_dynamic_section_without_end_and_versions_without_end() -> None:
     assert read(dynamic(PLAIN, 0x6FFFFFFF, 1)).glibc == "2.17"
 
 
-def test_an_empty_segment_of_libraries() -> None:
+def test_library_without_needed_names_has_no_notes() -> None:
     assert read(elf()).notes == ()
     assert read(elf(needed=["", "x"])).needed == ("x",)
 
 
-def test_more_sections_than_the_header_can_tell() -> None:
+def test_section_count_in_first_section_is_read() -> None:
     data = elf(soname="x", sections={".nv_fatbin": fatbin()})
     (headers,) = struct.unpack_from("<Q", data, 40)
     count, names = struct.unpack_from("<HH", data, 60)
@@ -407,8 +410,8 @@ def versions_at(data: bytes) -> int:
     (start,) = struct.unpack_from("<Q", data, DYNAMIC + 8)
     while struct.unpack_from("<Q", data, start)[0] != 0x6FFFFFFE:
         start += 16
-    place: int = struct.unpack_from("<Q", data, start + 8)[0] - 0x400000
-    return place
+    offset: int = struct.unpack_from("<Q", data, start + 8)[0] - 0x400000
+    return offset
 
 
 @pytest.mark.parametrize(
@@ -422,38 +425,38 @@ def versions_at(data: bytes) -> int:
         (16 + 12, "<I", 1, None),
     ],
 )
-def test_a_broken_chain_of_versions_ends(
+def test_broken_version_chain_is_unread(
     offset: int, form: str, value: int, floor: str | None
 ) -> None:
-    found = read(patched(PLAIN, versions_at(PLAIN) + offset, form, value))
-    assert found.needed == FULL["needed"]
-    assert found.glibc == floor
-    assert found.unread == (() if floor else VERSIONS)
+    binary = read(patched(PLAIN, versions_at(PLAIN) + offset, form, value))
+    assert binary.needed == FULL["needed"]
+    assert binary.glibc == floor
+    assert binary.unread == (() if floor else VERSIONS)
 
 
-def test_a_chain_of_versions_is_followed_a_bounded_way() -> None:
-    # Each version points to the next byte, in a table as large as is looked at.
+def test_long_version_chain_is_limited() -> None:
+    # Each version points to the next byte, in a table of the maximum size.
     data = dynamic(PLAIN, 0x6FFFFFFF, 1 << 30)
     at = versions_at(data)
     chain = struct.pack("<HHIII", 1, 65535, 1, 16, 1) + struct.pack("<IHHII", 0, 0, 0, 1, 1) * 40
-    found = read(data[:at] + chain + data[at + len(chain) :])
-    assert found.machine == "x86_64"
+    binary = read(data[:at] + chain + data[at + len(chain) :])
+    assert binary.machine == "x86_64"
 
 
-def test_a_name_without_end_costs_little() -> None:
+def test_name_without_end_is_noted() -> None:
     data = elf(soname="x" * (1 << 20), needed=["liba.so"])
-    found = read(data)
-    assert (found.soname, found.needed) == (None, ("liba.so",))
-    assert found.notes == ("soname not read: it has no end",)
+    binary = read(data)
+    assert (binary.soname, binary.needed) == (None, ("liba.so",))
+    assert binary.notes == ("soname not read: it has no end",)
 
 
-def test_overlapping_sections_and_one_without_a_name() -> None:
+def test_overlapping_and_unnamed_sections_are_read() -> None:
     data = elf(sections={"a": fatbin(), "b\x01": fatbin()})
     assert {s.section for s in read(data).device_code} == {"", "a"}
 
 
 @pytest.mark.parametrize("size", [1, 1000, 65536, 300_000, 5 << 20])
-def test_blocks_are_neither_small_nor_large(size: int) -> None:
+def test_block_sizes_are_limited(size: int) -> None:
     data = bytes(range(256)) * 4096
     cut = list(blocks(data[at : at + size] for at in range(0, len(data), size)))
     assert b"".join(cut) == data

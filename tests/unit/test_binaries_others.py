@@ -1,4 +1,4 @@
-"""PE images, object files, libraries, linker scripts, and files of no interest."""
+"""Tests of PE images, object files, libraries, linker scripts and other files."""
 
 import struct
 import tracemalloc
@@ -30,7 +30,7 @@ def read(data: bytes) -> Binary:
     return binary
 
 
-# -- what is looked at
+# -- file kinds
 
 
 @pytest.mark.parametrize(
@@ -48,13 +48,13 @@ def read(data: bytes) -> Binary:
         patched(coff(), 40, "<I", 1),
     ],
 )
-def test_files_of_no_interest(data: bytes) -> None:
+def test_other_files_are_not_binaries(data: bytes) -> None:
     assert examine([data]) is None
     assert examine(data[at : at + 1] for at in range(len(data))) is None
 
 
 @pytest.mark.parametrize("first", [b"#pragma once\n", b"/* x */\nint x;\n" + bytes(65536)])
-def test_the_rest_of_such_a_file_is_not_asked_for(first: bytes) -> None:
+def test_rest_of_other_file_is_not_read(first: bytes) -> None:
     def chunks() -> Iterator[bytes]:
         yield first
         raise AssertionError
@@ -62,7 +62,7 @@ def test_the_rest_of_such_a_file_is_not_asked_for(first: bytes) -> None:
     assert examine(chunks()) is None
 
 
-def test_what_the_chunks_raise_passes() -> None:
+def test_error_of_chunks_is_raised_unchanged() -> None:
     def chunks() -> Iterator[bytes]:
         yield elf()
         raise OSError("gone")
@@ -71,10 +71,10 @@ def test_what_the_chunks_raise_passes() -> None:
         examine(chunks())
 
 
-def test_a_file_that_is_device_code() -> None:
-    found = read(fatbin([("sm", 90, ""), ("compute", 90, "")]))
-    assert found.kind == "fatbin"
-    (code,) = found.device_code
+def test_fatbin_file_is_read() -> None:
+    binary = read(fatbin([("sm", 90, ""), ("compute", 90, "")]))
+    assert binary.kind == "fatbin"
+    (code,) = binary.device_code
     assert (code.section, code.is_declared) == ("", True)
     assert code.counts == {"compute_90": 1, "sm_90": 1}
     assert read(container()).device_code == ()
@@ -85,7 +85,7 @@ def test_a_file_that_is_device_code() -> None:
 
 @pytest.mark.parametrize("machine", ["x86", "x86_64", "aarch64"])
 @pytest.mark.parametrize("gap", [0, 3 << 20])
-def test_pe(machine: str, gap: int) -> None:
+def test_pe_image_is_read(machine: str, gap: int) -> None:
     data = pe(
         name="x64_1.dll",
         imports=["KERNEL32.dll", "b.dll"],
@@ -97,20 +97,20 @@ def test_pe(machine: str, gap: int) -> None:
         },
         gap=gap,
     )
-    found = read(data)
-    assert (found.kind, found.machine, found.is_shared) == ("pe", machine, True)
-    assert found.soname == "x64_1.dll"
-    assert found.needed == ("KERNEL32.dll", "b.dll", "nvcuda.dll")
-    assert [(s.section, s.is_declared) for s in found.device_code] == [
+    binary = read(data)
+    assert (binary.kind, binary.machine, binary.is_shared) == ("pe", machine, True)
+    assert binary.soname == "x64_1.dll"
+    assert binary.needed == ("KERNEL32.dll", "b.dll", "nvcuda.dll")
+    assert [(s.section, s.is_declared) for s in binary.device_code] == [
         (".data", False),
         (".nv_fatb", True),
     ]
-    assert found.notes == ()
+    assert binary.notes == ()
 
 
-def test_a_program_of_another_machine() -> None:
-    found = read(pe(is_dll=False, machine=0x200))
-    assert (found.is_shared, found.machine, found.needed) == (False, "pe-512", ())
+def test_pe_program_of_unknown_machine_is_read() -> None:
+    binary = read(pe(is_dll=False, machine=0x200))
+    assert (binary.is_shared, binary.machine, binary.needed) == (False, "pe-512", ())
 
 
 PE = pe(name="x.dll", imports=["a.dll", "b.dll"], delayed=["c.dll"])
@@ -144,18 +144,18 @@ RDATA = 0x400
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_broken_in_a_pe_is_left_out(data: bytes, note: str) -> None:
-    found = read(data)
-    assert found.kind == "pe"
-    assert found.unread
-    assert all(not getattr(found, field) for field in found.unread)
-    assert any(text.startswith(note) for text in found.notes)
+def test_broken_pe_part_is_noted_and_unread(data: bytes, note: str) -> None:
+    binary = read(data)
+    assert binary.kind == "pe"
+    assert binary.unread
+    assert all(not getattr(binary, field) for field in binary.unread)
+    assert any(text.startswith(note) for text in binary.notes)
 
 
-def test_directories_beyond_their_number_or_with_sizes_that_are_not_theirs() -> None:
+def test_pe_directories_with_wrong_count_or_size_are_read() -> None:
     assert read(patched(PE, DIRECTORIES - 4, "<I", 1)).needed == ()
     assert read(patched(PE, DIRECTORIES - 4, "<I", 1)).unread == ()
-    # Only that there is one counts.
+    # Only the presence of a directory matters.
     everything = ("a.dll", "b.dll", "c.dll")
     assert read(patched(PE, DIRECTORIES + 12, "<I", 25)).needed == everything
     assert read(patched(PE, DIRECTORIES + 4, "<I", 8)).soname == "x.dll"
@@ -173,15 +173,15 @@ def test_directories_beyond_their_number_or_with_sizes_that_are_not_theirs() -> 
         (13, "delayed imports not read: they have no end mark", "needed"),
     ],
 )
-def test_directories_that_leave_their_section(directory: int, note: str, fact: str) -> None:
+def test_pe_directory_beyond_its_section_is_noted(directory: int, note: str, fact: str) -> None:
     data = pe(name="x.dll", imports=["a.dll"], delayed=["c.dll"], sections={".z": b"\1" * 512})
     (address,) = struct.unpack_from("<I", data, OPTIONAL + 240 + 2 * 40 + 12)
-    found = read(patched(data, DIRECTORIES + 8 * directory, "<I", address + 511))
-    assert (found.notes, found.unread) == ((note,), (fact, "symbols"))
-    assert not getattr(found, fact)
+    binary = read(patched(data, DIRECTORIES + 8 * directory, "<I", address + 511))
+    assert (binary.notes, binary.unread) == ((note,), (fact, "symbols"))
+    assert not getattr(binary, fact)
 
 
-def test_many_sections_cost_little() -> None:
+def test_pe_with_many_sections_is_read_within_cost_limit() -> None:
     count = 26_000
     header = struct.pack("<HHIIIHH", 0x8664, count, 0, 0, 0, 240, 0x2022)
     optional = bytearray(240)
@@ -200,7 +200,7 @@ def test_many_sections_cost_little() -> None:
         assert read(data).needed == ("k.dll",) * 1024
 
 
-def test_an_image_without_sections_is_read_the_same_in_one_piece_and_in_many() -> None:
+def test_pe_without_sections_is_read_the_same_in_chunks() -> None:
     data = patched(PE, 0x80 + 6, "<H", 0)
     whole = read(data)
     assert "imports not read: they are not in any section" in whole.notes
@@ -210,16 +210,16 @@ def test_an_image_without_sections_is_read_the_same_in_one_piece_and_in_many() -
     assert reader.finish() == whole
 
 
-def test_delayed_imports_of_an_old_linker() -> None:
-    # In a 64-bit image such an address cannot be written whole: it is left out, with a note.
+def test_delayed_imports_of_old_linker_are_read() -> None:
+    # A 64-bit image cannot contain such an address in full, so it is unread with a note.
     broken = read(patched(PE, RDATA + 60, "<I", 0))
     assert (broken.needed, broken.unread) == ((), ("needed", "symbols"))
     small = pe(delayed=["c.dll"], machine="x86")
     at = RDATA + 20
     old = patched(small, at, "<I", 0)
     for field in (4, 16):
-        (place,) = struct.unpack_from("<I", small, at + field)
-        old = patched(old, at + field, "<I", place + 0x10000000)
+        (address,) = struct.unpack_from("<I", small, at + field)
+        old = patched(old, at + field, "<I", address + 0x10000000)
     assert read(old).needed == ("c.dll",)
     assert read(old).symbols == read(small).symbols
 
@@ -229,22 +229,22 @@ def test_delayed_imports_of_an_old_linker() -> None:
 
 @pytest.mark.parametrize("is_big", [False, True])
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
-def test_object_files(machine: str, is_big: bool) -> None:  # noqa: FBT001 - a column of the table
+def test_object_file_is_read(machine: str, is_big: bool) -> None:  # noqa: FBT001 - a column of the table
     sections = {
         ".nv_fatb": fatbin([("sm", 90, "")]),
         ".nv_fatbin": fatbin([("sm", 80, "")]),
         ".rdata": fatbin([("sm", 70, "")]),
         ".empty": b"",
     }
-    found = read(coff(sections, machine=machine, is_big=is_big))
-    assert (found.kind, found.machine) == ("coff", machine)
-    assert [(s.section, s.is_declared) for s in found.device_code] == [
+    binary = read(coff(sections, machine=machine, is_big=is_big))
+    assert (binary.kind, binary.machine) == ("coff", machine)
+    assert [(s.section, s.is_declared) for s in binary.device_code] == [
         *((".nv_fatb", True), (".nv_fatbin", True), (".rdata", False))
     ]
-    assert found.notes == ()
+    assert binary.notes == ()
 
 
-def test_an_object_file_without_sections_or_with_absurd_ones() -> None:
+def test_object_file_with_absent_or_damaged_sections_is_noted() -> None:
     plain = coff(is_big=True)
     other = plain[:12] + bytes(16) + plain[28:]
     assert read(other) == Binary(kind="coff", machine="x86_64")
@@ -257,7 +257,7 @@ def test_an_object_file_without_sections_or_with_absurd_ones() -> None:
     assert [(s.section, s.is_declared) for s in lost.device_code] == [("", False)]
 
 
-def test_thousands_of_sections_with_one_long_name_in_an_object_file() -> None:
+def test_object_file_with_many_long_names_uses_little_memory() -> None:
     count = 26_000
     strings = 20 + 40 * count
     header = struct.pack("<HHIIIHH", 0x8664, count, 0, strings, 0, 0, 0)
@@ -277,26 +277,26 @@ def test_thousands_of_sections_with_one_long_name_in_an_object_file() -> None:
 
 @pytest.mark.parametrize("style", ["gnu", "bsd", "microsoft"])
 @pytest.mark.parametrize("name", ["a.o", "a_name_of_more_than_sixteen_bytes.o"])
-def test_libraries(style: str, name: str) -> None:
+def test_static_library_is_read(style: str, name: str) -> None:
     members = [(name, elf(kind="object", sections={"x": fatbin()})), ("b.o", elf(kind="object"))]
-    found = read(ar(members, style=style))
-    assert (found.kind, found.machine, found.objects, found.imports) == ("ar", "x86_64", 2, 0)
-    assert [(s.section, s.is_declared, s.counts) for s in found.device_code] == [
+    binary = read(ar(members, style=style))
+    assert (binary.kind, binary.machine, binary.objects, binary.imports) == ("ar", "x86_64", 2, 0)
+    assert [(s.section, s.is_declared, s.counts) for s in binary.device_code] == [
         ("", True, {"sm_90": 1})
     ]
-    assert found.notes == ()
+    assert binary.notes == ()
 
 
-def test_the_library_of_a_dll() -> None:
-    found = read(import_library("x.dll", ["f", "g", "odd"]))
-    assert (found.machine, found.objects, found.imports) == ("x86_64", 6, 3)
-    assert found.notes == ()
+def test_import_library_is_counted() -> None:
+    binary = read(import_library("x.dll", ["f", "g", "odd"]))
+    assert (binary.machine, binary.objects, binary.imports) == ("x86_64", 6, 3)
+    assert binary.notes == ()
 
 
-def test_a_thin_library() -> None:
-    found = read(ar({"a.o": elf(kind="object"), "b.o": elf(kind="object")}, is_thin=True))
-    assert (found.objects, found.machine) == (2, None)
-    assert found.notes == ("a thin library: its members are files of their own",)
+def test_thin_library_is_noted() -> None:
+    binary = read(ar({"a.o": elf(kind="object"), "b.o": elf(kind="object")}, is_thin=True))
+    assert (binary.objects, binary.machine) == (2, None)
+    assert binary.notes == ("a thin library: its members are files of their own",)
 
 
 @pytest.mark.parametrize(
@@ -315,10 +315,12 @@ def test_a_thin_library() -> None:
     ],
     ids=str,
 )
-def test_the_machine_of_a_library(members: dict[str, bytes], machine: str | None) -> None:
-    found = read(ar(members))
-    assert (found.machine, found.objects) == (machine, len(members))
-    assert found.notes == ()
+def test_library_machine_is_that_of_all_members(
+    members: dict[str, bytes], machine: str | None
+) -> None:
+    binary = read(ar(members))
+    assert (binary.machine, binary.objects) == (machine, len(members))
+    assert binary.notes == ()
 
 
 AR = ar({"a.o": elf(kind="object"), "b.o": elf(kind="object")})
@@ -337,28 +339,28 @@ SECOND = 8 + 60 + 4
         (AR[: SECOND + 48] + b"9999999999" + AR[SECOND + 58 :], 1, "the library ends inside a"),
     ],
 )
-def test_broken_libraries(data: bytes, objects: int, note: str) -> None:
-    found = read(data)
-    assert found.objects == objects
-    assert len(found.notes) == 1
-    assert found.notes[0].startswith(note)
+def test_broken_library_is_noted(data: bytes, objects: int, note: str) -> None:
+    binary = read(data)
+    assert binary.objects == objects
+    assert len(binary.notes) == 1
+    assert binary.notes[0].startswith(note)
 
 
-def test_members_are_counted_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_library_members_are_counted_up_to_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cudaredist.binaries.ar._MEMBERS_LIMIT", 3)
     assert read(AR).notes == ()
     monkeypatch.setattr("cudaredist.binaries.ar._MEMBERS_LIMIT", 2)
-    found = read(AR)
-    assert (found.objects, found.notes) == (1, ("members not read beyond 2",))
+    binary = read(AR)
+    assert (binary.objects, binary.notes) == (1, ("members not read beyond 2",))
 
 
-def test_a_library_of_device_code_has_no_machine() -> None:
+def test_library_of_device_code_has_no_machine() -> None:
     cubin = elf(kind="object", machine=190)
     assert read(ar({"a.cubin": cubin})).machine is None
     assert read(ar({"a.cubin": cubin, "b.o": elf(kind="object")})).machine == "x86_64"
 
 
-def test_an_empty_library_and_one_without_its_last_padding() -> None:
+def test_empty_library_and_missing_padding_are_read() -> None:
     assert read(b"!<arch>\n") == Binary(kind="ar")
     assert read(ar({"a.txt": b"xyz"})[:-1]).notes == ()
 
@@ -392,9 +394,9 @@ def test_an_empty_library_and_one_without_its_last_padding() -> None:
         ("  plain text", None),
     ],
 )
-def test_linker_scripts(text: str, needed: tuple[str, ...] | None) -> None:
-    found = examine([text.encode()])
-    assert (None if needed is None else Binary(kind="script", needed=needed)) == found
+def test_linker_script_is_read(text: str, needed: tuple[str, ...] | None) -> None:
+    binary = examine([text.encode()])
+    assert (None if needed is None else Binary(kind="script", needed=needed)) == binary
 
 
 @pytest.mark.parametrize(
@@ -407,8 +409,8 @@ def test_linker_scripts(text: str, needed: tuple[str, ...] | None) -> None:
     ],
     ids=lambda value: value[:20],
 )
-def test_a_linker_script_whose_names_are_not_all_read(text: str, note: str) -> None:
-    found = read(f"/* GNU ld script */ {text}".encode())
-    assert found == Binary(
+def test_linker_script_with_unread_names_is_noted(text: str, note: str) -> None:
+    binary = read(f"/* GNU ld script */ {text}".encode())
+    assert binary == Binary(
         kind="script", unread=("needed",), notes=(f"needed libraries not read: {note}",)
     )

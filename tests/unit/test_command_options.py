@@ -1,4 +1,4 @@
-"""Options: dataclasses become parameters, and what is refused can be seen without a run."""
+"""Tests of options: parameters from dataclasses and tables of refusals."""
 
 import importlib
 from collections.abc import Sequence
@@ -149,15 +149,15 @@ ROWS: dict[str, tuple[Sequence[Refusal[Any]], Options, list[Options]]] = {
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_refusals_each_match_the_call_written_for_them(name: str) -> None:
+def test_each_refusal_matches_its_call(name: str) -> None:
     table, allowed, refused = ROWS[name]
     refuse(allowed, table)
     assert len(table) == len(refused)
     for row, options in zip(table, refused, strict=True):
         assert [one for one in table if one[0](options)] == [row]
-        with pytest.raises(UsageError, match=r"^[^{}]+$") as caught:
+        with pytest.raises(UsageError, match=r"^[^{}]+$") as raised:
             refuse(options, table)
-        assert caught.value.hint == (row[2] and row[2].format_map(vars(options)))
+        assert raised.value.hint == (row[2] and row[2].format_map(vars(options)))
 
 
 def test_refusals_of_every_command_are_tested() -> None:
@@ -167,19 +167,19 @@ def test_refusals_of_every_command_are_tested() -> None:
     assert set(tables) - {"update-nvcc-compat"} == set(ROWS)
 
 
-def test_message_of_a_refusal_names_the_value() -> None:
+def test_refusal_message_contains_value() -> None:
     with pytest.raises(UsageError, match=r"^--format newest requires exactly one --redist$"):
         refuse(VersionsOptions(format="newest"), VERSIONS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_the_general_options(name: str) -> None:
-    found = {option for parameter in COMMANDS[name].params for option in parameter.opts}
-    assert {"--json", "--quiet", "--verbose", "--log-level", "--color"} <= found
+    options = {option for parameter in COMMANDS[name].params for option in parameter.opts}
+    assert {"--json", "--quiet", "--verbose", "--log-level", "--color"} <= options
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_begins_with_examples_and_at_most_five_options(name: str) -> None:
+def test_help_starts_with_examples_and_few_options(name: str) -> None:
     summary, examples, *_ = COMMANDS[name].help.split("\n\n")
     assert len(summary) <= 72
     assert examples.startswith("Examples")
@@ -189,13 +189,13 @@ def test_help_begins_with_examples_and_at_most_five_options(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_of_an_option_fits_a_line(name: str) -> None:
+def test_option_help_fits_one_line(name: str) -> None:
     options = [p for p in COMMANDS[name].params if p.param_type_name == "option"]
     texts = [p.help for p in options if not p.hidden and p.name not in LONG_HELP]
     assert [text for text in texts if len(text) > 62] == []
 
 
-def test_parameters_begin_with_typical_options_and_end_with_general_ones() -> None:
+def test_parameters_start_with_typical_and_end_with_general_options() -> None:
     declared = {parameter.name: parameter.default for parameter in parameters_of(ExportOptions)}
     own = ["output", "root", "wheel_base", "diff", "check", "form", "package_set", "resolve"]
     own += ["data_dir", "shipped_data"]
@@ -208,16 +208,16 @@ def test_parameters_begin_with_typical_options_and_end_with_general_ones() -> No
     assert declared["wheel_base"].param_decls == ("--wheel-base",)
 
 
-def test_collect_fills_groups() -> None:
+def test_collect_fills_option_groups() -> None:
     values = {parameter.name: parameter.default.default for parameter in parameters_of(DiffOptions)}
-    given = {"old": "x", "new": "y", "cache_dir": Path("c"), "typed": frozenset({"old", "new"})}
-    options = collect(DiffOptions, values | given)
+    arguments = {"old": "x", "new": "y", "cache_dir": Path("c"), "typed": frozenset({"old", "new"})}
+    options = collect(DiffOptions, values | arguments)
     assert (options.old, options.new, options.format) == ("x", "y", "text")
     assert options.folders.cache_dir == Path("c")
     assert options.typed == {"old", "new"}
 
 
-def test_releases_are_the_latest_upstream_and_all_in_the_data_folder() -> None:
+def test_default_releases_are_latest_upstream_and_all_local() -> None:
     assert Releases().selection.versions == ()
     assert LocalReleases().selection.versions == ("all",)
     assert LocalReleases(min_version="12.9").selection.versions == ()
@@ -233,5 +233,5 @@ def test_no_parallel_is_one_job() -> None:
 @pytest.mark.parametrize(
     ("text", "size"), [("1000", 1000), ("500MB", 500_000_000), (" 1.5 GiB", 1_610_612_736)]
 )
-def test_sizes_are_read(text: str, size: int) -> None:
+def test_parse_size_reads_units(text: str, size: int) -> None:
     assert parse_size(text) == size

@@ -1,4 +1,4 @@
-"""Drivers for a CUDA release: stated by a manifest, documented for the major, or absent."""
+"""Tests of drivers for a CUDA release: from a manifest, a document or none."""
 
 import pytest
 from support.set_inputs import build, cuda, set_data_of
@@ -23,7 +23,7 @@ POLICY = DriverPolicy(
         pytest.param("13.0.2", ("linux-x86_64",), "575.57.08", "580", id="another major"),
     ],
 )
-def test_set_states_the_drivers_of_its_release(
+def test_package_set_states_drivers_of_release(
     label: str, platforms: tuple[str, ...], published: str | None, lowest: str
 ) -> None:
     packages = {"nvidia_driver": platforms} if platforms else {}
@@ -36,13 +36,13 @@ def test_set_states_the_drivers_of_its_release(
     )
 
 
-def test_set_of_a_major_without_policy_states_no_lowest_driver() -> None:
+def test_package_set_without_policy_has_no_lowest_driver() -> None:
     data = set_data_of(cuda(), policies={"drivers": {"lowest": {"12": None}}})
     made = build(data)
     assert made.driver == SetDriver(published=None, lowest=None)
 
 
-def test_facts_name_the_manifest_and_the_document() -> None:
+def test_driver_facts_name_manifest_and_document() -> None:
     packages = {"nvidia_driver": ("linux-sbsa", "linux-x86_64"), "cuda_compat": ("linux-x86_64",)}
     versions = {"nvidia_driver": "575.57.08", "cuda_compat": "12.9.40580548"}
     release = cuda(packages=packages)._replace(versions=versions)
@@ -59,6 +59,6 @@ def test_facts_name_the_manifest_and_the_document() -> None:
     assert lowest.source == "Guide (policy/drivers.json)"
 
 
-def test_facts_are_absent_without_a_source() -> None:
+def test_driver_facts_without_source_are_absent() -> None:
     manifests = {parse_label("10.2.0"): cuda("10.2.0").held.manifest.packages}
     assert list(driver_facts(manifests, "10", POLICY)) == []

@@ -1,6 +1,6 @@
-"""Errors that earlier tools made, each by its number in the list of them, and what holds here.
+"""Tests of the errors that earlier tools made, numbered as in the list of errors.
 
-Trees are built as archives and read by everything that a real one goes through.
+The trees are packed as archives and read like real ones.
 """
 
 import ast
@@ -35,20 +35,20 @@ def outputs(files: Files, modes: Mapping[str, int] | None = None) -> set[str]:
     return {name for name, size in read(files, modes).outputs.items() if size.files}
 
 
-def test_01_a_file_in_bin_counts_as_a_program_only_if_it_can_be_run() -> None:
+def test_01_file_in_bin_is_a_program_only_if_executable() -> None:
     assert outputs({"bin/README.txt": b"x"}) == {"out"}
     assert outputs({"bin/run": b"x"}, {"bin/run": 0o755}) == {"bin"}
 
 
 def test_02_architectures_needed_and_provided_are_computed() -> None:
     library = binaries.elf(soname="libx.so.1", needed=("liby.so.2",), sections={".nv_fatbin": CODE})
-    found = read({"lib/libx.so.1": library})
-    assert found.libraries[0].soname == "libx.so.1"
-    assert found.libraries[0].needed == ("liby.so.2",)
-    assert found.device_code["lib"].declared.sass
+    features = read({"lib/libx.so.1": library})
+    assert features.libraries[0].soname == "libx.so.1"
+    assert features.libraries[0].needed == ("liby.so.2",)
+    assert features.device_code["lib"].declared.sass
 
 
-def test_03_a_library_needs_no_plain_name() -> None:
+def test_03_library_with_versioned_name_is_in_lib() -> None:
     assert outputs({"lib/libx.so.1": ELF}) == {"lib"}
 
 
@@ -62,18 +62,18 @@ def test_03_a_library_needs_no_plain_name() -> None:
         pytest.param({"bin/x64/x.dll": binaries.pe(name="x.dll")}, {"bin"}, id=".dll"),
     ],
 )
-def test_04_libraries_lie_in_other_folders_too(files: Files, expected: set[str]) -> None:
+def test_04_libraries_in_other_folders_are_placed(files: Files, expected: set[str]) -> None:
     assert outputs(files) == expected
 
 
 def test_04_libraries_in_nvvm_are_found() -> None:
     program = binaries.elf(kind="program", needed=("libc.so.6",))
-    found = read({"nvvm/lib64/libnvvm.so": ELF, "nvvm/bin/cicc": program})
-    assert [library.path for library in found.libraries] == ["nvvm/lib64/libnvvm.so"]
-    assert [program.path for program in found.programs] == ["nvvm/bin/cicc"]
+    features = read({"nvvm/lib64/libnvvm.so": ELF, "nvvm/bin/cicc": program})
+    assert [library.path for library in features.libraries] == ["nvvm/lib64/libnvvm.so"]
+    assert [program.path for program in features.programs] == ["nvvm/bin/cicc"]
 
 
-def test_05_lib_may_hold_files_and_folders() -> None:
+def test_05_lib_with_files_and_folders_is_placed() -> None:
     assert outputs({"lib/libx.so": ELF, "lib/pkgconfig/x.pc": b"x"}) == {"lib", "dev"}
     assert outputs({"lib/libx.so": ELF, "lib/12/liby.so": ELF}) == {"lib"}
 
@@ -85,56 +85,56 @@ def test_05_lib_may_hold_files_and_folders() -> None:
         pytest.param({"lib/liba.so": "libb.so", "lib/libb.so": "liba.so"}, id="looping"),
     ],
 )
-def test_06_links_that_lead_nowhere_are_noted(links: Files) -> None:
-    found = read({**links, "lib/libx.so.1": ELF})
-    assert [library.path for library in found.libraries] == ["lib/libx.so.1"]
-    assert len(found.notes) == len(links)
+def test_06_dangling_and_circular_links_are_noted(links: Files) -> None:
+    features = read({**links, "lib/libx.so.1": ELF})
+    assert [library.path for library in features.libraries] == ["lib/libx.so.1"]
+    assert len(features.notes) == len(links)
 
 
-def test_07_libraries_may_lie_deep() -> None:
+def test_07_library_in_deep_folder_is_placed() -> None:
     assert outputs({"lib/12/sub/liby.so": ELF}) == {"lib"}
 
 
-def test_08_ptx_and_intermediate_code_are_no_machine_code() -> None:
-    found = read({"lib/x.so": binaries.elf(sections={".nv_fatbin": CODE})}).device_code["lib"]
-    assert found.declared.sass == ("sm_75", "sm_100")
-    assert found.declared.ptx == ("compute_52",)
-    assert found.declared.lto == ("lto_75",)
+def test_08_ptx_and_lto_are_not_machine_code() -> None:
+    features = read({"lib/x.so": binaries.elf(sections={".nv_fatbin": CODE})}).device_code["lib"]
+    assert features.declared.sass == ("sm_75", "sm_100")
+    assert features.declared.ptx == ("compute_52",)
+    assert features.declared.lto == ("lto_75",)
 
 
-def test_09_concatenated_images_are_seen() -> None:
+def test_09_concatenated_images_are_read() -> None:
     images = [("sm", 90, "a"), ("sm", 100, "f")]
     code = binaries.container([binaries.concatenated(images)])
-    found = read({"lib/x.so": binaries.elf(sections={".nv_fatbin": code})}).device_code["lib"]
-    assert found.declared.sass == ("sm_90a", "sm_100f")
+    features = read({"lib/x.so": binaries.elf(sections={".nv_fatbin": code})}).device_code["lib"]
+    assert features.declared.sass == ("sm_90a", "sm_100f")
 
 
-def test_10_code_outside_of_the_usual_sections_is_seen_and_told_apart() -> None:
-    found = read({"lib/x.so": binaries.elf(sections={".data": CODE})}).device_code["lib"]
-    assert found.declared.sass == ()
-    assert found.embedded.sass == ("sm_75", "sm_100")
+def test_10_code_in_other_sections_is_embedded() -> None:
+    features = read({"lib/x.so": binaries.elf(sections={".data": CODE})}).device_code["lib"]
+    assert features.declared.sass == ()
+    assert features.embedded.sass == ("sm_75", "sm_100")
 
 
-def test_11_architectures_that_newer_tools_refuse_are_read() -> None:
+def test_11_unknown_architectures_are_read() -> None:
     code = binaries.fatbin([("sm", 35, ""), ("sm", 999, "")])
-    found = read({"lib/x.so": binaries.elf(sections={".nv_fatbin": code})}).device_code["lib"]
-    assert found.declared.sass == ("sm_35", "sm_999")
+    features = read({"lib/x.so": binaries.elf(sections={".nv_fatbin": code})}).device_code["lib"]
+    assert features.declared.sass == ("sm_35", "sm_999")
 
 
-def test_12_a_linker_script_is_no_failure() -> None:
-    found = read({"lib/libx.so": COMMANDS, "lib/libx.so.1": ELF})
-    assert set(found.outputs) == {"lib", "out"}
-    assert [library.path for library in found.libraries] == ["lib/libx.so.1"]
+def test_12_linker_script_is_read() -> None:
+    features = read({"lib/libx.so": COMMANDS, "lib/libx.so.1": ELF})
+    assert set(features.outputs) == {"lib", "out"}
+    assert [library.path for library in features.libraries] == ["lib/libx.so.1"]
 
 
 def test_13_architectures_are_in_natural_order() -> None:
     numbers = (100, 75, 120, 90)
     code = binaries.fatbin([("sm", number, "") for number in numbers])
-    found = read({"lib/x.so": binaries.elf(sections={".nv_fatbin": code})}).device_code["lib"]
-    assert found.declared.sass == ("sm_75", "sm_90", "sm_100", "sm_120")
+    features = read({"lib/x.so": binaries.elf(sections={".nv_fatbin": code})}).device_code["lib"]
+    assert features.declared.sass == ("sm_75", "sm_90", "sm_100", "sm_120")
 
 
-def test_14_files_may_be_called_like_folders() -> None:
+def test_14_files_named_like_folders_are_placed_in_out() -> None:
     assert outputs({"lib": b"x", "include": b"x"}) == {"out"}
 
 
@@ -144,28 +144,28 @@ def test_15_stubs_are_neither_lib_nor_static() -> None:
 
 
 @pytest.mark.parametrize("name", ["a.cuh", "b.inl", "c.hpp", "d", "e.inc"])
-def test_16_whatever_lies_in_include_is_a_header(name: str) -> None:
+def test_16_every_file_in_include_is_a_header(name: str) -> None:
     assert outputs({f"include/{name}": b"//"}) == {"include"}
 
 
-def test_17_several_pythons_and_wheels() -> None:
-    found = read(
+def test_17_several_pythons_and_wheels_are_read() -> None:
+    features = read(
         {
             "lib/python3.10/site-packages/a.py": b"",
             "lib/python3.11/site-packages/a.py": b"",
             "python/x-1-py3-none-any.whl": b"",
         }
     )
-    assert len(found.python) == 3
-    assert "python" in found.outputs
+    assert len(features.python) == 3
+    assert "python" in features.outputs
 
 
 @pytest.mark.parametrize("folder", ["doc", "docs", "share/doc"])
-def test_18_documentation_lies_in_several_places(folder: str) -> None:
+def test_18_documentation_folders_are_placed_in_doc(folder: str) -> None:
     assert outputs({f"{folder}/x.pdf": b"x"}) == {"doc"}
 
 
-def test_19_a_prefix_is_a_prefix() -> None:
+def test_19_manifest_name_with_suffix_has_no_label() -> None:
     assert label_of_manifest_name("redistrib_12.4.0-dirs.json") is None
     assert label_of_manifest_name("redistrib_12.4.0.json") == Version.parse("12.4.0")
 
@@ -179,27 +179,25 @@ def test_19_a_prefix_is_a_prefix() -> None:
         ("redistrib_25.5.json", "25.5"),
     ],
 )
-def test_20_labels_are_matched_with_their_dots_and_may_have_two_numbers(
-    name: str, label: str | None
-) -> None:
+def test_20_labels_require_dots_and_two_numbers(name: str, label: str | None) -> None:
     assert label_of_manifest_name(name) == (None if label is None else Version.parse(label))
 
 
 def test_21_odd_sonames_are_kept() -> None:
-    found = read({"lib/libfoo-1.so.1a": binaries.elf(soname="libfoo-1.so.1a")})
-    assert found.libraries[0].soname == "libfoo-1.so.1a"
+    features = read({"lib/libfoo-1.so.1a": binaries.elf(soname="libfoo-1.so.1a")})
+    assert features.libraries[0].soname == "libfoo-1.so.1a"
 
 
-def test_22_nothing_is_remembered_by_path() -> None:
+def test_22_results_are_not_cached_by_path() -> None:
     one = read({"lib/libx.so": ELF})
     other = read({"lib/libx.so": binaries.elf(soname="libother.so")})
     assert one.libraries[0].soname != other.libraries[0].soname
-    for room in ("archives", "binaries", "features"):
-        sources = (REPOSITORY / "cudaredist" / room).glob("*.py")
+    for package in ("archives", "binaries", "features"):
+        sources = (REPOSITORY / "cudaredist" / package).glob("*.py")
         assert not [path for path in sources if "lru_cache" in path.read_text()]
 
 
-def test_23_logging_works_with_whatever_rich_there_is(
+def test_23_logging_works_with_installed_rich(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     from cudaredist.console import configure_logging  # noqa: PLC0415 - what is tested
@@ -209,7 +207,7 @@ def test_23_logging_works_with_whatever_rich_there_is(
     assert capsys.readouterr().err == "info: words\n"
 
 
-def test_24_no_hash_of_an_unpacked_tree_is_needed() -> None:
+def test_24_features_do_not_depend_on_file_order() -> None:
     name = "libx-linux-x86_64-1.0-archive.tar.xz"
     forwards: dict[str, bytes] = {"include/a.h": b"a", "lib/b.so": ELF}
     backwards = dict(reversed(forwards.items()))
@@ -222,5 +220,5 @@ def test_24_no_hash_of_an_unpacked_tree_is_needed() -> None:
 def test_every_number_has_its_test() -> None:
     tree = ast.parse(Path(__file__).read_text())
     names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
-    found = {int(match[1]) for match in map(re.compile(r"test_(\d\d)_").match, names) if match}
-    assert found == set(range(1, NUMBERS + 1))
+    numbers = {int(match[1]) for match in map(re.compile(r"test_(\d\d)_").match, names) if match}
+    assert numbers == set(range(1, NUMBERS + 1))

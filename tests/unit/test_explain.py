@@ -1,4 +1,4 @@
-"""Answers as values: each fact with its source, and both where two sources disagree."""
+"""Tests of explain: facts with their sources, and conflicting sources."""
 
 import json
 
@@ -151,26 +151,28 @@ def facts(topic: Topic) -> dict[str, Fact]:
 # -- nvcc
 
 
-def test_explains_an_nvcc(compat: NvccCompat) -> None:
+def test_explain_nvcc_lists_facts(compat: NvccCompat) -> None:
     answer = explain_nvcc("13.4", compat, NVCC_POLICY)
     assert answer.title == "nvcc of CUDA 13.4.0"
-    found = facts(answer)
-    assert found["nvcc"].value == "13.4.59"
-    assert found["gcc.max"].value == 16
-    assert found["gcc.max"].basis == "derived"
-    assert found["gcc.max"].source == "include/crt/host_config.h of cuda_nvcc 13.4.59 (wheels)"
-    assert found["gcc.max"].file_sha256 == "b" * 64
-    assert found["gcc.max"].statement == "GCC: 16 is the newest accepted"
-    assert found["msvc.max"].statement == (
+    facts_by_name = facts(answer)
+    assert facts_by_name["nvcc"].value == "13.4.59"
+    assert facts_by_name["gcc.max"].value == 16
+    assert facts_by_name["gcc.max"].basis == "derived"
+    assert (
+        facts_by_name["gcc.max"].source == "include/crt/host_config.h of cuda_nvcc 13.4.59 (wheels)"
+    )
+    assert facts_by_name["gcc.max"].file_sha256 == "b" * 64
+    assert facts_by_name["gcc.max"].statement == "GCC: 16 is the newest accepted"
+    assert facts_by_name["msvc.max"].statement == (
         "Visual C++: _MSC_VER 1959 (Visual Studio 2026) is the newest accepted"
     )
-    assert found["icx"].statement == "Intel ICX: every version is refused"
-    assert found["nvhpc"].value == "unchecked"
+    assert facts_by_name["icx"].statement == "Intel ICX: every version is refused"
+    assert facts_by_name["nvhpc"].value == "unchecked"
 
 
-def test_says_what_documentation_states_and_what_the_header_does(compat: NvccCompat) -> None:
-    found = facts(explain_nvcc("13.4", compat, NVCC_POLICY))
-    gcc, clang = found["gcc.min"], found["clang.min"]
+def test_explain_nvcc_lists_documented_and_derived_bounds(compat: NvccCompat) -> None:
+    facts_by_name = facts(explain_nvcc("13.4", compat, NVCC_POLICY))
+    gcc, clang = facts_by_name["gcc.min"], facts_by_name["clang.min"]
     assert (gcc.value, gcc.basis, gcc.source) == (6, "documented", "Guide 13 (policy/nvcc.json)")
     assert gcc.file_sha256 is None
     assert gcc.reason == "so it is written"
@@ -178,17 +180,17 @@ def test_says_what_documentation_states_and_what_the_header_does(compat: NvccCom
         (None, "the header has no lower bound")
     ]
     assert [claim.value for claim in clang.otherwise] == ["3.3"]
-    # The header was read, and documentation says something else.
-    (claim,) = found["gcc.max"].otherwise
+    # The header and the documentation disagree.
+    (claim,) = facts_by_name["gcc.max"].otherwise
     assert (claim.value, claim.source, claim.reason) == (10, "Notes 11", "nvcc takes 11")
 
 
-def test_names_releases_of_a_minor_that_disagree(compat: NvccCompat) -> None:
-    found = facts(explain_nvcc("12.2", compat, NVCC_POLICY))
-    assert found["releases"].value == ("12.2.0",)
+def test_explain_nvcc_names_differing_releases_of_minor(compat: NvccCompat) -> None:
+    facts_by_name = facts(explain_nvcc("12.2", compat, NVCC_POLICY))
+    assert facts_by_name["releases"].value == ("12.2.0",)
     others = {
         name: [(claim.value, claim.reason) for claim in fact.otherwise]
-        for name, fact in found.items()
+        for name, fact in facts_by_name.items()
     }
     assert others["grace-clang.max"] == [("unchecked", "CUDA 12.2.0")]
     assert others["gcc.max"] == []
@@ -200,17 +202,17 @@ def test_names_releases_of_a_minor_that_disagree(compat: NvccCompat) -> None:
     assert [claim.value for claim in older["grace-clang"].otherwise] == ["range"]
 
 
-def test_explains_a_release_that_only_documentation_knows(compat: NvccCompat) -> None:
-    found = facts(explain_nvcc("11.4", compat, NVCC_POLICY))
-    assert "nvcc" not in found
-    assert found["gcc.max"].basis == "documented"
-    assert found["gcc.max"].source == "Notes 11 (policy/nvcc.json)"
-    assert [claim.value for claim in found["gcc.max"].otherwise] == ["nvcc takes 11"]
-    assert found["unheard-of.max"].statement == "unheard-of: no newest version"
-    assert found["unheard-of.min"].statement == "unheard-of: no oldest version"
+def test_explain_nvcc_uses_documentation_of_unseen_release(compat: NvccCompat) -> None:
+    facts_by_name = facts(explain_nvcc("11.4", compat, NVCC_POLICY))
+    assert "nvcc" not in facts_by_name
+    assert facts_by_name["gcc.max"].basis == "documented"
+    assert facts_by_name["gcc.max"].source == "Notes 11 (policy/nvcc.json)"
+    assert [claim.value for claim in facts_by_name["gcc.max"].otherwise] == ["nvcc takes 11"]
+    assert facts_by_name["unheard-of.max"].statement == "unheard-of: no newest version"
+    assert facts_by_name["unheard-of.min"].statement == "unheard-of: no oldest version"
 
 
-def test_an_unknown_release_names_the_nearest(compat: NvccCompat) -> None:
+def test_explain_nvcc_of_unknown_release_fails(compat: NvccCompat) -> None:
     with pytest.raises(UnknownNameError, match=r"no CUDA release is called '12\.7'"):
         explain_nvcc("12.7", compat, NVCC_POLICY)
 
@@ -218,32 +220,32 @@ def test_an_unknown_release_names_the_nearest(compat: NvccCompat) -> None:
 # -- gpu
 
 
-@pytest.mark.parametrize("asked", ["sm_104", "compute_104", "104"])
-def test_an_unknown_target_suggests_the_nearest_capabilities(asked: str, gpus: Gpus) -> None:
+@pytest.mark.parametrize("name", ["sm_104", "compute_104", "104"])
+def test_explain_gpu_of_unknown_target_suggests_capabilities(name: str, gpus: Gpus) -> None:
     with pytest.raises(UnknownNameError, match=r"capability is called '10\.4'") as raised:
-        explain_gpu(asked, gpus, GPU_POLICY)
+        explain_gpu(name, gpus, GPU_POLICY)
     assert raised.value.hint is not None
     assert raised.value.hint.startswith("did you mean 10.")
 
 
-@pytest.mark.parametrize("asked", ["10.3f", "sm_103f", "compute_103f", "103f"])
-def test_explains_a_capability(asked: str, gpus: Gpus) -> None:
-    (answer,) = explain_gpu(asked, gpus, GPU_POLICY)
+@pytest.mark.parametrize("name", ["10.3f", "sm_103f", "compute_103f", "103f"])
+def test_explain_gpu_lists_facts_of_capability(name: str, gpus: Gpus) -> None:
+    (answer,) = explain_gpu(name, gpus, GPU_POLICY)
     assert answer.title == "compute capability 10.3f (Blackwell)"
-    found = facts(answer)
-    assert found["runs_on"].value == ("10.3", "10.7")
-    assert found["runs_on"].reason is not None
-    assert "one family" in found["runs_on"].reason
-    assert found["first_cuda"].value == "12.9"
-    assert found["first_cuda"].source == "bin/ptxas of cuda_nvcc in CUDA 12.9.0 (redist)"
-    assert found["first_cuda"].file_sha256 == "c" * 64
-    assert found["last_cuda"].value is None
-    assert "CUDA 13.4.0" in found["last_cuda"].statement
-    assert found["jetson"].source == "no policy names it"
-    assert found["products"].statement == "example products: none"
+    facts_by_name = facts(answer)
+    assert facts_by_name["runs_on"].value == ("10.3", "10.7")
+    assert facts_by_name["runs_on"].reason is not None
+    assert "one family" in facts_by_name["runs_on"].reason
+    assert facts_by_name["first_cuda"].value == "12.9"
+    assert facts_by_name["first_cuda"].source == "bin/ptxas of cuda_nvcc in CUDA 12.9.0 (redist)"
+    assert facts_by_name["first_cuda"].file_sha256 == "c" * 64
+    assert facts_by_name["last_cuda"].value is None
+    assert "CUDA 13.4.0" in facts_by_name["last_cuda"].statement
+    assert facts_by_name["jetson"].source == "no policy names it"
+    assert facts_by_name["products"].statement == "example products: none"
 
 
-def test_says_what_policy_states_and_what_ptxas_does(gpus: Gpus) -> None:
+def test_explain_gpu_lists_policy_and_ptxas_claims(gpus: Gpus) -> None:
     xavier = facts(explain_gpu("7.2", gpus, GPU_POLICY)[0])
     assert xavier["last_cuda"].value == "12.9"
     assert [(claim.value, claim.source) for claim in xavier["last_cuda"].otherwise] == [
@@ -261,13 +263,15 @@ def test_says_what_policy_states_and_what_ptxas_does(gpus: Gpus) -> None:
     assert [claim.value for claim in blackwell["first_cuda"].otherwise] == ["12.7"]
 
 
-def test_a_table_without_its_sources_has_less_to_say(gpus: Gpus) -> None:
-    found = facts(explain_gpu("7.0", gpus.model_copy(update={"sources": {}}), GPU_POLICY)[0])
-    assert list(found) == ["runs_on", "jetson", "products", "dont_default_after"]
+def test_explain_gpu_without_sources_lists_fewer_facts(gpus: Gpus) -> None:
+    facts_by_name = facts(
+        explain_gpu("7.0", gpus.model_copy(update={"sources": {}}), GPU_POLICY)[0]
+    )
+    assert list(facts_by_name) == ["runs_on", "jetson", "products", "dont_default_after"]
 
 
 @pytest.mark.parametrize(
-    ("asked", "names"),
+    ("name", "names"),
     [
         ("jetson xavier", ["7.2"]),
         ("Jetson Thor", ["10.1", "11.0"]),
@@ -282,15 +286,15 @@ def test_a_table_without_its_sources_has_less_to_say(gpus: Gpus) -> None:
         ("9.0", ["9.0"]),
     ],
 )
-def test_finds_capabilities_by_product_and_architecture(
-    asked: str, names: list[str], gpus: Gpus
+def test_explain_gpu_finds_capabilities_by_product_and_architecture(
+    name: str, names: list[str], gpus: Gpus
 ) -> None:
-    answer = explain_gpu(asked, gpus, GPU_POLICY)
+    answer = explain_gpu(name, gpus, GPU_POLICY)
     assert [topic.title.split()[2] for topic in answer] == names
 
 
 @pytest.mark.parametrize(
-    ("asked", "hint"),
+    ("name", "hint"),
     [
         ("Jetson Xavvier", "did you mean jetson agx xavier"),
         ("9.0f", "did you mean 9.0 or 9.0a"),
@@ -298,9 +302,9 @@ def test_finds_capabilities_by_product_and_architecture(
         ("", "known: 10.0, 10.0a"),
     ],
 )
-def test_an_unknown_gpu_names_the_nearest(asked: str, hint: str, gpus: Gpus) -> None:
+def test_explain_gpu_of_unknown_name_suggests_gpu(name: str, hint: str, gpus: Gpus) -> None:
     with pytest.raises(UnknownNameError) as raised:
-        explain_gpu(asked, gpus, GPU_POLICY)
+        explain_gpu(name, gpus, GPU_POLICY)
     assert raised.value.exit_code == 2
     assert raised.value.hint is not None
     assert raised.value.hint.startswith(hint)
@@ -309,40 +313,40 @@ def test_an_unknown_gpu_names_the_nearest(asked: str, hint: str, gpus: Gpus) -> 
 # -- cuda
 
 
-def test_explains_a_release(compat: NvccCompat, gpus: Gpus) -> None:
+def test_explain_cuda_lists_topics(compat: NvccCompat, gpus: Gpus) -> None:
     answer = explain_cuda("12.9", compat, gpus, NVCC_POLICY)
     assert [topic.title for topic in answer] == [
         "nvcc of CUDA 12.9.0",
         "compute capabilities of CUDA 12.9",
     ]
-    found = facts(answer[1])
-    assert found["default"].value == ("7.5", "8.0", "9.0", "10.0", "10.3")
-    assert found["default"].basis == "computed"
-    assert isinstance(found["supported"].value, tuple)
-    assert "10.3f" in found["supported"].value
-    assert isinstance(found["known"].value, tuple)
-    assert set(found["known"].value) - set(found["supported"].value) == {"7.2"}
-    assert found["known"].source == "bin/ptxas of cuda_nvcc in CUDA 12.9.0 (redist)"
-    assert [claim.value for claim in found["supported"].otherwise] == [
+    facts_by_name = facts(answer[1])
+    assert facts_by_name["default"].value == ("7.5", "8.0", "9.0", "10.0", "10.3")
+    assert facts_by_name["default"].basis == "computed"
+    assert isinstance(facts_by_name["supported"].value, tuple)
+    assert "10.3f" in facts_by_name["supported"].value
+    assert isinstance(facts_by_name["known"].value, tuple)
+    assert set(facts_by_name["known"].value) - set(facts_by_name["supported"].value) == {"7.2"}
+    assert facts_by_name["known"].source == "bin/ptxas of cuda_nvcc in CUDA 12.9.0 (redist)"
+    assert [claim.value for claim in facts_by_name["supported"].otherwise] == [
         "7.2: until CUDA 12.2 by policy, 12.9 by ptxas"
     ]
 
 
-def test_a_full_release_is_answered_with_its_minors_capabilities(
+def test_explain_cuda_of_patch_release_uses_capabilities_of_minor(
     compat: NvccCompat, gpus: Gpus
 ) -> None:
-    found = facts(explain_cuda("13.4.0", compat, gpus, NVCC_POLICY)[1])
-    (claim,) = found["supported"].otherwise
+    facts_by_name = facts(explain_cuda("13.4.0", compat, gpus, NVCC_POLICY)[1])
+    (claim,) = facts_by_name["supported"].otherwise
     assert claim.value == "7.5: until CUDA 13.0 by policy, no end seen by ptxas"
 
 
-def test_a_release_whose_ptxas_was_not_read_is_marked(compat: NvccCompat, gpus: Gpus) -> None:
-    found = facts(explain_cuda("12.2.1", compat, gpus, NVCC_POLICY)[1])
-    assert found["known"].basis == "computed"
-    assert "no ptxas of this release was read" in found["known"].source
-    assert found["known"].file_sha256 is None
+def test_explain_cuda_marks_release_without_ptxas(compat: NvccCompat, gpus: Gpus) -> None:
+    facts_by_name = facts(explain_cuda("12.2.1", compat, gpus, NVCC_POLICY)[1])
+    assert facts_by_name["known"].basis == "computed"
+    assert "no ptxas of this release was read" in facts_by_name["known"].source
+    assert facts_by_name["known"].file_sha256 is None
 
 
-def test_topic_survives_json(compat: NvccCompat, gpus: Gpus) -> None:
+def test_topic_round_trips_through_json(compat: NvccCompat, gpus: Gpus) -> None:
     for topic in explain_cuda("12.2", compat, gpus, NVCC_POLICY):
         assert Topic.model_validate_json(topic.model_dump_json()) == topic

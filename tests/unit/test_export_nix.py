@@ -1,4 +1,4 @@
-"""`export nix`: evaluation of every attribute, without nixpkgs and with a stand-in for it."""
+"""Tests of `export nix`: evaluation without nixpkgs and with a stand-in."""
 
 import base64
 import hashlib
@@ -38,7 +38,9 @@ def exported(package_set: PackageSet | None = None) -> dict[str, bytes]:
 
 @pytest.fixture
 def nix(tmp_path: Path) -> Evaluate:
-    """Evaluate an expression; `set` is the value of default.nix with the arguments."""
+    """Return a function that evaluates an expression.
+
+    In the expression, `set` is the value of default.nix with the arguments."""
 
     def evaluate(
         expression: str, package_set: PackageSet | None = None, arguments: str = "{ }"
@@ -52,34 +54,32 @@ def nix(tmp_path: Path) -> Evaluate:
     return evaluate
 
 
-def test_export_contains_the_document_and_the_same_code_for_every_set() -> None:
-    written = exported()
-    assert read_own_file(written["package-set.json"], PackageSet) == example_set()
+def test_export_contains_document_and_constant_code() -> None:
+    files = exported()
+    assert read_own_file(files["package-set.json"], PackageSet) == example_set()
     other = exported(example_set(packages={"a": package("a")}))
-    assert written.keys() == {"package-set.json", *CODE}
-    assert {name: other[name] for name in CODE} == {name: written[name] for name in CODE}
+    assert files.keys() == {"package-set.json", *CODE}
+    assert {name: other[name] for name in CODE} == {name: files[name] for name in CODE}
 
 
 @needs_nix
 @pytest.mark.parametrize("name", [name for name in CODE if name.endswith(".nix")])
-def test_code_parses(name: str) -> None:
+def test_exported_code_parses(name: str) -> None:
     command = ("nix-instantiate", "--parse", "-")
     subprocess.run(command, input=exported()[name], capture_output=True, check=True)
 
 
 @needs_nix
 @pytest.mark.parametrize("arguments", ["{ }", NIXPKGS])
-def test_every_attribute_evaluates_and_only_available_ones_build(
-    nix: Evaluate, arguments: str
-) -> None:
-    shown = nix(NIX_SUMMARY, None, arguments)
-    assert shown.keys() == packages().keys()
+def test_every_attribute_evaluates_and_available_ones_build(nix: Evaluate, arguments: str) -> None:
+    value = nix(NIX_SUMMARY, None, arguments)
+    assert value.keys() == packages().keys()
     for attr, entry in packages().items():
         is_available = entry["status"] == "available"
         is_served = entry["status"] not in {"unsupported", "foreign"}
-        meta = shown[attr]["meta"]
-        assert shown[attr]["builds"] == [is_available] * 3
-        assert shown[attr]["outputs"] == entry["outputs"]
+        meta = value[attr]["meta"]
+        assert value[attr]["builds"] == [is_available] * 3
+        assert value[attr]["outputs"] == entry["outputs"]
         assert meta["available"] == is_available
         assert meta["broken"] == (entry["status"] in {"broken", "withheld"})
         assert meta["platforms"] == (["x86_64-linux"] if is_served else [])
@@ -89,16 +89,16 @@ def test_every_attribute_evaluates_and_only_available_ones_build(
             for index, reason in enumerate(entry["reasons"], 1)
         }
         assert not {"status", "unsupported"} & meta.keys()
-    assert shown["cuda_cudart"]["name"] == "cuda13.3-cuda_cudart-13.3.33"
-    assert shown["cuda_nvprof"]["name"] == "cuda13.3-cuda_nvprof"
-    assert shown["cuda_cccl"] == shown["cccl"]
-    assert shown["cccl"]["meta"]["license"]["spdxId"] == "MIT"
-    assert shown["cuda_nvcc"]["meta"]["mainProgram"] == "nvcc"
-    assert "homepage" not in shown["acme_kernels"]["meta"]
+    assert value["cuda_cudart"]["name"] == "cuda13.3-cuda_cudart-13.3.33"
+    assert value["cuda_nvprof"]["name"] == "cuda13.3-cuda_nvprof"
+    assert value["cuda_cccl"] == value["cccl"]
+    assert value["cccl"]["meta"]["license"]["spdxId"] == "MIT"
+    assert value["cuda_nvcc"]["meta"]["mainProgram"] == "nvcc"
+    assert "homepage" not in value["acme_kernels"]["meta"]
 
 
 @needs_nix
-def test_reasons_of_one_kind_are_separate_problems(nix: Evaluate) -> None:
+def test_reasons_of_same_kind_are_separate_problems(nix: Evaluate) -> None:
     reason = {"code": "unresolved-library", "subject": "a", "source": "policy"}
     reasons = [{**reason, "text": text} for text in ("one", "two")]
     entry = package("a", status="broken", reasons=reasons)
@@ -107,7 +107,7 @@ def test_reasons_of_one_kind_are_separate_problems(nix: Evaluate) -> None:
 
 
 @needs_nix
-def test_an_unavailable_package_throws_its_reasons(nix: Evaluate) -> None:
+def test_unavailable_package_throws_its_reasons(nix: Evaluate) -> None:
     for attribute in ("drvPath", "outPath", "src"):
         assert "cuda13.3-mft-1.0 is withheld: purpose unclear" in nix(f"set.mft.{attribute}")
 
@@ -122,7 +122,7 @@ def test_an_unavailable_package_throws_its_reasons(nix: Evaluate) -> None:
         ("nsight_vse", "has problems: for windows only"),
     ],
 )
-def test_nixpkgs_refuses_an_unavailable_package_with_its_reasons(
+def test_nixpkgs_refuses_unavailable_package_with_reasons(
     nix: Evaluate, attr: str, refusal: str
 ) -> None:
     for attribute in ("drvPath", "outPath", "out.outPath"):
@@ -130,10 +130,10 @@ def test_nixpkgs_refuses_an_unavailable_package_with_its_reasons(
 
 
 @needs_nix
-def test_nixpkgs_refuses_another_system(nix: Evaluate) -> None:
+def test_nixpkgs_refuses_other_system(nix: Evaluate) -> None:
     arguments = NIXPKGS.replace("{ libraries", '{ system = "aarch64-linux"; libraries')
-    shown = nix("set.libnvvm.drvPath", None, arguments)
-    assert "is not available on aarch64-linux" in shown
+    value = nix("set.libnvvm.drvPath", None, arguments)
+    assert "is not available on aarch64-linux" in value
 
 
 @needs_nix
@@ -148,9 +148,7 @@ def test_nixpkgs_refuses_another_system(nix: Evaluate) -> None:
         ("description", "null"),
     ],
 )
-def test_the_stand_in_refuses_meta_that_nixpkgs_refuses(
-    nix: Evaluate, key: str, value: str
-) -> None:
+def test_stand_in_refuses_invalid_meta(nix: Evaluate, key: str, value: str) -> None:
     package = f'{{ name = "a"; meta.{key} = {value}; }}'
     shown = nix(f"((import {STAND_IN} {{ }}).stdenv.mkDerivation {package}).drvPath")
     assert f"invalid meta attrset: {key}" in shown
@@ -166,17 +164,17 @@ def test_the_stand_in_refuses_meta_that_nixpkgs_refuses(
         ("acme_kernels", {"spdxId": "Apache-2.0 WITH LLVM-exception", "shortName": "MIT"}),
     ],
 )
-def test_the_license_is_that_of_nixpkgs_if_it_has_one(
+def test_license_of_nixpkgs_is_used_if_known(
     nix: Evaluate, attr: str, expected: dict[str, object]
 ) -> None:
-    shown = nix(f"set.{attr}.meta.license", None, NIXPKGS)
-    assert shown.items() >= expected.items()
-    assert ("nixpkgs" in shown) == ("nixpkgs" in expected)
+    value = nix(f"set.{attr}.meta.license", None, NIXPKGS)
+    assert value.items() >= expected.items()
+    assert ("nixpkgs" in value) == ("nixpkgs" in expected)
 
 
 @needs_nix
-def test_derivations_have_inputs_and_lists_of_libraries(nix: Evaluate) -> None:
-    shown = nix(
+def test_derivation_has_inputs_and_library_lists(nix: Evaluate) -> None:
+    value = nix(
         """with set.libcublas; {
           inherit entry autoPatchelfIgnoreMissingDeps appendRunpaths;
           selected = map (output: output.outputSpecified) [ lib dev ];
@@ -187,25 +185,25 @@ def test_derivations_have_inputs_and_lists_of_libraries(nix: Evaluate) -> None:
         None,
         NIXPKGS,
     )
-    assert shown["autoPatchelfIgnoreMissingDeps"] == ["libcuda.so.1", "libnvrm_gpu.so"]
-    assert shown["appendRunpaths"] == ["$ORIGIN"]
-    assert shown["selected"] == [True, True]
-    assert shown["entry"]["attr"] == "libcublas"
-    assert (shown["runtime"], shown["headers"]) == (True, True)
-    assert shown["inputs"] == ["zlib", "cuda13.3-libcublas-13.3.0.5"]
+    assert value["autoPatchelfIgnoreMissingDeps"] == ["libcuda.so.1", "libnvrm_gpu.so"]
+    assert value["appendRunpaths"] == ["$ORIGIN"]
+    assert value["selected"] == [True, True]
+    assert value["entry"]["attr"] == "libcublas"
+    assert (value["runtime"], value["headers"]) == (True, True)
+    assert value["inputs"] == ["zlib", "cuda13.3-libcublas-13.3.0.5"]
 
 
 @needs_nix
-def test_a_library_without_a_known_provider_names_itself(nix: Evaluate) -> None:
-    shown = nix("set.cudnn.drvPath", example_set(external={}), NIXPKGS)
-    assert "unknown nixpkgs package for libz.so.1" in shown
+def test_library_without_provider_is_named(nix: Evaluate) -> None:
+    value = nix("set.cudnn.drvPath", example_set(external={}), NIXPKGS)
+    assert "unknown nixpkgs package for libz.so.1" in value
 
 
 @needs_nix
-def test_the_source_has_address_hash_and_name(nix: Evaluate) -> None:
+def test_source_has_address_hash_and_name(nix: Evaluate) -> None:
     cudart = packages()["cuda_cudart"]["archive"]
-    shown = nix("{ inherit (set.cuda_cudart.src) name urls outputHash; }")
-    assert shown == {
+    value = nix("{ inherit (set.cuda_cudart.src) name urls outputHash; }")
+    assert value == {
         "name": "cuda_cudart-linux-x86_64-13.3.33-archive.tar.xz",
         "urls": [cudart["url"]],
         "outputHash": cudart["sri"],
@@ -213,13 +211,13 @@ def test_the_source_has_address_hash_and_name(nix: Evaluate) -> None:
 
 
 @needs_nix
-def test_the_caller_fetches_its_own_way(nix: Evaluate) -> None:
+def test_fetch_argument_replaces_fetcher(nix: Evaluate) -> None:
     url = packages()["libnvvm"]["archive"]["url"]
     assert nix("set.libnvvm.src", None, "{ fetch = file: file.url; }") == url
 
 
 @needs_nix
-def test_a_wheel_without_address_names_the_option(nix: Evaluate) -> None:
+def test_wheel_without_address_names_option(nix: Evaluate) -> None:
     assert "--wheel-base" in nix("set.libcublas.src", wheel_set())
     assert nix("set.libcublas.meta.available", wheel_set()) is True
     assert nix("builtins.isString set.libcublas.drvPath", with_addresses(wheel_set(), BASE)) is True
@@ -227,9 +225,9 @@ def test_a_wheel_without_address_names_the_option(nix: Evaluate) -> None:
 
 @needs_nix
 @pytest.mark.parametrize("arguments", ["{ }", NIXPKGS])
-def test_hostile_texts_are_only_data(nix: Evaluate, arguments: str) -> None:
-    shown = nix(NIX_SUMMARY, hostile_set(), arguments)
-    assert shown["cuda_cudart"]["meta"]["description"] == HOSTILE
+def test_hostile_texts_are_not_evaluated(nix: Evaluate, arguments: str) -> None:
+    value = nix(NIX_SUMMARY, hostile_set(), arguments)
+    assert value["cuda_cudart"]["meta"]["description"] == HOSTILE
     mft = _nix_text(f"mft{HOSTILE}")
     assert "is withheld" in nix(f"(builtins.getAttr {mft} set).src", hostile_set())
 
@@ -240,7 +238,7 @@ def _nix_text(text: str) -> str:
 
 
 @needs_nix_builds
-def test_nix_builds_a_verified_archive_and_refuses_another(tmp_path: Path) -> None:
+def test_nix_builds_verified_archive_and_refuses_other_hash(tmp_path: Path) -> None:
     content = b"an archive"
     path = "a/linux-x86_64/a~1@2,3-archive.tar.xz"
     (tmp_path / path).parent.mkdir(parents=True)
@@ -248,10 +246,10 @@ def test_nix_builds_a_verified_archive_and_refuses_another(tmp_path: Path) -> No
     entry = archive(path, tmp_path.as_uri())
     digest = base64.b64encode(hashlib.sha256(content).digest()).decode()
     good = {**entry, "sri": f"sha256-{digest}"}
-    found = {"good": package("good", archive=good), "bad": package("bad", archive=entry)}
-    for name, data in exported(example_set(packages=found)).items():
+    entries = {"good": package("good", archive=good), "bad": package("bad", archive=entry)}
+    for name, data in exported(example_set(packages=entries)).items():
         (tmp_path / name).write_bytes(data)
-    built = nix_build(tmp_path, "(import ./. { }).good")
-    assert built.returncode == 0, built.stderr
-    assert Path(built.stdout.strip()).read_bytes() == content
+    process = nix_build(tmp_path, "(import ./. { }).good")
+    assert process.returncode == 0, process.stderr
+    assert Path(process.stdout.strip()).read_bytes() == content
     assert "hash mismatch" in nix_build(tmp_path, "(import ./. { }).bad").stderr

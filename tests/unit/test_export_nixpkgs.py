@@ -1,4 +1,4 @@
-"""`export nixpkgs`: the tables as Nix reads them, and texts that cannot leave their quotes."""
+"""Tests of `export nixpkgs`: evaluated tables and quoting."""
 
 import json
 import subprocess
@@ -51,15 +51,15 @@ in """
 
 def evaluated(expression: str, folder: Path) -> Any:
     command = ["nix-instantiate", "--store", "dummy://", "--eval", "--strict", "--json"]
-    done = subprocess.run(
+    process = subprocess.run(
         [*command, "--expr", expression], cwd=folder, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    assert process.returncode == 0, process.stderr
+    return json.loads(process.stdout)
 
 
 def platform_set(platform: str, **releases: str) -> PackageSet:
-    """Return a set with these releases of redistributables."""
+    """Return a set with given releases of redistributables."""
     redists = {
         name: {"release": release, "mode": "auto", "newer_rejected": []}
         for name, release in releases.items()
@@ -73,8 +73,8 @@ def platform_set(platform: str, **releases: str) -> PackageSet:
 
 def exported(*sets: PackageSet, tables: SharedTables | None = None) -> Mapping[str, bytes]:
     first, *others = sets or (example_set(),)
-    found = ExportedSet(first, tables=tables or shared_tables(), others=tuple(others))
-    return find_exporter("nixpkgs").files(found)
+    package_sets = ExportedSet(first, tables=tables or shared_tables(), others=tuple(others))
+    return find_exporter("nixpkgs").files(package_sets)
 
 
 def shipped_tables() -> SharedTables:
@@ -89,7 +89,7 @@ def shipped_tables() -> SharedTables:
 
 @needs_nix
 @pytest.mark.parametrize("tables", [shared_tables, shipped_tables])
-def test_tables_evaluate_to_the_data_cell_by_cell(tmp_path: Path, tables: Any) -> None:
+def test_exported_tables_evaluate_to_data(tmp_path: Path, tables: Any) -> None:
     data: SharedTables = tables()
     files = exported(tables=data)
     (tmp_path / "nvcc.nix").write_bytes(files[NVCC_PATH])
@@ -103,7 +103,7 @@ def test_tables_evaluate_to_the_data_cell_by_cell(tmp_path: Path, tables: Any) -
     assert capabilities.keys() == data.gpus.capabilities.keys()
 
 
-def test_fields_of_a_capability_come_from_the_table_and_policy() -> None:
+def test_capability_fields_come_from_table_and_policy() -> None:
     fields = capability_fields(shared_tables().gpus)
     assert fields["9.0"] == {
         "archName": "Hopper",
@@ -135,7 +135,7 @@ def test_fields_of_a_capability_come_from_the_table_and_policy() -> None:
         ("2.0", None, "1.0"),
     ],
 )
-def test_releases_are_those_of_each_platform(
+def test_exported_releases_depend_on_platform(
     tmp_path: Path, x86: str | None, server: str | None, jetson: str | None
 ) -> None:
     labels = {"linux-x86_64": x86, "linux-sbsa": server, "linux-aarch64": jetson}
@@ -144,11 +144,11 @@ def test_releases_are_those_of_each_platform(
     (tmp_path / "lib.nix").write_text(LIB)
     for platform, label in labels.items():
         call = CALL.replace("PLATFORM", nix_string(platform))
-        found = evaluated(f"{call} call ./versions.nix", tmp_path)
-        assert label is None or found == {"cudaPackages_13_3": {"tensorrt": label}}
+        releases = evaluated(f"{call} call ./versions.nix", tmp_path)
+        assert label is None or releases == {"cudaPackages_13_3": {"tensorrt": label}}
 
 
-def test_package_sets_are_sorted_by_their_numbers() -> None:
+def test_package_sets_are_sorted_by_number() -> None:
     sets = [
         example_set(cuda={**document()["cuda"], "attribute": f"cudaPackages_{name}"})
         for name in ("13_0", "12_9", "12_10")
@@ -157,7 +157,7 @@ def test_package_sets_are_sorted_by_their_numbers() -> None:
     assert list(set_versions(sets)) == expected
 
 
-def test_manifests_are_written_as_published() -> None:
+def test_manifests_are_exported_unchanged() -> None:
     path = "pkgs/development/cuda-modules/_cuda/manifests/cuda/redistrib_13.3.1.json"
     assert exported()[path] == shared_tables().manifests["cuda", "13.3.1"]
 
@@ -165,18 +165,18 @@ def test_manifests_are_written_as_published() -> None:
 @pytest.mark.parametrize(
     "package_set", [wheel_set(), platform_set("windows-x86_64", cuda="13.3.1")]
 )
-def test_sets_that_nixpkgs_cannot_build_have_only_tables(package_set: PackageSet) -> None:
+def test_sets_unsupported_by_nixpkgs_export_tables_only(package_set: PackageSet) -> None:
     assert exported(package_set).keys() == {NVCC_PATH, CAPABILITY_PATH}
 
 
-def test_redistributables_built_from_source_are_left_out() -> None:
-    found = set_versions(
+def test_redistributables_built_from_source_are_skipped() -> None:
+    releases = set_versions(
         [platform_set("linux-x86_64", cuda="13.3.1", nccl="2.1.0", nvshmem="3.1.0")]
     )
-    assert found == {"cudaPackages_13_3": {"cuda": {"linux-x86_64": "13.3.1"}}}
+    assert releases == {"cudaPackages_13_3": {"cuda": {"linux-x86_64": "13.3.1"}}}
 
 
-def test_export_without_tables_names_the_option() -> None:
+def test_export_without_tables_requires_data_folder() -> None:
     with pytest.raises(UsageError, match="requires a data folder"):
         find_exporter("nixpkgs").files(ExportedSet(example_set()))
 
@@ -200,7 +200,7 @@ values: st.SearchStrategy[NixValue] = st.recursive(
 @needs_nix
 @settings(max_examples=25)
 @given(st.dictionaries(texts, values, max_size=5), texts)
-def test_texts_and_names_never_leave_their_quotes(
+def test_texts_and_names_stay_quoted(
     tmp_path_factory: pytest.TempPathFactory, value: dict[str, NixValue], comment: str
 ) -> None:
     lines = [*nix_comment(comment), *nix_value(value)]
@@ -212,16 +212,16 @@ def test_texts_and_names_never_leave_their_quotes(
     "text",
     ["${x}", "$${x}", "\\${x}", '"; x = "', "''${x}''", "a\nb", "a\r\nb", "# x", "*/", "é★", ""],
 )
-def test_hostile_text_is_a_value_and_a_name(tmp_path: Path, text: str) -> None:
+def test_hostile_text_is_quoted_as_value_and_name(tmp_path: Path, text: str) -> None:
     assert evaluated("\n".join(["{", *nix_binding(text, text), "}"]), tmp_path) == {text: text}
 
 
-def test_a_null_character_is_refused() -> None:
+def test_null_character_is_refused() -> None:
     with pytest.raises(ValueError, match="null character"):
         nix_string("a\0b")
 
 
-def test_long_comments_are_several_lines() -> None:
+def test_long_comments_are_wrapped() -> None:
     lines = list(nix_comment("word " * 60 + "\n*/ '' ${x}"))
     assert len(lines) > 3
     assert all(line.startswith("# ") and len(line) <= 96 for line in lines)

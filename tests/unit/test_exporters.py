@@ -1,4 +1,4 @@
-"""Every export format: one shared set, golden files, consumers that read what was made."""
+"""Tests of every export format with golden files and real consumers."""
 
 import ast
 import hashlib
@@ -42,7 +42,7 @@ ROOT = "/opt/cuda"
 BASE = "https://wheels.example/simple"
 
 OF_WHEELS = {"pylock", "requirements"}
-"""Formats tested in test_python_locks.py: they refuse the example, which has NVIDIA's archives."""
+"""Formats that refuse the example with NVIDIA's archives (see test_python_locks.py)."""
 FORMATS = {name: one for name, one in EXPORTERS.items() if name not in OF_WHEELS}
 each_format = pytest.mark.parametrize("name", FORMATS)
 needs_cmake = pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
@@ -67,14 +67,14 @@ def root_for(name: str) -> str | None:
 
 
 @each_format
-def test_golden(golden: Golden, name: str) -> None:
+def test_export_matches_golden_file(golden: Golden, name: str) -> None:
     for path, content in exported(name, root=root_for(name)).items():
         assert content.endswith(b"\n")
         golden.check(f"export-{name}.txt", path, content.decode().removesuffix("\n"))
 
 
 @each_format
-def test_registry_says_what_a_format_makes(name: str) -> None:
+def test_registry_describes_format(name: str) -> None:
     exporter = find_exporter(name)
     files = exported(name)
     assert exporter.name == name
@@ -84,12 +84,12 @@ def test_registry_says_what_a_format_makes(name: str) -> None:
 
 
 @each_format
-def test_order_of_the_document_does_not_matter(name: str) -> None:
+def test_order_of_packages_does_not_change_export(name: str) -> None:
     backwards = example_set(packages=dict(reversed(packages().items())))
     assert exported(name, backwards) == exported(name)
 
 
-def test_same_bytes_in_other_processes() -> None:
+def test_export_is_the_same_in_other_processes() -> None:
     program = (
         "import hashlib\n"
         "from support.package_sets import example_set, shared_tables\n"
@@ -121,14 +121,14 @@ def test_same_bytes_in_other_processes() -> None:
     assert printed == {hashlib.sha256(repr(files).encode()).hexdigest() + "\n"}
 
 
-def test_unknown_format_suggests_the_nearest() -> None:
-    with pytest.raises(UnknownNameError, match="no export format is called 'cyclone'") as caught:
+def test_unknown_format_suggests_similar_name() -> None:
+    with pytest.raises(UnknownNameError, match="no export format is called 'cyclone'") as raised:
         find_exporter("cyclone")
-    assert "cyclonedx" in str(caught.value.hint)
+    assert "cyclonedx" in str(raised.value.hint)
 
 
 @each_format
-def test_hostile_texts_break_no_format(name: str) -> None:
+def test_hostile_texts_are_exported(name: str) -> None:
     files = exported(name, hostile_set(), root_for(name) and HOSTILE)
     assert files.keys()
     for path, content in files.items():
@@ -148,16 +148,16 @@ def test_hostile_texts_break_no_format(name: str) -> None:
         ({"url": 'https://a.example/"'}, "is not a URL"),
     ],
 )
-def test_archives_that_no_text_could_name_are_refused(
+def test_archives_with_invalid_paths_are_refused(
     name: str, changes: dict[str, str], message: str
 ) -> None:
     bad = {"bad": package("bad", archive=archive("bad/bad.tar.xz") | changes)}
-    with pytest.raises(InvalidFileError, match=r"packages\.bad\.archive") as caught:
+    with pytest.raises(InvalidFileError, match=r"packages\.bad\.archive") as raised:
         exported(name, example_set(packages=packages() | bad))
-    assert message in str(caught.value)
+    assert message in str(raised.value)
 
 
-def test_an_available_package_without_archive_is_refused() -> None:
+def test_available_package_without_archive_is_refused() -> None:
     with pytest.raises(InvalidFileError, match="is null, but the package is available"):
         exported("urls", example_set(packages={"bad": package("bad", archive=None)}))
 
@@ -166,40 +166,40 @@ def test_an_available_package_without_archive_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["nix", "urls"])
-def test_formats_that_need_addresses_ask_for_them(name: str) -> None:
-    with pytest.raises(UsageError, match="unknown URLs of 2 archives") as caught:
+def test_formats_with_addresses_require_wheel_base(name: str) -> None:
+    with pytest.raises(UsageError, match="unknown URLs of 2 archives") as raised:
         exported(name, wheel_set())
-    assert "--wheel-base" in str(caught.value.hint)
+    assert "--wheel-base" in str(raised.value.hint)
     assert exported(name, with_addresses(wheel_set(), BASE))
 
 
-def test_an_overlays_package_without_address_says_where_to_add_it() -> None:
+def test_overlay_package_without_address_suggests_fixups() -> None:
     bad = {"bad": package("bad", archive=archive("bad.tar.xz") | {"url": None})}
-    with pytest.raises(UsageError, match=r"1 archives: bad$") as caught:
+    with pytest.raises(UsageError, match=r"1 archives: bad$") as raised:
         exported("urls", example_set(packages=bad))
-    assert "fixups.json" in str(caught.value.hint)
+    assert "fixups.json" in str(raised.value.hint)
 
 
 @pytest.mark.parametrize("name", ["redistrib", "cyclonedx", "spdx", "sha256sums"])
-def test_other_formats_do_without(name: str) -> None:
+def test_formats_without_addresses_accept_wheels(name: str) -> None:
     assert exported(name, wheel_set())
 
 
-def test_addresses_are_added_where_they_lack() -> None:
-    added = with_addresses(wheel_set(), f"{BASE}/")
-    assert text_of("urls", added).splitlines()[0] == (
+def test_missing_addresses_are_added() -> None:
+    with_base = with_addresses(wheel_set(), f"{BASE}/")
+    assert text_of("urls", with_base).splitlines()[0] == (
         f"{BASE}/nvidia-cuda_cudart/nvidia-cuda_cudart-13.3.33-py3-none-manylinux_2_27_x86_64.whl"
     )
-    assert with_addresses(added, "https://other.example") == added
+    assert with_addresses(with_base, "https://other.example") == with_base
 
 
 @pytest.mark.parametrize("base", ["", "wheels.example", "https://a b", "https://a\nb"])
-def test_a_base_that_is_no_address(base: str) -> None:
+def test_invalid_wheel_base_is_refused(base: str) -> None:
     with pytest.raises(UsageError, match="is not a URL"):
         with_addresses(wheel_set(), base)
 
 
-def test_rules_cuda_takes_no_wheels() -> None:
+def test_bazel_refuses_wheels() -> None:
     with pytest.raises(UsageError, match="rules_cuda requires NVIDIA's archives"):
         exported("bazel", with_addresses(wheel_set(), BASE))
 
@@ -207,15 +207,15 @@ def test_rules_cuda_takes_no_wheels() -> None:
 # -- lists
 
 
-def test_sha256sum_itself_reads_the_sums(tmp_path: Path) -> None:
+def test_sha256sum_accepts_export(tmp_path: Path) -> None:
     content = b"an archive"
     path = "a/linux-x86_64/a-archive.tar.xz"
-    found = {
+    entries = {
         "a": package("a", archive=archive(path) | {"sha256": hashlib.sha256(content).hexdigest()})
     }
     (tmp_path / path).parent.mkdir(parents=True)
     (tmp_path / path).write_bytes(content)
-    (tmp_path / "sums").write_text(text_of("sha256sums", example_set(packages=found)))
+    (tmp_path / "sums").write_text(text_of("sha256sums", example_set(packages=entries)))
     command = ["sha256sum", "--check", "--strict", "sums"]
     checked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert checked.stdout == f"{path}: OK\n"
@@ -223,7 +223,7 @@ def test_sha256sum_itself_reads_the_sums(tmp_path: Path) -> None:
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 1
 
 
-def test_an_archive_of_two_packages_is_listed_once() -> None:
+def test_shared_archive_is_listed_once() -> None:
     one = archive("a/one-archive.tar.xz")
     twice = example_set(packages={name: package(name, archive=one) for name in "ab"})
     assert len(text_of("urls", twice).splitlines()) == 1
@@ -233,14 +233,14 @@ def test_an_archive_of_two_packages_is_listed_once() -> None:
 # -- nixpkgs' tables
 
 
-def test_outputs_leave_out_what_was_not_examined() -> None:
+def test_outputs_skip_packages_without_features() -> None:
     table = json.loads(text_of("outputs"))
     assert table["libcublas"] == ["out", "dev", "include", "lib", "static"]
     assert table["cudnn_9_13"] == table["cudnn"]
     assert table.keys().isdisjoint({"cuda_gdb", "cuda_cccl", "libcusolver", "mft"})
 
 
-def test_only_what_the_running_machine_has_may_be_missing() -> None:
+def test_ignore_missing_lists_driver_libraries_only() -> None:
     assert json.loads(text_of("ignore-missing")) == {
         "libcublas": ["libcuda.so.1", "libnvrm_gpu.so"]
     }
@@ -249,7 +249,7 @@ def test_only_what_the_running_machine_has_may_be_missing() -> None:
 # -- redistrib
 
 
-def test_manifests_are_read_by_our_own_reader_without_a_warning() -> None:
+def test_exported_manifests_are_read_without_warnings() -> None:
     files = exported("redistrib")
     assert list(files) == [
         "acme/redistrib_1.2.0.json",
@@ -257,8 +257,8 @@ def test_manifests_are_read_by_our_own_reader_without_a_warning() -> None:
         "cudnn/redistrib_9.13.0.json",
         "cudnn/redistrib_9.20.0.json",
     ]
-    wanted = {package.archive.sha256 for package in ExportedSet(example_set()).packages}
-    found = set()
+    expected = {package.archive.sha256 for package in ExportedSet(example_set()).packages}
+    hashes = set()
     for path, content in files.items():
         label = Version.parse(path.rpartition("_")[2].removesuffix(".json"))
         manifest = read_manifest(content, label=label)
@@ -266,11 +266,11 @@ def test_manifests_are_read_by_our_own_reader_without_a_warning() -> None:
         assert manifest.platforms == {"linux-x86_64"}
         assert not manifest.warnings
         assert manifest.release_product == path.partition("/")[0]
-        found |= {entry.sha256 for entry in manifest.archives}
-    assert found == wanted
+        hashes |= {entry.sha256 for entry in manifest.archives}
+    assert hashes == expected
 
 
-def test_a_manifest_reads_like_nvidias() -> None:
+def test_exported_manifest_has_layout_of_nvidia() -> None:
     manifest = json.loads(exported("redistrib")["cuda/redistrib_13.3.1.json"])
     assert list(manifest)[:2] == ["release_label", "release_product"]
     assert list(manifest)[2:] == sorted(list(manifest)[2:])
@@ -281,7 +281,7 @@ def test_a_manifest_reads_like_nvidias() -> None:
     assert isinstance(cudart["linux-x86_64"]["size"], str)
 
 
-def test_a_renamed_package_stands_under_the_name_that_tools_look_for() -> None:
+def test_renamed_package_is_exported_under_expected_name() -> None:
     manifest = json.loads(exported("redistrib")["cuda/redistrib_13.3.1.json"])
     assert manifest["cuda_cccl"] == manifest["cccl"]
     before = packages()
@@ -297,12 +297,12 @@ def test_a_renamed_package_stands_under_the_name_that_tools_look_for() -> None:
 
 
 @pytest.mark.parametrize("redist", ["../etc", "/etc", "a b", ""])
-def test_a_redistributable_cannot_lead_out_of_the_folder(redist: str) -> None:
+def test_redist_name_outside_folder_is_refused(redist: str) -> None:
     with pytest.raises(InvalidFileError, match="is not the name of a redistributable"):
         exported("redistrib", example_set(packages={"a": package("a", redist=redist)}))
 
 
-def test_an_available_package_of_no_release_is_refused() -> None:
+def test_available_package_without_release_is_refused() -> None:
     with pytest.raises(InvalidFileError, match="release"):
         exported("redistrib", example_set(packages={"a": package("a", release=None)}))
 
@@ -311,20 +311,20 @@ def test_an_available_package_of_no_release_is_refused() -> None:
 
 
 def calls(source: str) -> list[tuple[str, dict[str, Any]]]:
-    """Return the calls of a Starlark file; Python's grammar holds all that stands in one."""
-    found = []
+    """Return the calls of a Starlark file, parsed as Python."""
+    parsed_calls = []
     for node in ast.parse(source).body:
         call = node.value if isinstance(node, ast.Expr | ast.Assign) else None
         assert isinstance(call, ast.Call)
         keywords = {word.arg or "": ast.literal_eval(word.value) for word in call.keywords}
-        found.append((ast.unparse(call.func), keywords))
-    return found
+        parsed_calls.append((ast.unparse(call.func), keywords))
+    return parsed_calls
 
 
-def test_bazel_text_parses_and_maps_every_component() -> None:
-    made = calls(text_of("bazel"))
-    components = {k["component_name"]: k for name, k in made if name == "cuda.component"}
-    (toolkit,) = (keywords for name, keywords in made if name == "cuda.toolkit")
+def test_bazel_export_parses_and_maps_every_component() -> None:
+    parsed = calls(text_of("bazel"))
+    components = {k["component_name"]: k for name, k in parsed if name == "cuda.component"}
+    (toolkit,) = (keywords for name, keywords in parsed if name == "cuda.toolkit")
     assert toolkit["version"] == "13.3"
     assert toolkit["components_mapping"] == {
         name: f"@{keywords['name']}" for name, keywords in components.items()
@@ -350,10 +350,12 @@ def test_bazel_quotes_hostile_texts() -> None:
     ("release", "lost", "named"),
     [("12.6.3", "cuda_nvcc", "cuda_nvcc"), ("13.3.1", "libnvvm", "libnvvm"), ("12.6.3", "", "")],
 )
-def test_bazel_needs_a_compiler(release: str, lost: str, named: str) -> None:
-    kept = {name: entry for name, entry in packages().items() if name not in {lost, "cuda_crt"}}
+def test_bazel_requires_compiler(release: str, lost: str, named: str) -> None:
+    remaining = {
+        name: entry for name, entry in packages().items() if name not in {lost, "cuda_crt"}
+    }
     cuda = {**document()["cuda"], "release": release}
-    package_set = example_set(packages=kept, cuda=cuda)
+    package_set = example_set(packages=remaining, cuda=cuda)
     if not lost:
         assert text_of("bazel", package_set)
         return
@@ -370,24 +372,24 @@ def package_set(request: pytest.FixtureRequest) -> PackageSet:
     return make()
 
 
-def test_cyclonedx_is_valid_and_has_one_component_per_available_package(
+def test_cyclonedx_has_one_component_per_available_package(
     package_set: PackageSet,
 ) -> None:
     bom = read_cyclonedx(text_of("cyclonedx", package_set))
     assert len(bom["components"]) == len(ExportedSet(package_set).packages)
 
 
-def test_package_urls_are_in_their_canonical_form() -> None:
+def test_package_urls_are_canonical() -> None:
     for component in read_cyclonedx(text_of("cyclonedx"))["components"]:
         assert PackageURL.from_string(component["purl"]).to_string() == component["purl"]
 
 
-def test_spdx_is_valid_and_has_one_package_per_available_package(package_set: PackageSet) -> None:
+def test_spdx_has_one_package_per_available_package(package_set: PackageSet) -> None:
     bom = read_spdx(text_of("spdx", package_set))
     assert len(bom["packages"]) == len(ExportedSet(package_set).packages)
 
 
-def test_bills_of_other_sets_have_other_identifiers() -> None:
+def test_bills_of_different_sets_have_different_identifiers() -> None:
     other = example_set(packages={"a": package("a")})
     for name, key in (("cyclonedx", "serialNumber"), ("spdx", "documentNamespace")):
         assert json.loads(text_of(name))[key] != json.loads(text_of(name, other))[key]
@@ -410,7 +412,7 @@ def sourced(text: str, variable: str, folder: Path, **environment: str) -> str:
 
 
 @pytest.mark.parametrize("root", [ROOT, HOSTILE])
-def test_a_shell_reads_the_variables(tmp_path: Path, root: str) -> None:
+def test_shell_reads_exported_variables(tmp_path: Path, root: str) -> None:
     text = text_of("env", hostile_set(), root)
     assert sourced(text, "CUDA_HOME", tmp_path) == root
     assert sourced(text, "CUDAToolkit_ROOT", tmp_path) == root
@@ -421,7 +423,7 @@ def test_a_shell_reads_the_variables(tmp_path: Path, root: str) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["env.sh"]
 
 
-def test_without_a_root_none_is_named() -> None:
+def test_export_without_root_names_no_root() -> None:
     assert "CUDA_HOME" not in text_of("env")
     assert "CUDAToolkit_ROOT" not in text_of("cmake")
 
@@ -435,7 +437,7 @@ def test_without_a_root_none_is_named() -> None:
         {"min": 6, "max": None, "default": None, "selected": 15, "uses_default": False},
     ],
 )
-def test_the_machines_own_compiler_is_left_alone(gcc: dict[str, object] | None) -> None:
+def test_default_compiler_is_not_overridden(gcc: dict[str, object] | None) -> None:
     host = {**document()["host_compiler"], "gcc": gcc, "clang": {"min": None, "max": 9}}
     for name in ("env", "cmake"):
         text = text_of(name, example_set(host_compiler=host))
@@ -443,7 +445,7 @@ def test_the_machines_own_compiler_is_left_alone(gcc: dict[str, object] | None) 
         assert "Clang to 9" in text
 
 
-def test_without_nvcc_no_compiler_is_named_and_on_windows_it_has_a_suffix() -> None:
+def test_compiler_is_named_only_with_nvcc() -> None:
     assert "CUDACXX" not in text_of("env", example_set(packages={}), ROOT)
     windows = {**document()["platform"], "redist_system": "windows-x86_64"}
     text = text_of("cmake", example_set(platform=windows), "C:\\cuda")
@@ -452,7 +454,7 @@ def test_without_nvcc_no_compiler_is_named_and_on_windows_it_has_a_suffix() -> N
 
 
 @needs_cmake
-def test_cmake_reads_the_variables(tmp_path: Path) -> None:
+def test_cmake_reads_exported_variables(tmp_path: Path) -> None:
     root = HOSTILE.replace("\\", "/")
     (tmp_path / "t.cmake").write_text(text_of("cmake", hostile_set(), HOSTILE))
     names = ("CUDAToolkit_ROOT", "CMAKE_CUDA_COMPILER", "CMAKE_CUDA_ARCHITECTURES")

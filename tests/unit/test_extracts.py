@@ -1,4 +1,4 @@
-"""The files that tables are made from, kept while an archive passes."""
+"""Tests of extracts: the archive members that tables are built from."""
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -16,7 +16,7 @@ HEADER = "include/crt/host_config.h"
 
 
 class Members:
-    """The members of an archive, in pieces of a thousand bytes."""
+    """Members of an archive, in chunks of a thousand bytes."""
 
     def __init__(self, files: Mapping[str, bytes], corrections: Mapping[int, Member]) -> None:
         self._files = files
@@ -28,7 +28,7 @@ class Members:
             yield member, (content[at : at + 1000] for at in range(0, len(content), 1000))
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, because nothing is open."""
 
 
 def extracts_of(
@@ -42,18 +42,20 @@ def extracts_of(
     return facts.extracts
 
 
-def test_header_and_ptxas_are_kept_with_their_hashes() -> None:
+def test_header_and_ptxas_are_extracted_with_hashes() -> None:
     header, program = host_config(gcc=14) + b"\xe9", ptxas(PROFILES_12_9)
-    kept = extracts_of({f"top/{HEADER}": header, "top/bin/ptxas": program, "top/bin/nvcc": b"x"})
-    by_kind = {extract.kind: extract for extract in kept}
+    extracts = extracts_of(
+        {f"top/{HEADER}": header, "top/bin/ptxas": program, "top/bin/nvcc": b"x"}
+    )
+    by_kind = {extract.kind: extract for extract in extracts}
     assert by_kind["host-config"].content.encode("latin-1") == header
     assert by_kind["host-config"].sha256 == sha256_of(header)
     assert '"9.0a": "Hopper"' in by_kind["ptxas"].content
     assert by_kind["ptxas"].sha256 == sha256_of(program)
-    assert len(kept) == 2
+    assert len(extracts) == 2
 
 
-def test_extracts_of_a_wheel_leave_its_record_intact() -> None:
+def test_extracts_of_wheel_do_not_change_record_notes() -> None:
     header = host_config(gcc=14)
     files = {f"nvidia/cu13/{HEADER}": header, "x.dist-info/RECORD": b""}
     facts = gather(Members(files, {}), is_wheel=True)
@@ -61,23 +63,23 @@ def test_extracts_of_a_wheel_leave_its_record_intact() -> None:
     assert facts.notes == (f"not in RECORD: nvidia/cu13/{HEADER}",)
 
 
-def test_header_too_large_has_a_problem_and_no_content() -> None:
-    (kept,) = extracts_of({f"top/{HEADER}": bytes(HEADER_LIMIT + 1)})
-    assert kept.content == ""
-    assert kept.problem == "larger than 4,194,304 bytes"
+def test_oversized_header_has_problem_and_no_content() -> None:
+    (extracts,) = extracts_of({f"top/{HEADER}": bytes(HEADER_LIMIT + 1)})
+    assert extracts.content == ""
+    assert extracts.problem == "larger than 4,194,304 bytes"
 
 
-def test_ptxas_that_is_no_program_has_a_problem() -> None:
-    (kept,) = extracts_of({"top/bin/ptxas.exe": b"not a program"})
-    assert kept.problem == "neither a Linux nor a Windows program"
+def test_ptxas_that_is_not_a_program_has_problem() -> None:
+    (extracts,) = extracts_of({"top/bin/ptxas.exe": b"not a program"})
+    assert extracts.problem == "neither a Linux nor a Windows program"
 
 
-def test_thousands_of_headers_keep_the_three_nearest_to_the_top() -> None:
+def test_many_headers_are_limited_to_three_nearest_to_top() -> None:
     files = {f"top/{'a/' * (n % 60)}{n}/{HEADER}": b"%d" % n for n in range(1000)}
-    kept = extracts_of(files)
-    assert [extract.content for extract in kept] == ["0", "60", "120"]
+    extracts = extracts_of(files)
+    assert [extract.content for extract in extracts] == ["0", "60", "120"]
 
 
-def test_member_corrected_to_a_link_is_no_extract() -> None:
+def test_member_corrected_to_link_is_not_extracted() -> None:
     link = Member(name=f"top/{HEADER}", kind="symlink", mode=0o777, size=0, target="elsewhere")
     assert not extracts_of({f"top/{HEADER}": b"elsewhere"}, {0: link})

@@ -1,4 +1,4 @@
-"""What follows from facts: trees, placement, features, and the errors of earlier tools."""
+"""Tests of features derived from facts: trees, outputs, libraries and device code."""
 
 import tracemalloc
 from collections.abc import Mapping
@@ -62,7 +62,7 @@ def outputs(*members: Entry) -> set[str]:
         (f"top/{'x' * 2000}", "unsafe name: "),
     ],
 )
-def test_unsafe_names_are_left_out_with_a_note(name: str, note: str) -> None:
+def test_unsafe_names_are_skipped_with_note(name: str, note: str) -> None:
     tree = build_tree([file("LICENSE"), Entry(name=name, kind="file", size=1)])
     assert set(tree.files) == {"LICENSE"}
     assert len(tree.notes) == 1
@@ -73,31 +73,31 @@ DETOUR = "x/../" * 150
 
 
 def chains(length: int) -> list[Entry]:
-    """Return 400 links, each of which leads through the one before, in chains of one length."""
+    """Return 400 links in chains of a given length."""
     targets = ["../file" if n % length == 0 else f"link{n - 1}" for n in range(400)]
     links = [link(f"d/link{n}", DETOUR + target) for n, target in enumerate(targets)]
     return [file("file"), *links]
 
 
-def test_links_through_each_other_take_no_more_work_than_direct_ones() -> None:
+def test_chained_links_cost_no_more_than_direct_ones() -> None:
     direct = calls(partial(build_tree, chains(1)))
     for members in (chains(39), chains(400), chains(400)[::-1]):
         assert calls(partial(build_tree, members)) < 1.5 * direct
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_links_in_one_path_are_counted(order: int) -> None:
+def test_number_of_links_in_one_path_is_limited(order: int) -> None:
     tree = build_tree(chains(400)[::order])
     assert tree.links == dict.fromkeys([f"d/link{n}" for n in range(39)], "file")
     assert len(tree.unsafe) == 361
-    # Each of these follows all links of the one before twice.
+    # Each link follows all links of the previous one twice.
     doubling = [link(f"link{n}", f"link{n - 1}/../link{n - 1}") for n in range(1, 9)]
     tree = build_tree([file("d/file"), link("link0", "d"), *doubling][::order])
     assert set(tree.links) == {f"link{n}" for n in range(5)}
     assert len(tree.unsafe) == 4
 
 
-def test_many_links_in_a_circle_take_linear_work() -> None:
+def test_circular_links_take_linear_work() -> None:
     def work(count: int) -> int:
         links = [link(f"link{n}", f"link{(n + 1) % count}") for n in range(count)]
         return calls(lambda: build_tree(links))
@@ -176,13 +176,15 @@ def test_many_links_in_a_circle_take_linear_work() -> None:
         ),
     ],
 )
-def test_links(members: list[Entry], links: dict[str, str], notes: list[str]) -> None:
+def test_links_are_resolved_or_noted(
+    members: list[Entry], links: dict[str, str], notes: list[str]
+) -> None:
     tree = build_tree(members)
     assert tree.links == links
     assert tree.notes == notes
 
 
-def test_a_hard_link_is_one_more_name_of_a_file() -> None:
+def test_hard_link_is_a_second_name_of_file() -> None:
     tree = build_tree(
         [
             Entry(name="top/lib/first", kind="hardlink", target="top/lib/libx.a"),
@@ -197,11 +199,11 @@ def test_a_hard_link_is_one_more_name_of_a_file() -> None:
 
 
 @pytest.mark.parametrize("name", ["share/man/man3/Foo::Bar.3", "doc/a:b.html", "doc/grün"])
-def test_odd_and_honest_names_are_kept(name: str) -> None:
+def test_unusual_names_are_kept(name: str) -> None:
     assert set(build_tree([file(name)]).files) == {name}
 
 
-def test_names_that_are_no_utf_8_are_kept() -> None:
+def test_names_that_are_not_utf_8_are_escaped() -> None:
     facts = gather(open_archive("x.tar", [archives.tar_of(archives.tar_member(b"top/\xe9"))]))
     assert [entry.name for entry in facts.members] == ["top/%E9"]
 
@@ -229,19 +231,19 @@ def test_names_that_are_no_utf_8_are_kept() -> None:
             [file("targets/a/lib/x"), file("targets/b/lib/x"), link("lib", "targets/b/lib")],
             ["lib/x", "targets/a/lib/x"],
             0,
-            id="a link chooses",
+            id="selected by a link",
         ),
         pytest.param(
             [file("targets/a/lib/x"), file("lib/x")],
             ["lib/x", "targets/a/lib/x"],
             1,
-            id="something is there already",
+            id="existing file",
         ),
         pytest.param(
             [file("extras/CUPTI/lib64/x.so"), link("lib64", "extras/CUPTI/lib64")],
             ["lib64/x.so"],
             0,
-            id="from somewhere else",
+            id="from another folder",
         ),
         pytest.param(
             [file("lib/x.so"), link("lib64", "lib")], ["lib/x.so"], 0, id="two usual names"
@@ -249,31 +251,33 @@ def test_names_that_are_no_utf_8_are_kept() -> None:
         pytest.param([file("a/targets/t/lib/x")], ["a/targets/t/lib/x"], 0, id="deeper"),
     ],
 )
-def test_folders_that_come_to_the_top(members: list[Entry], paths: list[str], notes: int) -> None:
+def test_target_folders_are_lifted_to_top(
+    members: list[Entry], paths: list[str], notes: int
+) -> None:
     tree = build_tree(members)
     assert sorted(tree.files) == paths
     assert len(tree.notes) == notes
 
 
-def test_links_follow_folders_that_come_to_the_top() -> None:
-    found = features(
+def test_links_follow_lifted_folders() -> None:
+    derived = features(
         file("targets/t/lib/libx.so.1", SHARED),
         link("targets/t/lib/libx.so", "libx.so.1"),
         link("lib", "targets/t/lib"),
     )
-    assert found.libraries[0].links == ("lib/libx.so",)
+    assert derived.libraries[0].links == ("lib/libx.so",)
 
 
-def test_deep_and_wide_trees_cost_little() -> None:
+def test_deep_and_wide_trees_are_read_within_cost_limit() -> None:
     deep = [file("d/" * 60 + f"{n}/x") for n in range(5000)]
     versions = [file(f"lib/{n}.{m}/x") for n in range(1, 60) for m in range(10)]
     with bounded_cost():
-        found = features(*deep, *versions)
-    assert len(found.cuda_versions_in_lib) == len(found.unnested) == 32
-    assert "lib has folders of 590 versions; only 32 were examined" in found.notes
+        derived = features(*deep, *versions)
+    assert len(derived.cuda_versions_in_lib) == len(derived.unnested) == 32
+    assert "lib has folders of 590 versions; only 32 were examined" in derived.notes
 
 
-def test_files_below_a_link_are_left_out() -> None:
+def test_files_below_a_link_are_skipped() -> None:
     tree = build_tree([file("a"), link("evil", "/tmp"), file("evil/x")])  # noqa: S108 - hostile
     assert set(tree.files) == {"a"}
     assert "is below a path that is not a folder: top/evil/x" in tree.notes
@@ -284,7 +288,7 @@ def test_devices_and_set_id_bits_are_noted() -> None:
     assert tree.notes == ["set-id bit: bin/su", "neither file, folder nor link: dev"]
 
 
-def test_the_last_of_two_equal_names_counts() -> None:
+def test_last_of_duplicate_names_is_used() -> None:
     tree = build_tree([file("a"), replace(file("a"), size=99)])
     assert tree.files["a"].size == 99
     assert tree.notes == ["duplicate name: top/a"]
@@ -302,18 +306,16 @@ def test_the_last_of_two_equal_names_counts() -> None:
         ([], [], 0),
     ],
 )
-def test_only_a_single_top_directory_is_taken_away(
-    names: list[str], paths: list[str], notes: int
-) -> None:
+def test_single_top_directory_is_stripped(names: list[str], paths: list[str], notes: int) -> None:
     tree = build_tree([Entry(name=name, kind="file") for name in names])
     assert list(tree.files) == paths
     assert len(tree.notes) == notes
 
 
-def test_many_notes_are_cut() -> None:
-    found = features(*(Entry(name=f"/{n}", kind="file") for n in range(150))).notes
-    assert len(found) == 101
-    assert found[-1] == "and 50 more"
+def test_number_of_notes_is_limited() -> None:
+    notes = features(*(Entry(name=f"/{n}", kind="file") for n in range(150))).notes
+    assert len(notes) == 101
+    assert notes[-1] == "and 50 more"
 
 
 # -- outputs
@@ -376,7 +378,9 @@ def test_many_notes_are_cut() -> None:
         ("src/x.c", None, 0o644, "out"),
     ],
 )
-def test_where_a_file_alone_goes(path: str, binary: Binary | None, mode: int, output: str) -> None:
+def test_output_of_single_file_is_selected(
+    path: str, binary: Binary | None, mode: int, output: str
+) -> None:
     assert outputs(file(path, binary, mode=mode)) == {output}
 
 
@@ -390,7 +394,7 @@ def test_where_a_file_alone_goes(path: str, binary: Binary | None, mode: int, ou
         ("lib/x.cmake", "lib"),
     ],
 )
-def test_where_a_file_goes_once_others_declare_the_output(path: str, with_others: str) -> None:
+def test_output_of_file_depends_on_declared_outputs(path: str, with_others: str) -> None:
     tree = {
         "bin/tool": file("bin/tool", PROGRAM, mode=0o755),
         "lib/libx.so.1": file("lib/libx.so.1", SHARED),
@@ -399,15 +403,15 @@ def test_where_a_file_goes_once_others_declare_the_output(path: str, with_others
     assert place_all(tree)[path].output == with_others
 
 
-def test_a_config_file_in_lib_is_dev_where_nothing_makes_a_lib() -> None:
+def test_config_file_in_lib_without_libraries_is_in_dev() -> None:
     assert outputs(file("lib/x.cmake"), file("lib/x.a", STATIC)) == {"dev", "static"}
 
 
-def test_counts_and_bytes_leave_links_out() -> None:
-    found = features(
+def test_counts_and_bytes_exclude_links() -> None:
+    derived = features(
         file("lib/libx.so.1.0", SHARED), link("lib/libx.so", "libx.so.1.0"), file("LICENSE")
     ).outputs
-    assert {name: (size.files, size.bytes) for name, size in found.items()} == {
+    assert {name: (size.files, size.bytes) for name, size in derived.items()} == {
         "lib": (1, 15),
         "out": (1, 7),
     }
@@ -424,23 +428,23 @@ trees = st.dictionaries(
 
 
 @given(trees)
-def test_every_file_lands_in_one_output_that_exists_because_of_its_files(
+def test_every_file_is_placed_in_one_output(
     files: Mapping[str, Binary | None],
 ) -> None:
     tree = {path: file(path, binary) for path, binary in files.items()}
-    placed = place_all(tree)
-    assert placed.keys() == tree.keys()
-    for path, (entry, output) in placed.items():
+    placements = place_all(tree)
+    assert placements.keys() == tree.keys()
+    for path, (entry, output) in placements.items():
         assert entry is tree[path]
-        alone = {p: e for p, e in tree.items() if placed[p].output != output}
+        alone = {p: e for p, e in tree.items() if placements[p].output != output}
         assert output == "out" or output not in {x.output for x in place_all(alone).values()}
 
 
 # -- libraries, device code, and the rest
 
 
-def test_libraries_have_links_and_stubs_are_marked() -> None:
-    found = features(
+def test_libraries_list_links_and_mark_stubs() -> None:
+    derived = features(
         file("lib/libx.so.1.2", SHARED),
         link("lib/libx.so.1", "libx.so.1.2"),
         link("lib/libx.so", "libx.so.1"),
@@ -448,41 +452,41 @@ def test_libraries_have_links_and_stubs_are_marked() -> None:
         file("bin/tool", PROGRAM, mode=0o755),
         file("bin/static", replace(PROGRAM, needed=()), mode=0o755),
     )
-    assert [(x.path, x.output, x.soname, x.links, x.stub) for x in found.libraries] == [
+    assert [(x.path, x.output, x.soname, x.links, x.stub) for x in derived.libraries] == [
         ("lib/libx.so.1.2", "lib", "libx.so.1", ("lib/libx.so", "lib/libx.so.1"), False),
         ("lib/stubs/libcuda.so", "stubs", "libcuda.so.1", (), True),
     ]
-    assert [(x.path, x.output, x.needed) for x in found.programs] == [
+    assert [(x.path, x.output, x.needed) for x in derived.programs] == [
         ("bin/tool", "bin", ("libc.so.6",))
     ]
-    assert found.machine == "x86_64"
+    assert derived.machine == "x86_64"
 
 
-def test_what_could_not_be_read_is_said_where_it_is_lacking() -> None:
-    found = features(
+def test_unread_fields_are_listed_per_binary() -> None:
+    derived = features(
         file("lib/a.so", replace(SHARED, unread=("needed",))),
         file("lib/b.so", SHARED),
         file("bin/x", replace(PROGRAM, needed=(), unread=("needed", "glibc"))),
     )
-    assert [library.unread for library in found.libraries] == [("needed",), ()]
-    assert [program.unread for program in found.programs] == [("needed", "glibc")]
-    assert "unread" not in found.libraries[1].model_dump()
+    assert [library.unread for library in derived.libraries] == [("needed",), ()]
+    assert [program.unread for program in derived.programs] == [("needed", "glibc")]
+    assert "unread" not in derived.libraries[1].model_dump()
 
 
 def test_binaries_for_several_machines_are_noted() -> None:
-    found = features(
+    derived = features(
         file("lib/a.so", SHARED), file("target/b.so", replace(SHARED, machine="aarch64"))
     )
-    assert found.machine is None
-    assert found.notes == ("binaries for several machines: aarch64 (1), x86_64 (1)",)
+    assert derived.machine is None
+    assert derived.notes == ("binaries for several machines: aarch64 (1), x86_64 (1)",)
 
 
-def test_notes_of_binaries_name_the_file() -> None:
-    found = features(file("lib/a.so", replace(SHARED, notes=("odd",))))
-    assert found.notes == ("lib/a.so: odd",)
+def test_notes_of_binaries_name_file() -> None:
+    derived = features(file("lib/a.so", replace(SHARED, notes=("odd",))))
+    assert derived.notes == ("lib/a.so: odd",)
 
 
-def test_device_code_by_folder_kinds_apart_in_natural_order() -> None:
+def test_device_code_is_grouped_by_folder_and_kind() -> None:
     code = (
         CodeSection(
             section=".nv_fatbin",
@@ -491,15 +495,15 @@ def test_device_code_by_folder_kinds_apart_in_natural_order() -> None:
         ),
         CodeSection(section=".data", is_declared=False, counts={"lto_75": 1, "sm_100f": 3}),
     )
-    found = features(file("lib/libx.so", replace(SHARED, device_code=code))).device_code
-    assert list(found) == ["lib"]
-    assert found["lib"].declared.sass == ("sm_75", "sm_90", "sm_90a", "sm_100")
-    assert found["lib"].declared.ptx == ("compute_120",)
-    assert found["lib"].embedded.sass == ("sm_100f",)
-    assert found["lib"].embedded.lto == ("lto_75",)
+    derived = features(file("lib/libx.so", replace(SHARED, device_code=code))).device_code
+    assert list(derived) == ["lib"]
+    assert derived["lib"].declared.sass == ("sm_75", "sm_90", "sm_90a", "sm_100")
+    assert derived["lib"].declared.ptx == ("compute_120",)
+    assert derived["lib"].embedded.sass == ("sm_100f",)
+    assert derived["lib"].embedded.lto == ("lto_75",)
 
 
-def test_device_code_of_each_file_with_its_output() -> None:
+def test_device_code_is_listed_by_file_and_output() -> None:
     code = (
         CodeSection(section=".nv_fatbin", is_declared=True, counts={"sm_90": 3, "sm_100f": 1}),
         CodeSection(section=".data", is_declared=False, counts={"sm_90": 1}),
@@ -508,17 +512,17 @@ def test_device_code_of_each_file_with_its_output() -> None:
         sizes={"sm_90": (40, 400), "sm_100f": (0, 20)}, modules={"sm_90 sm_100f": 1, "sm_90": 3}
     )
     whole = replace(SHARED, device_code=code, images=images)
-    found = features(
+    derived = features(
         file("lib/libx.so", whole),
         file("lib/libx.a", replace(STATIC, device_code=code, images=images)),
         file("lib/liby.so", SHARED),
     )
-    assert found.code_by_file is not None
-    assert {path: code.output for path, code in found.code_by_file.items()} == {
+    assert derived.code_by_file is not None
+    assert {path: code.output for path, code in derived.code_by_file.items()} == {
         "lib/libx.a": "static",
         "lib/libx.so": "lib",
     }
-    assert found.code_by_file["lib/libx.so"] == FileCode(
+    assert derived.code_by_file["lib/libx.so"] == FileCode(
         output="lib",
         bytes={"sm_90": 40, "sm_100f": 0},
         unpacked={"sm_90": 400, "sm_100f": 20},
@@ -527,8 +531,8 @@ def test_device_code_of_each_file_with_its_output() -> None:
     assert features(file("lib/liby.so", SHARED)).code_by_file == {}
 
 
-def test_versions_in_lib_and_what_each_gives_once_it_is_lib() -> None:
-    found = features(
+def test_cuda_versions_in_lib_are_unnested() -> None:
+    derived = features(
         file("lib/11/libx.so.1", SHARED),
         file("lib/10.2/libx.so.1", SHARED),
         file("lib64/13/libx.so.1", SHARED),
@@ -538,21 +542,21 @@ def test_versions_in_lib_and_what_each_gives_once_it_is_lib() -> None:
         file("include/x.h"),
         file("LICENSE"),
     )
-    assert found.cuda_versions_in_lib == ("10.2", "11", "12")
-    assert [x.path for x in found.libraries] == [
+    assert derived.cuda_versions_in_lib == ("10.2", "11", "12")
+    assert [x.path for x in derived.libraries] == [
         "lib/012/libx.so.1",
         "lib/10.2/libx.so.1",
         "lib/11/libx.so.1",
         "lib/12/libx.so.1",
         "lib64/13/libx.so.1",
     ]
-    assert set(found.unnested["12"]) == {"include", "lib", "out", "static"}
-    assert set(found.unnested["11"]) == {"include", "lib", "out"}
-    assert found.unnested["12"]["lib"].files == 2
+    assert set(derived.unnested["12"]) == {"include", "lib", "out", "static"}
+    assert set(derived.unnested["11"]) == {"include", "lib", "out"}
+    assert derived.unnested["12"]["lib"].files == 2
 
 
-def test_python_modules_and_wheels() -> None:
-    found = features(
+def test_python_modules_and_wheels_are_listed() -> None:
+    derived = features(
         file("python/x-1.0-cp312-linux_x86_64.whl"),
         file("python/y/__init__.py"),
         file("python/y/sub/__init__.py"),
@@ -560,7 +564,7 @@ def test_python_modules_and_wheels() -> None:
         file("lib/python3.11/site-packages/z.so"),
         file("share/not_a_module.py"),
     )
-    assert found.python == (
+    assert derived.python == (
         "lib/python3.10/site-packages/z.py",
         "lib/python3.11/site-packages/z.so",
         "python/x-1.0-cp312-linux_x86_64.whl",
@@ -571,7 +575,7 @@ def test_python_modules_and_wheels() -> None:
 # -- facts as bytes
 
 
-def test_facts_survive_being_written() -> None:
+def test_facts_round_trip_through_bytes() -> None:
     code = (CodeSection(section="", is_declared=True, counts={"sm_90": 2}),)
     facts = Facts(
         schema=FACTS_SCHEMA,
@@ -593,11 +597,11 @@ def test_facts_survive_being_written() -> None:
         b'{"schema": 1, "members": [{"name": "x", "kind": "file", "size": -5}]}',
     ],
 )
-def test_broken_facts_are_none(data: bytes) -> None:
+def test_broken_facts_are_not_read(data: bytes) -> None:
     assert facts_from_bytes(data) is None
 
 
-def test_memory_for_many_members_is_bounded() -> None:
+def test_memory_for_many_members_is_limited() -> None:
     count = 20_000
     headers = (archives.tar_header(f"top/share/file{n}") for n in range(count))
     tracemalloc.start()

@@ -1,4 +1,4 @@
-"""Compute capabilities: what is read of a ptxas, what becomes of it with policy, and the rules."""
+"""Tests of compute capabilities: scans of ptxas, the table and its rules."""
 
 from pathlib import Path
 from typing import Any
@@ -42,9 +42,9 @@ def read(data: bytes, size: int = 1000) -> dict[str, str]:
 
 
 def policy() -> GpuPolicy:
-    found = read_own_file(POLICY_PATH.read_bytes(), GpuPolicy)
-    assert isinstance(found, GpuPolicy)
-    return found
+    document = read_own_file(POLICY_PATH.read_bytes(), GpuPolicy)
+    assert isinstance(document, GpuPolicy)
+    return document
 
 
 def known(*profiles: Profile) -> KnownGpus:
@@ -63,7 +63,7 @@ def table(**more: KnownGpus) -> Gpus:
         "11.8.0": known(*PROFILES_11_8),
         "12.9.0": known(*PROFILES_12_9),
         "13.4.0": known(*PROFILES_13_4),
-        **{name[1:].replace("_", "."): found for name, found in more.items()},
+        **{name[1:].replace("_", "."): known_gpus for name, known_gpus in more.items()},
     }
     return make_table(releases, policy())[0]
 
@@ -72,17 +72,17 @@ def table(**more: KnownGpus) -> Gpus:
 
 
 @pytest.mark.parametrize("text", ["9.0", "9.0a", "10.3f", "12.1"])
-def test_a_capability_is_printed_as_it_was_read(text: str) -> None:
+def test_capability_is_printed_in_input_form(text: str) -> None:
     assert str(Capability.parse(text)) == text
 
 
 @pytest.mark.parametrize("text", ["", "9", "9.0b", "9.10", "0.9", " 9.0", "9.0A", "sm_90", "1e.0"])
-def test_what_is_no_capability(text: str) -> None:
+def test_invalid_capability_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected a compute capability"):
         Capability.parse(text)
 
 
-def test_capabilities_are_ordered_by_their_numbers() -> None:
+def test_capabilities_are_sorted_by_number() -> None:
     names = ["10.3", "11.0", "10.0f", "9.0a", "10.0", "9.0", "10.0a"]
     expected = ["9.0", "9.0a", "10.0", "10.0a", "10.0f", "10.3", "11.0"]
     assert sorted(names, key=Capability.parse) == expected
@@ -95,20 +95,20 @@ def test_capabilities_are_ordered_by_their_numbers() -> None:
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("size", [1, 7, 1000, 1 << 22])
-def test_reads_every_platform_in_chunks_of_any_size(platform: Platform, size: int) -> None:
-    found = read(ptxas(PROFILES_13_4, platform=platform), size)
-    assert list(found) == [
+def test_ptxas_of_every_platform_is_read_in_any_chunks(platform: Platform, size: int) -> None:
+    capabilities = read(ptxas(PROFILES_13_4, platform=platform), size)
+    assert list(capabilities) == [
         *("7.5", "8.0", "9.0", "9.0a", "10.0", "10.0a", "10.0f", "10.3", "10.3a", "10.3f"),
         *("10.7", "10.7a", "10.7f", "11.0", "11.0a", "11.0f"),
     ]
-    assert found["9.0a"] == "Hopper"
-    assert found["11.0"] == found["10.3f"] == "Blackwell"
-    assert found["10.7f"] == "Rubin"
+    assert capabilities["9.0a"] == "Hopper"
+    assert capabilities["11.0"] == capabilities["10.3f"] == "Blackwell"
+    assert capabilities["10.7f"] == "Rubin"
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_where_chunks_end_changes_nothing(data: st.DataObject) -> None:
+def test_chunk_boundaries_do_not_change_scan(data: st.DataObject) -> None:
     whole = ptxas(filler=40)
     cuts = sorted(data.draw(st.sets(st.integers(0, len(whole)), max_size=12)))
     chunks = [whole[start:end] for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
@@ -116,14 +116,12 @@ def test_where_chunks_end_changes_nothing(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("shift", range(0, 400, 7))
-def test_a_text_on_the_edge_of_a_block_is_found(
-    shift: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_text_at_block_boundary_is_found(shift: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scanning, "_BLOCK", 512)
     assert read(ptxas(filler=shift), 100) == read(ptxas(filler=0), 1 << 20)
 
 
-def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scan_memory_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scanning, "_BLOCK", 4096)
     scan = scanning.PtxasScan()
     for chunk in in_chunks(ptxas(filler=1 << 20), 3000):
@@ -174,7 +172,7 @@ STRIPPED = image(bytes(3000), "linux")
         ),
     ],
 )
-def test_a_ptxas_that_is_not_understood_is_an_error(data: bytes, message: str) -> None:
+def test_invalid_ptxas_is_refused(data: bytes, message: str) -> None:
     with pytest.raises(InvalidFileError) as raised:
         read(data)
     assert raised.value.exit_code == 5
@@ -182,7 +180,7 @@ def test_a_ptxas_that_is_not_understood_is_an_error(data: bytes, message: str) -
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
-def test_a_ptxas_that_is_cut_off_is_an_error_wherever_it_ends(platform: Platform) -> None:
+def test_truncated_ptxas_is_refused_at_any_length(platform: Platform) -> None:
     whole = ptxas(platform=platform, filler=20)
     for size in range(len(whole)):
         with pytest.raises(InvalidFileError):
@@ -200,36 +198,36 @@ def test_a_ptxas_that_is_cut_off_is_an_error_wherever_it_ends(platform: Platform
         b"lto_100\0Profile\0",
     ],
 )
-def test_other_texts_are_no_evidence(extra: bytes) -> None:
+def test_other_texts_in_ptxas_are_ignored(extra: bytes) -> None:
     assert read(ptxas(extra=extra)) == read(ptxas())
 
 
 # -- the table
 
 
-def test_both_ends_are_cuda_minors() -> None:
-    found = table().capabilities
-    ends = {name: (entry.first_cuda, entry.last_cuda) for name, entry in found.items()}
-    # Documented introductions, because the oldest release that was read knows them already.
+def test_first_and_last_cuda_are_minors() -> None:
+    capabilities = table().capabilities
+    ends = {name: (entry.first_cuda, entry.last_cuda) for name, entry in capabilities.items()}
+    # These introductions are documented, because the oldest scanned release already has them.
     assert ends["3.5"] == ("5.0", "11.8")
     assert ends["8.0"] == ("11.0", None)
     assert ends["9.0"] == ("11.8", None)
-    # Read.
+    # These ends come from ptxas.
     assert ends["9.0a"] == ("12.9", None)
     assert ends["10.1f"] == ("12.9", "12.9")
     assert ends["11.0"] == ("13.4", None)
     assert ends["10.7f"] == ("13.4", None)
-    assert found["10.7"].family == "Rubin"
-    assert (found["10.3f"].base, found["10.3f"].variant) == ("10.3", "f")
+    assert capabilities["10.7"].family == "Rubin"
+    assert (capabilities["10.3f"].base, capabilities["10.3f"].variant) == ("10.3", "f")
 
 
-def test_a_release_that_drops_a_capability_gives_it_an_end() -> None:
+def test_dropped_capability_has_last_cuda() -> None:
     assert table().capabilities["7.5"].last_cuda is None
     later = table(v14_0_0=known(*[profile for profile in PROFILES_13_4 if profile[0] != "75"]))
     assert later.capabilities["7.5"].last_cuda == "13.4"
 
 
-def test_policy_and_what_was_read_both_stand() -> None:
+def test_policy_and_scan_are_both_recorded() -> None:
     entry = table().capabilities["7.2"]
     assert entry.last_cuda == "12.9"
     (said,) = (fact for fact in entry.policy if fact.field == "last_cuda")
@@ -240,18 +238,18 @@ def test_policy_and_what_was_read_both_stand() -> None:
     assert not is_supported(entry, "12.9")
 
 
-def test_variants_share_what_is_the_chips_and_nothing_else() -> None:
-    found = table().capabilities
-    assert found["10.1f"].jetson
-    assert found["10.1f"].products == found["10.1"].products
-    assert {fact.field for fact in found["10.1f"].policy} == {"renamed_to"}
-    assert found["9.0a"].policy == ()
-    assert found["9.0a"].dont_default_after is None
-    assert found["7.0"].dont_default_after == "12.5"
+def test_variants_share_only_chip_fields() -> None:
+    capabilities = table().capabilities
+    assert capabilities["10.1f"].jetson
+    assert capabilities["10.1f"].products == capabilities["10.1"].products
+    assert {fact.field for fact in capabilities["10.1f"].policy} == {"renamed_to"}
+    assert capabilities["9.0a"].policy == ()
+    assert capabilities["9.0a"].dont_default_after is None
+    assert capabilities["7.0"].dont_default_after == "12.5"
 
 
 @pytest.mark.parametrize(
-    ("target", "takers"),
+    ("target", "expected"),
     [
         ("9.0a", ["9.0"]),
         ("10.0f", ["10.0", "10.3", "10.7"]),
@@ -262,59 +260,59 @@ def test_variants_share_what_is_the_chips_and_nothing_else() -> None:
         ("10.3", ["10.3", "10.7", "11.0"]),
     ],
 )
-def test_who_takes_a_target(target: str, takers: list[str]) -> None:
-    assert list(table().capabilities[target].runs_on) == takers
+def test_target_runs_on_compatible_capabilities(target: str, expected: list[str]) -> None:
+    assert list(table().capabilities[target].runs_on) == expected
 
 
-def test_a_capability_without_an_overlay_is_a_finding() -> None:
-    gpus, found = make_table(
+def test_capability_without_overlay_is_a_finding() -> None:
+    gpus, findings = make_table(
         {"13.9.0": known(("75", "Turing"), ("137", "New"), ("137a", ""))}, policy()
     )
-    assert [(item.kind, item.capability) for item in found] == [("overlay-lacks", "13.7")]
+    assert [(item.kind, item.capability) for item in findings] == [("overlay-lacks", "13.7")]
     assert gpus.capabilities["13.7"].products == ()
     assert not gpus.capabilities["13.7a"].jetson
 
 
-def test_an_architecture_keeps_its_first_name() -> None:
+def test_architecture_keeps_first_name() -> None:
     releases = {"13.0.0": known(("75", "Turing"), ("80", "Ampere"), ("86", ""))}
     releases["13.1.0"] = known(("75", "Turing"), ("80", "Ampere"), ("86", "Rubin"))
-    gpus, found = make_table(releases, policy())
+    gpus, findings = make_table(releases, policy())
     assert gpus.capabilities["8.6"].family == "Ampere"
-    assert [(item.kind, item.capability, item.message) for item in found] == [
+    assert [(item.kind, item.capability, item.message) for item in findings] == [
         ("family-differs", "8.6", "has the names Ampere, later Rubin; the first is used")
     ]
 
 
-def test_patches_that_differ_are_a_finding_and_the_newest_counts() -> None:
+def test_differing_patches_are_a_finding() -> None:
     releases = {"13.0.10": known(("75", "Turing"), ("80", "Ampere"))}
     releases["13.0.9"] = known(("75", "Turing"))
-    gpus, found = make_table(releases, policy())
+    gpus, findings = make_table(releases, policy())
     assert "8.0" in gpus.capabilities
-    assert [(item.kind, item.capability) for item in found] == [("patches-differ", "8.0")]
+    assert [(item.kind, item.capability) for item in findings] == [("patches-differ", "8.0")]
 
 
-def test_a_hole_is_a_finding() -> None:
+def test_capability_gone_in_between_is_a_finding() -> None:
     turing, ampere = ("75", "Turing"), ("80", "Ampere")
     releases = {"13.0.0": known(turing, ampere), "13.1.0": known(turing)}
     releases["13.2.0"] = known(turing, ampere)
-    _, found = make_table(releases, policy())
-    assert [(item.kind, item.capability) for item in found] == [("gone-in-between", "8.0")]
+    _, findings = make_table(releases, policy())
+    assert [(item.kind, item.capability) for item in findings] == [("gone-in-between", "8.0")]
 
 
-def test_a_release_is_added_without_reading_the_others_again() -> None:
+def test_release_is_added_without_rescanning_others() -> None:
     gpus = table()
     assert make_table(known_of_table(gpus), policy()) == (gpus, ())
     new = {"14.0.0": known(*PROFILES_13_4, ("140", "Next"))}
     assert make_table(known_of_table(gpus) | new, policy())[0] == table(v14_0_0=new["14.0.0"])
 
 
-def test_the_table_is_a_file_of_ours() -> None:
+def test_gpu_table_is_a_valid_own_file() -> None:
     gpus = table()
     data = canonical_json(gpus.model_dump(mode="json"))
     assert read_own_file(data, Gpus) == gpus
 
 
-def test_the_shipped_overlay_names_bases_of_which_each_field_is_said_once() -> None:
+def test_shipped_overlay_names_bases_with_unique_fields() -> None:
     for name, entry in policy().overlay.items():
         assert Capability.parse(name).variant is None
         fields = [fact.field for fact in entry.facts]
@@ -338,11 +336,11 @@ def test_the_shipped_overlay_names_bases_of_which_each_field_is_said_once() -> N
         ("13.4", "7.5 8.0 9.0 10.0 10.3 10.7"),
     ],
 )
-def test_default_capabilities(minor: str, expected: str) -> None:
+def test_default_capabilities_depend_on_release(minor: str, expected: str) -> None:
     assert " ".join(default_capabilities(minor, table())) == expected
 
 
-def test_supported_capabilities_have_variants_and_jetsons() -> None:
+def test_supported_capabilities_include_variants_and_jetsons() -> None:
     supported = supported_capabilities("12.9", table())
     assert "9.0a" in supported
     assert "10.1" in supported
@@ -350,7 +348,7 @@ def test_supported_capabilities_have_variants_and_jetsons() -> None:
 
 
 @pytest.mark.parametrize("minor", ["13.5", "14.0", "x", ""])
-def test_nothing_is_said_of_releases_beyond_the_table(minor: str) -> None:
+def test_default_capabilities_of_unknown_release_fail(minor: str) -> None:
     with pytest.raises(UnknownNameError):
         default_capabilities(minor, table())
 
@@ -364,7 +362,7 @@ def test_nothing_is_said_of_releases_beyond_the_table(minor: str) -> None:
         {"capabilities": {"9.0": {"policy": [{"field": "last_cuda", "value": "soon"}]}}},
     ],
 )
-def test_a_table_that_someone_broke_is_refused(changed: dict[str, Any]) -> None:
+def test_broken_gpu_table_is_refused(changed: dict[str, Any]) -> None:
     document = table().model_dump(mode="json")
     for name, fields in changed["capabilities"].items():
         document["capabilities"][name] = document["capabilities"]["9.0"] | fields
@@ -372,7 +370,7 @@ def test_a_table_that_someone_broke_is_refused(changed: dict[str, Any]) -> None:
         read_own_file(canonical_json(document), Gpus)
 
 
-def test_nothing_is_said_of_an_empty_table() -> None:
+def test_supported_capabilities_of_empty_table_fail() -> None:
     empty = Gpus(schema_version=1, capabilities={}, sources={})
     with pytest.raises(UnknownNameError):
         supported_capabilities("12.9", empty)

@@ -1,4 +1,4 @@
-"""The includes of headers: conditions, comments, limits; and the headers that an archive lacks."""
+"""Tests of header includes: conditions, comments, limits and missing headers."""
 
 import pytest
 from support.archives import tar_member, tar_of
@@ -14,7 +14,7 @@ from cudaredist.schema.features import WholeFeatures
 MIB = 1 << 20
 
 
-def found(text: str) -> dict[str, str]:
+def includes_of(text: str) -> dict[str, str]:
     lines = read_includes(text.encode())
     return {include.name: include.condition for include in lines.includes} if lines else {}
 
@@ -53,10 +53,8 @@ def found(text: str) -> dict[str, str]:
         ("#include <a.h>\0", {}),
     ],
 )
-def test_includes_of_a_header_are_read_with_their_conditions(
-    text: str, expected: dict[str, str]
-) -> None:
-    assert found(text) == expected
+def test_includes_are_read_with_conditions(text: str, expected: dict[str, str]) -> None:
+    assert includes_of(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -74,14 +72,14 @@ def test_hostile_header_is_unread(text: str, words: str) -> None:
 @pytest.mark.parametrize(
     "text", ['"\\"' * MIB, "/*" * MIB, "'" * MIB, "#if A\\\n" * MIB, "/" * MIB]
 )
-def test_hostile_text_ends(text: str) -> None:
+def test_hostile_text_is_read_in_linear_time(text: str) -> None:
     assert read_includes((text + "include")[:INCLUDES_SIZE_LIMIT].encode()) in {
         None,
         IncludeLines(unread="more than 200 nested conditions"),
     }
 
 
-def test_includes_of_an_archive_have_a_limit() -> None:
+def test_number_of_includes_in_archive_is_limited() -> None:
     includes = Includes()
     text = "".join(f"#include <{n}.h>\n" for n in range(1000)).encode()
     for position in range(52):
@@ -91,7 +89,7 @@ def test_includes_of_an_archive_have_a_limit() -> None:
     assert [lines.unread is None for lines in read if lines] == [True] * 50 + [False] * 2
 
 
-def test_files_outside_of_include_are_not_read() -> None:
+def test_files_outside_include_are_not_read() -> None:
     content = iter([b"#include <a.h>"])
     assert Includes().following(0, "top/src/include.h", content) is content
 
@@ -102,13 +100,13 @@ def features(**headers: dict[str, str]) -> WholeFeatures:
     )
 
 
-def test_missing_headers_are_those_of_others() -> None:
-    found = features(
+def test_missing_headers_belong_to_other_packages() -> None:
+    derived = features(
         include__a_h={"b.h": "", "sub/c.h": "", "c.h": "", "cuda.h": "", "stdio.h": ""},
         include__b_h={"vector": "", "../cuda.h": "", "cuda_fp16.h": "defined(__cplusplus)"},
         include__sub__c_h={"../x.h": "", "../../y.h": "", "/etc/z.h": "", "./d.h": ""},
     )
-    assert found.missing_headers == {
+    assert derived.missing_headers == {
         "cuda.h": {"include/a.h": ""},
         "cuda_fp16.h": {"include/b.h": "defined(__cplusplus)"},
         "sub/d.h": {"include/sub/c.h": ""},
@@ -116,15 +114,15 @@ def test_missing_headers_are_those_of_others() -> None:
     }
 
 
-def test_private_header_counts_as_far_as_others_include_it() -> None:
-    found = features(
+def test_private_header_counts_if_included_by_others() -> None:
+    derived = features(
         include__cub__a_cuh={"cub/detail/b.cuh": "B", "c.h": "", "detail/c.h": ""},
         include__cub__detail__b_cuh={"b.h": "", "d.cuh": "C"},
         include__cub__detail__c_h={"c2.h": ""},
         include__cub__detail__d_cuh={"d.h": "", "cub/a.cuh": "", "b.h": "D"},
         include__cub__detail__nobody_cuh={"e.h": ""},
     )
-    assert found.missing_headers == {
+    assert derived.missing_headers == {
         "b.h": {"include/cub/detail/b.cuh": "B", "include/cub/detail/d.cuh": "B && C && D"},
         "c2.h": {"include/cub/detail/c.h": ""},
         "d.h": {"include/cub/detail/d.cuh": "B && C"},
@@ -132,8 +130,8 @@ def test_private_header_counts_as_far_as_others_include_it() -> None:
     }
 
 
-def test_missing_header_has_its_shortest_conditions() -> None:
-    found = features(
+def test_missing_header_has_shortest_conditions() -> None:
+    derived = features(
         include__a_h={"x.h": "AAA", "y.h": "B"},
         include__b_h={"x.h": "A", "y.h": ""},
         include__c_h={"x.h": "A"},
@@ -141,7 +139,7 @@ def test_missing_header_has_its_shortest_conditions() -> None:
         include__e_h={"x.h": "AAAA"},
         include__f_h={"x.h": "AAAAA"},
     )
-    assert found.missing_headers == {
+    assert derived.missing_headers == {
         "x.h": {
             "include/b.h": "A",
             "include/d.h": "AA",
@@ -152,7 +150,7 @@ def test_missing_header_has_its_shortest_conditions() -> None:
     }
 
 
-def test_archive_tells_files_licences_and_headers() -> None:
+def test_archive_features_list_files_licenses_and_headers() -> None:
     data = tar_of(
         tar_member("top/LICENSE", b"free"),
         tar_member("top/include/curand.h", b"#include <cuda_runtime.h>\n"),
@@ -160,14 +158,14 @@ def test_archive_tells_files_licences_and_headers() -> None:
         tar_member("top/include/big.h", b" " * (INCLUDES_SIZE_LIMIT + 1)),
         tar_member("top/include/license.h", b"no licence"),
     )
-    found = derive(gather(open_archive("x.tar", iter([data]), size=None)))
-    assert found.files == {
+    derived = derive(gather(open_archive("x.tar", iter([data]), size=None)))
+    assert derived.files == {
         "include": {"include": "big.h/curand.h/license.h", "include/sub": "x.h"},
         "out": {"": "LICENSE"},
     }
-    assert found.license_files == {
+    assert derived.license_files == {
         "LICENSE": "ad95d5fa651ba86d8923fe1238d24a4f1988a752acfe426ac72ac7c04471bc17"
     }
-    assert found.missing_headers == {"cuda_runtime.h": {"include/curand.h": ""}}
-    assert found.unread_headers == 1
-    assert found.notes == ("include/big.h: includes not read: larger than 4,194,304 bytes",)
+    assert derived.missing_headers == {"cuda_runtime.h": {"include/curand.h": ""}}
+    assert derived.unread_headers == 1
+    assert derived.notes == ("include/big.h: includes not read: larger than 4,194,304 bytes",)

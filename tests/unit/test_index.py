@@ -1,4 +1,4 @@
-"""The parser of listing pages."""
+"""Tests of the parser of listing pages."""
 
 import pytest
 from support.cost import bounded_cost
@@ -67,22 +67,22 @@ PAGE = "https://host.example/compute/cuda/redist/"
         pytest.param("", [], id="empty"),
     ],
 )
-def test_finds(page: str, labels: list[str]) -> None:
+def test_parse_index_finds_labels(page: str, labels: list[str]) -> None:
     assert [str(label) for label in parse_index(page.encode(), PAGE)] == labels
 
 
-def test_a_mirror_below_a_prefix_may_serve_the_upstreams_page() -> None:
+def test_parse_index_accepts_upstream_page_of_mirror() -> None:
     page = b"<a href='/compute/cuda/redist/redistrib_12.9.1.json'>"
     address = "https://mirror.example/nvidia/compute/cuda/redist/index.html"
     assert [str(label) for label in parse_index(page, address)] == ["12.9.1"]
 
 
-def test_not_utf8() -> None:
+def test_parse_index_ignores_invalid_utf8() -> None:
     assert len(parse_index(b"\xff<a href='redistrib_1.2.json'>\xfe", PAGE)) == 1
 
 
 @pytest.mark.parametrize("piece", ["<!--", "href='", 'href="', "href=", "<a ", "'\"", "redistrib_"])
-def test_takes_linear_time(piece: str) -> None:
+def test_parse_index_takes_linear_time(piece: str) -> None:
     page = (piece * ((2 << 20) // len(piece))).encode()
     with bounded_cost():
         parse_index(page, PAGE)
@@ -135,7 +135,7 @@ PAGES += [pytest.param(PYTHON, id="Python"), pytest.param(GO, id="Go")]
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_listing_that_lacks_a_manifest_is_not_whole_wherever_it_was_cut(page: str) -> None:
+def test_truncated_listing_is_not_whole(page: str) -> None:
     whole = parse_index(page.encode(), PAGE)
     assert is_whole(page.encode())
     for size in range(len(page)):
@@ -159,12 +159,12 @@ def test_listing_that_lacks_a_manifest_is_not_whole_wherever_it_was_cut(page: st
         pytest.param("", False, id="empty"),
     ],
 )
-def test_end_of_a_listing_is_recognized(page: str, *, expected: bool) -> None:
+def test_end_of_listing_is_recognized(page: str, *, expected: bool) -> None:
     assert is_whole(page.encode()) is expected
 
 
 @pytest.mark.parametrize("piece", ["<!--", "<html", "</html", "<ul", "redistrib_", "</"])
-def test_end_of_a_listing_takes_linear_time(piece: str) -> None:
+def test_end_of_listing_is_found_in_linear_time(piece: str) -> None:
     page = (piece * ((2 << 20) // len(piece))).encode()
     with bounded_cost():
         is_whole(page)

@@ -1,4 +1,6 @@
-"""Invariants of package sets: a real small set keeps them all, and every change breaks its own."""
+"""Tests of package set invariants.
+
+A small real set satisfies all of them, and each change violates exactly one."""
 
 import json
 from collections.abc import Callable
@@ -29,7 +31,7 @@ Change: TypeAlias = Callable[[Document], object]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder, its cache and its sets, which no test changes."""
+    """Create a data folder and a cache that no test changes."""
     root = tmp_path_factory.mktemp("small")
     make_data(root)
     return root
@@ -41,7 +43,7 @@ def sets(folder: Path) -> dict[str, PackageSet]:
 
 
 @pytest.fixture(scope="module")
-def made(sets: dict[str, PackageSet]) -> PackageSet:
+def linux_set(sets: dict[str, PackageSet]) -> PackageSet:
     return sets["linux-x86_64"]
 
 
@@ -56,10 +58,10 @@ def names(violations: list[Violation]) -> set[str]:
     return {violation.invariant for violation in violations}
 
 
-# -- what is as it should be
+# -- valid sets
 
 
-def test_a_set_as_it_is_built_keeps_all(folder: Path, sets: dict[str, PackageSet]) -> None:
+def test_built_set_satisfies_every_invariant(folder: Path, sets: dict[str, PackageSet]) -> None:
     cache = Cache(folder / "cache")
     for package_set in sets.values():
         files = read_files(package_set, cache)
@@ -68,8 +70,8 @@ def test_a_set_as_it_is_built_keeps_all(folder: Path, sets: dict[str, PackageSet
     assert check_run(list(sets.values())) == [[], []]
 
 
-def test_the_set_has_every_sort_of_entry(made: PackageSet) -> None:
-    entries = made.packages
+def test_small_set_has_every_kind_of_entry(linux_set: PackageSet) -> None:
+    entries = linux_set.packages
     assert {entry.status for entry in entries.values()} == {
         "available",
         "unsupported",
@@ -83,7 +85,7 @@ def test_the_set_has_every_sort_of_entry(made: PackageSet) -> None:
     assert [part.attr for part in entries["libcusolver"].depends] == ["libcublas"]
 
 
-# -- what one document breaks
+# -- violations in one document
 
 
 def of(name: str, **fields: object) -> Change:
@@ -108,8 +110,8 @@ def gcc(**fields: object) -> Change:
 
 
 def depending(attr: str, output: str = "out") -> Change:
-    wanted = {"attr": attr, "output": output, "kind": "runtime"}
-    return lambda document: document["packages"]["libcusolver"]["depends"].append(wanted)
+    dependency = {"attr": attr, "output": output, "kind": "runtime"}
+    return lambda document: document["packages"]["libcusolver"]["depends"].append(dependency)
 
 
 def need(document: Document, package: str, soname: str) -> Document:
@@ -122,23 +124,23 @@ def satisfied(package: str, soname: str, by: object) -> Change:
 
 
 def provide(name: str, soname: str, **fields: object) -> Change:
-    """Return a change of a library that a package has, in the index as well."""
+    """Return a change of a package's library and of its index entry."""
 
     def change(document: Document) -> None:
         provides = document["packages"][name]["provides"]
         for library in provides:
             if library["soname"] == soname:
                 library.update(fields)
-        found = [library | {"attr": name} for library in provides if library["soname"] == soname]
+        entries = [library | {"attr": name} for library in provides if library["soname"] == soname]
         document["sonames"][soname] = [
-            {key: value for key, value in library.items() if key != "soname"} for library in found
+            {key: value for key, value in library.items() if key != "soname"} for library in entries
         ]
 
     return change
 
 
 def also_provided(document: Document) -> None:
-    """Let cuDNN have a library of cuBLAS."""
+    """Add a library of cuBLAS to cuDNN."""
     library = {"soname": "libcublas.so.12", "path": "lib/x.so", "output": "lib", "stub": False}
     document["packages"]["cudnn"]["provides"].append(library)
     del (entry := library | {"attr": "cudnn"})["soname"]
@@ -180,9 +182,9 @@ SET_CHANGES: list[tuple[str, str, Change]] = [
     ("I2", "another hash", archive("cudnn", sha256="0" * 64)),
     ("I2", "another address", archive("cudnn", url="https://example.org/x.tar.xz")),
     ("I2", "another platform", archive("cudnn", platform="linux-sbsa")),
-    ("I3", "no order", of("cudnn", outputs=["out", "lib", "include"])),
-    ("I3", "no out", of("cudnn", outputs=["include", "lib"], propagates={})),
-    ("I3", "outputs of what is not there", of("nvlsm", outputs=["out", "lib"])),
+    ("I3", "wrong order", of("cudnn", outputs=["out", "lib", "include"])),
+    ("I3", "without out", of("cudnn", outputs=["include", "lib"], propagates={})),
+    ("I3", "outputs of a missing package", of("nvlsm", outputs=["out", "lib"])),
     ("I3", "undeclared contents", contents("cudnn", "static", 1)),
     ("I3", "an empty output", contents("cudnn", "lib", 0)),
     ("I3", "an undeclared library", provide("libcusolver", "libcusolver.so.11", output="doc")),
@@ -191,10 +193,10 @@ SET_CHANGES: list[tuple[str, str, Change]] = [
     ("I5", "itself", of("cudnn", propagates={"out": ["out"]})),
     ("I5", "twice", of("cudnn", propagates={"out": ["lib", "lib"]})),
     ("I5", "both ways", of("cudnn", propagates={"out": ["lib"], "lib": ["out"]})),
-    ("I6", "nobody", satisfied("libcusolver", "libcublas.so.12", None)),
+    ("I6", "no provider", satisfied("libcusolver", "libcublas.so.12", None)),
     (
         "I6",
-        "who does not have it",
+        "wrong provider",
         satisfied("libcusolver", "libcublas.so.12", {"attr": "cudnn", "output": "lib"}),
     ),
     ("I6", "a stub only", provide("libcublas", "libcublas.so.12", stub=True)),
@@ -205,19 +207,19 @@ SET_CHANGES: list[tuple[str, str, Change]] = [
     ("I10", "on stubs", depending("libcublas", "stubs")),
     ("I10", "no run path to the driver", of("libcublas", driver_runpath=False)),
     ("I10", "the compatibility driver for some", of("libcublas", compat_runpath=True)),
-    ("I11", "on what is withheld", depending("nvlsm")),
-    ("I11", "on what is not there", depending("nothing")),
-    ("I11", "on an output that is not there", depending("cudnn", "static")),
+    ("I11", "on a withheld package", depending("nvlsm")),
+    ("I11", "on a missing package", depending("nothing")),
+    ("I11", "on a missing output", depending("cudnn", "static")),
     ("I11", "another CUDA", of("cuda_nvcc", release="12.8.1")),
     ("I11", "built for another CUDA", of("cudnn", release="9.10.2-cuda13.0")),
     ("I11", "another variant", archive("cudnn", cuda_variant="cuda13")),
     ("I12", "not supported", flags(default=["1.0"])),
-    ("I12", "not what was asked for", flags(requested=["7.5"])),
+    ("I12", "not requested", flags(requested=["7.5"])),
     ("I12", "other flags", flags(gencode=[])),
     ("I12", "other portable code", flags(forward_compat=False)),
     ("I13", "beyond what nvcc accepts", gcc(selected=99)),
     ("I13", "not the default", gcc(default=13, selected=12, uses_default=True)),
-    ("I13", "not what it says", gcc(uses_default=True)),
+    ("I13", "wrong flag", gcc(uses_default=True)),
     (
         "I13",
         "an older run-time library",
@@ -225,9 +227,9 @@ SET_CHANGES: list[tuple[str, str, Change]] = [
     ),
     ("I14", "for Windows only", of("cuda_nvcc", platforms=["windows-x86_64"])),
     ("I14", "withheld under another name", of("nvlsm", pname="cudnn")),
-    ("I14", "foreign and yet not", of("nvlsm", reasons=[FOREIGN])),
+    ("I14", "wrong reason for another operating system", of("nvlsm", reasons=[FOREIGN])),
     ("I26", "coverage of no capability", of("cuda_nvcc", coverage={})),
-    ("I26", "coverage of what is withheld", of("nvlsm", coverage={"9.0": {"value": "unknown"}})),
+    ("I26", "coverage of a withheld package", of("nvlsm", coverage={"9.0": {"value": "unknown"}})),
     ("I26", "native without modules", coverage(value="native", files=1, all_files=1)),
     ("I26", "native in some files", coverage(value="native", files=1, all_files=2, native=1)),
     ("I26", "none with modules", coverage(value="none", all_files=1, ptx=1)),
@@ -241,20 +243,20 @@ SET_CHANGES: list[tuple[str, str, Change]] = [
     ("invariant", "change"),
     [pytest.param(name, change, id=f"{name} {what}") for name, what, change in SET_CHANGES],
 )
-def test_a_changed_document_breaks_just_one(
-    made: PackageSet, invariant: str, change: Change
+def test_changed_document_violates_one_invariant(
+    linux_set: PackageSet, invariant: str, change: Change
 ) -> None:
-    assert names(check_set(changed(made, change))) == {invariant}
+    assert names(check_set(changed(linux_set, change))) == {invariant}
 
 
-def test_what_is_said_names_the_package(made: PackageSet) -> None:
-    found = check_set(changed(made, satisfied("libcusolver", "libcublas.so.12", None)))
-    assert [str(violation) for violation in found] == [
+def test_violation_names_package(linux_set: PackageSet) -> None:
+    violations = check_set(changed(linux_set, satisfied("libcusolver", "libcublas.so.12", None)))
+    assert [str(violation) for violation in violations] == [
         "I6 libcusolver: lib/libcusolver.so.11 needs libcublas.so.12, which has no provider"
     ]
 
 
-# -- what is no violation
+# -- exceptions
 
 
 def unexamined(document: Document) -> None:
@@ -265,7 +267,7 @@ def unexamined(document: Document) -> None:
 
 
 def broken_for_lack_of(code: str) -> Change:
-    """Return a change after which a package needs what no available one has."""
+    """Return a change that makes a package need a library without an available provider."""
 
     def change(document: Document) -> None:
         reason = REASON | {"subject": "libcuda.so.1", "code": code}
@@ -279,58 +281,58 @@ def broken_for_lack_of(code: str) -> Change:
     return change
 
 
-def test_what_was_not_examined_breaks_nothing(folder: Path, made: PackageSet) -> None:
-    bare = changed(made, unexamined)
+def test_unexamined_packages_violate_nothing(folder: Path, linux_set: PackageSet) -> None:
+    bare = changed(linux_set, unexamined)
     assert check_set(bare) == []
     assert check_files(read_files(bare, Cache(folder / "cache"))) == []
 
 
-def test_who_is_broken_for_lack_of_a_known_package_is_explained(made: PackageSet) -> None:
-    assert check_set(changed(made, broken_for_lack_of("dependency-unavailable"))) == []
-    assert names(check_set(changed(made, broken_for_lack_of("unresolved-library")))) == {"I6"}
+def test_unavailable_dependency_explains_broken_package(linux_set: PackageSet) -> None:
+    assert check_set(changed(linux_set, broken_for_lack_of("dependency-unavailable"))) == []
+    assert names(check_set(changed(linux_set, broken_for_lack_of("unresolved-library")))) == {"I6"}
 
 
-def test_an_output_that_is_why_a_package_is_broken_may_be_empty(made: PackageSet) -> None:
+def test_empty_output_of_broken_package_is_accepted(linux_set: PackageSet) -> None:
     def change(document: Document) -> None:
         reason = REASON | {"code": "outputs-empty"}
         document["packages"]["libcusolver"].update(status="broken", reasons=[reason])
         contents("libcusolver", "include", 0)(document)
         document["sonames"].pop("libcusolver.so.11")
 
-    assert check_set(changed(made, change)) == []
+    assert check_set(changed(linux_set, change)) == []
 
 
-def test_a_name_that_a_link_has_counts(made: PackageSet) -> None:
+def test_name_of_link_is_a_provider(linux_set: PackageSet) -> None:
     by_link = changed(
-        made, lambda d: need(d, "libcusolver", "libcublas.so.12").update(soname="libcublas.so")
+        linux_set, lambda d: need(d, "libcusolver", "libcublas.so.12").update(soname="libcublas.so")
     )
     assert check_set(by_link) == []
 
 
-def test_what_lies_in_the_pool_has_the_pools_address(made: PackageSet) -> None:
+def test_archive_in_pool_has_address_of_pool(linux_set: PackageSet) -> None:
     pool = archive(
         "cudnn",
         relative_path="../../../pool/cudnn/cudnn.tar.xz",
         url="https://example.org/compute/pool/cudnn/cudnn.tar.xz",
     )
-    assert check_set(changed(made, pool)) == []
+    assert check_set(changed(linux_set, pool)) == []
 
 
-def test_windows_has_no_run_paths(made: PackageSet) -> None:
+def test_run_paths_on_windows_violate_invariant(linux_set: PackageSet) -> None:
     def to_windows(document: Document) -> None:
         document["platform"].update(redist_system="windows-x86_64", elf_machine=None)
 
-    assert "I10" in names(check_set(changed(made, to_windows)))
+    assert "I10" in names(check_set(changed(linux_set, to_windows)))
 
 
-# -- what the files of archives break
+# -- violations by archive files
 
 
 def altered(
-    package: str, edit: Callable[[Entry], Entry], folder: Path, cache: Cache, made: PackageSet
+    package: str, edit: Callable[[Entry], Entry], folder: Path, cache: Cache, linux_set: PackageSet
 ) -> None:
-    """Put the facts of a set into another cache, those of one package edited."""
-    for entry in made.packages.values():
+    """Store the facts of a set in another cache, with one package's facts edited."""
+    for entry in linux_set.packages.values():
         facts = known_facts(folder, entry)
         if facts is not None and entry.archive is not None:
             members = facts.members
@@ -368,7 +370,7 @@ def with_device_code(member: Entry) -> Entry:
 FILE_CHANGES: list[tuple[str, str, str, Callable[[Entry], Entry]]] = [
     ("I4", "in another output", "cudnn", named("include/cudnn.h", "share/doc/cudnn.h")),
     ("I4", "of another size", "cudnn", lambda member: replace(member, size=member.size + 1)),
-    ("I4", "never laid out", "cudnn", lambda member: replace(member, mode=0o4755)),
+    ("I4", "never installed", "cudnn", lambda member: replace(member, mode=0o4755)),
     ("I7", "one path", "cudnn", named("cudnn.h", "cublas_v2.h")),
     ("I9", "another machine", "libcusolver", for_arm),
     ("I27", "device code", "libcusolver", with_device_code),
@@ -379,58 +381,58 @@ FILE_CHANGES: list[tuple[str, str, str, Callable[[Entry], Entry]]] = [
     ("invariant", "package", "edit"),
     [pytest.param(name, *rest, id=f"{name} {what}") for name, what, *rest in FILE_CHANGES],
 )
-def test_other_files_break_just_one(
+def test_changed_files_violate_one_invariant(
     folder: Path,
     tmp_path: Path,
-    made: PackageSet,
+    linux_set: PackageSet,
     invariant: str,
     package: str,
     edit: Callable[[Entry], Entry],
 ) -> None:
     cache = Cache(tmp_path / "other")
-    altered(package, edit, folder, cache, made)
-    assert names(check_files(read_files(made, cache))) == {invariant}
+    altered(package, edit, folder, cache, linux_set)
+    assert names(check_files(read_files(linux_set, cache))) == {invariant}
 
 
-def test_files_that_the_cache_lacks_are_named(tmp_path: Path, made: PackageSet) -> None:
-    files = read_files(made, Cache(tmp_path / "empty"))
+def test_files_missing_from_cache_are_named(tmp_path: Path, linux_set: PackageSet) -> None:
+    files = read_files(linux_set, Cache(tmp_path / "empty"))
     assert "libcublas" in files.unknown
     assert "cccl" not in files.unknown
     assert check_files(files) == []
 
 
-def test_the_same_file_in_two_packages_is_one(
-    folder: Path, tmp_path: Path, made: PackageSet
+def test_same_file_in_two_packages_is_accepted(
+    folder: Path, tmp_path: Path, linux_set: PackageSet
 ) -> None:
-    """cudnn and its further version have the same headers; and LICENSE is in every archive."""
-    files = read_files(made, Cache(folder / "cache"))
+    """cudnn and its second version share headers, and every archive has a LICENSE."""
+    files = read_files(linux_set, Cache(folder / "cache"))
     trees = {package.entry.attr: package.tree.files for package in files.known}
     assert "include/cudnn.h" in trees["cudnn"].keys() & trees["cudnn_8_9"].keys()
     assert check_files(files) == []
 
 
-def test_coverage_by_another_table_is_not_checked(
-    folder: Path, tmp_path: Path, made: PackageSet
+def test_coverage_of_another_table_is_not_checked(
+    folder: Path, tmp_path: Path, linux_set: PackageSet
 ) -> None:
     def change(document: Document) -> None:
         for entry in document["inputs"]:
             entry["sha256"] = "0" * 64
 
-    altered("libcusolver", with_device_code, folder, Cache(tmp_path / "other"), made)
-    files = read_files(changed(made, change), Cache(tmp_path / "other"))
+    altered("libcusolver", with_device_code, folder, Cache(tmp_path / "other"), linux_set)
+    files = read_files(changed(linux_set, change), Cache(tmp_path / "other"))
     assert files.rules is None
     assert check_files(files) == []
 
 
-def test_a_set_by_an_earlier_version_breaks_nothing(made: PackageSet) -> None:
+def test_set_of_earlier_version_violates_nothing(linux_set: PackageSet) -> None:
     def change(document: Document) -> None:
         for entry in document["packages"].values():
             entry.pop("coverage", None)
 
-    assert check_set(changed(made, change)) == []
+    assert check_set(changed(linux_set, change)) == []
 
 
-# -- what documents break together
+# -- violations between documents
 
 
 def for_an_older_patch(document: Document) -> None:
@@ -439,9 +441,9 @@ def for_an_older_patch(document: Document) -> None:
 
 
 RUN_CHANGES: list[tuple[str, str, Change]] = [
-    ("I15", "a name less", lambda document: document["packages"].pop("nvlsm")),
+    ("I15", "missing name", lambda document: document["packages"].pop("nvlsm")),
     ("I19", "no reason", of("libcusolver", reasons=[])),
-    ("I25", "the name of another", for_an_older_patch),
+    ("I25", "name of another set", for_an_older_patch),
 ]
 
 
@@ -449,7 +451,7 @@ RUN_CHANGES: list[tuple[str, str, Change]] = [
     ("invariant", "change"),
     [pytest.param(name, change, id=f"{name} {what}") for name, what, change in RUN_CHANGES],
 )
-def test_sets_that_do_not_go_together(
+def test_inconsistent_sets_violate_one_invariant(
     sets: dict[str, PackageSet], invariant: str, change: Change
 ) -> None:
     first, second = sets["linux-x86_64"], changed(sets["linux-sbsa"], change)
@@ -457,27 +459,27 @@ def test_sets_that_do_not_go_together(
     assert (good, names(bad)) == ([], {invariant})
 
 
-def test_channels_have_names_of_their_own(made: PackageSet) -> None:
+def test_sets_of_different_channels_are_not_compared(linux_set: PackageSet) -> None:
     def to_wheels(document: Document) -> None:
         document["channel"] = "wheels"
         document["packages"].pop("nvlsm")
 
-    assert check_run([made, changed(made, to_wheels)]) == [[], []]
+    assert check_run([linux_set, changed(linux_set, to_wheels)]) == [[], []]
 
 
 # -- the registries
 
 
-def test_every_invariant_is_broken_by_some_test() -> None:
+def test_every_invariant_has_a_violating_test() -> None:
     assert {name for name, *_ in SET_CHANGES} == SET_INVARIANTS.keys()
     assert {name for name, *_ in FILE_CHANGES} == FILE_INVARIANTS.keys()
     assert {name for name, *_ in RUN_CHANGES} == RUN_INVARIANTS.keys()
 
 
-def test_every_invariant_up_to_the_exporters_has_its_place() -> None:
-    """I16 is diff's, I17 and I18 are properties of build, and I20 to I24 the exporters'.
+def test_invariant_numbers_are_complete() -> None:
+    """I16 belongs to diff, I17 and I18 to build, and I20 to I24 to the exporters.
 
-    I25 to I27 came later.
+    I25 to I27 were added later.
     """
     known = SET_INVARIANTS.keys() | FILE_INVARIANTS.keys() | RUN_INVARIANTS.keys()
     assert known == {f"I{number}" for number in (*range(1, 16), 19, 25, 26, 27)}

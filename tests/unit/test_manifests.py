@@ -1,4 +1,4 @@
-"""The reader of manifests: the shapes it takes, the quirks it keeps, the damage it refuses."""
+"""Tests of the manifest reader: shapes, quirks and damaged files."""
 
 import json
 import tracemalloc
@@ -37,22 +37,22 @@ def described(manifest: Manifest) -> str:
 
 
 @pytest.mark.parametrize("path", QUIRKS, ids=lambda path: path.stem)
-def test_reads_every_quirk(path: Path, golden: Golden) -> None:
+def test_manifest_with_quirk_is_read(path: Path, golden: Golden) -> None:
     golden.check("manifests.txt", path.stem, described(read_manifest(path.read_bytes())))
 
 
 @pytest.mark.parametrize("path", BROKEN, ids=lambda path: path.stem)
-def test_refuses_every_way_to_be_broken(path: Path, golden: Golden) -> None:
-    with pytest.raises(InvalidFileError) as caught:
+def test_broken_manifest_is_refused(path: Path, golden: Golden) -> None:
+    with pytest.raises(InvalidFileError) as raised:
         read_manifest(path.read_bytes())
-    golden.check("broken.txt", path.stem, "\n".join(map(str, caught.value.problems)))
+    golden.check("broken.txt", path.stem, "\n".join(map(str, raised.value.problems)))
 
 
-def test_there_are_at_least_thirty_ways_to_be_broken() -> None:
+def test_broken_fixtures_number_at_least_thirty() -> None:
     assert len(BROKEN) >= 30
 
 
-def test_early_archives_have_no_hash_and_none_is_guessed() -> None:
+def test_early_archives_have_no_hash() -> None:
     (archive,) = read("early").archives
     assert archive == Archive(
         package="fabricmanager",
@@ -66,7 +66,7 @@ def test_early_archives_have_no_hash_and_none_is_guessed() -> None:
     )
 
 
-def test_early_manifest_keeps_each_archives_own_version() -> None:
+def test_early_manifest_keeps_version_of_each_archive() -> None:
     manifest = read("early_several_versions")
     assert [str(archive.version) for archive in manifest.archives] == ["455.32.00", "455.32"]
 
@@ -77,17 +77,17 @@ def test_mixed_platform_keeps_both_archives() -> None:
     assert names == {None: "cuda13.4-archive.zip", "cuda13": "cuda13-archive.zip"}
 
 
-def test_raw_texts_survive() -> None:
+def test_version_with_leading_zero_is_kept() -> None:
     (package,) = read("version_with_leading_zero").packages
     assert str(package.versions[0]) == "570.124.06"
 
 
-def test_size_may_be_a_number() -> None:
+def test_numeric_size_is_read() -> None:
     (archive,) = read("size_as_number").archives
     assert archive.size == 7905642926
 
 
-def test_unknown_things_are_kept_with_their_path() -> None:
+def test_unknown_keys_are_kept_with_path() -> None:
     manifest = read("unknown_keys_at_the_top")
     assert dict(manifest.unknown) == {
         "release_channel": "stable",
@@ -97,7 +97,7 @@ def test_unknown_things_are_kept_with_their_path() -> None:
     assert manifest.platforms == {"linux-x86_64"}
 
 
-def test_label_of_the_file_wins_and_the_difference_is_a_warning() -> None:
+def test_label_of_file_name_is_used_with_warning() -> None:
     manifest = read("label_differs_from_the_file_name", "12.9.1")
     assert str(manifest.label) == "12.9.1"
     assert manifest.warnings == (
@@ -105,42 +105,42 @@ def test_label_of_the_file_wins_and_the_difference_is_a_warning() -> None:
     )
 
 
-def test_a_problem_names_the_field_and_the_number_of_digits() -> None:
+def test_problem_names_field_and_number_of_digits() -> None:
     data = (FIXTURES / "broken" / "sha256_of_63_digits.json").read_bytes()
     with pytest.raises(InvalidFileError, match="sha256: expected 64 hex digits, got 63"):
         read_manifest(data)
 
 
-def test_all_problems_of_a_file_are_reported_at_once() -> None:
+def test_all_problems_of_a_file_are_reported() -> None:
     data = (FIXTURES / "broken" / "many_problems.json").read_bytes()
-    with pytest.raises(InvalidFileError) as caught:
+    with pytest.raises(InvalidFileError) as raised:
         read_manifest(data)
-    assert len(caught.value.problems) == 5
+    assert len(raised.value.problems) == 5
 
 
-def test_a_thousand_problems_give_a_message_of_bounded_length() -> None:
+def test_message_of_many_problems_is_limited() -> None:
     document: dict[str, object] = {f"p{n}": {} for n in range(1000)}
-    with pytest.raises(InvalidFileError, match="and 900 more") as caught:
+    with pytest.raises(InvalidFileError, match="and 900 more") as raised:
         read_manifest(json.dumps(document).encode())
-    assert len(caught.value.problems) == 1000
+    assert len(raised.value.problems) == 1000
 
 
-def test_text_of_ten_megabytes_is_refused_without_quoting_it() -> None:
+def test_oversized_text_is_refused_without_quoting() -> None:
     data = json.dumps({"cuda_nvcc": {"name": "x" * (10 << 20), "version": "1"}}).encode()
-    with pytest.raises(InvalidFileError, match="bytes, more than") as caught:
+    with pytest.raises(InvalidFileError, match="bytes, more than") as raised:
         read_manifest(data)
     assert len(data) > MANIFEST_LIMIT
-    assert len(str(caught.value)) < 200
+    assert len(str(raised.value)) < 200
 
 
-def test_long_text_below_the_limit_is_refused_without_quoting_it() -> None:
+def test_long_text_is_refused_without_quoting() -> None:
     data = json.dumps({"cuda_nvcc": {"version": "1" * (7 << 20)}}).encode()
-    with pytest.raises(InvalidFileError) as caught:
+    with pytest.raises(InvalidFileError) as raised:
         read_manifest(data)
-    assert len(str(caught.value)) < 500
+    assert len(str(raised.value)) < 500
 
 
-def test_deep_nesting_beside_many_keys_takes_little_memory() -> None:
+def test_deep_nesting_with_many_keys_uses_little_memory() -> None:
     key = "k" * 78
     many = ",".join(f'"{n}":1' for n in range(100_000))
     text = f'{{"{key}":' * 900 + "{" + many + ', "x:": 1}' + "}" * 900
@@ -152,13 +152,13 @@ def test_deep_nesting_beside_many_keys_takes_little_memory() -> None:
     assert peak < 100 << 20
 
 
-def test_a_package_name_of_a_megabyte_is_refused_without_quoting_it() -> None:
-    with pytest.raises(InvalidFileError, match="is not a valid package name") as caught:
+def test_oversized_package_name_is_refused_without_quoting() -> None:
+    with pytest.raises(InvalidFileError, match="is not a valid package name") as raised:
         read_manifest(json.dumps({"x" * (1 << 20): {"version": "1"}}).encode())
-    assert len(str(caught.value)) < 300
+    assert len(str(raised.value)) < 300
 
 
-def test_a_manifest_cannot_be_changed() -> None:
+def test_manifest_is_immutable() -> None:
     manifest = read("flat")
     with pytest.raises(AttributeError):
         manifest.label = None  # type: ignore[misc]
@@ -168,11 +168,11 @@ def test_a_manifest_cannot_be_changed() -> None:
 
 FREE = {"sha256", "md5", "size", "name", "license", "release_date", "release_label"}
 FREE |= {"release_product", "cuda_variant"}
-"""Keys whose values nothing else in a manifest repeats, or whose contradictions only warn."""
+"""Keys whose values are not repeated in a manifest or only warn on contradiction."""
 
 
 @pytest.mark.parametrize("name", ["flat", "nested"])
-def test_flipped_bit_is_refused_unless_nothing_repeats_the_value(name: str) -> None:
+def test_flipped_bit_in_repeated_value_is_refused(name: str) -> None:
     data = (FIXTURES / "manifests" / f"{name}.json").read_bytes()
     before = json.loads(data)
     for bit in range(len(data) * 8):
@@ -186,7 +186,7 @@ def test_flipped_bit_is_refused_unless_nothing_repeats_the_value(name: str) -> N
 
 
 def changed_keys(before: Any, after: Any, key: str = "") -> set[str]:
-    """Return the keys whose values differ, or the key of an object whose own keys do."""
+    """Return the keys with different values, or the key of an object with different keys."""
     if before == after:
         return set()
     if not isinstance(before, dict) or before.keys() != after.keys():

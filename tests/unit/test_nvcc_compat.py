@@ -1,4 +1,4 @@
-"""Host compilers: each form of the header, what policy adds, and what changed."""
+"""Tests of host compilers: header forms, policy and changes."""
 
 import re
 import shutil
@@ -57,7 +57,7 @@ def release(**more: Any) -> NvccRelease:
 def compat(**releases: NvccRelease) -> NvccCompat:
     return NvccCompat(
         schema_version=1,
-        releases={name[1:].replace("_", "."): found for name, found in releases.items()},
+        releases={name[1:].replace("_", "."): release for name, release in releases.items()},
     )
 
 
@@ -82,15 +82,15 @@ def in_short(answer: CompilerRange | CompilerVerdict) -> str:
     ],
 )
 @pytest.mark.parametrize("newline", [b"\n", b"\r\n"])
-def test_every_form_of_the_header(era: str, expected: str, newline: bytes) -> None:
-    found = read_header(host_config(ERAS[era]).replace(b"\n", newline))
-    assert list(found) == list(COMPILERS)
-    assert " ".join(map(in_short, found.values())) == expected
+def test_every_header_form_is_read(era: str, expected: str, newline: bytes) -> None:
+    ranges = read_header(host_config(ERAS[era]).replace(b"\n", newline))
+    assert list(ranges) == list(COMPILERS)
+    assert " ".join(map(in_short, ranges.values())) == expected
 
 
-def test_says_what_is_counted_and_what_the_header_states() -> None:
-    found = read_header(host_config(ERAS["13.4"]))
-    gcc, clang, msvc = (found[name] for name in ("gcc", "clang", "msvc"))
+def test_header_bounds_are_derived_and_stated() -> None:
+    ranges = read_header(host_config(ERAS["13.4"]))
+    gcc, clang, msvc = (ranges[name] for name in ("gcc", "clang", "msvc"))
     assert gcc.model_dump() == {"status": "range", "min": None, "max": 16, "max_basis": "derived"}
     assert isinstance(clang, CompilerRange)
     assert clang.header_min == "3.3"
@@ -100,13 +100,13 @@ def test_says_what_is_counted_and_what_the_header_states() -> None:
     assert msvc.years == {"1920": "2019", "1930": "2022", "1950": "2026", "1959": "2026"}
 
 
-def test_a_compiler_that_the_header_does_not_tell_from_others_is_unchecked_with_a_note() -> None:
-    found = read_header(host_config(ERAS["11.8"]))
-    assert found["icx"].note == (
+def test_compiler_not_tested_by_header_is_unchecked() -> None:
+    ranges = read_header(host_config(ERAS["11.8"]))
+    assert ranges["icx"].note == (
         "the header does not test __INTEL_CLANG_COMPILER, so another compiler's check applies"
     )
-    assert found["horizon-clang"].note is None
-    assert found["nvhpc"].note is None
+    assert ranges["horizon-clang"].note is None
+    assert ranges["nvhpc"].note is None
 
 
 @pytest.mark.parametrize(
@@ -119,24 +119,24 @@ def test_a_compiler_that_the_header_does_not_tell_from_others_is_unchecked_with_
         ("msvc", {"msvc": (1920, 1939)}, 'is "between 2017 and 2022 (inclusive)"'),
     ],
 )  # fmt: skip
-def test_text_that_disagrees_with_its_if_is_a_note(
+def test_error_text_that_contradicts_condition_is_noted(
     compiler: str, checks: dict[str, Any], stale: str
 ) -> None:
-    found = read_header(host_config(**checks))
-    note = found[compiler].note
+    ranges = read_header(host_config(**checks))
+    note = ranges[compiler].note
     assert note is not None
     assert re.match(r"line \d+: the text of #error ", note)
     assert stale in note
     assert not any(
         isinstance(answer, CompilerRange) and answer.note
-        for name, answer in found.items()
+        for name, answer in ranges.items()
         if name != compiler
     )
 
 
-def test_text_in_other_words_is_no_note() -> None:
-    found = read_header(host_config(stated_years="of this century"))
-    assert found["msvc"].note is None
+def test_error_text_without_numbers_is_not_noted() -> None:
+    ranges = read_header(host_config(stated_years="of this century"))
+    assert ranges["msvc"].note is None
 
 
 LAST = b"#endif /* __CUDACC_RTC__ */"
@@ -178,13 +178,13 @@ LAST = b"#endif /* __CUDACC_RTC__ */"
         ),
     ],
 )
-def test_a_header_that_is_not_understood_is_an_error(data: bytes, message: str) -> None:
+def test_invalid_header_is_refused(data: bytes, message: str) -> None:
     with pytest.raises(InvalidFileError) as raised:
         read_header(data)
     assert message in str(raised.value)
 
 
-def test_a_header_without_lower_bounds_has_none() -> None:
+def test_header_without_lower_bound_has_no_minimum() -> None:
     data = (
         host_config().replace(b"(__clang_major__ < 3)", b"0").replace(b"__clang_minor__ < 3", b"0")
     )
@@ -196,19 +196,19 @@ def test_a_header_without_lower_bounds_has_none() -> None:
 @pytest.mark.parametrize(
     ("msc_ver", "year"), [(1800, None), (1900, "2015"), (1939, "2022"), (1959, "2026")]
 )
-def test_visual_studio_by_its_number(msc_ver: int, year: str | None) -> None:
+def test_visual_studio_year_follows_msc_ver(msc_ver: int, year: str | None) -> None:
     assert visual_studio(msc_ver) == year
 
 
-# -- the same, as gcc's own preprocessor sees it
+# -- comparison with the preprocessor of gcc
 
 
 def errors_by_gcc(header: Path, versions: dict[int, dict[str, int]]) -> dict[int, list[int]]:
-    """Include the header once for each version, and sort gcc's complaints by the includes."""
+    """Include the header once per version and group gcc's errors by version."""
     lines: list[str] = []
     include_lines: dict[int, int] = {}
     for version, macros in versions.items():
-        # C++ defines the language's version itself.
+        # C++ defines the language version itself.
         names = [name for name in macros if name != "__cplusplus"]
         lines += [f"#define {name} {macros[name]}" for name in names]
         lines.append(f'#include "{header.name}"')
@@ -224,7 +224,7 @@ def errors_by_gcc(header: Path, versions: dict[int, dict[str, int]]) -> dict[int
         check=False,
         env={"PATH": "/usr/bin:/bin:/usr/local/bin", "LC_ALL": "C"},
     )
-    found: dict[int, list[int]] = {version: [] for version in versions}
+    error_lines: dict[int, list[int]] = {version: [] for version in versions}
     current = 0
     for line in result.stderr.splitlines():
         included = re.match(rf"In file included from {main.name}:(\d+)", line)
@@ -233,27 +233,27 @@ def errors_by_gcc(header: Path, versions: dict[int, dict[str, int]]) -> dict[int
             current = include_lines[int(included[1])]
         elif complaint:
             assert complaint[2].startswith("#error"), line
-            found[current].append(int(complaint[1]))
-    return found
+            error_lines[current].append(int(complaint[1]))
+    return error_lines
 
 
-def played(compiler: str, *, gcc: int, clang: int) -> dict[int, dict[str, int]]:
-    """Return the macros of every version of a compiler that is played."""
-    # The keys are literals for mypy and plain text for a test's parameters.
-    found = next(value for name, value in COMPILERS.items() if name == compiler)
-    return {version: dict(found.macros(version, gcc, clang)) for version in found.versions}
+def macros_of(compiler: str, *, gcc: int, clang: int) -> dict[int, dict[str, int]]:
+    """Return the macros of every evaluated version of a compiler."""
+    # The keys are literals for mypy, but the test parameters are plain strings.
+    model = next(value for name, value in COMPILERS.items() if name == compiler)
+    return {version: dict(model.macros(version, gcc, clang)) for version in model.versions}
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("era", ERAS)
-def test_agrees_with_gcc_for_every_version_played(era: str, compiler: str, tmp_path: Path) -> None:
+def test_header_evaluation_agrees_with_gcc(era: str, compiler: str, tmp_path: Path) -> None:
     checks = ERAS[era]
-    # The include is the only thing gcc would do that is passed over here.
+    # The include is the only directive of gcc that is removed here.
     data = host_config(checks).replace(b"#include <features.h>", b"")
     (tmp_path / "host_config.h").write_bytes(data)
     header = Header(data)
-    versions = played(compiler, gcc=checks.gcc, clang=checks.clang)
+    versions = macros_of(compiler, gcc=checks.gcc, clang=checks.clang)
     by_gcc = errors_by_gcc(tmp_path / "host_config.h", versions)
     ours = {
         version: [error.line for error in header.run(macros).errors]
@@ -265,9 +265,9 @@ def test_agrees_with_gcc_for_every_version_played(era: str, compiler: str, tmp_p
 # -- policy
 
 
-def test_a_documented_lower_bound_stands_where_it_is_stricter() -> None:
-    found = release().compilers
-    assert found["gcc"].model_dump() == {
+def test_stricter_documented_lower_bound_is_used() -> None:
+    compilers = release().compilers
+    assert compilers["gcc"].model_dump() == {
         "status": "range",
         "min": 6,
         "max": 11,
@@ -278,19 +278,19 @@ def test_a_documented_lower_bound_stands_where_it_is_stricter() -> None:
             "reference": policy().lower_bounds["gcc"].reference,
         },
     }
-    clang = found["clang"]
+    clang = compilers["clang"]
     assert isinstance(clang, CompilerRange)
     assert (clang.min, clang.min_basis, clang.header_min) == (7, "documented", "3.3")
 
 
-def test_a_stricter_header_wins_over_documentation() -> None:
+def test_stricter_header_overrides_documentation() -> None:
     data = host_config().replace(b"(__clang_major__ < 3)", b"(__clang_major__ < 9)")
     clang = make_release(None, source(), read_header(data), policy()).compilers["clang"]
     assert isinstance(clang, CompilerRange)
     assert (clang.min, clang.min_basis, clang.header_min) == (9, "derived", None)
 
 
-def test_minors_whose_header_was_never_seen_come_from_documentation() -> None:
+def test_unseen_minors_come_from_documentation() -> None:
     table = make_compat({"11.6.2": release(), "13.4.0": release()}, policy())
     assert sorted(table.releases) == [
         *("11.0", "11.1", "11.2", "11.3", "11.4", "11.5", "11.6.2", "11.7", "13.4.0")
@@ -304,7 +304,7 @@ def test_minors_whose_header_was_never_seen_come_from_documentation() -> None:
     assert make_compat(table.releases, policy()) == table
 
 
-def test_the_table_is_a_file_of_ours() -> None:
+def test_nvcc_table_is_a_valid_own_file() -> None:
     table = make_compat({"13.4.0": release(stated_gcc=3)}, policy())
     data = canonical_json(table.model_dump(mode="json"))
     assert read_own_file(data, NvccCompat) == table
@@ -312,49 +312,49 @@ def test_the_table_is_a_file_of_ours() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "label"), [("12.2", "12.2.10"), ("12.2.1", "12.2.1"), ("11.0", "11.0")]
+    ("name", "label"), [("12.2", "12.2.10"), ("12.2.1", "12.2.1"), ("11.0", "11.0")]
 )
-def test_a_minor_is_spoken_for_by_its_newest_patch(asked: str, label: str) -> None:
+def test_minor_is_represented_by_newest_patch(name: str, label: str) -> None:
     table = make_compat({"12.2.1": release(), "12.2.10": release(), "12.2.2": release()}, policy())
-    assert newest_of(asked, table) == label
+    assert newest_of(name, table) == label
 
 
-def test_an_unknown_release_names_the_nearest() -> None:
+def test_unknown_release_suggests_nearest() -> None:
     with pytest.raises(UnknownNameError) as raised:
         newest_of("12.7", compat(v12_6_1=release()))
     assert raised.value.hint == "did you mean 12.6 or 12.6.1?"
 
 
-# -- what changed
+# -- changes
 
 
-def test_a_bound_that_goes_down_is_found_once() -> None:
+def test_decreased_bound_is_found_once() -> None:
     before, after = release(gcc=12, msvc=(1920, 1949)), release(icc="refused")
     table = compat(v12_0_0=before, v12_1_0=after)
-    found = findings(None, table)
-    assert [str(finding) for finding in found] == [
+    changes = findings(None, table)
+    assert [str(finding) for finding in changes] == [
         "12.1.0: gcc max was 12 in 12.0.0 and is 11",
         "12.1.0: icc status was range in 12.0.0 and is refused",
         "12.1.0: msvc min was 1920 in 12.0.0 and is 1910",
         "12.1.0: msvc max was 1949 in 12.0.0 and is 1939",
     ]
-    assert {finding.kind for finding in found} == {"goes-down"}
+    assert {finding.kind for finding in changes} == {"goes-down"}
     assert findings(table, table) == ()
-    assert findings(compat(v12_0_0=before), table) == found
+    assert findings(compat(v12_0_0=before), table) == changes
 
 
-def test_releases_are_compared_in_the_order_of_their_numbers() -> None:
+def test_releases_are_compared_in_numeric_order() -> None:
     table = compat(v12_10_0=release(gcc=13), v12_9_0=release(gcc=12))
     assert findings(None, table) == ()
 
 
-def test_no_bound_is_higher_than_any() -> None:
+def test_missing_bound_is_highest() -> None:
     def only(low: int | None, high: int | None) -> NvccRelease:
         gcc = CompilerRange(status="range", min=low, max=high)
         return NvccRelease(nvcc=None, source=source(), compilers={"gcc": gcc})
 
-    found = findings(None, compat(v1_0=only(6, None), v1_1=only(None, 9), v1_2=only(5, None)))
-    assert [(finding.release, finding.field, finding.new) for finding in found] == [
+    changes = findings(None, compat(v1_0=only(6, None), v1_1=only(None, 9), v1_2=only(5, None)))
+    assert [(finding.release, finding.field, finding.new) for finding in changes] == [
         ("1.1", "min", None),
         ("1.1", "max", 9),
     ]
@@ -368,7 +368,7 @@ def gcc_only(high: int | None, low: int | None = 6, *, refused: bool = False) ->
 
 
 def releases_of(bounds: str) -> dict[str, NvccRelease]:
-    """Read `12.1:14 12.2:-`: by release gcc's newest version, or that it is refused."""
+    """Parse `12.1:14 12.2:-`, the newest gcc of each release or `-` if refused."""
     pairs = (each.split(":") for each in bounds.split())
     return {
         label: gcc_only(None if high == "-" else int(high), refused=high == "-")
@@ -377,44 +377,44 @@ def releases_of(bounds: str) -> dict[str, NvccRelease]:
 
 
 @pytest.mark.parametrize(
-    ("held", "made", "left_out"),
+    ("listed", "updates", "left_out"),
     [
         pytest.param("", "12.1:12 12.2:13", "", id="up"),
         pytest.param("", "12.1:13 12.2:12 12.3:14", "12.2", id="down"),
-        pytest.param("12.1:13", "12.2:12 12.3:12 12.4:13", "12.2 12.3", id="those behind it too"),
-        pytest.param("12.1:13 12.2:12", "12.1:13 12.2:12", "", id="held already"),
-        pytest.param("12.1:13 12.2:12", "12.3:12", "", id="held already, another behind it"),
-        pytest.param("12.1:13 12.3:12", "12.2:13", "", id="within a held step, high"),
-        pytest.param("12.1:13 12.3:12", "12.2:12", "", id="within a held step, low"),
-        pytest.param("12.1:13 12.3:11", "12.2:12", "12.2", id="a step in two"),
-        pytest.param("12.1:13 12.3:12", "12.2:11", "12.2", id="below a held step"),
-        pytest.param("12.1:12 12.3:12", "12.2:13", "12.2", id="an older one that is higher"),
+        pytest.param("12.1:13", "12.2:12 12.3:12 12.4:13", "12.2 12.3", id="later releases too"),
+        pytest.param("12.1:13 12.2:12", "12.1:13 12.2:12", "", id="already in table"),
+        pytest.param("12.1:13 12.2:12", "12.3:12", "", id="already in table, with a later release"),
+        pytest.param("12.1:13 12.3:12", "12.2:13", "", id="within an existing decrease, high"),
+        pytest.param("12.1:13 12.3:12", "12.2:12", "", id="within an existing decrease, low"),
+        pytest.param("12.1:13 12.3:11", "12.2:12", "12.2", id="decrease in two steps"),
+        pytest.param("12.1:13 12.3:12", "12.2:11", "12.2", id="below an existing decrease"),
+        pytest.param("12.1:12 12.3:12", "12.2:13", "12.2", id="older release is higher"),
         pytest.param("12.2:12", "12.1:13", "12.1", id="the oldest is higher"),
         pytest.param("12.1:13", "12.1:12", "12.1", id="changed"),
         pytest.param("12.1:13 12.2:13", "12.1:14 12.2:13", "12.1", id="changed, then down"),
         pytest.param("12.1:12 12.2:13", "12.1:14 12.3:13", "12.1", id="down but for a change"),
         pytest.param("12.1:13", "12.2:- 12.3:-", "12.2 12.3", id="refused"),
-        pytest.param("12.1:-", "12.2:13", "", id="refused no more"),
+        pytest.param("12.1:-", "12.2:13", "", id="no longer refused"),
     ],
 )
-def test_what_is_a_finding_is_left_out(held: str, made: str, left_out: str) -> None:
+def test_release_with_finding_is_not_written(listed: str, updates: str, left_out: str) -> None:
     policy = NvccPolicy(schema_version=1, lower_bounds={}, unseen_releases={})
-    old = NvccCompat(schema_version=1, releases=releases_of(held))
-    read = releases_of(made)
+    old = NvccCompat(schema_version=1, releases=releases_of(listed))
+    read = releases_of(updates)
     table, without = hold_back(old, read, policy)
     assert without == set(left_out.split())
     accepted = make_compat({**old.releases, **read}, policy)
     assert bool(findings(old, accepted)) == bool(without)
-    taken = {label: release for label, release in read.items() if label not in without}
-    assert table.releases == {**old.releases, **taken}
-    # Nothing of it is a finding, now or next time, and what was left out is one again.
+    accepted_releases = {label: release for label, release in read.items() if label not in without}
+    assert table.releases == {**old.releases, **accepted_releases}
+    # The table has no findings, now or next time, and the omitted releases are findings again.
     assert findings(old, table) == ()
     assert hold_back(table, read, policy) == (table, without)
-    # Once accepted, nothing is.
+    # After acceptance, there are no findings.
     assert hold_back(accepted, read, policy) == (accepted, set())
 
 
-def test_what_only_documentation_has_is_held_back_as_well() -> None:
+def test_documented_minor_with_finding_is_not_written() -> None:
     def documented(high: int) -> NvccPolicy:
         gcc = {"min": 6, "max": high}
         unseen = {"reason": "ours", "reference": "a page", "compilers": {"gcc": gcc}}
@@ -429,29 +429,29 @@ def test_what_only_documentation_has_is_held_back_as_well() -> None:
     assert without == {"12.2.0"}
     held = make_compat({"12.2.0": gcc_only(12)}, documented(12))
     assert hold_back(held, {}, documented(13)) == (held, {"12.1"})
-    # A release that would stand for a documented minor is held back, and the minor stays.
+    # A release that would replace a documented minor is not written, and the minor is kept.
     read = {"12.1.1": gcc_only(13)}
     assert hold_back(held, read, documented(12)) == (held, {"12.1.1"})
 
 
-def test_a_change_of_a_release_already_held_is_found() -> None:
+def test_change_of_listed_release_is_found() -> None:
     old = compat(v12_0_0=release(grace=(16, 17)), v12_1_0=release())
     new = compat(v12_0_0=release(grace=(16, 18)), v12_1_0=release(icc="refused", gcc=12))
-    found = findings(old, new)
-    assert [str(finding) for finding in found if finding.kind == "changed"] == [
+    changes = findings(old, new)
+    assert [str(finding) for finding in changes if finding.kind == "changed"] == [
         "12.0.0: grace-clang max was 17 and is 18",
         "12.1.0: gcc max was 11 and is 12",
         "12.1.0: icc status was range and is refused",
     ]
 
 
-def test_a_compiler_that_came_or_went_is_a_change() -> None:
+def test_added_or_removed_compiler_is_a_change() -> None:
     whole = release()
     part = whole.model_copy(
         update={"compilers": {"gcc": whole.compilers["gcc"], "icx": whole.compilers["icx"]}}
     )
-    found = findings(compat(v12_0_0=part), compat(v12_0_0=whole))
-    assert {finding.compiler for finding in found} == COMPILERS.keys() - {"gcc", "icx"}
-    assert {(finding.field, finding.old) for finding in found} == {("status", None)}
+    changes = findings(compat(v12_0_0=part), compat(v12_0_0=whole))
+    assert {finding.compiler for finding in changes} == COMPILERS.keys() - {"gcc", "icx"}
+    assert {(finding.field, finding.old) for finding in changes} == {("status", None)}
     gone = findings(compat(v12_0_0=whole), compat(v12_0_0=part))
     assert str(gone[0]) == "12.0.0: clang status was range and is none"

@@ -1,4 +1,4 @@
-"""The preprocessor: lines, directives, macros, expressions, and what it refuses to guess."""
+"""Tests of the preprocessor: lines, directives, macros, expressions and errors."""
 
 import pytest
 
@@ -10,7 +10,7 @@ def errors(text: str, **macros: int) -> list[tuple[int, str]]:
     return [(error.line, error.text) for error in Header(text.encode()).run(macros).errors]
 
 
-def holds(expression: str, **macros: int) -> bool:
+def is_true(expression: str, **macros: int) -> bool:
     return bool(errors(f"#if {expression}\n#error\n#endif\n", **macros))
 
 
@@ -54,8 +54,8 @@ def holds(expression: str, **macros: int) -> bool:
         ("VALUE /* a comment */ == /* another */ 7 // and one more", True),
     ],
 )
-def test_expressions(expression: str, *, expected: bool) -> None:
-    assert holds(expression, VALUE=7) == expected
+def test_expression_is_evaluated(expression: str, *, expected: bool) -> None:
+    assert is_true(expression, VALUE=7) == expected
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_expressions(expression: str, *, expected: bool) -> None:
         ("(" * 100 + "1" + ")" * 100, "more than 40 nested levels"),
     ],
 )
-def test_what_is_no_expression_is_an_error_with_its_line(expression: str, message: str) -> None:
+def test_invalid_expression_is_an_error_with_line(expression: str, message: str) -> None:
     with pytest.raises(InvalidFileError) as raised:
         errors(f"\n\n#if {expression}\n#endif\n")
     assert raised.value.problems[0].path == "line 3"
@@ -99,17 +99,17 @@ def test_what_is_no_expression_is_an_error_with_its_line(expression: str, messag
     ("text", "expected"),
     [
         pytest.param("#error  one\ttwo \n", [(1, "one two")], id="reached"),
-        pytest.param("# error x\n", [(1, "x")], id="blank behind the hash"),
+        pytest.param("# error x\n", [(1, "x")], id="blank after the hash"),
         pytest.param("  #  if 1\n#error x\n#endif", [(2, "x")], id="indented"),
         pytest.param("#if 0\n#error x\n#endif\n", [], id="not reached"),
         pytest.param("#if 0\n#error x\n#else\n#error y\n#endif\n", [(4, "y")], id="else"),
         pytest.param(
             "#if 0\n#error x\n#elif A == 5\n#error y\n#elif 1\n#error z\n#else\n#error w\n#endif\n",
             [(4, "y")],
-            id="only the first branch that holds",
+            id="only the first true branch",
         ),
-        pytest.param("#if 1\n#elif 1 / 0\n#endif\n", [], id="what is behind it is not evaluated"),
-        pytest.param("#if 0\n#if what is this\n#endif\n#endif\n", [], id="nor what is inside"),
+        pytest.param("#if 1\n#elif 1 / 0\n#endif\n", [], id="later branches"),
+        pytest.param("#if 0\n#if what is this\n#endif\n#endif\n", [], id="nested conditions"),
         pytest.param(
             "#if 0\n#if 1\n#else\n#error x\n#elif\n#endif\n#endif\n".replace("#elif\n", ""),
             [],
@@ -117,26 +117,26 @@ def test_what_is_no_expression_is_an_error_with_its_line(expression: str, messag
         ),
         pytest.param("#ifdef A\n#error x\n#endif", [(2, "x")], id="ifdef"),
         pytest.param("#ifndef A\n#error x\n#endif", [], id="ifndef"),
-        pytest.param("#if 0\n#unknown directive\n#endif\n", [], id="unknown where it is skipped"),
+        pytest.param("#if 0\n#unknown directive\n#endif\n", [], id="skipped unknown"),
         pytest.param("#include <x>\n#pragma y\n#\n#line 9\n#error w", [(5, "w")], id="passed"),
         pytest.param("#if A == \\\n5\n#error x\n#endif\n", [(3, "x")], id="continued"),
-        pytest.param("#if A == 5 \\  \n && 1\n#error x\n#endif", [(3, "x")], id="blanks behind"),
+        pytest.param("#if A == 5 \\  \n && 1\n#error x\n#endif", [(3, "x")], id="trailing blanks"),
         pytest.param("#if 1 /* a\nb\n*/ && 0\n#error x\n#endif", [], id="comment over lines"),
-        pytest.param("/* #error x\n*/#error y", [(1, "y")], id="directive behind a comment"),
+        pytest.param("/* #error x\n*/#error y", [(1, "y")], id="after a comment"),
         pytest.param("// a \\\n#error x\n#error y", [(3, "y")], id="continued comment"),
         pytest.param('"/*"\n#error x\n"*/"', [(2, "x")], id="comment in a text"),
         pytest.param("'\"' /* ' */\n#error x\n", [(2, "x")], id="quoted quote"),
         pytest.param("#error it's /* a\n#error x", [(1, "it's /* a"), (2, "x")], id="apostrophe"),
         pytest.param("// it's\n#error x // y\n", [(2, "x")], id="apostrophe in a comment"),
         pytest.param("#if 1\r\n#error x\r\n#endif\r\n", [(2, "x")], id="lines of Windows"),
-        pytest.param("#if A \\\r\n == 5\r\n#error x\r\n#endif", [(3, "x")], id="continued there"),
+        pytest.param("#if A \\\r\n == 5\r\n#error x\r\n#endif", [(3, "x")], id="Windows"),
         pytest.param("\ufeff#error x", [(1, "x")], id="byte order mark"),
         pytest.param("#error x \\", [(1, "x")], id="backslash at the end"),
-        pytest.param('"/*\\\\\n\n#error x', [(3, "x")], id="backslash behind an open quote"),
+        pytest.param('"/*\\\\\n\n#error x', [(3, "x")], id="backslash after an open quote"),
         pytest.param("/\\\n* #error x\n*\\\n/#error y", [(1, "y")], id="comment signs continued"),
     ],
 )  # fmt: skip
-def test_lines_and_directives(text: str, expected: list[tuple[int, str]]) -> None:
+def test_lines_and_directives_are_processed(text: str, expected: list[tuple[int, str]]) -> None:
     assert errors(text, A=5) == expected
 
 
@@ -163,7 +163,7 @@ def test_lines_and_directives(text: str, expected: list[tuple[int, str]]) -> Non
         ("#define B(\n#define B 2 // two\n", "B == 2", True),
     ],
 )
-def test_macros(definitions: str, expression: str, *, expected: bool) -> None:
+def test_macros_are_expanded(definitions: str, expression: str, *, expected: bool) -> None:
     assert bool(errors(f"{definitions}#if {expression}\n#error\n#endif\n", A=5)) == expected
 
 
@@ -212,9 +212,7 @@ def test_macros(definitions: str, expression: str, *, expected: bool) -> None:
         ("#if 1 + 1\n#endif\n" * 2000, 3333, "more than 5,000 tokens"),
     ],
 )
-def test_what_is_not_understood_is_an_error_with_its_line(
-    text: str, line: int, message: str
-) -> None:
+def test_invalid_directive_is_an_error_with_line(text: str, line: int, message: str) -> None:
     with pytest.raises(InvalidFileError) as raised:
         errors(text)
     assert raised.value.exit_code == 5
@@ -223,11 +221,11 @@ def test_what_is_not_understood_is_an_error_with_its_line(
     assert message in raised.value.problems[0].message
 
 
-def test_a_header_has_a_limit() -> None:
+def test_header_size_is_limited() -> None:
     with pytest.raises(InvalidFileError, match="bytes, more than"):
         Header(b" " * (128 << 10) + b" ")
 
 
-def test_knows_which_macros_were_asked_for() -> None:
+def test_tested_macros_are_recorded() -> None:
     header = Header(b"#define D A\n#if defined(A) && B > 1 || D\n#endif\n#ifdef C\n#endif\n")
     assert header.run({"B": 2}).tested == {"A", "B", "C", "D"}

@@ -1,4 +1,4 @@
-"""Package indexes over real sockets: pages, several places, credentials, certificates, metadata."""
+"""Tests of package indexes over real sockets: pages, sources, credentials and metadata."""
 
 import base64
 import json
@@ -64,8 +64,8 @@ def page(files: list[dict[str, Any]], version: str = "1.1") -> bytes:
 )
 def test_json_page_states_a_field(entry: dict[str, Any], field: str, value: object) -> None:
     item = {"filename": NAME, "url": NAME, "hashes": {}} | entry
-    (found,) = read_page(page([item]), JSON, "https://host/simple/x/", "shown")
-    assert getattr(found, field) == value
+    (wheel_file,) = read_page(page([item]), JSON, "https://host/simple/x/", "shown")
+    assert getattr(wheel_file, field) == value
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,8 @@ def test_json_page_states_a_field(entry: dict[str, Any], field: str, value: obje
 )
 def test_html_page_states_a_field(link: str, field: str, value: object) -> None:
     data = f"<html><body>{link}</a></body></html>".encode()
-    (found,) = read_page(data, "text/html; charset=UTF-8", "https://host/simple/x/", "shown")
-    assert getattr(found, field) == value
+    (wheel_file,) = read_page(data, "text/html; charset=UTF-8", "https://host/simple/x/", "shown")
+    assert getattr(wheel_file, field) == value
 
 
 @pytest.mark.parametrize(
@@ -110,42 +110,40 @@ def test_html_page_states_a_field(link: str, field: str, value: object) -> None:
         (page([{"filename": 5, "url": "x", "hashes": {}}]), JSON, SourceError),
     ],
 )
-def test_page_that_is_cut_or_not_a_page_is_an_error(
-    data: bytes, kind: str, error: type[SourceError] | None
-) -> None:
+def test_invalid_page_is_an_error(data: bytes, kind: str, error: type[SourceError] | None) -> None:
     if error is None:
         assert isinstance(read_page(data, kind, "https://host/", "shown"), list)
         return
-    with pytest.raises(error) as caught:
+    with pytest.raises(error) as error_info:
         read_page(data, kind, "https://host/", "shown")
-    assert isinstance(caught.value, TransientError) == (error is TransientError)
+    assert isinstance(error_info.value, TransientError) == (error is TransientError)
 
 
-# -- places
+# -- sources
 
 
 @pytest.fixture
 def open_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
-    """Open the index that these options of pip name, and nothing else."""
+    """Return a function that opens an index with given pip options only."""
     for name in [name for name in os.environ if name.startswith("PIP_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("HOME", str(tmp_path))
-    opened: list[WheelIndex] = []
+    only_wheel: list[WheelIndex] = []
 
     def index(*, offline: bool = False, **options: object) -> WheelIndex:
         for name, value in ({"no_index": 1} | options).items():
             monkeypatch.setenv(f"PIP_{name.upper()}", str(value))
-        opened.append(WheelIndex(Settings(retries=0, timeout=5, offline=offline)))
-        return opened[-1]
+        only_wheel.append(WheelIndex(Settings(retries=0, timeout=5, offline=offline)))
+        return only_wheel[-1]
 
     yield index
-    for one in opened:
+    for one in only_wheel:
         one.close()
 
 
 def put_page(server: FaultServer, *versions: str, prefix: str = "/simple") -> None:
-    """Let a server list wheels of x, in a folder next to the pages."""
+    """Serve wheels of x and a page that lists them."""
     files = []
     for version in versions:
         name = f"x-{version}-py3-none-any.whl"
@@ -162,7 +160,7 @@ def json_page(handler: Handler, data: bytes) -> None:
 
 
 def requiring(login: str, behaviour: Behaviour = json_page) -> Behaviour:
-    """Answer requests with these credentials only."""
+    """Return a behaviour that requires credentials."""
     expected = "Basic " + base64.b64encode(login.encode()).decode()
 
     def answer(handler: Handler, data: bytes) -> None:
@@ -203,7 +201,7 @@ def test_wheels_of_all_indexes_and_folders_are_found(
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 410])
-def test_second_index_that_denies_a_project_lacks_it(
+def test_project_denied_by_second_index_is_missing(
     open_index: Open, server: FaultServer, status: int
 ) -> None:
     put_page(server, "1.0")
@@ -226,20 +224,20 @@ def test_second_index_that_denies_a_project_lacks_it(
         (faults.redirect("http://192.0.2.1/simple/x/"), "not encrypted"),
     ],
 )
-def test_only_index_that_does_not_answer_is_an_error(
+def test_failure_of_only_index_is_an_error(
     open_index: Open, server: FaultServer, behaviour: Behaviour, words: str
 ) -> None:
     put_page(server, "1.0")
     server.misbehave("/simple/x/", behaviour)
     url = server.url.replace("//", "//user:secret@")
     index = open_index(no_index=0, index_url=f"{url}/simple")
-    with pytest.raises(TransientError, match="no answer for x") as caught:
+    with pytest.raises(TransientError, match="no answer for x") as raised:
         index.wheels(["x"])
-    assert words in str(caught.value)
-    assert "secret" not in str(caught.value)
+    assert words in str(raised.value)
+    assert "secret" not in str(raised.value)
 
 
-def test_index_that_fails_is_an_error_although_a_folder_has_the_wheel(
+def test_failing_index_is_an_error_despite_wheel_in_folder(
     open_index: Open, server: FaultServer, tmp_path: Path
 ) -> None:
     put_wheel(tmp_path / "links", "x", "1.0")
@@ -265,26 +263,24 @@ def test_http_index_on_another_machine_is_refused_unless_trusted(open_index: Ope
         "https://",
     ],
 )
-def test_index_that_is_not_an_address_is_an_error_without_credentials(
-    open_index: Open, url: str
-) -> None:
-    with pytest.raises((UsageError, TransientError)) as caught:
+def test_invalid_index_url_is_an_error_without_credentials(open_index: Open, url: str) -> None:
+    with pytest.raises((UsageError, TransientError)) as raised:
         open_index(no_index=0, index_url=url).wheels(["x"])
-    assert "secret" not in str(caught.value)
+    assert "secret" not in str(raised.value)
 
 
-def test_page_on_a_server_does_not_lead_to_local_files(
+def test_page_of_server_cannot_link_to_local_files(
     open_index: Open, server: FaultServer, tmp_path: Path
 ) -> None:
     put_page(server, "1.0")
     path = put_wheel(tmp_path, "x", "1.1")
-    listed = json.loads(server.files["/simple/x/"])
-    listed["files"].append({"filename": path.name, "url": path.as_uri(), "hashes": {}})
-    server.files["/simple/x/"] = json.dumps(listed).encode()
+    page_data = json.loads(server.files["/simple/x/"])
+    page_data["files"].append({"filename": path.name, "url": path.as_uri(), "hashes": {}})
+    server.files["/simple/x/"] = json.dumps(page_data).encode()
     assert versions(open_index(no_index=0, index_url=f"{server.url}/simple")) == ["1.0"]
 
 
-def test_offline_only_folders_are_asked(
+def test_offline_index_reads_folders_only(
     open_index: Open, server: FaultServer, tmp_path: Path
 ) -> None:
     put_page(server, "1.0")
@@ -296,13 +292,13 @@ def test_offline_only_folders_are_asked(
     assert not server.headers
 
 
-@pytest.mark.parametrize(("given", "used"), [(30.0, 0.5), (20.0, 20.0)])
-def test_timeout_of_pip_replaces_the_default_one(
-    open_index: Open, monkeypatch: pytest.MonkeyPatch, given: float, used: float
+@pytest.mark.parametrize(("configured", "used"), [(30.0, 0.5), (20.0, 20.0)])
+def test_timeout_of_pip_replaces_default(
+    open_index: Open, monkeypatch: pytest.MonkeyPatch, configured: float, used: float
 ) -> None:
     open_index()
     monkeypatch.setenv("PIP_TIMEOUT", "0.5")
-    index = WheelIndex(Settings(timeout=given))
+    index = WheelIndex(Settings(timeout=configured))
     assert index._client._settings.timeout == used
     index.close()
 
@@ -332,9 +328,9 @@ def test_credentials_reach_pages_and_files_of_the_index(
         program.chmod(0o700)
         monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
     index = open_index(no_index=0, index_url=f"{url}/simple")
-    (found,) = index.wheels(["x"])["x"]
-    assert index.metadata([found])[0].summary == "x"
-    assert sha256_of(b"".join(index.stream(found))) == found.sha256
+    (wheel_file,) = index.wheels(["x"])["x"]
+    assert index.metadata([wheel_file])[0].summary == "x"
+    assert sha256_of(b"".join(index.stream(wheel_file))) == wheel_file.sha256
 
 
 def test_credentials_do_not_leave_their_server(open_index: Open, server: FaultServer) -> None:
@@ -349,7 +345,7 @@ def test_credentials_do_not_leave_their_server(open_index: Open, server: FaultSe
 
 
 @pytest.mark.parametrize("option", ["cert", "trusted_host", None])
-def test_certificate_of_an_index_is_verified(
+def test_certificate_of_index_is_verified(
     open_index: Open,
     secure: FaultServer,
     tmp_path: Path,
@@ -368,7 +364,7 @@ def test_certificate_of_an_index_is_verified(
         assert versions(index) == ["1.0"]
 
 
-def test_client_certificate_is_shown(
+def test_client_certificate_is_sent(
     open_index: Open, authority: trustme.CA, tmp_path: Path
 ) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -400,20 +396,20 @@ def test_proxy_of_pip_is_used(open_index: Open, server: FaultServer) -> None:
 # -- wheels
 
 
-def opened(index: WheelIndex) -> Any:
-    (found,) = index.wheels(["x"])["x"]
-    return found
+def only_wheel(index: WheelIndex) -> Any:
+    (wheel_file,) = index.wheels(["x"])["x"]
+    return wheel_file
 
 
-def test_metadata_is_read_by_ranges(open_index: Open, server: FaultServer) -> None:
+def test_metadata_is_read_with_range_requests(open_index: Open, server: FaultServer) -> None:
     put_page(server, "1.0")
     index = open_index(no_index=0, index_url=f"{server.url}/simple")
-    (metadata,) = index.metadata([opened(index)])
+    (metadata,) = index.metadata([only_wheel(index)])
     assert metadata == ("x", "NVIDIA Proprietary Software", ())
     assert all("Range" in headers for path, headers in server.headers if "files" in path)
 
 
-def test_metadata_of_a_wheel_with_many_files_is_read_by_few_ranges(
+def test_metadata_of_large_wheel_is_read_with_few_requests(
     open_index: Open, server: FaultServer
 ) -> None:
     files = {f"x/{number:05}{'y' * 90}": os.urandom(100) for number in range(3000)}
@@ -421,14 +417,14 @@ def test_metadata_of_a_wheel_with_many_files_is_read_by_few_ranges(
     path = next(path for path in server.files if path.startswith("/files"))
     server.files[path] = wheel("x", "1.0", files)
     index = open_index(no_index=0, index_url=f"{server.url}/simple")
-    assert index.metadata([opened(index)])[0].summary == "x"
+    assert index.metadata([only_wheel(index)])[0].summary == "x"
     assert server.requests[path] <= 4
 
 
 @pytest.mark.parametrize(
     ("behaviour", "error"), [(faults.status(404), None), (faults.body(b"other"), "hash")]
 )
-def test_metadata_file_is_verified_and_may_be_missing(
+def test_metadata_file_is_verified_and_optional(
     open_index: Open,
     server: FaultServer,
     tmp_path: Path,
@@ -437,17 +433,17 @@ def test_metadata_file_is_verified_and_may_be_missing(
 ) -> None:
     put_page(server, "1.0")
     path = put_wheel(tmp_path, "x", "1.0")
-    listed = json.loads(server.files["/simple/x/"])
-    listed["files"][0]["core-metadata"] = {"sha256": sha256_of(metadata_of(path))}
-    server.files["/simple/x/"] = json.dumps(listed).encode()
+    page_data = json.loads(server.files["/simple/x/"])
+    page_data["files"][0]["core-metadata"] = {"sha256": sha256_of(metadata_of(path))}
+    server.files["/simple/x/"] = json.dumps(page_data).encode()
     server.misbehave(f"/files/{path.name}.metadata", behaviour)
     index = open_index(no_index=0, index_url=f"{server.url}/simple")
-    found = opened(index)
+    wheel_file = only_wheel(index)
     if error is None:
-        assert index.metadata([found])[0].summary == "x"
+        assert index.metadata([wheel_file])[0].summary == "x"
     else:
         with pytest.raises(TransientError, match=error):
-            index.metadata([found])
+            index.metadata([wheel_file])
 
 
 @pytest.mark.parametrize("data", [b"", b"no zip", wheel("y", "1", {})[:-30]])
@@ -457,22 +453,22 @@ def test_file_that_is_not_a_wheel_is_an_error(
     put_wheel(tmp_path, "x", "1.0").write_bytes(data)
     index = open_index(find_links=tmp_path)
     with pytest.raises(InvalidArchiveError, match="not a valid wheel"):
-        index.metadata([opened(index)])
+        index.metadata([only_wheel(index)])
 
 
-def test_hash_that_the_index_lacks_is_computed(open_index: Open, server: FaultServer) -> None:
+def test_missing_hash_is_computed(open_index: Open, server: FaultServer) -> None:
     put_page(server, "1.0")
-    listed = json.loads(server.files["/simple/x/"])
-    listed["files"][0]["hashes"] = {"md5": "1"}
-    server.files["/simple/x/"] = json.dumps(listed).encode()
+    page_data = json.loads(server.files["/simple/x/"])
+    page_data["files"][0]["hashes"] = {"md5": "1"}
+    server.files["/simple/x/"] = json.dumps(page_data).encode()
     index = open_index(no_index=0, index_url=f"{server.url}/simple")
-    found = opened(index)
-    assert found.sha256 is None
-    (verified,) = index.verified([found])
-    assert verified.sha256 == sha256_of(b"".join(index.stream(found)))
+    wheel_file = only_wheel(index)
+    assert wheel_file.sha256 is None
+    (verified,) = index.verified([wheel_file])
+    assert verified.sha256 == sha256_of(b"".join(index.stream(wheel_file)))
 
 
-def test_download_of_a_wheel_resumes_after_a_break(
+def test_wheel_download_resumes_after_break(
     open_index: Open, server: FaultServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cudaredist.source.http_retry.backoff", lambda _: 0.0)
@@ -481,46 +477,40 @@ def test_download_of_a_wheel_resumes_after_a_break(
     server.misbehave(path, faults.breaking_after(100))
     index = open_index(no_index=0, index_url=f"{server.url}/simple")
     index._client._settings = Settings(retries=50)
-    assert b"".join(index.stream(opened(index))) == server.files[path]
+    assert b"".join(index.stream(only_wheel(index))) == server.files[path]
 
 
-def test_wheel_of_another_size_than_listed_is_refused_at_once(
-    open_index: Open, server: FaultServer
-) -> None:
+def test_wheel_of_other_size_is_refused(open_index: Open, server: FaultServer) -> None:
     put_page(server, "1.0")
     index = open_index(no_index=0, index_url=f"{server.url}/simple")
     with pytest.raises(ArchiveMismatchError):
-        next(index.stream(opened(index), size=5))
+        next(index.stream(only_wheel(index), size=5))
 
 
-def test_wheel_that_disappeared_is_not_at_the_source(open_index: Open, server: FaultServer) -> None:
+def test_deleted_wheel_is_not_at_source(open_index: Open, server: FaultServer) -> None:
     put_page(server, "1.0")
     index = open_index(no_index=0, index_url=f"{server.url}/simple")
-    found = opened(index)
+    wheel_file = only_wheel(index)
     server.files.clear()
     with pytest.raises(NotAtSourceError):
-        next(index.stream(found))
+        next(index.stream(wheel_file))
 
 
-def test_index_that_is_not_mounted_is_an_error_and_not_absence(
-    open_index: Open, tmp_path: Path
-) -> None:
+def test_unmounted_index_is_an_error(open_index: Open, tmp_path: Path) -> None:
     index = open_index(no_index=0, index_url=f"file://{tmp_path}/unmounted")
     with pytest.raises(TransientError, match="no such folder"):
         index.wheels(["x"])
 
 
-def test_query_of_an_address_is_kept_for_metadata_and_never_shown(
-    open_index: Open, server: FaultServer
-) -> None:
+def test_query_of_address_is_sent_and_not_shown(open_index: Open, server: FaultServer) -> None:
     put_page(server, "1.0")
-    listed = json.loads(server.files["/simple/x/"])
+    page_data = json.loads(server.files["/simple/x/"])
     path = "/files/x-1.0-py3-none-any.whl"
-    listed["files"][0] |= {"url": f"{path}?token=SECRET", "core-metadata": {"sha256": SHA256}}
-    server.files["/simple/x/"] = json.dumps(listed).encode()
+    page_data["files"][0] |= {"url": f"{path}?token=SECRET", "core-metadata": {"sha256": SHA256}}
+    server.files["/simple/x/"] = json.dumps(page_data).encode()
     for query in ("", "?token=SECRET"):
         server.misbehave(f"{path}.metadata{query}", faults.body(b"Name: other"))
     index = open_index(no_index=0, index_url=f"{server.url}/simple")
-    with pytest.raises(TransientError, match="hash differs from") as caught:
-        index.metadata([opened(index)])
-    assert "SECRET" not in str(caught.value)
+    with pytest.raises(TransientError, match="hash differs from") as raised:
+        index.metadata([only_wheel(index)])
+    assert "SECRET" not in str(raised.value)

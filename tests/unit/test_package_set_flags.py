@@ -1,4 +1,4 @@
-"""Package sets: capabilities, their flags, host compilers (build-rules 6 and 7)."""
+"""Tests of capabilities, flags and host compilers of sets (build-rules 6 and 7)."""
 
 from collections.abc import Sequence
 
@@ -25,75 +25,79 @@ def flags(cuda_label: str, *capabilities: str, platform: str = LINUX, **more: ob
 # -- both forms
 
 
-def test_the_strings_of_nixpkgs_and_ours() -> None:
-    found = flags("12.6.3", "7.5", "8.6")
-    assert found.arch_names == ("Ampere", "Turing")
-    assert found.real_arches == ("sm_75", "sm_86")
-    assert found.virtual_arches == ("compute_75", "compute_86")
-    assert found.arches == ("sm_75", "sm_86", "compute_86")
-    assert found.gencode == (
+def test_flags_have_strings_of_nixpkgs_and_cudaredist() -> None:
+    result = flags("12.6.3", "7.5", "8.6")
+    assert result.arch_names == ("Ampere", "Turing")
+    assert result.real_arches == ("sm_75", "sm_86")
+    assert result.virtual_arches == ("compute_75", "compute_86")
+    assert result.arches == ("sm_75", "sm_86", "compute_86")
+    assert result.gencode == (
         "-gencode=arch=compute_75,code=sm_75",
         "-gencode=arch=compute_86,code=sm_86",
         "-gencode=arch=compute_86,code=compute_86",
     )
-    assert found.gencode_string == " ".join(found.gencode)
-    assert found.cmake_cuda_architectures == "75;86"
-    assert found.cmake_architectures_real_virtual == "75-real;86"
-    assert found.torch_cuda_arch_list == "7.5;8.6+PTX"
-    assert found.forward_compat
+    assert result.gencode_string == " ".join(result.gencode)
+    assert result.cmake_cuda_architectures == "75;86"
+    assert result.cmake_architectures_real_virtual == "75-real;86"
+    assert result.torch_cuda_arch_list == "7.5;8.6+PTX"
+    assert result.forward_compat
 
 
-def test_theirs_take_the_order_asked_for_and_ours_sort() -> None:
-    found = flags("12.6.3", "8.6", "7.5", "8.6")
-    assert found.requested == found.effective == ("8.6", "7.5", "8.6")
-    assert found.arches == ("sm_86", "sm_75", "sm_86", "compute_86")
-    assert found.cmake_cuda_architectures == "86;75;86"
-    found = flags("12.6.3", "8.6", "7.5")
-    assert found.gencode[-1] == "-gencode=arch=compute_75,code=compute_75", "of the last one"
-    assert found.cmake_architectures_real_virtual == "75-real;86", "of the highest"
-    assert found.torch_cuda_arch_list == "7.5;8.6+PTX"
+def test_nixpkgs_flags_keep_order_and_own_flags_are_sorted() -> None:
+    result = flags("12.6.3", "8.6", "7.5", "8.6")
+    assert result.requested == result.effective == ("8.6", "7.5", "8.6")
+    assert result.arches == ("sm_86", "sm_75", "sm_86", "compute_86")
+    assert result.cmake_cuda_architectures == "86;75;86"
+    result = flags("12.6.3", "8.6", "7.5")
+    assert result.gencode[-1] == "-gencode=arch=compute_75,code=compute_75", (
+        "PTX of the last capability"
+    )
+    assert result.cmake_architectures_real_virtual == "75-real;86", "PTX of the highest capability"
+    assert result.torch_cuda_arch_list == "7.5;8.6+PTX"
 
 
-def test_on_orin() -> None:
-    found = flags("12.6.3", "8.7", platform=JETSON)
-    assert found.gencode_string == (
+def test_flags_for_orin_are_jetson_flags() -> None:
+    result = flags("12.6.3", "8.7", platform=JETSON)
+    assert result.gencode_string == (
         "-gencode=arch=compute_87,code=sm_87 -gencode=arch=compute_87,code=compute_87"
     )
 
 
-def test_without_forward_compatibility() -> None:
-    found = flags("12.6.3", "7.5", "8.6", forward_compat=False)
-    assert found.arches == ("sm_75", "sm_86")
-    assert found.gencode_string.count("-gencode") == 2
-    assert found.cmake_architectures_real_virtual == "75-real;86-real"
-    assert found.torch_cuda_arch_list == "7.5;8.6"
+def test_no_forward_compat_omits_ptx() -> None:
+    result = flags("12.6.3", "7.5", "8.6", forward_compat=False)
+    assert result.arches == ("sm_75", "sm_86")
+    assert result.gencode_string.count("-gencode") == 2
+    assert result.cmake_architectures_real_virtual == "75-real;86-real"
+    assert result.torch_cuda_arch_list == "7.5;8.6"
 
 
 @pytest.mark.parametrize("name", ["9.0a", "10.0f", "12.0a"])
-def test_one_architecture_or_family_alone_is_for_no_later_gpu(name: str) -> None:
-    found = flags("12.9.1", name)
+def test_architecture_specific_capability_has_no_forward_compat(name: str) -> None:
+    result = flags("12.9.1", name)
     digits = name.replace(".", "")
-    assert not found.forward_compat
-    assert found.arches == (f"sm_{digits}",)
-    assert found.cmake_architectures_real_virtual == f"{digits}-real"
-    assert found.torch_cuda_arch_list == name
-    with pytest.raises(UsageError, match="forward compatibility requires") as caught:
+    assert not result.forward_compat
+    assert result.arches == (f"sm_{digits}",)
+    assert result.cmake_architectures_real_virtual == f"{digits}-real"
+    assert result.torch_cuda_arch_list == name
+    with pytest.raises(UsageError, match="forward compatibility requires") as raised:
         flags("12.9.1", name, forward_compat=True)
-    assert "remove --forward-compat" in (caught.value.hint or "")
+    assert "remove --forward-compat" in (raised.value.hint or "")
 
 
-def test_a_letter_beside_a_plain_one() -> None:
-    found = flags("12.9.1", "9.0", "10.0a")
-    assert found.forward_compat
-    assert found.arches == ("sm_90", "sm_100a", "compute_90"), "PTX of a letter is not portable"
-    assert found.cmake_architectures_real_virtual == "90;100a-real"
-    assert found.torch_cuda_arch_list == "9.0+PTX;10.0a"
+def test_architecture_specific_next_to_plain_capability_has_plain_ptx() -> None:
+    result = flags("12.9.1", "9.0", "10.0a")
+    assert result.forward_compat
+    assert result.arches == ("sm_90", "sm_100a", "compute_90"), (
+        "PTX of an a capability is not portable"
+    )
+    assert result.cmake_architectures_real_virtual == "90;100a-real"
+    assert result.torch_cuda_arch_list == "9.0+PTX;10.0a"
 
 
 def test_gencode_with_plain_and_architecture_specific_capability_has_plain_ptx() -> None:
-    found = flags("12.9.1", "9.0", "9.0a")
-    assert found.forward_compat
-    assert found.gencode == (
+    result = flags("12.9.1", "9.0", "9.0a")
+    assert result.forward_compat
+    assert result.gencode == (
         "-gencode=arch=compute_90,code=sm_90",
         "-gencode=arch=compute_90a,code=sm_90a",
         "-gencode=arch=compute_90,code=compute_90",
@@ -101,19 +105,19 @@ def test_gencode_with_plain_and_architecture_specific_capability_has_plain_ptx()
     assert check_set(build(DATA, "12.9.1", capabilities=("9.0", "9.0a"))) == []
 
 
-def test_unknown_capability_suggests_the_nearest() -> None:
+def test_unknown_capability_suggests_nearest() -> None:
     with pytest.raises(
         UnknownNameError, match=r"no compute capability is called '8\.8b'"
-    ) as caught:
+    ) as raised:
         flags("12.6.3", "8.8b")
-    assert caught.value.hint is not None
-    assert "did you mean 8.8" in caught.value.hint
+    assert raised.value.hint is not None
+    assert "did you mean 8.8" in raised.value.hint
 
 
-def test_natural_order() -> None:
-    found = flags("12.9.1", "12.0", "9.0", "10.0", "10.0f", "10.0a")
-    assert found.torch_cuda_arch_list == "9.0;10.0;10.0a;10.0f;12.0+PTX"
-    assert found.arch_names == ("Blackwell", "Hopper")
+def test_capabilities_are_in_natural_order() -> None:
+    result = flags("12.9.1", "12.0", "9.0", "10.0", "10.0f", "10.0a")
+    assert result.torch_cuda_arch_list == "9.0;10.0;10.0a;10.0f;12.0+PTX"
+    assert result.arch_names == ("Blackwell", "Hopper")
 
 
 @pytest.mark.parametrize(
@@ -128,28 +132,26 @@ def test_natural_order() -> None:
         ("13.0.2", "7.5 8.0 8.6 8.9 9.0 10.0 10.3 12.0 12.1"),
     ],
 )
-def test_defaults(label: str, expected: str) -> None:
-    found = flags(label)
-    assert " ".join(found.default) == expected
-    assert found.effective == found.default
-    assert found.requested == ()
-    assert set(found.default) <= set(found.supported)
+def test_default_capabilities_depend_on_cuda_release(label: str, expected: str) -> None:
+    result = flags(label)
+    assert " ".join(result.default) == expected
+    assert result.effective == result.default
+    assert result.requested == ()
+    assert set(result.default) <= set(result.supported)
 
 
 @pytest.mark.parametrize(
     ("label", "expected"),
     [("11.8.0", "7.2 8.7"), ("12.2.2", "7.2 8.7"), ("12.4.1", "8.7"), ("12.9.1", "8.7")],
 )
-def test_default_capabilities_on_linux_aarch64_are_those_of_its_jetsons(
-    label: str, expected: str
-) -> None:
-    found = flags(label, platform=JETSON)
-    assert " ".join(found.default) == expected
-    assert found.effective == found.default
-    assert not {"8.0", "9.0"} & set(found.default)
+def test_default_capabilities_on_linux_aarch64_are_jetsons(label: str, expected: str) -> None:
+    result = flags(label, platform=JETSON)
+    assert " ".join(result.default) == expected
+    assert result.effective == result.default
+    assert not {"8.0", "9.0"} & set(result.default)
 
 
-def test_default_capabilities_on_linux_sbsa_are_those_of_servers() -> None:
+def test_default_capabilities_on_linux_sbsa_are_servers() -> None:
     for label in ("12.9.1", "13.0.2"):
         assert flags(label, platform=SBSA).default == flags(label, platform=LINUX).default
 
@@ -164,29 +166,29 @@ def test_libcudla_and_tensorrt_on_linux_aarch64_are_available_by_default() -> No
     assert packages["tensorrt"].status == "available"
 
 
-def test_default_jetsons_begin_at_the_oldest_one_of_policy() -> None:
+def test_default_jetsons_start_at_oldest_of_policy() -> None:
     older = {"capability": "8.7", "reason": "r", "reference": "r"}
     released = cuda("11.8.0", (LINUX, JETSON))
-    found = {}
+    defaults = {}
     for name, oldest in (("shipped", {}), ("8.7", {"oldest_jetson": older})):
         data = set_data_of(released, policies={"platforms": oldest})
-        found[name] = build(data, "11.8.0", JETSON).capabilities.default
-    assert found == {"shipped": ("7.2", "8.7"), "8.7": ("8.7",)}
+        defaults[name] = build(data, "11.8.0", JETSON).capabilities.default
+    assert defaults == {"shipped": ("7.2", "8.7"), "8.7": ("8.7",)}
 
 
-# -- what cannot be
+# -- errors
 
 
-def test_everything_wrong_is_said_at_once() -> None:
-    with pytest.raises(UsageError) as caught:
+def test_all_capability_errors_are_reported() -> None:
+    with pytest.raises(UsageError) as raised:
         flags("12.6.3", "3.5", "12.0", "8.7")
-    message = caught.value.message
+    message = raised.value.message
     assert message.startswith(
         "cudaPackages_12_6: CUDA 12.6 does not support 3.5, CUDA 5.0 to 11.8 do"
     )
     assert "CUDA 12.6 does not support 12.0, CUDA 12.8 and newer do" in message
     assert "capability 8.7 is a Jetson GPU, but linux-x86_64 has no Jetson build" in message
-    assert caught.value.hint == "run `cudaredist explain cuda 12.6` to list its capabilities"
+    assert raised.value.hint == "run `cudaredist explain cuda 12.6` to list its capabilities"
 
 
 @pytest.mark.parametrize(
@@ -202,14 +204,14 @@ def test_everything_wrong_is_said_at_once() -> None:
         ("12.9.1", ["11.0"], SBSA, "CUDA 12.9 does not support 11.0, CUDA 13.0 and newer do"),
     ],
 )
-def test_jetsons_have_sets_of_their_own(
+def test_jetson_capabilities_require_jetson_sets(
     label: str, capabilities: Sequence[str], platform: str, message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
         flags(label, *capabilities, platform=platform)
 
 
-def test_mixtures_that_can_be() -> None:
+def test_compatible_jetson_mixtures_are_accepted() -> None:
     assert flags("12.2.2", "8.7", "7.2", platform=JETSON).effective == ("8.7", "7.2")
     assert flags("13.0.2", "8.7", "9.0", platform=SBSA).effective == ("8.7", "9.0")
     assert flags("12.9.1", "10.1", "9.0", platform=SBSA).effective == ("10.1", "9.0")
@@ -226,21 +228,21 @@ def test_mixtures_that_can_be() -> None:
         ("12.6.3", JETSON, ["9.0"], ["no-jetson-capability"]),
     ],
 )
-def test_what_is_worth_knowing_of_jetsons(
+def test_jetson_diagnostics_are_reported(
     label: str, platform: str, capabilities: Sequence[str], codes: list[str]
 ) -> None:
-    found = build(DATA, label, platform, capabilities=tuple(capabilities)).diagnostics
-    assert [d.code for d in found if "jetson" in d.code] == codes
+    diagnostics = build(DATA, label, platform, capabilities=tuple(capabilities)).diagnostics
+    assert [d.code for d in diagnostics if "jetson" in d.code] == codes
 
 
-def test_a_release_beyond_the_tables() -> None:
+def test_release_missing_from_gpu_table_is_refused() -> None:
     data = set_data_of(cuda("13.9.0"))
     for capabilities in ((), ("9.0",)):
         with pytest.raises(
             UsageError, match=r"gpus\.json has no capabilities for CUDA 13\.9"
-        ) as caught:
+        ) as raised:
             build(data, "13.9.0", capabilities=capabilities)
-        assert caught.value.hint == "run `cudaredist update-gpus`"
+        assert raised.value.hint == "run `cudaredist update-gpus`"
 
 
 # -- host compilers
@@ -268,7 +270,7 @@ def host(
         ("12.6.3", 12, (13,), 12, True, "default"),
     ],
 )
-def test_which_gcc(
+def test_gcc_is_selected_from_available_versions(
     label: str,
     default: int | None,
     available: Sequence[int],
@@ -277,37 +279,37 @@ def test_which_gcc(
     uses_default: bool,
     runtime: str,
 ) -> None:
-    found = host(label, default, available)
-    assert found.gcc is not None
-    assert (found.gcc.selected, found.gcc.uses_default) == (selected, uses_default)
-    assert found.gcc.default == default
-    assert found.cxx_runtime == runtime
-    low, high = found.gcc.min or 0, found.gcc.max or 99
+    compiler = host(label, default, available)
+    assert compiler.gcc is not None
+    assert (compiler.gcc.selected, compiler.gcc.uses_default) == (selected, uses_default)
+    assert compiler.gcc.default == default
+    assert compiler.cxx_runtime == runtime
+    low, high = compiler.gcc.min or 0, compiler.gcc.max or 99
     assert low <= selected <= high
 
 
-def test_none_available_names_the_range() -> None:
+def test_unavailable_gcc_names_accepted_range() -> None:
     with pytest.raises(
         UsageError, match="accepts GCC 6 to 13, but the available versions are 4, 14"
-    ) as caught:
+    ) as raised:
         host("12.6.3", 14, (14, 4))
-    assert caught.value.hint == "add an accepted version with --available-gcc"
+    assert raised.value.hint == "add an accepted version with --available-gcc"
 
 
-def test_ranges_of_other_compilers() -> None:
-    found = host("12.6.3", 13)
-    assert found.clang is not None
-    assert (found.clang.min, found.clang.max) == (7, 18)
-    assert found.msvc is not None
+def test_ranges_of_other_compilers_are_stated() -> None:
+    compiler = host("12.6.3", 13)
+    assert compiler.clang is not None
+    assert (compiler.clang.min, compiler.clang.max) == (7, 18)
+    assert compiler.msvc is not None
 
 
-def test_a_release_that_the_table_lacks() -> None:
+def test_release_missing_from_nvcc_table_is_refused() -> None:
     nvcc = DATA.nvcc.model_copy(
         update={"releases": {k: v for k, v in DATA.nvcc.releases.items() if k[:4] != "12.9"}}
     )
     data = set_data_of(cuda("12.9.1"), nvcc=nvcc)
     with pytest.raises(
         UsageError, match=r"nvcc_compat\.json has no compilers for CUDA 12\.9"
-    ) as caught:
+    ) as raised:
         host("12.9.1", 13, data=data)
-    assert caught.value.hint == "run `cudaredist update-nvcc-compat`"
+    assert raised.value.hint == "run `cudaredist update-nvcc-compat`"

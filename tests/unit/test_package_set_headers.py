@@ -1,4 +1,4 @@
-"""Package sets: packages whose headers include those of others depend on them."""
+"""Tests of dependencies between packages through included headers."""
 
 from pathlib import Path
 
@@ -21,11 +21,11 @@ from cudaredist.schema.packageset import PackageSet
 
 
 def headers(**files: dict[str, str]) -> WholeFeatures:
-    """Return an archive with these headers: `a__b` stands for include/a/b.h."""
+    """Return an archive with headers. For example, `a__b` means include/a/b.h."""
     return with_headers({f"include/{name.replace('__', '/')}.h": files[name] for name in files})
 
 
-def made(platform: str = LINUX, **features: WholeFeatures) -> PackageSet:
+def set_of(platform: str = LINUX, **features: WholeFeatures) -> PackageSet:
     known = {
         "cuda_nvcc": features_of({"bin/nvcc": None}),
         "cuda_cudart": headers(cuda_runtime={}),
@@ -33,42 +33,42 @@ def made(platform: str = LINUX, **features: WholeFeatures) -> PackageSet:
         **features,
     }
     packages = {name: [platform] for name in known}
-    found = build(
+    built = build(
         set_data_of(cuda(platforms=(platform,), features=known, packages=packages)),
         platform=platform,
     )
-    assert check_set(found) == []
-    return found
+    assert check_set(built) == []
+    return built
 
 
-def depends(found: PackageSet, name: str) -> dict[str, tuple[str, str | None, str | None]]:
+def depends(package_set: PackageSet, name: str) -> dict[str, tuple[str, str | None, str | None]]:
     return {
         entry.attr: (entry.output, entry.header, entry.included_by)
-        for entry in found.packages[name].depends
+        for entry in package_set.packages[name].depends
         if entry.kind == "header"
     }
 
 
-def test_package_depends_on_the_packages_of_included_headers() -> None:
-    found = made(
+def test_package_depends_on_packages_of_included_headers() -> None:
+    package_set = set_of(
         libx=headers(x={"cuda_runtime.h": "", "nv/target.h": "", "GL/gl.h": "", "y.h": ""}),
         liby=headers(y={"x.h": "", "cuda_runtime.h": "defined(MAYBE)"}),
     )
-    assert depends(found, "libx") == {
+    assert depends(package_set, "libx") == {
         "cuda_cccl": ("out", "nv/target.h", "include/x.h"),
         "cuda_cudart": ("out", "cuda_runtime.h", "include/x.h"),
         "liby": ("include", "y.h", "include/x.h"),
     }
-    # Two packages may include each other's headers; a condition of one's own is optional.
-    assert depends(found, "liby") == {"libx": ("include", "x.h", "include/y.h")}
+    # Two packages may include each other's headers. An include with a condition is optional.
+    assert depends(package_set, "liby") == {"libx": ("include", "x.h", "include/y.h")}
 
 
-def test_quoted_header_of_the_same_folder_in_another_package_is_found() -> None:
-    found = made(cuda_crt=headers(crt__a={}), libx=headers(crt__x={"a.h": ""}))
-    assert depends(found, "libx") == {"cuda_crt": ("out", "a.h", "include/crt/x.h")}
+def test_quoted_header_in_same_folder_of_other_package_is_found() -> None:
+    package_set = set_of(cuda_crt=headers(crt__a={}), libx=headers(crt__x={"a.h": ""}))
+    assert depends(package_set, "libx") == {"cuda_crt": ("out", "a.h", "include/crt/x.h")}
 
 
-def test_header_of_an_unavailable_package_is_a_finding() -> None:
+def test_header_of_unavailable_package_is_a_finding() -> None:
     data = set_data_of(
         cuda(
             platforms=(LINUX,),
@@ -86,10 +86,10 @@ def test_header_of_an_unavailable_package_is_a_finding() -> None:
             }
         },
     )
-    found = build(data)
-    assert depends(found, "libx") == {}
-    assert found.packages["libx"].status == "available"
-    texts = [d.text for d in found.diagnostics if d.subject == "libx"]
+    package_set = build(data)
+    assert depends(package_set, "libx") == {}
+    assert package_set.packages["libx"].status == "available"
+    texts = [d.text for d in package_set.diagnostics if d.subject == "libx"]
     assert texts == ["include/x.h includes y.h, which is only in liby"]
 
 
@@ -101,8 +101,8 @@ def test_headers_are_read_from_feature_files(tmp_path: Path) -> None:
     }
     packages = {name: [LINUX] for name in known}
     store = put_data(tmp_path, cuda(platforms=(LINUX,), features=known, packages=packages))
-    found = build(read_set_data(store))
-    assert depends(found, "libx") == {"cuda_cudart": ("out", "b.h", "include/x.h")}
+    package_set = build(read_set_data(store))
+    assert depends(package_set, "libx") == {"cuda_cudart": ("out", "b.h", "include/x.h")}
 
 
 @pytest.mark.parametrize(
@@ -128,6 +128,6 @@ def test_headers_are_read_from_feature_files(tmp_path: Path) -> None:
         ("1 / 0", ""),
     ],
 )
-def test_conditions_hold_by_system(condition: str, systems: str) -> None:
-    found = [system for system in ("linux", "windows") if holds(condition, system)]
-    assert found == systems.split()
+def test_include_conditions_depend_on_system(condition: str, systems: str) -> None:
+    package_set = [system for system in ("linux", "windows") if holds(condition, system)]
+    assert package_set == systems.split()

@@ -1,4 +1,4 @@
-"""Package sets: who provides libraries, who needs them, who depends on whom (build-rules 5)."""
+"""Tests of libraries in sets: providers, needs and dependencies (build-rules 5)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -33,7 +33,7 @@ BASE = {
 
 
 _MEANT = {"I6", "I8"}
-"""What is broken on purpose here: libraries that nobody has, and that two have."""
+"""Invariants violated on purpose: libraries without a provider or with two."""
 
 
 def data_of(features: Mapping[str, ArchiveFeatures], platform: str = LINUX, **more: Any) -> SetData:
@@ -44,11 +44,15 @@ def data_of(features: Mapping[str, ArchiveFeatures], platform: str = LINUX, **mo
     )
 
 
-def made(features: Mapping[str, ArchiveFeatures], platform: str = LINUX, **more: Any) -> PackageSet:
-    found = build(data_of(features, platform, **more), platform=platform)
-    broken = [str(violation) for violation in check_set(found) if violation.invariant not in _MEANT]
+def built(
+    features: Mapping[str, ArchiveFeatures], platform: str = LINUX, **more: Any
+) -> PackageSet:
+    result = build(data_of(features, platform, **more), platform=platform)
+    broken = [
+        str(violation) for violation in check_set(result) if violation.invariant not in _MEANT
+    ]
     assert broken == []
-    return found
+    return result
 
 
 def by(need: Needed) -> str | None:
@@ -61,21 +65,21 @@ def by(need: Needed) -> str | None:
             return None
 
 
-def satisfied(found: PackageSet, name: str) -> dict[str, str | None]:
-    return {need.soname: by(need) for need in found.packages[name].needs}
+def satisfied(package_set: PackageSet, name: str) -> dict[str, str | None]:
+    return {need.soname: by(need) for need in package_set.packages[name].needs}
 
 
-# -- who satisfies whom
+# -- providers
 
 
-def test_own_others_and_outside() -> None:
+def test_needs_are_satisfied_by_own_other_and_external_libraries() -> None:
     both = {
         "lib/libx.so.1.5": elf("libx.so.1", "libx_ops.so.1", "libcudart.so.12", "libz.so.1"),
         "lib/libx_ops.so.1": elf("libx_ops.so.1", "libstdc++.so.6", "libcuda.so.1"),
         "bin/tool": elf(None, "libx.so.1", "libm.so.6"),
     }
-    found = made({"libx": features_of(both)})
-    assert satisfied(found, "libx") == {
+    package_set = built({"libx": features_of(both)})
+    assert satisfied(package_set, "libx") == {
         "libx_ops.so.1": "libx.lib",
         "libx.so.1": "libx.lib",
         "libcudart.so.12": "cuda_cudart.out",
@@ -84,24 +88,24 @@ def test_own_others_and_outside() -> None:
         "libcuda.so.1": "driver",
         "libm.so.6": "glibc",
     }
-    needs = found.packages["libx"].needs
+    needs = package_set.packages["libx"].needs
     assert [(n.by_path, n.output) for n in needs if n.soname == "libm.so.6"] == [
         ("bin/tool", "bin")
     ]
-    assert [d.model_dump() for d in found.packages["libx"].depends] == [
+    assert [d.model_dump() for d in package_set.packages["libx"].depends] == [
         {"attr": "cuda_cudart", "output": "out", "kind": "runtime"}
     ]
-    assert found.external["libz.so.1"].model_dump() == {
+    assert package_set.external["libz.so.1"].model_dump() == {
         "owner": "distribution",
         "provider": "zlib",
         "needed_by": ("libx",),
     }
-    assert found.external["libc.so.6"].needed_by == ("cuda_cudart",)
-    assert [p.attr for p in found.sonames["libcudart.so.12"]] == ["cuda_cudart"]
+    assert package_set.external["libc.so.6"].needed_by == ("cuda_cudart",)
+    assert [p.attr for p in package_set.sonames["libcudart.so.12"]] == ["cuda_cudart"]
 
 
-def test_libraries_are_found_by_file_names_and_links_as_well() -> None:
-    found = made(
+def test_libraries_are_found_by_file_names_and_links() -> None:
+    package_set = built(
         {
             "liba": features_of(
                 {"lib/libplain.so": elf("libplain.so.1"), "lib/libother.so.2": "libplain.so"}
@@ -111,13 +115,13 @@ def test_libraries_are_found_by_file_names_and_links_as_well() -> None:
             "libd": library("libd.so.1", "noname.so"),
         }
     )
-    assert set(satisfied(found, "libb").values()) == {"liba.lib"}
-    assert [p.soname for p in found.packages["libc"].provides] == ["noname.so"]
-    assert satisfied(found, "libd") == {"noname.so": "libc.lib"}
+    assert set(satisfied(package_set, "libb").values()) == {"liba.lib"}
+    assert [p.soname for p in package_set.packages["libc"].provides] == ["noname.so"]
+    assert satisfied(package_set, "libd") == {"noname.so": "libc.lib"}
 
 
-def test_its_own_library_goes_before_anothers() -> None:
-    found = made(
+def test_own_library_is_preferred_to_other_package() -> None:
+    package_set = built(
         {
             "liba": library("libshared.so.1"),
             "libb": features_of(
@@ -128,47 +132,50 @@ def test_its_own_library_goes_before_anothers() -> None:
             ),
         }
     )
-    assert satisfied(found, "libb") == {"libshared.so.1": "libb.lib"}
+    assert satisfied(package_set, "libb") == {"libshared.so.1": "libb.lib"}
 
 
-def test_stubs_satisfy_nobody() -> None:
+def test_stubs_do_not_satisfy_needs() -> None:
     stub = features_of(
         {"lib/stubs/libx.so": elf("libx.so.1"), "lib/stubs/libcuda.so": elf("libcuda.so.1")}
     )
-    found = made({"liba": stub, "libb": library("libb.so.1", "libx.so.1", "libcuda.so.1")})
-    assert satisfied(found, "libb") == {"libx.so.1": None, "libcuda.so.1": "driver"}
-    entry = found.packages["libb"]
+    package_set = built({"liba": stub, "libb": library("libb.so.1", "libx.so.1", "libcuda.so.1")})
+    assert satisfied(package_set, "libb") == {"libx.so.1": None, "libcuda.so.1": "driver"}
+    entry = package_set.packages["libb"]
     assert (entry.status, entry.reasons[0].code) == ("broken", "unresolved-library")
     assert entry.reasons[0].subject == "libx.so.1"
     assert entry.reasons[0].source == "features"
-    assert [(p.attr, p.stub) for p in found.sonames["libx.so.1"]] == [("liba", True)]
+    assert [(p.attr, p.stub) for p in package_set.sonames["libx.so.1"]] == [("liba", True)]
 
 
-def test_what_the_driver_has_is_never_another_packages() -> None:
-    """The compatibility package has libcuda.so.1; nobody is linked against that."""
+def test_driver_library_is_not_provided_by_a_package() -> None:
+    """The compatibility package has libcuda.so.1, but no library is linked against it."""
     compat = features_of(
         {
             "compat/libcuda.so.1": elf("libcuda.so.1", "libnvrm_gpu.so", "libc.so.6"),
             "compat/libnvidia-x.so.1": elf("libnvidia-x.so.1", "libcuda.so.1", "libcrypto.so.3"),
         }
     )
-    found = made(
+    package_set = built(
         {"cuda_compat": compat, "liba": library("liba.so.1", "libcuda.so.1", "libnvidia-ml.so.1")},
         JETSON,
     )
-    assert satisfied(found, "liba") == {"libcuda.so.1": "driver", "libnvidia-ml.so.1": "driver"}
-    assert satisfied(found, "cuda_compat") == {
+    assert satisfied(package_set, "liba") == {
+        "libcuda.so.1": "driver",
+        "libnvidia-ml.so.1": "driver",
+    }
+    assert satisfied(package_set, "cuda_compat") == {
         "libcuda.so.1": "cuda_compat.out",
         "libnvrm_gpu.so": "jetson",
         "libc.so.6": "glibc",
         "libcrypto.so.3": "distribution",
     }
-    assert found.packages["liba"].depends == ()
-    assert found.packages["liba"].compat_runpath
+    assert package_set.packages["liba"].depends == ()
+    assert package_set.packages["liba"].compat_runpath
 
 
-def test_what_nobody_has_breaks_the_package_and_those_that_need_it() -> None:
-    found = made(
+def test_missing_library_breaks_package_and_dependents() -> None:
+    package_set = built(
         {
             "liba": library("liba.so.1", "libb.so.1"),
             "libb": library("libb.so.1", "libc.so.1"),
@@ -176,7 +183,7 @@ def test_what_nobody_has_breaks_the_package_and_those_that_need_it() -> None:
             "libz": library("libz.so.9"),
         }
     )
-    packages = found.packages
+    packages = package_set.packages
     assert [packages[f"lib{x}"].status for x in "abcz"] == [*["broken"] * 3, "available"]
     reasons = [packages[f"lib{x}"].reasons for x in "abc"]
     assert [[r.code for r in each] for each in reasons] == [
@@ -188,31 +195,35 @@ def test_what_nobody_has_breaks_the_package_and_those_that_need_it() -> None:
     assert (
         reasons[2][0].text == "lib/libc.so.1.5 needs libnowhere.so.3, which has no known provider"
     )
-    assert found.external["libnowhere.so.3"].owner == "unknown"
-    assert [d.subject for d in found.diagnostics if d.code == "broken"] == ["liba", "libb", "libc"]
+    assert package_set.external["libnowhere.so.3"].owner == "unknown"
+    assert [d.subject for d in package_set.diagnostics if d.code == "broken"] == [
+        "liba",
+        "libb",
+        "libc",
+    ]
     assert packages["libc"].archive is not None
-    assert packages["libc"].provides, "it is still said what a broken package has"
-    assert "libc.so.1" not in found.sonames, "but not in the set's index"
+    assert packages["libc"].provides, "the libraries of a broken package are listed"
+    assert "libc.so.1" not in package_set.sonames, "but they are not in the set's index"
 
 
 @pytest.mark.parametrize("status", ["withheld", "broken"])
-def test_what_only_an_unavailable_package_has(status: str) -> None:
+def test_library_of_unavailable_package_breaks_dependents(status: str) -> None:
     fixup = {"package": "libb", status: "why", "reason": "r", "reference": "r"}
-    found = made(
+    package_set = built(
         {"liba": library("liba.so.1", "libb.so.1"), "libb": library("libb.so.1")},
         policies={"fixups": {"fixups": [fixup]}},
     )
     code = "dependency-unavailable" if status == "broken" else "unresolved-library"
-    assert found.packages["liba"].status == "broken"
-    assert found.packages["liba"].reasons[0].code == code
+    assert package_set.packages["liba"].status == "broken"
+    assert package_set.packages["liba"].reasons[0].code == code
 
 
-def test_a_circle_is_no_obstacle() -> None:
-    found = made(
+def test_circular_needs_are_satisfied() -> None:
+    package_set = built(
         {"liba": library("liba.so.1", "libb.so.1"), "libb": library("libb.so.1", "liba.so.1")}
     )
-    assert {found.packages[name].status for name in ("liba", "libb")} == {"available"}
-    broken = made(
+    assert {package_set.packages[name].status for name in ("liba", "libb")} == {"available"}
+    broken = built(
         {
             "liba": library("liba.so.1", "libb.so.1"),
             "libb": library("libb.so.1", "liba.so.1", "libnowhere.so.1"),
@@ -221,14 +232,14 @@ def test_a_circle_is_no_obstacle() -> None:
     assert {broken.packages[name].status for name in ("liba", "libb")} == {"broken"}
 
 
-def test_nccl_comes_from_the_set_else_from_the_distribution() -> None:
+def test_nccl_comes_from_set_or_distribution() -> None:
     cudss = {"libcudss": library("libcudss.so.0", "libnccl.so.2")}
-    assert satisfied(made(cudss), "libcudss") == {"libnccl.so.2": "distribution"}
+    assert satisfied(built(cudss), "libcudss") == {"libnccl.so.2": "distribution"}
     both = {**cudss, "nccl": library("libnccl.so.2")}
-    assert satisfied(made(both), "libcudss") == {"libnccl.so.2": "nccl.lib"}
+    assert satisfied(built(both), "libcudss") == {"libnccl.so.2": "nccl.lib"}
 
 
-def test_further_versions_serve_only_themselves() -> None:
+def test_additional_versions_satisfy_only_their_own_needs() -> None:
     def cudnn(label: str, major: int) -> Release:
         features = features_of(
             {
@@ -243,16 +254,16 @@ def test_further_versions_serve_only_themselves() -> None:
         cudnn("8.9.7", 8),
         cudnn("9.1.0", 9),
     )
-    found = build(data, also=(("cudnn", "8.9.7"),))
-    own = {by(n) for n in found.packages["cudnn_8_9"].needs if n.kind == "needed"}
+    package_set = build(data, also=(("cudnn", "8.9.7"),))
+    own = {by(n) for n in package_set.packages["cudnn_8_9"].needs if n.kind == "needed"}
     assert own == {"cudnn_8_9.lib"}
-    assert found.packages["liba"].status == "broken"
+    assert package_set.packages["liba"].status == "broken"
 
 
-# -- libraries that are loaded
+# -- loaded libraries
 
 
-def test_libraries_that_are_loaded_come_from_policy() -> None:
+def test_loaded_libraries_come_from_policy() -> None:
     nvrtc = features_of(
         {
             "lib/libnvrtc.so.12": elf("libnvrtc.so.12"),
@@ -264,22 +275,22 @@ def test_libraries_that_are_loaded_come_from_policy() -> None:
         "lib/libcublas.so.12": elf("libcublas.so.12", "libcublasLt.so.12"),
         "lib/libcublasLt.so.12": elf("libcublasLt.so.12"),
     }
-    found = made({"cuda_nvrtc": nvrtc, "libcublas": features_of(blas)})
+    package_set = built({"cuda_nvrtc": nvrtc, "libcublas": features_of(blas)})
     loaded = [
         (need.by_path, need.soname, by(need))
         for name in ("cuda_nvrtc", "libcublas")
-        for need in found.packages[name].needs
+        for need in package_set.packages[name].needs
         if need.kind == "dlopen"
     ]
     assert loaded == [
         ("lib/libnvrtc.so.12", "libnvrtc-builtins.so.12.9", "cuda_nvrtc.lib"),
         ("lib/libcublasLt.so.12", "libnvrtc.so.12", "cuda_nvrtc.lib"),
     ]
-    depends = {(d.attr, d.kind) for d in found.packages["libcublas"].depends}
+    depends = {(d.attr, d.kind) for d in package_set.packages["libcublas"].depends}
     assert depends == {("cuda_nvrtc", "dlopen"), ("cuda_cudart", "header")}
 
 
-def test_names_in_data_are_guesses_unless_policy_confirms_them() -> None:
+def test_library_names_in_data_are_guesses_unless_in_policy() -> None:
     nvrtc = library("libnvrtc.so.12")
     names = ("libcuda.so.1", "libnothing.so", "libnvrtc.so.12")
     blas = {
@@ -287,9 +298,10 @@ def test_names_in_data_are_guesses_unless_policy_confirms_them() -> None:
         "lib/libnvblas.so.12": elf("libnvblas.so.12", opens=names),
         "lib/stubs/libcublas.so": elf("libcublas.so.12", opens=names),
     }
-    found = made({"cuda_nvrtc": nvrtc, "libcublas": features_of(blas)}).packages["libcublas"]
+    blas_entry = built({"cuda_nvrtc": nvrtc, "libcublas": features_of(blas)}).packages["libcublas"]
     assert [
-        (o.by_path, o.soname, o.satisfied_by and o.satisfied_by.model_dump()) for o in found.opens
+        (o.by_path, o.soname, o.satisfied_by and o.satisfied_by.model_dump())
+        for o in blas_entry.opens
     ] == [
         ("lib/libcublasLt.so.12", "libcuda.so.1", {"external": "driver"}),
         ("lib/libcublasLt.so.12", "libnothing.so", None),
@@ -297,16 +309,18 @@ def test_names_in_data_are_guesses_unless_policy_confirms_them() -> None:
         ("lib/libnvblas.so.12", "libnothing.so", None),
         ("lib/libnvblas.so.12", "libnvrtc.so.12", {"attr": "cuda_nvrtc", "output": "lib"}),
     ]
-    assert [n.soname for n in found.needs if n.by_path == "lib/libnvblas.so.12"] == []
+    assert [n.soname for n in blas_entry.needs if n.by_path == "lib/libnvblas.so.12"] == []
 
 
-def test_tables_that_could_not_be_read_are_a_warning() -> None:
+def test_unread_tables_are_a_warning() -> None:
     files = {
         "lib/libcublas.so.12": elf("libcublas.so.12", unread=("needed",)),
         "bin/tool": elf(unread=("needed", "glibc")),
     }
-    found = made({"libcublas": features_of(files)})
-    assert [(d.level, d.subject, d.text) for d in found.diagnostics if d.code == "unread"] == [
+    package_set = built({"libcublas": features_of(files)})
+    assert [
+        (d.level, d.subject, d.text) for d in package_set.diagnostics if d.code == "unread"
+    ] == [
         (
             "warning",
             "libcublas",
@@ -316,18 +330,18 @@ def test_tables_that_could_not_be_read_are_a_warning() -> None:
     ]
 
 
-def test_one_that_the_set_lacks_is_a_warning() -> None:
-    found = made({"libcublas": library("libcublasLt.so.12")})
-    assert found.packages["libcublas"].status == "available"
-    assert [d.text for d in found.diagnostics if d.code == "unresolved-dlopen"] == [
+def test_missing_loaded_library_is_a_warning() -> None:
+    package_set = built({"libcublas": library("libcublasLt.so.12")})
+    assert package_set.packages["libcublas"].status == "available"
+    assert [d.text for d in package_set.diagnostics if d.code == "unresolved-dlopen"] == [
         "lib/libcublasLt.so.12.5 loads libnvrtc, which is not in the set"
     ]
-    assert satisfied(found, "libcublas") == {"libnvrtc": None}
+    assert satisfied(package_set, "libcublas") == {"libnvrtc": None}
 
 
-def test_an_available_holder_is_found_behind_one_that_is_not() -> None:
+def test_available_provider_is_preferred_to_broken_one() -> None:
     fixup = {"package": "aaa", "broken": "b", "reason": "r", "reference": "r"}
-    found = made(
+    package_set = built(
         {
             "aaa": library("libnvrtc.so.11"),
             "cuda_nvrtc": library("libnvrtc.so.12"),
@@ -335,7 +349,7 @@ def test_an_available_holder_is_found_behind_one_that_is_not() -> None:
         },
         policies={"fixups": {"fixups": [fixup]}},
     )
-    assert satisfied(found, "libcublas") == {"libnvrtc.so.12": "cuda_nvrtc.lib"}
+    assert satisfied(package_set, "libcublas") == {"libnvrtc.so.12": "cuda_nvrtc.lib"}
 
 
 @pytest.mark.parametrize(
@@ -345,7 +359,7 @@ def test_an_available_holder_is_found_behind_one_that_is_not() -> None:
         ("9.1.0", {"libcublasLt"}),
     ],
 )
-def test_what_cudnn_loads(label: str, names: set[str]) -> None:
+def test_cudnn_loads_libraries_of_its_version(label: str, names: set[str]) -> None:
     features = features_of(
         {
             f"lib/{name}.so.9": elf(f"{name}.so.9")
@@ -355,34 +369,34 @@ def test_what_cudnn_loads(label: str, names: set[str]) -> None:
     data = set_data_of(
         cuda(features=BASE), Release("cudnn", label, {"cudnn": [LINUX]}, {"cudnn": features})
     )
-    found = build(data).packages["cudnn"]
-    assert {need.soname for need in found.needs if need.kind == "dlopen"} == names
+    cudnn_entry = build(data).packages["cudnn"]
+    assert {need.soname for need in cudnn_entry.needs if need.kind == "dlopen"} == names
 
 
 # -- Windows
 
 
-def test_case_of_dlls_does_not_count() -> None:
+def test_dll_names_are_case_insensitive() -> None:
     files = {
         "bin/x64/nvrtc64_120_0.dll": dll("nvrtc64_120_0.dll", "KERNEL32.dll", "VCRUNTIME140.dll"),
         "bin/x.dll": dll("x.dll", "NVRTC64_120_0.DLL", "nvcuda.dll", "api-ms-win-crt-l1-1-0.dll"),
         "bin/x.exe": elf(None),
     }
-    found = made({"libx": features_of(files)}, WINDOWS)
-    assert satisfied(found, "libx") == {
+    package_set = built({"libx": features_of(files)}, WINDOWS)
+    assert satisfied(package_set, "libx") == {
         "NVRTC64_120_0.DLL": "libx.bin",
         "KERNEL32.dll": "windows",
         "VCRUNTIME140.dll": "msvc",
         "nvcuda.dll": "driver",
         "api-ms-win-crt-l1-1-0.dll": "windows",
     }
-    assert found.packages["libx"].status == "available"
-    assert not [n for n in found.packages["libx"].needs if n.kind == "dlopen"]
+    assert package_set.packages["libx"].status == "available"
+    assert not [n for n in package_set.packages["libx"].needs if n.kind == "dlopen"]
 
 
-def test_case_of_other_libraries_counts() -> None:
-    found = made({"liba": library("libA.so.1"), "libb": library("libb.so.1", "liba.so.1")})
-    assert found.packages["libb"].status == "broken"
+def test_other_library_names_are_case_sensitive() -> None:
+    package_set = built({"liba": library("libA.so.1"), "libb": library("libb.so.1", "liba.so.1")})
+    assert package_set.packages["libb"].status == "broken"
 
 
 @pytest.mark.parametrize(
@@ -410,21 +424,21 @@ def test_case_of_other_libraries_counts() -> None:
         ("libc.so.60", None),
     ],
 )
-def test_owners_of_what_no_set_holds(soname: str, owner: str | None) -> None:
+def test_external_libraries_have_owners(soname: str, owner: str | None) -> None:
     entry = find_external(soname, set_data_of().policies.libraries)
     assert (entry.owner if entry else None) == owner
 
 
-def test_patterns_of_dlls_are_compared_without_case() -> None:
+def test_dll_patterns_are_case_insensitive() -> None:
     entry = {"names": ["My*.DLL"], "owner": "distribution", "reason": "r", "reference": "r"}
     data = set_data_of(policies={"libraries": {"external": [entry]}})
     for name in ("mything.dll", "MYTHING.DLL"):
-        found = find_external(name, data.policies.libraries)
-        assert found is not None
-        assert found.owner == "distribution"
+        external = find_external(name, data.policies.libraries)
+        assert external is not None
+        assert external.owner == "distribution"
 
 
-# -- who depends on whom, by policy
+# -- dependencies by policy
 
 
 @pytest.mark.parametrize(
@@ -441,54 +455,54 @@ def test_patterns_of_dlls_are_compared_without_case() -> None:
         ),
     ],
 )
-def test_what_headers_and_programs_need(
+def test_policy_dependencies_depend_on_cuda_release(
     label: str, expected: dict[str, set[tuple[str, str]]]
 ) -> None:
     cccl = "cccl" if label == "13.4.2" else "cuda_cccl"
     data = set_data_of(cuda(label, packages={cccl: [LINUX], "cuda_crt": [LINUX]}))
-    found = build(data, label).packages
+    packages = build(data, label).packages
     for name, needed in expected.items():
-        assert {(d.attr, d.kind) for d in found[name].depends} == needed
+        assert {(d.attr, d.kind) for d in packages[name].depends} == needed
 
 
-def test_headers_that_the_set_lacks_are_a_warning() -> None:
-    found = build(set_data_of(cuda("12.9.1")))
-    assert found.packages["cuda_cudart"].status == "available"
-    texts = [d.text for d in found.diagnostics if d.code == "dependency-unavailable"]
+def test_missing_headers_are_a_warning() -> None:
+    package_set = build(set_data_of(cuda("12.9.1")))
+    assert package_set.packages["cuda_cudart"].status == "available"
+    texts = [d.text for d in package_set.diagnostics if d.code == "dependency-unavailable"]
     assert texts == [
         "its headers need those of cccl, which is not in the set: cuda_runtime.h includes headers "
         "of CCCL"
     ]
 
 
-def test_outputs_that_are_depended_on() -> None:
+def test_dependencies_name_outputs() -> None:
     runtime = features_of(
         {"include/x.h": None, "lib/libcudart.so.12": elf("libcudart.so.12"), "lib/libx.a": STATIC}
     )
-    found = made(
+    package_set = built(
         {"cuda_cudart": runtime, "libcublas": library("libcublas.so.12", "libcudart.so.12")},
         policies={"outputs": {"collapse": {"cuda_cudart": None}}},
     )
-    assert [(d.attr, d.output, d.kind) for d in found.packages["libcublas"].depends] == [
+    assert [(d.attr, d.output, d.kind) for d in package_set.packages["libcublas"].depends] == [
         ("cuda_cudart", "include", "header"),
         ("cuda_cudart", "lib", "runtime"),
     ]
-    assert found.packages["cuda_cudart"].propagates == {"out": ("include", "lib", "static")}
+    assert package_set.packages["cuda_cudart"].propagates == {"out": ("include", "lib", "static")}
 
 
-def test_no_package_depends_on_itself_nor_twice_on_one() -> None:
+def test_dependencies_exclude_self_and_duplicates() -> None:
     rules = [
         {"package": "liba", "needs": name, "kind": "runtime", "reason": "r", "reference": "r"}
         for name in ("liba", "libb", "libb")
     ]
-    found = made(
+    package_set = built(
         {"liba": library("liba.so.1", "libb.so.1"), "libb": library("libb.so.1")},
         policies={"libraries": {"dependencies": rules}},
     )
-    assert [d.attr for d in found.packages["liba"].depends] == ["libb"]
+    assert [d.attr for d in package_set.packages["liba"].depends] == ["libb"]
 
 
-def test_what_policy_needs_breaks_by_libraries_and_the_other_way_round() -> None:
+def test_broken_policy_dependency_breaks_dependents() -> None:
     rule = {
         "package": "liba",
         "needs": "libb",
@@ -496,7 +510,7 @@ def test_what_policy_needs_breaks_by_libraries_and_the_other_way_round() -> None
         "reason": "why",
         "reference": "r",
     }
-    found = made(
+    package_set = built(
         {
             "liba": library("liba.so.1"),
             "libb": library("libb.so.1", "libnowhere.so.1"),
@@ -504,6 +518,6 @@ def test_what_policy_needs_breaks_by_libraries_and_the_other_way_round() -> None
         },
         policies={"libraries": {"dependencies": [rule]}},
     )
-    assert [found.packages[f"lib{x}"].status for x in "abc"] == ["broken"] * 3
-    assert found.packages["liba"].reasons[0].text == "libb is not available: why"
-    assert found.packages["liba"].reasons[0].source == "policy/libraries.json"
+    assert [package_set.packages[f"lib{x}"].status for x in "abc"] == ["broken"] * 3
+    assert package_set.packages["liba"].reasons[0].text == "libb is not available: why"
+    assert package_set.packages["liba"].reasons[0].source == "policy/libraries.json"

@@ -1,4 +1,4 @@
-"""Package sets: outputs, what they hold and bring along, addresses, licences (build-rules 3, 8)."""
+"""Tests of outputs, propagation, addresses and licenses of sets (build-rules 3, 8)."""
 
 import base64
 import json
@@ -52,19 +52,19 @@ A = "a" * 64
 
 def libx(features: ArchiveFeatures, name: str = "libx", **more: Any) -> SetPackage:
     data = set_data_of(cuda(features={name: features}, packages={name: [LINUX]}), **more)
-    found = build(data)
-    assert check_set(found) == []
-    return found.packages[name]
+    result = build(data)
+    assert check_set(result) == []
+    return result.packages[name]
 
 
-# -- which outputs there are: sections 3.1 and 3.4
+# -- outputs: sections 3.1 and 3.4
 
 
-def test_all_outputs_in_nixpkgs_order() -> None:
-    found = libx(features_of(EVERYTHING))
-    assert found.outputs == ORDER
-    assert {name: part.files for name, part in found.contents.items()} == dict.fromkeys(ORDER, 1)
-    assert found.outputs.index("lib") < found.outputs.index("static")
+def test_outputs_are_in_nixpkgs_order() -> None:
+    entry = libx(features_of(EVERYTHING))
+    assert entry.outputs == ORDER
+    assert {name: part.files for name, part in entry.contents.items()} == dict.fromkeys(ORDER, 1)
+    assert entry.outputs.index("lib") < entry.outputs.index("static")
 
 
 @pytest.mark.parametrize(
@@ -78,12 +78,12 @@ def test_all_outputs_in_nixpkgs_order() -> None:
         ([], ["out"]),
     ],
 )
-def test_order_is_theirs_and_sample_is_samples(names: list[str], expected: list[str]) -> None:
+def test_order_outputs_sorts_and_renames_sample(names: list[str], expected: list[str]) -> None:
     assert order_outputs(names) == tuple(expected)
 
 
 @pytest.mark.parametrize("output", [name for name in ORDER if name != "out"])
-def test_without_its_files_an_output_is_not_declared(output: OutputName) -> None:
+def test_output_without_files_is_not_declared(output: OutputName) -> None:
     everything = libx(features_of(EVERYTHING))
     paths = {
         "doc": "share/doc/x.txt",
@@ -97,37 +97,37 @@ def test_without_its_files_an_output_is_not_declared(output: OutputName) -> None
         "stubs": "lib/stubs/libx.so",
     }
     rest = {path: content for path, content in EVERYTHING.items() if path != paths[output]}
-    found = libx(features_of(rest))
-    assert found.outputs == tuple(name for name in everything.outputs if name != output)
+    entry = libx(features_of(rest))
+    assert entry.outputs == tuple(name for name in everything.outputs if name != output)
 
 
-def test_unexamined_packages_have_one_output_of_unknown_content() -> None:
-    found = package(set_data_of(cuda(libx=[LINUX])), "libx")
-    assert (found.status, found.outputs, found.contents) == ("available", ("out",), {})
-    assert (found.provides, found.needs, found.gpu_architectures) == ((), (), {})
+def test_unexamined_package_has_one_output() -> None:
+    entry = package(set_data_of(cuda(libx=[LINUX])), "libx")
+    assert (entry.status, entry.outputs, entry.contents) == ("available", ("out",), {})
+    assert (entry.provides, entry.needs, entry.gpu_architectures) == ((), (), {})
 
 
 @pytest.mark.parametrize(
     "name", ["cuda_cccl", "cuda_compat", "cuda_crt", "cuda_cudart", "cuda_nvcc", "libnvvm"]
 )
-def test_packages_that_stay_whole(name: str) -> None:
+def test_collapsed_package_has_one_output(name: str) -> None:
     features = features_of({**EVERYTHING, "lib/libx.so.1": elf("libx.so.1")})
     data = set_data_of(cuda(features={name: features}, packages={name: [LINUX]}))
-    found = package(data, name, allow_hollow=True)
-    assert found.outputs == ("out",)
-    assert found.contents["out"].files == len(EVERYTHING)
-    assert found.contents["out"].bytes == 100 * len(EVERYTHING)
-    assert found.collapsed == data.policies.outputs.collapse[name].reason
-    assert {provided.output for provided in found.provides} == {"out"}
-    assert found.propagates == {}
+    entry = package(data, name, allow_hollow=True)
+    assert entry.outputs == ("out",)
+    assert entry.contents["out"].files == len(EVERYTHING)
+    assert entry.contents["out"].bytes == 100 * len(EVERYTHING)
+    assert entry.collapsed == data.policies.outputs.collapse[name].reason
+    assert {provided.output for provided in entry.provides} == {"out"}
+    assert entry.propagates == {}
 
 
-def test_a_whole_package_of_one_output_is_not_collapsed() -> None:
+def test_package_with_one_output_is_not_collapsed() -> None:
     data = set_data_of(cuda(features={"cuda_crt": features_of({"x": None})}, cuda_crt=[LINUX]))
     assert package(data, "cuda_crt").collapsed is None
 
 
-# -- folders of lib for CUDA releases: section 3.3
+# -- lib folders for CUDA releases: section 3.3
 
 
 NESTED = {
@@ -150,52 +150,52 @@ def nested_data(*labels: str, files: Mapping[str, Any] = NESTED) -> SetData:
     )
 
 
-def test_the_folder_of_the_major_takes_the_place_of_lib() -> None:
-    found = package(nested_data("12.9.1"), "libx")
-    assert found.status == "available"
-    assert [change.model_dump(by_alias=True) for change in found.normalise] == [
+def test_lib_folder_of_major_replaces_lib() -> None:
+    entry = package(nested_data("12.9.1"), "libx")
+    assert entry.status == "available"
+    assert [change.model_dump(by_alias=True) for change in entry.normalise] == [
         {"op": "lift", "from": "lib/12", "to": "lib"}
     ]
-    assert found.outputs == ("out", "include", "lib", "stubs")
-    assert [(p.soname, p.path, p.output, p.stub) for p in found.provides] == [
+    assert entry.outputs == ("out", "include", "lib", "stubs")
+    assert [(p.soname, p.path, p.output, p.stub) for p in entry.provides] == [
         ("libx.so.1", "lib/libx.so.1.5", "lib", False),
         ("libx.so.1", "lib/stubs/libx.so", "stubs", True),
     ]
-    needed = {(need.soname, need.by_path) for need in found.needs}
+    needed = {(need.soname, need.by_path) for need in entry.needs}
     assert needed == {("libc.so.6", "lib/libx.so.1.5"), ("libm.so.6", "lib/libx_tool")}
 
 
 @pytest.mark.parametrize(
-    ("label", "lifted"), [("11.8.0", "lib/11"), ("12.0.1", "lib/12"), ("12.9.1", "lib/12")]
+    ("label", "folder"), [("11.8.0", "lib/11"), ("12.0.1", "lib/12"), ("12.9.1", "lib/12")]
 )
-def test_each_set_has_its_own_folder(label: str, lifted: str) -> None:
-    found = package(nested_data(label), "libx", cuda=label)
-    assert found.normalise[0].source == lifted
+def test_lib_folder_depends_on_cuda_release(label: str, folder: str) -> None:
+    entry = package(nested_data(label), "libx", cuda=label)
+    assert entry.normalise[0].source == folder
 
 
-def test_the_folder_of_the_minor_goes_first() -> None:
+def test_lib_folder_of_minor_is_preferred() -> None:
     files = {"lib/12/libx.so.1": elf("old.so.1"), "lib/12.9/libx.so.1": elf("new.so.1")}
     for label, soname in (("12.9.1", "new.so.1"), ("12.6.3", "old.so.1")):
-        found = package(nested_data(label, files=files), "libx", cuda=label)
-        assert [provided.soname for provided in found.provides] == [soname]
+        entry = package(nested_data(label, files=files), "libx", cuda=label)
+        assert [provided.soname for provided in entry.provides] == [soname]
 
 
-def test_without_a_folder_of_the_major_it_is_refused() -> None:
-    found = package(nested_data("13.0.2"), "libx", cuda="13.0.2")
-    assert (found.status, found.archive, found.outputs) == ("unsupported", None, ("out",))
-    assert found.reasons[0].code == "cuda-version-unsupported"
-    assert found.reasons[0].text == "its libraries are for CUDA 10.2, 11, 12"
-    assert (found.normalise, found.provides, found.needs) == ((), (), ())
+def test_package_without_lib_folder_of_major_is_unsupported() -> None:
+    entry = package(nested_data("13.0.2"), "libx", cuda="13.0.2")
+    assert (entry.status, entry.archive, entry.outputs) == ("unsupported", None, ("out",))
+    assert entry.reasons[0].code == "cuda-version-unsupported"
+    assert entry.reasons[0].text == "its libraries are for CUDA 10.2, 11, 12"
+    assert (entry.normalise, entry.provides, entry.needs) == ((), (), ())
 
 
-def test_numbers_that_are_no_cuda_release_are_folders_like_others() -> None:
+def test_lib_folder_of_other_number_is_kept() -> None:
     files = {"lib/3/libx.so.1": elf("libx.so.1"), "lib/libx.so.1": elf("libx.so.1")}
-    found = package(nested_data("12.9.1", files=files), "libx")
-    assert found.normalise == ()
-    assert len(found.provides) == 2
+    entry = package(nested_data("12.9.1", files=files), "libx")
+    assert entry.normalise == ()
+    assert len(entry.provides) == 2
 
 
-def test_gpu_architectures_lie_where_the_libraries_do() -> None:
+def test_gpu_architectures_follow_lib_folder() -> None:
     features = features_of(NESTED)
     code = {
         folder: {
@@ -213,7 +213,7 @@ def test_gpu_architectures_lie_where_the_libraries_do() -> None:
     }
 
 
-def test_gpu_architectures_of_both_kinds_of_code_are_in_natural_order() -> None:
+def test_gpu_architectures_are_merged_in_natural_order() -> None:
     code = {
         "bin": {
             "declared": {"sass": ["sm_100", "sm_120f"], "ptx": ["compute_100"], "lto": ["lto_100"]},
@@ -228,7 +228,7 @@ def test_gpu_architectures_of_both_kinds_of_code_are_in_natural_order() -> None:
     )
 
 
-# -- changes that policy makes: section 3.3
+# -- changes by policy: section 3.3
 
 
 def changes_of(name: str, label: str, version: str, features: ArchiveFeatures) -> SetPackage:
@@ -250,14 +250,14 @@ def changes_of(name: str, label: str, version: str, features: ArchiveFeatures) -
         ("cccl", "13.4.2", "13.4.3.3.1", [("lift", "include/cccl", "include")]),
     ],
 )
-def test_changes_of_trees(
+def test_policy_changes_tree_by_release(
     name: str, label: str, version: str, changes: list[tuple[str, str, str]]
 ) -> None:
-    found = changes_of(name, label, version, features_of({"x/y": None}))
-    assert [(c.op, c.source, c.to) for c in found.normalise] == changes
+    entry = changes_of(name, label, version, features_of({"x/y": None}))
+    assert [(c.op, c.source, c.to) for c in entry.normalise] == changes
 
 
-def test_what_policy_drops_is_in_no_output() -> None:
+def test_files_dropped_by_policy_are_in_no_output() -> None:
     features = features_of(
         {
             "lib/libnvinfer.so.10": elf("libnvinfer.so.10", "libc.so.6"),
@@ -267,15 +267,15 @@ def test_what_policy_drops_is_in_no_output() -> None:
         }
     )
     release = Release("tensorrt", "10.13.0", {"tensorrt": [LINUX]}, {"tensorrt": features})
-    found = package(set_data_of(cuda(), release), "tensorrt")
-    assert found.status == "available"
-    assert found.outputs == ("out", "lib", "static"), "its stubs are of what it has itself"
-    assert [provided.path for provided in found.provides] == ["lib/libnvinfer.so.10"]
-    assert [need.soname for need in found.needs if need.kind == "needed"] == ["libc.so.6"]
-    assert {change.op for change in found.normalise} == {"lift", "drop"}
+    entry = package(set_data_of(cuda(), release), "tensorrt")
+    assert entry.status == "available"
+    assert entry.outputs == ("out", "lib", "static"), "its stubs are of its own libraries"
+    assert [provided.path for provided in entry.provides] == ["lib/libnvinfer.so.10"]
+    assert [need.soname for need in entry.needs if need.kind == "needed"] == ["libc.so.6"]
+    assert {change.op for change in entry.normalise} == {"lift", "drop"}
 
 
-# -- what outputs bring along: section 3.5
+# -- propagation: section 3.5
 
 
 @pytest.mark.parametrize(
@@ -307,12 +307,12 @@ def test_what_policy_drops_is_in_no_output() -> None:
         ("cuda_nvml_dev", ["out", "include"], {"out": ["include"]}),
     ],
 )
-def test_propagation(
+def test_propagated_outputs_depend_on_package(
     name: str, outputs: Sequence[OutputName], expected: dict[str, list[str]]
 ) -> None:
-    found = propagated(name, outputs, set_data_of().policies.outputs)
-    assert {key: list(value) for key, value in found.items()} == expected
-    edges = {(source, target) for source, targets in found.items() for target in targets}
+    propagation = propagated(name, outputs, set_data_of().policies.outputs)
+    assert {key: list(value) for key, value in propagation.items()} == expected
+    edges = {(source, target) for source, targets in propagation.items() for target in targets}
     assert not {(b, a) for a, b in edges} & edges, "one way only"
     assert all(target in outputs and target != source for source, target in edges)
 
@@ -324,11 +324,11 @@ def legacy_data(
     outputs: dict[tuple[str, str, str | None], tuple[OutputName, ...]], *names: str
 ) -> SetData:
     release = cuda(packages={name: [LINUX] for name in names})
-    held = InputFeatures("e" * 64, is_overlay=False, examined={}, unexamined={}, legacy=outputs)
-    return set_data_of(release, read_features=lambda *_: held)
+    features = InputFeatures("e" * 64, is_overlay=False, examined={}, unexamined={}, legacy=outputs)
+    return set_data_of(release, read_features=lambda *_: features)
 
 
-def test_feature_files_of_the_earlier_form() -> None:
+def test_legacy_feature_files_declare_outputs() -> None:
     whole: tuple[OutputName, ...] = ("bin", "dev", "lib", "out", "static")
     data = legacy_data(
         {
@@ -339,11 +339,11 @@ def test_feature_files_of_the_earlier_form() -> None:
         "libx",
         "liby",
     )
-    found = build(data).packages
-    assert found["libx"].outputs == ("out", "samples", "dev", "lib")
-    assert found["libx"].contents == {}
-    assert found["cuda_nvcc"].outputs == ("out",), "policy counts here, too"
-    assert found["liby"].outputs == ("out",)
+    packages = build(data).packages
+    assert packages["libx"].outputs == ("out", "samples", "dev", "lib")
+    assert packages["libx"].contents == {}
+    assert packages["cuda_nvcc"].outputs == ("out",), "policy counts here, too"
+    assert packages["liby"].outputs == ("out",)
     missing = [d for d in build(data).diagnostics if d.code == "features-missing"]
     assert "1 packages were not examined" in missing[0].text
     assert missing[0].text.endswith(": liby")
@@ -361,17 +361,17 @@ def test_feature_files_of_the_earlier_form() -> None:
         ("tensorrt", "compute/machine-learning"),
     ],
 )
-def test_addresses(redist: str, folder: str) -> None:
+def test_archive_address_depends_on_redist(redist: str, folder: str) -> None:
     data = set_data_of(cuda(libx=[LINUX]), Release(redist, "12.9.1", {"libz": [LINUX]}))
     if redist == "cuda":
         data = set_data_of(cuda(libz=[LINUX]))
-    found = package(data, "libz")
-    assert found.archive is not None
+    entry = package(data, "libz")
+    assert entry.archive is not None
     base = f"https://developer.download.nvidia.com/{folder}"
-    assert found.archive.url == f"{base}/{found.archive.relative_path}"
-    assert found.license.url == f"{base}/libz/LICENSE.txt"
-    assert found.archive.size == 1000 + len(found.archive.relative_path)
-    assert type(found.archive.size) is int
+    assert entry.archive.url == f"{base}/{entry.archive.relative_path}"
+    assert entry.license.url == f"{base}/libz/LICENSE.txt"
+    assert entry.archive.size == 1000 + len(entry.archive.relative_path)
+    assert type(entry.archive.size) is int
 
 
 def test_every_redistributable_has_an_address() -> None:
@@ -393,25 +393,25 @@ def test_every_redistributable_has_an_address() -> None:
         ("file:///srv/x/", "a/b.zip", "file:///srv/x/a/b.zip"),
     ],
 )
-def test_paths_below_addresses(address: str, path: str, expected: str) -> None:
+def test_join_address_resolves_path(address: str, path: str, expected: str) -> None:
     assert join_address(address, path) == expected
 
 
 @pytest.mark.parametrize("address", ["https://h/", "https://h/a/b/", "s3://bucket/", "file:///x/"])
-def test_path_above_the_root_of_an_address_is_refused(address: str) -> None:
+def test_path_above_root_of_address_is_refused(address: str) -> None:
     with pytest.raises(UsageError, match="leads above the root"):
         join_address(address, "../../../pool/a.zip")
 
 
-def test_hashes_as_nix_writes_them() -> None:
+def test_hash_is_written_in_sri_form() -> None:
     sha256 = "0123456789abcdef" * 4
     assert sri_of(sha256) == "sha256-ASNFZ4mrze8BI0VniavN7wEjRWeJq83vASNFZ4mrze8="
-    found = package(set_data_of(cuda()), "cuda_nvcc").archive
-    assert found is not None
-    assert base64.b64decode(found.sri.removeprefix("sha256-")).hex() == found.sha256
+    archive = package(set_data_of(cuda()), "cuda_nvcc").archive
+    assert archive is not None
+    assert base64.b64decode(archive.sri.removeprefix("sha256-")).hex() == archive.sha256
 
 
-def test_formats_and_top_directories() -> None:
+def test_archive_format_and_prefix_follow_platform() -> None:
     data = set_data_of(cuda(platforms=(LINUX, WINDOWS)))
     linux, windows = (package(data, "cuda_nvcc", platform=p).archive for p in (LINUX, WINDOWS))
     assert linux is not None
@@ -421,7 +421,7 @@ def test_formats_and_top_directories() -> None:
     assert windows.strip_prefix == f"cuda_nvcc-{WINDOWS}-12.9.1-archive"
 
 
-def test_the_wheel_channel_has_addresses_only_where_they_are_given() -> None:
+def test_wheel_addresses_require_wheel_base() -> None:
     data = set_data_of(cuda(), channel="wheels")
     archive = package(data, "cuda_nvcc").archive
     assert archive is not None
@@ -432,7 +432,7 @@ def test_the_wheel_channel_has_addresses_only_where_they_are_given() -> None:
         assert archive.url == f"https://pypi.example/files/{archive.relative_path}"
 
 
-# -- licences and metadata: section 8
+# -- licenses and metadata: section 8
 
 
 @pytest.mark.parametrize(
@@ -460,7 +460,9 @@ def test_the_wheel_channel_has_addresses_only_where_they_are_given() -> None:
         ("mine", "mine", "whatever", ("whatever", None, False, False)),
     ],
 )
-def test_licences(redist: str, name: str, word: str, expected: tuple[object, ...]) -> None:
+def test_license_depends_on_redist_and_manifest(
+    redist: str, name: str, word: str, expected: tuple[object, ...]
+) -> None:
     label = "12.9.1" if redist == "cuda" else "0.1.0"
     release = Release(redist, label, {name: [LINUX]}, more={"license": word})
     if redist == "cuda":
@@ -468,25 +470,30 @@ def test_licences(redist: str, name: str, word: str, expected: tuple[object, ...
         data = set_data_of(release._replace(packages=packages))
     else:
         data = set_data_of(cuda(), release)
-    found = package(data, name).license
-    assert (found.short_name, found.spdx, found.free, found.redistributable) == expected
-    assert (found.manifest, found.source) == (word, "policy/licenses.json")
+    license_entry = package(data, name).license
+    assert (
+        license_entry.short_name,
+        license_entry.spdx,
+        license_entry.free,
+        license_entry.redistributable,
+    ) == expected
+    assert (license_entry.manifest, license_entry.source) == (word, "policy/licenses.json")
 
 
-def test_licence_files_of_the_archive_are_named() -> None:
+def test_license_files_of_archive_are_listed() -> None:
     features = features_of({"include/x.h": None}).model_copy(
         update={"license_files": {"LICENSE": A}}
     )
     data = set_data_of(
         cuda(libx=[LINUX], features={"libx": features}, platforms=(LINUX,)),
     )
-    found = package(data, "libx").license
-    assert found.files == {"LICENSE": A}
-    assert found.manifest_path == "libx/LICENSE.txt"
+    license_entry = package(data, "libx").license
+    assert license_entry.files == {"LICENSE": A}
+    assert license_entry.manifest_path == "libx/LICENSE.txt"
     assert package(data, "cuda_nvcc").license.files is None
 
 
-def test_metadata() -> None:
+def test_package_metadata_comes_from_policy() -> None:
     data = set_data_of(cuda(cuda_gdb=[LINUX], libx=[LINUX]))
     gdb, other = package(data, "cuda_gdb"), package(data, "libx")
     assert (gdb.meta.main_program, gdb.meta.fhs_exempt) == ("cuda-gdb", True)
@@ -496,7 +503,7 @@ def test_metadata() -> None:
     assert other.platforms == (LINUX,)
 
 
-def test_run_paths_of_the_driver() -> None:
+def test_driver_run_path_is_set_for_binaries() -> None:
     data = set_data_of(
         cuda(
             features={
@@ -507,16 +514,16 @@ def test_run_paths_of_the_driver() -> None:
             libx=[LINUX],
         )
     )
-    found = build(data).packages
-    assert not found["cuda_cccl"].driver_runpath, "nothing in it can load anything"
-    assert found["libx"].driver_runpath
-    assert found["cuda_nvcc"].driver_runpath, "not examined"
+    packages = build(data).packages
+    assert not packages["cuda_cccl"].driver_runpath, "nothing in it can load anything"
+    assert packages["libx"].driver_runpath
+    assert packages["cuda_nvcc"].driver_runpath, "not examined"
     windows = set_data_of(cuda(platforms=(WINDOWS,)))
     assert not package(windows, "cuda_nvcc", platform=WINDOWS).driver_runpath
 
 
-def test_outputs_without_libraries_are_reported_and_not_exported_as_examined() -> None:
-    """Sets from feature files in nixpkgs' form had no needs, and nothing reported that."""
+def test_outputs_without_libraries_are_reported_and_exported_as_unexamined() -> None:
+    """Sets from feature files in nixpkgs' form have no needs."""
     outputs: dict[tuple[str, str, str | None], tuple[OutputName, ...]] = {
         (name, LINUX, None): ("lib", "out") for name in ("libx", "cuda_nvcc", "cuda_cudart")
     }

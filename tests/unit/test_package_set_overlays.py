@@ -1,4 +1,4 @@
-"""Package sets: what users add or change, and policies that contradict themselves."""
+"""Tests of overlays: added packages, changes and contradictory policies."""
 
 import json
 from pathlib import Path
@@ -68,81 +68,81 @@ def fixup(name: str, **more: Any) -> dict[str, Any]:
     return {"package": name, "reason": "ours", "reference": "our wiki", **more}
 
 
-def made(base: Store, *overlays: Path, **request: Any) -> PackageSet:
-    found = build(read_set_data(base, [Store(path) for path in overlays]), **request)
-    assert check_set(found) == []
-    return found
+def built(base: Store, *overlays: Path, **request: Any) -> PackageSet:
+    result = build(read_set_data(base, [Store(path) for path in overlays]), **request)
+    assert check_set(result) == []
+    return result
 
 
 # -- fixups
 
 
-def test_outputs_are_those_declared_and_the_rest_is_in_out(base: Store, overlay: Path) -> None:
-    before = made(base).packages["libx"]
+def test_fixup_declares_outputs_and_rest_is_in_out(base: Store, overlay: Path) -> None:
+    before = built(base).packages["libx"]
     assert before.outputs == ("out", "doc", "bin", "include", "lib", "static")
     put_policy(overlay, "fixups", fixups=[fixup("libx", outputs=["out", "static", "lib"])])
-    found = made(base, overlay).packages["libx"]
-    assert found.outputs == ("out", "lib", "static"), "in order, whatever was written"
-    assert {name: part.files for name, part in found.contents.items()} == {
+    built_entry = built(base, overlay).packages["libx"]
+    assert built_entry.outputs == ("out", "lib", "static"), "sorted, independent of the fixup"
+    assert {name: part.files for name, part in built_entry.contents.items()} == {
         "out": 3,
         "lib": 1,
         "static": 1,
     }
-    assert found.propagates == {"out": ("lib",)}
-    assert found.overlay == ("fixup: ours",)
+    assert built_entry.propagates == {"out": ("lib",)}
+    assert built_entry.overlay == ("fixup: ours",)
     assert before.overlay == ()
 
 
-def test_an_output_with_nothing_in_it_is_broken(base: Store, overlay: Path) -> None:
+def test_declared_output_without_files_is_broken(base: Store, overlay: Path) -> None:
     put_policy(overlay, "fixups", fixups=[fixup("libx", outputs=["out", "dev", "python"])])
-    found = build(read_set_data(base, [Store(overlay)])).packages["libx"]
-    assert (found.status, found.reasons[0].code) == ("broken", "outputs-empty")
-    assert found.reasons[0].text == "python would be empty, but is declared"
-    assert found.outputs == ("out", "python", "dev")
+    built_entry = build(read_set_data(base, [Store(overlay)])).packages["libx"]
+    assert (built_entry.status, built_entry.reasons[0].code) == ("broken", "outputs-empty")
+    assert built_entry.reasons[0].text == "python would be empty, but is declared"
+    assert built_entry.outputs == ("out", "python", "dev")
 
 
-def test_a_package_that_stays_whole_is_split_by_a_fixup(base: Store, overlay: Path) -> None:
-    assert made(base).packages["cuda_cudart"].outputs == ("out",)
+def test_fixup_splits_collapsed_package(base: Store, overlay: Path) -> None:
+    assert built(base).packages["cuda_cudart"].outputs == ("out",)
     put_policy(overlay, "fixups", fixups=[fixup("cuda_cudart", outputs=["out", "include", "lib"])])
-    found = made(base, overlay).packages["cuda_cudart"]
-    assert (found.outputs, found.collapsed) == (("out", "include", "lib"), None)
-    assert {provided.output for provided in found.provides} == {"lib"}
+    built_entry = built(base, overlay).packages["cuda_cudart"]
+    assert (built_entry.outputs, built_entry.collapsed) == (("out", "include", "lib"), None)
+    assert {provided.output for provided in built_entry.provides} == {"lib"}
 
 
-def test_mark_broken_withhold_and_depend(base: Store, overlay: Path) -> None:
+def test_fixups_mark_broken_withhold_and_add_dependency(base: Store, overlay: Path) -> None:
     fixups = [
         fixup("libx", broken="crashes here"),
         fixup("liby", depends=["cuda_nvcc"]),
         fixup("cuda_cccl", withheld="we have our own"),
     ]
     put_policy(overlay, "fixups", fixups=fixups)
-    found = build(read_set_data(base, [Store(overlay)])).packages
-    reasons = {name: found[name].reasons for name in ("libx", "cuda_cccl")}
+    built_entry = build(read_set_data(base, [Store(overlay)])).packages
+    reasons = {name: built_entry[name].reasons for name in ("libx", "cuda_cccl")}
     assert reasons["libx"][0].model_dump() == {
         "code": "marked-broken",
         "text": "crashes here",
         "subject": "libx",
         "source": "overlay policy/fixups.json",
     }
-    assert found["cuda_cccl"].status == "withheld"
+    assert built_entry["cuda_cccl"].status == "withheld"
     assert reasons["cuda_cccl"][0].code == "withheld-by-policy"
-    assert ("cuda_nvcc", "runtime") in {(d.attr, d.kind) for d in found["liby"].depends}
-    assert {name: found[name].overlay for name in ("libx", "liby", "cuda_nvcc")} == {
+    assert ("cuda_nvcc", "runtime") in {(d.attr, d.kind) for d in built_entry["liby"].depends}
+    assert {name: built_entry[name].overlay for name in ("libx", "liby", "cuda_nvcc")} == {
         "libx": ("fixup: ours",),
         "liby": ("fixup: ours",),
         "cuda_nvcc": (),
     }
 
 
-def test_a_dependency_that_is_not_there_breaks(base: Store, overlay: Path) -> None:
+def test_missing_fixup_dependency_breaks_package(base: Store, overlay: Path) -> None:
     put_policy(overlay, "fixups", fixups=[fixup("liby", depends=["cuda_gdb"])])
-    found = build(read_set_data(base, [Store(overlay)])).packages["liby"]
-    assert (found.status, found.reasons[0].code) == ("broken", "dependency-unavailable")
-    assert found.reasons[0].text == "cuda_gdb is not available: ours"
+    built_entry = build(read_set_data(base, [Store(overlay)])).packages["liby"]
+    assert (built_entry.status, built_entry.reasons[0].code) == ("broken", "dependency-unavailable")
+    assert built_entry.reasons[0].text == "cuda_gdb is not available: ours"
 
 
 @pytest.mark.parametrize(
-    ("where", "label", "platform", "applies"),
+    ("scope", "label", "platform", "applies"),
     [
         ({}, "12.6.3", SBSA, True),
         ({"cuda": {"min": "12.9"}}, "12.9.1", LINUX, True),
@@ -152,17 +152,17 @@ def test_a_dependency_that_is_not_there_breaks(base: Store, overlay: Path) -> No
         ({"platform": SBSA}, "12.9.1", SBSA, True),
     ],
 )
-def test_every_set_or_chosen_ones(
-    base: Store, overlay: Path, where: dict[str, Any], label: str, platform: str, *, applies: bool
+def test_fixup_applies_to_selected_sets(
+    base: Store, overlay: Path, scope: dict[str, Any], label: str, platform: str, *, applies: bool
 ) -> None:
-    put_policy(overlay, "fixups", fixups=[fixup("libx", broken="b", **where)])
+    put_policy(overlay, "fixups", fixups=[fixup("libx", broken="b", **scope)])
     data = read_set_data(base, [Store(overlay)])
-    found = build(data, label, platform).packages["libx"]
-    assert (found.status == "broken") is applies
-    assert bool(found.overlay) is applies
+    built_entry = build(data, label, platform).packages["libx"]
+    assert (built_entry.status == "broken") is applies
+    assert bool(built_entry.overlay) is applies
 
 
-def test_a_fixup_reaches_a_package_under_any_of_its_names() -> None:
+def test_fixup_applies_to_package_by_any_name() -> None:
     policies = {"fixups": {"fixups": [fixup("cuda_cccl", broken="b")]}}
     data = set_data_of(cuda("13.4.2", cccl=[LINUX]), policies=policies)
     assert package(data, "cccl", cuda="13.4.2").status == "broken"
@@ -172,14 +172,16 @@ def test_a_fixup_reaches_a_package_under_any_of_its_names() -> None:
     assert package(data, "libcusparse_lt").status == "broken"
 
 
-def test_a_fixup_of_what_nobody_knows_is_a_warning(base: Store, overlay: Path) -> None:
+def test_fixup_of_unknown_package_is_a_warning(base: Store, overlay: Path) -> None:
     put_policy(overlay, "fixups", fixups=[fixup("unheard_of", broken="b")])
-    found = made(base, overlay)
-    assert [(d.code, d.subject) for d in found.diagnostics] == [("unknown-package", "unheard_of")]
+    built_entry = built(base, overlay)
+    assert [(d.code, d.subject) for d in built_entry.diagnostics] == [
+        ("unknown-package", "unheard_of")
+    ]
 
 
-def test_mistyped_names_in_fixups_are_errors_with_a_suggestion(base: Store, overlay: Path) -> None:
-    """A fixup with a mistyped platform applied to nothing, and nothing reported that."""
+def test_misspelled_names_in_fixups_are_errors_with_suggestion(base: Store, overlay: Path) -> None:
+    """A fixup with a misspelled platform would apply to no package."""
     fixups = [
         fixup("libx", platform="linux-x86-64", broken="b"),
         fixup("cuda_cudrt", broken="b"),
@@ -188,11 +190,11 @@ def test_mistyped_names_in_fixups_are_errors_with_a_suggestion(base: Store, over
     put_policy(overlay, "fixups", fixups=fixups, urls={"cublasm": "https://x.test/"})
     entry = {"reason": "r", "reference": "r"}
     put_policy(overlay, "withheld", withheld={"libz": entry, "cuda_nvc": entry})
-    with pytest.raises(InvalidFileError) as caught:
+    with pytest.raises(InvalidFileError) as raised:
         build(read_set_data(base, [Store(overlay)]))
     suggestions = {
         problem.path: problem.message.partition("did you mean ")[2].split()[0].rstrip("?")
-        for problem in caught.value.problems
+        for problem in raised.value.problems
     }
     assert suggestions == {
         "fixups.fixups[0].platform": "linux-x86_64",
@@ -202,40 +204,40 @@ def test_mistyped_names_in_fixups_are_errors_with_a_suggestion(base: Store, over
     }
 
 
-def test_the_last_overlay_wins(base: Store, tmp_path: Path) -> None:
+def test_last_overlay_overrides_others(base: Store, tmp_path: Path) -> None:
     for name, outputs in (("one", ["out", "lib"]), ("two", ["out", "bin"])):
         put_policy(tmp_path / name, "fixups", fixups=[fixup("libx", outputs=outputs)])
         put_policy(
             tmp_path / name, "withheld", withheld={"liby": {"reason": name, "reference": "r"}}
         )
-    found = made(base, tmp_path / "one", tmp_path / "two").packages
-    assert found["libx"].outputs == ("out", "bin")
-    assert found["liby"].reasons[0].text == "two"
-    found = made(base, tmp_path / "two", tmp_path / "one").packages
-    assert found["libx"].outputs == ("out", "lib")
-    assert found["liby"].reasons[0].text == "one"
+    built_entry = built(base, tmp_path / "one", tmp_path / "two").packages
+    assert built_entry["libx"].outputs == ("out", "bin")
+    assert built_entry["liby"].reasons[0].text == "two"
+    built_entry = built(base, tmp_path / "two", tmp_path / "one").packages
+    assert built_entry["libx"].outputs == ("out", "lib")
+    assert built_entry["liby"].reasons[0].text == "one"
 
 
 # -- policy
 
 
-def test_withholding_is_undone_by_null(base: Store, overlay: Path) -> None:
-    assert made(base).packages["libcublasmp"].status == "withheld"
+def test_null_removes_withheld_entry(base: Store, overlay: Path) -> None:
+    assert built(base).packages["libcublasmp"].status == "withheld"
     put_policy(overlay, "withheld", withheld={"libcublasmp": None})
-    found = made(base, overlay).packages["libcublasmp"]
-    assert found.status == "available"
-    assert found.overlay == ("policy/withheld.json",)
-    assert found.license.short_name == "NVIDIA Math SDK SLA"
+    built_entry = built(base, overlay).packages["libcublasmp"]
+    assert built_entry.status == "available"
+    assert built_entry.overlay == ("policy/withheld.json",)
+    assert built_entry.license.short_name == "NVIDIA Math SDK SLA"
 
 
-def test_null_of_what_is_not_there_suggests_the_nearest(base: Store, overlay: Path) -> None:
+def test_null_of_unknown_entry_suggests_nearest(base: Store, overlay: Path) -> None:
     put_policy(overlay, "withheld", withheld={"libcublasm": None})
-    with pytest.raises(UnknownNameError, match="no entry of withheld") as caught:
+    with pytest.raises(UnknownNameError, match="no entry of withheld") as raised:
         read_set_data(base, [Store(overlay)])
-    assert "did you mean libcublasmp" in (caught.value.hint or "")
+    assert "did you mean libcublasmp" in (raised.value.hint or "")
 
 
-def test_entries_of_an_overlay_are_shown_as_its(base: Store, overlay: Path) -> None:
+def test_overlay_entries_name_overlay_as_source(base: Store, overlay: Path) -> None:
     entry = {"reason": "ours", "reference": "r"}
     put_policy(overlay, "withheld", withheld={"libx": entry})
     put_policy(
@@ -273,20 +275,22 @@ def test_entries_of_an_overlay_are_shown_as_its(base: Store, overlay: Path) -> N
     )
     put_policy(overlay, "meta", packages={"cuda_cudart": {**entry, "homepage": "https://x"}})
     data = read_set_data(base, [Store(overlay)])
-    found = build(data, pins={"cublasmp": "0.5.0"}).packages
-    assert found["libx"].reasons[0].source == "overlay policy/withheld.json"
-    assert found["liby"].reasons[0].source == "overlay policy/requirements.json"
-    assert found["liby"].reasons[0].text == "ours: requires CUDA 13 or newer"
-    assert found["cuda_nvcc"].license.source == "overlay policy/licenses.json"
-    assert found["cuda_gdb"].license.short_name == "Unknown"
-    assert found["cuda_cudart"].meta.homepage == "https://x"
-    assert {name: found[name].overlay for name in ("libx", "liby", "cuda_nvcc", "cuda_cudart")} == {
+    built_entry = build(data, pins={"cublasmp": "0.5.0"}).packages
+    assert built_entry["libx"].reasons[0].source == "overlay policy/withheld.json"
+    assert built_entry["liby"].reasons[0].source == "overlay policy/requirements.json"
+    assert built_entry["liby"].reasons[0].text == "ours: requires CUDA 13 or newer"
+    assert built_entry["cuda_nvcc"].license.source == "overlay policy/licenses.json"
+    assert built_entry["cuda_gdb"].license.short_name == "Unknown"
+    assert built_entry["cuda_cudart"].meta.homepage == "https://x"
+    assert {
+        name: built_entry[name].overlay for name in ("libx", "liby", "cuda_nvcc", "cuda_cudart")
+    } == {
         "libx": ("policy/withheld.json",),
         "liby": ("policy/requirements.json",),
         "cuda_nvcc": ("policy/outputs.json", "policy/licenses.json"),
         "cuda_cudart": ("policy/meta.json",),
     }
-    assert found["cuda_cccl"].collapsed is None
+    assert built_entry["cuda_cccl"].collapsed is None
     taken_in = {"withheld": {"withheld": {"libcublasmp": None}}}
     constrained = {
         "constraints": {
@@ -295,21 +299,21 @@ def test_entries_of_an_overlay_are_shown_as_its(base: Store, overlay: Path) -> N
             ]
         }
     }
-    held = Release("cublasmp", "0.5.0", {"libcublasmp": [LINUX]})
-    data = set_data_of(cuda(), held, policies=taken_in | constrained)
+    release = Release("cublasmp", "0.5.0", {"libcublasmp": [LINUX]})
+    data = set_data_of(cuda(), release, policies=taken_in | constrained)
     assert build(data).redists["cublasmp"].newer_rejected[0].reason == "ours"
 
 
-def test_files_of_an_overlay_are_named_among_the_inputs(base: Store, overlay: Path) -> None:
+def test_overlay_files_are_listed_as_inputs(base: Store, overlay: Path) -> None:
     put_policy(overlay, "withheld", withheld={})
     put_data(overlay, Release("cublasmp", "0.5.1", {"libcublasmp": [f"{LINUX}/cuda12"]}))
-    found = made(base, overlay).inputs
-    assert [(i.kind, i.name, i.label) for i in found if i.overlay] == [
+    inputs = built(base, overlay).inputs
+    assert [(i.kind, i.name, i.label) for i in inputs if i.overlay] == [
         ("manifest", "cublasmp", "0.5.1"),
         ("policy", "withheld", None),
     ]
-    assert len([i for i in found if i.kind == "policy"]) == 12
-    assert {i.kind for i in found} == {"manifest", "features", "nvcc", "capabilities", "policy"}
+    assert len([i for i in inputs if i.kind == "policy"]) == 12
+    assert {i.kind for i in inputs} == {"manifest", "features", "nvcc", "capabilities", "policy"}
 
 
 @pytest.mark.parametrize(
@@ -324,7 +328,7 @@ def test_files_of_an_overlay_are_named_among_the_inputs(base: Store, overlay: Pa
         ({}, {"a": {"x": "y"}}, {"a": {"x": "y"}}),
     ],
 )
-def test_how_policies_are_merged(
+def test_policies_are_merged_by_entry(
     base_policy: dict[str, Any], changes: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     assert merge_policy(base_policy, changes) == expected
@@ -333,7 +337,7 @@ def test_how_policies_are_merged(
 # -- packages and releases
 
 
-def test_a_package_of_ones_own(base: Store, overlay: Path) -> None:
+def test_own_package_is_available(base: Store, overlay: Path) -> None:
     put_data(
         overlay,
         Release(
@@ -344,35 +348,33 @@ def test_a_package_of_ones_own(base: Store, overlay: Path) -> None:
         ),
     )
     put_policy(overlay, "fixups", fixups=[], urls={"mine": "s3://bucket/mine"})
-    found = made(base, overlay)
-    mine = found.packages["mylib"]
+    built_entry = built(base, overlay)
+    mine = built_entry.packages["mylib"]
     assert (mine.status, mine.redist, mine.release) == ("available", "mine", "1.2.0")
     assert mine.archive is not None
     assert mine.archive.url == f"s3://bucket/mine/{mine.archive.relative_path}"
     assert mine.overlay == ("manifest", "features")
     assert [(d.attr, d.output) for d in mine.depends] == [("libx", "lib")]
-    assert found.redists["mine"].mode == "auto"
-    elsewhere = made(base, overlay, platform=SBSA).packages["mylib"]
+    assert built_entry.redists["mine"].mode == "auto"
+    elsewhere = built(base, overlay, platform=SBSA).packages["mylib"]
     assert elsewhere.reasons[0].source == "overlay mine/redistrib_1.2.0.json"
 
 
-def test_without_an_address_there_is_none(base: Store, overlay: Path) -> None:
+def test_own_package_without_address_has_no_url(base: Store, overlay: Path) -> None:
     put_data(overlay, Release("mine", "1.2.0", {"mylib": [LINUX]}))
-    archive = made(base, overlay).packages["mylib"].archive
+    archive = built(base, overlay).packages["mylib"].archive
     assert archive is not None
     assert archive.url is None
 
 
-def test_a_release_of_ones_own_takes_the_place_of_the_same_label(
-    base: Store, overlay: Path
-) -> None:
+def test_overlay_release_replaces_same_label(base: Store, overlay: Path) -> None:
     put_data(overlay, Release("cublasmp", "0.5.0", {"libcublasmp": [f"{SBSA}/cuda12"]}))
     put_policy(overlay, "withheld", withheld={"libcublasmp": None})
-    assert made(base, overlay).packages["libcublasmp"].status == "unsupported"
-    assert made(base, overlay, platform=SBSA).packages["libcublasmp"].status == "available"
+    assert built(base, overlay).packages["libcublasmp"].status == "unsupported"
+    assert built(base, overlay, platform=SBSA).packages["libcublasmp"].status == "available"
 
 
-# -- what is refused
+# -- errors
 
 
 @pytest.mark.parametrize(
@@ -441,16 +443,16 @@ def test_a_release_of_ones_own_takes_the_place_of_the_same_label(
         ),
     ],
 )
-def test_policies_that_contradict_themselves(policies: dict[str, Any], message: str) -> None:
+def test_contradictory_policies_are_refused(policies: dict[str, Any], message: str) -> None:
     data = set_data_of(cuda(), policies=_with_reasons(policies))
-    with pytest.raises(InvalidFileError) as caught:
+    with pytest.raises(InvalidFileError) as raised:
         build(data)
-    assert message in caught.value.message
-    assert caught.value.exit_code == 5
+    assert message in raised.value.message
+    assert raised.value.exit_code == 5
 
 
 def _with_reasons(value: Any, depth: int = 0) -> Any:
-    """Give every entry of a policy the reason that it must have."""
+    """Add the required reason to every entry of a policy."""
     if isinstance(value, list):
         return [{**item, "reason": "r", "reference": "r"} for item in value]
     if isinstance(value, dict) and depth == 2:
@@ -458,7 +460,7 @@ def _with_reasons(value: Any, depth: int = 0) -> Any:
     return {name: _with_reasons(item, depth + 1) for name, item in value.items()}
 
 
-def test_bounds_that_are_only_narrow_are_fine() -> None:
+def test_narrow_bounds_are_accepted() -> None:
     rule = {"redist": "x", "releases": {"min": "0.7.0", "max": "0.7"}, "cuda": {"max": "12"}}
     data = set_data_of(cuda(), policies=_with_reasons({"constraints": {"constraints": [rule]}}))
     assert data.problems == ()
@@ -474,57 +476,53 @@ def test_bounds_that_are_only_narrow_are_fine() -> None:
         ("names", {"schema_version": 2}, "names.json): schema_version"),
     ],
 )
-def test_a_broken_policy_is_named(
+def test_broken_policy_is_named(
     base: Store, overlay: Path, subject: str, content: dict[str, Any], message: str
 ) -> None:
     version = content.pop("schema_version", 1)
     put_policy(overlay, subject, **content)
     path = overlay / "policy" / f"{subject}.json"
     path.write_text(path.read_text().replace('"schema_version": 1', f'"schema_version": {version}'))
-    with pytest.raises(InvalidFileError) as caught:
+    with pytest.raises(InvalidFileError) as raised:
         read_set_data(base, [Store(overlay)])
-    assert f"policy/{subject}.json (with {path}" in caught.value.message
-    assert message in caught.value.message
+    assert f"policy/{subject}.json (with {path}" in raised.value.message
+    assert message in raised.value.message
 
 
-def test_a_folder_that_is_no_overlay_and_files_that_nobody_reads(
-    base: Store, overlay: Path
-) -> None:
+def test_invalid_overlay_folder_and_unknown_file_are_refused(base: Store, overlay: Path) -> None:
     overlay.mkdir()
     with pytest.raises(UsageError, match=r"has no manifests/, features/ or policy/ folder"):
         read_set_data(base, [Store(overlay)])
     put_policy(overlay, "fixup", fixups=[])
-    with pytest.raises(UnknownNameError, match=r"no policy file is called 'fixup\.json'") as caught:
+    with pytest.raises(UnknownNameError, match=r"no policy file is called 'fixup\.json'") as raised:
         read_set_data(base, [Store(overlay)])
-    assert "did you mean fixups.json" in (caught.value.hint or "")
+    assert "did you mean fixups.json" in (raised.value.hint or "")
 
 
-def test_a_broken_manifest_of_an_overlay_is_named_with_its_folder(
-    base: Store, overlay: Path
-) -> None:
+def test_broken_overlay_manifest_is_named_with_folder(base: Store, overlay: Path) -> None:
     put_data(overlay, cuda())
     path = overlay / "manifests/cuda/redistrib_12.9.1.json"
     path.write_bytes(b"{}")
-    with pytest.raises(InvalidFileError) as caught:
+    with pytest.raises(InvalidFileError) as raised:
         read_set_data(base, [Store(overlay)])
-    assert str(path) in caught.value.message
+    assert str(path) in raised.value.message
 
 
-def test_policy_of_the_data_folder_itself_counts(base: Store) -> None:
+def test_policy_of_data_folder_is_applied(base: Store) -> None:
     put_policy(base.root, "fixups", fixups=[fixup("libx", broken="b")])
-    found = build(read_set_data(base)).packages["libx"]
-    assert found.status == "broken"
-    assert found.reasons[0].source == "policy/fixups.json"
+    built_entry = build(read_set_data(base)).packages["libx"]
+    assert built_entry.status == "broken"
+    assert built_entry.reasons[0].source == "policy/fixups.json"
 
 
-def test_feature_files_as_the_commands_write_them(base: Store) -> None:
-    """One that was filtered, and one of the form before ours."""
+def test_filtered_and_legacy_feature_files_are_read(base: Store) -> None:
+    """One feature file is filtered, and the other one has the legacy form."""
     path = base.root / "features/cuda/feature_12.9.1.json"
     document = json.loads(path.read_bytes())
     for archive in document["packages"]["libx"]["archives"]:
-        kept = {key: archive[key] for key in ("platform", "variant", "sha256")}
+        filtered = {key: archive[key] for key in ("platform", "variant", "sha256")}
         archive.clear()
-        archive |= {**kept, "status": "not-examined", "reason": "excluded by --package"}
+        archive |= {**filtered, "status": "not-examined", "reason": "excluded by --package"}
     path.write_text(json.dumps(document))
     with pytest.raises(IncompleteError, match=r"libx \(excluded by --package\)"):
         build(read_set_data(base), allow_missing_features=False)
@@ -534,31 +532,35 @@ def test_feature_files_as_the_commands_write_them(base: Store) -> None:
         for name, outputs in names.items()
     }
     path.write_text(json.dumps(legacy))
-    found = build(read_set_data(base))
-    assert found.packages["libx"].outputs == ("out", "samples", "bin", "lib")
-    assert found.packages["cuda_nvcc"].outputs == ("out",)
-    texts = [d.text for d in found.diagnostics if d.code == "features-missing"]
+    built_entry = build(read_set_data(base))
+    assert built_entry.packages["libx"].outputs == ("out", "samples", "bin", "lib")
+    assert built_entry.packages["cuda_nvcc"].outputs == ("out",)
+    texts = [d.text for d in built_entry.diagnostics if d.code == "features-missing"]
     assert texts[0].startswith("2 packages were not examined")
 
 
-def test_a_manifest_that_differs_from_the_lock_is_a_warning(base: Store) -> None:
-    """A hand-edited manifest was accepted silently."""
+def test_manifest_that_differs_from_lock_is_a_warning(base: Store) -> None:
+    """A hand-edited manifest differs from its lock entry."""
     path = base.manifests("cuda").path_of(Version.parse("12.9.1"))
     entry = LockEntry(sha256=sha256_of(path.read_bytes()), size=path.stat().st_size)
     base.update_lock({"cuda": {"12.9.1": entry}})
     assert build(read_set_data(base)).diagnostics == ()
     path.write_bytes(path.read_bytes() + b"\n")
-    (found,) = build(read_set_data(base)).diagnostics
-    assert (found.level, found.code, found.subject) == ("warning", "edited-manifest", "cuda")
-    assert "redistrib_12.9.1.json differs from the downloaded file" in found.text
-    assert "download-manifests --redist cuda --version 12.9.1" in found.text
+    (diagnostic,) = build(read_set_data(base)).diagnostics
+    assert (diagnostic.level, diagnostic.code, diagnostic.subject) == (
+        "warning",
+        "edited-manifest",
+        "cuda",
+    )
+    assert "redistrib_12.9.1.json differs from the downloaded file" in diagnostic.text
+    assert "download-manifests --redist cuda --version 12.9.1" in diagnostic.text
 
 
-def test_data_is_the_same_in_memory_and_on_disk(base: Store) -> None:
+def test_set_data_is_the_same_in_memory_and_on_disk(base: Store) -> None:
     names = {name: [LINUX, SBSA] for name in FEATURES}
     memory: SetData = set_data_of(
         cuda("12.9.1", features=FEATURES, packages=names),
         cuda("12.6.3", features=FEATURES, packages=names),
         Release("cublasmp", "0.5.0", {"libcublasmp": [f"{LINUX}/cuda12"]}),
     )
-    assert build(memory).packages == made(base).packages
+    assert build(memory).packages == built(base).packages

@@ -1,4 +1,4 @@
-"""Package sets: platforms, archives, releases, names (build-rules 1 and 2)."""
+"""Tests of platforms, archives, releases and names of sets (build-rules 1 and 2)."""
 
 import itertools
 from collections.abc import Sequence
@@ -66,12 +66,12 @@ POLICY, GPUS = DATA.policies.platforms, DATA.gpus
         ("12.0.1", ["7.2"], JETSON),
     ],
 )
-def test_which_of_the_two_for_arm(
+def test_arm_platform_depends_on_capabilities_and_cuda(
     cuda_label: str, capabilities: Sequence[str], platform: str
 ) -> None:
     label = Version.parse(cuda_label)
-    found = platform_of_system("aarch64-linux", capabilities, label, POLICY, GPUS)
-    assert found == platform
+    result = platform_of_system("aarch64-linux", capabilities, label, POLICY, GPUS)
+    assert result == platform
 
 
 @pytest.mark.parametrize(
@@ -85,13 +85,13 @@ def test_which_of_the_two_for_arm(
         ("", UNSUPPORTED),
     ],
 )
-def test_other_systems_need_no_capabilities(system: str, platform: str) -> None:
+def test_platform_of_other_systems_ignores_capabilities(system: str, platform: str) -> None:
     label = Version.parse("12.6.3")
     for capabilities in (["8.7"], ["9.0"], []):
         assert platform_of_system(system, capabilities, label, POLICY, GPUS) == platform
 
 
-def test_a_set_says_what_its_platform_is() -> None:
+def test_set_describes_its_platform() -> None:
     platform = build(DATA, "12.6.3", system="aarch64-linux", capabilities=("8.7",)).platform
     assert platform.model_dump() == {
         "redist_system": JETSON,
@@ -104,55 +104,55 @@ def test_a_set_says_what_its_platform_is() -> None:
     assert build(DATA, platform=SBSA).platform.nix_system == "aarch64-linux"
 
 
-def test_an_architecture_no_one_has_heard_of_is_a_platform_like_any_other() -> None:
+def test_unknown_architecture_is_a_valid_platform() -> None:
     new = "linux-riscv64"
     data = set_data_of(
         cuda(platforms=(LINUX, new), driver_assistant=["linux-all"]),
         Release("cudnn", "9.1.0", {"cudnn": [f"{LINUX}/cuda12", f"{new}/cuda12"]}),
         Release("cutensor", "2.3.0", {"libcutensor": [f"{LINUX}/cuda12"]}),
     )
-    found = build(data, platform=new)
-    assert found.platform.model_dump() == {
+    result = build(data, platform=new)
+    assert result.platform.model_dump() == {
         "redist_system": new,
         "nix_system": None,
         "pkgs_cross": None,
         "elf_machine": None,
         "jetson": False,
     }
-    assert found.packages["cudnn"].status == "available"
-    assert found.packages["libcutensor"].status == "unsupported"
-    archive = found.packages["driver_assistant"].archive
+    assert result.packages["cudnn"].status == "available"
+    assert result.packages["libcutensor"].status == "unsupported"
+    archive = result.packages["driver_assistant"].archive
     assert archive is not None
     assert archive.platform == "linux-all"
 
 
-def test_an_unknown_system_is_refused_with_the_nearest_and_made_if_asked_for() -> None:
-    with pytest.raises(UnknownNameError, match="'x86-64-linux'") as caught:
+def test_unknown_system_is_refused_unless_hollow_is_allowed() -> None:
+    with pytest.raises(UnknownNameError, match="'x86-64-linux'") as raised:
         build(DATA, system="x86-64-linux")
-    assert caught.value.hint is not None
-    assert "did you mean x86_64-linux" in caught.value.hint
+    assert raised.value.hint is not None
+    assert "did you mean x86_64-linux" in raised.value.hint
     data = set_data_of(
         cuda(nsight_vse=[WINDOWS]), Release("cudnn", "9.1.0", {"cudnn_samples": ["source"]})
     )
-    found = build(data, system="riscv64-linux", allow_hollow=True)
-    assert found.platform.redist_system == UNSUPPORTED
-    assert {entry.status for entry in found.packages.values()} == {"unsupported", "withheld"}
-    assert all(entry.archive is None for entry in found.packages.values()), "not even sources"
-    codes = {found.packages[name].reasons[0].code for name in ("cuda_nvcc", "nsight_vse")}
+    result = build(data, system="riscv64-linux", allow_hollow=True)
+    assert result.platform.redist_system == UNSUPPORTED
+    assert {entry.status for entry in result.packages.values()} == {"unsupported", "withheld"}
+    assert all(entry.archive is None for entry in result.packages.values()), "not even sources"
+    codes = {result.packages[name].reasons[0].code for name in ("cuda_nvcc", "nsight_vse")}
     assert codes == {"platform-not-published"}
 
 
 @pytest.mark.parametrize("name", ["linux-x86-64", "linux_x86_64", "source", "linux-all", "../x"])
-def test_an_unknown_platform_is_refused_with_the_nearest(name: str) -> None:
+def test_unknown_platform_is_refused(name: str) -> None:
     for allow_hollow in (False, True):
         with pytest.raises(UnknownNameError, match="no platform is called"):
             build(DATA, platform=name, allow_hollow=allow_hollow)
 
 
-def test_a_platform_that_the_release_is_not_published_for() -> None:
-    with pytest.raises(UsageError, match=r"CUDA 13\.0\.2 is not published for") as caught:
+def test_unpublished_platform_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"CUDA 13\.0\.2 is not published for") as raised:
         build(DATA, "13.0.2", JETSON)
-    assert caught.value.hint == f"published: {SBSA}, {LINUX}, {WINDOWS}"
+    assert raised.value.hint == f"published: {SBSA}, {LINUX}, {WINDOWS}"
 
 
 # -- archives: section 1.3
@@ -167,7 +167,9 @@ def of(*places: str, **more: object) -> "Release":
     [
         pytest.param(["source", "linux-all", LINUX], LINUX, "12.9.1", "source", id="source first"),
         pytest.param(["linux-all", LINUX], LINUX, "12.9.1", "linux-all", id="then linux-all"),
-        pytest.param(["linux-all", WINDOWS], WINDOWS, "12.9.1", WINDOWS, id="no windows in all"),
+        pytest.param(
+            ["linux-all", WINDOWS], WINDOWS, "12.9.1", WINDOWS, id="linux-all excludes windows"
+        ),
         pytest.param(["linux-all"], WINDOWS, "12.9.1", "platform-not-published", id="not windows"),
         pytest.param([LINUX], SBSA, "12.9.1", "platform-not-published", id="another platform"),
         pytest.param([JETSON], SBSA, "12.9.1", "platform-not-published", id="never mixed"),
@@ -200,14 +202,14 @@ def of(*places: str, **more: object) -> "Release":
             LINUX,
             "12.9.1",
             "variant-not-published",
-            id="declared and not there",
+            id="declared but missing",
         ),
         pytest.param(
             [f"{LINUX}/cuda1", f"{LINUX}/cuda120"],
             LINUX,
             "12.0.1",
             "variant-not-published",
-            id="numbers and not their beginnings",
+            id="whole numbers",
         ),
         pytest.param(
             [LINUX, f"{LINUX}/cuda13"], LINUX, "13.3.0", f"{LINUX}/cuda13", id="mixed: nested"
@@ -217,7 +219,7 @@ def of(*places: str, **more: object) -> "Release":
             LINUX,
             "12.9.1",
             "variant-not-published",
-            id="mixed: the flat one is for no set",
+            id="mixed: flat archive unused",
         ),
         pytest.param(
             ["source/cuda12", "source/cuda13", f"{LINUX}/cuda12"],
@@ -230,39 +232,39 @@ def of(*places: str, **more: object) -> "Release":
             ["source/cuda13"], LINUX, "12.9.1", "variant-not-published", id="source of another CUDA"
         ),
         pytest.param(
-            ["source", f"{LINUX}/cuda13"], LINUX, "12.9.1", "source", id="source beside variants"
+            ["source", f"{LINUX}/cuda13"], LINUX, "12.9.1", "source", id="source next to variants"
         ),
     ],
 )
-def test_which_archive_is_used(
+def test_archive_is_selected_by_platform_and_variant(
     places: Sequence[str], platform: Platform, cuda_label: str, expected: str
 ) -> None:
-    held = of(*places).held.packages["p"]
-    found = select_archive(held, platform, Version.parse(cuda_label))
-    if isinstance(found, Absence):
-        assert found.code == expected
-        assert found.text.startswith("p ")
+    published = of(*places).held.packages["p"]
+    selected = select_archive(published, platform, Version.parse(cuda_label))
+    if isinstance(selected, Absence):
+        assert selected.code == expected
+        assert selected.text.startswith("p ")
     else:
-        variant = f"/{found.variant}" if found.variant else ""
-        assert f"{found.platform}{variant}" == expected
+        variant = f"/{selected.variant}" if selected.variant else ""
+        assert f"{selected.platform}{variant}" == expected
 
 
-def test_flat_where_variants_are_declared_is_none_of_them() -> None:
-    held = of(LINUX, cuda_variant=["12"]).held.packages["p"]
-    found = select_archive(held, LINUX, Version.parse("12.9.1"))
-    assert isinstance(found, Absence)
-    assert found.code == "variant-not-published"
+def test_flat_archive_with_declared_variants_is_not_selected() -> None:
+    published = of(LINUX, cuda_variant=["12"]).held.packages["p"]
+    selected = select_archive(published, LINUX, Version.parse("12.9.1"))
+    assert isinstance(selected, Absence)
+    assert selected.code == "variant-not-published"
 
 
-def test_variants_need_not_be_declared() -> None:
-    held = of(f"{LINUX}/cuda12", cuda_variant=None).held.packages["p"]
-    assert held.variants == ()
-    found = select_archive(held, LINUX, Version.parse("12.9.1"))
-    assert isinstance(found, Archive)
-    assert found.variant == "cuda12"
+def test_undeclared_variant_is_selected() -> None:
+    published = of(f"{LINUX}/cuda12", cuda_variant=None).held.packages["p"]
+    assert published.variants == ()
+    selected = select_archive(published, LINUX, Version.parse("12.9.1"))
+    assert isinstance(selected, Archive)
+    assert selected.variant == "cuda12"
 
 
-def test_the_order_of_variants() -> None:
+def test_variants_are_ordered_from_patch_to_major() -> None:
     assert variants_of(Version.parse("12.6.3")) == ("cuda12.6.3", "cuda12.6", "cuda12")
 
 
@@ -272,7 +274,7 @@ def test_the_order_of_variants() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"), [("12.9.0", "12.9.0"), ("12.9", "12.9.1"), ("13.0", "13.0.2")]
 )
-def test_a_label_or_the_newest_of_a_minor(text: str, expected: str) -> None:
+def test_find_cuda_accepts_label_or_minor(text: str, expected: str) -> None:
     assert str(find_cuda(text, DATA)) == expected
 
 
@@ -288,22 +290,22 @@ def test_a_label_or_the_newest_of_a_minor(text: str, expected: str) -> None:
         ("twelve", f"local releases: {', '.join(map(str, DATA.cuda_labels))}"),
     ],
 )
-def test_a_release_that_is_not_held_suggests_the_nearest(text: str, hint: str) -> None:
-    with pytest.raises(UsageError, match="no local manifest of CUDA") as caught:
+def test_missing_release_suggests_nearest(text: str, hint: str) -> None:
+    with pytest.raises(UsageError, match="no local manifest of CUDA") as raised:
         find_cuda(text, DATA)
-    assert caught.value.hint == hint
+    assert raised.value.hint == hint
 
 
-def test_early_manifests_make_no_sets() -> None:
+def test_early_manifests_are_skipped() -> None:
     label = Version.parse("11.2.0")
     early = read_manifest((FIXTURES / "early.json").read_bytes(), label=label)
-    held = InputManifest("cuda", label, early, "0" * 64, is_overlay=False, packages={})
+    early_input = InputManifest("cuda", label, early, "0" * 64, is_overlay=False, packages={})
     modern = cuda().held
-    data = set_data_of(cuda(), manifests={"cuda": {label: held, modern.label: modern}})
+    data = set_data_of(cuda(), manifests={"cuda": {label: early_input, modern.label: modern}})
     assert [str(label) for label in newest_patches(data)] == ["12.9.1"]
-    with pytest.raises(UsageError, match="has no hashes") as caught:
+    with pytest.raises(UsageError, match="has no hashes") as raised:
         build(data, "11.2.0")
-    assert caught.value.hint == "the oldest local release with hashes is 12.9.1"
+    assert raised.value.hint == "the oldest local release with hashes is 12.9.1"
     with pytest.raises(UsageError, match=r"manifest of CUDA 11\.2\.0 has no hashes"):
         build(data, "11.2")
     (skipped,) = skipped_releases(data, [ALL])
@@ -314,7 +316,7 @@ def test_early_manifests_make_no_sets() -> None:
     assert skipped_releases(data, []) == ()
 
 
-def test_nothing_held() -> None:
+def test_build_without_manifests_is_refused() -> None:
     data = set_data_of()
     for call in (lambda: build(data), lambda: newest_patches(data)):
         with pytest.raises(UsageError, match="no local CUDA manifest has hashes"):
@@ -349,23 +351,23 @@ TENSORRT = [
         ("11.8.0", LINUX, None),
     ],
 )
-def test_the_newest_release_that_serves_the_set(
+def test_newest_supported_release_is_selected(
     cuda_label: str, platform: str, expected: str | None
 ) -> None:
     assert chosen(TENSORRT, "tensorrt", cuda_label, platform) == expected
 
 
-def test_each_newer_release_is_rejected_with_its_reason() -> None:
+def test_newer_releases_are_rejected_with_reasons() -> None:
     data = set_data_of(cuda(), *TENSORRT)
-    found = build(data, platform=SBSA).redists["tensorrt"]
-    assert found.mode == "auto"
-    assert [(item.release, item.reason) for item in found.newer_rejected] == [
+    result = build(data, platform=SBSA).redists["tensorrt"]
+    assert result.mode == "auto"
+    assert [(item.release, item.reason) for item in result.newer_rejected] == [
         ("10.14.1", f"tensorrt is not published for {SBSA}; published: {LINUX}"),
         ("10.13.3", f"tensorrt for {SBSA} is published for cuda13, not for CUDA 12.9.1"),
     ]
 
 
-def test_versions_are_numbers() -> None:
+def test_versions_are_compared_as_numbers() -> None:
     releases = [Release("cudnn", label, {"cudnn": [LINUX]}) for label in ("9.9.0", "9.10.2")]
     assert chosen(releases, "cudnn", "12.9.1", LINUX) == "9.10.2"
     releases = [Release("cutensor", x, {"libcutensor": [LINUX]}) for x in ("0.10.0", "0.9.0")]
@@ -383,7 +385,7 @@ def test_versions_are_numbers() -> None:
         ("13.0.2", "0.10.0"),
     ],
 )
-def test_constraints_that_no_manifest_states(cuda_label: str, expected: str) -> None:
+def test_policy_constraints_limit_releases(cuda_label: str, expected: str) -> None:
     releases = [
         Release("cusparselt", label, {"libcusparse_lt": [LINUX]})
         for label in ("0.5.2", "0.6.3", "0.7.0", "0.7.1", "0.8.1", "0.9.0", "0.10.0")
@@ -400,7 +402,7 @@ def test_cusparselt_0_6_is_not_available_for_cuda_11(label: str) -> None:
         assert "CUDA 12.0 or newer" in entry["libcusparse_lt"].reasons[0].text
 
 
-def test_a_pin_stands_and_what_speaks_against_it_is_said() -> None:
+def test_pinned_release_is_kept_with_reasons_against_it() -> None:
     data = set_data_of(
         cuda("12.6.3"),
         *TENSORRT,
@@ -408,11 +410,11 @@ def test_a_pin_stands_and_what_speaks_against_it_is_said() -> None:
         Release("cusparselt", "0.6.3", {"libcusparse_lt": [LINUX]}),
     )
     pins = {"tensorrt": "10.8.0", "cusparselt": "0.8.1"}
-    found = build(data, "12.6.3", pins=pins)
-    assert found.redists["tensorrt"].mode == "pinned"
-    assert found.redists["tensorrt"].newer_rejected == ()
-    assert found.packages["tensorrt"].release == "10.8.0"
-    entry = found.packages["libcusparse_lt"]
+    result = build(data, "12.6.3", pins=pins)
+    assert result.redists["tensorrt"].mode == "pinned"
+    assert result.redists["tensorrt"].newer_rejected == ()
+    assert result.packages["tensorrt"].release == "10.8.0"
+    entry = result.packages["libcusparse_lt"]
     assert (entry.status, entry.reasons[0].code) == ("broken", "cuda-version-unsupported")
     assert entry.reasons[0].text == (
         "cuSPARSELt 0.8 needs CUDA 12.9 or newer, but the set is for CUDA 12.6.3"
@@ -420,12 +422,12 @@ def test_a_pin_stands_and_what_speaks_against_it_is_said() -> None:
     assert entry.archive is not None
 
 
-def test_a_pin_whose_platform_is_not_published_is_unsupported_with_its_version() -> None:
+def test_pinned_release_without_platform_is_unsupported() -> None:
     data = set_data_of(cuda(), *TENSORRT)
-    found = package(data, "tensorrt", platform=SBSA, pins={"tensorrt": "10.14.1"})
-    assert (found.status, found.version, found.release) == ("unsupported", "10.14.1", "10.14.1")
-    assert found.reasons[0].code == "platform-not-published"
-    assert (found.archive, found.outputs, found.platforms) == (None, ("out",), (LINUX,))
+    result = package(data, "tensorrt", platform=SBSA, pins={"tensorrt": "10.14.1"})
+    assert (result.status, result.version, result.release) == ("unsupported", "10.14.1", "10.14.1")
+    assert result.reasons[0].code == "platform-not-published"
+    assert (result.archive, result.outputs, result.platforms) == (None, ("out",), (LINUX,))
 
 
 @pytest.mark.parametrize(
@@ -435,10 +437,10 @@ def test_a_pin_whose_platform_is_not_published_is_unsupported_with_its_version()
         ({"tensorrt": "10.9.0"}, "no local manifest of tensorrt '10.9.0'", "10.8.0 and 10.13.0"),
     ],
 )
-def test_pins_of_what_is_not_held(pins: dict[str, str], error: str, hint: str) -> None:
-    with pytest.raises(UsageError, match=error) as caught:
+def test_unknown_pins_are_refused(pins: dict[str, str], error: str, hint: str) -> None:
+    with pytest.raises(UsageError, match=error) as raised:
         build(set_data_of(cuda(), *TENSORRT), pins=pins)
-    assert hint in (caught.value.hint or "")
+    assert hint in (raised.value.hint or "")
 
 
 NCCL = [
@@ -461,15 +463,15 @@ NCCL = [
         ("11.8.0", None),
     ],
 )
-def test_labels_with_a_toolkit(cuda_label: str, expected: str | None) -> None:
-    """The newest build for our major and no later minor, else the newest for a later one."""
+def test_label_with_toolkit_is_selected_by_cuda(cuda_label: str, expected: str | None) -> None:
+    """The newest build for the same major and minor, or for a later minor, is selected."""
     for releases in (NCCL, NCCL[::-1]):
         assert chosen(releases, "nccl", cuda_label, LINUX) == expected
 
 
-def test_every_newer_label_is_explained_even_of_one_version() -> None:
-    found = build(set_data_of(cuda("12.6.3"), *NCCL), "12.6.3").redists["nccl"]
-    reasons = {item.release: item.reason for item in found.newer_rejected}
+def test_newer_labels_of_same_version_are_explained() -> None:
+    result = build(set_data_of(cuda("12.6.3"), *NCCL), "12.6.3").redists["nccl"]
+    reasons = {item.release: item.reason for item in result.newer_rejected}
     assert reasons == {
         "2.31.2-cuda13.3": "built for CUDA 13",
         "2.29.2-cuda13.1": "built for CUDA 13",
@@ -477,13 +479,13 @@ def test_every_newer_label_is_explained_even_of_one_version() -> None:
     }
 
 
-def test_nccl_build_for_a_later_minor_is_noted_if_there_is_no_other() -> None:
-    found = build(set_data_of(cuda("13.0.2"), cuda("13.2.0"), *NCCL), "13.0.2").diagnostics
-    (note,) = [entry for entry in found if entry.code == "later-cuda"]
+def test_nccl_build_for_later_minor_is_noted() -> None:
+    result = build(set_data_of(cuda("13.0.2"), cuda("13.2.0"), *NCCL), "13.0.2").diagnostics
+    (note,) = [entry for entry in result if entry.code == "later-cuda"]
     assert note.text == "2.31.2-cuda13.3 is built for CUDA 13.3, newer than the set's CUDA"
 
 
-def test_archives_of_two_releases_with_one_path_and_different_bytes_are_reported() -> None:
+def test_archives_with_same_path_and_different_bytes_are_reported() -> None:
     data = set_data_of(cuda("12.9.1"), *NCCL)
     (warning,) = [d for d in build(data, "12.9.1").diagnostics if d.code == "path-clash"]
     assert (warning.level, warning.subject) == ("warning", "nccl")
@@ -494,15 +496,15 @@ def test_archives_of_two_releases_with_one_path_and_different_bytes_are_reported
     assert [d for d in build(same, "12.9.1").diagnostics if d.code == "path-clash"] == []
 
 
-def test_a_pin_built_for_another_cuda_is_unsupported() -> None:
+def test_pin_built_for_another_cuda_is_unsupported() -> None:
     data = set_data_of(cuda("12.6.3"), *NCCL)
-    found = package(data, "nccl", cuda="12.6.3", pins={"nccl": "2.29.2-cuda13.1"})
-    assert (found.status, found.archive) == ("unsupported", None)
-    assert found.reasons[0].code == "cuda-version-unsupported"
-    assert found.reasons[0].text == "built for CUDA 13"
+    result = package(data, "nccl", cuda="12.6.3", pins={"nccl": "2.29.2-cuda13.1"})
+    assert (result.status, result.archive) == ("unsupported", None)
+    assert result.reasons[0].code == "cuda-version-unsupported"
+    assert result.reasons[0].text == "built for CUDA 13"
 
 
-def test_libraries_in_folders_for_other_cudas_are_refused() -> None:
+def test_libraries_for_other_cuda_releases_are_refused() -> None:
     nested = library("libcutensor.so.1")
     nested = nested.model_copy(
         update={"cuda_versions_in_lib": ("10.2", "11"), "unnested": {"10.2": {}, "11": {}}}
@@ -512,20 +514,20 @@ def test_libraries_in_folders_for_other_cudas_are_refused() -> None:
         Release("cutensor", "1.7.0", {"libcutensor": [LINUX]}, {"libcutensor": nested}),
         Release("cutensor", "1.6.0", {"libcutensor": [LINUX]}),
     )
-    found = build(data).redists["cutensor"]
-    assert found.release == "1.6.0"
-    assert found.newer_rejected[0].reason == "its libraries are for CUDA 10.2, 11"
+    result = build(data).redists["cutensor"]
+    assert result.release == "1.6.0"
+    assert result.newer_rejected[0].reason == "its libraries are for CUDA 10.2, 11"
     pinned = package(data, "libcutensor", pins={"cutensor": "1.7.0"})
     assert (pinned.status, pinned.archive) == ("unsupported", None)
     assert pinned.reasons[0].source == "cutensor/feature_1.7.0.json"
 
 
-def test_a_release_is_judged_by_its_products_package() -> None:
-    """cuDNN's samples are for every platform, and make no release serve one."""
+def test_release_is_selected_by_main_package() -> None:
+    """The samples of cuDNN are for every platform and do not make a release usable."""
     releases = [
         Release("cudnn", "9.2.0", {"cudnn": [f"{SBSA}/cuda12"], "cudnn_samples": ["source"]}),
         Release("cudnn", "9.1.0", {"cudnn": [f"{LINUX}/cuda12"]}),
-        # Of one without a main package, any will do, but for those withheld.
+        # Without a main package, any package that is not withheld is sufficient.
         Release("nvpl", "25.5", {"nvpl_blas": [SBSA], "mft": [LINUX]}),
         Release("nvpl", "25.1", {"nvpl_blas": [SBSA], "nvpl_fft": [LINUX]}),
     ]
@@ -536,9 +538,9 @@ def test_a_release_is_judged_by_its_products_package() -> None:
 # -- names: section 2.2
 
 
-def test_what_a_set_is_called() -> None:
-    found = {label: build(DATA, label).cuda for label in ("12.6", "12.9.1", "13.2.0", "13.3.0")}
-    assert found["12.6"].model_dump() == {
+def test_set_names_follow_release() -> None:
+    result = {label: build(DATA, label).cuda for label in ("12.6", "12.9.1", "13.2.0", "13.3.0")}
+    assert result["12.6"].model_dump() == {
         "release": "12.6.3",
         "major_minor": "12.6",
         "major": "12",
@@ -546,25 +548,25 @@ def test_what_a_set_is_called() -> None:
         "name_prefix": "cuda12.6",
         "aliases": (),
     }
-    assert found["12.9.1"].aliases == ("cudaPackages_12", "cudaPackages")
-    assert found["13.2.0"].aliases == ("cudaPackages_13",)
-    assert found["13.3.0"].aliases == ()
+    assert result["12.9.1"].aliases == ("cudaPackages_12", "cudaPackages")
+    assert result["13.2.0"].aliases == ("cudaPackages_13",)
+    assert result["13.3.0"].aliases == ()
 
 
-def test_names_of_a_minor_belong_to_its_newest_patch_only() -> None:
+def test_minor_name_belongs_to_newest_patch() -> None:
     newest, older = (build(DATA, label) for label in ("12.9.1", "12.9.0"))
     assert newest.cuda.attribute == "cudaPackages_12_9"
     assert (older.cuda.attribute, older.cuda.aliases) == ("cudaPackages_12_9_0", ())
     assert check_run([older, newest]) == [[], []]
 
 
-def test_names_of_a_minor_belong_to_the_newest_patch_for_the_platform() -> None:
+def test_minor_name_belongs_to_newest_patch_for_platform() -> None:
     data = set_data_of(cuda("12.2.1", (LINUX, WINDOWS)), cuda("12.2.2", (LINUX,)))
     assert build(data, "12.2.1", LINUX).cuda.attribute == "cudaPackages_12_2_1"
     assert build(data, "12.2.1", WINDOWS).cuda.attribute == "cudaPackages_12_2"
 
 
-def test_set_names_of_two_patches_are_reported_if_equal() -> None:
+def test_equal_set_names_of_two_patches_are_reported() -> None:
     newest, older = (build(DATA, label) for label in ("12.9.1", "12.9.0"))
     names = {"attribute": newest.cuda.attribute, "aliases": newest.cuda.aliases}
     claiming = older.model_copy(update={"cuda": older.cuda.model_copy(update=names)})
@@ -576,7 +578,7 @@ def test_set_names_of_two_patches_are_reported_if_equal() -> None:
     assert none == []
 
 
-def test_renames_keep_the_other_name_as_an_alias() -> None:
+def test_renamed_package_keeps_other_name_as_alias() -> None:
     data = set_data_of(
         cuda("13.2.0", cuda_cccl=[LINUX]),
         cuda("13.3.0", cccl=[LINUX]),
@@ -596,50 +598,52 @@ def test_renames_keep_the_other_name_as_an_alias() -> None:
 
 
 @pytest.mark.parametrize("platform", [LINUX, SBSA])
-@pytest.mark.parametrize(("is_proved", "real"), [(True, "cccl"), (False, None)])
-def test_a_package_that_a_release_has_under_both_names_is_one(
-    platform: str, real: str | None, *, is_proved: bool
+@pytest.mark.parametrize(("has_hashes", "real"), [(True, "cccl"), (False, None)])
+def test_package_under_both_names_is_an_alias(
+    platform: str, real: str | None, *, has_hashes: bool
 ) -> None:
-    held = cuda("13.4.0", cccl=[LINUX]).held
-    new = held.packages["cccl"]
-    if not is_proved:
-        # Without hashes, nobody can say that two archives are the same.
+    release = cuda("13.4.0", cccl=[LINUX]).held
+    new = release.packages["cccl"]
+    if not has_hashes:
+        # Without hashes, the archives cannot be compared.
         new = new._replace(archives=tuple(a._replace(sha256=None) for a in new.archives))
-    packages = {**held.packages, "cccl": new, "cuda_cccl": new._replace(name="cuda_cccl")}
-    manifests = {"cuda": {held.label: replace(held, packages=packages)}}
+    packages = {**release.packages, "cccl": new, "cuda_cccl": new._replace(name="cuda_cccl")}
+    manifests = {"cuda": {release.label: replace(release, packages=packages)}}
     data = set_data_of(manifests=manifests, read_features=lambda *_: None)
-    found = build(data, "13.4.0", platform).packages
-    assert (found["cccl"].alias_of, found["cuda_cccl"].alias_of) == (None, real)
+    result = build(data, "13.4.0", platform).packages
+    assert (result["cccl"].alias_of, result["cuda_cccl"].alias_of) == (None, real)
 
 
-def test_a_chain_of_renames_leads_to_the_name_that_the_release_has() -> None:
+def test_chained_renames_resolve_to_published_name() -> None:
     names = {
         "renames": {
             old: {"to": new, "since": "13.0", "reason": "r", "reference": "r"}
             for old, new in itertools.pairwise("abc")
         }
     }
-    for held in "abc":
-        data = set_data_of(cuda(packages={held: [LINUX]}), policies={"names": names})
+    for published_name in "abc":
+        data = set_data_of(cuda(packages={published_name: [LINUX]}), policies={"names": names})
         packages = build(data).packages
-        assert {packages[name].alias_of for name in "abc" if name != held} == {held}
+        assert {packages[name].alias_of for name in "abc" if name != published_name} == {
+            published_name
+        }
 
 
-def test_aliases_are_there_whether_or_not_the_package_is() -> None:
+def test_aliases_exist_without_package() -> None:
     data = set_data_of(
         cuda("12.9.1"), Release("cusparselt", "0.8.1", {"libcusparse_lt": [f"{LINUX}/cuda12"]})
     )
-    found = build(data).packages
-    assert found["cusparselt"].alias_of == "libcusparse_lt"
-    assert found["cusparselt"].status == "available"
-    found = build(data, platform=SBSA).packages
-    assert found["cusparselt"].status == "unsupported"
-    assert found["cusparselt"].alias_of == "libcusparse_lt"
-    found = build(set_data_of(cuda())).packages
-    assert found["cusparselt"].alias_of == "libcusparse_lt"
+    result = build(data).packages
+    assert result["cusparselt"].alias_of == "libcusparse_lt"
+    assert result["cusparselt"].status == "available"
+    result = build(data, platform=SBSA).packages
+    assert result["cusparselt"].status == "unsupported"
+    assert result["cusparselt"].alias_of == "libcusparse_lt"
+    result = build(set_data_of(cuda())).packages
+    assert result["cusparselt"].alias_of == "libcusparse_lt"
 
 
-def test_every_name_known_to_data_or_policy_has_one_entry_in_every_set() -> None:
+def test_every_known_name_has_one_entry_in_every_set() -> None:
     data = set_data_of(
         cuda("12.9.1", cuda_memcheck=[LINUX]),
         cuda("13.0.2", cuda_crt=[LINUX], nsight_vse=[WINDOWS]),
@@ -648,7 +652,7 @@ def test_every_name_known_to_data_or_policy_has_one_entry_in_every_set() -> None
     sets = [
         build(data, label, platform) for label in ("12.9.1", "13.0.2") for platform in (LINUX, SBSA)
     ]
-    names = [list(found.packages) for found in sets]
+    names = [list(result.packages) for result in sets]
     assert all(others == names[0] for others in names)
     assert names[0] == sorted(names[0])
     policy = {"cccl", "cusparselt", "mft", "libnvvm", "libcudla", "cuda_gdb", "libcudss", "nccl"}
@@ -658,20 +662,20 @@ def test_every_name_known_to_data_or_policy_has_one_entry_in_every_set() -> None
     assert nowhere.reasons[0].text == "no local manifest contains libcudss"
 
 
-def test_parts_of_the_driver_are_cudas() -> None:
-    """NVIDIA publishes them alone as well, and CUDA no longer does from 13.4 on."""
+def test_driver_packages_belong_to_cuda() -> None:
+    """NVIDIA also publishes them separately, and CUDA 13.4 no longer includes them."""
     data = set_data_of(
         cuda("12.9.1", fabricmanager=[LINUX]),
         cuda("13.4.2"),
         Release("nvidia-driver", "595.45.04", {"fabricmanager": [LINUX], "libnvdrv": [LINUX]}),
     )
-    found = build(data).packages
-    assert (found["fabricmanager"].redist, found["fabricmanager"].release) == ("cuda", "12.9.1")
-    assert found["libnvdrv"].redist == "nvidia-driver"
+    result = build(data).packages
+    assert (result["fabricmanager"].redist, result["fabricmanager"].release) == ("cuda", "12.9.1")
+    assert result["libnvdrv"].redist == "nvidia-driver"
     assert build(data, "13.4.2").packages["fabricmanager"].status == "unsupported"
 
 
-def test_one_package_in_two_redistributables_is_refused() -> None:
+def test_package_in_two_redistributables_is_refused() -> None:
     for redist in ("cutensor", "mine"):
         data = set_data_of(
             cuda(),

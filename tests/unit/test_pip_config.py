@@ -1,4 +1,4 @@
-"""The user's configuration of pip, and credentials for indexes, against pip's own reading of it."""
+"""Tests of pip configuration and index credentials, compared with pip itself."""
 
 import json
 import logging
@@ -40,13 +40,11 @@ NONE = {"PIP_CONFIG_FILE": os.devnull}
         ({"PIP_KEYRING_PROVIDER": "subprocess"}, "keyring", "subprocess"),
     ],
 )
-def test_pip_variable_sets_an_option(
-    environment: dict[str, str], field: str, value: object
-) -> None:
+def test_pip_variable_sets_option(environment: dict[str, str], field: str, value: object) -> None:
     assert getattr(read_pip_config(NONE | environment), field) == value
 
 
-def test_empty_variable_leaves_the_option_of_the_file(tmp_path: Path) -> None:
+def test_empty_variable_keeps_option_of_file(tmp_path: Path) -> None:
     file = tmp_path / "pip.conf"
     file.write_text("[global]\nindex-url = https://internal/simple\n")
     environment = {"PIP_CONFIG_FILE": str(file), "PIP_INDEX_URL": ""}
@@ -73,12 +71,12 @@ def test_broken_configuration_file_is_an_error_without_credentials(
 ) -> None:
     path = tmp_path / "pip.conf"
     path.write_bytes(text.encode("latin-1"))
-    with pytest.raises(UsageError, match="pip") as caught:
+    with pytest.raises(UsageError, match="pip") as raised:
         read_pip_config({"PIP_CONFIG_FILE": str(path)})
-    assert "secret" not in str(caught.value)
+    assert "secret" not in str(raised.value)
 
 
-def test_timeout_that_is_not_a_number_is_an_error() -> None:
+def test_invalid_timeout_is_an_error() -> None:
     with pytest.raises(UsageError, match="timeout"):
         read_pip_config(NONE | {"PIP_TIMEOUT": "soon", "PIP_INDEX_URL": "https://a"})
 
@@ -94,11 +92,11 @@ print(json.dumps({name: getattr(values, name) for name in (
 """
 
 
-@pytest.mark.parametrize("named", ["named.conf", "missing.conf", ""])
-def test_configuration_files_are_read_as_pip_reads_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
+@pytest.mark.parametrize("config_name", ["named.conf", "missing.conf", ""])
+def test_configuration_files_are_read_like_pip(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config_name: str
 ) -> None:
-    """Of several files, sections and variables, the same values win."""
+    """Files, sections and variables have the same precedence."""
     for name in [name for name in os.environ if name.startswith(("PIP_", "XDG_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -113,8 +111,8 @@ def test_configuration_files_are_read_as_pip_reads_them(
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    if named:
-        monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / named))
+    if config_name:
+        monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / config_name))
     monkeypatch.setenv("PIP_TRUSTED_HOST", "a b")
     monkeypatch.setenv("PIP_CLIENT_CERT", "")
     command = [sys.executable, "-c", PIP]
@@ -126,7 +124,7 @@ def test_configuration_files_are_read_as_pip_reads_them(
     assert config.cert == pip["cert"]
     assert config.client_cert == pip["client_cert"]
     assert config.proxy == (pip["proxy"] or None)
-    assert config.timeout == (pip["timeout"] if named == "named.conf" else None)
+    assert config.timeout == (pip["timeout"] if config_name == "named.conf" else None)
     assert config.keyring == pip["keyring_provider"]
 
 
@@ -162,7 +160,7 @@ INDEXES = (
         ("https://known/x.whl", ("carol", "three")),
     ],
 )
-def test_credentials_of_an_index_go_to_its_own_server_only(
+def test_credentials_of_index_are_sent_to_its_server_only(
     home: Path, address: str, login: Login | None
 ) -> None:
     (home / ".netrc").write_text("machine known login carol password three\n")
@@ -176,7 +174,7 @@ def test_credentials_of_an_index_go_to_its_own_server_only(
 def test_broken_netrc_is_a_warning(
     home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    # A command in the same process sets up logging for itself.
+    # A command in the same process may have configured logging.
     monkeypatch.setattr(logging.getLogger("cudaredist"), "propagate", True)
     caplog.set_level(logging.WARNING, logger="cudaredist")
     (home / ".netrc").write_text("machine host password secret nonsense")
@@ -206,7 +204,7 @@ esac
         ("import", "https://open:8443/simple/x/", None, 0),
     ],
 )
-def test_keyring_is_asked_once_and_only_after_a_refusal(
+def test_keyring_is_called_once_after_refusal(
     home: Path, provider: str, address: str, login: Login | None, calls: int
 ) -> None:
     log, program = home / "log", home / "bin/keyring"

@@ -1,4 +1,4 @@
-"""Versions, labels and paths."""
+"""Tests of versions, labels and paths."""
 
 import pytest
 
@@ -30,13 +30,13 @@ from cudaredist.primitives import (
         ("24.03", "24.3"),
     ],
 )
-def test_order(older: str, newer: str) -> None:
+def test_versions_are_ordered(older: str, newer: str) -> None:
     assert Version.parse(older) < Version.parse(newer)
     assert max(map(Version.parse, (newer, older))).text == newer
 
 
 @pytest.mark.parametrize("text", ["24.03", "570.124.06", "2025.03.1", "2.29.2-cuda12.9", "1"])
-def test_raw_text_is_kept(text: str) -> None:
+def test_version_keeps_its_text(text: str) -> None:
     assert str(Version.parse(text)) == text
 
 
@@ -47,13 +47,13 @@ def test_raw_text_is_kept(text: str) -> None:
         *("-1", "1.2-cuda", "1.2-cudax", "1.2-rocm6", "1.2-cuda1-cuda2", "9" * 81),
     ],
 )
-def test_no_version(text: str) -> None:
+def test_invalid_version_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected numbers"):
         Version.parse(text)
 
 
 @pytest.mark.parametrize("text", ["13", "1.2.3.4.5", "latest"])
-def test_no_label(text: str) -> None:
+def test_invalid_label_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected"):
         parse_label(text)
 
@@ -68,7 +68,7 @@ def test_no_label(text: str) -> None:
         ("2.31.2-cuda13.4", "2.31-cuda13"),
     ],
 )
-def test_release_line(label: str, line: str) -> None:
+def test_label_has_release_line(label: str, line: str) -> None:
     assert parse_label(label).line == line
 
 
@@ -89,13 +89,13 @@ def test_release_line(label: str, line: str) -> None:
         ("redistrib_.json", None),
     ],
 )
-def test_manifest_names(name: str, label: str | None) -> None:
-    found = label_of_manifest_name(name)
-    assert (found and str(found)) == label
+def test_manifest_name_contains_label(name: str, label: str | None) -> None:
+    parsed = label_of_manifest_name(name)
+    assert (parsed and str(parsed)) == label
 
 
 @pytest.mark.parametrize(
-    ("path", "is_good"),
+    ("path", "is_safe"),
     [
         ("cuda_cccl/linux-x86_64/cuda_cccl-linux-x86_64-11.4.122-archive.tar.xz", True),
         ("a", True),
@@ -114,9 +114,9 @@ def test_manifest_names(name: str, label: str | None) -> None:
         ("a" * 1025, False),
     ],
 )
-def test_paths(path: str, is_good: bool) -> None:  # noqa: FBT001 - a column of the table
-    assert (path_problem(path) is None) == is_good
-    assert (is_safe_relative_path(path) or is_pool_path(path)) == is_good
+def test_unsafe_paths_are_refused(path: str, is_safe: bool) -> None:  # noqa: FBT001 - a column of the table
+    assert (path_problem(path) is None) == is_safe
+    assert (is_safe_relative_path(path) or is_pool_path(path)) == is_safe
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Progress: its state in words, a line every ten seconds, and bars that fit a terminal."""
+"""Tests of progress: its text, a line every ten seconds, and terminal bars."""
 
 import io
 import re
@@ -15,7 +15,7 @@ GB = 10**9
 
 
 class Clock:
-    """A clock that tests move."""
+    """A clock that tests control."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -31,14 +31,14 @@ def clock() -> Clock:
 
 @pytest.fixture
 def piped(clock: Clock) -> TerminalProgress:
-    """Progress of two archives, 5 GB in all, that is not shown on a terminal."""
+    """Return the progress of two archives with 5 GB in total, without a terminal."""
     progress = Console(clock=clock).progress("archives")
     progress.expect(2, 5 * GB)
     return progress
 
 
 def tally_after(seconds: float, received: int, *, items: int = 4, total: int | None = 0) -> str:
-    """Return the words after one of four items and some bytes."""
+    """Return the text after one of several items and some bytes."""
     tally = Tally(0.0)
     tally.expect(items, total)
     tally.done(received, seconds)
@@ -53,7 +53,7 @@ def tally_after(seconds: float, received: int, *, items: int = 4, total: int | N
         (tally_after(10, 0), "1 of 4, 0:30 left"),
         (tally_after(0, 0, total=GB), "1 of 4, 0 B of 1.0 GB, 0 B/s, time unknown"),
         (tally_after(10, 999, total=GB), "1 of 4, 999 B of 1.0 GB, 100 B/s, 2780:33:20 left"),
-        # More came than the manifests state: the total is at least that.
+        # More bytes than stated in the manifests: the total is at least the received size.
         (tally_after(10, GB, total=5), "1 of 4, 1.0 GB of 1.0 GB, 100.0 MB/s, 0:00 left"),
         (Tally(0.0).text(5.0), "0 of 0, time unknown"),
     ],
@@ -62,7 +62,7 @@ def test_tally_states_items_bytes_rate_and_time_left(words: str, expected: str) 
     assert words == expected
 
 
-def test_rate_is_that_of_the_last_seconds() -> None:
+def test_rate_covers_last_seconds() -> None:
     tally = Tally(0.0)
     tally.expect(1, 100 * GB)
     number = tally.begin("a", 100 * GB)
@@ -73,13 +73,13 @@ def test_rate_is_that_of_the_last_seconds() -> None:
     assert "0 B of 100.0 GB, 0 B/s, time unknown" in tally.text(101.0)
 
 
-def test_total_of_sizes_is_unknown_if_one_is() -> None:
+def test_total_size_with_unknown_size_is_unknown() -> None:
     assert total_size([1, 2]) == 3
     assert total_size([1, None]) is None
     assert total_size([]) == 0
 
 
-def test_piped_progress_prints_a_line_every_ten_seconds(
+def test_piped_progress_prints_line_every_ten_seconds(
     piped: TerminalProgress, clock: Clock, capfd: pytest.CaptureFixture[str]
 ) -> None:
     number = piped.begin("a.tar.xz", 5 * GB)
@@ -102,7 +102,7 @@ def test_quiet_progress_prints_nothing(clock: Clock, capfd: pytest.CaptureFixtur
 
 @pytest.fixture
 def screen(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
-    """Return the rows that a terminal of 80 columns shows of some archives in progress."""
+    """Return a function that renders progress on a terminal of 80 columns."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
 
@@ -121,13 +121,13 @@ def screen(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[
             assert progress._bars is not None
             file.truncate(0)
             progress._bars._progress.refresh()
-            shown = file.getvalue()
-        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00\r]", "", shown).strip("\n").split("\n")
+            output = file.getvalue()
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00\r]", "", output).strip("\n").split("\n")
 
     return show
 
 
-def test_terminal_shows_total_rate_time_left_and_count_at_80_columns(
+def test_terminal_progress_fits_80_columns(
     screen: Callable[..., list[str]],
 ) -> None:
     whole, item = (row.rstrip() for row in screen(2, 5_000_000_000))
@@ -137,7 +137,7 @@ def test_terminal_shows_total_rate_time_left_and_count_at_80_columns(
     assert max(len(whole), len(item)) <= 80
 
 
-def test_terminal_shows_an_unknown_total_as_unknown(screen: Callable[..., list[str]]) -> None:
+def test_terminal_progress_shows_unknown_total(screen: Callable[..., list[str]]) -> None:
     whole, item = screen(2, None)
     assert "archives 1 of 2, 885.8 MB (total unknown), 44.3 MB/s, 0:20 left" in whole
     assert "885.8 MB (total unknown)" in item

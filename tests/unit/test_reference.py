@@ -1,4 +1,4 @@
-"""The reference pages say what the program says."""
+"""Tests that the reference pages match the program."""
 
 import re
 
@@ -10,7 +10,7 @@ from tools.reference import FOLDER, pages
 
 
 @pytest.mark.parametrize("name", sorted(pages()))
-def test_pages_are_what_the_program_says(name: str) -> None:
+def test_reference_pages_match_program(name: str) -> None:
     assert (FOLDER / name).read_text() == pages()[name], "run make docs"
 
 
@@ -20,9 +20,9 @@ def test_every_kind_of_file_and_every_command_has_a_section() -> None:
     assert len(commands) == len(set(commands)) >= 8
 
 
-def test_the_map_of_the_house_shows_every_room() -> None:
+def test_contributing_map_lists_every_module() -> None:
     plan = (REPOSITORY / "CONTRIBUTING.md").read_text().partition("```text")[2].partition("```")[0]
-    shown = set(re.findall(r"(?<![\w*/])(\w+)(?:/|\.py)", plan))
+    listed = set(re.findall(r"(?<![\w*/])(\w+)(?:/|\.py)", plan))
     package = REPOSITORY / "cudaredist"
     folders = {path.parent.name for path in package.glob("*/__init__.py")}
-    assert {path.stem for path in package.glob("[!_]*.py")} | folders <= shown
+    assert {path.stem for path in package.glob("[!_]*.py")} | folders <= listed

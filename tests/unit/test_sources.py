@@ -1,4 +1,4 @@
-"""Folders and servers as sources, at their edges."""
+"""Tests of folders and servers as sources."""
 
 import functools
 import os
@@ -34,7 +34,7 @@ Connect = Callable[..., HttpSource]
 
 @pytest.fixture
 def connect() -> Iterator[Connect]:
-    """Open servers as sources, and close them after the test."""
+    """Open servers as sources and close them after the test."""
     opened: list[HttpSource] = []
 
     def source(url: str, **settings: Any) -> HttpSource:
@@ -49,26 +49,26 @@ def connect() -> Iterator[Connect]:
 # -- folders
 
 
-def test_folder_lists_labels_in_order_of_versions(tmp_path: Path) -> None:
+def test_folder_lists_labels_in_version_order(tmp_path: Path) -> None:
     for name in ("redistrib_9.10.0.json", "redistrib_9.9.0.json", "redistrib_9.9.0.json.asc", "x"):
         (tmp_path / name).touch()
     assert [str(label) for label in FolderSource(tmp_path).labels("")] == ["9.9.0", "9.10.0"]
 
 
-def test_folder_without_manifests(tmp_path: Path) -> None:
+def test_folder_without_manifests_is_an_empty_index(tmp_path: Path) -> None:
     (tmp_path / "compute").mkdir()
     with pytest.raises(EmptyIndexError):
         FolderSource(tmp_path).labels("compute")
 
 
-def test_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(NotAtSourceError):
         FolderSource(tmp_path).labels("compute/cuda/redist")
     with pytest.raises(SourceError, match="no such folder"):
         FolderSource(tmp_path / "nowhere").labels("compute")
 
 
-def test_file_that_is_not_there_or_too_large_or_no_file(tmp_path: Path) -> None:
+def test_missing_or_oversized_or_special_file_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"12345")
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
@@ -81,32 +81,32 @@ def test_file_that_is_not_there_or_too_large_or_no_file(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"directory|regular"):
         source.read("folder", 4)
     with pytest.raises(SourceError, match="not a regular file"):
-        source.read("pipe", 4)  # and does not wait for somebody to write to it
+        source.read("pipe", 4)  # and does not wait for a writer
 
 
 # -- addresses
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost", "[::1]"])
-def test_plain_http_to_this_machine(host: str) -> None:
+def test_plain_http_to_local_machine_is_allowed(host: str) -> None:
     open_sources([f"http://{host}:1/"], Settings()).close()
 
 
 @pytest.mark.parametrize(
     "host", ["192.0.2.1", "example.com", "localhost.example.com", "a.localhost", "[2001:db8::1]"]
 )
-def test_plain_http_to_another_machine(host: str) -> None:
+def test_plain_http_to_other_machine_is_refused(host: str) -> None:
     with pytest.raises(InsecureAddressError):
         open_sources([f"http://{host}/"], Settings())
     open_sources([f"http://{host}/"], Settings(allow_http=True)).close()
 
 
-def test_no_source_at_all() -> None:
+def test_empty_source_chain_is_refused() -> None:
     with pytest.raises(UsageError, match="no source"):
         SourceChain([])
 
 
-def test_path_is_quoted() -> None:
+def test_path_in_address_is_quoted() -> None:
     source = HttpSource("https://host.example/a", Settings())
     assert source.place_of("x/y?z#%.json") == "https://host.example/a/x/y%3Fz%23%25.json"
 
@@ -124,16 +124,16 @@ def test_path_is_quoted() -> None:
         ("Wed, 99 Oct 2015 07:28:00 GMT", None),
     ],
 )
-def test_retry_after(value: str | None, seconds: float | None) -> None:
+def test_retry_after_is_parsed(value: str | None, seconds: float | None) -> None:
     assert _retry_after(value) == seconds
 
 
-def test_retry_after_a_date_in_the_future() -> None:
+def test_retry_after_future_date_is_parsed() -> None:
     assert (_retry_after("Fri, 31 Dec 9999 23:59:59 GMT") or 0) > 1e9
 
 
 @pytest.mark.parametrize(
-    ("location", "shown"),
+    ("location", "expected"),
     [
         ("https://u:p@host/x", "https://host/x"),
         ("https://u:p/q@host/x", "https://host/x"),
@@ -143,8 +143,8 @@ def test_retry_after_a_date_in_the_future() -> None:
         ("/srv/me@home", "/srv/me@home"),
     ],
 )
-def test_redacted(location: str, shown: str) -> None:
-    assert redacted(location) == shown
+def test_redacted_hides_credentials(location: str, expected: str) -> None:
+    assert redacted(location) == expected
 
 
 @pytest.mark.parametrize(
@@ -159,38 +159,32 @@ def test_redacted(location: str, shown: str) -> None:
         ("wheels:", "wheels:"),
     ],
 )
-def test_location_without_credentials_keeps_everything_else(location: str, shared: str) -> None:
+def test_without_credentials_keeps_rest_of_location(location: str, shared: str) -> None:
     assert without_credentials(location) == shared
 
 
 # -- listings
 
 
-def test_index_html_is_read_where_the_folder_is_not_listed(
-    server: FaultServer, connect: Connect
-) -> None:
+def test_index_html_is_read_if_folder_is_not_listed(server: FaultServer, connect: Connect) -> None:
     server.files["/x/index.html"] = b"<pre><a href='redistrib_1.2.json'></pre>"
     source = connect(server.url)
     assert [str(label) for label in source.labels("x")] == ["1.2"]
 
 
-def test_index_html_is_read_if_the_folder_is_an_empty_object(
-    server: FaultServer, connect: Connect
-) -> None:
+def test_index_html_is_read_if_folder_is_empty(server: FaultServer, connect: Connect) -> None:
     server.files["/x/"] = b""
     server.files["/x/index.html"] = b"<pre><a href='redistrib_1.2.json'></pre>"
     assert len(connect(server.url, retries=0).labels("x")) == 1
 
 
-def test_index_html_is_read_where_listing_is_forbidden(
-    server: FaultServer, connect: Connect
-) -> None:
+def test_index_html_is_read_if_listing_is_forbidden(server: FaultServer, connect: Connect) -> None:
     server.files["/x/index.html"] = b"<pre><a href='redistrib_1.2.json'></pre>"
     server.misbehave("/x/", faults.status(403))
     assert len(connect(server.url).labels("x")) == 1
 
 
-def test_listing_of_pythons_own_server_is_whole(tmp_path: Path, connect: Connect) -> None:
+def test_listing_of_python_server_is_whole(tmp_path: Path, connect: Connect) -> None:
     (tmp_path / "redistrib_9.1.0.json").touch()
     handler = functools.partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as own:
@@ -200,14 +194,14 @@ def test_listing_of_pythons_own_server_is_whole(tmp_path: Path, connect: Connect
     assert [str(label) for label in labels] == ["9.1.0"]
 
 
-def test_long_waits_are_not_begun(server: FaultServer, connect: Connect) -> None:
+def test_long_retry_after_is_not_waited_for(server: FaultServer, connect: Connect) -> None:
     server.misbehave("/x", faults.status(503, Retry_After="100000"))
     with pytest.raises(SourceError, match="answered 503"):
         connect(server.url).read("x", 9)
     assert server.requests["/x"] == 1
 
 
-def test_a_stopped_run_reads_no_further(server: FaultServer, connect: Connect) -> None:
+def test_stopped_source_reads_no_more(server: FaultServer, connect: Connect) -> None:
     stop = threading.Event()
     source = connect(server.url, stop=stop)
     server.misbehave("/x", faults.never_ending)
@@ -218,7 +212,7 @@ def test_a_stopped_run_reads_no_further(server: FaultServer, connect: Connect) -
         source.read("x", 1 << 20)
 
 
-def test_absurd_validators_are_not_kept(server: FaultServer, connect: Connect) -> None:
+def test_oversized_etag_is_ignored(server: FaultServer, connect: Connect) -> None:
     server.misbehave("/x", faults.body(b"1", ETag='"' + "x" * 5000 + '"'))
     assert connect(server.url).read("x", 9).etag is None
 
@@ -227,7 +221,7 @@ def test_absurd_validators_are_not_kept(server: FaultServer, connect: Connect) -
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "says"),
+    ("behaviour", "message"),
     [
         (bad.part("bytes {first}-{beyond}/{total}"), "without a valid Content-Range"),
         (bad.part("bytes {first}-{last}/1"), "without a valid Content-Range"),
@@ -239,22 +233,20 @@ def test_absurd_validators_are_not_kept(server: FaultServer, connect: Connect) -
     ],
 )
 @pytest.mark.parametrize("start", [None, 40])
-def test_part_that_contradicts_its_range_is_refused(
+def test_part_with_wrong_range_is_refused(
     server: FaultServer,
     connect: Connect,
     behaviour: faults.Behaviour,
-    says: str,
+    message: str,
     start: int | None,
 ) -> None:
     server.files["/x"] = bytes(range(100))
     server.misbehave("/x", behaviour)
-    with pytest.raises(SourceError, match=says):
+    with pytest.raises(SourceError, match=message):
         connect(server.url, retries=0).part("x", start, 10)
 
 
-def test_part_with_another_etag_than_the_first_part_is_refused(
-    server: FaultServer, connect: Connect
-) -> None:
+def test_part_with_other_etag_is_refused(server: FaultServer, connect: Connect) -> None:
     server.files["/x"] = bytes(range(100))
     source = connect(server.url, retries=0)
     first = source.part("x", None, 10)
@@ -267,25 +259,23 @@ def test_part_with_another_etag_than_the_first_part_is_refused(
 # -- TLS
 
 
-def test_https_with_an_authority_from_the_environment(
-    secure: FaultServer, connect: Connect
-) -> None:
+def test_https_trusts_authority_of_environment(secure: FaultServer, connect: Connect) -> None:
     secure.files["/x"] = b"1"
     assert connect(secure.url).read("x", 9).data == b"1"
 
 
-def test_https_with_an_authority_nobody_knows(
+def test_https_with_unknown_authority_is_refused(
     secure: FaultServer, monkeypatch: pytest.MonkeyPatch, connect: Connect
 ) -> None:
     monkeypatch.delenv("SSL_CERT_FILE")
     secure.files["/x"] = b"1"
-    with pytest.raises(SourceError, match="certificate is not trusted") as caught:
+    with pytest.raises(SourceError, match="certificate is not trusted") as raised:
         connect(secure.url, retries=3).read("x", 9)
-    assert "SSL_CERT_FILE" in str(caught.value.hint)
+    assert "SSL_CERT_FILE" in str(raised.value.hint)
 
 
 @pytest.mark.parametrize("allow_http", [False, True])
-def test_redirects_never_leave_https(
+def test_redirect_from_https_to_http_is_refused(
     connect: Connect,
     secure: FaultServer,
     server: FaultServer,
@@ -298,7 +288,7 @@ def test_redirects_never_leave_https(
     assert server.requests["/x"] == 0
 
 
-def test_a_redirect_from_http_to_https_is_verified(
+def test_redirect_from_http_to_https_is_verified(
     secure: FaultServer, server: FaultServer, monkeypatch: pytest.MonkeyPatch, connect: Connect
 ) -> None:
     secure.files["/x"] = b"1"
@@ -313,17 +303,17 @@ def test_a_redirect_from_http_to_https_is_verified(
 
 
 @pytest.mark.parametrize(
-    ("error", "says"),
+    ("error", "message"),
     [
         (httpx.ProxyError("407"), "the proxy failed"),
         (httpx.ReadError(""), "the connection broke \\(ReadError\\)"),
         (httpx.PoolTimeout(""), "not complete within"),
     ],
 )
-def test_every_failure_of_the_client_becomes_ours(error: Exception, says: str) -> None:
+def test_client_errors_become_source_errors(error: Exception, message: str) -> None:
     def fail(request: httpx.Request) -> httpx.Response:
         raise error
 
     source = HttpSource("https://host.example", Settings(retries=0), httpx.MockTransport(fail))
-    with pytest.raises(SourceError, match=says):
+    with pytest.raises(SourceError, match=message):
         source.read("x", 9)

@@ -1,4 +1,4 @@
-"""The structure of the code: unique names, and limits on the length of modules and functions.
+"""Tests of the code structure: unique names and limits on lengths.
 
 Each exception has an entry here. A test fails if an entry is missing or no longer needed.
 """

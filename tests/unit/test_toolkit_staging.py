@@ -1,4 +1,4 @@
-"""The staging directory of a toolkit root, and the atomic swap into place."""
+"""Tests of the staging directory and the atomic swap into place."""
 
 import logging
 import os
@@ -27,7 +27,7 @@ def finish_archive(staging: StagingDirectory) -> None:
     (staging.archives / "abc").mkdir(parents=True)
 
 
-def test_nothing_stays_of_a_run_that_finished_nothing(
+def test_run_without_complete_archive_leaves_no_files(
     staging: StagingDirectory, tmp_path: Path
 ) -> None:
     with staging.locked():
@@ -38,7 +38,7 @@ def test_nothing_stays_of_a_run_that_finished_nothing(
     assert not list(tmp_path.iterdir())
 
 
-def test_finished_archives_stay_for_the_next_run(staging: StagingDirectory) -> None:
+def test_complete_archives_are_kept_for_next_run(staging: StagingDirectory) -> None:
     with staging.locked():
         finish_archive(staging)
     assert [path.name for path in staging.archives.iterdir()] == ["abc"]
@@ -47,7 +47,7 @@ def test_finished_archives_stay_for_the_next_run(staging: StagingDirectory) -> N
     staging.clear_if_idle()
 
 
-def test_what_a_killed_run_had_not_finished_goes(staging: StagingDirectory) -> None:
+def test_incomplete_files_of_killed_run_are_removed(staging: StagingDirectory) -> None:
     finish_archive(staging)
     for left in (staging.archives / f"b{TEMPORARY}", staging.new, staging.folder / "trash"):
         (left / "half").mkdir(parents=True)
@@ -57,7 +57,7 @@ def test_what_a_killed_run_had_not_finished_goes(staging: StagingDirectory) -> N
 
 
 @pytest.mark.parametrize("can_link", [True, False])
-def test_nothing_is_written_over_what_a_disk_takes_for_the_same_name(
+def test_existing_file_with_equivalent_name_is_not_overwritten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, can_link: bool
 ) -> None:
     def refuse(*_: object) -> None:
@@ -74,7 +74,7 @@ def test_nothing_is_written_over_what_a_disk_takes_for_the_same_name(
     assert (tmp_path / "place").read_text() == "one"
 
 
-def test_one_run_at_a_time(staging: StagingDirectory) -> None:
+def test_runs_on_same_root_are_serialized(staging: StagingDirectory) -> None:
     order: list[str] = []
     inside = threading.Event()
 
@@ -92,19 +92,19 @@ def test_one_run_at_a_time(staging: StagingDirectory) -> None:
         StagingDirectory(staging.root).clear_if_idle()
         assert staging.exists()
         order.append("first")
-        # The one that waits must not go on in a folder that is gone.
+        # The waiting run must not continue in a removed folder.
         staging.clear()
     thread.join()
     assert order == ["first", "second"]
     assert not staging.exists()
 
 
-def test_a_root_that_was_put_aside_comes_back(staging: StagingDirectory) -> None:
+def test_root_set_aside_is_restored(staging: StagingDirectory) -> None:
     old = staging.folder / "old"
     old.mkdir(parents=True)
     (old / "file").write_text("whole")
     staging.clear()
-    assert old.exists(), "the only root there is"
+    assert old.exists(), "the only existing root"
     with staging.locked():
         assert (staging.root / "file").read_text() == "whole"
     assert not staging.exists()
@@ -112,7 +112,7 @@ def test_a_root_that_was_put_aside_comes_back(staging: StagingDirectory) -> None
 
 @pytest.fixture(params=["at once", "in two steps"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How two folders change places: as Linux can, and as everything else can."""
+    """Return the way to swap two folders: atomically on Linux, or in two steps."""
     way: str = request.param
     if way == "in two steps":
         monkeypatch.setattr("cudaredist.pipeline.toolkit.staging._exchange", lambda *_: False)
@@ -121,7 +121,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return way
 
 
-def test_a_new_root_takes_the_place_of_the_old_one(
+def test_new_root_replaces_old_root(
     staging: StagingDirectory, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     absent = []
@@ -143,12 +143,12 @@ def test_a_new_root_takes_the_place_of_the_old_one(
     assert any(absent) is (way == "in two steps")
 
 
-@pytest.mark.parametrize("lacking", ["no library", "no such call"])
-def test_where_the_system_cannot_exchange_names_nothing_is_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: str
+@pytest.mark.parametrize("missing", ["no library", "no such call"])
+def test_exchange_without_system_support_returns_false(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
     def load(_: None) -> object:
-        if lacking == "no library":
+        if missing == "no library":
             raise TypeError("Windows wants a name")
         return object()
 
@@ -157,17 +157,17 @@ def test_where_the_system_cannot_exchange_names_nothing_is_done(
 
 
 @pytest.mark.usefixtures("way")
-def test_where_the_new_root_cannot_be_moved_the_old_one_stays(staging: StagingDirectory) -> None:
+def test_old_root_is_kept_if_new_root_cannot_be_moved(staging: StagingDirectory) -> None:
     staging.root.mkdir(parents=True)
     (staging.root / "file").write_text("old")
     with pytest.raises(CudaRedistError, match="root: No such file"), staging.locked():
-        # There is no new one.
+        # There is no new root.
         staging.swap_in()
     assert (staging.root / "file").read_text() == "old"
     assert not staging.exists()
 
 
-def test_a_workshop_that_is_not_ours_is_left_alone(
+def test_foreign_staging_directory_is_not_changed(
     staging: StagingDirectory, tmp_path: Path
 ) -> None:
     (tmp_path / "deep").mkdir()
@@ -178,18 +178,18 @@ def test_a_workshop_that_is_not_ours_is_left_alone(
         pytest.raises(UsageError, match="is not a folder, or another user owns it"),
         staging.locked(),
     ):
-        pytest.fail("went on")
+        pytest.fail("continued")
     assert (tmp_path / "elsewhere/file").exists()
     assert staging.folder.is_symlink()
 
 
-def test_without_locks_work_goes_on(
+def test_staging_works_without_locks(
     staging: StagingDirectory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse(*_: object) -> None:
         raise OSError(38, "Function not implemented")
 
-    # The program's own logging, which another test may have set up, keeps records to itself.
+    # Logging that another test may have configured does not propagate records.
     monkeypatch.setattr(logging.getLogger("cudaredist"), "propagate", True)
     caplog.set_level(logging.WARNING, logger="cudaredist")
     monkeypatch.setattr("fcntl.flock", refuse)
@@ -204,20 +204,20 @@ def test_without_locks_work_goes_on(
     assert not staging.exists()
 
 
-def test_a_folder_that_goes_away_again_and_again_is_no_endless_loop(
+def test_repeatedly_removed_folder_is_an_error(
     staging: StagingDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cudaredist.locks.is_at", lambda *_: False)
     with pytest.raises(CudaRedistError, match="keep removing it"), staging.locked():
-        pytest.fail("went on")
+        pytest.fail("continued")
 
 
-def test_a_root_needs_a_name() -> None:
+def test_file_system_root_is_refused() -> None:
     with pytest.raises(UsageError, match="cannot be a toolkit root"):
         StagingDirectory(Path("/"))
 
 
-def test_read_only_folders_are_taken_away_and_links_are_not_followed(tmp_path: Path) -> None:
+def test_remove_tree_removes_read_only_folders_and_keeps_link_targets(tmp_path: Path) -> None:
     (tmp_path / "tree/inner").mkdir(parents=True)
     (tmp_path / "tree/inner/file").write_text("x")
     (tmp_path / "other").mkdir()

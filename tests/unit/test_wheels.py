@@ -1,4 +1,4 @@
-"""Wheels: projects and packages, labels and platforms, and their trees as archives have them."""
+"""Tests of wheels: projects, labels, platforms and trees."""
 
 import json
 
@@ -52,9 +52,7 @@ REQUIRES = (
         ("windows-arm64", "nvidia-cuda-runtime nvidia-opencl nvidia-nvjitlink"),
     ],
 )
-def test_markers_are_those_of_the_platform_not_of_this_machine(
-    platform: str, projects: str
-) -> None:
+def test_markers_are_evaluated_for_target_platform(platform: str, projects: str) -> None:
     assert " ".join(requirements_on(platform, REQUIRES)) == projects
 
 
@@ -69,11 +67,11 @@ def test_markers_are_those_of_the_platform_not_of_this_machine(
         ("", None),
     ],
 )
-def test_a_range_stands_for_its_lower_bound(specifier: str, version: str | None) -> None:
+def test_lower_bound_of_specifier_is_returned(specifier: str, version: str | None) -> None:
     assert lower_bound(SpecifierSet(specifier)) == version
 
 
-def test_the_newest_build_of_a_label_wins() -> None:
+def test_newest_build_of_label_is_selected() -> None:
     versions = ["13.0.3.0", "12.9.1", "12.9.1.1", "12.9.1.0", "1!3.0.0", "9.0rc1", "5", "what"]
     assert newest_builds([*versions, "0.8.1", "0.8.1.post1"]) == {
         "13.0.3": "13.0.3.0",
@@ -91,11 +89,11 @@ def test_the_newest_build_of_a_label_wins() -> None:
         ("elsewhere", "elsewhere", False),
     ],
 )
-def test_packages_of_projects(project: str, package: str, is_known: bool) -> None:  # noqa: FBT001 - a row
+def test_project_name_maps_to_package(project: str, package: str, is_known: bool) -> None:  # noqa: FBT001 - a row
     assert package_of(project) == (package, is_known)
 
 
-def test_the_tables_agree_with_the_catalogue() -> None:
+def test_wheel_tables_agree_with_catalog() -> None:
     assert FAMILIES.keys() < REDISTS.keys()
     for name, family in FAMILIES.items():
         assert family.package in REDISTS[name].packages
@@ -118,14 +116,14 @@ def test_the_tables_agree_with_the_catalogue() -> None:
         ("x-1-py3-none-any.\x1b[2J.whl", ""),
     ],
 )
-def test_wheel_is_for_the_platforms_of_its_tags(file_name: str, platforms: str) -> None:
+def test_wheel_platforms_follow_tags(file_name: str, platforms: str) -> None:
     wheel = parse_wheel(file_name, "")
     ranks = {name: wheel.rank_on(name) for name in PLATFORMS} if wheel is not None else {}
     assert " ".join(name for name, rank in ranks.items() if rank is not None) == platforms
 
 
 @pytest.mark.parametrize(
-    ("versions", "chosen"),
+    ("versions", "expected"),
     [
         ("==1.2", "1.2"),
         ("==1.1.0", "1.1"),
@@ -137,17 +135,17 @@ def test_wheel_is_for_the_platforms_of_its_tags(file_name: str, platforms: str) 
         ("<3", None),
     ],
 )
-def test_best_wheel_has_the_lowest_version_that_fits(versions: str, chosen: str | None) -> None:
-    """Version 1.0 was yanked, 1.3rc1 is not for everybody."""
+def test_best_wheel_has_lowest_matching_version(versions: str, expected: str | None) -> None:
+    """Version 1.0 is yanked and 1.3rc1 is a prerelease."""
     names = [f"x-{version}-py3-none-win_amd64.whl" for version in ("1.4", "1.3rc1", "1.2", "1.0")]
     names += ["x-1.1-py3-none-any.whl", "x-1.4-py3-none-win_arm64.whl"]
     wheels = [wheel for name in names if (wheel := parse_wheel(name, ""))]
     wheels = [wheel._replace(is_yanked=str(wheel.version) == "1.0") for wheel in wheels]
     best = best_wheel(wheels, "windows-x86_64", SpecifierSet(versions))
-    assert (str(best.version) if best else None) == chosen
+    assert (str(best.version) if best else None) == expected
 
 
-def test_best_wheel_is_the_one_for_the_oldest_system() -> None:
+def test_best_wheel_is_for_oldest_system() -> None:
     names = ("any", "manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_aarch64")
     wheels = [parse_wheel(f"x-1-py3-none-{name}.whl", "") for name in names]
     best = best_wheel(filter(None, wheels), "linux-x86_64", SpecifierSet("==1"))
@@ -155,7 +153,7 @@ def test_best_wheel_is_the_one_for_the_oldest_system() -> None:
     assert best.file_name == "x-1-py3-none-manylinux_2_17_x86_64.whl"
 
 
-def test_the_manifest_is_an_ordinary_one() -> None:
+def test_wheel_manifest_is_a_valid_manifest() -> None:
     def one(project: str, version: str) -> Wheel:
         name = f"{project}-{version}-py3-none-any.whl"
         return Wheel(project, Version(version), name, frozenset(), "", "a" * 64)
@@ -198,8 +196,8 @@ LIBRARY = binaries.elf(soname="libcudart.so.12", needed=("libc.so.6",))
 
 
 @pytest.mark.parametrize("prefix", ["nvidia/cuda_runtime", "nvidia/cu13", "cutensor"])
-def test_a_wheel_is_seen_as_an_archive(prefix: str) -> None:
-    found = derive(
+def test_wheel_has_outputs_and_links_of_archive(prefix: str) -> None:
+    derived = derive(
         facts_of(
             wheel(
                 "nvidia-cuda-runtime-cu12",
@@ -220,20 +218,20 @@ def test_a_wheel_is_seen_as_an_archive(prefix: str) -> None:
             )
         )
     )
-    assert {name: size.files for name, size in found.outputs.items()} == {
+    assert {name: size.files for name, size in derived.outputs.items()} == {
         "bin": 3,
         "include": 1,
         "lib": 4,
         "out": 1,
     }
-    assert found.notes == ("link added, as wheels have none: lib/libcudart.so",)
-    links = {library.path: library.links for library in found.libraries}
+    assert derived.notes == ("link added, as wheels have none: lib/libcudart.so",)
+    links = {library.path: library.links for library in derived.libraries}
     assert links["lib/libcudart.so.12"] == ("lib/libcudart.so",)
     assert links["lib/libcudart.so.11"] == links["lib/libplain.so.1"] == ()
 
 
-def test_modules_of_python_are_kept() -> None:
-    found = derive(
+def test_python_modules_of_wheel_are_listed() -> None:
+    derived = derive(
         facts_of(
             wheel(
                 "nvidia-x",
@@ -242,7 +240,7 @@ def test_modules_of_python_are_kept() -> None:
             )
         )
     )
-    assert found.python == ("python/x",)
+    assert derived.python == ("python/x",)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +252,7 @@ def test_modules_of_python_are_kept() -> None:
     ],
 )
 @pytest.mark.parametrize("chunk", [1, 1 << 16])
-def test_a_record_that_disagrees_is_noted(record: dict[str, str], note: str, chunk: int) -> None:
+def test_record_with_differences_is_noted(record: dict[str, str], note: str, chunk: int) -> None:
     data = wheel("nvidia-x", "1", {"nvidia/x/a.h": b"//"}, record=record)
     assert derive(facts_of(data, chunk)).notes == (note,)
 
@@ -269,13 +267,13 @@ def test_a_record_that_disagrees_is_noted(record: dict[str, str], note: str, chu
         ("n" * 5000, f"only in RECORD: {'n' * 1008}…"),
     ],
 )
-def test_record_name_that_cannot_be_printed_is_escaped(name: str, note: str) -> None:
+def test_unprintable_record_name_is_escaped(name: str, note: str) -> None:
     data = wheel("nvidia-x", "1", {"nvidia/x/a.h": b"//"}, record={name: "sha256=AAAA"})
     facts = facts_of(data)
     assert facts.notes == derive(facts).notes == (note,)
 
 
-def test_member_name_that_is_not_utf8_is_escaped_in_notes() -> None:
+def test_invalid_utf8_member_name_is_escaped_in_notes() -> None:
     entries = [
         archives.ZipEntry(b"x-1.dist-info/WHEEL", b"x"),
         archives.ZipEntry(b"x-1.dist-info/RECORD", b"x-1.dist-info/RECORD,,\n"),
@@ -286,19 +284,19 @@ def test_member_name_that_is_not_utf8_is_escaped_in_notes() -> None:
     assert facts_from_bytes(facts_to_bytes(facts)) == facts
 
 
-def test_added_link_whose_name_cannot_be_printed_is_escaped() -> None:
+def test_unprintable_name_of_added_link_is_escaped() -> None:
     data = wheel("nvidia-x", "1", {"nvidia/x/lib/lib\x01a.so.1": LIBRARY})
     notes = derive(facts_of(data)).notes
     assert r"link added, as wheels have none: lib/lib\x01a.so" in notes
     assert all(note.isprintable() for note in notes)
 
 
-def test_notes_in_facts_of_older_caches_are_escaped() -> None:
+def test_notes_of_cached_facts_are_escaped() -> None:
     facts = Facts(schema=FACTS_SCHEMA, members=(), notes=("only in RECORD: a\x01",))
     assert derive(facts).notes == (r"only in RECORD: a\x01",)
 
 
-def test_many_differences_are_cut() -> None:
+def test_number_of_record_differences_is_limited() -> None:
     files = {f"nvidia/x/{n}": b"x" for n in range(50)}
     data = wheel("nvidia-x", "1", files, record=dict.fromkeys(files, "sha256=AAAA"))
     notes = facts_of(data).notes
@@ -313,7 +311,7 @@ def test_many_differences_are_cut() -> None:
         (b"\xff\xfe", "the wheel's RECORD cannot be read"),
     ],
 )
-def test_wheels_without_a_record_to_go_by(content: bytes | None, note: str) -> None:
+def test_wheel_without_readable_record_is_noted(content: bytes | None, note: str) -> None:
     from support.releases import packed  # noqa: PLC0415 - a zip that is no good wheel
 
     files = {"WHEEL": b"x"} if content is None else {"RECORD": content, "WHEEL": b"x"}

@@ -1,4 +1,4 @@
-"""The words of docstrings, comments and pages: limits for words that make them hard to read."""
+"""Tests of the words in docstrings, comments and pages."""
 
 from pathlib import Path
 
