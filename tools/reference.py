@@ -13,7 +13,7 @@ import typer
 
 from cudaredist.cli import app
 from cudaredist.errors import EXIT_CODES
-from cudaredist.packagesets.invariants import RUN_INVARIANTS, SET_INVARIANTS
+from cudaredist.packagesets.invariants import RUN_INVARIANTS, SET_INVARIANTS, Invariant
 from cudaredist.pipeline.sets.file_invariants import FILE_INVARIANTS
 from cudaredist.schema.registry import FILE_KINDS
 
@@ -106,7 +106,11 @@ def _invariants() -> Iterator[str]:
     yield from ("", "### package-set: invariants", "")
     yield "`cudaredist validate` checks these. I15, I19 and I25 need several sets."
     yield from ("", "| name | invariant |", "| --- | --- |")
-    invariants = {**SET_INVARIANTS, **FILE_INVARIANTS, **RUN_INVARIANTS}
+    invariants: dict[str, Invariant[Any, Any]] = {
+        **SET_INVARIANTS,
+        **FILE_INVARIANTS,
+        **RUN_INVARIANTS,
+    }
     for name in sorted(invariants, key=lambda name: int(name[1:])):
         yield f"| {name} | {_cell(invariants[name].rule)} |"
 
