@@ -101,6 +101,7 @@ data: setup  ## generate the shipped data from about 250 GB of wheels, without s
 	$(BIN)/cudaredist process-manifests $(WHEELS)
 	$(BIN)/cudaredist update-nvcc-compat $(WHEELS) --accept-changed
 	$(BIN)/cudaredist update-gpus $(WHEELS)
+	$(BIN)/cudaredist update-symbols $(WHEELS)
 
 benchmark: setup  ## compare the speed with limits and other programs
 	$(BIN)/python benchmarks/startup.py

@@ -28,6 +28,7 @@ from tools.oracles import (
     pe_oracle,
     readelf_oracle,
 )
+from tools.symbol_oracles import elf_symbols, pe_symbols, pefile_symbols, readelf_symbols
 
 _ELF, _MZ, _AR = b"\x7fELF", b"MZ", b"!<arch>\n"
 
@@ -86,12 +87,15 @@ class Comparison:
                 expected = oracle(path)
                 assert expected is not None, f"{program} cannot read {path.name}"
                 self._count(program, path.name, expected, {k: getattr(facts, k) for k in expected})
+            self._count("readelf symbols", path.name, readelf_symbols(path), elf_symbols(facts))
         elif head.startswith(_MZ):
             expected = pe_oracle(path)
             if expected is not None:
                 assert facts is not None
                 ours = {k: getattr(facts, k) for k in expected}
                 self._count("pefile", path.name, expected, ours)
+                symbols = pefile_symbols(path)
+                self._count("pefile symbols", path.name, symbols, pe_symbols(facts))
         if self._cuobjdump is not None and head.startswith((_ELF, _AR, _MZ)):
             self.device_code(path, facts, self._cuobjdump)
 

@@ -109,6 +109,9 @@ class Comparison:
 
     def column(self, document: Symbols | None, library: LibraryBinary, sha256: str) -> None:
         """Compare the symbols of one library in one archive."""
+        if not library.has_symbols:
+            self.counts["tables: libraries with symbols that are unread"] += 1
+            return
         release = library_release([document], sha256) if document else None
         if release is None:
             self.differences.append(f"{library.soname} {sha256}: not in its table")

@@ -8,8 +8,8 @@ them, the table ends in front of the next table, or at the first entry that is n
 
 import sys
 from array import array
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from struct import Struct
 from typing import NamedTuple
 
@@ -91,7 +91,7 @@ class ElfSymbols:
         self._tags, self._place = tags, place
         self._tables: dict[int, bytes] = {}
         """The tables by their tags."""
-        self._versions_room = _VERSION_NAMES_LIMIT
+        self._text_room, self._versions_room = _TEXT_LIMIT, _VERSION_NAMES_LIMIT
         self._is_exact = False
         """Whether the symbol table has no more symbols than the file."""
 
@@ -103,18 +103,30 @@ class ElfSymbols:
             done()
             return
 
+        left = 2
+
+        def one_done() -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                done()
+
         def tables(count: int) -> None:
             size, versions = self._layout.size * count, 2 * count
-            wanted = [(_DT_STRTAB, self._tags.get(_DT_STRSZ, _STRINGS_LIMIT + 1), _STRINGS_LIMIT)]
-            wanted += [(_DT_SYMTAB, size, size)] if size else []
+            wanted = [(_DT_SYMTAB, size, size)] if size else []
             if _DT_VERSYM in self._tags and size:
                 room = versions if self._is_exact else self._room(_DT_VERSYM, versions)
                 wanted.append((_DT_VERSYM, room, versions))
-            for tag in (_DT_VERDEF, _DT_VERNEED):
-                if tag in self._tags:
-                    wanted.append((tag, self._room(tag, _VERSIONS_SIZE), _VERSIONS_SIZE))
-            self._next(wanted, done)
+            wanted += [
+                (tag, self._room(tag, _VERSIONS_SIZE), _VERSIONS_SIZE)
+                for tag in (_DT_VERDEF, _DT_VERNEED)
+                if tag in self._tags
+            ]
+            self._next(wanted, one_done)
 
+        # Tools that rewrite a file put names and hash table behind each other, after the rest.
+        strings = self._tags.get(_DT_STRSZ, _STRINGS_LIMIT + 1)
+        self._next([(_DT_STRTAB, strings, _STRINGS_LIMIT)], one_done)
         self._count(tables)
 
     def _next(self, wanted: list[tuple[int, int, int]], done: Callable[[], None]) -> None:
@@ -271,32 +283,42 @@ class ElfSymbols:
         defined: dict[int, _Version],
         version_groups: dict[tuple[str, ...], list[bytes]],
     ) -> SymbolTable | None:
-        named: dict[tuple[str, ...], list[bytes]] = defaultdict(list)
-        room = _TEXT_LIMIT
-        counts = {DEFINED: 0, UNDEFINED: 0}
+        named: dict[tuple[str, ...], list[int]] = defaultdict(list)
         while groups:
             key, places = groups.popitem()
             properties = self._properties(key, needed, defined)
-            if properties is None:
-                continue
-            if properties not in named:
-                room -= sum(map(len, properties))
-            names = named[properties]
-            for place in places:
-                if place == 0:
-                    continue
-                name = self._string(place)
-                room -= 0 if name is None else len(name)
-                if name is None or room < 0:
-                    self._lose("a name has no end" if name is None else "their names are too long")
-                    return None
-                if name:
-                    names.append(name)
-                    counts[properties[0]] += 1
-        named |= version_groups
+            if properties is not None:
+                named[properties] += filter(None, places)
+        counts = Counter[str]()
+
+        def all_groups() -> Iterator[tuple[tuple[str, ...], Iterable[bytes]]]:
+            for properties in sorted(named.keys() | version_groups.keys()):
+                if properties in version_groups:
+                    yield properties, version_groups[properties]
+                elif named[properties]:
+                    self._text_room -= sum(map(len, properties))
+                    yield properties, self._names(named.pop(properties), properties[0], counts)
+
+        try:
+            packed = pack_groups(all_groups())
+        except ValueError as error:
+            self._lose(str(error))
+            return None
         self._tables.clear()
-        packed = pack_groups((key, names) for key, names in sorted(named.items()) if names)
         return SymbolTable(exports=counts[DEFINED], imports=counts[UNDEFINED], packed=packed)
+
+    def _names(self, places: list[int], kind: str, counts: "Counter[str]") -> Iterator[bytes]:
+        """Yield the names at some places, and count them; raises `ValueError`."""
+        for place in places:
+            name = self._string(place)
+            if name is None:
+                raise ValueError("a name has no end")
+            self._text_room -= len(name)
+            if self._text_room < 0:
+                raise ValueError("their names are too long")
+            if name:
+                counts[kind] += 1
+                yield name
 
     def _properties(
         self,

@@ -180,10 +180,15 @@ class Window:
     ) -> None:
         """Call `then` with a table that may be larger than one range, up to a limit.
 
-        It is requested piece by piece, each after the one before has come.
+        It is requested piece by piece, each after the previous one arrived.
         """
         if size > limit:
             self.lose(f"{what} not read: larger than {limit:,} bytes", *facts)
+            return
+        if self._has_passed(start, start + size, self._to_keep if facts else self._always):
+            # The next pass must keep all of it, not only the first piece.
+            self.missed.append((start, start + size))
+            self.lose(f"{what} not read: it passed before its position was known", *facts)
             return
         parts: list[bytes] = []
         read = 0

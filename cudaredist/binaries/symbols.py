@@ -2,17 +2,20 @@
 
 A library may export 50,000 names, and an archive may contain hundreds of libraries. So the symbols
 of a file are kept as one compressed text: a line for each group with the same properties, and
-below it the sorted names of the group.
+below it the names of the group.
 """
 
 import binascii
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 _TAB, _END = "\t", "\n"
 _LEVEL = 6
+_SORTED = 4096
+"""Names that are sorted together."""
 _UNPACKED_LIMIT = 64 << 20
 """The most bytes of a packed text; the readers write half of it at most."""
 
@@ -45,15 +48,19 @@ class Group(NamedTuple):
     names: tuple[str, ...]
 
 
-def pack_groups(groups: Iterable[tuple[tuple[str, ...], list[bytes]]]) -> str:
-    """Pack groups: of each the kind with the properties, and the names."""
+def pack_groups(groups: Iterable[tuple[tuple[str, ...], Iterable[bytes]]]) -> str:
+    """Pack groups: of each the kind with the properties, and the names.
+
+    The names of large groups are sorted part by part, so that they need not all be in memory.
+    """
     packer = zlib.compressobj(_LEVEL)
     parts = []
     for properties, names in groups:
         header = _TAB + _TAB.join(properties) + _END
-        names.sort()
         parts.append(packer.compress(header.encode()))
-        parts.append(packer.compress(_lines(names)))
+        left = iter(names)
+        while part := sorted(islice(left, _SORTED)):
+            parts.append(packer.compress(_lines(part)))
     parts.append(packer.flush())
     return binascii.b2a_base64(b"".join(parts), newline=False).decode()
 

@@ -273,4 +273,6 @@ def _binary_notes(files: Mapping[str, Entry]) -> Iterable[str]:
     for path in sorted(files):
         entry = files[path]
         for note in entry.binary.notes if entry.binary is not None else ():
+            if note.startswith(SYMBOLS):
+                continue  # Of symbols, feature files state nothing.
             yield f"{path}: {note}"

@@ -37,6 +37,9 @@ class SymbolProvider(OwnModel):
         "Whether the library is only for linking. Absent: it is not", default=False
     )
     releases: dict[Label, ArchiveKey] = Field(description="The archive of each release")
+    unread: dict[Label, ArchiveKey] = optional(
+        "Further releases, whose symbols could not be read; absent: none", {}
+    )
 
 
 class ExportGroup(OwnModel):

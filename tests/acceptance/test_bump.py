@@ -652,3 +652,15 @@ def test_bump_of_wheel_channel_writes_features_and_tables(
     assert "12.9.1" in json.loads((DATA / "gpus.json").read_bytes())["sources"]
     assert report(result)["releases"][0]["files"][0] == "features/wheels/cuda/feature_12.9.1.json"
     assert run(*bump).stdout == "nothing is new\n"
+
+
+def test_bump_adds_releases_to_tables_of_symbols(
+    two_newer: FaultServer, bump: Run, run: Run
+) -> None:
+    assert run("update-symbols", "--base-url", two_newer.url, "-q").exit_code == 0
+    result = bump("--json")
+    assert result.exit_code == 0, result.output
+    table = json.loads((DATA / "symbols/nccl.so.1.json").read_bytes())
+    assert all(set(FIVE["nccl"]) == set(one["releases"]) for one in table["providers"])
+    (files,) = [one["files"] for one in report(result)["releases"] if one["redist"] == "nccl"]
+    assert "symbols/nccl.so.1.json" in files

@@ -1,6 +1,7 @@
 """Properties of examining any bytes: chunking is irrelevant and nothing raises."""
 
 import random
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from cudaredist.binaries import range_buffer
 from cudaredist.binaries.examine_file import examine
 from cudaredist.binaries.file_facts import Binary
 from tools.oracles import elf_oracle, pe_oracle, readelf_oracle
+from tools.symbol_oracles import elf_symbols, readelf_symbols
 
 CODE = fatbin([("sm", 90, "a"), ("compute", 90, "")]) + container(
     [concatenated([("sm", 100, "f"), ("lto", 75, "")]), entry(33)]
@@ -229,3 +231,13 @@ def test_examine_agrees_with_readelf() -> None:
     binary = examine(pieces(path))
     assert binary is not None
     assert compared(binary, oracle) == oracle
+
+
+def test_readelf_finds_the_same_symbols_in_the_systems_files() -> None:
+    if shutil.which("readelf") is None:
+        pytest.skip("there is no readelf")
+    files = [path for path in SYSTEM if next(pieces(path), b"")[:4] == b"\x7fELF"][:40]
+    for path in files:
+        binary = examine(pieces(path))
+        assert binary is not None
+        assert elf_symbols(binary) == readelf_symbols(path), path

@@ -48,11 +48,14 @@ def elf_with_symbols(
     has_section_headers: bool = True,
     replaced: Mapping[int, int] | None = None,
     tables: Mapping[str, bytes] | None = None,
+    behind: Sequence[str] = (),
+    gap: int = 0,
 ) -> bytes:
     """Return a shared library; undefined symbols must come first.
 
     `needs` has the versions by library. `hashes` is `gnu`, `sysv` or empty. `replaced` has other
-    values of dynamic tags, and `tables` other bytes of tables.
+    values of dynamic tags, and `tables` other bytes of tables. The tables in `behind` come after
+    the dynamic section, each after `gap` zeros.
     """
     wide = bits == 64
     strings = _Strings()
@@ -87,6 +90,8 @@ def elf_with_symbols(
         order=order,
         has_section_headers=has_section_headers,
         replaced=replaced or {},
+        behind=behind,
+        gap=gap,
     )
 
 
@@ -99,11 +104,13 @@ def _file(
     order: str,
     has_section_headers: bool,
     replaced: Mapping[int, int],
+    behind: Sequence[str],
+    gap: int,
 ) -> bytes:
     word = "Q" if wide else "I"
     data, places = bytearray((64 if wide else 52) + 2 * (56 if wide else 32)), {}
     for name, content in tables.items():
-        if content:
+        if content and name not in behind:
             data += bytes(-len(data) % 8)
             places[name] = len(data)
             data += content
@@ -111,12 +118,21 @@ def _file(
     tags = {14: soname}
     names = {"gnu": 0x6FFFFEF5, "sysv": 4, "symbols": 6, "strings": 5, "versions": 0x6FFFFFF0}
     names |= {"definitions": 0x6FFFFFFC, "requirements": 0x6FFFFFFE}
+    after = b""
+    start = len(data)
+    count = 5 + len([name for name in names if tables.get(name)]) + len(replaced)
+    room = count * struct.calcsize(order + 2 * word)
+    for name in behind:
+        after += bytes(gap)
+        places[name] = start + room + len(after)
+        after += tables[name] + bytes(-len(tables[name]) % 8)
     tags |= {tag: BASE + places[name] for name, tag in names.items() if name in places}
     tags |= {10: len(tables["strings"]), 0x6FFFFFFD: counts[0], 0x6FFFFFFF: counts[1]}
     tags |= replaced
-    start = len(data)
     for tag, value in (*tags.items(), (0, 0)):
         data += struct.pack(order + 2 * word, tag, value)
+    dynamic = len(data) - start
+    data = data.ljust(start + room, b"\0") + after
     end = len(data)
     headers_at = 0
     if has_section_headers:
@@ -136,7 +152,7 @@ def _file(
         *(3, 62, 1, 0, 64 if wide else 52, headers_at, 0, 64 if wide else 52),
         *(56 if wide else 32, 2, 64 if wide else 40, 3 if headers_at else 0, 1),
     )
-    for kind, place, size in ((1, 0, end), (2, start, end - start)):
+    for kind, place, size in ((1, 0, end), (2, start, dynamic)):
         address = BASE + place
         header += (
             struct.pack(order + "IIQQQQQQ", kind, 5, place, address, address, size, size, 8)

@@ -2,7 +2,7 @@
 
 import struct
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from support.cost import bounded_cost
@@ -98,6 +98,15 @@ def test_symbols_of_library_without_definitions_follow_from_section_headers() ->
         ]
         assert library.symbols is not None
         assert library.symbols.imports == 3
+
+
+@pytest.mark.parametrize("behind", [("strings",), ("strings", "gnu"), ("gnu", "strings")])
+def test_tables_behind_dynamic_section_are_read(behind: Sequence[str]) -> None:
+    """What a tool that rewrites a file moves to the end."""
+    library = read(
+        elf_with_symbols(SYMBOLS, needs=NEEDS, defines=DEFINES, behind=behind, gap=3 << 20)
+    )
+    assert flat(library) == GROUPS
 
 
 def test_symbol_copied_from_library_keeps_version_without_default() -> None:

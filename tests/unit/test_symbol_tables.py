@@ -146,6 +146,24 @@ def test_document_with_unknown_releases_is_refused(releases: tuple[str, ...]) ->
         Symbols.model_validate(made, strict=False)
 
 
+def test_releases_whose_symbols_are_unread_are_kept_apart() -> None:
+    columns = table("libx.so.1", {"a": ALL})
+    columns.unread.add(column(LINUX, "13.0.0"))
+    columns.unread.add(column(SBSA, "13.0.0"))
+    made = document(columns)
+    assert [dict(provider.unread) for provider in made.providers] == [
+        {"13.0.0": column(SBSA, "13.0.0").archive},
+        {"13.0.0": column(LINUX, "13.0.0").archive},
+    ]
+    assert made.exports[0].releases == ()
+    again = SymbolColumns.of(made)
+    assert document(again) == made
+    assert library_release([made], column(LINUX, "13.0.0").archive) is None
+    assert document(again.over(SymbolColumns("libx.so.1"))) == made
+    again.drop(lambda _: True)
+    assert again.document() is None
+
+
 def test_many_cpp_names_are_packed() -> None:
     mangled = [f"_ZN4cask{number:06}E" for number in range(3000)]
     columns = SymbolColumns("libx.so.1")

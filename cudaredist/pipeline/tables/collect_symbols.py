@@ -85,7 +85,7 @@ class SymbolRun:
         """Yield the archives to read; others of a release are no longer in the tables."""
         known: dict[_Place, set[str]] = defaultdict(set)
         for table in self._tables.values():
-            for column in table.columns:
+            for column in (*table.columns, *table.unread):
                 if column.provider.channel == self.store.channel:
                     known[_place_of(column)].add(column.archive)
         current: dict[tuple[str, str], set[tuple[_Place, str]]] = {}
@@ -145,8 +145,6 @@ class SymbolRun:
         added: list[tuple[Column, LibraryBinary]] = []
         for place, (key, libraries) in sorted(self._read.items()):
             for library in libraries:
-                if not library.has_symbols:
-                    continue
                 if not can_be_stored(library.soname):
                     unnamed.add(library.soname)
                     continue
@@ -154,9 +152,13 @@ class SymbolRun:
                 provider = Provider(
                     self.store.channel, redist, package, platform, variant, library.is_stub
                 )
-                added.append((Column(provider, label, key), library))
+                column = Column(provider, label, key)
                 table = self._tables.setdefault(library.soname, SymbolColumns(library.soname))
-                table.add(added[-1][0], library.exports())
+                if not library.has_symbols:
+                    table.unread.add(column)
+                    continue
+                added.append((column, library))
+                table.add(column, library.exports())
         owners = _Owners(self._tables)
         for column, library in added:
             self._tables[library.soname].add_imports(column, owners.imports_of(library))
@@ -182,7 +184,7 @@ class SymbolRun:
             status = "written" if self.write else "would-write"
         return SymbolReport(
             status=status,
-            tables=sum(bool(table.columns) for table in self._tables.values()),
+            tables=sum(bool(table.columns or table.unread) for table in self._tables.values()),
             changed=tuple(soname for soname, data in changed.items() if data is not None),
             removed=tuple(removed),
             unnamed=unnamed,

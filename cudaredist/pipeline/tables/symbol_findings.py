@@ -31,7 +31,7 @@ def symbol_findings(store: Store) -> Iterator[Finding]:
                 text = f"is the table of {model.soname}"
                 yield finding("invalid", text, path=store.relative(path))
             for provider in model.providers:
-                known[soname] |= set(provider.releases.values())
+                known[soname] |= {*provider.releases.values(), *provider.unread.values()}
         else:
             known[soname].add("")
     for redist in store.redists() if sonames else ():

@@ -67,6 +67,8 @@ class SymbolColumns:
         self.soname = soname
         self.columns: dict[Column, int] = {}
         """The bit of each column."""
+        self.unread: set[Column] = set()
+        """Releases whose symbols could not be read."""
         self.exports: dict[Export, int] = defaultdict(int)
         self.imports: dict[Import, int] = defaultdict(int)
         self._next = 0
@@ -85,6 +87,7 @@ class SymbolColumns:
                 entry.variant or "",
                 entry.stub,
             )
+            found.unread |= {Column(provider, n, key) for n, key in entry.unread.items()}
             labels = sorted(entry.releases, key=parse_label)
             bits.append({n: found._bit(Column(provider, n, entry.releases[n])) for n in labels})
         for group in table.exports:
@@ -117,7 +120,8 @@ class SymbolColumns:
     def over(self, below: "SymbolColumns") -> "SymbolColumns":
         """Return both tables as one; where they have the same archive, this one's counts."""
         merged = SymbolColumns(self.soname)
-        archives = {column.archive for column in self.columns}
+        archives = {column.archive for column in (*self.columns, *self.unread)}
+        merged.unread = self.unread | {c for c in below.unread if c.archive not in archives}
         for table, columns in (
             (below, [column for column in below.columns if column.archive not in archives]),
             (self, list(self.columns)),
@@ -133,19 +137,23 @@ class SymbolColumns:
         """Remove columns; their bits are not used again."""
         for column in [column for column in self.columns if is_dropped(column)]:
             del self.columns[column]
+        self.unread = {column for column in self.unread if not is_dropped(column)}
 
     def document(self) -> Symbols | None:
         """Return the document; None if there are no columns."""
-        if not self.columns:
+        if not self.columns and not self.unread:
             return None
         labels: dict[Provider, list[tuple[str, int]]] = defaultdict(list)
         archives: dict[Provider, dict[str, str]] = defaultdict(dict)
         for column, bit in self.columns.items():
             labels[column.provider].append((column.label, bit))
             archives[column.provider][column.label] = column.archive
+        unread: dict[Provider, dict[str, str]] = defaultdict(dict)
+        for column in self.unread:
+            unread[column.provider][column.label] = column.archive
         ordered = [
             (provider, sorted(labels[provider], key=lambda item: parse_label(item[0])))
-            for provider in sorted(labels)
+            for provider in sorted(labels.keys() | unread.keys())
         ]
         return Symbols(
             schema_version=1,
@@ -159,6 +167,7 @@ class SymbolColumns:
                     variant=provider.variant or None,
                     stub=provider.is_stub,
                     releases=archives[provider],
+                    unread=unread[provider],
                 )
                 for provider, _ in ordered
             ),
