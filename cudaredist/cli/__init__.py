@@ -20,6 +20,7 @@ from cudaredist.cli.download_manifests import download_manifests
 from cudaredist.cli.explain import explain
 from cudaredist.cli.export import export
 from cudaredist.cli.materialize import materialize
+from cudaredist.cli.mirror import mirror
 from cudaredist.cli.process_manifests import process_manifests
 from cudaredist.cli.runfile import runfile
 from cudaredist.cli.schema import schema
@@ -44,6 +45,7 @@ _PANELS = {
         runfile,
     ),
     "Assemble": (build, export, materialize),
+    "Mirror": (mirror,),
     "Query": (explain, diff, which, versions),
     "Maintain data": (bump, check, schema, validate),
 }

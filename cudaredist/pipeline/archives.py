@@ -13,9 +13,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
-from cudaredist.archives.members import ArchiveReader
+from cudaredist.archives.members import ArchiveReader, Member
 from cudaredist.archives.open_archive import open_archive
 from cudaredist.errors import (
     ArchiveMismatchError,
@@ -157,6 +158,14 @@ class ArchiveService:
         with self._reading(request, keep_at) as reading:
             return reading.read(use)
 
+    def fetch(self, request: ArchiveRequest, keep_at: Path) -> None:
+        """Keep an archive at a path, verified but not opened.
+
+        Raises what `read` raises.
+        """
+        with self._reading(request, keep_at, opener=_Unopened) as reading:
+            reading.read(list)
+
     def kept_at(self, request: ArchiveRequest) -> Path | None:
         """Return the path of an archive in the cache, or None."""
         if self.cache is None or request.sha256 is None:
@@ -192,12 +201,17 @@ class ArchiveService:
 
     @contextlib.contextmanager
     def _reading(
-        self, request: ArchiveRequest, keep_at: Path | None, *, is_temporary: bool = False
+        self,
+        request: ArchiveRequest,
+        keep_at: Path | None,
+        *,
+        is_temporary: bool = False,
+        opener: Callable[..., ArchiveReader] = open_archive,
     ) -> Iterator["_Reading"]:
         raise_if_stopped(self.stop)
         number, is_done = self.progress.begin(request.name, request.size), False
         try:
-            yield _Reading(self, request, number, keep_at, is_temporary=is_temporary)
+            yield _Reading(self, request, number, keep_at, is_temporary=is_temporary, opener=opener)
             is_done = True
         finally:
             self.progress.end(number, is_done=is_done)
@@ -252,7 +266,9 @@ class _Reading:
         keep_at: Path | None,
         *,
         is_temporary: bool,
+        opener: Callable[..., ArchiveReader],
     ) -> None:
+        self._open = opener
         self._service = service
         self._request = request
         self._number = number
@@ -360,9 +376,7 @@ class _Reading:
         passing = chunks()
         try:
             try:
-                reader = open_archive(
-                    request.name, passing, size=request.size, jobs=service.threads
-                )
+                reader = self._open(request.name, passing, size=request.size, jobs=service.threads)
                 with contextlib.closing(reader):
                     result = use(reader)
             except InvalidArchiveError as error:
@@ -379,6 +393,24 @@ class _Reading:
             service.progress.advance(self._number, -count)
             raise
         return result
+
+
+class _Unopened:
+    """A reader that passes all bytes and finds no members."""
+
+    corrections: Mapping[int, Member] = MappingProxyType({})
+
+    def __init__(self, _: str, chunks: Iterator[bytes], **__: object) -> None:
+        self._chunks = chunks
+
+    def __iter__(self) -> Iterator[tuple[Member, Iterator[bytes]]]:
+        """Read to the end."""
+        for _ in self._chunks:
+            pass
+        return iter(())
+
+    def close(self) -> None:
+        """Do nothing, because no thread was started."""
 
 
 class _Verifier:

@@ -20,6 +20,11 @@ from cudaredist.reports.manifest_reports import (
     ValidateReport,
     VersionsReport,
 )
+from cudaredist.reports.mirror_reports import (
+    MirrorPruneReport,
+    MirrorSyncReport,
+    MirrorVerifyReport,
+)
 from cudaredist.reports.report import Answer, ErrorAnswer
 from cudaredist.reports.set_reports import (
     BuildReport,
@@ -40,6 +45,7 @@ REPORTS: dict[str, tuple[type[Answer], ...]] = {
     "report-explain": (ExplainReport, PackageReport, SetSummary),
     "report-export": (ExportReport, TableDiffReport),
     "report-materialize": (ToolkitReport,),
+    "report-mirror": (MirrorSyncReport, MirrorVerifyReport, MirrorPruneReport),
     "report-process-manifests": (ProcessReport, PeekReport),
     "report-runfile": (RunfileReport,),
     "report-schema": (SchemaReport,),

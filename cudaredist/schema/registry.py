@@ -12,6 +12,7 @@ from cudaredist.errors import InvalidFileError, Problem
 from cudaredist.jsontext import join_path, parse_json
 from cudaredist.schema.base import OwnModel
 from cudaredist.schema.features import Features, Lock
+from cudaredist.schema.mirror_lock import MirrorLock
 from cudaredist.schema.packageset import PackageSet, PackageSetIndex
 from cudaredist.schema.policy import (
     ConstraintPolicy,
@@ -60,6 +61,7 @@ FILE_KINDS = {
         FileKind("features", Features, frozenset({"manifest_sha256", "packages"})),
         FileKind("gpus", Gpus, frozenset({"capabilities"})),
         FileKind("lock", Lock, frozenset({"redists"})),
+        FileKind("mirror-lock", MirrorLock, frozenset({"mirrored"})),
         FileKind("nvcc-compat", NvccCompat, frozenset({"releases"})),
         FileKind("package-set", PackageSet, frozenset({"cuda", "capabilities", "packages"})),
         FileKind("package-set-index", PackageSetIndex, frozenset({"sets", "skipped"})),

@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
@@ -59,6 +59,10 @@ _NOT_A_WHEEL = (
 """The errors of zipfile."""
 
 
+LocalMetadata: TypeAlias = Callable[[Wheel], bytes | None]
+"""Finds the metadata of a wheel on this machine."""
+
+
 class _Contents(NamedTuple):
     """The results of reading a whole wheel."""
 
@@ -69,7 +73,8 @@ class _Contents(NamedTuple):
 class WheelIndex:
     """All indexes and folders of pip's configuration, read in parallel."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, local_metadata: LocalMetadata = lambda _: None) -> None:
+        self._local_metadata = local_metadata
         config = read_pip_config()
         places = dict.fromkeys((*config.find_links, *config.indexes))
         remote = {address: _url(address) for address in places if _path(address) is None}
@@ -186,10 +191,9 @@ class WheelIndex:
     def _metadata(self, wheel: Wheel) -> Metadata:
         """Return a wheel's metadata.
 
-        It is read from the file next to the wheel, else from the wheel's end, else from the whole
-        wheel.
+        It is local, or from the file next to the wheel, its end, or the whole wheel.
         """
-        data = None
+        data = self._local_metadata(wheel)
         for read in (self._metadata_file, self._metadata_at_end):
             try:
                 data = data or read(wheel)

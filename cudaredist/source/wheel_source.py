@@ -8,7 +8,7 @@ from packaging.specifiers import SpecifierSet
 from cudaredist.errors import NotAtSourceError, TooLargeError
 from cudaredist.primitives import Version, label_of_manifest_name, parse_label
 from cudaredist.source.protocol import Delivery, Part, Settings
-from cudaredist.source.wheel_index import INDEX, WheelIndex
+from cudaredist.source.wheel_index import INDEX, LocalMetadata, WheelIndex
 from cudaredist.wheels import (
     FAMILIES,
     METAPACKAGE,
@@ -32,8 +32,8 @@ _Places = dict[tuple[str, str | None], Wheel]
 class WheelSource:
     """NVIDIA's wheels in the layout of NVIDIA's server."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._index = WheelIndex(settings)
+    def __init__(self, settings: Settings, local_metadata: LocalMetadata = lambda _: None) -> None:
+        self._index = WheelIndex(settings, local_metadata)
 
     @property
     def name(self) -> str:
@@ -106,6 +106,11 @@ class WheelSource:
         wheels = {wheel.file_name: wheel for of_one in listed.values() for wheel in of_one}
         return {p: wheels[w.file_name] for p, w in names.items() if w and w.file_name in wheels}
 
+    def metapackages(self, labels: Iterable[str]) -> list[Wheel]:
+        """Return the metapackages of CUDA releases, with their hashes."""
+        releases = self._index.wheels([METAPACKAGE])[METAPACKAGE]
+        return self._index.verified([_metapackage(releases, label) for label in labels])
+
     def _wheel(self, path: str) -> Wheel:
         wheel = self.wheels_at([path]).get(path)
         if wheel is None:
@@ -131,10 +136,7 @@ class WheelSource:
         """Return the wheels that the metapackage requires, by package."""
         releases = self._index.wheels([METAPACKAGE])[METAPACKAGE]
         builds = _newest_builds(releases)
-        if label not in builds:
-            raise NotAtSourceError(INDEX, f"no {METAPACKAGE} {label}")
-        newest = [wheel for wheel in _released(releases) if str(wheel.version) == builds[label]]
-        (release,) = self._index.metadata(newest[:1])
+        (release,) = self._index.metadata([_metapackage(releases, label)])
         requirements_of = {
             platform: requirements_on(platform, release.requires) for platform in PLATFORMS
         }
@@ -182,6 +184,15 @@ def _released(wheels: Iterable[Wheel]) -> list[Wheel]:
 
 def _newest_builds(wheels: Iterable[Wheel]) -> dict[str, str]:
     return newest_builds(str(wheel.version) for wheel in _released(wheels))
+
+
+def _metapackage(releases: Iterable[Wheel], label: str) -> Wheel:
+    """Return the newest build of a CUDA release."""
+    released = _released(releases)
+    build = _newest_builds(released).get(label)
+    if build is None:
+        raise NotAtSourceError(INDEX, f"no {METAPACKAGE} {label}")
+    return next(wheel for wheel in released if str(wheel.version) == build)
 
 
 def _warn_about_newer(wheels: Mapping[str, Iterable[Wheel]], released: Iterable[Wheel]) -> None:

@@ -34,6 +34,7 @@ COMMANDS = (
     "schema",
     "validate",
     "materialize",
+    "mirror",
     "diff",
     "which",
     "versions",

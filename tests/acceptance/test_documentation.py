@@ -32,6 +32,8 @@ OF_OTHER_PROGRAMS = {
     "--dest",
     "--eval",
     "--expr",
+    "--hard-links",
+    "--index-url",
     "--no-deps",
     "--persist-credentials",
     "--dyn-syms",

@@ -41,6 +41,11 @@ CALLS: dict[str, Sequence[Sequence[object]]] = {
     ],
     "report-export": [("export", "urls", SET, "-o", "urls.txt")],
     "report-materialize": [("materialize", SET, "--root", "root", "--base-url", "source")],
+    "report-mirror": [
+        ("mirror", "sync", "mirror", "--redist", "cuda", "--base-url", "source"),
+        ("mirror", "verify", "mirror"),
+        ("mirror", "prune", "mirror"),
+    ],
     "report-process-manifests": [
         ("process-manifests", "--base-url", "source", *DATA),
         ("process-manifests", "--base-url", "source", "--peek", *DATA),

@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import pytest
 from support import binaries
@@ -36,8 +36,10 @@ from support.server import Behaviour, FaultServer
 from support.toolkits import MadeSet, listing
 from typer.testing import Result
 
+from cudaredist.pipeline.mirror.mirror_pages import generated_files
 from cudaredist.pipeline.tables import update
-from cudaredist.schema.registry import kind_of_document, read_own_document
+from cudaredist.schema.mirror_lock import MirrorLock
+from cudaredist.schema.registry import kind_of_document, read_own_document, read_own_file
 from cudaredist.tables.nvcc_compat.compilers import read_header
 
 # All sockets must be closed after each fault.
@@ -93,6 +95,11 @@ COMMANDS = {
     "update-gpus": Command(("update-gpus",), ("archive",)),
     "bump": Command(
         ("bump", "--redist", "cuda"), ("listing", "manifest", "archive"), has_new=False
+    ),
+    "mirror": Command(
+        ("mirror", "sync", "mirrored", "--redist", "cuda", "--json"),
+        ("listing", "manifest", "archive"),
+        more=("--cache-dir", "cache", "-j", "2"),
     ),
     "materialize": Command(SET, ("archive",), more=("-j", "2")),
 }
@@ -253,7 +260,7 @@ class Place:
         }
 
 
-NAMES = {"data", "cache", "root", "set.json"}
+NAMES = {"data", "cache", "root", "set.json", "mirrored"}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -322,9 +329,12 @@ def assert_unharmed(
             continue
         if path.startswith("cache/archives/"):
             assert path.endswith(".part"), path
-        elif not path.startswith(".root.cudaredist/"):
+        elif path.endswith(("index.html", "SHA256SUMS")):
+            lock = read_own_file(cast("bytes", files["mirrored/mirror.json"]), MirrorLock)
+            assert content == generated_files(lock.mirrored)[path.removeprefix("mirrored/")]
+        elif not path.startswith((".root.cudaredist/", "mirrored/.mirror/partial/")):
             assert isinstance(content, bytes)
-            assert path.startswith("data/"), path
+            assert path.startswith(("data/", "mirrored/")), path
             assert not path.endswith(".tmp"), path
             document = json.loads(content)
             kind = kind_of_document(document)

@@ -10,6 +10,7 @@ import importlib, json, os, signal, sys, time
 sys.path[:0] = sys.argv[2:]
 from cudaredist.__main__ import main
 import cudaredist.pipeline, cudaredist.source, cudaredist.render, jsonschema
+import cudaredist.cli.mirror, cudaredist.pipeline.mirror.sync_mirror, cudaredist.source.http
 root = sys.argv[1]
 
 def run(arguments, last, events, seconds, failing):

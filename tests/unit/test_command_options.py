@@ -20,6 +20,8 @@ from cudaredist.cli.export import REFUSED as EXPORT
 from cudaredist.cli.export import ExportOptions
 from cudaredist.cli.materialize import REFUSED as MATERIALIZE
 from cudaredist.cli.materialize import MaterializeOptions
+from cudaredist.cli.mirror import REFUSED as MIRROR
+from cudaredist.cli.mirror import MirrorOptions
 from cudaredist.cli.options import (
     ArchiveJobs,
     Folders,
@@ -112,6 +114,16 @@ ROWS: dict[str, tuple[Sequence[Refusal[Any]], Options, list[Options]]] = {
         RUNFILE,
         RunfileOptions(action="add", location="./x.run", url="https://x"),
         [RunfileOptions(action="add", location="https://x/x.run", url="https://x")],
+    ),
+    "mirror": (
+        MIRROR,
+        MirrorOptions(action="prune", folder=Path("m"), dry_run=True, package_set=SET),
+        [
+            MirrorOptions(action="sync", package_set=SET, typed=frozenset({"platform"})),
+            MirrorOptions(action="verify", folder=Path("m"), package_set=SET),
+            MirrorOptions(action="sync", folder=Path("m"), dry_run=True),
+            MirrorOptions(action="prune", accept_changed=True),
+        ],
     ),
     "process-manifests": (
         PROCESS,

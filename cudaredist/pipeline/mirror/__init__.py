@@ -1,0 +1,1 @@
+"""Mirrors of manifests and archives: sync, verify and prune."""

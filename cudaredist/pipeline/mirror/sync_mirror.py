@@ -1,0 +1,356 @@
+"""mirror sync: copy and verify selected manifests and archives."""
+
+import hashlib
+import threading
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from packaging.metadata import parse_email
+
+from cudaredist.errors import (
+    CudaRedistError,
+    IncompleteError,
+    IntegrityError,
+    InvalidArchiveError,
+    NotAtSourceError,
+    ReadError,
+    worst_exit_code,
+)
+from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
+from cudaredist.pipeline.features.targets import (
+    FeatureTarget,
+    LocalManifest,
+    read_local_manifests,
+)
+from cudaredist.pipeline.manifests.download import ManifestDownload
+from cudaredist.pipeline.mirror.mirror_pages import METADATA_SUFFIX, SIMPLE, generated_files
+from cudaredist.pipeline.mirror.mirror_paths import (
+    MirrorSelection,
+    archive_path_in,
+    published_path,
+)
+from cudaredist.pipeline.selection import ALL, Selection
+from cudaredist.pipeline.tasks import Task, raise_if_stopped, run_tasks
+from cudaredist.primitives import Sha256, Version, sha256_of
+from cudaredist.progress import total_size
+from cudaredist.redists import CUDA
+from cudaredist.reports.mirror_reports import ArchiveCopy, MirroredArchive, MirrorSyncReport
+from cudaredist.reports.report import ErrorReport
+from cudaredist.schema.base import Channel
+from cudaredist.schema.mirror_lock import MirrorFile
+from cudaredist.source.wheel_index import LocalMetadata
+from cudaredist.source.wheel_source import WheelSource
+from cudaredist.store.files import read_file
+from cudaredist.store.mirror_folder import MirrorFolder
+from cudaredist.wheels import METAPACKAGE, Wheel
+
+_SAVE_EVERY = 32
+"""Archives after which the lock is saved, so that a killed run verifies few of them again."""
+_NOT_A_WHEEL = (*(zipfile.BadZipFile, StopIteration, EOFError), *(NotImplementedError, ValueError))
+
+
+@dataclass(slots=True)
+class _Content:
+    """One distinct content, and the paths that it is to have."""
+
+    request: ArchiveRequest
+    paths: list[str]
+    yanked: bool = False
+
+
+@dataclass(kw_only=True)
+class MirrorSync:
+    """One run of mirror sync."""
+
+    mirror: MirrorFolder
+    channel: Channel
+    download: ManifestDownload
+    targets: Sequence[FeatureTarget]
+    """The redistributables whose archives are copied."""
+    selection: MirrorSelection
+    service: ArchiveService
+    wheels: WheelSource | None = None
+    """The package index, in the wheel channel."""
+    labels: frozenset[tuple[str, Version]] | None = None
+    """The releases of a package set; None: those that the download selects."""
+    _files: dict[str, MirrorFile] = field(default_factory=dict)
+    """The lock's records."""
+    _by_hash: dict[Sha256, str] = field(default_factory=dict)
+    _claims: dict[str, Sha256] = field(default_factory=dict)
+    """The content that each path of the selection is to have."""
+    _archives: list[MirroredArchive] = field(default_factory=list)
+    _mutex: threading.Lock = field(default_factory=threading.Lock)
+    _unsaved: int = 0
+
+    def run(self) -> MirrorSyncReport:
+        """Copy manifests and archives, and publish them with index pages.
+
+        Files that the mirror already has are replaced only by verified ones.
+        """
+        self._files = self.mirror.lock_or_new()
+        self.mirror.sweep()
+        self.mirror.save_lock(self._files)
+        downloaded = self.download.run()
+        labels = {(o.redist, Version.parse(o.release)) for o in downloaded.manifests if o.sha256}
+        labels |= {
+            (o.redist, Version.parse(o.release))
+            for o in downloaded.manifests
+            if o.error is not None and o.error.exit_code != IncompleteError.exit_code
+        }
+        manifests = self._manifests(labels)
+        try:
+            contents = self._contents(manifests)
+            self.service.pending = len(contents)
+            sizes = [content.request.size for content in contents]
+            self.service.progress.expect(len(contents), total_size(sizes) if sizes else 0)
+            tasks = [partial(self._copy, content) for content in contents]
+            run_tasks(tasks, self.service.jobs, self.service.stop)
+            self._publish(manifests)
+        finally:
+            self.mirror.save_lock(self._files)
+        for path, data in generated_files(self._files).items():
+            self.mirror.write(path, data)
+        codes = [one.error.exit_code for one in self._archives if one.error is not None]
+        return MirrorSyncReport(
+            folder=str(self.mirror.root),
+            redists=downloaded.redists,
+            manifests=downloaded.manifests,
+            archives=tuple(sorted(self._archives, key=lambda one: one.path)),
+            errors=downloaded.errors,
+            fetched_bytes=self.service.fetched,
+            exit_code=worst_exit_code([downloaded.exit_code, *codes]),
+        )
+
+    # -- the archives to copy
+
+    def _manifests(self, labels: Iterable[tuple[str, Version]]) -> list[LocalManifest]:
+        """Read the local manifests of these releases."""
+        selected = set(labels) if self.labels is None else self.labels & set(labels)
+        targets = []
+        for target in self.targets:
+            local = target.manifests.labels()
+            only = tuple(x for x in local if (target.redist.name, x) in selected)
+            if only:
+                targets.append(replace(target, only=only))
+        if not targets:
+            return []
+        manifests = read_local_manifests(targets, Selection(versions=(ALL,)))
+        for outcome in manifests.broken:
+            if outcome.error is not None:
+                about = f"{outcome.redist} {outcome.release}"
+                self._archives.append(
+                    MirroredArchive(path=about, status="failed", error=outcome.error)
+                )
+        return list(manifests.readable)
+
+    def _contents(self, manifests: Sequence[LocalManifest]) -> list[_Content]:
+        """Return the distinct contents that manifests name, largest first."""
+        archives = [a for manifest in manifests for a in manifest.manifest.archives]
+        if manifests:
+            self.selection.filter.check(archives)
+        self._claims = self._claimed(manifests)
+        contents: dict[Sha256, _Content] = {}
+        for manifest in manifests:
+            for archive in self.selection.archives(manifest):
+                path = archive_path_in(manifest, archive, self.channel)
+                about = f"{manifest.name}: {archive.relative_path}"
+                if path is None:
+                    self._fail(about, IntegrityError(f"{about}: not a path that a mirror can have"))
+                elif archive.sha256 is None:
+                    self._fail(path, IncompleteError(f"{about}: the manifest states no SHA-256"))
+                elif self._claims[path] != archive.sha256:
+                    reason = "another manifest states another SHA-256 for this path"
+                    self._fail(path, IntegrityError(f"{about}: {reason}"))
+                else:
+                    request = manifest.request(archive)
+                    self._add(contents, path, request)
+        for sha256, package in (self.selection.of_set or {}).items():
+            if manifests and sha256 not in contents:
+                error = NotAtSourceError(package, "no manifest has the archive of the package set")
+                self._fail(package, error)
+        if self.wheels is not None:
+            self._add_wheels(self.wheels, contents, manifests)
+        return sorted(contents.values(), key=lambda content: -(content.request.size or 0))
+
+    def _claimed(self, manifests: Sequence[LocalManifest]) -> dict[str, Sha256]:
+        """Return the content of each path.
+
+        If manifests disagree, it is the content that the mirror has, else that of the newest.
+        """
+        claims: dict[str, Sha256] = {}
+        for manifest in manifests:
+            for archive in self.selection.archives(manifest):
+                path = archive_path_in(manifest, archive, self.channel)
+                if path is not None and archive.sha256 is not None:
+                    file = self._files.get(path)
+                    if file is None or claims.get(path) != file.sha256:
+                        claims[path] = archive.sha256
+        return claims
+
+    def _add(
+        self, contents: dict[Sha256, _Content], path: str, request: ArchiveRequest
+    ) -> _Content:
+        content = contents.setdefault(request.sha256 or "", _Content(request, []))
+        if path not in content.paths:
+            content.paths.append(path)
+        return content
+
+    def _add_wheels(
+        self,
+        source: WheelSource,
+        contents: dict[Sha256, _Content],
+        manifests: Sequence[LocalManifest],
+    ) -> None:
+        """Add the metapackage of each CUDA release, and mark yanked wheels."""
+        labels = [str(m.label) for m in manifests if m.target.redist.name == CUDA]
+        bases = {m.target.bases for m in manifests}
+        for wheel in source.metapackages(labels) if labels else ():
+            name = f"{METAPACKAGE}/{wheel.file_name}"
+            request = ArchiveRequest(
+                wheel.file_name, (name,), wheel.sha256, wheel.size, next(iter(bases))
+            )
+            self._add(contents, f"{SIMPLE}/{name}", request)
+        paths = {path: content for content in contents.values() for path in content.paths}
+        for path, wheel in source.wheels_at(paths).items():
+            paths[path].yanked = wheel.is_yanked
+
+    # -- one archive
+
+    def _fail(self, path: str, error: CudaRedistError) -> None:
+        report = ErrorReport.of(error)
+        with self._mutex:
+            self._archives.append(MirroredArchive(path=path, status="failed", error=report))
+
+    def _copy(self, content: _Content) -> list[Task]:
+        """Copy one content to all its paths."""
+        request, fetched = content.request, False
+        try:
+            raise_if_stopped(self.service.stop)
+            source = self._local(content)
+            if source is None:
+                source = self.mirror.partial_path(request.sha256 or "", request.suffix)
+                self.service.fetch(request, source)
+                fetched = True
+            else:
+                self.service.progress.done()
+            self._record(content, source)
+            if fetched:
+                source.unlink(missing_ok=True)
+        except CudaRedistError as error:
+            for path in content.paths:
+                self._fail(path, error)
+            return []
+        status: ArchiveCopy = "copied" if fetched else "present"
+        size = self._files[content.paths[0]].size
+        with self._mutex:
+            self._archives += [
+                MirroredArchive(path=path, status=status, size=size) for path in content.paths
+            ]
+            self._unsaved += fetched
+            if self._unsaved >= _SAVE_EVERY:
+                self._unsaved = 0
+                self.mirror.save_lock(self._files)
+        return []
+
+    def _local(self, content: _Content) -> Path | None:
+        """Return a file of the mirror with this content.
+
+        A recorded file counts if it has its size. One that a killed run did not record is read.
+        """
+        sha256 = content.request.sha256
+        with self._mutex:
+            recorded = [(p, self._files[p]) for p in content.paths if p in self._files]
+            if not self._by_hash:
+                self._by_hash = {file.sha256: path for path, file in self._files.items()}
+            other = self._by_hash.get(sha256 or "")
+            # Another thread may replace a file that is to have another content.
+            if other is not None and self._claims.get(other, sha256) == sha256:
+                recorded.append((other, self._files[other]))
+        for path, file in recorded:
+            if file.sha256 == sha256 and self.mirror.has(path, file):
+                return self.mirror.path(path)
+        paths = (self.mirror.path(path) for path in content.paths if path not in self._files)
+        return next((path for path in paths if hash_of_file(path) == sha256), None)
+
+    def _record(self, content: _Content, source: Path) -> None:
+        """Give a content its paths, and record them."""
+        size, sha256 = source.stat().st_size, content.request.sha256 or ""
+        file = MirrorFile(size=size, sha256=sha256, yanked=content.yanked)
+        added: dict[str, MirrorFile] = {}
+        for path in content.paths:
+            if self.channel == "wheels":
+                file, more = self._metadata(path, source, file)
+                added |= more
+            added[path] = file
+        self.mirror.put(source, content.paths)
+        with self._mutex:
+            self._files |= added
+
+    def _metadata(
+        self, path: str, source: Path, file: MirrorFile
+    ) -> tuple[MirrorFile, Mapping[str, MirrorFile]]:
+        """Write the metadata of a wheel next to it, and return both records."""
+        name = f"{path}{METADATA_SUFFIX}"
+        earlier, metadata = self._files.get(path), self._files.get(name)
+        is_known = earlier is not None and earlier.sha256 == file.sha256
+        if is_known and earlier and metadata and self.mirror.has(name, metadata):
+            known = {"requires_python": earlier.requires_python}
+            return file.model_copy(update=known), {name: metadata}
+        data = _metadata_in(source)
+        self.mirror.write(name, data)
+        raw, _ = parse_email(data)
+        stated = {"requires_python": raw.get("requires_python")}
+        metadata = MirrorFile(size=len(data), sha256=sha256_of(data))
+        return file.model_copy(update=stated), {name: metadata}
+
+    # -- manifests
+
+    def _publish(self, manifests: Sequence[LocalManifest]) -> None:
+        """Give manifests their final names, after their archives."""
+        for manifest in manifests if self.channel == "redist" else ():
+            place = manifest.target.manifests.path_of(manifest.label)
+            path = published_path(manifest)
+            self.mirror.put(place, [path])
+            size = place.stat().st_size
+            self._files[path] = MirrorFile(size=size, sha256=manifest.sha256)
+
+
+def local_metadata(mirror: MirrorFolder) -> LocalMetadata:
+    """Return a function that finds the metadata of a wheel in a mirror."""
+    files = mirror.lock_or_new()
+
+    def read(wheel: Wheel) -> bytes | None:
+        path = f"{SIMPLE}/{wheel.project}/{wheel.file_name}"
+        file, metadata = files.get(path), files.get(f"{path}{METADATA_SUFFIX}")
+        if file is None or metadata is None or file.sha256 != wheel.sha256:
+            return None
+        data = read_file(mirror.path(f"{path}{METADATA_SUFFIX}"))
+        return data if data is not None and sha256_of(data) == metadata.sha256 else None
+
+    return read
+
+
+def hash_of_file(path: Path) -> Sha256 | None:
+    """Return the SHA-256 of a regular file, None if it is missing.
+
+    Raises `ReadError`.
+    """
+    if path.is_symlink() or not path.is_file():
+        return None
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ReadError(path, error) from error
+
+
+def _metadata_in(path: Path) -> bytes:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+            return archive.read(next(name for name in names if name.count("/") == 1))
+    except _NOT_A_WHEEL as error:
+        raise InvalidArchiveError(path.name, f"is not a wheel: {error}") from error

@@ -1,0 +1,62 @@
+"""The results of mirror as text."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from cudaredist.render.manifest_text import download_errors
+from cudaredist.reports.manifest_reports import DownloadReport
+from cudaredist.reports.mirror_reports import (
+    MirrorPruneReport,
+    MirrorSyncReport,
+    MirrorVerifyReport,
+)
+from cudaredist.reports.report import ErrorReport
+
+
+def sync_text(report: MirrorSyncReport) -> Iterator[str]:
+    """Count manifests and archives, and list gone releases."""
+    for outcome in report.redists:
+        for label in outcome.gone:
+            yield f"{outcome.redist} {label}: upstream no longer lists it; the mirror keeps it"
+    manifests = Counter[str](outcome.status for outcome in report.manifests)
+    yield f"manifests: {_counts(manifests)}"
+    yield (
+        f"archives: {_counts(Counter[str](one.status for one in report.archives))}; "
+        f"{report.fetched_bytes:,} bytes fetched"
+    )
+
+
+def sync_errors(report: MirrorSyncReport) -> Iterator[tuple[str, ErrorReport]]:
+    """Yield the errors of manifests and archives."""
+    downloaded = DownloadReport(
+        redists=report.redists,
+        manifests=report.manifests,
+        errors=report.errors,
+        is_lock_changed=False,
+        exit_code=report.exit_code,
+    )
+    yield from download_errors(downloaded)
+    yield from ((one.path, one.error) for one in report.archives if one.error is not None)
+
+
+def verify_text(report: MirrorVerifyReport) -> Iterator[str]:
+    """List the defects, each with its hint, then the totals."""
+    for defect in report.defects:
+        yield f"{defect.kind}: {defect.path}: {defect.message}"
+        yield f"    hint: {defect.hint}"
+    count = len(report.defects)
+    yield (
+        f"{report.files} files, {report.contents} distinct contents, {report.size:,} bytes: "
+        f"{count or 'no'} defect{'' if count == 1 else 's'}"
+    )
+
+
+def prune_text(report: MirrorPruneReport) -> Iterator[str]:
+    """List the removed files, then the totals."""
+    yield from report.removed
+    verb = "to remove" if report.is_dry_run else "removed"
+    yield f"{len(report.removed)} files {verb}, {report.freed_bytes:,} bytes; {report.kept} kept"
+
+
+def _counts(statuses: Counter[str]) -> str:
+    return ", ".join(f"{n} {status}" for status, n in sorted(statuses.items())) or "none"
