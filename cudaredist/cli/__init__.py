@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from cudaredist import __version__
+from cudaredist.cli.audit import audit
 from cudaredist.cli.build import build
 from cudaredist.cli.bump import bump
 from cudaredist.cli.check import check
@@ -46,7 +47,7 @@ _PANELS = {
     ),
     "Assemble": (build, export, materialize),
     "Mirror": (mirror,),
-    "Query": (explain, diff, which, versions),
+    "Query": (audit, explain, diff, which, versions),
     "Maintain data": (bump, check, schema, validate),
 }
 

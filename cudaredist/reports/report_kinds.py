@@ -12,6 +12,7 @@ from cudaredist.reports.archive_reports import (
     TableReport,
     ToolkitReport,
 )
+from cudaredist.reports.audit_reports import AuditReport
 from cudaredist.reports.manifest_reports import (
     CheckReport,
     DownloadReport,
@@ -36,6 +37,7 @@ from cudaredist.reports.set_reports import (
 from cudaredist.reports.symbol_reports import SymbolReport
 
 REPORTS: dict[str, tuple[type[Answer], ...]] = {
+    "report-audit": (AuditReport,),
     "report-build": (BuildReport,),
     "report-bump": (BumpReport,),
     "report-check": (CheckReport,),

@@ -21,6 +21,7 @@ from support.server import FaultServer
 from cudaredist import errors
 
 COMMANDS = (
+    "audit",
     "download-manifests",
     "process-manifests",
     "update-nvcc-compat",

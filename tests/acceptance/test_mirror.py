@@ -161,7 +161,7 @@ def test_sync_keeps_a_manifest_that_changed_in_place(sync: Run, server: FaultSer
     server.files[f"/{FOLDER}redistrib_{NEW}.json"] = manifest(NEW, salt="other")
     result = sync("--version", "all")
     assert result.exit_code == 4
-    assert f"cuda {NEW} changed in place upstream; the held file was kept" in result.stderr
+    assert f"cuda {NEW} changed in place upstream; the local file was kept" in result.stderr
     assert published(MIRROR) == files
 
 
@@ -201,7 +201,7 @@ def test_sync_reports_gone_releases_and_keeps_them(sync: Run, server: FaultServe
 @pytest.mark.parametrize(
     ("behaviour", "code", "message"),
     [
-        pytest.param(body(b"other"), 4, "and the manifest states", id="wrong size"),
+        pytest.param(body(b"other"), 4, "but the manifest states", id="wrong size"),
         pytest.param(status(404), 3, "the server answered 404", id="missing"),
     ],
 )

@@ -18,6 +18,7 @@ SET = "sets/linux-x86_64/cuda-12.9.1.json"
 TABLES = ("--data-dir", REPOSITORY / "data")
 DATA = ("--data-dir", "data", "--cache-dir", "cache")
 CALLS: dict[str, Sequence[Sequence[object]]] = {
+    "report-audit": [("audit", "source", "--data-dir", "data")],
     "report-build": [("build", "--cuda", "12.9", "--data-dir", "data", "-o", "built")],
     "report-bump": [("bump", "--base-url", "source", "--check", *DATA)],
     "report-check": [("check", "--offline", *DATA)],

@@ -1,0 +1,4 @@
+"""Judge a program: its libraries, symbols, device code, and the versions it requires.
+
+Nothing here reads files.
+"""

@@ -1,0 +1,237 @@
+"""audit as a user sees it, on small wheels, folders and archives, and on hostile ones."""
+
+import io
+import json
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from support import binaries
+from support.archives import ZipEntry, plain_tar, raw_zip
+from support.golden import Golden
+from support.gpu_wheels import NEWER, extension, kernels, make_gpu_data, put_gpu_wheel
+from support.running import report, succeed
+
+FILES = {
+    "example/__init__.py": b"",
+    "example/_ext.so": extension("cublasLtCreate", NEWER),
+    "example/_kernels.so": kernels(
+        ("sm", 80, ""), ("compute", 80, ""), needed=("libcudart.so.12", "libc.so.6"), glibc="2.28"
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with two releases of CUDA and their symbols."""
+    return make_gpu_data(tmp_path_factory.mktemp("gpu"))
+
+
+@pytest.fixture
+def audit(run: Run, data: Path) -> Run:
+    """Audit by that data folder."""
+    return lambda *arguments: run("audit", *arguments, "--data-dir", data)
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    """A wheel that needs a symbol of CUDA 12.9."""
+    return put_gpu_wheel(tmp_path / "dist", FILES)
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "packages", "nix", "github"])
+def test_audit_prints_its_report_in_each_form(
+    audit: Run, wheel: Path, golden: Golden, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    monkeypatch.chdir(wheel.parent)
+    result = audit(wheel.name, "--format", form, "--cuda", "12", "--require-gpu", "7.5")
+    assert result.exit_code == 1
+    assert "CUDA 12.4.1 does not export cublasLtNewer" in result.output
+    golden.check("audit.txt", form, result.stdout.rstrip("\n"))
+
+
+def test_audit_requirements_need_data_of_wheels(audit: Run, wheel: Path) -> None:
+    result = audit(wheel, "--format", "requirements")
+    assert result.exit_code == 2
+    assert "add --channel wheels" in result.stderr
+
+
+def test_audit_json_has_the_lowest_release_and_its_reason(audit: Run, wheel: Path) -> None:
+    answer = report(audit(wheel, "--json"))
+    (release,) = answer["releases"]
+    assert (release["lowest"], release["decisive"]) == ("12.9.1", [NEWER])
+    assert answer["glibc"] == {"version": "2.28", "by": ["example/_kernels.so"], "unread": []}
+    assert answer["exit_code"] == 0
+
+
+def test_audit_takes_a_folder_an_archive_and_a_file(audit: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "root"
+    for name, content in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    (folder / "example/libmore.so.1").write_bytes(binaries.elf(needed=("libown.so",)))
+    (folder / "example/libown.so").symlink_to("_kernels.so")
+    answer = report(audit(folder, "--json"))
+    assert answer["inputs"] == [{"path": str(folder), "files": 4, "binaries": 3}]
+    libraries = {one["soname"]: one for one in answer["libraries"]}
+    assert libraries["libown.so"]["bundled"] == ["example/_kernels.so"]
+    one = report(audit(folder / "example/_ext.so", "--json"))
+    assert one["releases"][0]["lowest"] == "12.9.1"
+    both = report(audit(folder / "example/_ext.so", folder / "example", "--json"))
+    assert [each["binaries"] for each in both["inputs"]] == [1, 3]
+    assert both["releases"][0]["lowest"] == "12.9.1"
+
+
+def test_audit_by_a_set_finds_what_it_lacks(audit: Run, data: Path, wheel: Path) -> None:
+    found = {}
+    for label in ("12.4.1", "12.9.1"):
+        path = wheel.parent / f"{label}.json"
+        options = ("--cuda", label, "--platform", "linux-x86_64", "-o", path, "--allow-hollow")
+        succeed("build", *options, "--data-dir", data)
+        result = audit(wheel, "--set", path, "--json")
+        found[label] = [one["kind"] for one in report(result)["findings"]]
+    assert found == {"12.4.1": ["missing-symbols"], "12.9.1": []}
+
+
+@pytest.mark.parametrize(
+    ("passes", "fails"),
+    [
+        (("--require-gpu", "8.6"), ("--require-gpu", "7.5")),
+        (("--max-glibc", "2.28"), ("--max-glibc", "2.17")),
+        (("--cuda", "12.9"), ("--cuda", "12.4")),
+        (("--no-bundled",), ("--no-bundled", "--require-gpu", "7.0")),
+    ],
+)
+def test_audit_gate_decides_the_exit_code(
+    audit: Run, wheel: Path, passes: tuple[str, ...], fails: tuple[str, ...]
+) -> None:
+    assert audit(wheel, *passes).exit_code == 0
+    assert audit(wheel, *fails).exit_code == 1
+
+
+def test_audit_no_bundled_fails_with_a_copy(audit: Run, tmp_path: Path) -> None:
+    copy = binaries.elf(soname="libcudart.so.12")
+    path = put_gpu_wheel(tmp_path, {**FILES, "example.libs/libcudart-0123abcd.so.12.4.99": copy})
+    result = audit(path, "--no-bundled")
+    assert result.exit_code == 1
+    assert "example.libs/libcudart-0123abcd.so.12.4.99 is a copy" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message", "code"),
+    [
+        (("--require-gpu", "8"), "no compute capability is called '8'", 2),
+        (("--cuda", "11.8"), "no local release of CUDA 11.8", 2),
+        (("--cuda", "latest"), "--cuda latest: expected", 2),
+        (("--max-glibc", "new"), "--max-glibc new: expected", 2),
+    ],
+)
+def test_audit_refuses_unknown_values(
+    audit: Run, wheel: Path, options: tuple[str, ...], message: str, code: int
+) -> None:
+    result = audit(wheel, *options)
+    assert result.exit_code == code
+    assert message in result.stderr
+
+
+def test_audit_names_paths_that_it_cannot_read(audit: Run, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("nothing")
+    os.mkfifo(tmp_path / "pipe")
+    cases = {"text": 5, "pipe": 2, "absent": 2}
+    for name, code in cases.items():
+        result = audit(tmp_path / name)
+        assert result.exit_code == code, name
+        assert str(tmp_path / name) in result.stderr
+
+
+def test_audit_skips_pipes_and_names_archives_in_a_folder(audit: Run, wheel: Path) -> None:
+    os.mkfifo(wheel.parent / "pipe")
+    (wheel.parent / "loop").symlink_to(".")
+    result = audit(wheel.parent)
+    assert result.exit_code == 0
+    assert "1 archives in it are not read" in result.stdout
+
+
+def test_audit_continues_after_a_broken_archive(audit: Run, wheel: Path) -> None:
+    broken = wheel.with_name("broken.whl")
+    broken.write_bytes(wheel.read_bytes()[:-100])
+    result = audit(broken, wheel, "--json")
+    assert result.exit_code == 5
+    answer = report(result)
+    assert [each["path"] for each in answer["inputs"]] == [str(wheel)]
+    assert [error["kind"] for error in answer["errors"]] == ["invalid-archive"]
+
+
+# -- hostile wheels
+
+
+def bomb() -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("example/_ext.so", bytes(200 << 20))
+    return out.getvalue()
+
+
+def many_names() -> bytes:
+    needed = [f"lib{number}.so.1" for number in range(5000)]
+    return binaries.elf(needed=needed)
+
+
+def test_audit_refuses_a_bomb(audit: Run, tmp_path: Path) -> None:
+    path = tmp_path / "bomb.whl"
+    path.write_bytes(bomb())
+    result = audit(path)
+    assert result.exit_code == 5
+    assert "bomb.whl" in result.stderr
+
+
+def test_audit_reports_unsafe_names_in_printable_form(audit: Run, tmp_path: Path) -> None:
+    entries = [
+        ZipEntry(b"../../etc/x.so", FILES["example/_ext.so"]),
+        ZipEntry(b"a\x1b[31m.so", FILES["example/_ext.so"]),
+        ZipEntry(b"example/_ext.so", FILES["example/_ext.so"]),
+    ]
+    path = tmp_path / "names.whl"
+    path.write_bytes(raw_zip(*entries))
+    result = audit(path, "--json")
+    answer = report(result)
+    assert answer["inputs"][0]["binaries"] == 1
+    assert any("unsafe name" in note for note in answer["notes"])
+    assert "\x1b" not in audit(path).output
+
+
+def test_audit_states_that_names_are_unread(audit: Run, tmp_path: Path) -> None:
+    path = put_gpu_wheel(tmp_path, {"example/_ext.so": many_names()})
+    answer = report(audit(path, "--json"))
+    assert answer["libraries"] == []
+    assert answer["notes"] == ["example/_ext.so: not read: needed, opens"]
+
+
+@pytest.mark.parametrize("cut", range(0, 1500, 97))
+def test_audit_of_a_cut_library_ends_without_a_bug(audit: Run, tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "libcut.so"
+    path.write_bytes(FILES["example/_ext.so"][:cut] or b"\x7fELF")
+    assert audit(path).exit_code in {0, 1, 5}
+
+
+def test_audit_takes_a_root_file_system(audit: Run, tmp_path: Path) -> None:
+    path = tmp_path / "root.tar"
+    path.write_bytes(plain_tar())
+    assert audit(path).exit_code == 0
+
+
+def test_audit_on_github_annotates_the_wheel(
+    audit: Run, wheel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summary = wheel.parent / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    result = audit(wheel, "--format", "github", "--require-gpu", "7.5")
+    assert f"::error file={wheel},title=gpu::" in result.stdout
+    assert "cudaredist audit" in summary.read_text()
+
+
+def test_audit_json_is_one_document_after_an_error(audit: Run, tmp_path: Path) -> None:
+    answer = json.loads(audit(tmp_path / "absent.whl", "--json").stdout)
+    assert answer["error"]["kind"] == "usage"
