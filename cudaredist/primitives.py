@@ -4,6 +4,7 @@ Each value is parsed once and keeps its raw text, because file names and address
 byte. This module does no input or output.
 """
 
+import base64
 import hashlib
 import re
 from operator import ne
@@ -163,6 +164,11 @@ def natural_order(text: str) -> list[tuple[int, int, str]]:
 def sha256_of(data: bytes) -> Sha256:
     """Return the SHA-256 of bytes."""
     return hashlib.sha256(data).hexdigest()
+
+
+def sri_of(sha256: str) -> str:
+    """Return a hash in SRI form (`sha256-` and base64)."""
+    return f"sha256-{base64.b64encode(bytes.fromhex(sha256)).decode()}"
 
 
 def is_safe_relative_path(text: str) -> bool:

@@ -20,13 +20,18 @@ _TITLES = {DRIVER: "driver", COMPATIBILITY: "compatibility driver"}
 
 
 def find_driver(spec: SetSpec, data: SetData) -> SetDriver:
-    """Return the drivers for a set's CUDA release and platform."""
+    """Return the drivers for a set's CUDA release and platform.
+
+    If a manifest has several drivers for the platform, none of them is stated.
+    """
     manifest = data.manifests[CUDA][spec.cuda]
     package = manifest.packages.get(DRIVER)
+    archives = () if package is None else package.archives
+    versions = {str(archive.version) for archive in archives if archive.platform == spec.platform}
     published = None
-    if package is not None and spec.platform in _platforms(package):
+    if len(versions) == 1:
         published = DriverVersion(
-            version=str(package.versions[0]), source=f"{DRIVER} in {manifest_name(spec.cuda)}"
+            version=versions.pop(), source=f"{DRIVER} in {manifest_name(spec.cuda)}"
         )
     lowest = None
     policy = data.policies.drivers
@@ -42,13 +47,13 @@ def driver_facts(
     """Yield the drivers in the manifests of a CUDA minor, and the lowest one for its major."""
     for label, packages in manifests.items():
         for package in packages:
-            if package.name in _TITLES and package.versions:
-                version, platforms = str(package.versions[0]), ", ".join(_platforms(package))
+            for version in package.versions if package.name in _TITLES else ():
+                platforms = {a.platform for a in package.archives if a.version == version}
                 yield Fact(
                     name=f"driver.{package.name}",
                     statement=f"published with CUDA {label}: {_TITLES[package.name]} {version} "
-                    f"({platforms})",
-                    value=version,
+                    f"({', '.join(sorted(platforms))})",
+                    value=str(version),
                     basis="derived",
                     source=manifest_name(label),
                     release=str(label),
@@ -63,7 +68,3 @@ def driver_facts(
             source=f"{entry.reference} (policy/drivers.json)",
             reason=entry.reason,
         )
-
-
-def _platforms(package: Package) -> list[str]:
-    return sorted({archive.platform for archive in package.archives})

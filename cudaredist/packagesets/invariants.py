@@ -16,9 +16,8 @@ from typing import Generic, TypeAlias, TypeVar
 
 from cudaredist.packagesets.coverage_invariant import check_coverage
 from cudaredist.packagesets.libraries import key_of
-from cudaredist.packagesets.metadata import sri_of
 from cudaredist.packagesets.outputs import ORDER
-from cudaredist.primitives import Platform, Version
+from cudaredist.primitives import Platform, Version, sri_of
 from cudaredist.redists import CUDA
 from cudaredist.schema.packageset import Flags, InSet, OutsideSet, PackageSet, Provided, SetPackage
 from cudaredist.tables.gpus.capability import Capability

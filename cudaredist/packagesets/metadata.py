@@ -1,6 +1,5 @@
 """Finished package entries: URLs, hashes, licenses and metadata."""
 
-import base64
 import re
 
 from cudaredist.manifests.manifest_values import Archive
@@ -9,7 +8,7 @@ from cudaredist.packagesets.inputs import SetData
 from cudaredist.packagesets.outputs import OutputSplit, propagated
 from cudaredist.packagesets.set_coverage import package_coverage
 from cudaredist.packagesets.spec import SetSpec
-from cudaredist.primitives import join_address, natural_order
+from cudaredist.primitives import join_address, natural_order, sri_of
 from cudaredist.redists import NVIDIA_BASE, REDISTS
 from cudaredist.schema.features import DeviceCode
 from cudaredist.schema.packageset import ArchiveFormat, SetArchive, SetLicense, SetMeta, SetPackage
@@ -72,11 +71,6 @@ def finish(draft: Draft, spec: SetSpec, data: SetData, *, compat_runpath: bool) 
         meta=_meta(of_redist, own),
         overlay=draft.overlay,
     )
-
-
-def sri_of(sha256: str) -> str:
-    """Return a hash in SRI form (`sha256-` and base64)."""
-    return f"sha256-{base64.b64encode(bytes.fromhex(sha256)).decode()}"
 
 
 def _address(draft: Draft, data: SetData, wheel_base: str | None) -> str | None:

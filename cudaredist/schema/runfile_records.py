@@ -1,10 +1,11 @@
 """Model of the records of runfile installers."""
 
 import re
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from cudaredist.primitives import sri_of
 from cudaredist.schema.base import Count, HexSha256, Label, OwnModel, SchemaVersion
 
 _NAME = re.compile(
@@ -47,6 +48,12 @@ class Runfile(OwnModel):
     driver: str | None = Field(
         description="Version of the driver inside. Null: not in the file's name"
     )
+
+    @model_validator(mode="after")
+    def _check_sri(self) -> Self:
+        if self.sri != sri_of(self.sha256):
+            raise ValueError(f"{self.sri} is not the hash {self.sha256}")
+        return self
 
 
 class Runfiles(OwnModel):

@@ -5,7 +5,7 @@ from pathlib import Path
 from cudaredist.errors import UsageError
 from cudaredist.schema.base import Channel
 from cudaredist.store.data_folder import TABLE_NAMES, Store, shipped_data
-from cudaredist.store.files import names_in
+from cudaredist.store.files import TEMPORARY_SUFFIX, names_in
 
 _DEFAULT = Path("data")
 
@@ -25,8 +25,11 @@ def data_folder(given: Path | None, *, writing: bool, use_shipped: bool = True) 
         return given
     if not writing:
         return shipped_data() if use_shipped and not _has_data(_DEFAULT) else _DEFAULT
-    # An empty folder may be the beginning of another run's data folder.
-    is_free = not _DEFAULT.exists() or (_DEFAULT.is_dir() and not names_in(_DEFAULT))
+    # A folder without files, or with temporary ones, may be the beginning of another run's data
+    # folder.
+    is_free = not _DEFAULT.exists() or (
+        _DEFAULT.is_dir() and all(name.endswith(TEMPORARY_SUFFIX) for name in names_in(_DEFAULT))
+    )
     if not is_free and not _is_folder(_DEFAULT / "manifests") and not _has_data(_DEFAULT):
         raise UsageError(
             "./data is not a data folder (it has no manifests/)",

@@ -75,8 +75,8 @@ def test_resolve_refuses_an_address_with_a_query(run: Run, index: Path) -> None:
     "base",
     ["https://user:SECRET@w.example", "https://w.example/?t=SECRET", "https://u:SECRET@w x"],
 )
-def test_wheel_base_with_a_secret_is_refused(run: Run, index: Path, base: str) -> None:
-    assert index.exists()
+@pytest.mark.usefixtures("index")
+def test_wheel_base_with_a_secret_is_refused(run: Run, base: str) -> None:
     made = run("export", "pylock", "set.json", "--wheel-base", base)
     assert made.exit_code == 2
     assert "SECRET" not in made.output

@@ -176,11 +176,14 @@ def test_add_of_a_file_in_the_root_reads_no_other_file(run: Run) -> None:
     assert not Path("data").exists()
 
 
-def test_add_removes_the_temporary_file_of_a_killed_run(run: Run) -> None:
+@pytest.mark.parametrize("table", ['{"runfiles": {}, "schema_version": 1}', None])
+def test_add_removes_the_temporary_file_of_a_killed_run(run: Run, table: str | None) -> None:
+    """The folder may also be one that another run is about to write its first file to."""
     Path(NAME).write_bytes(DATA)
     killed = Path("data/.runfiles.json.0123456789ab.tmp")
     killed.parent.mkdir()
-    (killed.parent / "runfiles.json").write_text('{"runfiles": {}, "schema_version": 1}')
+    if table is not None:
+        (killed.parent / "runfiles.json").write_text(table)
     killed.write_bytes(b"half")
     assert run("runfile", "add", NAME).exit_code == 0
     assert not killed.exists()
@@ -253,6 +256,17 @@ def test_check_without_the_page_of_a_release_compares_the_others(
     assert found == dict(
         zip(labels, ("changed-upstream", "unreachable", "changed-upstream"), strict=True)
     )
+
+
+def test_record_with_another_hash_in_the_form_of_nix_is_invalid(run: Run) -> None:
+    Path(NAME).write_bytes(DATA)
+    assert run("runfile", "add", NAME).exit_code == 0
+    path = Path("data/runfiles.json")
+    sri = records()["12.9.1"]["linux-x86_64"]["sri"]
+    path.write_text(path.read_text().replace(sri, f"sha256-{'A' * 43}="))
+    validated = run("validate", path)
+    assert validated.exit_code == 5
+    assert "is not the hash" in validated.output
 
 
 @pytest.mark.parametrize("offline", [["--offline"], []])

@@ -1,10 +1,12 @@
 """Tests of drivers for a CUDA release: from a manifest, a document or none."""
 
+from dataclasses import replace
+
 import pytest
 from support.set_inputs import build, cuda, set_data_of
 
 from cudaredist.packagesets.drivers import driver_facts
-from cudaredist.primitives import parse_label
+from cudaredist.primitives import Version, parse_label
 from cudaredist.schema.packageset import DriverVersion, SetDriver
 from cudaredist.schema.policy import DriverPolicy, LowestDriver
 
@@ -34,6 +36,30 @@ def test_package_set_states_drivers_of_release(
         published=DriverVersion(version=published, source=source) if published else None,
         lowest=DriverVersion(version=lowest, source="policy/drivers.json"),
     )
+
+
+def test_several_drivers_of_a_manifest_are_not_confused() -> None:
+    label = parse_label("12.9.1")
+    platforms = ("linux-sbsa", "linux-x86_64")
+    data = set_data_of(cuda("12.9.1", packages={"nvidia_driver": platforms}))
+    manifest = data.manifests["cuda"][label]
+    driver = manifest.packages["nvidia_driver"]
+    first, second = map(Version.parse, ("575.57.08", "575.60.01"))
+    sbsa, x86 = sorted(
+        (archive._replace(version=first) for archive in driver.archives), key=lambda a: a.platform
+    )
+    archives = (sbsa, x86, x86._replace(version=second))
+    driver = driver._replace(versions=(first, second), archives=archives)
+    changed = replace(manifest, packages={**manifest.packages, "nvidia_driver": driver})
+    data = replace(data, manifests={**data.manifests, "cuda": {label: changed}})
+    made = {platform: build(data, "12.9.1", platform).driver for platform in platforms}
+    published = {p: one.published and one.published.version for p, one in made.items() if one}
+    assert published == {"linux-sbsa": "575.57.08", "linux-x86_64": None}
+    statements = [fact.statement for fact in driver_facts({label: (driver,)}, "10", POLICY)]
+    assert statements == [
+        "published with CUDA 12.9.1: driver 575.57.08 (linux-sbsa, linux-x86_64)",
+        "published with CUDA 12.9.1: driver 575.60.01 (linux-x86_64)",
+    ]
 
 
 def test_package_set_without_policy_has_no_lowest_driver() -> None:

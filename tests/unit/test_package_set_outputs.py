@@ -25,9 +25,8 @@ from cudaredist.exporters import EXPORTERS
 from cudaredist.exporters.export_format import ExportedSet
 from cudaredist.packagesets.inputs import InputFeatures, SetData
 from cudaredist.packagesets.invariants import check_set
-from cudaredist.packagesets.metadata import sri_of
 from cudaredist.packagesets.outputs import ORDER, order_outputs, propagated
-from cudaredist.primitives import join_address
+from cudaredist.primitives import join_address, sri_of
 from cudaredist.redists import REDISTS
 from cudaredist.schema.base import OutputName
 from cudaredist.schema.features import ArchiveFeatures, WholeFeatures

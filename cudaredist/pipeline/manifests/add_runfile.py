@@ -15,11 +15,10 @@ from cudaredist.errors import (
     shown,
 )
 from cudaredist.jsontext import canonical_json
-from cudaredist.packagesets.metadata import sri_of
 from cudaredist.pipeline.findings import finding, own_file_findings
 from cudaredist.pipeline.read_data import RUNFILES, read_runfiles
 from cudaredist.pipeline.tasks import Task, raise_if_stopped, run_tasks
-from cudaredist.primitives import parse_label
+from cudaredist.primitives import parse_label, sri_of
 from cudaredist.progress import Progress
 from cudaredist.reports.manifest_reports import Finding, RunfileReport
 from cudaredist.schema.registry import FILE_KINDS
