@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import Run
+from conftest import REPOSITORY, Run
 from support.factory import archive, manifest, package_set, set_archive, set_package
 from support.mirrors import (
     FOLDER,
@@ -285,6 +285,14 @@ def test_sync_refuses_a_folder_with_other_files(sync: Run, server: FaultServer) 
     assert set(mirrored(MIRROR)) == {"notes.txt"}
 
 
+def test_sync_skips_archives_without_a_hash(sync: Run, server: FaultServer) -> None:
+    early = REPOSITORY / "tests/fixtures/manifests/early.json"
+    server.add_manifests("cuda", {"11.0.3": early.read_bytes()})
+    result = sync()
+    assert result.exit_code == 3
+    assert "the manifest states no SHA-256" in result.stderr
+
+
 # -- prune
 
 
@@ -348,6 +356,24 @@ def test_prune_with_an_empty_selection_removes_nothing(
     assert result.exit_code == 2
     assert message in result.stderr
     assert mirrored(MIRROR) == before
+
+
+def test_prune_with_a_broken_manifest_removes_nothing(
+    sync: Run, server: FaultServer, run: Run
+) -> None:
+    serve_releases(server)
+    sync("--version", "all")
+    (MIRROR / f".mirror/manifests/cuda/redistrib_{OLD}.json").write_bytes(b"{")
+    before = mirrored(MIRROR)
+    result = run("mirror", "prune", MIRROR)
+    assert result.exit_code == 3
+    assert f"the manifest cuda {OLD} cannot be read" in result.stderr
+    assert mirrored(MIRROR) == before
+    result = sync("--version", "all")
+    assert result.exit_code == 4
+    assert "was edited locally" in result.stderr
+    assert sync("--version", "all", "--accept-changed").exit_code == 0
+    assert run("mirror", "verify", MIRROR).exit_code == 0
 
 
 @pytest.mark.parametrize("action", ["verify", "prune"])

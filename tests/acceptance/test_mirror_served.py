@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -232,6 +233,17 @@ def test_pip_installs_from_the_folder_of_a_mirror(index: Path, sync_wheels: Run)
     source = ("--index-url", (MIRROR / "simple").absolute().as_uri(), "--platform", X86)
     pip("--isolated", "download", "-d", "got", *source, "--only-binary", ":all:", "cuda-toolkit")
     assert len(list(Path("got").iterdir())) == 3
+
+
+def test_sync_reports_a_wheel_without_metadata(index: Path, sync_wheels: Run) -> None:
+    wheel = next(index.glob("nvidia_cuda_nvcc*"))
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("nvidia/file", b"content")
+    put_wheel(index, "nvidia-cuda-nvcc-cu12", "12.9.86", tag="win_amd64")
+    result = sync_wheels("--platform", "linux-x86_64")
+    assert result.exit_code == 5
+    assert "is not a wheel" in result.stderr
+    assert not (MIRROR / "simple/nvidia-cuda-nvcc-cu12").exists()
 
 
 def test_prune_of_wheels_keeps_the_metapackage_of_its_release(
