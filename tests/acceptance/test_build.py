@@ -63,7 +63,7 @@ ONE = ("--cuda", "12.9.1", "--platform", LINUX)
 
 @pytest.fixture
 def build(run: Run) -> Run:
-    """Build from a small data folder, `data` below the folder the command runs in."""
+    """Return a function that builds from a small data folder."""
     put_data(Path("data"), *RELEASES)
     return lambda *arguments: run("build", *arguments)
 
@@ -155,7 +155,7 @@ def test_check_and_dry_run_write_nothing(build: Run, option: str, code: int) -> 
     assert files_below("build") == before
 
 
-def test_dry_run_reports_the_exit_code_of_the_process(build: Run) -> None:
+def test_dry_run_reports_process_exit_code(build: Run) -> None:
     result = build("--dry-run", "--json")
     assert result.exit_code == json.loads(result.stdout)["exit_code"] == 0
 
@@ -337,7 +337,7 @@ def test_build_of_wheel_channel_uses_wheel_base(build: Run) -> None:
 # -- errors and exit codes
 
 
-def test_build_of_a_refused_set_into_one_file_names_its_platform(build: Run) -> None:
+def test_refused_set_in_one_file_reports_platform(build: Run) -> None:
     result = build("--cuda", "12.9.1", "--platform", JETSON, "-o", "sets/one.json", "--json")
     (outcome,) = json.loads(result.stdout)["sets"]
     assert (outcome["cuda"], outcome["platform"]) == ("12.9.1", JETSON)
@@ -616,7 +616,7 @@ def test_every_status_and_reason_is_documented() -> None:
         assert f"| `{name}` |" in page
 
 
-def test_release_without_required_coverage_is_named_with_the_reason(run: Run) -> None:
+def test_release_without_required_coverage_is_reported_with_reason(run: Run) -> None:
     put_data(
         Path("data"),
         *RELEASES,
@@ -638,14 +638,14 @@ def test_release_without_required_coverage_is_named_with_the_reason(run: Run) ->
         "modules); the newest release with it is 2.2.0",
         "warning: nccl: 2.1.0 is not selected: no code for 7.0",
     ]
-    made = read("set.json")
-    rejected = made["redists"]["cutensor"]["newer_rejected"]
+    package_set = read("set.json")
+    rejected = package_set["redists"]["cutensor"]["newer_rejected"]
     assert [(entry["release"], entry["reason"]) for entry in rejected] == [
         (
             "2.8.1",
-            "partial code for 7.0 (0 of 1 files, ptx 1 of 201 modules); the newest that has it "
+            "partial code for 7.0 (0 of 1 files, ptx 1 of 201 modules); the newest release with it "
             "is 2.2.0",
         ),
         ("2.3.0", "only PTX for 7.0; the newest release with it is 2.2.0"),
     ]
-    assert made["packages"]["nccl"]["status"] == "unsupported"
+    assert package_set["packages"]["nccl"]["status"] == "unsupported"

@@ -1,4 +1,4 @@
-"""Tests of the bump command: one call updates the data and reports the changes."""
+"""Tests of the bump command."""
 
 import json
 import os
@@ -276,9 +276,7 @@ def test_bump_reports_broken_invariants_as_validate_does(
     assert [entry["problems"] for entry in validated["files"]] == problems
 
 
-def test_bump_removes_temporary_files_of_killed_runs_next_to_its_message(
-    newer: FaultServer, bump: Run
-) -> None:
+def test_temporary_files_next_to_commit_message_are_removed(newer: FaultServer, bump: Run) -> None:
     Path(".message.0123456789ab.tmp").touch()
     assert bump("--write-commit-message", "message").exit_code == 0
     assert not list(Path().glob(".message*"))
@@ -411,7 +409,7 @@ def test_unreachable_redist_does_not_block_others(two_newer: FaultServer, bump: 
     assert statuses(bump("--json")) == {"nccl": "bumped"}
 
 
-def test_truncated_listing_of_matching_length_is_a_failure(newer: FaultServer, bump: Run) -> None:
+def test_truncated_listing_of_matching_length_exits_3(newer: FaultServer, bump: Run) -> None:
     folder = "/compute/cudnn/redist/"
     newer.misbehave(folder, faults.truncated_with_matching_length)
     result = bump("--retries", 0, "--redist", "cudnn")
@@ -472,7 +470,7 @@ def publish_cuda(server: FaultServer, label: str, packages: Packages) -> None:
     server.add_releases("cuda", product("cuda", "12.9.0"), release(label, packages))
 
 
-def test_bump_accepts_lower_bounds_of_new_release_and_names_them(
+def test_bump_accepts_and_reports_lower_bounds_of_new_release(
     up_to_date: FaultServer, bump: Run
 ) -> None:
     publish_cuda(up_to_date, "13.0.2", cuda("13.0.2", gcc=13, icc="refused"))
@@ -514,7 +512,7 @@ def test_nixpkgs_commit_of_new_minor_starts_with_init(up_to_date: FaultServer, b
     assert commit["commitBody"].startswith("cuda@12.9.0 -> cuda@13.0.2\n")
 
 
-def test_new_capabilities_are_in_the_diff(up_to_date: FaultServer, bump: Run) -> None:
+def test_diff_of_new_release_lists_new_capabilities(up_to_date: FaultServer, bump: Run) -> None:
     publish_cuda(up_to_date, "13.4.0", cuda("13.4.0", gcc=16, profiles=PROFILES_13_4))
     message = bump("--print-commit-message").stdout
     assert "  gcc accepted: 6 to 14 -> 6 to 16\n" in message

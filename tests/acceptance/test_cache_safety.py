@@ -86,7 +86,7 @@ def test_cache_files_replaced_by_links_are_not_written_or_read(
 @posix
 @pytest.mark.parametrize("suffix", ["", ".part"])
 @pytest.mark.parametrize("is_dangling", [True, False])
-def test_keep_archives_does_not_write_through_a_planted_link(
+def test_keep_archives_does_not_write_through_planted_link(
     commands: Callable[[], None], cache: Path, tmp_path: Path, suffix: str, *, is_dangling: bool
 ) -> None:
     commands()
@@ -157,7 +157,7 @@ def test_cache_entry_of_another_user_is_replaced(cache: Path, plant: Plant) -> N
 
 @posix
 @pytest.mark.parametrize("name", ["manifests/cuda/redistrib_12.9.1.json", "manifests/lock.json"])
-def test_data_folder_is_not_written_through_a_planted_link(
+def test_data_folder_is_not_written_through_planted_link(
     commands: Callable[[], None], run: Run, server: FaultServer, tmp_path: Path, name: str
 ) -> None:
     victim = tmp_path / "victim"

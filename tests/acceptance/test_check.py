@@ -389,7 +389,7 @@ def test_github_annotations_beyond_limit_are_counted(run: Run, cuda: FaultServer
 
 @pytest.fixture
 def stale(run: Run, cuda: FaultServer) -> FaultServer:
-    """Create data with a stale line, a lost platform and no features for a release."""
+    """Create data with a stale line, a lost platform and missing features."""
     feature().unlink()
     newer = manifest("12.9.2", platforms=("linux-x86_64",))
     cuda.add_manifests("cuda", {**{x: manifest(x) for x in LABELS}, "12.9.2": newer})

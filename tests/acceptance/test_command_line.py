@@ -157,7 +157,7 @@ def test_every_error_has_documented_exit_code() -> None:
     ("codes", "worst"),
     [([], 0), ([0, 1], 1), ([1, 3], 3), ([3, 5], 5), ([5, 4], 4), ([1, 3, 4, 5, 0], 4)],
 )
-def test_the_worst_exit_code_wins(codes: list[int], worst: int) -> None:
+def test_worst_exit_code_is_selected_by_severity(codes: list[int], worst: int) -> None:
     assert errors.worst_exit_code(codes) == worst
 
 

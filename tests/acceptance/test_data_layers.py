@@ -28,7 +28,7 @@ QUESTIONS = (
 
 
 def put_wheels(label: str = "13.0.2") -> None:
-    """Put one release of the wheel channel into the data folder, with its features."""
+    """Put a release of wheels with its features into the data folder."""
     for kind, name in (("manifests", "redistrib"), ("features", "feature")):
         path = Path("data", kind, "wheels/cuda", f"{name}_{label}.json")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -224,7 +224,7 @@ def coverage(run: Run, *options: str) -> dict[str, dict[str, str] | None]:
     return {part["package"]: part["native"] for part in document["coverage"]}
 
 
-def test_coverage_of_local_features_is_completed_by_shipped_ones(run: Run) -> None:
+def test_shipped_features_complete_local_coverage(run: Run) -> None:
     shipped = coverage(run)
     put_wheels("12.9.1")
     shutil.copy(SHIPPED / "gpus.json", "data")
@@ -237,7 +237,7 @@ def test_coverage_of_local_features_is_completed_by_shipped_ones(run: Run) -> No
     assert "cudnn" not in coverage(run, "--no-shipped-data")
 
 
-def test_coverage_of_local_features_replaces_that_of_shipped_ones(run: Run) -> None:
+def test_coverage_of_local_features_overrides_shipped_coverage(run: Run) -> None:
     put_wheels("12.9.1")
     path = Path("data/features/wheels/cuda/feature_12.9.1.json")
     features = json.loads(path.read_bytes())

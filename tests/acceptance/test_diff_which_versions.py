@@ -20,7 +20,7 @@ NEWER = "12.9.2"
 
 
 def newer() -> dict[str, Any]:
-    """Return a CUDA release with moved headers, a renamed library and a changed license."""
+    """Return a release with moved headers, a renamed library and another license."""
     return {
         "cuda_cudart": {
             platform: {"lib/libcudart.so.13": library(machine, "libcudart.so.13", "libm.so.6")}
@@ -37,7 +37,7 @@ def newer() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def folder_with_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Create a cache and a data folder with two examined releases of CUDA and of cuDNN."""
+    """Create a cache and a data folder with examined releases."""
     root = tmp_path_factory.mktemp("folder_with_data")
     make_data(root)
     files = release(NEWER, newer())
@@ -331,7 +331,7 @@ def test_which_finds_soname_in_features(ask: Run) -> None:
 @pytest.mark.parametrize(
     "name", ["cublas_v2.h", "include/cublas_v2.h", "cublas_v?.h", "*/cublas_v2.h"]
 )
-def test_which_header_is_found_by_the_features(ask: Run, name: str) -> None:
+def test_which_finds_header_in_features(ask: Run, name: str) -> None:
     result = ask("which", name, "--platform", "linux-sbsa")
     assert rows(result)[1:] == [
         ["cuda", "libcublas", "include", "include/cublas_v2.h", "linux-sbsa", "12.9.1"]
@@ -415,7 +415,7 @@ def test_which_name_without_version_suggests_sonames(run: Run, name: str) -> Non
 
 @pytest.fixture
 def aged(folder_with_data: Path) -> Path:
-    """Copy the data folder with features of earlier rules, which list no files."""
+    """Copy the data folder with features of earlier rules, without files."""
     shutil.copytree(folder_with_data / "data", "aged")
     for path in Path("aged/features").rglob("*.json"):
         document = json.loads(path.read_bytes())

@@ -95,7 +95,7 @@ def test_links_on_a_page_have_targets(page: Path) -> None:
     assert broken_links(page) == []
 
 
-def test_links_to_a_missing_file_or_heading_are_reported(tmp_path: Path) -> None:
+def test_links_to_missing_file_or_heading_are_reported(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# A b\n[1](page.md) [2](#a-b) [3](page.md#c) [4](no.md) [5](https://x.y/z)\n")
     assert broken_links(page) == ["page.md#c", "no.md"]

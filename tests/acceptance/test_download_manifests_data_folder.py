@@ -46,7 +46,7 @@ def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
     return condition()
 
 
-def test_download_with_slow_disk_fetches_the_next_manifest(
+def test_download_with_slow_disk_requests_next_manifest(
     run: Run, cuda_manifests: FaultServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def both_requested() -> bool:

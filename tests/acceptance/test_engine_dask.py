@@ -46,7 +46,7 @@ def process(run: Run, server: FaultServer) -> Run:
     )
 
 
-def test_dask_engine_writes_the_same_file_as_the_local_engine(process: Run, address: str) -> None:
+def test_dask_engine_writes_same_file_as_local_engine(process: Run, address: str) -> None:
     assert process("--cache-dir", "local").exit_code == 0
     expected = FEATURES.read_bytes()
     FEATURES.unlink()
@@ -66,7 +66,7 @@ def test_dask_engine_with_missing_archive_examines_others(
     assert "package_1" in result.stderr
 
 
-def test_worker_answer_with_facts_or_an_error_is_read() -> None:
+def test_worker_answer_with_facts_or_error_is_read() -> None:
     assert read_answer(facts_to_bytes(FACTS)) == FACTS
     assert read_answer(REPORT.model_dump_json().encode()) == REPORT
 
@@ -100,7 +100,7 @@ def task(server: FaultServer) -> Callable[[], bytes]:
     return partial(run_task, request, 10, 0, allow_http=False)
 
 
-def test_worker_task_returns_the_facts_of_an_archive(server: FaultServer) -> None:
+def test_worker_task_returns_facts_of_archive(server: FaultServer) -> None:
     answer = read_answer(task(server)())
     assert isinstance(answer, Facts)
     assert len(answer.members) == 2
@@ -138,7 +138,7 @@ def test_worker_task_with_internal_error_returns_report(
     assert "package_0-linux-x86_64-12.9.1.5-archive.tar.xz: ZeroDivisionError" in answer.message
 
 
-def test_dask_engine_without_dask_names_the_package_to_install(
+def test_dask_engine_without_dask_suggests_package(
     process: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)

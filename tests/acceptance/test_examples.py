@@ -51,7 +51,7 @@ def _matches(pattern: str) -> list[str]:
 
 
 def examples_of_page(page: Path) -> Iterator[Example]:
-    """Yield the commands in the blocks of a page, except those of `make demo`."""
+    """Yield the commands of a page, except those of `make demo`."""
     for block in blocks(page):
         if block.startswith("$ make "):
             continue
@@ -73,7 +73,7 @@ SOURCES = {name: examples for name, examples in SOURCES.items() if examples}
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_examples_run_in_an_empty_folder_in_order(run: Run, source: str) -> None:
+def test_examples_run_in_empty_folder_in_order(run: Run, source: str) -> None:
     for example in SOURCES[source]:
         if example.is_marked:
             continue

@@ -1,4 +1,4 @@
-"""Tests of `explain gpu`: local releases of each package that run on a GPU."""
+"""Tests of `explain gpu`: releases of each package that run on a GPU."""
 
 import json
 from pathlib import Path
@@ -143,7 +143,7 @@ def put_tables(root: Path) -> None:
         ([], "download-manifests"),
     ],
 )
-def test_explain_gpu_without_features_names_the_command_that_makes_them(
+def test_explain_gpu_without_features_suggests_command(
     run: Run, releases: list[Release], command: str
 ) -> None:
     """Nothing was said about the releases that run on the GPU."""

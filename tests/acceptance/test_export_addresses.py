@@ -61,7 +61,7 @@ def test_resolve_records_no_credentials(run: Run, index: Path) -> None:
     assert f'url = "https://127.0.0.1:9/{NAME}"' in made.stdout
 
 
-def test_resolve_refuses_an_address_with_a_query(run: Run, index: Path) -> None:
+def test_resolve_of_address_with_query_is_refused(run: Run, index: Path) -> None:
     write_page(index, f"https://127.0.0.1:9/{NAME}?token=SECRET", sha256_of(WHEEL))
     made = run("export", "pylock", "set.json", "--resolve", "-o", "lock.toml")
     assert made.exit_code == 2
@@ -82,7 +82,7 @@ def test_wheel_base_with_a_secret_is_refused(run: Run, base: str) -> None:
     assert "SECRET" not in made.output
 
 
-def test_resolve_requests_only_the_wheels_that_are_exported(run: Run, index: Path) -> None:
+def test_resolve_requests_only_exported_wheels(run: Run, index: Path) -> None:
     path = index.parent / NAME
     path.write_bytes(WHEEL)
     write_page(index, path.as_uri(), sha256_of(WHEEL))

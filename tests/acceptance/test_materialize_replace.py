@@ -92,7 +92,7 @@ def test_materialize_with_replace_removes_packages(materialize: Run) -> None:
     assert not Path("root/bin/nvcc").exists()
 
 
-def test_materialize_of_more_packages_adds_them(materialize: Run) -> None:
+def test_materialize_of_more_packages_adds_packages(materialize: Run) -> None:
     materialize("--component", "cuda_nvcc")
     result = materialize("--component", "cuda_nvcc", "--component", "cuda_cudart")
     assert result.exit_code == 0, result.output
@@ -163,7 +163,7 @@ def test_repair_of_forged_record_creates_root_from_all_archives(
     assert fetched(source) == {"cuda_nvcc", "cuda_cudart", "libcublas"}
 
 
-def test_repair_with_wrong_archive_leaves_root_as_it_was(
+def test_repair_with_wrong_archive_does_not_change_root(
     materialize: Run, source: FaultServer
 ) -> None:
     materialize()

@@ -29,7 +29,7 @@ REDISTS = {
 
 @pytest.fixture
 def checkout(run: Run) -> Path:
-    """Create a small checkout of nixpkgs, next to a set and its data folder."""
+    """Create a small checkout of nixpkgs, a set and its data folder."""
     tables = shared_tables()
     folder = Path("data/manifests")
     for redist, label in (("cuda", "13.3.1"), ("cudnn", "9.2.0")):
@@ -56,7 +56,7 @@ def differences(run: Run, checkout: Path, name: str = "set.json") -> dict[str, A
 
 
 @needs_nix
-def test_diff_names_every_cell_that_differs_with_its_reason(run: Run, checkout: Path) -> None:
+def test_diff_reports_changed_cells_with_reasons(run: Run, checkout: Path) -> None:
     cells = differences(run, checkout)
     changed = {name: (cell["nixpkgs"], cell["cudaredist"]) for name, cell in cells.items()}
     capability = "minCudaMajorMinorVersion"
@@ -97,7 +97,7 @@ def test_diff_names_every_cell_that_differs_with_its_reason(run: Run, checkout: 
     ("platform", "cudnn"),
     [("linux-x86_64", "9.3.0"), ("linux-sbsa", None), ("linux-aarch64", "9.1.0")],
 )
-def test_diff_evaluates_releases_for_the_platform(
+def test_diff_evaluates_releases_for_platform(
     run: Run, checkout: Path, platform: str, cudnn: str | None
 ) -> None:
     package_set = json.loads(Path("set.json").read_bytes())
@@ -117,7 +117,7 @@ def test_exported_files_have_no_difference(run: Run, checkout: Path) -> None:
 
 
 @needs_nix
-def test_diff_prints_each_cell_with_its_reason(run: Run, checkout: Path) -> None:
+def test_diff_prints_cells_with_reasons(run: Run, checkout: Path) -> None:
     result = run("export", "nixpkgs", "set.json", "--diff", checkout)
     assert result.exit_code == 1
     lines = result.stdout.splitlines()
@@ -191,7 +191,7 @@ def test_missing_manifest_suggests_download(run: Run, checkout: Path) -> None:
     assert "download-manifests --redist cudnn --version 9.2.0" in result.stderr
 
 
-def test_diff_without_nix_names_the_package(
+def test_diff_without_nix_suggests_package(
     run: Run, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")

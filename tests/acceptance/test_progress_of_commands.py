@@ -29,7 +29,7 @@ def lines(stderr: str, title: str) -> list[str]:
 
 
 def assert_total_is_known(stderr: str, title: str, count: int) -> None:
-    """Check that the first line contains the total and the last one reaches it."""
+    """Check that the first line contains the total, and the last reaches it."""
     progress = lines(stderr, title)
     first = re.fullmatch(rf"0 of {count}, 0 B of ([0-9.]+ k?B)", progress[0])
     assert first, progress[0]
@@ -43,7 +43,7 @@ def publish_nvcc(server: FaultServer) -> None:
         publish(server, release(label, {"cuda_nvcc": {LINUX: {**files, "label": label.encode()}}}))
 
 
-def test_process_manifests_knows_the_total_before_the_first_byte(
+def test_process_manifests_reports_total_before_first_byte(
     cuda_archives: FaultServer, process: Run
 ) -> None:
     result = process("--platform", LINUX)
@@ -52,7 +52,7 @@ def test_process_manifests_knows_the_total_before_the_first_byte(
 
 
 @pytest.mark.parametrize("command", ["update-gpus", "update-nvcc-compat"])
-def test_table_update_knows_the_total_before_the_first_byte(
+def test_table_update_reports_total_before_first_byte(
     run: Run, server: FaultServer, command: str
 ) -> None:
     publish_nvcc(server)
@@ -60,7 +60,7 @@ def test_table_update_knows_the_total_before_the_first_byte(
     assert_total_is_known(result.stderr, "archives", 2)
 
 
-def test_materialize_knows_the_total_before_the_first_byte(
+def test_materialize_reports_total_before_first_byte(
     made_set: MadeSet, materialize: Materialize
 ) -> None:
     result = materialize()

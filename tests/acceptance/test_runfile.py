@@ -1,4 +1,4 @@
-"""runfile add: from a folder and over HTTP, then check, build and export nix."""
+"""Tests of `runfile add`, and of check, build and export nix with runfiles."""
 
 import base64
 import hashlib
@@ -30,11 +30,11 @@ def md5_of(data: bytes) -> str:
 
 
 @needs_makeself
-def test_add_records_a_file_of_makeself_and_executes_nothing(run: Run, tmp_path: Path) -> None:
+def test_add_records_makeself_file_and_executes_nothing(run: Run, tmp_path: Path) -> None:
     path = make_runfile(tmp_path)
     data = path.read_bytes()
-    added = run("runfile", "add", path, "--url", f"https://host.example/{NAME}", "--json")
-    assert added.exit_code == 0, added.output
+    result = run("runfile", "add", path, "--url", f"https://host.example/{NAME}", "--json")
+    assert result.exit_code == 0, result.output
     digest = hashlib.sha256(data)
     assert records() == {
         "12.9.1": {
@@ -50,7 +50,7 @@ def test_add_records_a_file_of_makeself_and_executes_nothing(run: Run, tmp_path:
         }
     }
     assert not (tmp_path / "executed").exists()
-    report = json.loads(added.stdout)
+    report = json.loads(result.stdout)
     assert (report["release"], report["platform"]) == ("12.9.1", "linux-x86_64")
     assert (
         "unchanged" in run("runfile", "add", path, "--url", f"https://host.example/{NAME}").stdout
@@ -58,16 +58,16 @@ def test_add_records_a_file_of_makeself_and_executes_nothing(run: Run, tmp_path:
 
 
 @needs_makeself
-def test_add_of_a_cut_file_of_makeself_is_refused(run: Run, tmp_path: Path) -> None:
+def test_add_of_truncated_makeself_file_is_refused(run: Run, tmp_path: Path) -> None:
     path = make_runfile(tmp_path)
     path.write_bytes(path.read_bytes()[:-1])
-    added = run("runfile", "add", path)
-    assert added.exit_code == 5
-    assert "its script states" in added.stderr
+    result = run("runfile", "add", path)
+    assert result.exit_code == 5
+    assert "its script states" in result.stderr
     assert not Path("data").exists()
 
 
-def test_add_reads_an_address_and_resumes_after_a_break(run: Run, server: FaultServer) -> None:
+def test_add_of_address_resumes_after_break(run: Run, server: FaultServer) -> None:
     server.files[PATH] = DATA
     server.misbehave(PATH, breaking_after(100_000), times=1)
     assert run("runfile", "add", f"{server.url}{PATH}").exit_code == 0
@@ -96,14 +96,14 @@ def test_add_of_wrong_bytes_writes_nothing(
     run: Run, server: FaultServer, data: bytes, code: int, message: str
 ) -> None:
     server.files[PATH] = data
-    added = run("runfile", "add", f"{server.url}{PATH}", "--json")
-    assert added.exit_code == code
-    assert message in json.loads(added.stdout)["error"]["message"]
+    result = run("runfile", "add", f"{server.url}{PATH}", "--json")
+    assert result.exit_code == code
+    assert message in json.loads(result.stdout)["error"]["message"]
     assert not Path("data").exists()
 
 
 @pytest.mark.parametrize("behaviour", [status(404), truncated_with_matching_length])
-def test_add_from_a_failing_server_writes_nothing(
+def test_add_from_failing_server_writes_nothing(
     run: Run, server: FaultServer, behaviour: Any
 ) -> None:
     server.files[PATH] = DATA
@@ -125,36 +125,38 @@ def test_add_from_a_failing_server_writes_nothing(
         ([NAME, "--url", f"file:///{NAME}"], "without a query"),
     ],
 )
-def test_add_refuses_a_call(run: Run, arguments: list[str], message: str) -> None:
-    refused = run("runfile", "add", *arguments)
-    assert refused.exit_code == 2
-    assert message in refused.stderr
-    assert "SECRET" not in refused.output
+def test_add_with_invalid_arguments_is_refused(
+    run: Run, arguments: list[str], message: str
+) -> None:
+    result = run("runfile", "add", *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "SECRET" not in result.output
 
 
 def test_add_records_no_credentials(run: Run) -> None:
     Path(NAME).write_bytes(DATA)
-    added = run("runfile", "add", NAME, "--url", f"https://user:SECRET@host.example/{NAME}")
-    assert added.exit_code == 0
-    assert "SECRET" not in added.output
+    result = run("runfile", "add", NAME, "--url", f"https://user:SECRET@host.example/{NAME}")
+    assert result.exit_code == 0
+    assert "SECRET" not in result.output
     assert records()["12.9.1"]["linux-x86_64"]["url"] == f"https://host.example/{NAME}"
 
 
-def test_add_of_other_bytes_keeps_the_record(run: Run) -> None:
+def test_add_of_other_bytes_keeps_record(run: Run) -> None:
     Path(NAME).write_bytes(DATA)
     assert run("runfile", "add", NAME).exit_code == 0
     first = records()
     Path(NAME).write_bytes(runfile(b"other"))
-    refused = run("runfile", "add", NAME)
-    assert refused.exit_code == 4
-    assert "the record was kept" in refused.stderr
-    assert "--accept-changed" in refused.stderr
+    result = run("runfile", "add", NAME)
+    assert result.exit_code == 4
+    assert "the record was kept" in result.stderr
+    assert "--accept-changed" in result.stderr
     assert records() == first
     assert run("runfile", "add", NAME, "--accept-changed").exit_code == 0
     assert records()["12.9.1"]["linux-x86_64"]["size"] == len(runfile(b"other"))
 
 
-def test_add_of_the_same_bytes_keeps_the_address(run: Run) -> None:
+def test_add_of_same_bytes_keeps_address(run: Run) -> None:
     Path(NAME).write_bytes(DATA)
     url = f"https://host.example/{NAME}"
     assert run("runfile", "add", NAME, "--url", url).exit_code == 0
@@ -162,17 +164,17 @@ def test_add_of_the_same_bytes_keeps_the_address(run: Run) -> None:
     assert records()["12.9.1"]["linux-x86_64"]["url"] == url
 
 
-def test_add_of_a_file_address_records_no_path(run: Run) -> None:
+def test_add_of_file_address_records_no_path(run: Run) -> None:
     Path(NAME).write_bytes(DATA)
     location = Path(NAME).absolute().as_uri().replace("file:", "FILE:")
     assert run("runfile", "add", location).exit_code == 0
     assert records()["12.9.1"]["linux-x86_64"]["url"] is None
 
 
-def test_add_of_a_file_in_the_root_reads_no_other_file(run: Run) -> None:
+def test_add_of_file_in_root_reads_no_other_file(run: Run) -> None:
     Path(NAME).write_bytes(DATA)
-    refused = run("runfile", "add", f"/{NAME}")
-    assert refused.exit_code == 3
+    result = run("runfile", "add", f"/{NAME}")
+    assert result.exit_code == 3
     assert not Path("data").exists()
 
 
@@ -193,7 +195,7 @@ def test_add_removes_the_temporary_file_of_a_killed_run(run: Run, table: str | N
 
 
 def checked(run: Run, server: FaultServer, page: str | None) -> Any:
-    """Return check's findings about runfiles, with a page of MD5 sums or without one."""
+    """Return check's findings about runfiles, with or without a page of MD5 sums."""
     server.files[PATH] = DATA
     assert run("runfile", "add", f"{server.url}{PATH}").exit_code == 0
     if page is not None:
@@ -202,7 +204,7 @@ def checked(run: Run, server: FaultServer, page: str | None) -> Any:
     return [one for one in json.loads(answer)["findings"] if one["path"] == "runfiles.json"]
 
 
-def test_check_accepts_a_page_with_the_same_sum(run: Run, server: FaultServer) -> None:
+def test_check_accepts_page_with_same_sum(run: Run, server: FaultServer) -> None:
     assert checked(run, server, f"{md5_of(DATA)}  {NAME}\n{'0' * 32}  other.run\n") == []
 
 
@@ -216,29 +218,27 @@ def test_check_accepts_a_page_with_the_same_sum(run: Run, server: FaultServer) -
         (None, "unreachable", 3, "404"),
     ],
 )
-def test_check_reports_another_page(
+def test_check_reports_page_with_other_sum(
     run: Run, server: FaultServer, page: str | None, kind: str, code: int, message: str
 ) -> None:
-    (found,) = checked(run, server, page)
-    assert (found["kind"], found["exit_code"], found["release"]) == (kind, code, "12.9.1")
-    assert message in found["message"]
+    (finding,) = checked(run, server, page)
+    assert (finding["kind"], finding["exit_code"], finding["release"]) == (kind, code, "12.9.1")
+    assert message in finding["message"]
 
 
-def test_check_reads_the_page_of_a_release_once(run: Run, server: FaultServer) -> None:
+def test_check_reads_page_of_release_once(run: Run, server: FaultServer) -> None:
     other = PATH.replace("_linux", "_linux_sbsa")
     server.files |= {PATH: DATA, other: DATA, SUMS: f"{md5_of(DATA)}  {NAME}\n".encode()}
     for path in (PATH, other):
         assert run("runfile", "add", f"{server.url}{path}").exit_code == 0
     server.requests.clear()
     answer = run("check", "--base-url", server.url, "--data-dir", "data", "--json").stdout
-    (found,) = [one for one in json.loads(answer)["findings"] if one["path"] == "runfiles.json"]
-    assert (found["kind"], found["release"]) == ("gone", "12.9.1")
+    (finding,) = [one for one in json.loads(answer)["findings"] if one["path"] == "runfiles.json"]
+    assert (finding["kind"], finding["release"]) == ("gone", "12.9.1")
     assert server.requests[SUMS] == 1
 
 
-def test_check_without_the_page_of_a_release_compares_the_others(
-    run: Run, server: FaultServer
-) -> None:
+def test_check_without_page_of_one_release_compares_others(run: Run, server: FaultServer) -> None:
     labels = ("12.8.0", "12.9.1", "13.0.0")
     for label in labels:
         path = PATH.replace("12.9.1", label)
@@ -248,12 +248,12 @@ def test_check_without_the_page_of_a_release_compares_the_others(
             sums = f"{'1' * 32}  {NAME.replace('12.9.1', label)}\n"
             server.files[SUMS.replace("12.9.1", label)] = sums.encode()
     answer = run("check", "--base-url", server.url, "--data-dir", "data", "--json").stdout
-    found = {
+    kinds = {
         one["release"]: one["kind"]
         for one in json.loads(answer)["findings"]
         if one["path"] == "runfiles.json"
     }
-    assert found == dict(
+    assert kinds == dict(
         zip(labels, ("changed-upstream", "unreachable", "changed-upstream"), strict=True)
     )
 
@@ -270,7 +270,7 @@ def test_record_with_another_hash_in_the_form_of_nix_is_invalid(run: Run) -> Non
 
 
 @pytest.mark.parametrize("offline", [["--offline"], []])
-def test_check_of_a_broken_record_reports_other_findings(run: Run, offline: list[str]) -> None:
+def test_check_of_broken_record_reports_other_findings(run: Run, offline: list[str]) -> None:
     Path("data").mkdir()
     Path("data/runfiles.json").write_text("{}")
     mirror = [] if offline else ["--base-url", str(Path.cwd())]
@@ -287,7 +287,7 @@ def test_check_of_a_broken_record_reports_other_findings(run: Run, offline: list
 
 @needs_nix
 @pytest.mark.parametrize("url", [f"https://host.example/{NAME}", None])
-def test_export_nix_has_the_source_of_cudatoolkit(
+def test_export_nix_contains_source_of_cudatoolkit(
     run: Run, tmp_path: Path, url: str | None
 ) -> None:
     path = tmp_path / NAME
@@ -296,24 +296,26 @@ def test_export_nix_has_the_source_of_cudatoolkit(
     for part in ("policy", "manifests/wheels/cuda", "features/wheels/cuda"):
         (data / part).parent.mkdir(parents=True, exist_ok=True)
         (data / part).symlink_to(REPOSITORY / "data" / part)
-    given = [] if url is None else ["--url", url]
-    assert run("runfile", "add", path, "--data-dir", data, *given).exit_code == 0
+    url_options = [] if url is None else ["--url", url]
+    assert run("runfile", "add", path, "--data-dir", data, *url_options).exit_code == 0
     build = ("build", "--cuda", "12.9.1", "--platform", "linux-x86_64", "--data-dir", data)
     assert run(*build, "-o", "set.json").exit_code == 0
     export = ("export", "nix", "set.json", "--wheel-base", "https://w.example", "-o", "cuda")
     assert run(*export).exit_code == 0
-    made = json.loads(Path("set.json").read_bytes())
-    assert made["runfile"]["sha256"] == hashlib.sha256(DATA).hexdigest()
-    assert "runfiles" in {one["kind"] for one in made["inputs"]}
-    asked = evaluate_nix(Path("cuda"), "[ set.cudatoolkit.version set.cudatoolkit.src.outPath ]")
+    package_set = json.loads(Path("set.json").read_bytes())
+    assert package_set["runfile"]["sha256"] == hashlib.sha256(DATA).hexdigest()
+    assert "runfiles" in {one["kind"] for one in package_set["inputs"]}
+    evaluated = evaluate_nix(
+        Path("cuda"), "[ set.cudatoolkit.version set.cudatoolkit.src.outPath ]"
+    )
     if url is None:
-        assert "record it with cudaredist runfile add --url" in asked
+        assert "record it with cudaredist runfile add --url" in evaluated
     else:
-        assert asked[0] == "12.9.1"
-        assert asked[1].endswith(NAME)
+        assert evaluated[0] == "12.9.1"
+        assert evaluated[1].endswith(NAME)
 
 
-def test_set_without_a_record_has_no_cudatoolkit(run: Run) -> None:
+def test_set_without_runfile_has_no_cudatoolkit(run: Run) -> None:
     build = ("build", "--cuda", "12.9.1", "--platform", "linux-x86_64", "-o", "set.json")
     assert run(*build).exit_code == 0
     assert "runfile" not in json.loads(Path("set.json").read_bytes())

@@ -1,4 +1,4 @@
-"""The data shipped: which releases run on old and new GPUs, by their device code."""
+"""Tests of the coverage of shipped releases for old and new GPUs."""
 
 import json
 from collections.abc import Iterator
@@ -59,30 +59,30 @@ def newest_native(package: str) -> Iterator[str | None]:
         yield span.newest if span else None
 
 
-def test_cudnn_newest_release_with_native_code_is_the_known_one() -> None:
+def test_newest_cudnn_with_native_code_is_expected() -> None:
     assert list(newest_native("cudnn")) == ["9.10.2", *[newest("cudnn")] * 3]
 
 
-def test_cutensor_newest_release_with_native_code_is_the_known_one() -> None:
+def test_newest_cutensor_with_native_code_is_expected() -> None:
     assert list(newest_native("libcutensor")) == ["2.2.0", *[newest("cutensor")] * 3]
 
 
-def test_nccl_newest_release_with_native_code_is_the_known_one() -> None:
+def test_newest_nccl_with_native_code_is_expected() -> None:
     assert list(newest_native("nccl")) == [newest("nccl")] * 4
 
 
-def test_cusparselt_newest_release_with_native_code_is_the_known_one() -> None:
+def test_newest_cusparselt_with_native_code_is_expected() -> None:
     expected = [None, None, newest("cusparselt"), newest("cusparselt")]
     assert list(newest_native("libcusparse_lt")) == expected
 
 
-def test_cublas_newest_release_with_native_code_is_the_known_one() -> None:
+def test_newest_cublas_with_native_code_is_expected() -> None:
     labels = STORE.features("cuda").labels()
     last_of_12 = str(max(label for label in labels if label.components[0] == 12))
     assert list(newest_native("libcublas")) == [last_of_12, *[newest("cuda")] * 3]
 
 
-def test_cublas_first_release_for_a_new_gpu_is_the_known_one() -> None:
+def test_first_cublas_for_new_gpu_is_expected() -> None:
     span = history()["libcublas", "12.0"].native
     assert span is not None
     assert span.first == "12.8.2"
@@ -137,7 +137,7 @@ def test_cublas_first_release_for_a_new_gpu_is_the_known_one() -> None:
         ("nccl 2.18.3", "nccl", "cuda11", "3.7", "native 363 of 363 modules"),
     ],
 )
-def test_shipped_release_on_gpu_has_the_known_coverage(
+def test_shipped_release_on_gpu_has_expected_coverage(
     release: str, package: str, variant: str | None, capability: str, expected: str
 ) -> None:
     redist, _, text = release.partition(" ")
@@ -157,7 +157,7 @@ def test_shipped_release_on_gpu_has_the_known_coverage(
     assert describe_coverage(found) == expected
 
 
-def test_set_that_requires_native_code_for_volta_takes_older_releases(run: Run) -> None:
+def test_set_with_native_code_for_volta_selects_older_releases(run: Run) -> None:
     options = ("--capability", "7.0", "--require-coverage", "native", "--data-dir", DATA)
     made = json.loads(
         run("build", "--cuda", "12.9", "--platform", "linux-x86_64", *options, "--json").stdout

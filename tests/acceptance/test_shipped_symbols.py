@@ -1,4 +1,4 @@
-"""The data shipped: tables of symbols for every release, and the link closure of its sets."""
+"""Tests of the shipped symbol tables and of the link closure of shipped sets."""
 
 import json
 from collections import defaultdict
@@ -31,13 +31,13 @@ def documents() -> dict[str, Symbols]:
     return {soname: document for soname, document in found.items() if document is not None}
 
 
-def test_tables_are_small() -> None:
+def test_symbol_tables_are_small() -> None:
     sizes = [path.stat().st_size for path in STORE.symbol_path.iterdir()]
     assert len(sizes) > 300
     assert sum(sizes) < LIMIT
 
 
-def test_tables_have_every_library_of_every_feature_file() -> None:
+def test_symbol_tables_contain_every_library_of_features() -> None:
     known: dict[str, set[str]] = defaultdict(set)
     for soname, document in documents().items():
         for provider in document.providers:
@@ -65,12 +65,12 @@ def test_only_symbols_beyond_the_limits_are_unread() -> None:
 
 
 @pytest.mark.parametrize("soname", ["libcublasLt.so.12", "nvJitLink_120_0.dll", "libnccl.so.2"])
-def test_table_written_again_is_the_same(soname: str) -> None:
+def test_rewritten_symbol_table_is_the_same(soname: str) -> None:
     document = documents()[soname]
     assert SymbolColumns.of(document).document() == document
 
 
-def test_all_package_sets_have_a_link_closure() -> None:
+def test_every_package_set_has_a_link_closure() -> None:
     data, symbols = read_set_data(STORE), LayeredSymbols(STORE.symbol_paths)
     checks = {
         (spec.cuda, spec.platform): check_set_links(build_one(spec, data), symbols)
@@ -104,10 +104,10 @@ def archive_of(soname: str, label: str, platform: str = "linux-x86_64") -> str:
         (("libcublas.so.12", "12.8.2"), ("libcublasLt.so.12", "12.9.1"), ()),
     ],
 )
-def test_known_pairs_of_cublas_and_cublaslt(
+def test_known_pairs_of_cublas_and_cublaslt_have_expected_symbols(
     user: tuple[str, str], provider: tuple[str, str], missing: tuple[str, ...]
 ) -> None:
-    """What `ldd -r` prints for the libraries of the wheels."""
+    """The expected symbols are the output of `ldd -r` for the libraries of the wheels."""
     libraries = {}
     for soname, label in (user, provider):
         key = archive_of(soname, label)

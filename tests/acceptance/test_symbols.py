@@ -1,4 +1,4 @@
-"""update-symbols, which --symbol, diff and validate as a user sees them, on small releases."""
+"""Tests of update-symbols, which --symbol, diff and validate on small releases."""
 
 import json
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ def blas(*needed: str) -> bytes:
 
 
 def packages(label: str) -> Mapping[str, Mapping[str, Files]]:
-    """Return packages of which the newer cuBLAS needs more of cuBLASLt, which has less, too."""
+    """Return packages in which the newer cuBLAS needs more symbols of a smaller cuBLASLt."""
     new = ["ltMode"] if label == "12.9.1" else ["ltGone"]
     linux = {"lib/libcublas.so.12": blas("ltMatmul", *new[: label == "12.9.1"])}
     return {
@@ -52,7 +52,7 @@ def packages(label: str) -> Mapping[str, Mapping[str, Files]]:
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two releases in a data folder with tables of symbols."""
+    """Create a data folder with two releases and symbol tables."""
     root = tmp_path_factory.mktemp("symbols")
     for label in LABELS:
         files = release(label, packages(label))
@@ -104,7 +104,7 @@ def test_update_twice_changes_nothing(root: Path, run: Run) -> None:
     assert snapshot(root / "data/symbols") == before
 
 
-def test_check_reports_what_would_be_written(root: Path, run: Run, tmp_path: Path) -> None:
+def test_check_reports_planned_tables(root: Path, run: Run, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     for part in ("manifests", "features"):
         (tmp_path / "data" / part).symlink_to(root / "data" / part)
@@ -119,7 +119,7 @@ def test_check_reports_what_would_be_written(root: Path, run: Run, tmp_path: Pat
     assert snapshot(tmp_path / "data/symbols") == snapshot(root / "data/symbols")
 
 
-def test_archive_that_is_not_known_fails_alone(root: Path, run: Run, tmp_path: Path) -> None:
+def test_unknown_archive_fails_alone(root: Path, run: Run, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data/manifests").symlink_to(root / "data/manifests")
     options = ("--data-dir", tmp_path / "data", "--cache-dir", tmp_path / "cache")
@@ -150,7 +150,7 @@ def test_which_symbol_names_libraries_and_releases(root: Path, run: Run) -> None
     assert {hit["symbol"] for hit in hits} == {"ltMatmul", "ltGone"}
 
 
-def test_which_symbol_without_tables_names_the_command(run: Run, tmp_path: Path) -> None:
+def test_which_symbol_without_tables_suggests_command(run: Run, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     result = run("which", "--symbol", "a", "--data-dir", tmp_path / "empty", "--no-shipped-data")
     assert result.exit_code == 3
@@ -185,7 +185,7 @@ def mixed(root: Path, run: Run, tmp_path: Path) -> Path:
     return path
 
 
-def test_validate_finds_library_next_to_older_one(
+def test_validate_reports_library_next_to_older_one(
     root: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = mixed(root, run, tmp_path)

@@ -62,7 +62,7 @@ def archive_requests(server: FaultServer) -> Mapping[str, int]:
 
 @pytest.fixture
 def cuda(server: FaultServer, run: Run) -> FaultServer:
-    """Serve two releases of CUDA, before and after the header got its own package."""
+    """Serve two CUDA releases, with the header in different packages."""
     publish(server, release("12.9.1", {"cuda_nvcc": nvcc()}))
     publish(
         server,
@@ -128,7 +128,7 @@ def test_tables_after_process_manifests_request_nothing(
     assert (COMPAT.read_bytes(), GPUS.read_bytes()) == tables_alone
 
 
-def test_process_manifests_after_a_table_reads_no_archive_twice(
+def test_process_manifests_after_table_update_reads_no_archive_twice(
     cuda: FaultServer, nvcc_table: Run, run: Run
 ) -> None:
     nvcc_table()
@@ -497,7 +497,7 @@ def test_invalid_manifest_exits_5(cuda: FaultServer, nvcc_table: Run) -> None:
     assert "13.4.0" in read(COMPAT)["releases"]
 
 
-def test_version_with_a_suffix_is_refused(server: FaultServer, nvcc_table: Run) -> None:
+def test_version_with_suffix_is_refused(server: FaultServer, nvcc_table: Run) -> None:
     publish(server, release("12.9.1", {"cuda_nvcc": nvcc()}))
     manifest = Path("data/manifests/cuda/redistrib_12.9.1.json")
     manifest.write_bytes(manifest.read_bytes().replace(b'"12.9.1.5"', b'"12.9.1-cuda12"'))

@@ -15,7 +15,7 @@ from cudaredist.jsontext import canonical_json
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Create a data folder with a cache and two sets that no test changes."""
+    """Create a data folder, a cache and two sets that no test changes."""
     root = tmp_path_factory.mktemp("small")
     make_data(root)
     places = ("--data-dir", root / "data", "--cache-dir", root / "cache")

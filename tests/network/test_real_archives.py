@@ -120,7 +120,7 @@ def unpack_wheel(relative_path: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("label", ["12.9.1", "13.5.0"])
-def test_images_of_release_are_those_that_cuobjdump_lists(
+def test_images_of_release_equal_output_of_cuobjdump(
     cuobjdump: Path, tmp_path: Path, label: str
 ) -> None:
     """Images by architecture differ only by known causes, with and without `-all`."""

@@ -134,11 +134,11 @@ def test_every_installer_installs_whole_tool(
 
     assert run("--version").startswith("cudaredist ")
     assert "package sets: 3 written" in run("build", "--cuda", "13.0.2")
-    made = "build/linux-x86_64/cuda-13.0.2.json"
-    assert "valid package-set file" in run("validate", made)
-    assert "cudaPackages_13_0" in run("explain", "set", made)
+    set_path = "build/linux-x86_64/cuda-13.0.2.json"
+    assert "valid package-set file" in run("validate", set_path)
+    assert "cudaPackages_13_0" in run("explain", "set", set_path)
     base = ("--wheel-base", "https://wheels.example.org")
-    assert "default.nix" in run("export", "nix", made, "--output", "nix", *base)
+    assert "default.nix" in run("export", "nix", set_path, "--output", "nix", *base)
     assert (workdir / "nix/default.nix").read_bytes()
     assert "GCC" in run("explain", "nvcc", "13.0")
     assert "13.0.2" in run("which", "libcublas.so.13")

@@ -270,7 +270,7 @@ def test_damaged_archive_is_read_or_refused(
 
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))
-@given(place=st.floats(0, 1, exclude_max=True), chunk=chunk_sizes)
+@given(position=st.floats(0, 1, exclude_max=True), chunk=chunk_sizes)
 def test_truncated_archive_is_refused(name: str, position: float, chunk: int) -> None:
     data = SAMPLES[name]
     # A tar ends with blocks of NULs, and the first two are its end mark.

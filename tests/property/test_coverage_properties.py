@@ -1,4 +1,4 @@
-"""Coverage of any device code: more code never lowers it, and required coverage is kept."""
+"""Properties of coverage: more code never lowers it, and required coverage holds."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""Properties of the preprocessor: expressions agree with gcc, and any header is read or refused."""
+"""Properties of the preprocessor: agreement with gcc, and arbitrary headers."""
 
 import contextlib
 import re

@@ -34,7 +34,7 @@ class HostileError(Exception):
 
 
 class HostileType(type):
-    """The type of a class whose pickle executes code."""
+    """The metaclass of a class with a pickle that executes code."""
 
 
 class Odd(metaclass=HostileType):

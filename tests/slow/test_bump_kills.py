@@ -1,4 +1,4 @@
-"""Tests of bump killed at random moments: data stays whole and messages are not lost."""
+"""Tests of bump killed at random moments."""
 
 import json
 import random
@@ -61,9 +61,16 @@ class Place:
 
     def call(self, *more: str, step: int | None = None, seconds: float | None = None) -> int:
         places = ("--data-dir", self.data, "--cache-dir", self.root / "cache", "-j", 2, "-q")
-        told = ("--write-commit-message", self.root / TOLD[0], "--changelog", self.root / TOLD[1])
+        message_options = (
+            "--write-commit-message",
+            self.root / TOLD[0],
+            "--changelog",
+            self.root / TOLD[1],
+        )
         base = ("--base-url", self.server.url, "--retries", 0)
-        return self.killer.run("bump", *base, *places, *told, *more, step=step, seconds=seconds)
+        return self.killer.run(
+            "bump", *base, *places, *message_options, *more, step=step, seconds=seconds
+        )
 
     def assert_clean(self) -> None:
         """Assert that no temporary file remains outside the cache."""

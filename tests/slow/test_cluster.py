@@ -32,7 +32,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         yield started
 
 
-def test_dask_engine_with_a_killed_worker_writes_the_same_file(
+def test_dask_engine_with_killed_worker_writes_same_file(
     run: Run,
     server: FaultServer,
     cluster: Cluster,
@@ -70,7 +70,7 @@ def test_dask_engine_with_a_killed_worker_writes_the_same_file(
     assert "11 of 12 archives examined  1 failed" in result.stdout
 
 
-def test_dask_engine_with_a_killed_scheduler_reports_it(
+def test_dask_engine_with_killed_scheduler_exits_3(
     run: Run,
     server: FaultServer,
     cluster: Cluster,
@@ -101,7 +101,7 @@ def test_dask_engine_with_a_killed_scheduler_reports_it(
         (["--engine", "dask", "--scheduler", "nonsense://x", "--keep-archives"], 2, "local"),
     ],
 )
-def test_dask_engine_with_unusable_options_reports_a_hint(
+def test_dask_engine_with_unusable_options_reports_hint(
     run: Run,
     server: FaultServer,
     options: list[str],

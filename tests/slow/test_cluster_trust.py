@@ -49,7 +49,7 @@ def process(run: Run, server: FaultServer, cluster: Cluster, *options: object) -
     return result.exit_code, result.output
 
 
-def test_hostile_worker_executes_nothing_in_the_client(
+def test_hostile_worker_executes_nothing_in_client(
     run: Run, server: FaultServer, tmp_path: Path, traces: Path
 ) -> None:
     publish(server, release("12.9.1", packages(*ATTACKS, "events", "honest")))
@@ -65,7 +65,7 @@ def test_hostile_worker_executes_nothing_in_the_client(
     assert not (traces / str(os.getpid())).exists()
 
 
-def test_hostile_scheduler_executes_nothing_in_the_client(
+def test_hostile_scheduler_executes_nothing_in_client(
     run: Run, server: FaultServer, tmp_path: Path, traces: Path
 ) -> None:
     publish(server, release("12.9.1", packages("honest")))

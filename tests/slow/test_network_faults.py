@@ -225,11 +225,11 @@ def published(label: str) -> dict[str, bytes]:
 
 @functools.cache
 def toolkit() -> MadeSet:
-    made = MadeSet()
+    made_set = MadeSet()
     for name in ("cuda_cudart", "libx"):
         content = {"LICENSE": b"x", f"include/{name}.h": b"//\n" * 99}
-        made.add(name, content)
-    return made
+        made_set.add(name, content)
+    return made_set
 
 
 def serve(server: FaultServer, *labels: str) -> None:

@@ -24,7 +24,7 @@ PACKAGES = {"cusparselt": "libcusparse_lt", "cutensor": "libcutensor", "nccl": "
 def cuda(
     label: str, *, gcc: int = 14, icc: str = "list", profiles: object = PROFILES_12_9
 ) -> Packages:
-    """Return a CUDA release for sets and tables. Releases from 13.0 have more packages."""
+    """Return a CUDA release for sets and tables."""
     soname = f"libcudart.so.{label.partition('.')[0]}"
     packages: dict[str, Any] = {
         "cuda_nvcc": {

@@ -51,7 +51,7 @@ def elf_with_symbols(
     behind: Sequence[str] = (),
     gap: int = 0,
 ) -> bytes:
-    """Return a shared library; undefined symbols must come first.
+    """Return a shared library. Undefined symbols must be first.
 
     `needs` has the versions by library. `hashes` is `gnu`, `sysv` or empty. `replaced` has other
     values of dynamic tags, and `tables` other bytes of tables. The tables in `behind` come after

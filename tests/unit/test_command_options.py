@@ -185,7 +185,7 @@ def test_refusal_message_contains_value() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_the_general_options(name: str) -> None:
+def test_every_command_has_general_options(name: str) -> None:
     options = {option for parameter in COMMANDS[name].params for option in parameter.opts}
     assert {"--json", "--quiet", "--verbose", "--log-level", "--color"} <= options
 

@@ -1,4 +1,4 @@
-"""Coverage: which GPU runs which image, and what share of a file or a package.
+"""Tests of coverage: images that run on a GPU, and shares of files and packages.
 
 The rules are those of NVIDIA's CUDA programming guide: "Binary compatibility" (SASS of the same
 major number, not between Tegra and desktop), "PTX compatibility" (any later capability),
@@ -67,10 +67,10 @@ def cover(capability: str, *files: FileCode) -> Coverage:
         ("sm_60", "6.2", None),
         ("sm_110", "11.0", "native"),
         ("sm_100", "10.1", None),
-        # Thor's old number is another binary target than its new one.
+        # The old and new numbers of Thor are different binary targets.
         ("sm_101", "11.0", None),
         ("sm_101", "10.1", "native"),
-        # DGX Spark is for ARM, and not a Tegra part.
+        # DGX Spark is an ARM system, but not a Tegra part.
         ("sm_121", "12.1", "native"),
         # a: that capability only.
         ("sm_90a", "9.0", "native"),
@@ -103,19 +103,17 @@ def cover(capability: str, *files: FileCode) -> Coverage:
         ("compute_120f", "12.0", "ptx"),
         ("compute_120f", "10.3", None),
         ("compute_100f", "10.1", None),
-        # LTO code: as PTX, but for a linker.
+        # LTO code: like PTX, but for a linker.
         ("lto_75", "7.5", "lto"),
         ("lto_75", "9.0", "lto"),
         ("lto_90", "8.9", None),
-        # A GPU of no table, and names that are of no architecture.
+        # A GPU that is not in the table, and invalid architecture names.
         ("sm_200", "20.3", "native"),
         ("sm_5", "5.0", None),
         ("odd", "5.0", None),
     ],
 )
-def test_image_on_gpu_runs_by_the_rules_of_compatibility(
-    image: str, gpu: str, way: str | None
-) -> None:
+def test_image_runs_on_gpu_by_compatibility_rules(image: str, gpu: str, way: str | None) -> None:
     assert rules().way(image, Capability.parse(gpu)) == way
 
 
@@ -138,7 +136,7 @@ WHOLE = "sm_70 sm_80 sm_90 compute_90"
             [code(("sm_70", 310), ("compute_75", 7190))],
             "native 310, ptx 7,190 of 7,500 modules",
         ),
-        # cuTENSOR 2.8 has one module with PTX for 5.0: a leftover is not support.
+        # cuTENSOR 2.8 has one leftover module with PTX for 5.0, which is not support.
         (
             "7.0",
             [code(("compute_50", 1), ("sm_75", 200), ("sm_80", 347), ("sm_90", 398))],
@@ -150,7 +148,7 @@ WHOLE = "sm_70 sm_80 sm_90 compute_90"
             [code(("sm_70", 1), ("sm_80", 100))],
             "partial: 0 of 1 files, native 1 of 100 modules",
         ),
-        # PTX for all and a leftover of SASS: PTX is how the file runs.
+        # PTX for all modules and leftover SASS: the file runs with PTX.
         (
             "12.0",
             [code(("compute_75", 900), ("sm_120", 1), ("sm_80", 900))],
@@ -165,7 +163,7 @@ WHOLE = "sm_70 sm_80 sm_90 compute_90"
         ("7.0", [code(("lto_75", 34))], "none: 0 of 1 files, 0 of 34 modules"),
         # LTO code for callbacks next to SASS is not needed to run.
         ("8.0", [code(("lto_75", 6573), ("sm_80", 350))], "native 350 of 350 modules"),
-        # Several files: the weakest one counts, and one without code makes a package partial.
+        # Several files: the weakest one decides, and one without code makes a package partial.
         (
             "10.0",
             [code(("sm_100", 5)), code(("compute_90", 7))],
@@ -213,12 +211,12 @@ WHOLE = "sm_70 sm_80 sm_90 compute_90"
         ),
     ],
 )
-def test_files_on_gpu_are_covered_by_shares_of_modules(
+def test_coverage_of_files_is_share_of_modules(
     capability: str, files: list[FileCode], expected: str
 ) -> None:
-    found = cover(capability, *files)
-    assert describe_coverage(found) == expected
-    assert expected.startswith(found.value) or found.value in {"native", "ptx", "lto"}
+    coverage = cover(capability, *files)
+    assert describe_coverage(coverage) == expected
+    assert expected.startswith(coverage.value) or coverage.value in {"native", "ptx", "lto"}
 
 
 @pytest.mark.parametrize(
@@ -238,12 +236,12 @@ def test_files_on_gpu_are_covered_by_shares_of_modules(
         ("11.0", 13, "none: 0 of 1 files, 0 of 171 modules"),
     ],
 )
-def test_package_for_cuda_major_covers_only_gpus_of_the_major(
+def test_package_for_cuda_major_covers_only_gpus_of_major(
     capability: str, cuda: int | None, expected: str
 ) -> None:
     files = [code(("sm_35 sm_70 sm_75 sm_101", 34), ("sm_75 sm_101", 137))]
-    found = rules().cover(files, [capability], cuda)[capability]
-    assert describe_coverage(found) == expected
+    coverage = rules().cover(files, [capability], cuda)[capability]
+    assert describe_coverage(coverage) == expected
     assert rules().cover([], [capability], cuda)[capability].value == "host-only"
 
 
@@ -263,8 +261,8 @@ def test_cuda_major_of_archive_is_in_its_names(
     assert cuda_major_of(redist, parse_label(label), variant) == major
 
 
-def test_ptx_runs_on_the_gpus_that_the_table_has_measured() -> None:
+def test_ptx_runs_on_gpus_measured_in_table() -> None:
     for name, entry in gpus().capabilities.items():
         image = f"compute_{name.replace('.', '')}"
-        found = [str(gpu) for gpu in rules().capabilities if rules().way(image, gpu)]
-        assert found == list(entry.runs_on), name
+        coverage = [str(gpu) for gpu in rules().capabilities if rules().way(image, gpu)]
+        assert coverage == list(entry.runs_on), name

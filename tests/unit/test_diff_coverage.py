@@ -1,4 +1,4 @@
-"""diff: capabilities that packages gained and lost."""
+"""Tests of diff: capabilities that packages gained and lost."""
 
 import pytest
 from support.set_inputs import LINUX, SBSA, Release, build, cuda, set_data_of, with_code
@@ -13,7 +13,7 @@ DATA = set_data_of(cuda())
 
 
 def side(features: dict[str, ArchiveFeatures]) -> Comparable:
-    """Return a release with these archives by platform, as its feature file has them."""
+    """Return the side of a release with given archives by platform."""
     platforms = list(features)
     release = Release(
         "cutensor",
@@ -71,7 +71,7 @@ PLACE = "coverage [linux-x86_64]"
                 f"{PLACE}: +12.0 +12.1 (ptx 5 of 5 modules -> native 5 of 5 modules)",
             ],
         ),
-        # Other shares of the same way of running are no change.
+        # Another share of the same kind of code is not a change.
         (
             {"sm_80": 160},
             {"sm_80": 170, "sm_90a": 9},
@@ -82,13 +82,13 @@ PLACE = "coverage [linux-x86_64]"
         ({"sm_80": 160}, {"sm_80": 170}, []),
     ],
 )
-def test_coverage_that_changes_is_listed_by_capability(
+def test_changed_coverage_is_listed_by_capability(
     old: dict[str, int], new: dict[str, int], expected: list[str]
 ) -> None:
     assert lines(old, new) == expected
 
 
-def test_coverage_compared_the_other_way_round_gives_the_same_with_sides_changed() -> None:
+def test_coverage_comparison_is_symmetric() -> None:
     old: dict[str, ArchiveFeatures] = {LINUX: with_code({"sm_70 sm_80": 5})}
     new: dict[str, ArchiveFeatures] = {LINUX: with_code({"sm_80": 5})}
     (lost,), (gained,) = deltas(old, new), deltas(new, old)
@@ -97,14 +97,14 @@ def test_coverage_compared_the_other_way_round_gives_the_same_with_sides_changed
     assert (may_break(lost), may_break(gained)) == (True, False)
 
 
-def test_equal_coverage_changes_of_several_platforms_are_one() -> None:
+def test_equal_coverage_changes_of_platforms_are_merged() -> None:
     old, new = with_code({"sm_87 sm_90": 5}), with_code({"sm_90": 5})
     places = {(d.gone, d.places) for d in deltas({LINUX: old, SBSA: old}, {LINUX: new, SBSA: new})}
-    # Only builds for ARM run on Jetsons, and 8.9 cannot run their binaries.
+    # Only ARM builds run on Jetsons, and 8.9 cannot run Jetson binaries.
     assert places == {(("8.7",), ("linux-sbsa",))}
 
 
-def test_unknown_coverage_is_no_change() -> None:
+def test_unknown_coverage_is_not_a_change() -> None:
     known = with_code({"sm_80": 5})
     unknown = known.model_copy(update={"code_by_file": None})
     assert deltas({LINUX: known}, {LINUX: unknown}) == []

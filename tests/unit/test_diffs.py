@@ -350,9 +350,9 @@ def test_rename_by_content_is_one_line() -> None:
 def test_many_moved_files_are_counted() -> None:
     files = " ".join(f"{n}/a{n}.h" for n in range(20))
     lines = list(diff_text(compare(with_files(a=f"{files} b/c"), with_files(a="b/c", z=files))))
-    (told,) = (line for line in lines if line.startswith("  a -> z: "))
-    assert told.startswith("  a -> z: 0/a0.h, 1/a1.h, 2/a2.h, ")
-    assert told.endswith(", 11/a11.h, and 8 more")
+    (moved_line,) = (line for line in lines if line.startswith("  a -> z: "))
+    assert moved_line.startswith("  a -> z: 0/a0.h, 1/a1.h, 2/a2.h, ")
+    assert moved_line.endswith(", 11/a11.h, and 8 more")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Tests of drivers for a CUDA release: from a manifest, a document or none."""
+"""Tests of the drivers for a CUDA release."""
 
 from dataclasses import replace
 
@@ -30,9 +30,9 @@ def test_package_set_states_drivers_of_release(
 ) -> None:
     packages = {"nvidia_driver": platforms} if platforms else {}
     release = cuda(label, packages=packages)._replace(versions={"nvidia_driver": "575.57.08"})
-    made = build(set_data_of(release), label, "linux-x86_64")
+    package_set = build(set_data_of(release), label, "linux-x86_64")
     source = f"nvidia_driver in redistrib_{label}.json"
-    assert made.driver == SetDriver(
+    assert package_set.driver == SetDriver(
         published=DriverVersion(version=published, source=source) if published else None,
         lowest=DriverVersion(version=lowest, source="policy/drivers.json"),
     )
@@ -64,8 +64,8 @@ def test_several_drivers_of_a_manifest_are_not_confused() -> None:
 
 def test_package_set_without_policy_has_no_lowest_driver() -> None:
     data = set_data_of(cuda(), policies={"drivers": {"lowest": {"12": None}}})
-    made = build(data)
-    assert made.driver == SetDriver(published=None, lowest=None)
+    package_set = build(data)
+    assert package_set.driver == SetDriver(published=None, lowest=None)
 
 
 def test_driver_facts_name_manifest_and_document() -> None:

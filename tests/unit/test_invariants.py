@@ -48,7 +48,7 @@ def linux_set(sets: dict[str, PackageSet]) -> PackageSet:
 
 
 def changed(package_set: PackageSet, change: Change) -> PackageSet:
-    """Return a set whose document was edited."""
+    """Return a set with an edited document."""
     document = package_set.model_dump(mode="json", by_alias=True)
     change(document)
     return PackageSet.model_validate_json(json.dumps(document))
@@ -267,7 +267,7 @@ def unexamined(document: Document) -> None:
 
 
 def broken_for_lack_of(code: str) -> Change:
-    """Return a change that makes a package need a library without an available provider."""
+    """Return a change that makes the provider of a needed library unavailable."""
 
     def change(document: Document) -> None:
         reason = REASON | {"subject": "libcuda.so.1", "code": code}

@@ -1,4 +1,4 @@
-"""Archives of makeself: verified in chunks of any size, hostile ones refused."""
+"""Tests of makeself archives: verification in any chunks, and hostile files."""
 
 import pytest
 from hypothesis import given
@@ -18,11 +18,11 @@ def check(data: bytes, chunk: int = 1 << 16) -> None:
 
 
 @given(st.lists(st.binary(min_size=1, max_size=300), min_size=1, max_size=4), st.integers(1, 5000))
-def test_whole_archive_is_accepted_in_chunks_of_any_size(parts: list[bytes], chunk: int) -> None:
+def test_valid_archive_is_accepted_in_any_chunks(parts: list[bytes], chunk: int) -> None:
     check(runfile(*parts), chunk)
 
 
-def test_header_of_older_makeself_states_its_lines_in_a_command() -> None:
+def test_header_of_older_makeself_is_accepted() -> None:
     check(runfile(b"content", skip='offset=`head -n 6 "$0" | wc -c | tr -d " "`'))
 
 
@@ -61,7 +61,9 @@ def test_zero_md5_is_not_compared() -> None:
         ),
     ],
 )
-def test_other_bytes_are_refused(data: bytes, error: type[CudaRedistError], message: str) -> None:
+def test_invalid_archive_is_refused(
+    data: bytes, error: type[CudaRedistError], message: str
+) -> None:
     with pytest.raises(error, match=message):
         check(data)
 
@@ -82,7 +84,7 @@ def test_endless_header_is_searched_in_linear_time(monkeypatch: pytest.MonkeyPat
 
 
 @given(st.binary(max_size=6000))
-def test_any_bytes_end_in_an_error_of_ours(data: bytes) -> None:
+def test_random_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(InvalidArchiveError):
         check(data)
 
@@ -102,7 +104,7 @@ def test_any_bytes_end_in_an_error_of_ours(data: bytes) -> None:
         ("cuda_12.9.1_575.57.08_linux.run.part", None),
     ],
 )
-def test_name_states_release_driver_and_platform(
+def test_runfile_name_contains_release_driver_and_platform(
     name: str, parts: tuple[str, str | None, str] | None
 ) -> None:
     assert RunfileName.parse(name) == parts

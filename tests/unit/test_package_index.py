@@ -62,7 +62,7 @@ def page(files: list[dict[str, Any]], version: str = "1.1") -> bytes:
         ({"dist-info-metadata": {"sha256": SHA256}}, "metadata_sha256", SHA256),
     ],
 )
-def test_json_page_states_a_field(entry: dict[str, Any], field: str, value: object) -> None:
+def test_json_page_contains_field(entry: dict[str, Any], field: str, value: object) -> None:
     item = {"filename": NAME, "url": NAME, "hashes": {}} | entry
     (wheel_file,) = read_page(page([item]), JSON, "https://host/simple/x/", "shown")
     assert getattr(wheel_file, field) == value
@@ -88,7 +88,7 @@ def test_json_page_states_a_field(entry: dict[str, Any], field: str, value: obje
         (f"<a name='top'><a href='http://[x'><a href='{NAME}'>", "size", None),
     ],
 )
-def test_html_page_states_a_field(link: str, field: str, value: object) -> None:
+def test_html_page_contains_field(link: str, field: str, value: object) -> None:
     data = f"<html><body>{link}</a></body></html>".encode()
     (wheel_file,) = read_page(data, "text/html; charset=UTF-8", "https://host/simple/x/", "shown")
     assert getattr(wheel_file, field) == value
@@ -307,7 +307,7 @@ def test_timeout_of_pip_replaces_default(
 
 
 @pytest.mark.parametrize("way", ["address", "netrc", "keyring"])
-def test_credentials_reach_pages_and_files_of_the_index(
+def test_credentials_are_sent_for_pages_and_files_of_index(
     open_index: Open, server: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     put_page(server, "1.0")

@@ -1,4 +1,4 @@
-"""Package sets: the coverage of capabilities, and releases chosen by it."""
+"""Tests of the coverage of capabilities in sets, and of releases selected by it."""
 
 from typing import Any
 
@@ -68,24 +68,24 @@ def build_for(data: SetData, *capabilities: str, **request: Any) -> PackageSet:
         ),
     ],
 )
-def test_required_coverage_takes_an_older_release_and_explains_newer_ones(
+def test_required_coverage_selects_older_release_and_explains_newer_ones(
     least: str | None, release: str, rejected: dict[str, str]
 ) -> None:
-    made = build_for(set_data_of(*DATA), "7.0", "8.0", require_coverage=least)
-    chosen = made.redists["cutensor"]
-    assert chosen.release == made.packages["libcutensor"].release == release
-    assert {entry.release: entry.reason for entry in chosen.newer_rejected} == {
+    package_set = build_for(set_data_of(*DATA), "7.0", "8.0", require_coverage=least)
+    redist = package_set.redists["cutensor"]
+    assert redist.release == package_set.packages["libcutensor"].release == release
+    assert {entry.release: entry.reason for entry in redist.newer_rejected} == {
         label: f"{reason}; the newest release with it is {release}"
         for label, reason in rejected.items()
     }
-    notes = [entry.text for entry in made.diagnostics if entry.code == "older-release"]
+    notes = [entry.text for entry in package_set.diagnostics if entry.code == "older-release"]
     assert notes == [
         f"{label} is not selected: {reason}; the newest release with it is {release}"
         for label, reason in list(rejected.items())[:1]
     ]
 
 
-def test_required_coverage_that_no_release_has_makes_a_package_unsupported() -> None:
+def test_unavailable_required_coverage_makes_package_unsupported() -> None:
     data = set_data_of(cuda(), cutensor("2.7.0", TURING), cutensor("2.8.1", TURING))
     found = build_for(data, "7.0", require_coverage="ptx").packages["libcutensor"]
     assert (found.status, found.reasons[0].code) == ("unsupported", "capability-unsupported")
@@ -95,40 +95,40 @@ def test_required_coverage_that_no_release_has_makes_a_package_unsupported() -> 
     assert found.coverage == {}
 
 
-def test_release_that_only_lacks_coverage_is_the_reason_and_a_warning() -> None:
-    """A newer release for another CUDA was the reason instead, and nothing warned."""
+def test_release_without_coverage_is_reason_and_warning() -> None:
+    """A newer release for another CUDA is not the reason."""
     for_later = Release("cutensor", "2.9.0", {"libcutensor": [f"{LINUX}/cuda99"]})
     data = set_data_of(cuda(), cutensor("2.8.1", TURING), for_later)
-    made = build_for(data, "7.0", require_coverage="native")
-    (reason,) = made.packages["libcutensor"].reasons
+    package_set = build_for(data, "7.0", require_coverage="native")
+    (reason,) = package_set.packages["libcutensor"].reasons
     assert reason.code == "capability-unsupported"
     assert "2.8.1: no code for 7.0" in reason.text
-    (warning,) = (d for d in made.diagnostics if d.code == "older-release")
+    (warning,) = (d for d in package_set.diagnostics if d.code == "older-release")
     assert (warning.level, warning.text) == ("warning", "2.8.1 is not selected: no code for 7.0")
 
 
-def test_required_coverage_does_not_change_a_pinned_release() -> None:
-    made = build_for(
+def test_required_coverage_does_not_change_pinned_release() -> None:
+    package_set = build_for(
         set_data_of(*DATA), "7.0", require_coverage="native", pins={"cutensor": "2.8.1"}
     )
-    assert made.redists["cutensor"].release == "2.8.1"
-    assert made.packages["libcutensor"].coverage["7.0"].value == "partial"
+    assert package_set.redists["cutensor"].release == "2.8.1"
+    assert package_set.packages["libcutensor"].coverage["7.0"].value == "partial"
 
 
 @pytest.mark.parametrize("features", [None, {"libcutensor": of_earlier_rules(with_code(VOLTA))}])
-def test_required_coverage_rejects_a_release_of_unknown_coverage(
+def test_required_coverage_rejects_release_of_unknown_coverage(
     features: dict[str, ArchiveFeatures] | None,
 ) -> None:
     unknown = Release("cutensor", "2.9.0", {"libcutensor": [LINUX]}, features)
-    made = build_for(set_data_of(*DATA, unknown), "7.0", require_coverage="native")
-    chosen = made.redists["cutensor"]
-    assert chosen.release == "2.2.0"
-    assert chosen.newer_rejected[0].reason == (
+    package_set = build_for(set_data_of(*DATA, unknown), "7.0", require_coverage="native")
+    redist = package_set.redists["cutensor"]
+    assert redist.release == "2.2.0"
+    assert redist.newer_rejected[0].reason == (
         "coverage of 7.0 is unknown; the newest release with it is 2.2.0"
     )
 
 
-def test_coverage_is_stated_for_each_effective_capability() -> None:
+def test_coverage_lists_each_effective_capability() -> None:
     found = package(set_data_of(*DATA), "libcutensor", capabilities=("7.0", "7.5", "8.6"))
     assert {name: coverage.value for name, coverage in found.coverage.items()} == {
         "7.0": "partial",
@@ -151,14 +151,14 @@ def test_coverage_without_device_code_or_features_is_host_only_or_unknown() -> N
     assert packages["cuda_nvcc"].coverage["8.0"].model_dump() == {"value": "host-only"}
     assert packages["cuda_cudart"].coverage["8.0"].model_dump() == {"value": "unknown"}
     earlier = set_data_of(cuda(features={"cuda_nvcc": of_earlier_rules(examined)}))
-    made = build_for(earlier, "8.0")
-    assert made.packages["cuda_nvcc"].coverage["8.0"].value == "unknown"
-    assert [(d.level, d.subject) for d in made.diagnostics if d.code == "coverage-unknown"] == [
-        ("note", "cuda_nvcc")
-    ]
+    package_set = build_for(earlier, "8.0")
+    assert package_set.packages["cuda_nvcc"].coverage["8.0"].value == "unknown"
+    assert [
+        (d.level, d.subject) for d in package_set.diagnostics if d.code == "coverage-unknown"
+    ] == [("note", "cuda_nvcc")]
 
 
-def test_coverage_counts_only_files_that_the_set_has() -> None:
+def test_coverage_counts_only_files_of_set() -> None:
     nested = features_of(
         {
             f"lib/{major}/libx.so.1": elf(
@@ -173,11 +173,13 @@ def test_coverage_counts_only_files_that_the_set_has() -> None:
     assert {name: c.value for name, c in found.coverage.items()} == {"7.0": "none", "8.0": "native"}
 
 
-def test_lack_of_coverage_is_a_warning_that_strict_refuses() -> None:
+def test_missing_coverage_is_a_warning_that_strict_rejects() -> None:
     data = set_data_of(cuda(), cutensor("2.8.1", LEFTOVER, TURING), features_known())
-    made = build_for(data, "7.0", "8.0")
+    package_set = build_for(data, "7.0", "8.0")
     assert [
-        (d.level, d.code, d.subject, d.text) for d in made.diagnostics if "coverage" in d.code
+        (d.level, d.code, d.subject, d.text)
+        for d in package_set.diagnostics
+        if "coverage" in d.code
     ] == [
         ("warning", "coverage-none", "nccl", "no code for 7.0, 8.0"),
         (
@@ -193,13 +195,15 @@ def test_lack_of_coverage_is_a_warning_that_strict_refuses() -> None:
         build_one(spec, data, strict=True)
 
 
-def test_lack_of_coverage_of_default_capabilities_is_not_refused_by_strict() -> None:
+def test_missing_coverage_of_default_capabilities_is_accepted_by_strict() -> None:
     data = set_data_of(cuda(cuda_cccl=[LINUX]), cutensor("2.8.1", {"sm_90": 9}))
     request = Request(platform=LINUX, allow_missing_features=True)
     (spec,) = specs_for(request, data, ["12.9.1"])
-    made = build_one(spec, data, strict=True)
-    assert made.packages["libcutensor"].coverage["7.5"].value == "none"
-    assert [d.code for d in made.diagnostics if d.subject == "libcutensor"] == ["coverage-none"]
+    package_set = build_one(spec, data, strict=True)
+    assert package_set.packages["libcutensor"].coverage["7.5"].value == "none"
+    assert [d.code for d in package_set.diagnostics if d.subject == "libcutensor"] == [
+        "coverage-none"
+    ]
 
 
 def features_known() -> Release:

@@ -1,4 +1,4 @@
-"""Lock files for pip and uv: their wheels, what they refuse, and readers that accept them."""
+"""Tests of lock files for pip and uv: wheels, refusals and readers."""
 
 import tomllib
 
@@ -37,14 +37,14 @@ def exported(name: str, package_set: PackageSet) -> str:
     return content.decode()
 
 
-def test_requirements_pin_each_wheel_once_with_its_hash() -> None:
+def test_requirements_pin_each_wheel_once_with_hash() -> None:
     path = CUBLAS.format(TAGS["linux-x86_64"])
-    made = wheels(path, path, CUDNN.format("9.28.0.42"))
-    hashes = [made.packages[name].archive for name in ("p0", "p2")]
+    package_set = wheels(path, path, CUDNN.format("9.28.0.42"))
+    hashes = [package_set.packages[name].archive for name in ("p0", "p2")]
     assert all(hashes)
     first, second = (one.sha256 for one in hashes if one)
-    assert exported("requirements", made) == (
-        f"# CUDA {made.cuda.release} for linux-x86_64. Made by cudaredist.\n"
+    assert exported("requirements", package_set) == (
+        f"# CUDA {package_set.cuda.release} for linux-x86_64. Made by cudaredist.\n"
         "# pip install --no-deps --require-hashes --requirement requirements.txt\n"
         f"nvidia-cublas==13.1.0.3 \\\n    --hash=sha256:{first}\n"
         f"nvidia-cudnn-cu13==9.28.0.42 \\\n    --hash=sha256:{second}\n"
@@ -60,17 +60,17 @@ def test_requirements_pin_each_wheel_once_with_its_hash() -> None:
         ("windows-arm64", {"sys_platform": "win32", "platform_machine": "ARM64"}),
     ],
 )
-def test_pylock_is_valid_and_limited_to_its_platform(
+def test_pylock_is_valid_and_limited_to_platform(
     platform: str, environment: dict[str, str]
 ) -> None:
     path = CUBLAS.format(TAGS[platform])
-    made = with_addresses(wheels(path, platform=platform), BASE)
-    lock = Pylock.from_dict(tomllib.loads(exported("pylock", made)))
-    (locked,) = lock.packages
-    (wheel,) = locked.wheels or ()
-    assert (locked.name, str(locked.version)) == ("nvidia-cublas", "13.1.0.3")
+    package_set = with_addresses(wheels(path, platform=platform), BASE)
+    lock = Pylock.from_dict(tomllib.loads(exported("pylock", package_set)))
+    (package_entry,) = lock.packages
+    (wheel,) = package_entry.wheels or ()
+    assert (package_entry.name, str(package_entry.version)) == ("nvidia-cublas", "13.1.0.3")
     assert wheel.url == f"{BASE}/{path}"
-    assert wheel.hashes == {"sha256": made.packages["p0"].archive.sha256}  # type: ignore[union-attr]
+    assert wheel.hashes == {"sha256": package_set.packages["p0"].archive.sha256}  # type: ignore[union-attr]
     (marker,) = lock.environments or ()
     assert marker.evaluate(environment)
     others = [tag for tag in TAGS if tag != platform]
@@ -79,10 +79,10 @@ def test_pylock_is_valid_and_limited_to_its_platform(
 
 
 @pytest.mark.parametrize("name", ["pylock", "requirements"])
-def test_sets_of_other_archives_are_refused(name: str) -> None:
-    with pytest.raises(UsageError, match="pip and uv install wheels") as caught:
+def test_sets_without_wheels_are_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="pip and uv install wheels") as raised:
         exported(name, example_set())
-    assert "cudaredist build --channel wheels" in str(caught.value.hint)
+    assert "cudaredist build --channel wheels" in str(raised.value.hint)
 
 
 @pytest.mark.parametrize("name", ["pylock", "requirements"])
@@ -93,18 +93,18 @@ def test_sets_of_other_platforms_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["pylock", "requirements"])
-def test_two_versions_of_a_project_are_refused(name: str) -> None:
-    made = wheels(CUDNN.format("9.28.0.42"), CUDNN.format("8.9.7.29"))
+def test_two_versions_of_project_are_refused(name: str) -> None:
+    package_set = wheels(CUDNN.format("9.28.0.42"), CUDNN.format("8.9.7.29"))
     with pytest.raises(UsageError, match=r"nvidia-cudnn-cu13 9\.28\.0\.42 and 8\.9\.7\.29 cannot"):
-        exported(name, with_addresses(made, BASE))
+        exported(name, with_addresses(package_set, BASE))
 
 
-def test_a_file_that_is_not_a_wheel_is_refused() -> None:
+def test_file_that_is_not_a_wheel_is_refused() -> None:
     with pytest.raises(UsageError, match=r"p0: x-1\.tar\.gz is not a wheel"):
         exported("requirements", wheels("x/x-1.tar.gz"))
 
 
 def test_pylock_requires_addresses() -> None:
-    with pytest.raises(UsageError, match="unknown URLs of 1 archives") as caught:
+    with pytest.raises(UsageError, match="unknown URLs of 1 archives") as raised:
         exported("pylock", wheels(CUDNN.format("9.28.0.42")))
-    assert "--resolve" in str(caught.value.hint)
+    assert "--resolve" in str(raised.value.hint)

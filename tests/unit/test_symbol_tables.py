@@ -1,4 +1,4 @@
-"""Tables of symbols: columns, the document, patterns, and the link closure."""
+"""Tests of symbol tables: columns, documents, patterns and the link closure."""
 
 import base64
 import bz2
@@ -76,7 +76,7 @@ def test_document_has_symbols_of_same_releases_in_one_group() -> None:
     ]
 
 
-def test_intervals_of_symbol_that_came_back_have_a_gap() -> None:
+def test_intervals_of_restored_symbol_have_a_gap() -> None:
     made = document(table("libx.so.1", {"a": "12.0.1 12.9.1 12.10.0", "b": ALL}))
     assert made.exports[1].releases == ("12.0.1 12.9.1..12.10.0",)
 
@@ -93,7 +93,7 @@ cells = st.dictionaries(
 
 
 @given(cells)
-def test_every_column_is_the_same_after_writing_and_reading(
+def test_columns_round_trip_through_document(
     releases: dict[tuple[Provider, str], tuple[frozenset[Export], frozenset[Import]]],
 ) -> None:
     columns = SymbolColumns("libx.so.1")
@@ -115,7 +115,7 @@ def test_every_column_is_the_same_after_writing_and_reading(
         }
 
 
-def test_dropped_release_is_left_out() -> None:
+def test_dropped_release_is_removed() -> None:
     columns = table("libx.so.1", {"a": ALL, "old": "12.0.1"})
     columns.drop(lambda one: one.label == "12.0.1")
     made = document(columns)
@@ -188,7 +188,7 @@ def test_broken_packed_names_are_refused(packed: str) -> None:
         group.symbols()
 
 
-def test_packed_names_beyond_the_limit_are_refused() -> None:
+def test_packed_names_above_limit_are_refused() -> None:
     bomb = base64.b64encode(bz2.compress(bytes(65 << 20))).decode()
     with pytest.raises(InvalidFileError):
         ExportGroup(packed=bomb).symbols()
@@ -275,7 +275,7 @@ def test_library_next_to_older_one_lacks_symbols(
     assert check.unknown == ()
 
 
-def test_symbol_without_version_may_come_from_another_library() -> None:
+def test_symbol_without_version_is_found_in_another_library() -> None:
     libraries = linked("12.9.1", "12.9.1")
     mover = SymbolColumns("libm.so.1")
     mover.add(column(LINUX, "12.9.1", "m"), [Export("plain")])
