@@ -191,7 +191,7 @@ class ElfSymbols:
             limited(self._most())
 
     def _last_hashed(self, then: Callable[[int | None], None]) -> None:
-        """Call `then` with the last symbol's number in a GNU hash table; None if it is empty."""
+        """Call `then` with the last symbol's number in a GNU hash table, None if it is empty."""
         start = self._tags[_DT_GNU_HASH]
 
         def header(data: bytes) -> None:
@@ -235,7 +235,7 @@ class ElfSymbols:
     # -- the symbols
 
     def table(self, sections: Mapping[int, int]) -> SymbolTable | None:
-        """Return the symbols; `sections` has the sizes of symbol tables by their addresses.
+        """Return the symbols. `sections` has the sizes of symbol tables by address.
 
         None if they could not be read, or there are none.
         """
@@ -308,7 +308,7 @@ class ElfSymbols:
         return SymbolTable(exports=counts[DEFINED], imports=counts[UNDEFINED], packed=packed)
 
     def _names(self, places: list[int], kind: str, counts: "Counter[str]") -> Iterator[bytes]:
-        """Yield the names at some places, and count them; raises `ValueError`."""
+        """Yield the names at some offsets and count them. Raises `ValueError`."""
         for place in places:
             name = self._string(place)
             if name is None:
@@ -326,7 +326,7 @@ class ElfSymbols:
         needed: dict[int, _Version],
         defined: dict[int, _Version],
     ) -> tuple[str, ...] | None:
-        """Return what is the same for a group of symbols; None for those of the file alone."""
+        """Return the shared properties of a symbol's group, None for a local symbol."""
         info, other, section, number = key
         binding = _BINDINGS.get(info >> 4)
         if binding is None:
@@ -344,7 +344,7 @@ class ElfSymbols:
         return (state, binding, kind, _VISIBILITIES[other & 3], at, sign, name, library)
 
     def _string(self, place: int) -> bytes | None:
-        """Return the name at a place of the table of names; None if it has no end."""
+        """Return the name at an offset of the string table, None if it has no end."""
         strings = self._tables[_DT_STRTAB]
         end = strings.find(b"\0", place, place + _NAME_LIMIT)
         return None if end < 0 else strings[place:end]
@@ -382,7 +382,7 @@ class ElfSymbols:
         return needed, defined, groups
 
     def _needed_versions(self) -> Iterator[tuple[bytes, bytes, int, int]]:
-        """Yield library, name, flags and number of each; raises `ValueError` for what is broken."""
+        """Yield each version's library, name, flags and number. Raises `ValueError`."""
         inner = Struct(f"{self._order}IHHII")
         for library, start, count, data in self._needed_libraries():
             at = start

@@ -193,7 +193,7 @@ class PeSymbols:
     # -- the symbols
 
     def table(self, libraries: dict[tuple[int, int], str]) -> SymbolTable | None:
-        """Return the symbols, with the names of DLLs; None if they could not be read."""
+        """Return the symbols with the names of DLLs, None if unreadable."""
         if SYMBOLS in self._window.unread:
             return None
         groups: dict[tuple[str, ...], list[bytes]] = defaultdict(list)

@@ -99,7 +99,7 @@ class BuildOptions(Options):
         "Use the newest libraries with code for every capability.",
         metavar="native|ptx",
     )
-    strict: bool = safety_option("Reject sets with warnings.")
+    strict: bool = safety_option("Reject sets with warnings, except about default capabilities.")
     write: Write = field(default_factory=Write)
 
 

@@ -181,7 +181,7 @@ channel_option = partial(
 )
 read_channel_option = partial(
     select_option,
-    "NVIDIA's archives or NVIDIA's wheels. Default: as the data.",
+    "NVIDIA's archives or wheels. Default: redist if available.",
     metavar="redist|wheels",
 )
 _jobs_option = partial(work_option, names="--jobs -j", min=1, max=256, envvar="CUDAREDIST_JOBS")

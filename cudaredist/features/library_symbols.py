@@ -31,7 +31,7 @@ class LibraryBinary:
 
     @property
     def has_symbols(self) -> bool:
-        """Whether its symbols could be read; it may have none."""
+        """Whether its symbols could be read. It may have none."""
         return SYMBOLS not in self.binary.unread
 
     def exports(self) -> Iterator[Export]:
@@ -39,7 +39,7 @@ class LibraryBinary:
         return exports_of(self.binary)
 
     def imports(self) -> Iterator[Import]:
-        """Yield the symbols that it needs; without a library if it states none."""
+        """Yield the symbols that it needs, with the library if the file states it."""
         return imports_of(self.binary)
 
 

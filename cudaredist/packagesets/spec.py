@@ -79,7 +79,7 @@ class SetSpec:
 
     @property
     def capabilities(self) -> tuple[str, ...]:
-        """The requested capabilities; empty: the defaults."""
+        """The requested capabilities. Empty: the defaults."""
         return self.flags.requested
 
 

@@ -34,10 +34,15 @@ def _news(report: BumpReport) -> list[BumpedRelease]:
     return [release for release in report.releases if release.status != "failed"]
 
 
+def _without_news(report: BumpReport) -> str:
+    """Return the title of a run without releases. After an error, there may be new ones."""
+    return "Nothing is new" if report.exit_code == EXIT_OK else "No release was added"
+
+
 def bump_text(report: BumpReport) -> Iterator[str]:
     """Yield the releases, the steps' outcomes and the differences."""
     if not report.releases:
-        yield "nothing is new" if report.exit_code == EXIT_OK else "no release was added"
+        yield _without_news(report).lower()
     else:
         yield from columns(
             [
@@ -175,7 +180,7 @@ def _versions(release: BumpedRelease) -> str:
 
 def bump_markdown(report: BumpReport) -> Iterator[str]:
     """Yield Markdown for a pull request or a step's summary."""
-    yield f"## {escape_markdown(_title(report) or 'Nothing is new')}"
+    yield f"## {escape_markdown(_title(report) or _without_news(report))}"
     if report.releases:
         yield ""
         yield from markdown_table(

@@ -84,7 +84,7 @@ class ExportGroup(OwnModel):
 
 
 def stored_names(names: Iterable[str]) -> dict[str, str]:
-    """Return the fields of a group for some names; many C++ names are packed.
+    """Return the fields of a group for some names. Many C++ names are packed.
 
     bzip2 has one implementation, so that the same names give the same bytes everywhere.
     """

@@ -34,7 +34,7 @@ class SymbolFolder:
         return tuple(sorted(names))
 
     def read(self, soname: str) -> SymbolColumns | None:
-        """Return the table of a library; None if there is none.
+        """Return the table of a library, None if it has none.
 
         Raises `ReadError`, and `InvalidFileError` for a broken table or that of another library.
         """
@@ -42,7 +42,7 @@ class SymbolFolder:
         return None if table is None else SymbolColumns.of(table)
 
     def document(self, soname: str) -> Symbols | None:
-        """Return the document of a library; raises what `read` raises."""
+        """Return the document of a library. Raises the errors of `read`."""
         data = read_file(self.place(soname))
         return None if data is None else self._document(soname, data)
 
@@ -71,7 +71,7 @@ class SymbolFolder:
         return table
 
     def changed(self, tables: Mapping[str, SymbolColumns]) -> dict[str, bytes | None]:
-        """Return the tables that differ from the files, by library; None: without a release."""
+        """Return the changed tables by library, None for those without a release."""
         changed: dict[str, bytes | None] = {}
         for soname, columns in sorted(tables.items()):
             document = columns.document()
@@ -95,7 +95,7 @@ class SymbolFolder:
 
 
 class LayeredSymbols:
-    """The tables of all layers as one; each is read once."""
+    """The combined tables of all layers. Each is read once."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         """Take the folders, the lowest layer first."""

@@ -32,8 +32,11 @@ _VARIANTS = {
     "f": "code of one family: it runs on this capability and later ones of its family",
 }
 _RULE_OF_TARGETS = "rule of PTX targets, measured with ptxas 12.9.86 and 13.5.37"
-_RULE_OF_SUPPORT = "rule: known to ptxas, and not ended by policy"
-_RULE_OF_DEFAULTS = "rule: supported, no variant, no Jetson, not past dont_default_after"
+_RULE_OF_SUPPORT = "rule: listed in ptxas, unless policy/gpus.json ends it earlier"
+_RULE_OF_DEFAULTS = (
+    "rule: supported, without a letter, not a Jetson, and not ended by dont_default_after in "
+    "policy/gpus.json"
+)
 
 
 def explain_gpu(asked: str, gpus: Gpus, policy: GpuPolicy) -> tuple[Topic, ...]:

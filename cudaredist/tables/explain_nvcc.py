@@ -102,7 +102,7 @@ def _bound_in_words(name: str, end: str, value: int | None, answer: CompilerRang
 
 
 def _verdict_fact(label: str, compiler: str, answer: CompilerVerdict, compat: NvccCompat) -> Fact:
-    words = {"refused": "every version is refused", "unchecked": "no version is checked"}
+    words = {"refused": "every version is refused", "unchecked": "nvcc does not check the version"}
     name = _COMPILER_NAMES.get(compiler, compiler)
     return _read_fact(
         compat.releases[label],

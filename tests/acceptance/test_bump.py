@@ -396,6 +396,8 @@ def test_bump_without_server_exits_3_and_changes_nothing(two_newer: FaultServer,
     assert (result.exit_code, result.stdout) == (3, "")
     assert "503" in result.stderr
     assert snapshot(DATA) == before
+    assert "no release was added" in bump().stdout
+    assert bump("--format", "markdown").stdout.startswith("## No release was added")
     two_newer.behaviours.clear()
     assert bump().exit_code == 0
 

@@ -1,5 +1,8 @@
 """Tests of stored manifests that change upstream or in the data folder."""
 
+import re
+
+import pytest
 from conftest import Run
 from support import server as faults
 from support.factory import manifest
@@ -131,3 +134,20 @@ def test_empty_second_folder_is_ignored(run: Run, server: FaultServer) -> None:
     server.files["/compute/redist/nvshmem/"] = b"<html>nothing here</html>"
     result = run("download-manifests", "--base-url", server.url, "--redist", "nvshmem")
     assert result.exit_code == 0
+
+
+@pytest.mark.parametrize("command", ["download-manifests", "check"])
+def test_hint_for_an_edited_manifest_restores_exactly_that_one(
+    run: Run, cuda_manifests: FaultServer, command: str
+) -> None:
+    base = ("--base-url", cuda_manifests.url, "--redist", "cuda")
+    run("download-manifests", *base, "--version", "all")
+    older = held().with_name("redistrib_12.9.0.json")
+    for path in (older, held()):
+        path.write_bytes(path.read_bytes() + b"\n")
+    more = () if command == "check" else ("--version", "12.9.0")
+    result = run(command, *base, *more)
+    (hint,) = set(re.findall(r"`cudaredist (.*--version 12\.9\.0.*?)`", result.output))
+    assert run(*hint.split(), "--base-url", cuda_manifests.url).exit_code == 0
+    assert older.read_bytes() == cuda_manifests.files[f"{FOLDER}redistrib_12.9.0.json"]
+    assert held().read_bytes() == cuda_manifests.files[LATEST] + b"\n"

@@ -199,3 +199,10 @@ def test_validate_reports_library_next_to_older_one(
         f"I28 libcublas: libcublas.so.12 needs 1 symbol that {VERSION} of libcublaslt does not "
         f"export: ltMode@{VERSION}"
     ) in result.stdout
+
+
+def test_update_symbols_refuses_an_unknown_redistributable(run: Run) -> None:
+    result = run("update-symbols", "--redist", "cudn")
+    assert result.exit_code == 2
+    assert "no redistributable is called 'cudn'" in result.stderr
+    assert "did you mean cudnn" in result.stderr

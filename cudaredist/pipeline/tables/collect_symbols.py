@@ -82,7 +82,7 @@ class SymbolRun:
     # -- the archives
 
     def _plans(self) -> Iterator[tuple[LocalManifest, Archive]]:
-        """Yield the archives to read; others of a release are no longer in the tables."""
+        """Yield the archives to read. Other archives of a release leave the tables."""
         known: dict[_Place, set[str]] = defaultdict(set)
         for table in self._tables.values():
             for column in (*table.columns, *table.unread):
@@ -108,7 +108,7 @@ class SymbolRun:
             )
 
     def _archive(self, manifest: LocalManifest, archive: Archive) -> list[Task]:
-        """Read the libraries of an archive; a failure becomes its outcome."""
+        """Read the libraries of an archive. A failure becomes its outcome."""
         outcome = partial(SymbolArchive.of, manifest.target.redist.name, manifest.label, archive)
         try:
             examined = self.service.examine(manifest.request(archive))
@@ -206,7 +206,7 @@ class _Owners:
         self._dlls = {soname.lower(): soname for soname in tables}
 
     def imports_of(self, library: LibraryBinary) -> Iterator[Import]:
-        """Yield a library's imports from others; a symbol without owner is the system's."""
+        """Yield a library's imports from others, except the system's symbols."""
         if library.binary.kind == "pe":
             for one in library.imports():
                 owner = self._dlls.get(one.library.lower())

@@ -19,7 +19,7 @@ class LibraryRelease:
 
     @cached_property
     def exports(self) -> Mapping[str, set[str]]:
-        """The versions of each exported symbol; empty for a symbol without one."""
+        """The versions of each exported symbol, empty for a symbol without one."""
         return self._versions(ExportGroup.symbols)
 
     @cached_property
@@ -38,7 +38,7 @@ class LibraryRelease:
         return dict(found)
 
     def exports_name(self, name: str) -> bool:
-        """Check if it has a symbol of any version; unpacks C++ names only for one of them."""
+        """Check if it has a symbol of any version. Unpacks C++ names only for a C++ symbol."""
         return name in self._plain or (is_mangled(name) and name in self._mangled)
 
     def imports(self) -> Iterator[Import]:
@@ -49,7 +49,7 @@ class LibraryRelease:
                     yield Import(name, group.version, group.library)
 
     def exports_for(self, one: Import) -> bool:
-        """Check if it has a symbol; a library without versions has it for any of them."""
+        """Check if it has a symbol. A library without versions has it for all versions."""
         if not one.version or not self.exports_name(one.name):
             return self.exports_name(one.name)
         versions = self._plain.get(one.name, set())

@@ -13,7 +13,7 @@ _LITERAL = re.compile(r"[A-Za-z0-9_]+")
 
 
 class SymbolPattern:
-    """A symbol's name, or a pattern with `*`; in its readable form too if demangled."""
+    """A symbol's name, or a pattern with `*`, optionally for demangled names."""
 
     def __init__(self, text: str, *, demangle: bool = False) -> None:
         """Raise `UsageError` if names are to be demangled and the library for it is missing."""
@@ -33,7 +33,7 @@ class SymbolPattern:
         return self._demangle is not None or not self.text[:1].isalnum()
 
     def candidates(self, group: ExportGroup) -> list[str]:
-        """Return the names of a group that may fit; C++ names are unpacked only if they may."""
+        """Return the names of a group that may fit. C++ names are unpacked only if needed."""
         return group.symbols() if self.may_be_mangled else group.plain()
 
     def fits(self, name: str) -> bool:
@@ -47,7 +47,7 @@ class SymbolPattern:
         return any(fnmatchcase(part, self.text) for part in (readable, readable.partition("(")[0]))
 
     def readable(self, name: str) -> str | None:
-        """Return the readable form of a C++ name; None for others."""
+        """Return the readable form of a C++ name, None for others."""
         if self._demangle is None or not is_mangled(name) or len(name) > _NAME_LIMIT:
             return None
         return self._demangle(name) or None

@@ -75,7 +75,7 @@ class SymbolColumns:
 
     @classmethod
     def of(cls, table: Symbols) -> "SymbolColumns":
-        """Return the columns of a document; raises `ValueError` for unknown releases."""
+        """Return the columns of a document. Raises `ValueError` for unknown releases."""
         found = cls(table.soname)
         bits: list[dict[str, int]] = []
         for entry in table.providers:
@@ -118,7 +118,7 @@ class SymbolColumns:
             self.imports[one] |= self.columns[column]
 
     def over(self, below: "SymbolColumns") -> "SymbolColumns":
-        """Return both tables as one; where they have the same archive, this one's counts."""
+        """Combine two tables. If both have an archive, this table's column is used."""
         merged = SymbolColumns(self.soname)
         archives = {column.archive for column in (*self.columns, *self.unread)}
         merged.unread = self.unread | {c for c in below.unread if c.archive not in archives}
@@ -134,13 +134,13 @@ class SymbolColumns:
         return merged
 
     def drop(self, is_dropped: Callable[[Column], bool]) -> None:
-        """Remove columns; their bits are not used again."""
+        """Remove columns. Their bits are not used again."""
         for column in [column for column in self.columns if is_dropped(column)]:
             del self.columns[column]
         self.unread = {column for column in self.unread if not is_dropped(column)}
 
     def document(self) -> Symbols | None:
-        """Return the document; None if there are no columns."""
+        """Return the document, None if there are no columns."""
         if not self.columns and not self.unread:
             return None
         labels: dict[Provider, list[tuple[str, int]]] = defaultdict(list)
@@ -224,7 +224,7 @@ def _ranges(mask: int, labels: Sequence[tuple[str, int]]) -> str:
 
 
 def _mask(releases: tuple[str, ...], bits: Sequence[Mapping[str, int]]) -> int:
-    """Return the bits of the releases of a group; raises `ValueError` if there are none such."""
+    """Return the bits of a group's releases. Raises `ValueError` for unknown ones."""
     if not releases:
         return sum(sum(labels.values()) for labels in bits)
     if len(releases) != len(bits):
