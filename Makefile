@@ -112,6 +112,7 @@ benchmark: setup  ## compare the speed with limits and other programs
 	$(BIN)/python benchmarks/materialize.py
 	$(BIN)/python benchmarks/second_run.py
 	$(BIN)/python benchmarks/mirror.py
+	$(BIN)/python benchmarks/write_shipped_site.py
 
 toolkit: setup  ## install two toolkits and compile with each; requires g++ and 150 MB for each (network)
 	$(CLEAN) BIN=$(BIN) sh examples/toolkit.sh build/toolkit

@@ -26,6 +26,7 @@ from cudaredist.cli.process_manifests import process_manifests
 from cudaredist.cli.runfile import runfile
 from cudaredist.cli.schema import schema
 from cudaredist.cli.session import report_error
+from cudaredist.cli.site import site
 from cudaredist.cli.update_gpus import update_gpus
 from cudaredist.cli.update_nvcc_compat import update_nvcc_compat
 from cudaredist.cli.update_symbols import update_symbols
@@ -47,7 +48,7 @@ _PANELS = {
     ),
     "Assemble": (build, export, materialize),
     "Mirror": (mirror,),
-    "Query": (audit, explain, diff, which, versions),
+    "Query": (audit, explain, diff, which, versions, site),
     "Maintain data": (bump, check, schema, validate),
 }
 

@@ -58,7 +58,7 @@ def coverage_deltas(
         names[old, new, tuple(sorted(filter(None, same)))].append(name)
     ordered = {key: tuple(sorted(same, key=natural_order)) for key, same in names.items()}
     by_capability = sorted(
-        ordered.items(), key=lambda item: (*map(natural_order, item[1]), item[0])
+        ordered.items(), key=lambda item: ([*map(natural_order, item[1])], item[0])
     )
     for (old, new, common_places), capabilities in by_capability:
         is_lost = (_rank(old) or 0) < (_rank(new) or 0)

@@ -1,6 +1,7 @@
 """diff: compare two releases, feature files or package sets."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from cudaredist.diffs.comparable import (
@@ -78,6 +79,19 @@ def compare_releases(old: str, new: str, store: Store, cache: Cache) -> DiffRepo
     return report
 
 
+def compare_in_order(redist: str, store: Store) -> dict[str, DiffReport]:
+    """Return the changes of each local release since the one before it.
+
+    The first release has none. File moves are left out, because only a cache knows them. Symbols
+    are left out, because their names would be most of the report.
+    """
+    names = read_own_file(store.read_policy("names"), NamePolicy)
+    labels = store.manifests(redist).labels()
+    sides = [_read_release(f"{redist}@{label}", store, None).comparable for label in labels]
+    pairs = zip(labels[1:], pairwise(sides), strict=True)
+    return {str(label): compare(old, new, names) for label, (old, new) in pairs}
+
+
 def is_local_release(text: str) -> bool:
     """Check if an argument is a local release, for example `cuda@12.9.1`."""
     return "@" in text and not Path(text).exists()
@@ -85,7 +99,7 @@ def is_local_release(text: str) -> bool:
 
 def _read(text: str, store: Store) -> _Side:
     if is_local_release(text):
-        return _read_release(text, store)
+        return _read_release(text, store, LayeredSymbols(store.symbol_paths))
     path = Path(text)
     data = read_file(path)
     if data is None:
@@ -116,7 +130,7 @@ def _redist_of(product: str | None) -> str | None:
     return next((name for name in names if name in REDISTS), None)
 
 
-def _read_release(text: str, store: Store) -> _Side:
+def _read_release(text: str, store: Store, symbols: LayeredSymbols | None) -> _Side:
     redist, _, label_text = text.partition("@")
     known = require_manifests(store)
     if redist not in known:
@@ -129,7 +143,7 @@ def _read_release(text: str, store: Store) -> _Side:
     features = load_features(store, redist, labels[label_text])
     if features is not None:
         comparable = merge_comparables(comparable, of_features(text, features, _rules(store)))
-        for package, place, names in exports_by_place(features, LayeredSymbols(store.symbol_paths)):
+        for package, place, names in exports_by_place(features, symbols) if symbols else ():
             comparable.packages[package][EXPORTS, place] = names
     if redist == _CUDA:
         compat, gpus = read_nvcc_compat(store), read_gpus(store)

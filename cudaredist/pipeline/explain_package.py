@@ -48,15 +48,16 @@ def explain_package(name: str, store: Store) -> PackageReport:
             names |= {package.name for package in manifest.packages}
             own = [archive for archive in manifest.archives if archive.package == name]
             features = load_features(store, redist, label) if own else None
-            archives += _explain_archives(redist, label, own, features)
+            archives += explain_archives(redist, label, own, features)
     if name not in names:
         raise UnknownNameError("package", name, names)
     return PackageReport(asked=name, archives=tuple(archives))
 
 
-def _explain_archives(
+def explain_archives(
     redist: str, label: Version, own: Iterable[Archive], features: Features | None
 ) -> Iterator[ExplainedArchive]:
+    """Yield the contents and needs of archives of one release, ordered by platform."""
     by_platform: dict[tuple[str, str | None], dict[str, _Known]] = defaultdict(dict)
     for package, entry in features.packages.items() if features else ():
         for position, examined in enumerate(entry.archives):
@@ -84,14 +85,15 @@ def _explain_archives(
             is_examined=True,
             outputs=OutputFiles.by_output(known.examined.outputs),
             sonames=tuple(sorted({one.soname for one in libraries if one.soname})),
-            architectures=tuple(sorted(set(targets), key=_architecture_order)),
+            architectures=tuple(sorted(set(targets), key=architecture_order)),
             needed=tuple(sorted({name for one in known.binaries for name in one.needed})),
             opens=tuple(sorted({name for one in known.binaries for name in one.opens})),
             depends=_dependencies(archive, known, others),
         )
 
 
-def _architecture_order(name: str) -> tuple[int, object]:
+def architecture_order(name: str) -> tuple[int, object]:
+    """Return the sort key of an architecture, machine code first."""
     kind = name.partition("_")[0]
     return (_KINDS.index(kind) if kind in _KINDS else len(_KINDS)), natural_order(name)
 

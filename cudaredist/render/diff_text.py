@@ -20,12 +20,12 @@ _FEW = 3
 """Maximum number of packages to list for one gained or lost platform."""
 _NAMES_SHOWN = 12
 """Maximum number of names to list in a line. The others are counted."""
-_PACKAGES_SHOWN = 60
+PACKAGES_SHOWN = 60
 """Maximum number of packages to list for a title. The others are counted."""
 
 
 @dataclass(slots=True)
-class _Section:
+class DiffSection:
     """A title with lines, each followed by its details."""
 
     title: str
@@ -33,18 +33,18 @@ class _Section:
 
 
 def diff_text(
-    report: DiffReport, *, limit: int = _PACKAGES_SHOWN, has_symbols: bool = False
+    report: DiffReport, *, limit: int = PACKAGES_SHOWN, has_symbols: bool = False
 ) -> Iterator[str]:
     """Yield the differences, a line for each package and change."""
     style = _PLAIN._replace(has_symbols=has_symbols)
     yield f"{report.old} -> {report.new}"
     yield from (f"note: {note}" for note in report.notes)
-    for section in _sections(report, style, limit):
+    for section in diff_sections(report, style, limit):
         yield f"{section.title}:"
         for line, details in section.lines:
             yield f"  {line}"
             yield from (f"      {detail}" for detail in details)
-    yield _summary(report)
+    yield diff_summary(report)
 
 
 def diff_markdown(report: DiffReport, *, has_symbols: bool = False) -> Iterator[str]:
@@ -54,7 +54,7 @@ def diff_markdown(report: DiffReport, *, has_symbols: bool = False) -> Iterator[
     for note in report.notes:
         yield ""
         yield f"Note: {escape_markdown(note)}."
-    for section in _sections(report, style, _PACKAGES_SHOWN):
+    for section in diff_sections(report, style, PACKAGES_SHOWN):
         yield ""
         yield f"**{section.title[0].upper()}{section.title[1:]}**"
         yield ""
@@ -62,10 +62,10 @@ def diff_markdown(report: DiffReport, *, has_symbols: bool = False) -> Iterator[
             yield f"- {line}"
             yield from (f"  - {detail}" for detail in details)
     yield ""
-    yield f"{_summary(report)}."
+    yield f"{diff_summary(report)}."
 
 
-class _Style(NamedTuple):
+class DiffStyle(NamedTuple):
     """The format of names and other values."""
 
     name: Callable[[str], str]
@@ -74,18 +74,20 @@ class _Style(NamedTuple):
     """Whether symbols are listed by name, or counted."""
 
 
-_PLAIN = _Style(str, str)
-_MARKDOWN = _Style(lambda text: f"`{text.replace('`', '')}`", escape_markdown)
+_PLAIN = DiffStyle(str, str)
+_MARKDOWN = DiffStyle(lambda text: f"`{text.replace('`', '')}`", escape_markdown)
 """Names are code. Untrusted text is escaped."""
 
 
-def _summary(report: DiffReport) -> str:
+def diff_summary(report: DiffReport) -> str:
+    """Return the number of packages that differ."""
     count = len(report.packages)
     differ = "1 package differs" if count == 1 else f"{count} packages differ"
     return f"{differ}, {report.equal} {'is' if report.equal == 1 else 'are'} equal"
 
 
-def _sections(report: DiffReport, style: _Style, limit: int) -> Iterator[_Section]:
+def diff_sections(report: DiffReport, style: DiffStyle, limit: int) -> Iterator[DiffSection]:
+    """Yield the changes in a reviewer's order, each in one section."""
     shared = _shared_platforms(report)
     packages = [_without(package, shared) for package in report.packages]
     renamed = {
@@ -103,7 +105,7 @@ def _sections(report: DiffReport, style: _Style, limit: int) -> Iterator[_Sectio
         ("changed", lambda p: bool(p.deltas)),
     )
     for title, belongs in tests:
-        section = _Section(title)
+        section = DiffSection(title)
         if title == "platforms":
             section.lines = [(line, []) for line in _platform_lines(report, shared, style)]
         matches = [package for package in packages if belongs(package)]
@@ -120,10 +122,10 @@ def _sections(report: DiffReport, style: _Style, limit: int) -> Iterator[_Sectio
         if title == "added":
             moves = [move for move in report.moves if renamed.get(move.old) != move.new]
             if moves:
-                yield _Section("moved", [(_move_line(move, style), []) for move in moves])
+                yield DiffSection("moved", [(_move_line(move, style), []) for move in moves])
     if report.tables:
         lines = [(_delta_line(delta, style), list[str]()) for delta in report.tables]
-        yield _Section("compilers and GPUs", lines)
+        yield DiffSection("compilers and GPUs", lines)
 
 
 # -- platforms that many packages gained or lost
@@ -154,7 +156,7 @@ def _whole(report: DiffReport) -> set[tuple[str, str]]:
 
 
 def _platform_lines(
-    report: DiffReport, shared: Mapping[tuple[str, str], list[str]], style: _Style
+    report: DiffReport, shared: Mapping[tuple[str, str], list[str]], style: DiffStyle
 ) -> Iterator[str]:
     """Yield a line for each platform, completely removed ones first."""
     whole = _whole(report)
@@ -205,7 +207,7 @@ def _is_renamed(package: PackageDelta, packages: Iterable[PackageDelta]) -> bool
 
 
 def _renamed_lines(
-    packages: Sequence[PackageDelta], renamed: Mapping[str, str | None], style: _Style
+    packages: Sequence[PackageDelta], renamed: Mapping[str, str | None], style: DiffStyle
 ) -> Iterator[tuple[str, list[str]]]:
     by_name = {package.package: package for package in packages}
     for old, new in renamed.items():
@@ -213,7 +215,7 @@ def _renamed_lines(
         yield " -> ".join(_named(package, style) for package in (before, after)), []
 
 
-def _move_line(move: Move, style: _Style) -> str:
+def _move_line(move: Move, style: DiffStyle) -> str:
     """Return the moved files, combined by old and new folder."""
     pairs = [(path, path) for path in move.equal]
     by_name = {posixpath.basename(path): path for path in move.added}
@@ -232,7 +234,7 @@ def _move_line(move: Move, style: _Style) -> str:
     return f"{style.name(move.old)} -> {style.name(move.new)}: {listed}"
 
 
-def _named(package: PackageDelta, style: _Style) -> str:
+def _named(package: PackageDelta, style: DiffStyle) -> str:
     version = next((d.old or d.new for d in package.deltas if d.field == "version"), None)
     return " ".join([style.name(package.package), *map(style.value, filter(None, [version]))])
 
@@ -241,7 +243,7 @@ def _may_break(package: PackageDelta) -> bool:
     return bool(package.parts) or any(map(may_break, package.deltas))
 
 
-def _package_line(package: PackageDelta, style: _Style) -> str:
+def _package_line(package: PackageDelta, style: DiffStyle) -> str:
     words = [style.name(package.package)]
     for delta in package.deltas:
         if delta.field == "version":
@@ -258,13 +260,13 @@ def _package_line(package: PackageDelta, style: _Style) -> str:
     return " ".join(filter(None, words))
 
 
-def _details(package: PackageDelta, style: _Style) -> list[str]:
+def _details(package: PackageDelta, style: DiffStyle) -> list[str]:
     if package.status != "changed":
         return []
     return [_delta_line(delta, style) for delta in package.deltas if delta.field != "version"]
 
 
-def _delta_line(delta: Delta, style: _Style) -> str:
+def _delta_line(delta: Delta, style: DiffStyle) -> str:
     suffix = f" [{', '.join(delta.places)}]" if delta.places else ""
     about = style.value(f"{delta.field}{suffix}")
     if delta.field == EXPORTS:
@@ -277,7 +279,7 @@ def _delta_line(delta: Delta, style: _Style) -> str:
     return f"{about}: {style.value(old)} -> {style.value(new)}"
 
 
-def _symbols(delta: Delta, style: _Style) -> str:
+def _symbols(delta: Delta, style: DiffStyle) -> str:
     """Return the symbols that are exported on one side only, or their numbers."""
     if not style.has_symbols:
         counts = {"removed": len(delta.gone), "added": len(delta.added)}
@@ -286,7 +288,7 @@ def _symbols(delta: Delta, style: _Style) -> str:
     return " ".join(map(style.value, names))
 
 
-def _signed(sign: str, names: Sequence[str], style: _Style) -> Iterator[str]:
+def _signed(sign: str, names: Sequence[str], style: DiffStyle) -> Iterator[str]:
     yield from (style.value(f"{sign}{name}") for name in names[:_NAMES_SHOWN])
     if len(names) > _NAMES_SHOWN:
         yield f"({sign}{len(names) - _NAMES_SHOWN} more)"

@@ -18,6 +18,7 @@ from cudaredist.reports.manifest_reports import (
     DownloadReport,
     RunfileReport,
     SchemaReport,
+    SiteReport,
     ValidateReport,
     VersionsReport,
 )
@@ -51,6 +52,7 @@ REPORTS: dict[str, tuple[type[Answer], ...]] = {
     "report-process-manifests": (ProcessReport, PeekReport),
     "report-runfile": (RunfileReport,),
     "report-schema": (SchemaReport,),
+    "report-site": (SiteReport,),
     "report-update-gpus": (TableReport,),
     "report-update-nvcc-compat": (TableReport,),
     "report-update-symbols": (SymbolReport,),

@@ -39,6 +39,7 @@ COMMANDS = (
     "diff",
     "which",
     "versions",
+    "site",
     "bump",
 )
 Start = Callable[..., "subprocess.Popen[str]"]

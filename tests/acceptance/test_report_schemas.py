@@ -52,6 +52,7 @@ CALLS: dict[str, Sequence[Sequence[object]]] = {
         ("process-manifests", "--base-url", "source", "--peek", *DATA),
     ],
     "report-runfile": [("runfile", "add", f"source/{RUNFILE}", "--data-dir", "data")],
+    "report-site": [("site", "--output", "site", "--data-dir", "data")],
     "report-schema": [("schema",)],
     "report-update-gpus": [("update-gpus", "--base-url", "source", *DATA)],
     "report-update-nvcc-compat": [("update-nvcc-compat", "--base-url", "source", *DATA)],

@@ -121,3 +121,13 @@ def test_coverage_of_package_sets_is_compared() -> None:
     (package,) = (p for p in compare(sides[0], sides[1]).packages if p.package == "libcutensor")
     (delta,) = (delta for delta in package.deltas if delta.field == "coverage")
     assert (delta.gone, delta.old) == (("7.0",), "native 5 of 5 modules")
+
+
+def test_coverage_deltas_with_a_common_first_capability_are_sorted() -> None:
+    old: dict[str, ArchiveFeatures] = {place: with_code({"sm_80": 100}) for place in (LINUX, SBSA)}
+    new: dict[str, ArchiveFeatures] = {
+        LINUX: with_code({"compute_80": 100}),
+        SBSA: with_code({"sm_86": 100}),
+    }
+    found = [(delta.places, len(delta.gone)) for delta in deltas(old, new) if delta.gone[:1]]
+    assert found == [((SBSA,), 1), ((LINUX,), 3)]

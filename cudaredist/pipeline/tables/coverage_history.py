@@ -3,7 +3,7 @@
 Reads the local feature files.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from cudaredist.pipeline.read_data import load_features
 from cudaredist.primitives import Platform, Version
@@ -12,7 +12,6 @@ from cudaredist.schema.features import ExaminedArchive
 from cudaredist.schema.packageset import Coverage, CoverageValue
 from cudaredist.schema.tables import Gpus
 from cudaredist.store.data_folder import Store
-from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.coverage import CoverageRules, cuda_major_of, describe_coverage
 
 _BEST_FIRST: tuple[CoverageValue, ...] = ("native", "ptx", "lto", "partial", "unknown", "none")
@@ -40,9 +39,9 @@ def coverage_of_releases(
         features = load_features(layers[redist, label], redist, label)
         for package, entry in sorted(features.packages.items() if features else ()):
             archives = [a for a in entry.archives if isinstance(a, ExaminedArchive)]
+            best = _best(redist, label, archives, {gpus.capabilities[n].base for n in names}, rules)
             for name in names:
-                base = gpus.capabilities[name].base
-                part = _best(redist, label, archives, base, rules)
+                part = best.get(gpus.capabilities[name].base)
                 if part is not None:
                     by_package.setdefault((name, redist, package), []).append((label, part))
     return tuple(
@@ -57,25 +56,30 @@ def _best(
     redist: str,
     label: Version,
     archives: Iterable[ExaminedArchive],
-    name: str,
+    names: Collection[str],
     rules: CoverageRules,
-) -> Coverage | None:
-    """Return the best coverage of a release's archives.
+) -> dict[str, Coverage]:
+    """Return the best coverage of each capability by a release's archives.
 
-    Returns None if they have no device code.
+    A capability has no entry if no archive for its GPUs has device code.
     """
-    parts = []
+    parts: dict[str, list[Coverage]] = {name: [] for name in names}
     for archive in archives:
-        if Capability.parse(name) not in rules.capabilities_on(Platform(archive.platform)):
-            continue
-        if archive.code_by_file is None:
-            parts += [Coverage(value="unknown")] * bool(archive.device_code)
-        else:
+        present = parts.keys() & map(str, rules.capabilities_on(Platform(archive.platform)))
+        if archive.code_by_file is not None:
             files = tuple(archive.code_by_file.values())
-            cuda = cuda_major_of(redist, label, archive.variant)
-            part = rules.cover(files, [name], cuda)[name]
-            parts += [part] * (part.value != "host-only")
-    return min(parts, key=lambda part: _BEST_FIRST.index(part.value), default=None)
+            covered = rules.cover(files, present, cuda_major_of(redist, label, archive.variant))
+        elif archive.device_code:
+            covered = dict.fromkeys(present, Coverage(value="unknown"))
+        else:
+            covered = {}
+        for name, part in covered.items():
+            parts[name] += [part] * (part.value != "host-only")
+    return {
+        name: min(found, key=lambda part: _BEST_FIRST.index(part.value))
+        for name, found in parts.items()
+        if found
+    }
 
 
 def _summary(

@@ -1,0 +1,68 @@
+"""site: a static web site of the data folder."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cudaredist.cli.options import (
+    ChannelName,
+    Options,
+    output_option,
+    read_channel_option,
+    read_data_dir_option,
+    shipped_data_option,
+)
+from cudaredist.cli.session import Session, command
+
+if TYPE_CHECKING:
+    from cudaredist.reports.manifest_reports import SiteReport
+
+
+class SiteOptions(Options):
+    """Options of site."""
+
+    typical = ("output", "channel", "data_dir")
+
+    output: Path = output_option(
+        "Folder for the site: a new one, or one of an earlier site.",
+        names="--output -o",
+        metavar="DIR",
+        default=...,
+    )
+    channel: ChannelName | None = read_channel_option()
+    data_dir: Path | None = read_data_dir_option()
+    shipped_data: bool = shipped_data_option()
+
+
+@command(SiteOptions)
+def site(options: SiteOptions, session: Session) -> int:
+    """Write a static web site from the data folder.
+
+    Examples:
+
+        cudaredist site --output site
+        cudaredist site --output site --json
+
+    The site has a page for each release, package, product and compute capability, a page of host
+    compilers, and a search for sonames, files, packages and GPUs. It works without a server. Each
+    page is also available as JSON (`index.json`). The same data gives the same bytes.
+    """
+    from cudaredist.pipeline.site_data import read_site_data
+    from cudaredist.pipeline.write_site import earlier_files, write_site
+    from cudaredist.site.render_site import site_files
+
+    store = session.read_store(options.data_dir, options.channel, use_shipped=options.shipped_data)
+    begin = session.lock(options.output)
+    earlier = earlier_files(options.output)
+    data = read_site_data(store)
+    begin()
+    report = write_site(site_files(data), options.output, earlier)
+    return session.finish(report, _text)
+
+
+def _text(report: "SiteReport") -> Iterator[str]:
+    megabytes = report.size / 1e6
+    yield (
+        f"{report.pages} pages, {report.files} files ({megabytes:.1f} MB) in {report.output}: "
+        f"{report.written} written, {report.removed} removed"
+    )

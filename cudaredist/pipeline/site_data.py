@@ -1,0 +1,189 @@
+"""site: the facts that the web site shows, read from a data folder."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cudaredist.manifests.manifest_values import Archive, Manifest
+from cudaredist.pipeline.diff_releases import compare_in_order
+from cudaredist.pipeline.explain_package import explain_archives
+from cudaredist.pipeline.read_data import load_features, load_manifest, require_manifests
+from cudaredist.pipeline.tables.coverage_history import coverage_of_releases
+from cudaredist.pipeline.tables.explain_by_tables import explain_by_tables
+from cudaredist.pipeline.tables.layered_tables import read_gpus, read_nvcc_compat
+from cudaredist.pipeline.tables.table_registry import read_gpu_policy
+from cudaredist.primitives import Version
+from cudaredist.redists import CUDA
+from cudaredist.reports.answer_reports import DiffReport, ExplainedArchive, PackageCoverage
+from cudaredist.schema.base import Channel, OutputName
+from cudaredist.schema.features import ExaminedArchive, Features
+from cudaredist.schema.tables import Gpus, NvccCompat
+from cudaredist.store.data_folder import Store
+from cudaredist.store.symbol_folder import LayeredSymbols
+from cudaredist.tables.explain_gpu import capability_topic
+from cudaredist.tables.explanation import Topic
+
+
+class ArchiveFacts(NamedTuple):
+    """One archive of a manifest, with its contents."""
+
+    archive: Archive
+    explained: ExplainedArchive
+    device_code: Mapping[str, int]
+    """Decompressed bytes by architecture."""
+
+    @property
+    def unpacked(self) -> int | None:
+        """The unpacked bytes of all outputs. None if the archive was not examined."""
+        if not self.explained.is_examined:
+            return None
+        return sum(output.size for output in self.explained.outputs.values())
+
+
+class FilePlace(NamedTuple):
+    """A file of a package, and an archive that contains it."""
+
+    path: str
+    output: OutputName
+    redist: str
+    release: str
+    platform: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseFacts:
+    """One release of a redistributable."""
+
+    redist: str
+    label: Version
+    manifest: Manifest
+    archives: tuple[ArchiveFacts, ...]
+    changes: DiffReport | None
+    """The changes since the release before it. None for the first one."""
+    topics: tuple[Topic, ...]
+    """Host compilers, capabilities and drivers of a CUDA release."""
+
+
+@dataclass(frozen=True, slots=True)
+class SiteData:
+    """The facts of all pages."""
+
+    channel: Channel
+    releases: Mapping[str, tuple[ReleaseFacts, ...]]
+    """By redistributable, the oldest release first."""
+    files: Mapping[str, tuple[FilePlace, ...]]
+    """By package. A package without a key has no known files."""
+    compat: NvccCompat | None
+    gpus: Gpus | None
+    capabilities: Mapping[str, Topic]
+    coverage: tuple[PackageCoverage, ...]
+    symbols: int
+    """Libraries with a table of symbols."""
+    unexamined: int
+    """Archives without features."""
+
+
+def read_site_data(store: Store) -> SiteData:
+    """Read all facts that the site shows.
+
+    Raises `UsageError` without local manifests, and `ReadError` or `InvalidFileError` for a file
+    that cannot be read.
+    """
+    compat, gpus = read_nvcc_compat(store), read_gpus(store)
+    files: dict[str, list[FilePlace]] = defaultdict(list)
+    releases = {
+        redist: tuple(_releases(redist, store, files, has_tables=bool(compat and gpus)))
+        for redist in require_manifests(store)
+    }
+    capabilities: dict[str, Topic] = {}
+    if gpus is not None:
+        policy = read_gpu_policy(store)
+        for name in gpus.table.capabilities:
+            capabilities[name] = capability_topic(name, gpus.table, policy)
+    every = [archive for group in releases.values() for one in group for archive in one.archives]
+    return SiteData(
+        channel=store.channel,
+        releases=releases,
+        files={package: tuple(sorted(places)) for package, places in sorted(files.items())},
+        compat=None if compat is None else compat.table,
+        gpus=None if gpus is None else gpus.table,
+        capabilities=capabilities,
+        coverage=()
+        if gpus is None
+        else coverage_of_releases(_plain(gpus.table), store, gpus.table),
+        symbols=len(LayeredSymbols(store.symbol_paths).sonames()),
+        unexamined=sum(not archive.explained.is_examined for archive in every),
+    )
+
+
+def _plain(gpus: Gpus) -> Iterator[str]:
+    """Yield the capabilities without a variant. GPUs have only those."""
+    return (name for name, entry in gpus.capabilities.items() if entry.variant is None)
+
+
+def _releases(
+    redist: str, store: Store, files: dict[str, list[FilePlace]], *, has_tables: bool
+) -> Iterator[ReleaseFacts]:
+    """Yield the releases of a redistributable, and add their files."""
+    changes = compare_in_order(redist, store)
+    for label in store.manifests(redist).labels():
+        manifest = load_manifest(store, redist, label)
+        features = load_features(store, redist, label)
+        topics: tuple[Topic, ...] = ()
+        if redist == CUDA and has_tables:
+            topics = _topics(str(label), store)
+        code = {} if features is None else dict(_device_code(features))
+        by_name = {
+            (archive.package, archive.platform, archive.variant): archive
+            for archive in manifest.archives
+        }
+        explained = explain_archives(redist, label, by_name.values(), features)
+        yield ReleaseFacts(
+            redist=redist,
+            label=label,
+            manifest=manifest,
+            archives=tuple(
+                ArchiveFacts(
+                    by_name[one.package, one.platform, one.variant],
+                    one,
+                    code.get((one.package, one.platform, one.variant), {}),
+                )
+                for one in explained
+            ),
+            changes=changes.get(str(label)),
+            topics=topics,
+        )
+        for package, place in () if features is None else _files(redist, label, features):
+            files[package].append(place)
+
+
+def _topics(label: str, store: Store) -> tuple[Topic, ...]:
+    """Return the tables' facts about a CUDA release, if they have any."""
+    compat = read_nvcc_compat(store)
+    lines = {Version.parse(known).line for known in compat.table.releases} if compat else set()
+    if Version.parse(label).line not in lines:
+        return ()
+    return explain_by_tables("cuda", label, store).topics
+
+
+def _device_code(
+    features: Features,
+) -> Iterator[tuple[tuple[str, str, str | None], Mapping[str, int]]]:
+    """Yield the decompressed bytes of device code of each archive, by architecture."""
+    for package, entry in features.packages.items():
+        for archive in entry.archives:
+            if isinstance(archive, ExaminedArchive):
+                sizes: Counter[str] = Counter()
+                for code in (archive.code_by_file or {}).values():
+                    sizes.update(code.unpacked)
+                yield (package, archive.platform, archive.variant), sizes
+
+
+def _files(redist: str, label: Version, features: Features) -> Iterator[tuple[str, FilePlace]]:
+    """Yield the files of each package."""
+    for package, entry in features.packages.items():
+        for position, archive in enumerate(entry.archives):
+            for path, output in (entry.files_of(position) or {}).items():
+                place = FilePlace(path, output, redist, str(label), archive.platform)
+                yield package, place

@@ -1,0 +1,143 @@
+"""Plots as values: positions in a drawing that a template turns into SVG."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+WIDTH, HEIGHT = 720, 260
+_BARS_WIDTH = 560
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 12, 40
+_BAR, _GAP, _NAMES, _VALUES = 18, 8, 112, 88
+_STEPS = (1, 2, 5)
+
+
+class Tick(NamedTuple):
+    """A value or name on an axis."""
+
+    position: float
+    text: str
+
+
+class Line(NamedTuple):
+    """The values of one series."""
+
+    name: str
+    points: tuple[tuple[float, float, str], ...]
+    """Position, and the value in words."""
+
+    runs: tuple[str, ...]
+    """The points between gaps, as SVG's `points` has them."""
+
+
+class LinePlot(NamedTuple):
+    """Series of values over releases."""
+
+    lines: tuple[Line, ...]
+    across: tuple[Tick, ...]
+    up: tuple[Tick, ...]
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = _LEFT
+    right: int = WIDTH - _RIGHT
+    bottom: int = HEIGHT - _BOTTOM
+
+
+class Bar(NamedTuple):
+    """One value of a bar plot."""
+
+    name: str
+    kind: str
+    top: float
+    length: float
+    text: str
+
+
+class BarPlot(NamedTuple):
+    """Values as horizontal bars."""
+
+    bars: tuple[Bar, ...]
+    height: int
+    width: int = _BARS_WIDTH
+    left: int = _NAMES
+    thickness: int = _BAR
+
+
+def size_words(size: int) -> str:
+    """Return bytes in words, in units of 1000."""
+    value, unit = float(size), "B"
+    for larger in ("kB", "MB", "GB"):
+        if value < 1000:  # noqa: PLR2004 - the step between units
+            break
+        value, unit = value / 1000, larger
+    digits = 0 if unit == "B" or value >= 100 else 1  # noqa: PLR2004 - three digits
+    return f"{value:,.{digits}f} {unit}"
+
+
+def line_plot(series: Mapping[str, Mapping[str, int]], names: Sequence[str]) -> LinePlot:
+    """Return a plot of series over names, each value by its name."""
+    most = max((value for values in series.values() for value in values.values()), default=0)
+    step = _step(most / 6)
+    top = max(step, -(-most // step) * step)
+    span = WIDTH - _LEFT - _RIGHT
+    between = span / max(1, len(names) - 1)
+    across = {name: round(_LEFT + number * between, 1) for number, name in enumerate(names)}
+
+    def up(value: int) -> float:
+        return round(_TOP + (HEIGHT - _TOP - _BOTTOM) * (1 - value / top), 1)
+
+    every = -(-len(names) // 10)
+
+    def line(title: str, values: Mapping[str, int]) -> Line:
+        present = groupby(names, key=lambda name: name in values)
+        return Line(
+            title,
+            tuple(
+                (across[name], up(values[name]), f"{title}, {name}: {size_words(values[name])}")
+                for name in names
+                if name in values
+            ),
+            tuple(
+                " ".join(f"{across[name]:g},{up(values[name]):g}" for name in run)
+                for is_there, run in present
+                if is_there
+            ),
+        )
+
+    return LinePlot(
+        lines=tuple(line(title, values) for title, values in series.items()),
+        across=tuple(
+            Tick(across[name], name)
+            for number, name in enumerate(names)
+            if (len(names) - 1 - number) % every == 0
+        ),
+        up=tuple(Tick(up(value), size_words(value)) for value in range(0, top + 1, step)),
+    )
+
+
+def bar_plot(values: Mapping[str, int]) -> BarPlot:
+    """Return a plot of values by architecture."""
+    most = max(values.values(), default=0) or 1
+    room = _BARS_WIDTH - _NAMES - _VALUES
+    return BarPlot(
+        bars=tuple(
+            Bar(
+                name,
+                name.partition("_")[0],
+                number * (_BAR + _GAP) + _GAP,
+                round(room * value / most, 1),
+                size_words(value),
+            )
+            for number, (name, value) in enumerate(values.items())
+        ),
+        height=len(values) * (_BAR + _GAP) + _GAP,
+    )
+
+
+def _step(least: float) -> int:
+    """Return the smallest round number that is at least this."""
+    power = 1
+    while True:
+        for step in _STEPS:
+            if step * power >= least:
+                return step * power
+        power *= 10

@@ -1,0 +1,157 @@
+"""The start page, and the pages of products and releases."""
+
+from collections.abc import Iterable, Iterator
+
+from cudaredist.pipeline.explain_package import architecture_order
+from cudaredist.pipeline.site_data import ArchiveFacts, ReleaseFacts, SiteData
+from cudaredist.primitives import Platform, natural_order
+from cudaredist.redists import CUDA, REDISTS
+from cudaredist.site.page_models import (
+    PlatformTotal,
+    ProductPage,
+    ProductSummary,
+    ReleaseArchive,
+    ReleasePackage,
+    ReleasePage,
+    ReleaseSummary,
+    StartPage,
+)
+
+
+def make_start_page(data: SiteData) -> StartPage:
+    """Return the start page."""
+    cuda = data.releases.get(CUDA, ())
+    return StartPage(
+        channel=data.channel,
+        title="CUDA redistributables",
+        platforms=_platforms(cuda),
+        cuda=tuple(map(_summary, reversed(cuda))),
+        products=tuple(
+            ProductSummary(
+                redist=redist,
+                product=product_title(redist),
+                releases=len(releases),
+                oldest=str(releases[0].label),
+                newest=str(releases[-1].label),
+                packages=len({p.name for one in releases for p in one.manifest.packages}),
+            )
+            for redist, releases in data.releases.items()
+        ),
+        packages=len(
+            {
+                package.name
+                for releases in data.releases.values()
+                for one in releases
+                for package in one.manifest.packages
+            }
+        ),
+        files=sum(len({place.path for place in places}) for places in data.files.values()),
+        capabilities=len(data.capabilities),
+        unexamined=data.unexamined,
+    )
+
+
+def make_product_page(redist: str, data: SiteData) -> ProductPage:
+    """Return the page of a product."""
+    releases = data.releases[redist]
+    return ProductPage(
+        channel=data.channel,
+        title=product_title(redist),
+        redist=redist,
+        product=product_title(redist),
+        platforms=_platforms(releases),
+        releases=tuple(map(_summary, reversed(releases))),
+    )
+
+
+def make_release_pages(redist: str, data: SiteData) -> Iterator[ReleasePage]:
+    """Yield the pages of a product's releases."""
+    releases = data.releases[redist]
+    product = product_title(redist)
+    for number, facts in enumerate(releases):
+        following = releases[number + 1 : number + 2]
+        yield ReleasePage(
+            channel=data.channel,
+            title=f"{product} {facts.label}",
+            redist=redist,
+            product=product,
+            summary=_summary(facts),
+            previous=str(releases[number - 1].label) if number else None,
+            next=str(following[0].label) if following else None,
+            packages=tuple(_packages(facts)),
+            topics=facts.topics,
+            changes=facts.changes,
+        )
+
+
+def product_title(redist: str) -> str:
+    """Return NVIDIA's name of a product, or the folder's name if it is not in the catalogue."""
+    return REDISTS[redist].title if redist in REDISTS else redist
+
+
+def platform_order(name: str) -> tuple[str, bool, list[tuple[int, int, str]]]:
+    """Return the sort key of a platform. x86_64 is the first one of a system."""
+    platform = Platform(name)
+    return platform.os, platform.machine != "x86_64", natural_order(name)
+
+
+def archive_sizes(archives: Iterable[ArchiveFacts]) -> tuple[ReleaseArchive, ...]:
+    """Return the sizes of archives, ordered by platform."""
+    ordered = sorted(archives, key=lambda one: platform_order(one.archive.platform))
+    return tuple(
+        ReleaseArchive(
+            platform=one.archive.platform,
+            variant=one.archive.variant,
+            size=one.archive.size,
+            unpacked=one.unpacked,
+        )
+        for one in ordered
+    )
+
+
+def _platforms(releases: Iterable[ReleaseFacts]) -> tuple[str, ...]:
+    names = {platform for one in releases for platform in one.manifest.platforms}
+    return tuple(sorted(names, key=platform_order))
+
+
+def _summary(facts: ReleaseFacts) -> ReleaseSummary:
+    return ReleaseSummary(
+        redist=facts.redist,
+        release=str(facts.label),
+        date=facts.manifest.release_date,
+        platforms=tuple(_total(name, facts.archives) for name in _platforms([facts])),
+    )
+
+
+def _total(platform: str, archives: Iterable[ArchiveFacts]) -> PlatformTotal:
+    own = [one for one in archives if one.archive.platform == platform]
+    return PlatformTotal(
+        platform=platform,
+        packages=len({one.archive.package for one in own}),
+        size=_sum(one.archive.size for one in own),
+        unpacked=_sum(one.unpacked for one in own),
+    )
+
+
+def _sum(sizes: Iterable[int | None]) -> int | None:
+    """Return the sum, or None if one is unknown."""
+    total = 0
+    for size in sizes:
+        if size is None:
+            return None
+        total += size
+    return total
+
+
+def _packages(facts: ReleaseFacts) -> Iterator[ReleasePackage]:
+    for package in sorted(facts.manifest.packages, key=lambda package: package.name):
+        own = [one for one in facts.archives if one.archive.package == package.name]
+        names = {name for one in own for name in one.explained.architectures}
+        yield ReleasePackage(
+            package=package.name,
+            title=package.title,
+            version=", ".join(map(str, package.versions)),
+            license=package.license,
+            archives=archive_sizes(own),
+            architectures=tuple(sorted(names, key=architecture_order)),
+        )

@@ -1,0 +1,209 @@
+"""The web site of the shipped data in Chromium: search, keyboard, accessibility, addresses."""
+
+import functools
+import http.server
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, sync_playwright
+from support.factory import manifest
+
+from cudaredist.pipeline.site_data import read_site_data
+from cudaredist.pipeline.write_site import write_site
+from cudaredist.site.render_site import site_files
+from cudaredist.store.data_folder import Store, shipped_data
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+PREFIX = "some/prefix"
+HANGING = 600_000
+"""Milliseconds after which a step hangs."""
+PAGES = {
+    "start": "index.html",
+    "product": "cuda/index.html",
+    "release": "cuda/13.0.2/index.html",
+    "packages": "packages/index.html",
+    "package": "packages/libcublas/index.html",
+    "files": "packages/libcublas/files/index.html",
+    "gpus": "gpus/index.html",
+    "gpu": "gpus/7.0/index.html",
+    "compilers": "compilers/index.html",
+    "search": "search/index.html?q=cublas",
+}
+HOSTILE = "<img src=x onerror=alert(1)>\"'&javascript:alert(1)"
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
+]
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves a folder without a log."""
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the site of the shipped data below a prefix."""
+    root = tmp_path_factory.mktemp("served")
+    data = read_site_data(Store(shipped_data(), "wheels"))
+    write_site(site_files(data), root / PREFIX, ())
+    return root
+
+
+@pytest.fixture(scope="module", params=["file", "http"])
+def base(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
+    """The address of the site, as files and below a prefix of a server."""
+    if request.param == "file":
+        yield f"{folder.as_uri()}/{PREFIX}/"
+        return
+    handler = functools.partial(_Quiet, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/{PREFIX}/"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium of the distribution. Its sandbox does not work for root."""
+    options = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def problems() -> list[str]:
+    """Messages of the console, errors and dialogs of the page."""
+    return []
+
+
+@pytest.fixture
+def page(browser: Browser, problems: list[str]) -> Iterator[Page]:
+    """A page that must have no problems."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    opened = context.new_page()
+    opened.set_default_timeout(HANGING)
+    opened.on("console", lambda message: problems.append(message.text))
+    opened.on("pageerror", lambda error: problems.append(str(error)))
+    opened.on("dialog", lambda dialog: problems.append(dialog.message))
+    yield opened
+    context.close()
+    assert problems == []
+
+
+@pytest.mark.parametrize(
+    ("query", "kind", "text", "target"),
+    [
+        ("libcublas.so.12", "Sonames", "libcublas.so.12", "packages/libcublas/index.html#sonames"),
+        ("cudnn", "Packages", "cudnn", "packages/cudnn/index.html"),
+        ("cublas_v2.h", "Files", "include/cublas_v2.h", "packages/libcublas/files/index.html"),
+        ("RTX 5090", "GPUs", "12.0", "gpus/12.0/index.html"),
+        ("cuDNN 9.10.2", "Releases", "cuDNN 9.10.2", "cudnn/9.10.2/index.html"),
+    ],
+)
+def test_search_finds_the_right_page(
+    page: Page, base: str, query: str, kind: str, text: str, target: str
+) -> None:
+    page.goto(f"{base}index.html")
+    page.get_by_label("Find a library, file, package or GPU").fill(query)
+    page.get_by_role("search", name="Whole site").get_by_role("button", name="Search").click()
+    title = page.locator("#results h2", has_text=kind)
+    title.wait_for()
+    link = title.locator("+ ul").get_by_role("link").first
+    assert text in link.inner_text()
+    link.click()
+    page.wait_for_url(lambda url: url.startswith(f"{base}{target}"))
+    assert page.locator("main h1").count() == 1
+
+
+def test_search_without_result_reports_none(page: Page, base: str) -> None:
+    page.goto(f"{base}search/index.html?q=no-such-library")
+    assert page.get_by_role("status").inner_text() == "0 results"
+    assert "no symbols" in page.locator("main").inner_text()
+
+
+def test_numbers_of_the_matrix_lead_to_the_release(page: Page, base: str) -> None:
+    page.goto(f"{base}index.html")
+    link = page.get_by_role("link", name="CUDA 13.0.2, linux-sbsa: ")
+    count = link.inner_text()
+    link.click()
+    page.wait_for_url(f"{base}cuda/13.0.2/index.html*")
+    assert page.locator("h1").inner_text() == "CUDA Toolkit 13.0.2"
+    row = page.locator("section", has=page.locator("#platforms")).locator("tr", has_text="sbsa")
+    assert row.locator("td").first.inner_text() == count
+
+
+def test_search_works_with_the_keyboard_only(page: Page, base: str) -> None:
+    page.goto(f"{base}gpus/index.html")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to content"
+    for _ in range(10):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id") == "top-search":
+            break
+    page.keyboard.type("libcudnn.so.9")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search/index.html?q=libcudnn.so.9")
+    assert page.evaluate("document.activeElement.id") == "query"
+    while page.evaluate("document.activeElement.closest('#results') === null"):
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{base}packages/cudnn/index.html*")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_fits_a_phone_and_loads_nothing_from_elsewhere(
+    page: Page, base: str, name: str
+) -> None:
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.set_viewport_size({"width": 360, "height": 800})
+    page.goto(f"{base}{PAGES[name]}")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert [url for url in requests if not url.startswith(base)] == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_page_has_no_serious_problem_of_accessibility(
+    page: Page, folder: Path, name: str, scheme: str
+) -> None:
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    page.goto(f"{folder.as_uri()}/{PREFIX}/{PAGES[name]}")
+    # Without preload, axe does not fetch style sheets, which browsers refuse for files.
+    options = {"resultTypes": ["violations"], "preload": False}
+    violations = Axe().run(page, options=options).response["violations"]
+    serious = {
+        rule["id"]: [node["html"] for node in rule["nodes"]][:3]
+        for rule in violations
+        if rule["impact"] in {"serious", "critical"}
+    }
+    assert serious == {}
+
+
+def test_search_shows_hostile_names_as_text(page: Page, tmp_path: Path) -> None:
+    manifests = tmp_path / "data/manifests" / "<b>javascript:x"
+    manifests.mkdir(parents=True)
+    content = manifest("12.9.1", packages=["libx"], name=HOSTILE)
+    (manifests / "redistrib_12.9.1.json").write_bytes(content)
+    store = Store(tmp_path / "data", base=Store(shipped_data()))
+    write_site(site_files(read_site_data(store)), tmp_path / "site", ())
+    page.goto(f"{(tmp_path / 'site').as_uri()}/search/index.html?q={quote('<')}")
+    assert HOSTILE in page.locator("#results").inner_text()
+    assert page.locator("#results img").count() == 0
+    page.get_by_role("link", name=HOSTILE).first.click()
+    page.wait_for_url(lambda url: "/search/" not in url)
+    assert HOSTILE in page.locator("main").inner_text()

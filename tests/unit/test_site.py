@@ -1,0 +1,173 @@
+"""The web site: addresses, plots, pages and links of small data."""
+
+import json
+import posixpath
+from pathlib import Path
+
+import pytest
+from support.factory import manifest
+from support.releases import put, release
+from support.running import succeed
+from support.sites import broken_site_links, html_problems, links_of
+from support.small_sets import library, make_data
+
+from cudaredist.pipeline.site_data import read_site_data
+from cudaredist.site.addresses import package_address, page_link, product_address, release_address
+from cudaredist.site.plots import bar_plot, line_plot, size_words
+from cudaredist.site.render_site import site_files
+from cudaredist.store.data_folder import Store, shipped_data
+
+HOSTILE = "<img src=x onerror=alert(1)>\"'&javascript:alert(1)"
+
+
+def site_of(root: Path) -> dict[str, bytes]:
+    """Return the files of the site of a data folder, with the shipped tables."""
+    return dict(site_files(read_site_data(Store(root, base=Store(shipped_data())))))
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with one release of CUDA, examined."""
+    root = tmp_path_factory.mktemp("site")
+    make_data(root)
+    return root / "data"
+
+
+@pytest.fixture(scope="module")
+def files(small: Path) -> dict[str, bytes]:
+    """The site of the small data."""
+    return site_of(small)
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        (release_address("cuda", "13.0.2"), "cuda/13.0.2"),
+        (package_address("libcublas"), "packages/libcublas"),
+        (product_address("packages"), "%70ackages"),
+        (product_address(".."), "%2E%2E"),
+        (product_address("a/b <c>"), "a%2Fb%20%3Cc%3E"),
+    ],
+)
+def test_address_is_one_safe_folder_for_each_name(address: str, expected: str) -> None:
+    assert address == expected
+
+
+def test_links_between_pages_are_relative() -> None:
+    assert page_link("cuda/13.0.2", "packages/libcublas") == "../../cuda/13.0.2/index.html"
+    assert page_link("", "") == "index.html"
+    assert page_link("a%20b", "") == "a%2520b/index.html"
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (596_500_000, "596 MB"), (7_250_000, "7.2 MB")],
+)
+def test_size_words_have_two_or_three_digits(size: int, expected: str) -> None:
+    assert size_words(size) == expected
+
+
+def test_line_plot_of_one_value_and_of_none_is_inside_the_drawing() -> None:
+    for series in ({"linux": {"1.0": 5}}, {"linux": {"1.0": 0}}, {}):
+        plot = line_plot(series, ["1.0"])
+        positions = [(x, y) for line in plot.lines for x, y, _ in line.points]
+        assert all(plot.left <= x <= plot.right and 0 <= y <= plot.bottom for x, y in positions)
+
+
+def test_bar_plot_scales_to_the_largest_value() -> None:
+    plot = bar_plot({"sm_80": 50, "compute_90": 100})
+    assert [bar.kind for bar in plot.bars] == ["sm", "compute"]
+    assert plot.bars[0].length * 2 == plot.bars[1].length
+
+
+def test_every_page_type_is_written_with_its_json(files: dict[str, bytes]) -> None:
+    kinds = {
+        json.loads(content)["kind"] for path, content in files.items() if path.endswith("json")
+    }
+    assert kinds == {
+        *("start", "product", "release", "packages", "package", "files"),
+        *("gpus", "gpu", "compilers", "search"),
+    }
+    pages = {posixpath.dirname(path) for path in files if path.endswith("index.html")}
+    assert pages == {posixpath.dirname(path) for path in files if path.endswith("index.json")}
+
+
+def test_all_links_lead_to_a_file_and_anchor_of_the_site(files: dict[str, bytes]) -> None:
+    assert broken_site_links(files) == []
+
+
+def test_every_page_is_valid_html(files: dict[str, bytes]) -> None:
+    pages = {path: content for path, content in files.items() if path.endswith(".html")}
+    problems = {path: html_problems(content) for path, content in pages.items()}
+    assert {path: found for path, found in problems.items() if found} == {}
+
+
+def test_release_page_lists_packages_and_compilers(files: dict[str, bytes]) -> None:
+    page = files["cuda/12.9.1/index.html"].decode()
+    assert '<a href="../../packages/libcublas/index.html">libcublas</a>' in page
+    assert "nvcc of CUDA 12.9" in page
+    assert "This is the first release in the data." in page
+
+
+def test_package_page_lists_sonames_and_dependencies(files: dict[str, bytes]) -> None:
+    page = json.loads(files["packages/libcusolver/index.json"])
+    assert [one["soname"] for one in page["sonames"]] == ["libcusolver.so.11"]
+    assert page["newest"][0]["depends"] == {"libcublas": ["libcublas.so.12"]}
+
+
+def test_search_index_contains_sonames_files_and_packages(files: dict[str, bytes]) -> None:
+    script = files["assets/search-index.js"].decode()
+    prefix, _, document = script.partition("=")
+    assert prefix == "window.cudaredistIndex"
+    index = json.loads(document.rstrip(";\n"))
+    entries = {
+        (index["kinds"][kind], text): index["texts"][link]
+        for kind, text, link, _ in index["entries"]
+    }
+    package = "packages/libcublas/index.html"
+    assert entries["soname", "libcublas.so.12"] == f"{package}#sonames"
+    assert entries["package", "libcublas LIBCUBLAS"] == package
+    assert entries["file", "include/cublas_v2.h"].startswith("packages/libcublas/files/")
+    assert "no symbols" in files["search/index.html"].decode()
+
+
+def test_same_data_gives_the_same_bytes(small: Path, files: dict[str, bytes]) -> None:
+    assert site_of(small) == files
+
+
+def test_hostile_names_appear_as_text(tmp_path: Path) -> None:
+    content = manifest("12.9.1", packages=["libx"], license=HOSTILE, name=HOSTILE)
+    folder = tmp_path / "manifests" / "<b>javascript:x"
+    folder.mkdir(parents=True)
+    (folder / "redistrib_12.9.1.json").write_bytes(content)
+    (folder / "redistrib_13.0.0.json").write_bytes(content.replace(b"12.9.1", b"13.0.0"))
+    files = site_of(tmp_path)
+    assert broken_site_links(files) == []
+    for path, page in files.items():
+        if path.endswith(".html"):
+            assert html_problems(page) == [], path
+            assert b"<img" not in page
+            assert b"<b>" not in page
+            assert not [link for link in links_of(page)[0] if link.startswith("javascript")]
+    assert b"&lt;img src=x" in files["packages/libx/index.html"]
+
+
+def test_hostile_sonames_and_files_appear_as_text(tmp_path: Path) -> None:
+    name = HOSTILE.replace("/", "")
+    contents = {f"include/{name}.h": b"//\n", "lib/libx.so": library("x86_64", name, name)}
+    archives = release("12.9.1", {"libx": {"linux-x86_64": {"LICENSE": b"terms\n", **contents}}})
+    put(tmp_path / "source/compute/cuda/redist", archives)
+    places = ("--data-dir", tmp_path / "data", "--base-url", tmp_path / "source")
+    succeed("download-manifests", "--redist", "cuda", *places)
+    succeed("process-manifests", "--cache-dir", tmp_path / "cache", *places)
+    files = site_of(tmp_path / "data")
+    assert b"&lt;img src=x" in files["packages/libx/index.html"]
+    assert all(b"<img" not in page for path, page in files.items() if path.endswith(".html"))
+
+
+def test_site_without_tables_says_so(small: Path) -> None:
+    files = dict(site_files(read_site_data(Store(small))))
+    assert "no table of GPUs" in files["gpus/index.html"].decode()
+    assert "no table of host compilers" in files["compilers/index.html"].decode()
+    assert "no coverage" in files["packages/libcublas/index.html"].decode()
+    assert broken_site_links(files) == []
