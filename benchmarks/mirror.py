@@ -1,4 +1,4 @@
-"""Mirroring 512 MB of archives, against a plain loop with httpx and SHA-256, in one run.
+"""Mirroring 1 GB of archives, against a plain loop with httpx and SHA-256, in one run.
 
 The server is a process of its own. The plain loop downloads the same archives one after the other,
 hashes them and writes them to files that are on the disk at the end. `mirror sync` with one job
@@ -32,7 +32,7 @@ from verdict import check_limit
 LIMIT = 1.1
 MEMORY_LIMIT = 64
 SIZE = 64 << 20
-PACKAGES = tuple(f"package_{n}" for n in range(8))
+PACKAGES = tuple(f"package_{n}" for n in range(16))
 LABEL, PLATFORM = "12.9.1", "linux-x86_64"
 FOLDER = "/compute/cuda/redist/"
 PATHS = [archive_path(package, PLATFORM, LABEL) for package in PACKAGES]
