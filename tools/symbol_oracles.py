@@ -72,7 +72,9 @@ def pefile_symbols(path: Path) -> Symbols | None:
         ):
             for entry in getattr(image, attribute, ()):
                 for one in entry.imports:
-                    name = plain_name(one.name) if one.name else f"#{one.ordinal}"
+                    # pefile looks up names that a file does not have, of some system DLLs.
+                    by_name = one.name and not one.import_by_ordinal
+                    name = plain_name(one.name) if by_name else f"#{one.ordinal}"
                     found["import", plain_name(entry.dll), delayed, name] += 1
     return found
 
