@@ -239,7 +239,8 @@ def _runtime(program: Iterable[ProgramFile]) -> CudaRuntime:
             if {"symbols", "needed"} & {*binary.unread}:
                 unknown.append(file.shown)
             elif any(one.name == _REGISTER for one in imports_of(binary)):
-                shared.append(file.shown)
+                # Another library of the program may contain the runtime, or a substitute.
+                unknown.append(file.shown)
             elif any(name.lower() in _DRIVER for name in (*binary.opens, *binary.needed)):
                 static.append(file.shown)
             else:

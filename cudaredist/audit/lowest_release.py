@@ -4,6 +4,8 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 from cudaredist.audit.needs import LibraryNeed
 from cudaredist.audit.program import KnownLibrary, ProgramFile
@@ -145,19 +147,13 @@ class _LibraryState:
         """Whether a release exports all symbols. None if it is unknown."""
         self.masks = _masks(table, set(symbols)) if table else {}
         self._bits: dict[Version, int] = {}
-        columns = table.columns if table else {}
+        bits = {
+            column.archive: bit
+            for column, bit in (table.columns.items() if table else ())
+            if not column.provider.is_stub
+        }
         for library in known:
-            wanted = (library.redist, library.package, library.platform, library.variant or "")
-            bit = next(
-                (
-                    bit
-                    for column, bit in columns.items()
-                    if column.label == str(library.label)
-                    and not column.provider.is_stub
-                    and column.provider[1:5] == wanted
-                ),
-                None,
-            )
+            bit = bits.get(library.archive)
             fits = None if bit is None else all(mask & bit for mask in self.masks.values())
             if bit is not None:
                 self._bits[library.label] = self._bits.get(library.label, 0) | bit
@@ -171,7 +167,7 @@ class _LibraryState:
 
     def unresolved(self) -> list[str]:
         """Return the symbols that no release exports."""
-        bits = sum(self._bits.values())
+        bits = reduce(or_, self._bits.values(), 0)
         return sorted(one.name for one, mask in self.masks.items() if not mask & bits)
 
 

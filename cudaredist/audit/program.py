@@ -52,6 +52,8 @@ class KnownLibrary(NamedTuple):
     version: str | None
     platform: str
     variant: str | None
+    archive: str
+    """The beginning of the archive's hash, as tables of symbols have it."""
     wheel: str | None
     """Path of the wheel below the package index, such as `nvidia-nccl-cu12/....whl`."""
 

@@ -32,6 +32,10 @@ class LateTables:
         """Return the tables to keep in memory from a file."""
         return sorted(self._tables.get(position, ()))
 
+    def positions(self) -> list[int]:
+        """Return the positions of the files with missed tables."""
+        return sorted(self._tables)
+
     def add(self, position: int, missed: Iterable[Range]) -> None:
         """Add the tables missed in a file."""
         for table in missed:
@@ -82,6 +86,24 @@ def gather(
         notes=() if record is None else record.notes(),
         extracts=extracts.result(),
     )
+
+
+def gather_binaries(reader: ArchiveReader, late: LateTables) -> list[Entry]:
+    """Read an archive to its end and return its members.
+
+    Only the facts of binaries are collected. Raises the reader's errors.
+    """
+    entries: list[Entry] = []
+    for position, (member, content) in enumerate(reader):
+        missed: list[Range] = []
+        is_file = member.kind == "file"
+        binary = examine(content, late.of_file(position), missed) if is_file else None
+        late.add(position, missed)
+        entries.append(_entry(member, binary, None, None))
+    for position, member in reader.corrections.items():
+        binary = entries[position].binary if member.kind == "file" else None
+        entries[position] = _entry(member, binary, None, None)
+    return entries
 
 
 def _entry(

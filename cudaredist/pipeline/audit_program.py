@@ -21,6 +21,7 @@ from cudaredist.schema.registry import read_own_file
 from cudaredist.store.data_folder import Store
 from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.tables.gpus.coverage import CoverageRules
+from cudaredist.tables.symbols.symbol_table import KEY_SIZE
 
 
 def audit_program(
@@ -111,6 +112,7 @@ def _known_libraries(store: Store) -> Iterator[KnownLibrary]:
                                 version=entry.version or archive.version,
                                 platform=archive.platform,
                                 variant=archive.variant,
+                                archive=(archive.sha256 or "")[:KEY_SIZE],
                                 wheel=wheels.get((package, archive.sha256)),
                             )
 
@@ -132,6 +134,7 @@ def _libraries_of_set(package_set: PackageSet) -> Iterator[KnownLibrary]:
                     version=package.version,
                     platform=package_set.platform.redist_system,
                     variant=archive.cuda_variant,
+                    archive=archive.sha256[:KEY_SIZE],
                     wheel=archive.relative_path if is_wheel else None,
                 )
 

@@ -2,10 +2,12 @@
 
 import os
 import stat
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+import zipfile
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from cudaredist.archives.open_archive import SUFFIXES, open_archive
@@ -22,8 +24,8 @@ from cudaredist.errors import (
     shortened,
 )
 from cudaredist.features.archive_tree import build_tree
-from cudaredist.features.facts import Entry, Facts
-from cudaredist.features.gather import LateTables, gather
+from cudaredist.features.facts import Entry
+from cudaredist.features.gather import LateTables, gather_binaries
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.reports.audit_reports import AuditInput
 from cudaredist.reports.report import ErrorReport
@@ -73,7 +75,7 @@ class ProgramReader:
         elif path.name.lower().endswith(SUFFIXES):
             self._read_archive(path, number, prefix)
         else:
-            binary = _examine_file(path)
+            binary = _examine(partial(_chunks, path))
             if binary is None or binary.kind == "script":
                 raise ContentError(
                     f"{path}: not a program, library or archive",
@@ -90,16 +92,17 @@ class ProgramReader:
                 self.progress.advance(number, len(chunk))
                 yield chunk
 
-        def read() -> Facts:
+        def read() -> list[Entry]:
             with closing(open_archive(path.name, chunks(), size=path.stat().st_size)) as reader:
-                return gather(reader, late=late)
+                return gather_binaries(reader, late)
 
-        facts, passes = read(), 1
-        while known < len(late) and passes < _PASSES:
-            known, passes = len(late), passes + 1
-            self.progress.advance(number, -path.stat().st_size)
-            facts = read()
-        tree = build_tree(facts.members)
+        entries, passes = read(), 1
+        if late.positions() and not _examine_again(path, entries, late):
+            while known < len(late) and passes < _PASSES:
+                known, passes = len(late), passes + 1
+                self.progress.advance(number, -path.stat().st_size)
+                entries = read()
+        tree = build_tree(entries)
         links = defaultdict(set)
         for link, end in tree.links.items():
             links[end].add(link.rpartition("/")[2])
@@ -130,7 +133,7 @@ class ProgramReader:
                 continue
             files += 1
             archives += each.name.lower().endswith(SUFFIXES)
-            binary = _examine_file(each)
+            binary = _examine(partial(_chunks, each))
             if binary is not None and binary.kind != "script":
                 status = each.stat()
                 names = {each.name, *links[status.st_dev, status.st_ino]}
@@ -151,16 +154,40 @@ def _name_of(path: Path) -> str:
     return path.name or path.resolve().name
 
 
-def _examine_file(path: Path) -> Binary | None:
+def _examine_again(path: Path, entries: list[Entry], late: LateTables) -> bool:
+    """Read the members of a zip with tables that were found too late, and no others.
+
+    The first pass has verified the zip. Return False if they cannot be found by name.
+    """
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        counts = Counter(archive.namelist())
+        names = [entries[position].name for position in late.positions()]
+        if any(counts[name] != 1 or not name.isascii() for name in names):
+            return False
+
+        def chunks(name: str) -> Iterator[bytes]:
+            with archive.open(name) as member:
+                while chunk := member.read(_CHUNK):
+                    yield chunk
+
+        for position, name in zip(late.positions(), names, strict=True):
+            binary = _examine(partial(chunks, name), late.of_file(position))
+            entries[position] = replace(entries[position], binary=binary)
+    return True
+
+
+def _examine(read: Callable[[], Iterator[bytes]], held: Iterable[Range] = ()) -> Binary | None:
     """Return the facts of a file, read again if tables were found too late."""
-    held: set[Range] = set()
+    kept = set(held)
     binary = None
     for _ in range(_PASSES):
         missed: list[Range] = []
-        binary = examine(_chunks(path), sorted(held), missed)
-        if held.issuperset(missed):
+        binary = examine(read(), sorted(kept), missed)
+        if kept.issuperset(missed):
             break
-        held.update(missed)
+        kept.update(missed)
     return binary
 
 

@@ -91,6 +91,7 @@ def known(
         version=version,
         platform=platform,
         variant=variant,
+        archive=label,
         wheel=f"{project}/{name}-{version}-py3-none-manylinux_2_27_x86_64.whl",
     )
 

@@ -207,6 +207,13 @@ def test_symbols_without_a_table_are_unknown() -> None:
     assert (release.lowest, release.first, release.unknown) == (None, "12.4.1", RELEASES)
 
 
+def test_symbols_of_another_archive_with_the_same_release_do_not_count() -> None:
+    tables = {"libcublas.so.12": table("libcublas.so.12", {n: [] for n in RELEASES})}
+    libraries = [one._replace(archive="other") for one in cuda(*RELEASES)]
+    (release,) = judged(program_with(VERSIONED), libraries, tables).releases
+    assert release.unknown == RELEASES
+
+
 def test_unreadable_symbols_are_unknown() -> None:
     program = [file("a.so", "libcublas.so.12", unread=("symbols",))]
     tables = {"libcublas.so.12": table("libcublas.so.12", {n: [] for n in RELEASES})}
@@ -324,7 +331,8 @@ CODE = {"sm_80": 1}
     ("program", "linking"),
     [
         (file("a.so", "libcudart.so.12", code=CODE), "shared"),
-        (file("a.so", code=CODE, symbols=undefined(REGISTER)), "shared"),
+        # As in tensorflow, where another of its libraries has a substitute.
+        (file("a.so", code=CODE, symbols=undefined(REGISTER)), "unknown"),
         (file("a.so", code=CODE, opens=("libcuda.so.1",)), "static"),
         # XLA's substitute opens the runtime itself.
         (file("a.so", code=CODE), "unknown"),
