@@ -132,7 +132,7 @@ def test_search_finds_the_right_page(
 def test_search_without_result_reports_none(page: Page, base: str) -> None:
     page.goto(f"{base}search/index.html?q=no-such-library")
     assert page.get_by_role("status").inner_text() == "0 results"
-    assert "no symbols" in page.locator("main").inner_text()
+    assert "does not find names of functions" in page.locator("main").inner_text()
 
 
 def test_numbers_of_the_matrix_lead_to_the_release(page: Page, base: str) -> None:

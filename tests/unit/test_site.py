@@ -128,7 +128,7 @@ def test_search_index_contains_sonames_files_and_packages(files: dict[str, bytes
     assert entries["soname", "libcublas.so.12"] == f"{package}#sonames"
     assert entries["package", "libcublas LIBCUBLAS"] == package
     assert entries["file", "include/cublas_v2.h"].startswith("packages/libcublas/files/")
-    assert "no symbols" in files["search/index.html"].decode()
+    assert "cudaredist which --symbol" in files["search/index.html"].decode()
 
 
 def test_same_data_gives_the_same_bytes(small: Path, files: dict[str, bytes]) -> None:
@@ -167,6 +167,7 @@ def test_hostile_sonames_and_files_appear_as_text(tmp_path: Path) -> None:
 
 def test_site_without_tables_says_so(small: Path) -> None:
     files = dict(site_files(read_site_data(Store(small))))
+    assert "has no symbols" in files["search/index.html"].decode()
     assert "no table of GPUs" in files["gpus/index.html"].decode()
     assert "no table of host compilers" in files["compilers/index.html"].decode()
     assert "no coverage" in files["packages/libcublas/index.html"].decode()
