@@ -161,7 +161,7 @@ def test_sync_keeps_a_manifest_that_changed_in_place(sync: Run, server: FaultSer
     server.files[f"/{FOLDER}redistrib_{NEW}.json"] = manifest(NEW, salt="other")
     result = sync("--version", "all")
     assert result.exit_code == 4
-    assert f"cuda {NEW} changed in place upstream; the local file was kept" in result.stderr
+    assert f"cuda {NEW}: changed in place upstream; the local file was kept" in result.stderr
     assert published(MIRROR) == files
 
 
