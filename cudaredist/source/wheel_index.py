@@ -231,7 +231,8 @@ class WheelIndex:
                 with archive.open(name) as file:
                     return file.read(_METADATA_LIMIT)
         except _NOT_A_WHEEL as error:
-            raise InvalidArchiveError(wheel.file_name, f"not a valid wheel: {error}") from error
+            reason = str(error) or "no METADATA"
+            raise InvalidArchiveError(wheel.file_name, f"not a valid wheel: {reason}") from error
 
     def _contents(self, wheel: Wheel) -> _Contents:
         """Read a whole wheel and return its hash and metadata."""

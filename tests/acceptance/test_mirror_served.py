@@ -242,7 +242,7 @@ def test_sync_reports_a_wheel_without_metadata(index: Path, sync_wheels: Run) ->
     put_wheel(index, "nvidia-cuda-nvcc-cu12", "12.9.86", tag="win_amd64")
     result = sync_wheels("--platform", "linux-x86_64")
     assert result.exit_code == 5
-    assert "is not a wheel" in result.stderr
+    assert "not a valid wheel: no METADATA" in result.stderr
     assert not (MIRROR / "simple/nvidia-cuda-nvcc-cu12").exists()
 
 

@@ -240,7 +240,7 @@ def test_legacy_feature_file_problems_have_paths(run: Run) -> None:
 def test_schema_of_misspelled_kind_suggests_name(run: Run) -> None:
     result = run("schema", "locks")
     assert result.exit_code == 2
-    assert "did you mean lock?" in result.stderr
+    assert "did you mean lock or" in result.stderr
 
 
 def test_manifests_with_same_path_and_different_bytes_are_reported(
