@@ -164,5 +164,5 @@ def test_compiler_component_without_nvcc_is_refused(tmp_path: Path) -> None:
     root = tmp_path / "cuda"
     options = ("--data-dir", DATA, "--root", root, "--component", "compiler")
     process = cudaredist("materialize", set_path, *options, code=2)
-    assert "have no nvcc" in process.stderr
+    assert "do not include nvcc" in process.stderr
     assert {path.name for path in tmp_path.iterdir()} - {"cache"} == {"set.json"}
