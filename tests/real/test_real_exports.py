@@ -49,7 +49,8 @@ def test_real_sets_are_exported_and_read_by_consumers(
     document = build(run, "data", cuda, platform, "set.json")
     for table in ("nvcc_compat.json", "gpus.json"):
         shutil.copy(REPOSITORY / "data" / table, "data")
-    for name, exporter in EXPORTERS.items():
+    for name in EXPORTERS.keys() - {"pylock", "requirements"}:  # for sets of wheels
+        exporter = EXPORTERS[name]
         Path(name).mkdir()
         result = run("export", name, "set.json", "-o", name, "-q")
         assert result.exit_code == 0, result.stderr
