@@ -32,6 +32,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 from cudaredist.primitives import Platform, Version
@@ -125,11 +126,12 @@ class CoverageRules:
         `cuda` is the CUDA major that the package is built for, if it is known.
         """
         modules = [self._modules(code) for code in files if not is_without_kernels(code)]
+        supported = _supported_ways(modules)
         bases = {name: Capability.parse(name).base for name in capabilities}
         return {
             name: Coverage(value="none")
             if modules and cuda is not None and self._last_major.get(base, cuda) < cuda
-            else _combine(modules, base)
+            else _combine(modules, base, supported.get(base, ()))
             for name, base in bases.items()
         }
 
@@ -169,16 +171,22 @@ class CoverageRules:
         return _FileModules(counts, sizes)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _FileModules:
     """The modules and bytes of one file that each GPU uses."""
 
     counts: dict[Capability, Counter[Way]]
     sizes: dict[Capability, Counter[Way]]
 
-    def most(self, ways: Sequence[Way]) -> int:
-        """Return the highest number of modules that any GPU uses."""
-        return max(_total(counts, ways) for counts in self.counts.values())
+    @cached_property
+    def most(self) -> int:
+        """The highest number of modules that any GPU uses."""
+        return max(counts.total() for counts in self.counts.values())
+
+    @cached_property
+    def most_without_lto(self) -> int:
+        """The highest number of modules that any GPU uses without a linker at run time."""
+        return max(counts["native"] + counts["ptx"] for counts in self.counts.values())
 
     def of(self, gpu: Capability) -> Counter[Way]:
         """Return the modules that a GPU uses, by way."""
@@ -191,35 +199,34 @@ class _FileModules:
         return next((way for way in supported if counts[way]), best)
 
 
-def _supported_ways(files: Sequence[_FileModules], gpu: Capability) -> tuple[Way, ...]:
-    """Return the ways in which a GPU uses more of a package than leftovers."""
-    counts, sizes = [file.counts for file in files], [file.sizes for file in files]
-    return tuple(
-        way
-        for number, way in enumerate(WAYS, 1)
-        if min(_share(parts, gpu, WAYS[:number]) for parts in (counts, sizes)) >= _LEAST_SHARE
-    )
+def _supported_ways(files: Sequence[_FileModules]) -> dict[Capability, tuple[Way, ...]]:
+    """Return the ways in which each GPU uses more of a package than leftovers."""
+    supported: dict[Capability, tuple[Way, ...]] = {}
+    for number, way in enumerate(WAYS, 1):
+        ways = WAYS[:number]
+        modules = _shares([file.counts for file in files], ways)
+        sizes = _shares([file.sizes for file in files], ways)
+        for gpu, share in modules.items():
+            if min(share, sizes[gpu]) >= _LEAST_SHARE:
+                supported[gpu] = (*supported.get(gpu, ()), way)
+    return supported
 
 
-def _share(
-    parts: Sequence[Mapping[Capability, Counter[Way]]], gpu: Capability, ways: Sequence[Way]
-) -> float:
-    """Return a GPU's part of all files, against the GPU that uses the most."""
+def _shares(
+    parts: Sequence[Mapping[Capability, Counter[Way]]], ways: Sequence[Way]
+) -> dict[Capability, float]:
+    """Return each GPU's part of all files, against the GPU that uses the most."""
     totals = Counter[Capability]()
     for part in parts:
-        totals.update({name: _total(counts, ways) for name, counts in part.items()})
-    return totals[gpu] / max(1, *totals.values())
+        totals.update({gpu: sum(counts[way] for way in ways) for gpu, counts in part.items()})
+    most = max((1, *totals.values()))
+    return {gpu: total / most for gpu, total in totals.items()}
 
 
-def _total(counts: Counter[Way], ways: Sequence[Way]) -> int:
-    return sum(counts[way] for way in ways)
-
-
-def _combine(files: Sequence[_FileModules], gpu: Capability) -> Coverage:
+def _combine(files: Sequence[_FileModules], gpu: Capability, supported: Sequence[Way]) -> Coverage:
     """Return the coverage by all files, which is the weakest one's."""
     if not files:
         return Coverage(value="host-only")
-    supported = _supported_ways(files, gpu)
     values = [file.value(gpu, supported) for file in files]
     covered = [value for value in values if value in WAYS]
     weakest: CoverageValue = max(covered, key=_rank, default="none")
@@ -236,7 +243,7 @@ def _combine(files: Sequence[_FileModules], gpu: Capability) -> Coverage:
         ptx=sum(count["ptx"] for count in counts),
         lto=sum(count["lto"] for count, is_lto in zip(counts, by_lto, strict=True) if is_lto),
         modules=sum(
-            (0 if is_lto else file.most(WAYS[:2])) or file.most(WAYS)
+            (0 if is_lto else file.most_without_lto) or file.most
             for file, is_lto in zip(files, by_lto, strict=True)
         ),
     )
