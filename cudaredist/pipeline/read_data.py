@@ -102,7 +102,8 @@ def read_runfiles(store: Store) -> Runfiles:
     data = store.read_table(RUNFILES)
     if data is None:
         return Runfiles(schema_version=1, runfiles={})
-    return read_own_file(data, Runfiles)
+    with located(f"{RUNFILES}.json"):
+        return read_own_file(data, Runfiles)
 
 
 def read_file_given(path: Path, data: bytes, model: type[Model]) -> Model:

@@ -5,6 +5,7 @@ from typing import NamedTuple, Self
 
 from pydantic import Field, model_validator
 
+from cudaredist.errors import shown
 from cudaredist.primitives import sri_of
 from cudaredist.schema.base import Count, HexSha256, Label, OwnModel, SchemaVersion
 
@@ -61,3 +62,14 @@ class Runfiles(OwnModel):
 
     schema_version: SchemaVersion
     runfiles: dict[Label, dict[str, Runfile]]
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Self:
+        for release, by_platform in self.runfiles.items():
+            for platform, runfile in by_platform.items():
+                if RunfileName.parse(runfile.name) != (release, runfile.driver, platform):
+                    raise ValueError(
+                        f"{shown(runfile.name)} is not the runfile of CUDA {release} for "
+                        f"{shown(platform)} with driver {runfile.driver}"
+                    )
+        return self

@@ -269,6 +269,29 @@ def test_record_with_another_hash_in_the_form_of_nix_is_invalid(run: Run) -> Non
     assert "is not the hash" in validated.output
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"12.9.1"', '"12.8.1"'),
+        ('"linux-x86_64"', '"linux-sbsa"'),
+        ('"driver": "575.57.08"', '"driver": "570.1"'),
+        (f'"name": "{NAME}"', '"name": "installer.run"'),
+    ],
+)
+def test_record_whose_name_contradicts_its_key_is_invalid(run: Run, old: str, new: str) -> None:
+    Path(NAME).write_bytes(DATA)
+    assert run("runfile", "add", NAME).exit_code == 0
+    path = Path("data/runfiles.json")
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    validated = run("validate", path)
+    assert validated.exit_code == 5
+    assert "is not the runfile of CUDA" in validated.output
+    added = run("runfile", "add", NAME)
+    assert added.exit_code == 5
+    assert "runfiles.json: " in added.stderr
+
+
 @pytest.mark.parametrize("offline", [["--offline"], []])
 def test_check_of_broken_record_reports_other_findings(run: Run, offline: list[str]) -> None:
     Path("data").mkdir()
