@@ -8,7 +8,7 @@ from cudaredist.diffs.coverage_changes import archive_coverage, coverage_fields
 from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.primitives import Version, parse_label
 from cudaredist.schema.features import ExaminedArchive, Features, UnexaminedArchive
-from cudaredist.schema.packageset import PackageSet
+from cudaredist.schema.packageset import DriverVersion, PackageSet
 from cudaredist.schema.tables import CompilerRange, Gpus, NvccCompat
 from cudaredist.tables.gpus.coverage import CoverageRules, cuda_major_of
 from cudaredist.tables.gpus.gpu_table import default_capabilities, supported_capabilities
@@ -98,11 +98,18 @@ def of_package_set(name: str, package_set: PackageSet) -> Comparable:
         fields |= {(key, ""): text for key, text in coverage_fields(package.coverage).items()}
         side.packages[attr] = fields
     flags, gcc = package_set.capabilities, package_set.host_compiler.gcc
+    runfile = package_set.runfile
     side.tables["set"] = {
         "capabilities": frozenset(flags.effective),
         "supported capabilities": frozenset(flags.supported),
         "host gcc": "" if gcc is None else str(gcc.selected),
+        "runfile": "" if runfile is None else f"{runfile.name} ({runfile.sha256})",
     }
+    if package_set.driver is not None:
+        side.tables["driver"] = {
+            "driver": _driver(package_set.driver.published),
+            "lowest driver": _driver(package_set.driver.lowest),
+        }
     return side
 
 
@@ -182,6 +189,10 @@ def place_name(platform: str, variant: str | None) -> Place:
 
 def _joined(versions: Iterable[Version]) -> str:
     return ", ".join(map(str, versions))
+
+
+def _driver(driver: DriverVersion | None) -> str:
+    return "" if driver is None else driver.version
 
 
 def _end(bound: int | None) -> str:

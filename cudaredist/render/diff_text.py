@@ -125,7 +125,7 @@ def diff_sections(report: DiffReport, style: DiffStyle, limit: int) -> Iterator[
                 yield DiffSection("moved", [(_move_line(move, style), []) for move in moves])
     if report.tables:
         lines = [(_delta_line(delta, style), list[str]()) for delta in report.tables]
-        yield DiffSection("compilers and GPUs", lines)
+        yield DiffSection("CUDA release", lines)
 
 
 # -- platforms that many packages gained or lost

@@ -60,7 +60,9 @@ class DiffReport(Report):
     moves: tuple[Move, ...] = Field(
         default=(), description="Sorted by both packages. Requires the archives' facts in the cache"
     )
-    tables: tuple[Delta, ...] = Field(description="Changes in the tables of the CUDA release")
+    tables: tuple[Delta, ...] = Field(
+        description="Changes in the compilers, GPUs, drivers and runfile of the CUDA release"
+    )
     equal: int = Field(description="Packages without a change")
     notes: tuple[str, ...] = Field(default=(), description="Remarks on the comparison")
     exit_code: int = 0

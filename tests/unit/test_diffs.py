@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 from support.factory import manifest
+from support.package_sets import example_set
 
-from cudaredist.diffs.comparable import Comparable, of_manifest
+from cudaredist.diffs.comparable import Comparable, of_manifest, of_package_set
 from cudaredist.diffs.compare import compare
 from cudaredist.diffs.manifest import manifest_changes
 from cudaredist.manifests.read_manifest import read_manifest
+from cudaredist.primitives import sri_of
 from cudaredist.render.diff_text import diff_markdown, diff_text
 from cudaredist.reports.answer_reports import Delta
 from cudaredist.schema.policy import NamePolicy
@@ -120,6 +122,46 @@ def test_package_change_is_listed(field: str, old: Any, new: Any, line: str) -> 
     old, new = (frozenset(v) if isinstance(v, set) else v for v in (old, new))
     report = compare(side(x={(field, ""): old}), side(x={(field, ""): new}))
     assert f"      {line}" in list(diff_text(report))
+
+
+RUNFILE = {
+    "name": "cuda_12.9.1_575.57.08_linux.run",
+    "url": None,
+    "size": 1,
+    "sha256": "0" * 64,
+    "sri": sri_of("0" * 64),
+    "md5": "0" * 32,
+    "driver": "575.57.08",
+}
+DRIVER = {
+    "published": {"version": "575.57.08", "source": "a manifest"},
+    "lowest": {"version": "525", "source": "a guide"},
+}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "lines"),
+    [
+        (
+            {"driver": DRIVER},
+            {"driver": DRIVER | {"published": None}},
+            ["driver: 575.57.08 -> none"],
+        ),
+        (
+            {"driver": DRIVER},
+            {"driver": DRIVER | {"lowest": {"version": "580", "source": "a guide"}}},
+            ["lowest driver: 525 -> 580"],
+        ),
+        ({}, {"driver": DRIVER}, []),  # a set of an earlier version does not state drivers
+        ({}, {"runfile": RUNFILE}, [f"runfile: none -> {RUNFILE['name']} ({'0' * 64})"]),
+    ],
+)
+def test_diff_of_package_sets_with_other_driver_or_runfile_lists_it(
+    old: dict[str, Any], new: dict[str, Any], lines: list[str]
+) -> None:
+    left, right = (of_package_set("a", example_set(**changes)) for changes in (old, new))
+    text = list(diff_text(compare(left, right)))[1:-1]
+    assert text == (["CUDA release:", *(f"  {line}" for line in lines)] if lines else [])
 
 
 @pytest.mark.parametrize("field", ["glibc", "size", "archive size", "sha256"])
@@ -257,7 +299,7 @@ def test_tables_of_both_sides_are_compared() -> None:
     old.tables = {"compilers": {"gcc accepted": "6 to 14"}, "gpus": {"supported": frozenset("9")}}
     new.tables = {"compilers": {"gcc accepted": "6 to 15"}}
     assert list(diff_text(compare(old, new)))[1:] == [
-        "compilers and GPUs:",
+        "CUDA release:",
         "  gcc accepted: 6 to 14 -> 6 to 15",
         "0 packages differ, 1 is equal",
     ]
