@@ -1,18 +1,16 @@
 """audit: the CUDA libraries, releases and GPUs that a program needs."""
 
+from dataclasses import field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from cudaredist.cli.options import (
-    ChannelName,
+    Data,
     Options,
     argument,
     output_option,
-    read_channel_option,
-    read_data_dir_option,
     safety_option,
     select_option,
-    shipped_data_option,
 )
 from cudaredist.cli.session import Session, command
 from cudaredist.errors import UsageError
@@ -50,9 +48,7 @@ class AuditOptions(Options):
         metavar="FORMAT",
         default="text",
     )
-    channel: ChannelName | None = read_channel_option()
-    data_dir: Path | None = read_data_dir_option()
-    shipped_data: bool = shipped_data_option()
+    data: Data = field(default_factory=Data)
 
 
 @command(AuditOptions)
@@ -77,7 +73,7 @@ def audit(options: AuditOptions, session: Session) -> int:
     from cudaredist.pipeline.audit_program import audit_program
     from cudaredist.render import audit_text as text
 
-    store = session.read_store(options.data_dir, options.channel, use_shipped=options.shipped_data)
+    store = session.read_store(options.data)
     report = audit_program(
         options.paths,
         store,

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cudaredist.cli.options import (
-    ChannelName,
     CoverageName,
+    Data,
     Options,
     Write,
     capability_option,
@@ -14,11 +14,8 @@ from cudaredist.cli.options import (
     folder_option,
     host_option,
     output_option,
-    read_channel_option,
-    read_data_dir_option,
     safety_option,
     select_option,
-    shipped_data_option,
 )
 from cudaredist.cli.session import CHECK_OR_DRY_RUN, PUBLIC_WHEEL_BASE, Refusal, Session, command
 from cudaredist.errors import EXIT_OK, ReadError, UsageError
@@ -69,7 +66,6 @@ class BuildOptions(Options):
         "Additional release: cudnn=8.9.7 adds cudnn_8_9. Repeatable.",
         metavar="NAME=LABEL",
     )
-    channel: ChannelName | None = read_channel_option()
     default_gcc: int | None = host_option(
         "Preferred GCC, used if nvcc accepts it.", metavar="MAJOR", min=1
     )
@@ -89,8 +85,7 @@ class BuildOptions(Options):
         "Folder that overrides the data. Repeatable.",
         metavar="FOLDER",
     )
-    data_dir: Path | None = read_data_dir_option()
-    shipped_data: bool = shipped_data_option()
+    data: Data = field(default_factory=Data)
     allow_missing_features: bool = safety_option(
         "Accept archives with unknown outputs and libraries."
     )
@@ -147,7 +142,7 @@ def build(options: BuildOptions, session: Session) -> int:
     from cudaredist.pipeline.sets.load import read_set_data
     from cudaredist.render.set_text import build_text
 
-    store = session.read_store(options.data_dir, options.channel, use_shipped=options.shipped_data)
+    store = session.read_store(options.data)
     if options.wheel_base and store.channel != "wheels":
         raise UsageError(
             "--wheel-base requires --channel wheels",

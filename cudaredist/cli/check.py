@@ -2,18 +2,17 @@
 
 import os
 from dataclasses import field
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from cudaredist.cli.options import (
-    ChannelName,
+    Data,
     Network,
     Options,
-    ReadFolders,
+    cache_dir_option,
     jobs_option,
     output_option,
-    read_channel_option,
     redist_option,
-    shipped_data_option,
 )
 from cudaredist.cli.session import Session, command, find_redists, open_cache
 
@@ -26,11 +25,10 @@ class CheckOptions(Options):
     typical = ("redist", "channel", "offline", "data_dir", "format")
 
     redist: list[str] | None = redist_option()
-    channel: ChannelName | None = read_channel_option()
     network: Network = field(default_factory=Network)
     jobs: int = jobs_option()
-    folders: ReadFolders = field(default_factory=ReadFolders)
-    shipped_data: bool = shipped_data_option()
+    cache_dir: Path | None = cache_dir_option()
+    data: Data = field(default_factory=Data)
     format: CheckFormat = output_option(
         "Output: text, json, markdown or github.", metavar="FORMAT", default="text"
     )
@@ -62,19 +60,13 @@ def check(options: CheckOptions, session: Session) -> int:
     )
 
     network = options.network
-    store = session.read_store(
-        options.folders.data_dir,
-        options.channel,
-        network.base_url,
-        use_shipped=options.shipped_data,
-        is_layered=False,
-    )
+    store = session.read_store(options.data, network.base_url, is_layered=False)
     bases = session.connect(network, store.channel)
     report = check_data(
         store,
         find_redists(options.redist, store.channel) if options.redist else (),
         sources=None if network.offline else session.sources(bases),
-        cache=open_cache(options.folders.cache_dir),
+        cache=open_cache(options.cache_dir),
         stop=session.settings.stop,
         jobs=options.jobs,
         progress=session.progress("checking"),

@@ -2,16 +2,15 @@
 
 from dataclasses import field
 from functools import partial
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from cudaredist.cli.options import (
-    ChannelName,
+    Data,
     Options,
-    ReadFolders,
     argument,
+    cache_dir_option,
     output_option,
-    read_channel_option,
-    shipped_data_option,
 )
 from cudaredist.cli.session import Session, command, open_cache
 
@@ -25,9 +24,8 @@ class DiffOptions(Options):
 
     old: str = argument("File or local release, such as cuda@12.9.0.", metavar="OLD", default=...)
     new: str = argument("File or local release of the same kind.", metavar="NEW", default=...)
-    channel: ChannelName | None = read_channel_option()
-    folders: ReadFolders = field(default_factory=ReadFolders)
-    shipped_data: bool = shipped_data_option()
+    cache_dir: Path | None = cache_dir_option()
+    data: Data = field(default_factory=Data)
     symbols: bool = output_option(
         "List changed symbols by name. Default: count them.", default=False
     )
@@ -54,13 +52,9 @@ def diff(options: DiffOptions, session: Session) -> int:
     from cudaredist.pipeline.diff_releases import compare_releases, is_local_release
     from cudaredist.render.diff_text import diff_markdown, diff_text
 
-    store = session.read_store(
-        options.folders.data_dir,
-        options.channel,
-        use_shipped=options.shipped_data,
-        is_channel_used=any(map(is_local_release, (options.old, options.new))),
-    )
-    cache = open_cache(options.folders.cache_dir)
+    is_channel_used = any(map(is_local_release, (options.old, options.new)))
+    store = session.read_store(options.data, is_channel_used=is_channel_used)
+    cache = open_cache(options.cache_dir)
     texts = {
         "text": partial(diff_text, has_symbols=options.symbols),
         "markdown": partial(diff_markdown, has_symbols=options.symbols),

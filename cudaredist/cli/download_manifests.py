@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 class DownloadOptions(Options):
     """Options of download-manifests."""
 
-    typical = ("redist", "version", "min_version", "channel", "data_dir")
+    typical = ("redist", "channel", "version", "min_version", "data_dir")
 
     url: str | None = argument("Folder with the manifests.", metavar="URL")
     manifest_dir: Path | None = argument(

@@ -1,15 +1,13 @@
 """explain: show the facts about a compiler, GPU, release, package or set."""
 
+from dataclasses import field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from cudaredist.cli.options import (
-    ChannelName,
+    Data,
     Options,
     argument,
-    read_channel_option,
-    read_data_dir_option,
-    shipped_data_option,
 )
 from cudaredist.cli.session import Session, command
 from cudaredist.errors import EXIT_OK
@@ -30,9 +28,7 @@ class ExplainOptions(Options):
         metavar="NAME",
         default=...,
     )
-    channel: ChannelName | None = read_channel_option()
-    data_dir: Path | None = read_data_dir_option()
-    shipped_data: bool = shipped_data_option()
+    data: Data = field(default_factory=Data)
 
 
 @command(ExplainOptions)
@@ -64,15 +60,12 @@ def explain(options: ExplainOptions, session: Session) -> int:
         from cudaredist.pipeline.explain_package import explain_package
         from cudaredist.render.package_text import package_text
 
-        store = session.read_store(
-            options.data_dir, options.channel, use_shipped=options.shipped_data
-        )
+        store = session.read_store(options.data)
         session.show(explain_package(options.name, store), package_text)
     else:
         from cudaredist.pipeline.tables.explain_by_tables import explain_by_tables
         from cudaredist.render.table_text import explain_text
-        from cudaredist.store.locate import store_to_read
 
-        store = store_to_read(options.data_dir, options.channel, use_shipped=options.shipped_data)
+        store = session.read_store(options.data, is_channel_used=False)
         session.show(explain_by_tables(options.subject, options.name, store), explain_text)
     return EXIT_OK

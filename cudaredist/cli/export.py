@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cudaredist.exporters.export_format import ExportedSet, Exporter
     from cudaredist.reports.set_reports import ExportReport
     from cudaredist.schema.packageset import PackageSet
+    from cudaredist.store.data_folder import Store
 
 
 def complete_format(incomplete: str) -> list[tuple[str, str]]:
@@ -133,9 +134,12 @@ def export(options: ExportOptions, session: Session) -> int:
     - **env**, **cmake**: a toolkit's root, architectures and host compiler.
     """
     from cudaredist.exporters.export_format import ExportedSet
+    from cudaredist.pipeline.sets.nixpkgs_diff import diff_checkout
     from cudaredist.pipeline.sets.shared_tables import indexed_sets
+    from cudaredist.pipeline.tables.table_registry import read_gpu_policy, read_nvcc_policy
     from cudaredist.pipeline.toolkit.materialize_set import read_package_set
-    from cudaredist.render.set_text import export_text
+    from cudaredist.render.set_text import export_text, table_diff_text
+    from cudaredist.store.locate import store_to_read
 
     exporter = options.exporter
     path = options.package_set
@@ -145,9 +149,12 @@ def export(options: ExportOptions, session: Session) -> int:
         package_set = _with_wheels(package_set, options)
     exported = ExportedSet(package_set, options.root, others=tuple(others))
     if exporter.reads_tables:
-        exported = _with_tables(exported, options, session)
-    if options.diff is not None:
-        return _diff(exported, options.diff, options, session)
+        store = store_to_read(options.data_dir, "redist", use_shipped=options.shipped_data)
+        exported = _with_tables(exported, store, session)
+        if options.diff is not None:
+            nvcc, gpus = read_nvcc_policy(store), read_gpu_policy(store)
+            report = diff_checkout(exported, options.diff, nvcc, gpus)
+            return session.finish(report, table_diff_text)
     files = exporter.files(exported)
     skipped = exporter.skipped(exported)
     if skipped:
@@ -156,37 +163,22 @@ def export(options: ExportOptions, session: Session) -> int:
         (content,) = files.values()
         session.console.result(content.decode())
         return EXIT_OK
-    report = _write(exporter, files, options.output, may_write=not options.check)
-    return session.finish(report, export_text)
+    written = _write(exporter, files, options.output, may_write=not options.check)
+    return session.finish(written, export_text)
 
 
-def _with_tables(
-    exported: "ExportedSet", options: ExportOptions, session: Session
-) -> "ExportedSet":
+def _with_tables(exported: "ExportedSet", store: "Store", session: Session) -> "ExportedSet":
     from dataclasses import replace
 
     from cudaredist.exporters.nixpkgs_tables import set_versions
     from cudaredist.pipeline.sets.shared_tables import read_shared_tables
-    from cudaredist.store.locate import store_to_read
 
-    store = store_to_read(options.data_dir, "redist", use_shipped=options.shipped_data)
     versions = set_versions(exported.all_sets)
     if not versions:
         session.console.warning(
             "skipped manifests and releases: no set has NVIDIA's own archives for Linux"
         )
     return replace(exported, tables=read_shared_tables(store, versions))
-
-
-def _diff(exported: "ExportedSet", checkout: Path, options: ExportOptions, session: Session) -> int:
-    from cudaredist.pipeline.sets.nixpkgs_diff import diff_checkout
-    from cudaredist.pipeline.tables.table_registry import read_gpu_policy, read_nvcc_policy
-    from cudaredist.render.set_text import table_diff_text
-    from cudaredist.store.locate import store_to_read
-
-    store = store_to_read(options.data_dir, "redist", use_shipped=options.shipped_data)
-    report = diff_checkout(exported, checkout, read_nvcc_policy(store), read_gpu_policy(store))
-    return session.finish(report, table_diff_text)
 
 
 def _with_wheels(package_set: "PackageSet", options: ExportOptions) -> "PackageSet":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from cudaredist.cli.options import (
     ArchiveJobs,
+    Archives,
     ChannelName,
     Network,
     Options,
@@ -14,7 +15,6 @@ from cudaredist.cli.options import (
     argument,
     cache_dir_option,
     channel_option,
-    complete_platform,
     redist_option,
     safety_option,
     select_option,
@@ -52,17 +52,7 @@ class MirrorOptions(Options):
     redist: list[str] | None = redist_option()
     channel: ChannelName = channel_option()
     releases: Releases = field(default_factory=Releases)
-    package: list[str] | None = select_option(
-        "Package, such as cuda_cudart. Repeatable. Default: all.", metavar="NAME"
-    )
-    platform: list[str] | None = select_option(
-        "Platform, such as linux-x86_64. Repeatable. Default: all.",
-        metavar="NAME",
-        autocompletion=complete_platform,
-    )
-    variant: list[str] | None = select_option(
-        "Variant, such as cuda12. Repeatable. Default: all.", metavar="NAME"
-    )
+    archives: Archives = field(default_factory=Archives)
     package_set: Path | None = select_option(
         "Package set with the releases and archives to select.", names="--set", metavar="FILE"
     )
@@ -149,16 +139,11 @@ def _choice(options: MirrorOptions) -> _Choice:
     from cudaredist.primitives import parse_label
 
     if options.package_set is None:
-        archives = Filter(
-            packages=frozenset(options.package or ()),
-            platforms=frozenset(options.platform or ()),
-            variants=frozenset(options.variant or ()),
-        )
         return _Choice(
             options.channel,
             find_redists(options.redist, options.channel),
             options.releases.selection,
-            MirrorSelection(archives),
+            MirrorSelection(options.archives.filter),
         )
     value, _ = read_package_set(options.package_set)
     packages = [p for p in value.packages.values() if p.archive and p.redist and p.release]

@@ -31,6 +31,7 @@ from cudaredist.errors import UsageError
 from cudaredist.redists import REDISTS
 
 if TYPE_CHECKING:
+    from cudaredist.pipeline.features.targets import Filter
     from cudaredist.pipeline.selection import Selection
 
 _Group = TypeVar("_Group", bound="OptionGroup")
@@ -67,12 +68,13 @@ class OptionGroup:
 
 def parameters_of(kind: type[OptionGroup]) -> Iterator[inspect.Parameter]:
     """Yield a command's parameters: typical ones first, general ones last."""
-    general = inspect.get_annotations(Options)
-    fields = sorted(
-        _option_fields(kind),
-        key=lambda field: (field.name not in kind.typical, field.name in general),
-    )
-    for field in fields:
+    general, typical = inspect.get_annotations(Options), kind.typical
+
+    def place(field: dataclasses.Field[Any]) -> tuple[int, bool]:
+        is_typical = field.name in typical
+        return typical.index(field.name) if is_typical else len(typical), field.name in general
+
+    for field in sorted(_option_fields(kind), key=place):
         yield _parameter(field, is_typical=field.name in kind.typical)
 
 
@@ -178,11 +180,6 @@ channel_option = partial(
     "NVIDIA's archives or NVIDIA's wheels.",
     metavar="redist|wheels",
     default="redist",
-)
-read_channel_option = partial(
-    select_option,
-    "NVIDIA's archives or wheels. Default: redist if available.",
-    metavar="redist|wheels",
 )
 _jobs_option = partial(work_option, names="--jobs -j", min=1, max=256, envvar="CUDAREDIST_JOBS")
 jobs_option = partial(_jobs_option, "Simultaneous downloads.", metavar="N", default=16)
@@ -323,6 +320,33 @@ class LocalReleases(Releases):
     default: ClassVar[Sequence[str]] = ("all",)
 
 
+class Archives(OptionGroup):
+    """Archives of the releases, by default all."""
+
+    package: list[str] | None = select_option(
+        "Package, such as cuda_cudart. Repeatable. Default: all.", metavar="NAME"
+    )
+    platform: list[str] | None = select_option(
+        "Platform, such as linux-x86_64. Repeatable. Default: all.",
+        metavar="NAME",
+        autocompletion=complete_platform,
+    )
+    variant: list[str] | None = select_option(
+        "Variant, such as cuda12. Repeatable. Default: all.", metavar="NAME"
+    )
+
+    @property
+    def filter(self) -> "Filter":
+        """The filter that selects them."""
+        from cudaredist.pipeline.features.targets import Filter
+
+        return Filter(
+            packages=frozenset(self.package or ()),
+            platforms=frozenset(self.platform or ()),
+            variants=frozenset(self.variant or ()),
+        )
+
+
 class Write(OptionGroup):
     """Options that prevent writing."""
 
@@ -342,7 +366,12 @@ class Folders(OptionGroup):
     cache_dir: Path | None = cache_dir_option()
 
 
-class ReadFolders(Folders):
-    """The folders of a command that does not change the data."""
+class Data(OptionGroup):
+    """The data of a command that does not change it."""
 
+    channel: ChannelName | None = select_option(
+        "NVIDIA's archives or wheels. Default: redist if available.",
+        metavar="redist|wheels",
+    )
     data_dir: Path | None = read_data_dir_option()
+    shipped_data: bool = shipped_data_option()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from cudaredist.cli.options import (
     ArchiveJobs,
+    Archives,
     ChannelName,
     Folders,
     LocalReleases,
@@ -14,7 +15,6 @@ from cudaredist.cli.options import (
     Write,
     argument,
     channel_option,
-    complete_platform,
     keep_going_option,
     output_option,
     parse_size,
@@ -58,18 +58,7 @@ class ProcessOptions(Options):
     redist: list[str] | None = redist_option()
     channel: ChannelName = channel_option()
     releases: LocalReleases = field(default_factory=LocalReleases)
-    package: list[str] | None = select_option(
-        "Package, such as cuda_cudart. Repeatable.",
-        metavar="NAME",
-    )
-    platform: list[str] | None = select_option(
-        "Platform, such as linux-x86_64. Repeatable.",
-        metavar="NAME",
-        autocompletion=complete_platform,
-    )
-    variant: list[str] | None = select_option(
-        "Variant, such as cuda12. Repeatable.", metavar="NAME"
-    )
+    archives: Archives = field(default_factory=Archives)
     max_download: str | None = select_option(
         "Download limit, such as 5GB. Smallest archives first.",
         metavar="SIZE",
@@ -176,7 +165,7 @@ def process_manifests(options: ProcessOptions, session: Session) -> int:
 def _feature_run(options: ProcessOptions, session: Session) -> "FeatureRun":
     """Open the sources and lock the target folder."""
     from cudaredist.pipeline.features.process import FeatureRun
-    from cudaredist.pipeline.features.targets import Filter, read_local_manifests
+    from cudaredist.pipeline.features.targets import read_local_manifests
     from cudaredist.store.locate import data_folder
 
     selection, cache = options.releases.selection, open_cache(options.folders.cache_dir)
@@ -198,11 +187,7 @@ def _feature_run(options: ProcessOptions, session: Session) -> "FeatureRun":
         manifests=read_local_manifests(targets, selection, strict=options.strict),
         service=service,
         cache=cache,
-        filter=Filter(
-            packages=frozenset(options.package or ()),
-            platforms=frozenset(options.platform or ()),
-            variants=frozenset(options.variant or ()),
-        ),
+        filter=options.archives.filter,
         write=options.is_writing,
         legacy=options.legacy,
         fill_cache=options.fill_cache,

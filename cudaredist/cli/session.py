@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import typer
 
-from cudaredist.cli.options import ChannelName, Network, Options, collect, parameters_of
+from cudaredist.cli.options import Data, Network, Options, collect, parameters_of
 from cudaredist.console import Console, configure_logging
 from cudaredist.errors import (
     EXIT_BUG,
@@ -156,11 +156,9 @@ class Session(contextlib.ExitStack):
 
     def read_store(
         self,
-        data_dir: Path | None,
-        channel: ChannelName | None,
+        data: Data,
         base_url: list[str] | None = None,
         *,
-        use_shipped: bool = True,
         is_layered: bool = True,
         is_channel_used: bool = True,
     ) -> "Store":
@@ -172,12 +170,14 @@ class Session(contextlib.ExitStack):
         from cudaredist.store.data_folder import shipped_data
         from cudaredist.store.locate import store_to_read
 
-        named = channel or ("redist" if base_url else None)
-        store = store_to_read(data_dir, named, use_shipped=use_shipped, is_layered=is_layered)
+        named = data.channel or ("redist" if base_url else None)
+        store = store_to_read(
+            data.data_dir, named, use_shipped=data.shipped_data, is_layered=is_layered
+        )
         if named is None and store.channel != "redist" and is_channel_used:
             is_shipped = store.manifest_root == shipped_data()
-            data = "the data shipped with cudaredist" if is_shipped else str(store.root)
-            self.console.note(f"using --channel {store.channel}, the only one in {data}")
+            folder = "the data shipped with cudaredist" if is_shipped else str(store.root)
+            self.console.note(f"using --channel {store.channel}, the only one in {folder}")
         return store
 
     def lock(self, root: Path) -> Callable[[], None]:

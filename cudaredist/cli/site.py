@@ -1,16 +1,14 @@
 """site: a static web site of the data folder."""
 
 from collections.abc import Iterator
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cudaredist.cli.options import (
-    ChannelName,
+    Data,
     Options,
     output_option,
-    read_channel_option,
-    read_data_dir_option,
-    shipped_data_option,
 )
 from cudaredist.cli.session import Session, command
 
@@ -29,9 +27,7 @@ class SiteOptions(Options):
         metavar="DIR",
         default=...,
     )
-    channel: ChannelName | None = read_channel_option()
-    data_dir: Path | None = read_data_dir_option()
-    shipped_data: bool = shipped_data_option()
+    data: Data = field(default_factory=Data)
 
 
 @command(SiteOptions)
@@ -51,7 +47,7 @@ def site(options: SiteOptions, session: Session) -> int:
     from cudaredist.pipeline.write_site import earlier_files, write_site
     from cudaredist.site.render_site import site_files
 
-    store = session.read_store(options.data_dir, options.channel, use_shipped=options.shipped_data)
+    store = session.read_store(options.data)
     begin = session.lock(options.output)
     earlier = earlier_files(options.output)
     data = read_site_data(store)

@@ -1,7 +1,7 @@
 """update-gpus, and the shared code of update-nvcc-compat."""
 
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from cudaredist.cli.options import (
     ArchiveJobs,
@@ -29,16 +29,19 @@ from cudaredist.redists import CUDA
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cudaredist.pipeline.tables.collect_symbols import SymbolRun
     from cudaredist.pipeline.tables.table_registry import Table
     from cudaredist.pipeline.tables.update import TableRun
     from cudaredist.reports.archive_reports import TableReport
     from cudaredist.schema.base import OwnModel
 
+_Run = TypeVar("_Run", "TableRun", "SymbolRun")
+
 
 class TableOptions(Options):
     """Options of the commands that update a table."""
 
-    typical = ("version", "channel", "jobs", "check", "data_dir")
+    typical = ("channel", "version", "jobs", "check", "data_dir")
 
     channel: ChannelName = channel_option()
     releases: LocalReleases = field(default_factory=LocalReleases)
@@ -74,6 +77,38 @@ def update_gpus(options: TableOptions, session: Session) -> int:
     return update_table(options, session, GPU_TABLE, update_gpu_table)
 
 
+def open_run(
+    kind: "type[_Run]", options: TableOptions, session: Session, names: list[str] | None
+) -> "_Run":
+    """Open the sources of local manifests, and lock the data folder."""
+    from cudaredist.pipeline.features.targets import read_local_manifests, targets_in_store
+    from cudaredist.pipeline.read_data import require_manifests
+    from cudaredist.store.data_folder import Store
+    from cudaredist.store.locate import data_folder
+
+    selection, is_writing = options.releases.selection, options.write.is_allowed
+    bases = session.connect(options.network, options.channel)
+    root = data_folder(options.folders.data_dir, writing=is_writing)
+    store = Store(root, options.channel)
+    known = find_redists(names, options.channel)
+    local = require_manifests(store, names or ())
+    targets = targets_in_store(store, [one for one in known if one.name in local], bases)
+    service = session.archive_service(
+        (target.bases for target in targets),
+        cache=open_cache(options.folders.cache_dir),
+        jobs=options.jobs.count,
+    )
+    if is_writing:
+        session.lock(root)
+    return kind(
+        manifests=read_local_manifests(targets, selection, strict=options.strict),
+        service=service,
+        store=store,
+        write=is_writing,
+        fail_fast=not options.keep_going,
+    )
+
+
 def update_table(
     options: TableOptions,
     session: Session,
@@ -81,34 +116,12 @@ def update_table(
     update: "Callable[[TableRun], TableReport]",
 ) -> int:
     """Update a table from the archives of CUDA releases, and report it."""
-    from cudaredist.pipeline.features.targets import read_local_manifests, targets_in_store
-    from cudaredist.pipeline.read_data import require_manifests
     from cudaredist.pipeline.tables.update import TableRun
     from cudaredist.render.table_text import table_text
-    from cudaredist.store.data_folder import Store
-    from cudaredist.store.locate import data_folder
 
-    selection, cache_dir = options.releases.selection, options.folders.cache_dir
-    bases = session.connect(options.network, options.channel)
-    root = data_folder(options.folders.data_dir, writing=options.write.is_allowed)
-    store = Store(root, options.channel)
-    require_manifests(store, [CUDA])
-    targets = targets_in_store(store, find_redists([CUDA]), bases)
-    service = session.archive_service(
-        (target.bases for target in targets),
-        cache=open_cache(cache_dir),
-        jobs=options.jobs.count,
-    )
-    if options.write.is_allowed:
-        session.lock(store.root)
-        store.sweep_table(table.name)
-    run = TableRun(
-        manifests=read_local_manifests(targets, selection, strict=options.strict),
-        service=service,
-        store=store,
-        write=options.write.is_allowed,
-        fail_fast=not options.keep_going,
-    )
+    run = open_run(TableRun, options, session, [CUDA])
+    if run.write:
+        run.store.sweep_table(table.name)
     report = update(run)
     code = session.finish(
         report,

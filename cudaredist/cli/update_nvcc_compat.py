@@ -13,7 +13,7 @@ from cudaredist.cli.update_gpus import REFUSED, TableOptions, update_table
 class NvccCompatOptions(TableOptions):
     """Options of update-nvcc-compat."""
 
-    typical = ("version", "channel", "accept_changed", "check", "data_dir")
+    typical = ("channel", "version", "check", "data_dir", "accept_changed")
 
     accept_changed: bool = safety_option("Accept lower or changed bounds.")
 

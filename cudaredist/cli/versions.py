@@ -1,19 +1,15 @@
 """versions: list the labels in the data folder and upstream."""
 
 from dataclasses import field
-from pathlib import Path
 from typing import Literal, TypeAlias
 
 from cudaredist.cli.options import (
-    ChannelName,
+    Data,
     Network,
     Options,
     jobs_option,
     output_option,
-    read_channel_option,
-    read_data_dir_option,
     redist_option,
-    shipped_data_option,
 )
 from cudaredist.cli.session import Refusal, Session, command, find_redists
 
@@ -23,14 +19,12 @@ VersionsFormat: TypeAlias = Literal["text", "json", "renovate", "newest"]
 class VersionsOptions(Options):
     """Options of versions."""
 
-    typical = ("redist", "channel", "offline", "format", "data_dir")
+    typical = ("redist", "channel", "offline", "data_dir", "format")
 
     redist: list[str] | None = redist_option()
-    channel: ChannelName | None = read_channel_option()
     network: Network = field(default_factory=Network)
     jobs: int = jobs_option()
-    data_dir: Path | None = read_data_dir_option()
-    shipped_data: bool = shipped_data_option()
+    data: Data = field(default_factory=Data)
     format: VersionsFormat = output_option(
         "Output: text, json, renovate or newest.",
         metavar="FORMAT",
@@ -71,13 +65,7 @@ def versions(options: VersionsOptions, session: Session) -> int:
     from cudaredist.render.which_text import versions_renovate, versions_text
 
     network = options.network
-    store = session.read_store(
-        options.data_dir,
-        options.channel,
-        network.base_url,
-        use_shipped=options.shipped_data,
-        is_layered=False,
-    )
+    store = session.read_store(options.data, network.base_url, is_layered=False)
     redists = find_redists(options.redist, store.channel)
     bases = session.connect(network, store.channel)
     report = read_versions(

@@ -1,18 +1,15 @@
 """which: find the packages that provide a file or a soname."""
 
-from pathlib import Path
+from dataclasses import field
 
 from cudaredist.cli.options import (
-    ChannelName,
+    Data,
     Options,
     argument,
     complete_platform,
     output_option,
-    read_channel_option,
-    read_data_dir_option,
     redist_option,
     select_option,
-    shipped_data_option,
 )
 from cudaredist.cli.session import Refusal, Session, command, find_redists
 
@@ -40,9 +37,7 @@ class WhichOptions(Options):
         autocompletion=complete_platform,
     )
     redist: list[str] | None = redist_option()
-    channel: ChannelName | None = read_channel_option()
-    data_dir: Path | None = read_data_dir_option()
-    shipped_data: bool = shipped_data_option()
+    data: Data = field(default_factory=Data)
 
 
 REFUSED: tuple[Refusal[WhichOptions], ...] = (
@@ -81,7 +76,7 @@ def which(options: WhichOptions, session: Session) -> int:
     from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 
     cuda = options.cuda
-    store = session.read_store(options.data_dir, options.channel, use_shipped=options.shipped_data)
+    store = session.read_store(options.data)
     names = options.redist or ([] if cuda is None else ["cuda"])
     redists = [one.name for one in find_redists(names, store.channel)] if names else []
     selection = None if cuda is None else Selection.parse([], cuda, cuda)
