@@ -67,5 +67,7 @@ def explain(options: ExplainOptions, session: Session) -> int:
         from cudaredist.render.table_text import explain_text
 
         store = session.read_store(options.data, is_channel_used=False)
-        session.show(explain_by_tables(options.subject, options.name, store), explain_text)
+        report = explain_by_tables(options.subject, options.name, store)
+        errors = [("", error) for error in report.errors]
+        return session.finish(report, explain_text, errors=errors)
     return EXIT_OK

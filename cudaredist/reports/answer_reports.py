@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.reports.report import Answer, ArchiveName, OutputFiles, Report
+from cudaredist.reports.report import Answer, ArchiveName, ErrorReport, OutputFiles, Report
 from cudaredist.reports.symbol_reports import SymbolHit
 from cudaredist.schema.base import OutputName, OwnModel
 from cudaredist.tables.explanation import Topic
@@ -133,7 +133,7 @@ class PackageCoverage(OwnModel):
     unknown: int = Field(description="Number of these releases with unknown coverage")
 
 
-class ExplainReport(Answer):
+class ExplainReport(Report):
     """The result of explain."""
 
     command: Literal["explain"] = "explain"
@@ -145,6 +145,9 @@ class ExplainReport(Answer):
     )
     hint: str | None = Field(
         default=None, description="For gpu: the command to read device code, if none is known"
+    )
+    errors: tuple[ErrorReport, ...] = Field(
+        default=(), description="For cuda: the manifests that cannot be read"
     )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY, SAMPLE, Run, Start
 from support import server as faults
+from support.factory import manifest
 from support.server import FaultServer
 
 from cudaredist.pipeline.sets.load import read_set_data
@@ -131,6 +132,21 @@ def test_shipped_tables_complete_local_tables(run: Run) -> None:
     text = run("explain", "nvcc", "13.0").stdout
     assert "cuda_crt 13.0.88 (wheels), shipped data" in text
     assert "cuda_crt 13.0.88 (wheels), local data" in run("explain", "nvcc", "13.0.2").stdout
+
+
+def test_explain_cuda_names_layer_of_drivers_and_skips_broken_manifest(run: Run) -> None:
+    folder = Path("data/manifests/cuda")
+    folder.mkdir(parents=True)
+    data = manifest("13.0.1", packages=("nvidia_driver",), versions={"nvidia_driver": "580.82.07"})
+    (folder / "redistrib_13.0.1.json").write_bytes(data)
+    assert layers_of(run, "cuda", "13.0")["13.0.1"] == {"local"}
+    (folder / "redistrib_13.0.2.json").write_text("{")
+    result = run("explain", "cuda", "13.0")
+    assert result.exit_code == 5
+    assert "published with CUDA 13.0.1: driver 580.82.07" in result.stdout
+    assert "error: not a valid manifest: manifests/cuda/redistrib_13.0.2.json" in result.stderr
+    document = json.loads(run("explain", "cuda", "13.0", "--json").stdout)
+    assert [error["exit_code"] for error in document["errors"]] == [5]
 
 
 def test_merged_capabilities_equal_shipped_table(run: Run) -> None:

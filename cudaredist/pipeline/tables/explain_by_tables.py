@@ -3,18 +3,20 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from cudaredist.errors import command_line
+from cudaredist.errors import CudaRedistError, command_line, worst_exit_code
+from cudaredist.manifests.manifest_values import Package
 from cudaredist.packagesets.drivers import driver_facts
 from cudaredist.pipeline.read_data import load_manifest, process_command
 from cudaredist.pipeline.tables.coverage_history import coverage_of_releases
 from cudaredist.pipeline.tables.layered_tables import require_gpus, require_nvcc_compat
 from cudaredist.pipeline.tables.table_registry import read_gpu_policy, read_nvcc_policy
-from cudaredist.primitives import parse_label
+from cudaredist.primitives import Version, parse_label
 from cudaredist.redists import CUDA
 from cudaredist.reports.answer_reports import ExplainReport, PackageCoverage
+from cudaredist.reports.report import ErrorReport
 from cudaredist.schema.policy import DriverPolicy
 from cudaredist.schema.registry import read_own_file
-from cudaredist.store.data_folder import Layer, Store
+from cudaredist.store.data_folder import Layer, Store, shipped_data
 from cudaredist.tables.explain_gpu import capabilities_called, explain_cuda, explain_gpu
 from cudaredist.tables.explain_nvcc import explain_nvcc
 from cudaredist.tables.explanation import Topic
@@ -26,9 +28,11 @@ def explain_by_tables(
 ) -> ExplainReport:
     """Explain an nvcc, a GPU or a CUDA release.
 
-    Raises `IncompleteError` if no layer has the table, and `UnknownNameError` for an unknown name.
+    Manifests that cannot be read are among the errors of the report. Raises `IncompleteError` if no
+    layer has the table, and `UnknownNameError` for an unknown name.
     """
     coverage: tuple[PackageCoverage, ...] = ()
+    errors: tuple[ErrorReport, ...] = ()
     hint: str | None = None
     if subject == "gpu":
         gpus = require_gpus(store)
@@ -44,24 +48,36 @@ def explain_by_tables(
         compat, gpus = require_nvcc_compat(store), require_gpus(store)
         minor = parse_label(newest_of(name, compat.table)).line
         topics = explain_cuda(name, compat.table, gpus.table, read_nvcc_policy(store))
-        topics += _driver_topic(minor, store)
-        layers = [compat.layers, gpus.layers, {}]
+        drivers, errors = _drivers(minor, store)
+        topics += drivers
+        layer: Layer = "shipped" if store.manifest_root == shipped_data() else "local"
+        labels = (fact.release or "" for topic in drivers for fact in topic.facts)
+        layers = [compat.layers, gpus.layers, dict.fromkeys(labels, layer)]
     return ExplainReport(
         kind=subject,
         asked=name,
         topics=tuple(map(_with_layers, topics, layers)),
         coverage=coverage,
+        errors=errors,
         hint=hint,
+        exit_code=worst_exit_code(error.exit_code for error in errors),
     )
 
 
-def _driver_topic(minor: str, store: Store) -> tuple[Topic, ...]:
-    """Return the drivers for a CUDA minor, if anything is known of them."""
-    labels = [label for label in store.manifests(CUDA).labels() if label.line == minor]
-    manifests = {label: load_manifest(store, CUDA, label).packages for label in labels}
+def _drivers(minor: str, store: Store) -> tuple[tuple[Topic, ...], tuple[ErrorReport, ...]]:
+    """Return the known drivers for a CUDA minor, and the errors of its manifests."""
+    manifests: dict[Version, tuple[Package, ...]] = {}
+    errors: list[ErrorReport] = []
+    for label in store.manifests(CUDA).labels():
+        if label.line == minor:
+            try:
+                manifests[label] = load_manifest(store, CUDA, label).packages
+            except CudaRedistError as error:
+                errors.append(ErrorReport.of(error))
     policy = read_own_file(store.read_policy("drivers"), DriverPolicy)
     facts = tuple(driver_facts(manifests, minor.partition(".")[0], policy))
-    return (Topic(title=f"drivers for CUDA {minor}", facts=facts),) if facts else ()
+    topics = (Topic(title=f"drivers for CUDA {minor}", facts=facts),) if facts else ()
+    return topics, tuple(errors)
 
 
 def _hint(store: Store) -> str | None:
