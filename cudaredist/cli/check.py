@@ -15,6 +15,7 @@ from cudaredist.cli.options import (
     redist_option,
 )
 from cudaredist.cli.session import Session, command, find_redists, open_cache
+from cudaredist.redists import CUDA, REDISTS
 
 CheckFormat: TypeAlias = Literal["text", "json", "markdown", "github"]
 
@@ -62,15 +63,18 @@ def check(options: CheckOptions, session: Session) -> int:
     network = options.network
     store = session.read_store(options.data, network.base_url, is_layered=False)
     bases = session.connect(network, store.channel)
+    redists = find_redists(options.redist, store.channel) if options.redist else ()
+    has_runfiles = not redists or REDISTS[CUDA] in redists
+    runfiles = runfile_findings(store, session.settings, options.jobs) if has_runfiles else ()
     report = check_data(
         store,
-        find_redists(options.redist, store.channel) if options.redist else (),
+        redists,
         sources=None if network.offline else session.sources(bases),
         cache=open_cache(options.cache_dir),
         stop=session.settings.stop,
         jobs=options.jobs,
         progress=session.progress("checking"),
-        further=tuple(runfile_findings(store, session.settings, options.jobs)),
+        further=tuple(runfiles),
     )
     if options.json or options.format != "github":
         texts = {"text": check_text, "markdown": check_markdown}

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from conftest import REPOSITORY, Run
 from support.consumers import evaluate_nix
+from support.factory import manifest
 from support.nix_builds import needs_nix
+from support.releases import put
 from support.runfiles import NAME, make_runfile, needs_makeself, runfile
 from support.server import FaultServer, breaking_after, status, truncated_with_matching_length
 
@@ -303,6 +305,14 @@ def test_check_of_broken_record_reports_other_findings(run: Run, offline: list[s
     assert kinds["runfiles.json"] == "invalid"
     assert "nothing-held" in kinds.values()
     assert answer.exit_code == 5
+
+
+def test_check_of_other_redistributable_ignores_runfiles(run: Run) -> None:
+    put(Path("data/manifests"), {"cudnn/redistrib_9.10.2.json": manifest("9.10.2", "cudnn")})
+    Path("data/runfiles.json").write_text("{}")
+    check = ("check", "--offline", "--data-dir", "data", "--redist")
+    assert "runfiles.json" not in run(*check, "cudnn").output
+    assert "runfiles.json" in run(*check, "cudnn", "--redist", "cuda").output
 
 
 # -- sets
