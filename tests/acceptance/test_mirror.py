@@ -251,9 +251,25 @@ def test_sync_of_two_contents_for_one_path_keeps_the_first_and_prefers_the_newes
         result = sync("--version", "all")
         assert result.exit_code == 4
         assert message in result.stderr
+        assert (
+            f"hint: run `cudaredist mirror sync OTHER_DIR --redist cuda --version {OLD}`"
+            in result.stderr
+        )
         assert published(MIRROR)[old] == files[new]
         assert server.requests[f"/{old}"] == 1
+    assert sync("--version", NEW).exit_code == 0
     assert run("mirror", "verify", MIRROR).exit_code == 0
+
+
+def test_sync_replaces_an_archive_of_another_size(sync: Run, server: FaultServer) -> None:
+    files = serve_releases(server, NEW)
+    sync()
+    nvcc = path_of(files, "cuda_nvcc")
+    (MIRROR / nvcc).write_bytes(files[nvcc][:-1])
+    result = sync()
+    assert result.exit_code == 0
+    assert "1 copied" in result.stdout
+    assert published(MIRROR)[nvcc] == files[nvcc]
 
 
 def test_sync_moves_a_content_to_another_path_while_its_path_changes(

@@ -162,8 +162,7 @@ class MirrorSync:
                 elif archive.sha256 is None:
                     self._fail(path, IncompleteError(f"{about}: the manifest states no SHA-256"))
                 elif self._claims[path] != archive.sha256:
-                    reason = "another manifest states another SHA-256 for this path"
-                    self._fail(path, IntegrityError(f"{about}: {reason}"))
+                    self._fail(path, _conflict(manifest, about))
                 else:
                     request = manifest.request(archive)
                     self._add(contents, path, request)
@@ -316,6 +315,16 @@ class MirrorSync:
             self.mirror.put(place, [path])
             size = place.stat().st_size
             self._files[path] = MirrorFile(size=size, sha256=manifest.sha256)
+
+
+def _conflict(manifest: LocalManifest, about: str) -> IntegrityError:
+    """Return the error for a path that has the content of another manifest."""
+    release = f"--redist {manifest.target.redist.name} --version {manifest.label}"
+    return IntegrityError(
+        f"{about}: another manifest states another SHA-256 for this path",
+        hint=f"run `cudaredist mirror sync OTHER_DIR {release}`, and select the other releases "
+        "of this mirror with --version, --min-version or --max-version",
+    )
 
 
 def local_metadata(mirror: MirrorFolder) -> LocalMetadata:
