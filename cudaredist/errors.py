@@ -32,8 +32,10 @@ Codes 0 and 1 are results, not errors; 70 is a bug and 130 an interruption (`cli
 """
 
 import difflib
+import errno
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import ClassVar, TypeVar
 
 T = TypeVar("T")
@@ -204,10 +206,12 @@ class WriteError(IncompleteError):
     kind = "write"
 
     def __init__(self, path: object, error: OSError) -> None:
+        parent = PurePath(str(path)).parent
         super().__init__(
             f"cannot write {path}: {error.strerror or error}",
-            hint="free disk space, change the permissions, or select another folder "
-            "with --data-dir or --cache-dir",
+            hint=f"free disk space: `df -h {parent}`"
+            if error.errno in {errno.ENOSPC, errno.EDQUOT}
+            else f"select another folder, or change its permissions: `ls -ld {parent}`",
         )
 
 
