@@ -106,43 +106,16 @@ class Console:
         sys.stderr.write(f"{line}\n")
 
 
-class TerminalProgress:
+class TerminalProgress(Tally):
     """Progress of a run, as temporary bars on a terminal and as lines elsewhere."""
 
     def __init__(self, title: str, console: Console) -> None:
+        super().__init__(console.clock)
         self._title = title
         self._console = console
-        self._now = console.clock
-        self._tally = Tally(self._now())
-        self._last_line = self._tally.started
+        self._last_line = self.started
         self._bars: _Bars | None = None
-        self._mutex = threading.Lock()
-
-    def expect(self, items: int, size: int | None = 0) -> None:
-        """Add pending items and their bytes, None if unknown."""
-        self._tally.expect(items, size)
-        self._show()
-
-    def begin(self, name: str, size: int | None) -> int:
-        """Add an item in progress and return its number."""
-        number = self._tally.begin(name, size)
-        self._show()
-        return number
-
-    def advance(self, number: int, size: int) -> None:
-        """Add received bytes of an item. A negative size subtracts them."""
-        self._tally.advance(number, size, self._now())
-        self._show()
-
-    def end(self, number: int, *, is_done: bool = True) -> None:
-        """Remove an item in progress, and count it if it is done."""
-        self._tally.end(number, is_done=is_done)
-        self._show()
-
-    def done(self, size: int = 0) -> None:
-        """Count an item that never was in progress, and its bytes."""
-        self._tally.done(size, self._now())
-        self._show()
+        self._screen = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -153,24 +126,26 @@ class TerminalProgress:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        with self._mutex:
+        with self._screen:
             if self._bars is not None:
                 self._bars.stop()
 
-    def _show(self) -> None:
-        now = self._now()
-        with self._mutex:
+    def changed(self) -> None:
+        """Show a change."""
+        now = self.clock()
+        with self._screen:
             if not self._console.is_interactive:
                 if now - self._last_line >= _BETWEEN_LINES:
                     self._last_line = now
-                    self._console.note(self._text())
-            elif now - self._tally.started >= _BEFORE_PROGRESS and not self._console.is_quiet:
+                    self._console.note(self.text())
+            elif now - self.started >= _BEFORE_PROGRESS and not self._console.is_quiet:
                 if self._bars is None:
-                    self._bars = _Bars(self._console.rich(), self._text)
-                self._bars.show(self._tally)
+                    self._bars = _Bars(self._console.rich(), self.text)
+                self._bars.show(self)
 
-    def _text(self) -> str:
-        return f"{self._title} {self._tally.text(self._now())}"
+    def text(self) -> str:
+        """Return the title, items, bytes, rate and remaining time."""
+        return f"{self._title} {super().text()}"
 
 
 class _Bars:

@@ -2,9 +2,9 @@
 
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
 
 _WINDOW = 15.0
 """Seconds for the measurement of the rate."""
@@ -12,14 +12,15 @@ _SAMPLE = 0.5
 _UNITS = ("kB", "MB", "GB", "TB")
 
 
-class Progress(Protocol):
-    """Receiver of a run's progress."""
+class Progress:
+    """Receiver of a run's progress. This class discards it."""
 
     def expect(self, items: int, size: int | None = 0) -> None:
         """Add pending items and their bytes, None if unknown."""
 
-    def begin(self, name: str, size: int | None) -> int:
+    def begin(self, name: str, size: int | None) -> int:  # noqa: ARG002 - of its subclasses
         """Add an item in progress and return its number."""
+        return 0
 
     def advance(self, number: int, size: int) -> None:
         """Add received bytes of an item. A negative size subtracts them."""
@@ -31,27 +32,7 @@ class Progress(Protocol):
         """Count an item that never was in progress, and its bytes."""
 
 
-class NoProgress:
-    """Progress that is discarded."""
-
-    def expect(self, items: int, size: int | None = 0) -> None:
-        """Do nothing."""
-
-    def begin(self, name: str, size: int | None) -> int:  # noqa: ARG002 - the protocol's
-        """Do nothing."""
-        return 0
-
-    def advance(self, number: int, size: int) -> None:
-        """Do nothing."""
-
-    def end(self, number: int, *, is_done: bool = True) -> None:
-        """Do nothing."""
-
-    def done(self, size: int = 0) -> None:
-        """Do nothing."""
-
-
-NO_PROGRESS = NoProgress()
+NO_PROGRESS = Progress()
 
 
 def total_size(sizes: Iterable[int | None]) -> int | None:
@@ -82,11 +63,11 @@ class Item:
         return f"{_of(self.received, self.size)}  {self.name}"
 
 
-@dataclass
-class Tally:
+@dataclass(eq=False)
+class Tally(Progress):
     """The state of a run and its description, for use from any thread."""
 
-    started: float
+    clock: Callable[[], float]
     items: int = 0
     finished: int = 0
     received: int = 0
@@ -97,6 +78,9 @@ class Tally:
     _begun: int = 0
     _samples: deque[tuple[float, int]] = field(default_factory=deque)
     _mutex: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.started = self.clock()
 
     @property
     def total(self) -> int | None:
@@ -110,39 +94,49 @@ class Tally:
             return self.received / self.total
         return self.finished / self.items if self.items else None
 
-    def expect(self, items: int, size: int | None) -> None:
-        """Add pending items. A size of None makes the total unknown."""
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
         with self._mutex:
+            yield
+        self.changed()
+
+    def changed(self) -> None:
+        """Show a change."""
+
+    def expect(self, items: int, size: int | None = 0) -> None:
+        """Add pending items. A size of None makes the total unknown."""
+        with self._changing():
             self.items += items
             self.expected += size or 0
             self.is_size_known &= size is not None
 
     def begin(self, name: str, size: int | None) -> int:
         """Add an item in progress and return its number."""
-        with self._mutex:
+        with self._changing():
             self._begun += 1
             self.current[self._begun] = Item(name, size)
             return self._begun
 
-    def advance(self, number: int, size: int, now: float) -> None:
+    def advance(self, number: int, size: int) -> None:
         """Add received bytes of an item."""
-        with self._mutex:
+        with self._changing():
             self.current[number].received += size
-            self._count(size, now)
+            self._count(size)
 
-    def end(self, number: int, *, is_done: bool) -> None:
+    def end(self, number: int, *, is_done: bool = True) -> None:
         """Remove an item in progress, and count it if it is done."""
-        with self._mutex:
+        with self._changing():
             del self.current[number]
             self.finished += is_done
 
-    def done(self, size: int, now: float) -> None:
+    def done(self, size: int = 0) -> None:
         """Count an item that never was in progress."""
-        with self._mutex:
+        with self._changing():
             self.finished += 1
-            self._count(size, now)
+            self._count(size)
 
-    def _count(self, size: int, now: float) -> None:
+    def _count(self, size: int) -> None:
+        now = self.clock()
         self.received += size
         if not self._samples:
             self._samples.append((self.started, 0))
@@ -151,11 +145,12 @@ class Tally:
         while len(self._samples) > 1 and now - self._samples[1][0] >= _WINDOW:
             self._samples.popleft()
 
-    def text(self, now: float) -> str:
+    def text(self) -> str:
         """Return items, bytes, rate and remaining time.
 
         The text has at most 64 characters.
         """
+        now = self.clock()
         with self._mutex:
             rate = self._rate(now)
             parts = [f"{self.finished:,} of {self.items:,}"]

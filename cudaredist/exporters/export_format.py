@@ -127,10 +127,9 @@ class Exporter:
     """An export format."""
 
     name: str
-    title: str
-    files: Callable[[ExportedSet], Files]
     file: str | None
     """Name of its file. None: several files."""
+    files: Callable[[ExportedSet], Files]
     takes_root: bool = False
     """Whether it uses the path of a toolkit root."""
     reads_features: bool = False
@@ -140,6 +139,11 @@ class Exporter:
     reads_tables: bool = False
     """Whether it requires tables and manifests of a data folder, and accepts an index."""
 
+    @property
+    def title(self) -> str:
+        """The first line of its docstring."""
+        return (self.files.__doc__ or "").partition("\n")[0]
+
     def skipped(self, exported: ExportedSet) -> frozenset[str]:
         """Return the available packages that the format skips."""
         if self.reads_libraries:
@@ -148,33 +152,10 @@ class Exporter:
 
 
 def exporter(
-    name: str,
-    file: str | None,
-    *,
-    takes_root: bool = False,
-    reads_features: bool = False,
-    reads_libraries: bool = False,
-    reads_tables: bool = False,
+    name: str, file: str | None, **reads: bool
 ) -> Callable[[Callable[[ExportedSet], Files]], Exporter]:
-    """Register a function as a format.
-
-    The first line of its docstring is the title.
-    """
-
-    def make(files: Callable[[ExportedSet], Files]) -> Exporter:
-        title = (files.__doc__ or "").partition("\n")[0]
-        return Exporter(
-            name,
-            title,
-            files,
-            file,
-            takes_root=takes_root,
-            reads_features=reads_features,
-            reads_libraries=reads_libraries,
-            reads_tables=reads_tables,
-        )
-
-    return make
+    """Return a decorator that makes a function a format, with the fields of `Exporter`."""
+    return lambda files: Exporter(name, file, files, **reads)
 
 
 def with_addresses(package_set: PackageSet, base: str) -> PackageSet:

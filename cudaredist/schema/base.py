@@ -42,6 +42,12 @@ class OwnModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
+class OwnFile(OwnModel):
+    """Base class of files."""
+
+    schema_version: SchemaVersion
+
+
 def optional(description: str | None, default: object = None) -> Any:  # noqa: ANN401 - as pydantic's own Field
     """Return a field that is omitted from files if it has its default."""
     return Field(

@@ -9,8 +9,8 @@ from cudaredist.schema.base import (
     HexSha256,
     Label,
     OutputName,
+    OwnFile,
     OwnModel,
-    SchemaVersion,
     VersionText,
     optional,
 )
@@ -35,10 +35,9 @@ class LockEntry(OwnModel):
     gone: bool = optional("Upstream no longer lists the label. Absent: it does", default=False)
 
 
-class Lock(OwnModel):
+class Lock(OwnFile):
     """`manifests/lock.json`: hashes of downloaded manifests, to detect changes."""
 
-    schema_version: SchemaVersion
     redists: dict[str, dict[Label, LockEntry]] = Field(
         description="By name of the redistributable, then by label"
     )
@@ -240,10 +239,9 @@ class PackageFeatures(OwnModel):
         return next(shared, None)
 
 
-class Features(OwnModel):
+class Features(OwnFile):
     """`features/<redist>/feature_<label>.json`: the contents of a manifest's archives."""
 
-    schema_version: SchemaVersion
     redist: str
     label: Label
     manifest_sha256: HexSha256 = Field(description="SHA-256 of the manifest")

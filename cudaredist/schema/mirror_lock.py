@@ -1,10 +1,13 @@
-"""The lock of a mirror: size and hash of each file that the mirror serves."""
+"""The lock of a mirror: size and hash of each file that the mirror serves.
+
+The other files of a mirror are generated from it.
+"""
 
 from typing import Annotated
 
 from pydantic import Field
 
-from cudaredist.schema.base import Count, HexSha256, OwnModel, SchemaVersion, optional
+from cudaredist.schema.base import Count, HexSha256, OwnFile, OwnModel, optional
 
 MIRROR_LOCK = "mirror.json"
 """The name of the lock in a mirror."""
@@ -27,14 +30,13 @@ class MirrorFile(OwnModel):
     yanked: bool = optional("Whether the index marks the wheel as yanked", default=False)
 
 
-class MirrorLock(OwnModel):
+class MirrorLock(OwnFile):
     """`mirror.json`: size and hash of each file that a mirror serves.
 
     Index pages and `SHA256SUMS` are generated from it. If a file of the mirror is not in it, no
     page lists the file.
     """
 
-    schema_version: SchemaVersion
     mirrored: dict[MirrorPath, MirrorFile] = Field(
         description="Manifests, archives, wheels and their metadata by path below the mirror"
     )

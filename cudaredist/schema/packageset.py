@@ -10,8 +10,8 @@ from cudaredist.schema.base import (
     HexSha256,
     Label,
     OutputName,
+    OwnFile,
     OwnModel,
-    SchemaVersion,
     optional,
 )
 from cudaredist.schema.policy import Owner
@@ -374,10 +374,9 @@ class SetDriver(OwnModel):
     )
 
 
-class PackageSet(OwnModel):
+class PackageSet(OwnFile):
     """`cuda-<release>.json`: the packages of a CUDA release on a platform."""
 
-    schema_version: SchemaVersion
     format: Literal["cudaredist.package-set/1"] = Field(alias="schema")
     channel: Literal["redist", "wheels"]
     inputs: tuple[Input, ...]
@@ -416,9 +415,8 @@ class SkippedSet(OwnModel):
     reason: str
 
 
-class PackageSetIndex(OwnModel):
+class PackageSetIndex(OwnFile):
     """`build/index.json`: the package sets in its folder."""
 
-    schema_version: SchemaVersion
     sets: tuple[IndexedSet, ...]
     skipped: tuple[SkippedSet, ...]

@@ -7,8 +7,8 @@ from pydantic import Field
 from cudaredist.schema.base import (
     CudaMinor,
     OutputName,
+    OwnFile,
     OwnModel,
-    SchemaVersion,
     VersionText,
     optional,
 )
@@ -52,10 +52,9 @@ class OldestJetson(Reasoned):
     capability: PlainCapability
 
 
-class PlatformPolicy(OwnModel):
+class PlatformPolicy(OwnFile):
     """`policy/platforms.json`: platforms, and the choice between the two for ARM."""
 
-    schema_version: SchemaVersion
     platforms: dict[str, PlatformEntry]
     jetson_thresholds: tuple[JetsonThreshold, ...] = Field(
         description="The first entry with bounds that include the CUDA release applies"
@@ -69,17 +68,15 @@ class LowestDriver(Reasoned):
     version: VersionText
 
 
-class DriverPolicy(OwnModel):
+class DriverPolicy(OwnFile):
     """`policy/drivers.json`: the lowest driver for each CUDA major, as NVIDIA documents it."""
 
-    schema_version: SchemaVersion
     lowest: dict[str, LowestDriver] = Field(description="By CUDA major")
 
 
-class NamePolicy(OwnModel):
+class NamePolicy(OwnFile):
     """`policy/names.json`: aliases of package sets and packages, renames and splits."""
 
-    schema_version: SchemaVersion
     sets: "SetAliases"
     aliases: dict[str, "Alias"] = Field(description="Aliases of packages in every set")
     renames: dict[str, "Rename"] = Field(description="By old name")
@@ -117,10 +114,9 @@ class WithheldEntry(Reasoned):
     """A published package that sets deliberately omit."""
 
 
-class WithheldPolicy(OwnModel):
+class WithheldPolicy(OwnFile):
     """`policy/withheld.json`: packages that sets deliberately omit."""
 
-    schema_version: SchemaVersion
     withheld: dict[str, WithheldEntry]
 
 
@@ -147,10 +143,9 @@ class Normalisation(Reasoned):
     )
 
 
-class OutputPolicy(OwnModel):
+class OutputPolicy(OwnFile):
     """`policy/outputs.json`: unsplit packages, propagated outputs, tree changes."""
 
-    schema_version: SchemaVersion
     collapse: dict[str, Collapse]
     propagates: dict[str, Propagation]
     normalise: tuple[Normalisation, ...]
@@ -175,10 +170,9 @@ class Requirement(Reasoned):
     needs_packages: dict[str, Bounds] | None = optional("Compatible versions of other packages")
 
 
-class RequirementPolicy(OwnModel):
+class RequirementPolicy(OwnFile):
     """`policy/requirements.json`: requirements of packages that no manifest states."""
 
-    schema_version: SchemaVersion
     requirements: tuple[Requirement, ...]
 
 
@@ -190,10 +184,9 @@ class Constraint(Reasoned):
     cuda: Bounds
 
 
-class ConstraintPolicy(OwnModel):
+class ConstraintPolicy(OwnFile):
     """`policy/constraints.json`: compatible CUDA releases of redistributables."""
 
-    schema_version: SchemaVersion
     constraints: tuple[Constraint, ...]
 
 
@@ -233,10 +226,9 @@ class Dependency(Reasoned):
     kind: Literal["header", "runtime"]
 
 
-class LibraryPolicy(OwnModel):
+class LibraryPolicy(OwnFile):
     """`policy/libraries.json`: external and loaded libraries, and header dependencies."""
 
-    schema_version: SchemaVersion
     external: tuple[External, ...]
     loaded: tuple[LoadedLibrary, ...]
     dependencies: tuple[Dependency, ...]
@@ -260,10 +252,9 @@ class License(Reasoned):
     redistributable: bool | None = Field(description="Null: unknown")
 
 
-class LicensePolicy(OwnModel):
+class LicensePolicy(OwnFile):
     """`policy/licenses.json`: licenses by package, redistributable or manifest's text."""
 
-    schema_version: SchemaVersion
     packages: dict[str, License]
     manifests: dict[str, License] = Field(description="By the manifest's `license`")
     redists: dict[str, License]
@@ -279,10 +270,9 @@ class PackageMeta(Reasoned):
     fhs_exempt: bool | None = optional("Whether its files may contain paths such as /usr")
 
 
-class MetaPolicy(OwnModel):
+class MetaPolicy(OwnFile):
     """`policy/meta.json`: home pages, main programs, exemptions."""
 
-    schema_version: SchemaVersion
     redists: dict[str, PackageMeta]
     packages: dict[str, PackageMeta]
 
@@ -299,10 +289,9 @@ class Fixup(Reasoned):
     depends: tuple[str, ...] | None = optional("Additional dependencies")
 
 
-class FixupPolicy(OwnModel):
+class FixupPolicy(OwnFile):
     """`policy/fixups.json`: a user's changes, and addresses of added packages."""
 
-    schema_version: SchemaVersion
     fixups: tuple[Fixup, ...]
     urls: dict[str, Annotated[str, Field(pattern="^[a-z][a-z0-9+.-]*://")]] = Field(
         default={}, description="Base address of archives, by redistributable"

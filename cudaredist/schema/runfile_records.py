@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from cudaredist.errors import shown
 from cudaredist.primitives import sri_of
-from cudaredist.schema.base import Count, HexSha256, Label, OwnModel, SchemaVersion
+from cudaredist.schema.base import Count, HexSha256, Label, OwnFile, OwnModel
 
 _NAME = re.compile(
     r"cuda_(?P<release>(?:0|[1-9][0-9]{0,5})(?:\.(?:0|[1-9][0-9]{0,5})){2})(?:_(?P<driver>[0-9]+(?:\.[0-9]+)+))?"
@@ -57,10 +57,9 @@ class Runfile(OwnModel):
         return self
 
 
-class Runfiles(OwnModel):
+class Runfiles(OwnFile):
     """`runfiles.json`: the runfile installers of CUDA, by release and platform."""
 
-    schema_version: SchemaVersion
     runfiles: dict[Label, dict[str, Runfile]]
 
     @model_validator(mode="after")

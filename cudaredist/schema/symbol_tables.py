@@ -8,7 +8,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from cudaredist.errors import InvalidFileError, Problem
-from cudaredist.schema.base import Channel, Label, OwnModel, SchemaVersion, optional
+from cudaredist.schema.base import Channel, Label, OwnFile, OwnModel, optional
 
 LIBRARY_PATTERN = r"^[A-Za-z0-9_+][A-Za-z0-9_.+-]{0,127}$"
 LibraryName = Annotated[
@@ -109,10 +109,9 @@ class ImportGroup(ExportGroup):
     library: LibraryName
 
 
-class Symbols(OwnModel):
+class Symbols(OwnFile):
     """`symbols/<soname>.json`: the exports of a library, and its imports from others."""
 
-    schema_version: SchemaVersion
     soname: LibraryName
     providers: tuple[SymbolProvider, ...]
     exports: tuple[ExportGroup, ...]

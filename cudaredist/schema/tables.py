@@ -9,8 +9,8 @@ from cudaredist.schema.base import (
     CudaMinor,
     HexSha256,
     Label,
+    OwnFile,
     OwnModel,
-    SchemaVersion,
     VersionText,
     optional,
 )
@@ -69,10 +69,9 @@ class NvccRelease(OwnModel):
     compilers: dict[str, Annotated[CompilerRange | CompilerVerdict, Field(discriminator="status")]]
 
 
-class NvccCompat(OwnModel):
+class NvccCompat(OwnFile):
     """`nvcc_compat.json`: accepted host compilers of nvcc, by CUDA release."""
 
-    schema_version: SchemaVersion
     releases: dict[Label, NvccRelease]
 
 
@@ -100,10 +99,9 @@ class LowerBound(OwnModel):
     reference: str = Field(description="The document and its version")
 
 
-class NvccPolicy(OwnModel):
+class NvccPolicy(OwnFile):
     """`policy/nvcc.json`: facts about host compilers from documentation."""
 
-    schema_version: SchemaVersion
     lower_bounds: dict[str, LowerBound] = Field(description="By compiler")
     unseen_releases: dict[CudaMinor, UnseenRelease]
 
@@ -157,10 +155,9 @@ class OverlayEntry(OwnModel):
     facts: tuple[PolicyFact, ...] = ()
 
 
-class GpuPolicy(OwnModel):
+class GpuPolicy(OwnFile):
     """`policy/gpus.json`: facts about compute capabilities that no NVIDIA file states."""
 
-    schema_version: SchemaVersion
     overlay: dict[PlainCapability, OverlayEntry]
 
 
@@ -174,9 +171,8 @@ class BinarySource(OwnModel):
     file_sha256: HexSha256
 
 
-class Gpus(OwnModel):
+class Gpus(OwnFile):
     """`gpus.json`: compute capabilities and the CUDA releases that support them."""
 
-    schema_version: SchemaVersion
     capabilities: dict[CapabilityName, CapabilityEntry]
     sources: dict[Label, BinarySource]

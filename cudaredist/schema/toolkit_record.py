@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from cudaredist.schema.base import Channel, Count, HexSha256, Label, OwnModel, SchemaVersion
+from cudaredist.schema.base import Channel, Count, HexSha256, Label, OwnFile, OwnModel
 from cudaredist.schema.policy import Reasoned
 
 
@@ -15,10 +15,9 @@ class ComponentSet(Reasoned):
     programs: tuple[str, ...] = Field(description="Required programs in `bin`, without .exe")
 
 
-class ComponentPolicy(OwnModel):
+class ComponentPolicy(OwnFile):
     """`policy/components.json`: the components that `materialize` installs."""
 
-    schema_version: SchemaVersion
     components: dict[str, ComponentSet]
 
 
@@ -45,10 +44,9 @@ class ToolkitPackage(OwnModel):
     archive_sha256: HexSha256
 
 
-class ToolkitRecord(OwnModel):
+class ToolkitRecord(OwnFile):
     """`.cudaredist.json`: installed files of a toolkit root, to verify or remove them."""
 
-    schema_version: SchemaVersion
     set_sha256: HexSha256 = Field(description="SHA-256 of the package set's document")
     channel: Channel
     cuda: Label

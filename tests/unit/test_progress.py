@@ -39,10 +39,12 @@ def piped(clock: Clock) -> TerminalProgress:
 
 def tally_after(seconds: float, received: int, *, items: int = 4, total: int | None = 0) -> str:
     """Return the text after one of several items and some bytes."""
-    tally = Tally(0.0)
+    clock = Clock()
+    tally = Tally(clock)
     tally.expect(items, total)
-    tally.done(received, seconds)
-    return tally.text(seconds)
+    clock.now += seconds
+    tally.done(received)
+    return tally.text()
 
 
 @pytest.mark.parametrize(
@@ -55,22 +57,24 @@ def tally_after(seconds: float, received: int, *, items: int = 4, total: int | N
         (tally_after(10, 999, total=GB), "1 of 4, 999 B of 1.0 GB, 100 B/s, 2780:33:20 left"),
         # More bytes than stated in the manifests: the total is at least the received size.
         (tally_after(10, GB, total=5), "1 of 4, 1.0 GB of 1.0 GB, 100.0 MB/s, 0:00 left"),
-        (Tally(0.0).text(5.0), "0 of 0, time unknown"),
+        (Tally(Clock()).text(), "0 of 0, time unknown"),
     ],
 )
 def test_tally_states_items_bytes_rate_and_time_left(words: str, expected: str) -> None:
     assert words == expected
 
 
-def test_rate_covers_last_seconds() -> None:
-    tally = Tally(0.0)
+def test_rate_covers_last_seconds(clock: Clock) -> None:
+    tally = Tally(clock)
     tally.expect(1, 100 * GB)
     number = tally.begin("a", 100 * GB)
     for second in range(1, 101):
-        tally.advance(number, GB if second <= 50 else GB // 10, float(second))
-    assert ", 100.0 MB/s, 7:30 left" in tally.text(100.0)
-    tally.advance(number, -tally.received, 101.0)
-    assert "0 B of 100.0 GB, 0 B/s, time unknown" in tally.text(101.0)
+        clock.now += 1
+        tally.advance(number, GB if second <= 50 else GB // 10)
+    assert ", 100.0 MB/s, 7:30 left" in tally.text()
+    clock.now += 1
+    tally.advance(number, -tally.received)
+    assert "0 B of 100.0 GB, 0 B/s, time unknown" in tally.text()
 
 
 def test_total_size_with_unknown_size_is_unknown() -> None:
