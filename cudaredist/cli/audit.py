@@ -8,7 +8,7 @@ from cudaredist.cli.options import (
     Data,
     Options,
     argument,
-    output_option,
+    format_option,
     safety_option,
     select_option,
 )
@@ -43,10 +43,8 @@ class AuditOptions(Options):
     )
     max_glibc: str | None = select_option("Newest glibc that it may require.", metavar="VERSION")
     no_bundled: bool = safety_option("Report copies of NVIDIA's libraries.")
-    format: AuditFormat = output_option(
-        "Format: text, json, markdown, github, requirements, packages, nix.",
-        metavar="FORMAT",
-        default="text",
+    format: AuditFormat = format_option(
+        "Format: text, json, markdown, github, requirements, packages, nix."
     )
     data: Data = field(default_factory=Data)
 

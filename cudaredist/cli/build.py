@@ -10,10 +10,11 @@ from cudaredist.cli.options import (
     Options,
     Write,
     capability_option,
-    complete_platform,
     folder_option,
     host_option,
     output_option,
+    output_path_option,
+    platform_option,
     safety_option,
     select_option,
 )
@@ -38,10 +39,8 @@ class BuildOptions(Options):
         "Release, minor or all; repeatable. Default: newest patches.",
         metavar="LABEL",
     )
-    platform: str | None = select_option(
-        "Platform, such as linux-x86_64. Default: all of the release.",
-        metavar="NAME",
-        autocompletion=complete_platform,
+    platform: str | None = platform_option(
+        "Platform, such as linux-x86_64. Default: all of the release."
     )
     system: str | None = select_option(
         "Nix system, such as aarch64-linux, instead of --platform.",
@@ -76,10 +75,8 @@ class BuildOptions(Options):
         "Base URL of wheels. Default: their addresses stay unknown.",
         metavar="URL",
     )
-    output: Path | None = output_option(
-        "Folder, or FILE.json for one set. Default: build.",
-        names="--output -o",
-        metavar="PATH",
+    output: Path | None = output_path_option(
+        "Folder, or FILE.json for one set. Default: build.", metavar="PATH"
     )
     overlay: list[Path] | None = folder_option(
         "Folder that overrides the data. Repeatable.",

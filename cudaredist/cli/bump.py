@@ -13,7 +13,10 @@ from cudaredist.cli.options import (
     Options,
     channel_option,
     check_option,
+    format_option,
+    output_flag,
     output_option,
+    output_path_option,
     redist_option,
     safety_option,
     select_option,
@@ -57,24 +60,19 @@ class BumpOptions(Options):
     )
     check: bool = check_option()
     strict: bool = strict_option()
-    output: Path | None = output_option(
-        "Folder for the newest package sets. Default: none.",
-        names="--output -o",
-        metavar="FOLDER",
+    output: Path | None = output_path_option(
+        "Folder for the newest package sets. Default: none.", metavar="FOLDER"
     )
     changelog: Path | None = output_option(
         "Changelog for new entries under Unreleased, ### Data.", metavar="FILE"
     )
-    print_commit_message: bool = output_option(
-        "Print only the commit message. Nothing new: print nothing.",
-        default=False,
+    print_commit_message: bool = output_flag(
+        "Print only the commit message. Nothing new: print nothing."
     )
     write_commit_message: Path | None = output_option(
         "File for the commit message.", metavar="FILE"
     )
-    format: BumpFormat = output_option(
-        "Output: text, json, markdown, github or nixpkgs-commit.", metavar="FORMAT", default="text"
-    )
+    format: BumpFormat = format_option("Output: text, json, markdown, github or nixpkgs-commit.")
     folders: Folders = field(default_factory=Folders)
 
 

@@ -10,8 +10,8 @@ from cudaredist.cli.options import (
     Network,
     Options,
     cache_dir_option,
+    format_option,
     jobs_option,
-    output_option,
     redist_option,
 )
 from cudaredist.cli.session import Session, command, find_redists, open_cache
@@ -30,9 +30,7 @@ class CheckOptions(Options):
     jobs: int = jobs_option()
     cache_dir: Path | None = cache_dir_option()
     data: Data = field(default_factory=Data)
-    format: CheckFormat = output_option(
-        "Output: text, json, markdown or github.", metavar="FORMAT", default="text"
-    )
+    format: CheckFormat = format_option("Output: text, json, markdown or github.")
 
 
 @command(CheckOptions)

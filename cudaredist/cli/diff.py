@@ -10,7 +10,8 @@ from cudaredist.cli.options import (
     Options,
     argument,
     cache_dir_option,
-    output_option,
+    format_option,
+    output_flag,
 )
 from cudaredist.cli.session import Session, command, open_cache
 
@@ -26,12 +27,8 @@ class DiffOptions(Options):
     new: str = argument("File or local release of the same kind.", metavar="NEW", default=...)
     cache_dir: Path | None = cache_dir_option()
     data: Data = field(default_factory=Data)
-    symbols: bool = output_option(
-        "List changed symbols by name. Default: count them.", default=False
-    )
-    format: DiffFormat = output_option(
-        "Output: text, json or markdown.", metavar="FORMAT", default="text"
-    )
+    symbols: bool = output_flag("List changed symbols by name. Default: count them.")
+    format: DiffFormat = format_option("Output: text, json or markdown.")
 
 
 @command(DiffOptions)

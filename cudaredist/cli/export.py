@@ -9,7 +9,9 @@ from cudaredist.cli.options import (
     argument,
     check_option,
     folder_option,
+    output_flag,
     output_option,
+    output_path_option,
     read_data_dir_option,
     shipped_data_option,
 )
@@ -39,10 +41,8 @@ class ExportOptions(Options):
         "Format: one of those above.", metavar="FORMAT", autocompletion=complete_format, default=...
     )
     package_set: Path = argument("Package set from `build` (*.json).", metavar="SET", default=...)
-    output: Path | None = output_option(
-        "File or folder. Default: standard output, for one file.",
-        names="--output -o",
-        metavar="PATH",
+    output: Path | None = output_path_option(
+        "File or folder. Default: standard output, for one file.", metavar="PATH"
     )
     root: str | None = folder_option(
         "Toolkit root for env and cmake. Default: none.",
@@ -52,10 +52,7 @@ class ExportOptions(Options):
         "Base URL of wheels, for sets without addresses.",
         metavar="URL",
     )
-    resolve: bool = output_option(
-        "Take the URLs and sizes of wheels from the package index.",
-        default=False,
-    )
+    resolve: bool = output_flag("Take the URLs and sizes of wheels from the package index.")
     diff: Path | None = output_option(
         "nixpkgs checkout to compare. Requires nix-instantiate.",
         metavar="FOLDER",

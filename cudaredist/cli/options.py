@@ -161,6 +161,12 @@ def complete_platform(incomplete: str) -> list[str]:
     return sorted(name for name in KNOWN_PLATFORMS if name.startswith(incomplete))
 
 
+platform_option = partial(select_option, metavar="NAME", autocompletion=complete_platform)
+format_option = partial(output_option, metavar="FORMAT", default="text")
+output_path_option = partial(output_option, names="--output -o")
+output_flag = partial(output_option, default=False)
+
+
 def parse_size(text: str) -> int:
     """Parse a number of bytes, such as `500MB`, `1.5 GiB` or `1000`."""
     match = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([kmgt]i?)?b?", text.strip().lower())
@@ -220,10 +226,8 @@ strict_option = partial(safety_option, "Reject manifests with warnings.")
 class Options(OptionGroup):
     """General options of every command."""
 
-    json: bool = output_option("Print the result as JSON.", default=False)
-    quiet: bool = output_option(
-        "Hide progress, notes and warnings.", names="--quiet -q", default=False
-    )
+    json: bool = output_flag("Print the result as JSON.")
+    quiet: bool = output_flag("Hide progress, notes and warnings.", names="--quiet -q")
     verbose: int = output_option(
         "Log more. Use -vv to log every request.",
         names="--verbose -v",
@@ -326,10 +330,8 @@ class Archives(OptionGroup):
     package: list[str] | None = select_option(
         "Package, such as cuda_cudart. Repeatable. Default: all.", metavar="NAME"
     )
-    platform: list[str] | None = select_option(
-        "Platform, such as linux-x86_64. Repeatable. Default: all.",
-        metavar="NAME",
-        autocompletion=complete_platform,
+    platform: list[str] | None = platform_option(
+        "Platform, such as linux-x86_64. Repeatable. Default: all."
     )
     variant: list[str] | None = select_option(
         "Variant, such as cuda12. Repeatable. Default: all.", metavar="NAME"

@@ -16,7 +16,7 @@ from cudaredist.cli.options import (
     argument,
     channel_option,
     keep_going_option,
-    output_option,
+    output_flag,
     parse_size,
     redist_option,
     safety_option,
@@ -85,13 +85,8 @@ class ProcessOptions(Options):
         metavar="ADDRESS",
         envvar="CUDAREDIST_SCHEDULER",
     )
-    peek: bool = output_option(
-        "Only list the outputs of zip archives, unverified.",
-        default=False,
-    )
-    legacy: bool = output_option(
-        "Write legacy feature files. Requires MANIFEST_DIR.", default=False
-    )
+    peek: bool = output_flag("Only list the outputs of zip archives, unverified.")
+    legacy: bool = output_flag("Write legacy feature files. Requires MANIFEST_DIR.")
     folders: Folders = field(default_factory=Folders)
 
     @property

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cudaredist.cli.options import (
     Data,
     Options,
-    output_option,
+    output_path_option,
 )
 from cudaredist.cli.session import Session, command
 
@@ -21,11 +21,8 @@ class SiteOptions(Options):
 
     typical = ("output", "channel", "data_dir")
 
-    output: Path = output_option(
-        "Folder for the site: a new one, or one of an earlier site.",
-        names="--output -o",
-        metavar="DIR",
-        default=...,
+    output: Path = output_path_option(
+        "Folder for the site: a new one, or one of an earlier site.", metavar="DIR", default=...
     )
     data: Data = field(default_factory=Data)
 

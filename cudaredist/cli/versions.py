@@ -7,8 +7,8 @@ from cudaredist.cli.options import (
     Data,
     Network,
     Options,
+    format_option,
     jobs_option,
-    output_option,
     redist_option,
 )
 from cudaredist.cli.session import Refusal, Session, command, find_redists
@@ -25,11 +25,7 @@ class VersionsOptions(Options):
     network: Network = field(default_factory=Network)
     jobs: int = jobs_option()
     data: Data = field(default_factory=Data)
-    format: VersionsFormat = output_option(
-        "Output: text, json, renovate or newest.",
-        metavar="FORMAT",
-        default="text",
-    )
+    format: VersionsFormat = format_option("Output: text, json, renovate or newest.")
 
 
 _OF_ONE = {"renovate", "newest"}

@@ -6,8 +6,8 @@ from cudaredist.cli.options import (
     Data,
     Options,
     argument,
-    complete_platform,
-    output_option,
+    output_flag,
+    platform_option,
     redist_option,
     select_option,
 )
@@ -27,15 +27,9 @@ class WhichOptions(Options):
         "Exported symbol to find. Use * for any characters.",
         metavar="NAME",
     )
-    demangle: bool = output_option(
-        "With --symbol, match and print C++ names in readable form.", default=False
-    )
+    demangle: bool = output_flag("With --symbol, match and print C++ names in readable form.")
     cuda: str | None = select_option("CUDA release or minor. Default: all.", metavar="LABEL")
-    platform: str | None = select_option(
-        "Platform, such as linux-x86_64. Default: all.",
-        metavar="NAME",
-        autocompletion=complete_platform,
-    )
+    platform: str | None = platform_option("Platform, such as linux-x86_64. Default: all.")
     redist: list[str] | None = redist_option()
     data: Data = field(default_factory=Data)
 
