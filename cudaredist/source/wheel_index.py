@@ -225,14 +225,7 @@ class WheelIndex:
         return self._client.read(address, _METADATA_LIMIT, use=verified)
 
     def _metadata_at_end(self, wheel: Wheel) -> bytes:
-        try:
-            with zipfile.ZipFile(RangedFile(partial(self.part, wheel))) as archive:
-                name = next(filter(_is_metadata, archive.namelist()))
-                with archive.open(name) as file:
-                    return file.read(_METADATA_LIMIT)
-        except _NOT_A_WHEEL as error:
-            reason = str(error) or "no METADATA"
-            raise InvalidArchiveError(wheel.file_name, f"not a valid wheel: {reason}") from error
+        return metadata_in(RangedFile(partial(self.part, wheel)), wheel.file_name)
 
     def _contents(self, wheel: Wheel) -> _Contents:
         """Read a whole wheel and return its hash and metadata."""
@@ -305,6 +298,18 @@ def _in_folder(path: Path) -> list[Wheel]:
     except OSError as error:
         raise SourceError(str(path), error.strerror or str(error)) from error
     return wheels
+
+
+def metadata_in(file: RangedFile | Path, name: str) -> bytes:
+    """Return the metadata of a wheel. Raises `InvalidArchiveError`."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            member = next(filter(_is_metadata, archive.namelist()))
+            with archive.open(member) as content:
+                return content.read(_METADATA_LIMIT)
+    except _NOT_A_WHEEL as error:
+        reason = str(error) or "no METADATA"
+        raise InvalidArchiveError(name, f"not a valid wheel: {reason}") from error
 
 
 def _is_metadata(name: str) -> bool:

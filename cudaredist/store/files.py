@@ -1,6 +1,7 @@
 """Atomic writes, reads with a size limit, and removal of temporary files."""
 
 import contextlib
+import hashlib
 import os
 import secrets
 import stat
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from cudaredist.errors import ReadError, WritingTo
+from cudaredist.primitives import Sha256
 from cudaredist.private import open_file
 from cudaredist.schema.registry import OWN_FILE_LIMIT
 
@@ -93,6 +95,12 @@ def read_file(path: Path) -> bytes | None:
         return None
     except OSError as error:
         raise ReadError(path, error) from error
+
+
+def hash_of(path: Path) -> Sha256:
+    """Return the SHA-256 of a file's content. Raises `OSError`."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def names_in(folder: Path) -> list[str]:

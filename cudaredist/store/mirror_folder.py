@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from cudaredist.errors import UsageError, WritingTo
+from cudaredist.errors import ReadError, UsageError, WritingTo
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import Sha256, Version
 from cudaredist.schema.base import Channel
@@ -18,7 +18,7 @@ from cudaredist.schema.features import Lock
 from cudaredist.schema.mirror_lock import MIRROR_LOCK, MirrorFile, MirrorLock
 from cudaredist.schema.registry import read_own_file
 from cudaredist.store.data_folder import Store
-from cudaredist.store.files import TEMPORARY_SUFFIX, names_in, read_file, write_file
+from cudaredist.store.files import TEMPORARY_SUFFIX, hash_of, names_in, read_file, write_file
 
 _HIDDEN = ".mirror"
 
@@ -106,6 +106,16 @@ class MirrorFolder:
         with contextlib.suppress(OSError):
             return path.is_file() and not path.is_symlink() and path.stat().st_size == file.size
         return False
+
+    def hash_of(self, name: str) -> Sha256 | None:
+        """Return the SHA-256 of a regular file, None if it is missing. Raises `ReadError`."""
+        path = self.path(name)
+        if path.is_symlink() or not path.is_file():
+            return None
+        try:
+            return hash_of(path)
+        except OSError as error:
+            raise ReadError(path, error) from error
 
     def remove(self, path: Path) -> None:
         """Remove a file, and the folders that become empty. Raises `WriteError`."""

@@ -1,6 +1,6 @@
 """mirror prune: remove the files that no selected manifest names."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from cudaredist.errors import EXIT_OK, IncompleteError, UsageError
@@ -41,7 +41,8 @@ class MirrorPrune:
         archives are unknown.
         """
         files = self.mirror.lock()
-        selected = self._selected()
+        local = self._local(self.channel)
+        selected = self._selected(local)
         kept_names: set[str] = set()
         other: Channel = "wheels" if self.channel == "redist" else "redist"
         everything = MirrorSelection(Filter())
@@ -52,15 +53,15 @@ class MirrorPrune:
             for manifest in manifests:
                 kept_names.update(names_of(manifest, selection, channel, files))
         kept = {path: file for path, file in files.items() if path in kept_names}
-        known = {*kept, *generated_files(kept), MIRROR_LOCK}
+        pages = generated_files(kept)
+        known = {*kept, *pages, MIRROR_LOCK}
         removed = [path for path in self.mirror.served() if path not in known]
         freed = self._freed(removed, kept)
         if self.write:
             self.mirror.save_lock(kept)
-            for path, data in generated_files(kept).items():
+            for path, data in pages.items():
                 self.mirror.write(path, data)
-            gone = {(m.target.redist.name, m.label) for m in self._local(self.channel)}
-            gone -= {(m.target.redist.name, m.label) for m in selected}
+            gone = {(m.target.redist.name, m.label) for m in local if m not in selected}
             if gone:
                 self.mirror.remove_manifests(self.channel, gone)
             for path in removed:
@@ -85,9 +86,8 @@ class MirrorPrune:
             )
         return manifests.readable
 
-    def _selected(self) -> list[LocalManifest]:
+    def _selected(self, local: Sequence[LocalManifest]) -> list[LocalManifest]:
         """Return the selected manifests. Raises `UsageError` if there are none."""
-        local = self._local(self.channel)
         of_redist: dict[str, list[Version]] = {}
         for manifest in local:
             of_redist.setdefault(manifest.target.redist.name, []).append(manifest.label)

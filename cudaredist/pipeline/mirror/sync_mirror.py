@@ -1,8 +1,6 @@
 """mirror sync: copy and verify selected manifests and archives."""
 
-import hashlib
 import threading
-import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,9 +12,7 @@ from cudaredist.errors import (
     CudaRedistError,
     IncompleteError,
     IntegrityError,
-    InvalidArchiveError,
     NotAtSourceError,
-    ReadError,
     worst_exit_code,
 )
 from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
@@ -33,7 +29,7 @@ from cudaredist.pipeline.mirror.mirror_paths import (
     published_path,
 )
 from cudaredist.pipeline.selection import ALL, Selection
-from cudaredist.pipeline.tasks import Task, raise_if_stopped, run_tasks
+from cudaredist.pipeline.tasks import raise_if_stopped, run_tasks
 from cudaredist.primitives import Sha256, Version, sha256_of
 from cudaredist.progress import total_size
 from cudaredist.redists import CUDA
@@ -41,7 +37,7 @@ from cudaredist.reports.mirror_reports import ArchiveCopy, MirroredArchive, Mirr
 from cudaredist.reports.report import ErrorReport
 from cudaredist.schema.base import Channel
 from cudaredist.schema.mirror_lock import MirrorFile
-from cudaredist.source.wheel_index import LocalMetadata
+from cudaredist.source.wheel_index import LocalMetadata, metadata_in
 from cudaredist.source.wheel_source import WheelSource
 from cudaredist.store.files import read_file
 from cudaredist.store.mirror_folder import MirrorFolder
@@ -49,7 +45,6 @@ from cudaredist.wheels import METAPACKAGE, Wheel
 
 _SAVE_EVERY = 32
 """Archives after which the lock is saved, so that a killed run verifies few of them again."""
-_NOT_A_WHEEL = (*(zipfile.BadZipFile, StopIteration, EOFError), *(NotImplementedError, ValueError))
 
 
 @dataclass(slots=True)
@@ -164,8 +159,7 @@ class MirrorSync:
                 elif self._claims[path] != archive.sha256:
                     self._fail(path, _conflict(manifest, about))
                 else:
-                    request = manifest.request(archive)
-                    self._add(contents, path, request)
+                    _add(contents, path, manifest.request(archive))
         for sha256, package in (self.selection.of_set or {}).items():
             if manifests and sha256 not in contents:
                 error = NotAtSourceError(package, "no manifest has the archive of the package set")
@@ -189,14 +183,6 @@ class MirrorSync:
                         claims[path] = archive.sha256
         return claims
 
-    def _add(
-        self, contents: dict[Sha256, _Content], path: str, request: ArchiveRequest
-    ) -> _Content:
-        content = contents.setdefault(request.sha256 or "", _Content(request, []))
-        if path not in content.paths:
-            content.paths.append(path)
-        return content
-
     def _add_wheels(
         self,
         source: WheelSource,
@@ -211,7 +197,7 @@ class MirrorSync:
             request = ArchiveRequest(
                 wheel.file_name, (name,), wheel.sha256, wheel.size, next(iter(bases))
             )
-            self._add(contents, f"{SIMPLE}/{name}", request)
+            _add(contents, f"{SIMPLE}/{name}", request)
         paths = {path: content for content in contents.values() for path in content.paths}
         for path, wheel in source.wheels_at(paths).items():
             paths[path].yanked = wheel.is_yanked
@@ -223,7 +209,7 @@ class MirrorSync:
         with self._mutex:
             self._archives.append(MirroredArchive(path=path, status="failed", error=report))
 
-    def _copy(self, content: _Content) -> list[Task]:
+    def _copy(self, content: _Content) -> None:
         """Copy one content to all its paths."""
         request, fetched = content.request, False
         try:
@@ -241,7 +227,7 @@ class MirrorSync:
         except CudaRedistError as error:
             for path in content.paths:
                 self._fail(path, error)
-            return []
+            return
         status: ArchiveCopy = "copied" if fetched else "present"
         size = self._files[content.paths[0]].size
         with self._mutex:
@@ -252,7 +238,6 @@ class MirrorSync:
             if self._unsaved >= _SAVE_EVERY:
                 self._unsaved = 0
                 self.mirror.save_lock(self._files)
-        return []
 
     def _local(self, content: _Content) -> Path | None:
         """Return a file of the mirror with this content.
@@ -271,8 +256,9 @@ class MirrorSync:
         for path, file in recorded:
             if file.sha256 == sha256 and self.mirror.has(path, file):
                 return self.mirror.path(path)
-        paths = (self.mirror.path(path) for path in content.paths if path not in self._files)
-        return next((path for path in paths if hash_of_file(path) == sha256), None)
+        paths = (path for path in content.paths if path not in self._files)
+        same = (self.mirror.path(path) for path in paths if self.mirror.hash_of(path) == sha256)
+        return next(same, None)
 
     def _record(self, content: _Content, source: Path) -> None:
         """Give a content its paths, and record them."""
@@ -298,7 +284,7 @@ class MirrorSync:
         if is_known and earlier and metadata and self.mirror.has(name, metadata):
             known = {"requires_python": earlier.requires_python}
             return file.model_copy(update=known), {name: metadata}
-        data = _metadata_in(source)
+        data = metadata_in(source, source.name)
         self.mirror.write(name, data)
         raw, _ = parse_email(data)
         stated = {"requires_python": raw.get("requires_python")}
@@ -342,24 +328,7 @@ def local_metadata(mirror: MirrorFolder) -> LocalMetadata:
     return read
 
 
-def hash_of_file(path: Path) -> Sha256 | None:
-    """Return the SHA-256 of a regular file, None if it is missing.
-
-    Raises `ReadError`.
-    """
-    if path.is_symlink() or not path.is_file():
-        return None
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise ReadError(path, error) from error
-
-
-def _metadata_in(path: Path) -> bytes:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
-            return archive.read(next(name for name in names if name.count("/") == 1))
-    except _NOT_A_WHEEL as error:
-        raise InvalidArchiveError(path.name, f"is not a wheel: {error}") from error
+def _add(contents: dict[Sha256, _Content], path: str, request: ArchiveRequest) -> None:
+    content = contents.setdefault(request.sha256 or "", _Content(request, []))
+    if path not in content.paths:
+        content.paths.append(path)

@@ -21,7 +21,6 @@ from cudaredist.pipeline.mirror.mirror_paths import (
     mirrored_manifests,
     published_path,
 )
-from cudaredist.pipeline.mirror.sync_mirror import hash_of_file
 from cudaredist.primitives import Sha256, parse_label, sha256_of
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.reports.mirror_reports import DefectKind, MirrorDefect, MirrorVerifyReport
@@ -111,9 +110,9 @@ class MirrorVerification:
         self.progress.expect(len(first), sum(self._files[path].size for path in first.values()))
 
         def read(path: str) -> Sha256 | None:
-            found = hash_of_file(self.mirror.path(path))
+            sha256 = self.mirror.hash_of(path)
             self.progress.done(self._files[path].size)
-            return found
+            return sha256
 
         with ThreadPoolExecutor(self.jobs) as pool:
             self._hashes = dict(zip(first, pool.map(read, first.values()), strict=True))
@@ -195,6 +194,6 @@ class MirrorVerification:
                 data = read_file(place)
                 if data is None:
                     yield self._defect("missing", path, "is recorded in the lock of manifests only")
-                elif sha256_of(data) != entry.sha256:
-                    message = f"SHA-256 is {sha256_of(data)}, and its lock states {entry.sha256}"
+                elif (sha256 := sha256_of(data)) != entry.sha256:
+                    message = f"SHA-256 is {sha256}, and its lock states {entry.sha256}"
                     yield self._defect("altered", path, message)

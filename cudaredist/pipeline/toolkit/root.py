@@ -17,10 +17,9 @@ from cudaredist.errors import (
 )
 from cudaredist.pipeline.read_data import read_file_given
 from cudaredist.pipeline.toolkit.staging import StagingDirectory
-from cudaredist.pipeline.toolkit.unpack import hash_of
 from cudaredist.reports.archive_reports import ToolkitReport
 from cudaredist.schema.toolkit_record import ToolkitFile, ToolkitRecord
-from cudaredist.store.files import read_file
+from cudaredist.store.files import hash_of, read_file
 from cudaredist.toolkit.merge import RECORD_NAME
 
 _OWNER_EXECUTE = 0o100
