@@ -3,7 +3,8 @@
 import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
 
 from cudaredist.errors import ConflictError, UnsafePathError
 from cudaredist.primitives import Platform
@@ -19,13 +20,21 @@ OURS = "cudaredist"
 """Owner of the files that are not from a package."""
 
 
+class Content(NamedTuple):
+    """The content of a file."""
+
+    path: Path
+    """A file with this content."""
+    sha256: str
+    size: int
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedFile:
     """A file of a toolkit."""
 
     package: str
-    origin: int
-    """Position of the archive member with its content."""
+    content: Content
     executable: bool
 
 
@@ -41,7 +50,7 @@ class Plan:
 
 def make_plan(
     trees: Mapping[str, PackageTree],
-    hashes: Mapping[str, Mapping[int, str]],
+    contents: Mapping[str, Mapping[int, Content]],
     *,
     layout: Layout,
     with_static: bool,
@@ -49,8 +58,8 @@ def make_plan(
 ) -> Plan:
     """Return the plan for all files of these packages.
 
-    `hashes` has the SHA-256 of each member's content, by package and position. If two packages have
-    the same file, it is installed once. Different files with one path raise `ConflictError`. In the
+    `contents` has the content of each member, by package and position. If two packages have the
+    same file, it is installed once. Different files with one path raise `ConflictError`. In the
     merged layout for Linux, all libraries are in `lib`, with a link from `lib64`, the folder in
     nvcc's profile.
     """
@@ -68,8 +77,9 @@ def make_plan(
         for path, entry in sorted(tree.files.items()):
             output = tree.outputs[path]
             if entry.origin is not None and (with_static or output != "static"):
-                planned = PlannedFile(attr, entry.origin, is_executable(entry))
-                _add_file(plan, at(path, output), planned, hashes)
+                content = contents[attr][entry.origin]
+                planned = PlannedFile(attr, content, is_executable(entry))
+                _add_file(plan, at(path, output), planned)
         for link, end in sorted(tree.links.items()):
             output = tree.outputs[link]
             if with_static or output != "static":
@@ -85,15 +95,13 @@ def make_plan(
     return plan
 
 
-def _add_file(
-    plan: Plan, path: str, planned: PlannedFile, hashes: Mapping[str, Mapping[int, str]]
-) -> None:
+def _add_file(plan: Plan, path: str, planned: PlannedFile) -> None:
     other = plan.files.get(path)
     if path in plan.links:
         raise ConflictError(path, plan.link_owners[path], planned.package)
     if other is None:
         plan.files[path] = planned
-    elif hashes[other.package][other.origin] != hashes[planned.package][planned.origin]:
+    elif other.content.sha256 != planned.content.sha256:
         raise ConflictError(path, other.package, planned.package)
     elif planned.executable:
         plan.files[path] = replace(other, executable=True)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,11 +24,12 @@ from cudaredist.primitives import Platform
 from cudaredist.schema.packageset import PackageSet, SetPackage
 from cudaredist.schema.toolkit_record import ComponentSet
 from cudaredist.toolkit.components import select
-from cudaredist.toolkit.merge import Layout, Plan, make_plan
+from cudaredist.toolkit.merge import Content, Layout, Plan, make_plan
 from cudaredist.toolkit.pkgconfig import relocatable
 from cudaredist.toolkit.root_tree import PackageTree, make_tree, with_origins
 
 LINUX, WINDOWS = Platform("linux-x86_64"), Platform("windows-x86_64")
+ONE_FILE = {"x": {0: Content(Path("1"), "1", 1)}}
 SHARED = examine([binaries.elf(soname="libx.so.1")])
 PROGRAM = examine([binaries.elf(kind="program", needed=("libc.so.6",))])
 SETS = {
@@ -226,11 +228,15 @@ def plan_of(
         attr: make_tree(attr, with_origins(entries), package(attr, outputs), is_split=is_split)
         for attr, entries in packages.items()
     }
-    hashes_by_package = {
-        attr: dict(enumerate((hashes or {}).get(attr, [e.name for e in entries])))
+    contents = {
+        attr: contents_of((hashes or {}).get(attr, [e.name for e in entries]))
         for attr, entries in packages.items()
     }
-    return make_plan(trees, hashes_by_package, layout=layout, with_static=static, platform=platform)
+    return make_plan(trees, contents, layout=layout, with_static=static, platform=platform)
+
+
+def contents_of(hashes: Sequence[str]) -> dict[int, Content]:
+    return {position: Content(Path(sha256), sha256, 1) for position, sha256 in enumerate(hashes)}
 
 
 def test_same_file_in_two_packages_is_merged() -> None:
@@ -318,7 +324,7 @@ def test_links_between_outputs_are_relative() -> None:
 def test_own_file_path_used_as_folder_is_refused(name: str) -> None:
     tree = PackageTree({name: entry("x", origin=0)}, {}, {name: "out"})
     with pytest.raises(ConflictError, match="cudaredist"):
-        make_plan({"x": tree}, {"x": {0: "1"}}, layout="merged", with_static=True, platform=LINUX)
+        make_plan({"x": tree}, ONE_FILE, layout="merged", with_static=True, platform=LINUX)
 
 
 @pytest.mark.parametrize(
@@ -327,7 +333,7 @@ def test_own_file_path_used_as_folder_is_refused(name: str) -> None:
 def test_path_outside_root_is_refused(path: str) -> None:
     tree = PackageTree({path: entry("x", origin=0)}, {}, {path: "out"})
     with pytest.raises(ContentError):
-        make_plan({"x": tree}, {"x": {0: "1"}}, layout="merged", with_static=True, platform=LINUX)
+        make_plan({"x": tree}, ONE_FILE, layout="merged", with_static=True, platform=LINUX)
 
 
 # -- pkg-config
@@ -475,8 +481,8 @@ def test_links_to_folders_take_linear_work() -> None:
         def create() -> None:
             tree = tree_of(entries)
             assert len(tree.links) == 2 * count
-            hashes = {"x": dict.fromkeys(range(len(entries)), "hash")}
-            make_plan({"x": tree}, hashes, layout="split", with_static=True, platform=LINUX)
+            contents = {"x": contents_of(["hash"] * len(entries))}
+            make_plan({"x": tree}, contents, layout="split", with_static=True, platform=LINUX)
 
         return calls(create)
 
@@ -495,6 +501,6 @@ def test_link_to_folder_has_output_of_first_path() -> None:
 def test_tree_change_to_absolute_path_is_refused() -> None:
     change = {"op": "rename", "from": "lib", "to": "/etc"}
     tree = tree_of(members("lib/libx.so.1", links={"lib/libx.so": "libx.so.1"}), change)
-    hashes = {"x": dict.fromkeys(range(2), "1")}
+    contents = {"x": contents_of(["1"] * 2)}
     with pytest.raises(UnsafePathError):
-        make_plan({"x": tree}, hashes, layout="merged", with_static=True, platform=LINUX)
+        make_plan({"x": tree}, contents, layout="merged", with_static=True, platform=LINUX)

@@ -3,19 +3,25 @@
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cudaredist.errors import UsageError, WriteError
 from cudaredist.jsontext import canonical_json
-from cudaredist.pipeline.toolkit.repair import RestoredFiles
 from cudaredist.pipeline.toolkit.staging import remove_tree
-from cudaredist.pipeline.toolkit.unpack import Unpacked
 from cudaredist.primitives import sha256_of
 from cudaredist.schema.packageset import PackageSet, SetArchive, SetPackage
 from cudaredist.schema.toolkit_record import ToolkitFile, ToolkitLink, ToolkitPackage, ToolkitRecord
 from cudaredist.store.files import write_file
-from cudaredist.toolkit.merge import OURS, RECORD_NAME, VERSION_NAME, Layout, Plan
+from cudaredist.toolkit.merge import (
+    OURS,
+    RECORD_NAME,
+    VERSION_NAME,
+    Content,
+    Layout,
+    Plan,
+    PlannedFile,
+)
 from cudaredist.toolkit.pkgconfig import PKG_CONFIG_LIMIT, relocatable
 
 _PROGRAM, _FILE = 0o755, 0o644
@@ -62,13 +68,11 @@ class Toolkit:
         )
 
 
-def create_root(
-    new: Path, toolkit: Toolkit, plan: Plan, unpacked: Mapping[str, Unpacked | RestoredFiles]
-) -> ToolkitRecord:
+def create_root(new: Path, toolkit: Toolkit, plan: Plan) -> ToolkitRecord:
     """Create a root and its record. Raises `WriteError`."""
     remove_tree(new)
     try:
-        files = _Files(new, plan, unpacked, toolkit.layout).create()
+        files = _Files(new, plan, toolkit.layout).create()
     except OSError as error:
         raise WriteError(error.filename or new, error) from error
     version = _version_json(toolkit.package_set, toolkit.packages)
@@ -85,6 +89,30 @@ def create_root(
     return record
 
 
+def plan_repair(
+    root: Path, record: ToolkitRecord, altered: frozenset[str], plan: Plan
+) -> Plan | None:
+    """Return the plan of the whole root.
+
+    `plan` is that of the altered packages. Returns None if these packages lack an altered file.
+    """
+    whole = Plan(
+        links={path: link.target for path, link in record.links.items()},
+        link_owners={path: link.package for path, link in record.links.items()},
+    )
+    for path, file in record.files.items():
+        if path == VERSION_NAME:
+            continue
+        content = Content(root / path, file.sha256, file.size)
+        if path in altered:
+            planned = plan.files.get(path)
+            if planned is None:
+                return None
+            content = planned.content
+        whole.files[path] = PlannedFile(file.package, content, file.executable)
+    return whole
+
+
 def archive_of(package: SetPackage) -> SetArchive:
     """Return a package's archive. Raises `UsageError` if it has none."""
     if package.archive is None:
@@ -92,57 +120,45 @@ def archive_of(package: SetPackage) -> SetArchive:
     return package.archive
 
 
+@dataclass(slots=True)
 class _Files:
     """Creates the files and links of a plan."""
 
-    def __init__(
-        self,
-        new: Path,
-        plan: Plan,
-        unpacked: Mapping[str, Unpacked | RestoredFiles],
-        layout: Layout,
-    ) -> None:
-        self._new = new
-        self._plan = plan
-        self._unpacked = unpacked
-        self._layout = layout
-        self._parents: set[Path] = set()
-        self._modes: dict[tuple[str, int], bool] = {}
+    new: Path
+    plan: Plan
+    layout: Layout
+    _parents: set[Path] = field(default_factory=set)
+    _modes: dict[Path, bool] = field(default_factory=dict)
 
     def create(self) -> dict[str, ToolkitFile]:
         """Create everything and return the record's files."""
-        self._new.mkdir(parents=True)
-        files = {path: self._file(path) for path in sorted(self._plan.files)}
-        for path, target in sorted(self._plan.links.items()):
+        self.new.mkdir(parents=True)
+        files = {path: self._file(path) for path in sorted(self.plan.files)}
+        for path, target in sorted(self.plan.links.items()):
             self._destination(path).symlink_to(target)
         return files
 
     def _file(self, path: str) -> ToolkitFile:
-        planned = self._plan.files[path]
-        content = self._unpacked[planned.package]
-        source = content.content(planned.origin)
-        sha256, size = content.hashes[planned.origin], content.sizes[planned.origin]
+        planned = self.plan.files[path]
+        executable = planned.executable
+        source, sha256, size = planned.content
         destination = self._destination(path)
         if path.endswith(".pc") and size <= PKG_CONFIG_LIMIT:
-            package = planned.package if self._layout == "split" else None
-            text = relocatable(source.read_bytes(), path, package, self._plan.files)
+            package = planned.package if self.layout == "split" else None
+            text = relocatable(source.read_bytes(), path, package, self.plan.files)
             with destination.open("xb") as file:
                 file.write(text)
             sha256, size = sha256_of(text), len(text)
-        elif self._modes.setdefault((planned.package, planned.origin), planned.executable) is (
-            planned.executable
-        ):
+        elif self._modes.setdefault(source, executable) is executable:
             _link_or_copy(source, destination)
         else:
             # A hard link cannot have a mode of its own.
             _copy(source, destination)
-        destination.chmod(_PROGRAM if planned.executable else _FILE)
-        return ToolkitFile(
-            sha256=sha256, size=size, executable=planned.executable, package=planned.package
-        )
+        destination.chmod(_PROGRAM if executable else _FILE)
+        return ToolkitFile(sha256=sha256, size=size, executable=executable, package=planned.package)
 
     def _destination(self, path: str) -> Path:
-        destination = self._new / path
+        destination = self.new / path
         if destination.parent not in self._parents:
             destination.parent.mkdir(parents=True, exist_ok=True)
             self._parents.add(destination.parent)

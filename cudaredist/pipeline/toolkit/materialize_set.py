@@ -30,9 +30,8 @@ from cudaredist.errors import (
 from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
 from cudaredist.pipeline.kept_archive import kept_bytes
 from cudaredist.pipeline.read_data import read_file_given
-from cudaredist.pipeline.tasks import Task, raise_if_stopped, run_tasks
-from cudaredist.pipeline.toolkit.install import Toolkit, archive_of, create_root
-from cudaredist.pipeline.toolkit.repair import altered_packages, plan_repair
+from cudaredist.pipeline.tasks import raise_if_stopped, run_tasks
+from cudaredist.pipeline.toolkit.install import Toolkit, archive_of, create_root, plan_repair
 from cudaredist.pipeline.toolkit.root import (
     altered_paths,
     is_empty,
@@ -54,7 +53,7 @@ from cudaredist.schema.toolkit_record import ComponentPolicy, ComponentSet, Tool
 from cudaredist.store.data_folder import Store
 from cudaredist.store.files import read_file
 from cudaredist.toolkit.components import SelectedPackages, select
-from cudaredist.toolkit.merge import RECORD_NAME, Plan, make_plan
+from cudaredist.toolkit.merge import RECORD_NAME, VERSION_NAME, Plan, make_plan
 from cudaredist.toolkit.root_tree import make_tree
 
 _log = logging.getLogger(__name__)
@@ -224,14 +223,13 @@ class Materialization:
         contents: dict[str, Unpacked] = {}
         errors: list[CudaRedistError] = []
 
-        def work(sha256: str, package: SetPackage) -> list[Task]:
+        def work(sha256: str, package: SetPackage) -> None:
             try:
                 folder = self._staging.archives / sha256
                 contents[sha256] = self._content(self._request(package), folder)
             except CudaRedistError as error:
                 errors.append(error)
                 self._stop.set()
-            return []
 
         # Several packages may share one archive.
         archives = {archive_of(package).sha256: package for package in packages.values()}
@@ -306,7 +304,7 @@ class Materialization:
         unpacked = self._unpack(self.toolkit.packages)
         plan = self._plan(unpacked)
         self._check_programs(plan)
-        return create_root(self._staging.new, self.toolkit, plan, unpacked)
+        return create_root(self._staging.new, self.toolkit, plan)
 
     def _repair(self, record: ToolkitRecord) -> ToolkitRecord | None:
         """Create the root from its intact files and some archives.
@@ -317,15 +315,13 @@ class Materialization:
         if not self.toolkit.is_recorded(record):
             return None
         altered = altered_paths(self._path, record)
-        names = altered_packages(record, altered)
+        files = altered & record.files.keys() - {VERSION_NAME}
+        names = {record.files[path].package for path in files}
         if not names <= self.toolkit.packages.keys():
             return None
         unpacked = self._unpack({name: self.toolkit.packages[name] for name in sorted(names)})
-        plan = plan_repair(self._path, record, altered, self._plan(unpacked), unpacked)
-        if plan is None:
-            return None
-        contents = dict.fromkeys(self.toolkit.packages, plan[1])
-        return create_root(self._staging.new, self.toolkit, plan[0], contents)
+        plan = plan_repair(self._path, record, altered, self._plan(unpacked))
+        return None if plan is None else create_root(self._staging.new, self.toolkit, plan)
 
     def _plan(self, unpacked: Mapping[str, Unpacked]) -> Plan:
         trees = {
@@ -339,7 +335,7 @@ class Materialization:
         }
         return make_plan(
             trees,
-            {attr: content.hashes for attr, content in unpacked.items()},
+            {attr: content.contents for attr, content in unpacked.items()},
             layout=self.toolkit.layout,
             with_static=self.toolkit.with_static,
             platform=Platform(self.toolkit.package_set.platform.redist_system),

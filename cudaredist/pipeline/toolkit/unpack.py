@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cudaredist.archives.members import ArchiveReader, Member
@@ -15,7 +15,8 @@ from cudaredist.features.facts import Entry, Facts, facts_from_bytes, facts_to_b
 from cudaredist.features.gather import gather
 from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
 from cudaredist.pipeline.toolkit.staging import TEMPORARY, remove_tree
-from cudaredist.store.files import read_file, write_file
+from cudaredist.store.files import hash_of, read_file, write_file
+from cudaredist.toolkit.merge import Content
 from cudaredist.toolkit.root_tree import with_origins
 
 UNPACKED_LIMIT = 64 << 30
@@ -31,15 +32,9 @@ class Unpacked:
     Each file is named by its member's position.
     """
 
-    folder: Path
     members: list[Entry]
-    hashes: dict[int, str]
-    """SHA-256 of each file's content, by position."""
-    sizes: dict[int, int]
-
-    def content(self, origin: int) -> Path:
-        """Return the path of a member's content."""
-        return self.folder / str(origin)
+    contents: dict[int, Content]
+    """The content of each file, by position."""
 
 
 def unpack(
@@ -90,16 +85,11 @@ def earlier_content(folder: Path) -> Unpacked | None:
     and returns None.
     """
     unpacked = _read(folder)
-    if unpacked is None or not _is_verified(unpacked):
-        remove_tree(folder)
-        return None
-    return unpacked
-
-
-def hash_of(path: Path) -> str:
-    """Return the SHA-256 of a file's content."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    with contextlib.suppress(OSError):
+        if unpacked and all(hash_of(c.path) == c.sha256 for c in unpacked.contents.values()):
+            return unpacked
+    remove_tree(folder)
+    return None
 
 
 def _read(folder: Path) -> Unpacked | None:
@@ -107,46 +97,32 @@ def _read(folder: Path) -> Unpacked | None:
         index = json.loads(read_file(folder / _INDEX) or b"{}")
         facts = facts_from_bytes(index["facts"].encode())
         if facts is not None:
-            files = {int(position): file for position, file in index["files"].items()}
-            return Unpacked(
-                folder,
-                with_origins(facts.members),
-                {position: sha256 for position, (sha256, _) in files.items()},
-                {position: size for position, (_, size) in files.items()},
-            )
+            files = index["files"].items()
+            contents = {int(name): Content(folder / name, *file) for name, file in files}
+            return Unpacked(with_origins(facts.members), contents)
     return None
 
 
-def _is_verified(unpacked: Unpacked) -> bool:
-    try:
-        return all(
-            hash_of(unpacked.content(origin)) == sha256
-            for origin, sha256 in unpacked.hashes.items()
-        )
-    except OSError:
-        return False
-
-
+@dataclass(slots=True)
 class _WritingReader:
     """An archive reader that also writes and hashes files."""
 
-    def __init__(self, reader: ArchiveReader, folder: Path, name: str) -> None:
-        self._reader = reader
-        self._folder = folder
-        self._name = name
-        self._left = UNPACKED_LIMIT
-        self.files: dict[int, tuple[str, int]] = {}
-        """SHA-256 and size of each file's content, by position."""
+    reader: ArchiveReader
+    folder: Path
+    name: str
+    files: dict[int, tuple[str, int]] = field(default_factory=dict)
+    """SHA-256 and size of each file's content, by position."""
+    _left: int = field(default_factory=lambda: UNPACKED_LIMIT)
 
     @property
     def corrections(self) -> Mapping[int, Member]:
-        return self._reader.corrections
+        return self.reader.corrections
 
     def close(self) -> None:
-        self._reader.close()
+        self.reader.close()
 
     def __iter__(self) -> Iterator[tuple[Member, Iterator[bytes]]]:
-        for position, (member, content) in enumerate(self._reader):
+        for position, (member, content) in enumerate(self.reader):
             if member.kind != "file":
                 yield member, content
                 continue
@@ -159,7 +135,7 @@ class _WritingReader:
     def _write_file(self, position: int, content: Iterator[bytes]) -> Iterator[bytes]:
         digest = hashlib.sha256()
         size = 0
-        path = self._folder / str(position)
+        path = self.folder / str(position)
         with WritingTo(path):
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o644)
         try:
@@ -167,7 +143,7 @@ class _WritingReader:
                 size += len(chunk)
                 if size > self._left:
                     raise InvalidArchiveError(
-                        self._name, f"unpacks to more than {UNPACKED_LIMIT:,} bytes"
+                        self.name, f"unpacks to more than {UNPACKED_LIMIT:,} bytes"
                     )
                 digest.update(chunk)
                 _write(handle, chunk, path)
