@@ -12,6 +12,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
@@ -206,33 +207,23 @@ class ArchiveService:
         keep_at: Path | None,
         *,
         is_temporary: bool = False,
-        opener: Callable[..., ArchiveReader] | None = None,
+        opener: Callable[..., ArchiveReader] = open_archive,
     ) -> Iterator["_Reading"]:
         raise_if_stopped(self.stop)
         number, is_done = self.progress.begin(request.name, request.size), False
         try:
-            yield _Reading(
-                self,
-                request,
-                number,
-                keep_at,
-                is_temporary=is_temporary,
-                opener=opener or open_archive,
-            )
+            yield _Reading(self, request, number, keep_at, is_temporary, opener)
             is_done = True
         finally:
             self.progress.end(number, is_done=is_done)
             self._count_done(opened=1)
 
     def _gather(self, request: ArchiveRequest) -> Facts:
-        is_wheel = request.name.endswith(".whl")
         late = LateTables()
+        use = partial(gather, is_wheel=request.name.endswith(".whl"), late=late)
         stored = self.kept_at(request)
         keep_at = stored or self._new_path(request)
         is_temporary = stored is None and not self.keep_archives
-
-        def use(reader: ArchiveReader) -> Facts:
-            return gather(reader, is_wheel=is_wheel, late=late)
 
         with self._reading(request, keep_at, is_temporary=is_temporary) as reading:
             facts, known, passes = reading.read(use), 0, 1
@@ -262,25 +253,16 @@ class ArchiveService:
             return None
 
 
+@dataclass(frozen=True, slots=True)
 class _Reading:
     """An archive that is being read."""
 
-    def __init__(
-        self,
-        service: ArchiveService,
-        request: ArchiveRequest,
-        number: int,
-        keep_at: Path | None,
-        *,
-        is_temporary: bool,
-        opener: Callable[..., ArchiveReader],
-    ) -> None:
-        self._open = opener
-        self._service = service
-        self._request = request
-        self._number = number
-        self._keep_at = keep_at
-        self._is_temporary = is_temporary
+    service: ArchiveService
+    request: ArchiveRequest
+    number: int
+    keep_at: Path | None
+    is_temporary: bool
+    opener: Callable[..., ArchiveReader]
 
     def read(self, use: Callable[[ArchiveReader], _Result]) -> _Result:
         """Read the stored archive, else fetch it from a source."""
@@ -295,8 +277,8 @@ class _Reading:
                 _log.info("%s: restarting from the first byte", location)
             return self._from_source(location, stream, use)
 
-        request = self._request
-        chain = self._service.chains[request.bases]
+        request = self.request
+        chain = self.service.chains[request.bases]
         return chain.consume(request.paths, consume, size=request.size)
 
     def _from_kept(self, use: Callable[[ArchiveReader], _Result]) -> _Result | None:
@@ -304,7 +286,7 @@ class _Reading:
 
         Return None if it is missing, unreadable or damaged.
         """
-        path = self._keep_at
+        path = self.keep_at
         if path is None or private_size(path) is None:
             return None
         try:
@@ -322,68 +304,65 @@ class _Reading:
 
         def counted(start: int) -> Iterator[bytes]:
             for chunk in stream(start):
-                self._service.count_fetched(len(chunk))
+                self.service.count_fetched(len(chunk))
                 yield chunk
 
-        path = self._keep_at
+        path = self.keep_at
         if path is None:
             return self._once(location, counted, use)
         with contextlib.ExitStack() as stack:
             try:
-                partial = stack.enter_context(PartialArchive(path, is_temporary=self._is_temporary))
+                part = stack.enter_context(PartialArchive(path, is_temporary=self.is_temporary))
             except WriteError as error:
-                if not self._is_temporary:
+                if not self.is_temporary:
                     raise
-                _log.info("%s: cannot resume if interrupted: %s", self._request.name, error)
+                _log.info("%s: cannot resume if interrupted: %s", self.request.name, error)
                 return self._once(location, counted, use)
-            return self._through_file(partial, path, location, counted, use)
+            return self._through_file(part, path, location, counted, use)
 
     def _through_file(
         self,
-        partial: PartialArchive,
+        part: PartialArchive,
         path: Path,
         location: str,
         stream: ByteStream,
         use: Callable[[ArchiveReader], _Result],
     ) -> _Result:
         """Read and store an archive, after the bytes of earlier runs."""
-        if partial.is_done:
+        if part.is_done:
             # Another run has finished it while this one waited.
             return self._once(str(path), stream_of(path), use)
-        resumed = partial.size
-        through = partial.through(stream, self._request.size)
+        resumed = part.size
+        through = part.through(stream, self.request.size)
         try:
             result = self._once(location, through, use)
         except (ArchiveMismatchError, InvalidArchiveError, CannotResumeError):
-            partial.forget()
+            part.forget()
             if not resumed:
                 raise
             # The bytes of the interrupted run may be the damaged ones.
             result = self._once(location, through, use)
-        if not self._is_temporary:
-            partial.complete()
+        if not self.is_temporary:
+            part.complete()
         return result
 
     def _once(
         self, location: str, stream: ByteStream, use: Callable[[ArchiveReader], _Result]
     ) -> _Result:
         """Read an archive once, from its first byte, and verify it."""
-        request, service = self._request, self._service
+        request, service = self.request, self.service
         verifier = _Verifier(request, location)
-        count = 0
 
         def chunks() -> Iterator[bytes]:
-            nonlocal count
             for chunk in stream(0):
                 verifier.update(chunk)
-                count += len(chunk)
-                service.progress.advance(self._number, len(chunk))
+                service.progress.advance(self.number, len(chunk))
                 yield chunk
 
         passing = chunks()
         try:
             try:
-                reader = self._open(request.name, passing, size=request.size, jobs=service.threads)
+                reader = self.opener(request.name, passing, size=request.size, jobs=service.threads)
                 with contextlib.closing(reader):
                     result = use(reader)
             except InvalidArchiveError as error:
@@ -391,13 +370,13 @@ class _Reading:
                 # it is damaged.
                 if request.sha256 is not None:
                     for _ in passing:
-                        if count > _DRAIN_LIMIT:
+                        if verifier.count > _DRAIN_LIMIT:
                             break
                     verifier.check()
                 raise InvalidArchiveError(location, error.reason) from error
             verifier.check()
         except BaseException:
-            service.progress.advance(self._number, -count)
+            service.progress.advance(self.number, -verifier.count)
             raise
         return result
 
@@ -427,22 +406,20 @@ class _Verifier:
         self._request = request
         self._location = location
         self._digest = hashlib.sha256()
-        self._count = 0
+        self.count = 0
 
     def update(self, chunk: bytes) -> None:
         self._digest.update(chunk)
-        self._count += len(chunk)
+        self.count += len(chunk)
         size = self._request.size
-        if size is not None and self._count > size:
+        if size is not None and self.count > size:
             raise ArchiveMismatchError(self._location, "size", f"{size:,}", "larger")
 
     def check(self) -> None:
         """Raise `ArchiveMismatchError` if the size or the hash is wrong."""
         size, sha256 = self._request.size, self._request.sha256
-        if size is not None and self._count != size:
-            raise ArchiveMismatchError(
-                self._location, "size", f"{size:,}", f"{self._count:,} bytes"
-            )
+        if size is not None and self.count != size:
+            raise ArchiveMismatchError(self._location, "size", f"{size:,}", f"{self.count:,} bytes")
         actual = self._digest.hexdigest()
         if sha256 is not None and actual != sha256:
             raise ArchiveMismatchError(self._location, "SHA-256", sha256, actual)

@@ -205,7 +205,7 @@ class _UpstreamQuery:
         listing: Listing,
         local: Inventory,
         answer: _Upstream,
-    ) -> list[Task]:
+    ) -> None:
         """Fetch one manifest, and report whether it changed or is new."""
         data = local.data.get(label)
         size = 0
@@ -240,4 +240,3 @@ class _UpstreamQuery:
         except CudaRedistError as error:
             answer.findings.append(_failure(redist.name, label, error))
         self.progress.done(size)
-        return []

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 from cudaredist.errors import StoppedError
 
-Task: TypeAlias = Callable[[], "list[Task]"]
-"""A function to run in a thread. It returns the tasks that follow it."""
+Task: TypeAlias = Callable[[], "list[Task] | None"]
+"""A function to run in a thread. It returns the tasks that follow it, if any."""
 
 
 def raise_if_stopped(stop: threading.Event) -> None:
@@ -25,7 +25,7 @@ def run_tasks(tasks: Iterable[Task], jobs: int, stop: threading.Event) -> None:
     for the other tasks.
     """
     pool = ThreadPoolExecutor(jobs, thread_name_prefix="cudaredist")
-    finished: SimpleQueue[Future[list[Task]]] = SimpleQueue()
+    finished: SimpleQueue[Future[list[Task] | None]] = SimpleQueue()
     pending = 0
     waiting = list(tasks)
     try:
@@ -33,7 +33,7 @@ def run_tasks(tasks: Iterable[Task], jobs: int, stop: threading.Event) -> None:
             for task in waiting:
                 pool.submit(task).add_done_callback(finished.put)
             pending += len(waiting) - 1
-            waiting = finished.get().result()
+            waiting = finished.get().result() or []
     except BaseException:
         stop.set()
         raise

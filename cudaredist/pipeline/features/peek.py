@@ -17,7 +17,7 @@ from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.pipeline.archives import ArchiveService
 from cudaredist.pipeline.features.targets import Filter, LocalManifest, LocalManifests
-from cudaredist.pipeline.tasks import Task, run_tasks
+from cudaredist.pipeline.tasks import run_tasks
 from cudaredist.reports.archive_reports import PeekedArchive, PeekReport
 from cudaredist.reports.report import ErrorReport, OutputFiles
 from cudaredist.schema.base import OutputName
@@ -38,9 +38,8 @@ def peek(manifests: LocalManifests, filter_: Filter, service: ArchiveService) ->
             else:
                 other_count += 1
 
-    def work(position: int, manifest: LocalManifest, archive: Archive) -> list[Task]:
+    def work(position: int, manifest: LocalManifest, archive: Archive) -> None:
         results[position] = _peeked(service, manifest, archive)
-        return []
 
     tasks = [partial(work, n, manifest, archive) for n, (manifest, archive) in enumerate(selection)]
     run_tasks(tasks, service.jobs, service.stop)

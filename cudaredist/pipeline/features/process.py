@@ -39,7 +39,7 @@ from cudaredist.pipeline.features.feature_file import (
     identity,
 )
 from cudaredist.pipeline.features.targets import Filter, LocalManifest, LocalManifests
-from cudaredist.pipeline.tasks import Task, run_tasks
+from cudaredist.pipeline.tasks import run_tasks
 from cudaredist.primitives import Version, sha256_of
 from cudaredist.progress import total_size
 from cudaredist.reports.archive_reports import (
@@ -389,14 +389,13 @@ def run_locally(run: FeatureRun, jobs: Sequence[Job]) -> None:
     run_tasks([partial(_inspect, run, job) for job in jobs], service.jobs, service.stop)
 
 
-def _inspect(run: FeatureRun, job: Job) -> list[Task]:
+def _inspect(run: FeatureRun, job: Job) -> None:
     try:
         facts = run.service.examine(job.request).facts
     except CudaRedistError as error:
         run.failed(job, error)
     else:
         run.succeeded(job, facts)
-    return []
 
 
 def _size(count: int) -> str:

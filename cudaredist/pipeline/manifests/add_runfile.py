@@ -17,7 +17,7 @@ from cudaredist.errors import (
 from cudaredist.jsontext import canonical_json
 from cudaredist.pipeline.findings import finding, own_file_findings
 from cudaredist.pipeline.read_data import RUNFILES, read_runfiles
-from cudaredist.pipeline.tasks import Task, raise_if_stopped, run_tasks
+from cudaredist.pipeline.tasks import raise_if_stopped, run_tasks
 from cudaredist.primitives import parse_label, sri_of
 from cudaredist.progress import Progress
 from cudaredist.reports.manifest_reports import Finding, RunfileReport
@@ -160,13 +160,12 @@ def runfile_findings(store: Store, settings: Settings, jobs: int) -> Iterator[Fi
     ]
     pages: dict[str, Mapping[str, str] | CudaRedistError] = {}
 
-    def read_page(folder: str) -> list[Task]:
+    def read_page(folder: str) -> None:
         raise_if_stopped(settings.stop)
         try:
             pages[folder] = _published_sums(folder, settings)
         except CudaRedistError as error:
             pages[folder] = error
-        return []
 
     folders = sorted({folder for _, _, folder in records})
     run_tasks((partial(read_page, folder) for folder in folders), jobs, settings.stop)

@@ -232,7 +232,7 @@ class ManifestDownload:
                     target.changed[text] = entry.model_copy(update={"gone": is_gone})
         return tuple(sorted(newly_gone, key=Version.parse))
 
-    def _fetch(self, target: Target, label: Version, listing: Listing) -> list[Task]:
+    def _fetch(self, target: Target, label: Version, listing: Listing) -> None:
         """Fetch one manifest and pass it to a writer, or record the failure."""
         try:
             raise_if_stopped(self.stop)
@@ -242,7 +242,6 @@ class ManifestDownload:
         else:
             self._unwritten.acquire()
             self._writes.append(self._writers.submit(self._write, target, label, upstream, status))
-        return []
 
     def _compare(
         self, target: Target, label: Version, listing: Listing

@@ -10,7 +10,7 @@ from cudaredist.errors import (
     worst_exit_code,
 )
 from cudaredist.pipeline.manifests.release_lines import line_reports
-from cudaredist.pipeline.tasks import Task, raise_if_stopped, run_tasks
+from cudaredist.pipeline.tasks import raise_if_stopped, run_tasks
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import Redist
 from cudaredist.reports.manifest_reports import LineReport, VersionsReport
@@ -39,14 +39,13 @@ def read_versions(
     progress.expect(len(redists))
     answers: dict[str, Listing | CudaRedistError] = {}
 
-    def ask(redist: Redist, chain: SourceChain) -> list[Task]:
+    def ask(redist: Redist, chain: SourceChain) -> None:
         try:
             raise_if_stopped(stop)
             answers[redist.name] = chain.listing(redist.manifest_folders)
         except CudaRedistError as error:
             answers[redist.name] = error
         progress.done()
-        return []
 
     if sources is not None:
         run_tasks([partial(ask, redist, sources) for redist in redists], jobs, stop)

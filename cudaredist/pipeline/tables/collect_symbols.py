@@ -23,7 +23,7 @@ from cudaredist.manifests.manifest_values import Archive
 from cudaredist.pipeline.archives import ArchiveService
 from cudaredist.pipeline.features.targets import LocalManifest, LocalManifests
 from cudaredist.pipeline.read_data import load_features
-from cudaredist.pipeline.tasks import Task, run_tasks
+from cudaredist.pipeline.tasks import run_tasks
 from cudaredist.progress import total_size
 from cudaredist.reports.report import ErrorReport, ManifestStatus
 from cudaredist.reports.symbol_reports import BrokenManifest, SymbolArchive, SymbolReport
@@ -107,7 +107,7 @@ class SymbolRun:
                 )
             )
 
-    def _archive(self, manifest: LocalManifest, archive: Archive) -> list[Task]:
+    def _archive(self, manifest: LocalManifest, archive: Archive) -> None:
         """Read the libraries of an archive. A failure becomes its outcome."""
         outcome = partial(SymbolArchive.of, manifest.target.redist.name, manifest.label, archive)
         try:
@@ -128,7 +128,6 @@ class SymbolRun:
             )
         with self._mutex:
             self._outcomes.append(done)
-        return []
 
     # -- the tables
 

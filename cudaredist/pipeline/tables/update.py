@@ -7,7 +7,7 @@ nothing may be written, because the run then reports the changes.
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -31,7 +31,7 @@ from cudaredist.pipeline.tables.table_registry import (
     read_gpu_policy,
     read_nvcc_policy,
 )
-from cudaredist.pipeline.tasks import Task, run_tasks
+from cudaredist.pipeline.tasks import run_tasks
 from cudaredist.primitives import Version
 from cudaredist.progress import total_size
 from cudaredist.reports.archive_reports import (
@@ -150,30 +150,24 @@ def update_gpu_table(run: TableRun) -> TableReport:
     )
 
 
+@dataclass(slots=True)
 class _Work(Generic[_Entry]):
     """Builds the entries of a table, and collects the outcomes."""
 
-    def __init__(
-        self,
-        run: TableRun,
-        table: Table[OwnModel],
-        sources: Mapping[str, HeaderSource | BinarySource],
-        is_current: Callable[[str], bool],
-        make: Callable[[LocalManifest, TableFile], _Entry],
-    ) -> None:
-        self._run, self._store, self._table = run, run.store, table
-        self._sources = sources
-        """Source of each entry of the table."""
-        self._is_current = is_current
-        """Whether a release's entry is up to date if its archive is unchanged."""
-        self._make = make
-        self.entries: dict[str, _Entry] = {}
-        """New entries, by label. Unchanged ones may be missing."""
-        self.outcomes: dict[str, ReleaseOutcome] = {}
+    run: TableRun
+    table: Table[OwnModel]
+    sources: Mapping[str, HeaderSource | BinarySource]
+    """Source of each entry of the table."""
+    is_current: Callable[[str], bool]
+    """Whether a release's entry is up to date if its archive is unchanged."""
+    make: Callable[[LocalManifest, TableFile], _Entry]
+    entries: dict[str, _Entry] = field(default_factory=dict)
+    """New entries, by label. Unchanged ones may be missing."""
+    outcomes: dict[str, ReleaseOutcome] = field(default_factory=dict)
 
     def run_all(self) -> None:
         """Read every release. An error becomes the release's outcome."""
-        manifests, service = self._run.manifests, self._run.service
+        manifests, service = self.run.manifests, self.run.service
         for broken in manifests.broken:
             self.outcomes[broken.release] = ReleaseOutcome(
                 release=broken.release, status="failed", error=broken.error
@@ -182,26 +176,25 @@ class _Work(Generic[_Entry]):
         sizes = [0 if service.known(a.sha256) else a.size for _, (a, *_) in plans]
         service.pending = len(plans)
         service.progress.expect(len(plans), total_size(sizes))
-        tasks = [partial(self._release, manifest, archives) for manifest, archives in plans]
+        tasks = [
+            partial(self._attempt, manifest, partial(self._read, archives=archives))
+            for manifest, archives in plans
+        ]
         run_tasks(tasks, service.jobs, service.stop)
 
-    def _release(self, manifest: LocalManifest, archives: Sequence[Archive]) -> list[Task]:
-        self._attempt(manifest, partial(self._read, archives=archives))
-        return []
-
     def _attempt(
-        self, manifest: LocalManifest, work: Callable[[LocalManifest], _Result]
+        self, manifest: LocalManifest, step: Callable[[LocalManifest], _Result]
     ) -> _Result | None:
         """Run a step for a release. An error becomes its outcome."""
         try:
-            return work(manifest)
+            return step(manifest)
         except CudaRedistError as error:
             label = str(manifest.label)
             self.outcomes[label] = ReleaseOutcome(
                 release=label, status="failed", error=ErrorReport.of(error)
             )
-            if self._run.fail_fast:
-                self._run.service.stop.set()
+            if self.run.fail_fast:
+                self.run.service.stop.set()
         return None
 
     def _plan(self, manifest: LocalManifest) -> list[Archive]:
@@ -210,21 +203,21 @@ class _Work(Generic[_Entry]):
         Returns none if the table's entry is up to date.
         """
         label = str(manifest.label)
-        source = self._sources.get(label)
-        if source is not None and (source.channel, self._store.channel) == ("redist", "wheels"):
+        source = self.sources.get(label)
+        if source is not None and (source.channel, self.run.store.channel) == ("redist", "wheels"):
             self.outcomes[label] = _outcome_of(label, "stands", source)
             return []
-        known = source.archive_sha256 if source is not None and self._is_current(label) else None
-        archives = archives_to_read(self._run.service, manifest, self._table, known)
+        known = source.archive_sha256 if source is not None and self.is_current(label) else None
+        archives = archives_to_read(self.run.service, manifest, self.table, known)
         if not archives:
             self.outcomes[label] = _outcome_of(label, "known", source)
         return archives
 
     def _read(self, manifest: LocalManifest, archives: Sequence[Archive]) -> None:
         label = str(manifest.label)
-        file = find_table_file(self._run.service, manifest, self._table, archives)
+        file = find_table_file(self.run.service, manifest, self.table, archives)
         try:
-            self.entries[label] = self._make(manifest, file)
+            self.entries[label] = self.make(manifest, file)
         except ValidationError as error:
             entry = f"table entry for CUDA {label}"
             raise InvalidFileError(entry, validation_problems(error)) from None
@@ -244,32 +237,32 @@ class _Work(Generic[_Entry]):
         held_back: Iterable[str] = (),
     ) -> TableReport:
         """Write the table if it changed, and return the report."""
-        name = self._table.name
-        before = self._store.read_table(name)
+        name = self.table.name
+        before = self.run.store.read_table(name)
         status: ManifestStatus = "unchanged"
         diff: tuple[str, ...] = ()
         if model is not None:
             data = canonical_json(model.model_dump(mode="json"))
             read_own_file(data, type(model))
-            diff = tuple(_diff(before or b"", data, self._store.table_path(name).name))
+            diff = tuple(_diff(before or b"", data, self.run.store.table_path(name).name))
             if data != before:
-                status = "written" if self._run.write else "would-write"
-            if self._run.write:
-                self._store.write_table(name, data)
+                status = "written" if self.run.write else "would-write"
+            if self.run.write:
+                self.run.store.write_table(name, data)
         outcomes = [self.outcomes[label] for label in sorted(self.outcomes, key=Version.parse)]
         codes = [outcome.error.exit_code for outcome in outcomes if outcome.error is not None]
         if is_finding or status == "would-write":
             codes.append(EXIT_FINDINGS)
         return TableReport(
-            command=self._table.command,
-            table=self._store.table_path(name).name,
+            command=self.table.command,
+            table=self.run.store.table_path(name).name,
             status=status,
             releases=tuple(outcomes),
             findings=tuple(findings),
             held_back=tuple(held_back),
             diff=diff,
-            archives_read=self._run.service.opened,
-            fetched_bytes=self._run.service.fetched,
+            archives_read=self.run.service.opened,
+            fetched_bytes=self.run.service.fetched,
             exit_code=worst_exit_code(codes),
         )
 
