@@ -207,12 +207,12 @@ class ArchiveService:
         keep_at: Path | None,
         *,
         is_temporary: bool = False,
-        opener: Callable[..., ArchiveReader] = open_archive,
+        opener: Callable[..., ArchiveReader] | None = None,
     ) -> Iterator["_Reading"]:
         raise_if_stopped(self.stop)
         number, is_done = self.progress.begin(request.name, request.size), False
         try:
-            yield _Reading(self, request, number, keep_at, is_temporary, opener)
+            yield _Reading(self, request, number, keep_at, is_temporary, opener or open_archive)
             is_done = True
         finally:
             self.progress.end(number, is_done=is_done)

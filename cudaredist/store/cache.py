@@ -1,7 +1,6 @@
 """The cache of HTTP validators, facts and archives."""
 
 import contextlib
-import hashlib
 import json
 import os
 import threading
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from cudaredist.errors import UsageError, WriteError
 from cudaredist.jsontext import canonical_json
-from cudaredist.primitives import Sha256
+from cudaredist.primitives import Sha256, sha256_of
 from cudaredist.private import (
     discard,
     make_private_folders,
@@ -35,13 +34,15 @@ class Cache:
 
     def etag(self, location: str, sha256: str) -> str | None:
         """Return the ETag that a location sent for exactly these bytes."""
-        data = self.get("http", _key_of(location))
+        data = self.get("http", sha256_of(location.encode()))
         entry = None if data is None else json.loads(data)
         return entry["etag"] if entry and entry["sha256"] == sha256 else None
 
     def remember(self, location: str, sha256: str, etag: str) -> None:
         """Store the ETag that a location sent for these bytes."""
-        self.put("http", _key_of(location), canonical_json({"sha256": sha256, "etag": etag}))
+        # A URL may contain characters that file names must not contain. Its hash does not.
+        key = sha256_of(location.encode())
+        self.put("http", key, canonical_json({"sha256": sha256, "etag": etag}))
 
     def get(self, kind: str, sha256: Sha256) -> bytes | None:
         """Return an entry for the bytes with this hash.
@@ -53,7 +54,7 @@ class Cache:
                 digest, _, data = file.read().partition(b"\n")
         except OSError:
             return None
-        return data if digest == _digest(data) else None
+        return data if digest == sha256_of(data).encode() else None
 
     def put(self, kind: str, sha256: Sha256, data: bytes) -> None:
         """Store an entry for the bytes with this hash.
@@ -65,7 +66,7 @@ class Cache:
             make_private_folders(self._root, path.parent)
             if private_size(path) is None:
                 discard(path)
-            write_file(path, b"%b\n%b" % (_digest(data), data), durable=False)
+            write_file(path, b"%b\n%b" % (sha256_of(data).encode(), data), durable=False)
         except (WriteError, UsageError) as error:
             if not self._warned.is_set():
                 self._warned.set()
@@ -98,13 +99,3 @@ class Cache:
 
     def _entry_path(self, kind: str, key: str) -> Path:
         return self._root / kind / key[:2] / key
-
-
-def _digest(data: bytes) -> bytes:
-    """Return the first line of an entry, its checksum."""
-    return hashlib.sha256(data).hexdigest().encode()
-
-
-def _key_of(location: str) -> str:
-    # A URL may contain characters that file names must not contain. Its hash does not.
-    return hashlib.sha256(location.encode()).hexdigest()

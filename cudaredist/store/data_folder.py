@@ -3,93 +3,76 @@
 import contextlib
 import errno
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from cudaredist.errors import ReadError, WritingTo
 from cudaredist.jsontext import canonical_json
-from cudaredist.primitives import Version, label_of_manifest_name, manifest_name, parse_label
+from cudaredist.primitives import Version, parse_label
 from cudaredist.schema.base import Channel
 from cudaredist.schema.features import Lock, LockEntry
 from cudaredist.schema.registry import read_own_file
 from cudaredist.store.files import names_in, read_file, sweep, write_file
 
 _log = logging.getLogger(__name__)
-_FEATURE_NAMES = ("feature_", "redistrib_features_")
 TABLE_NAMES = ("nvcc_compat", "gpus", "runfiles")
 Layer: TypeAlias = Literal["local", "shipped"]
 """The origin of a fact: the data folder or the data shipped with the package."""
 
 
-class ManifestFolder:
-    """A folder of manifests, named `redistrib_<label>.json`."""
+class _LabelFolder:
+    """A folder of files, named `<prefix><label>.json`."""
+
+    prefixes: ClassVar[tuple[str, ...]]
+    """The prefix of the names of new files, then those of other files."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def path_of(self, label: Version) -> Path:
-        """Return the path for a label's manifest."""
-        return self.path / manifest_name(label)
+        """Return the path for a label's file."""
+        usual, *others = (self.path / f"{prefix}{label}.json" for prefix in self.prefixes)
+        return next((path for path in others if path.exists() and not usual.exists()), usual)
 
     def labels(self) -> tuple[Version, ...]:
-        """Return the labels of the manifests, in ascending order."""
-        return tuple(sorted(filter(None, map(label_of_manifest_name, names_in(self.path)))))
+        """Return the labels of the files, in ascending order."""
+        labels = set()
+        for name in filter(lambda name: name.endswith(".json"), names_in(self.path)):
+            for prefix in filter(name.startswith, self.prefixes):
+                with contextlib.suppress(ValueError):
+                    labels.add(parse_label(name.removeprefix(prefix).removesuffix(".json")))
+        return tuple(sorted(labels))
 
     def is_there(self) -> bool:
         """Check if the folder exists, readable or not."""
         return self.path.exists()
 
     def read(self, label: Version) -> bytes | None:
-        """Return a manifest's bytes, or None if it is missing."""
+        """Return the bytes of a label's file, or None if it is missing."""
         return read_file(self.path_of(label))
 
     def write(self, label: Version, data: bytes) -> bool:
-        """Write a manifest as published, and return True if it changed."""
-        return write_file(self.path_of(label), data)
+        """Write a label's file, and return True if it changed."""
+        return write_file(self.path / f"{self.prefixes[0]}{label}.json", data)
 
     def sweep(self) -> None:
         """Remove the temporary files of killed runs."""
-        sweep(self.path, ".redistrib_")
-
-
-class FeatureFolder:
-    """A folder of feature files, named `feature_<label>.json`.
-
-    It may also contain files under nixpkgs' name, `redistrib_features_<label>.json`.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def path_of(self, label: Version) -> Path:
-        """Return the path for a label's feature file."""
-        usual, other = (self.path / f"{prefix}{label}.json" for prefix in _FEATURE_NAMES)
-        return other if other.exists() and not usual.exists() else usual
-
-    def labels(self) -> tuple[Version, ...]:
-        """Return the labels of the feature files, in ascending order."""
-        labels = set()
-        for name in names_in(self.path):
-            for prefix in _FEATURE_NAMES:
-                if name.startswith(prefix) and name.endswith(".json"):
-                    with contextlib.suppress(ValueError):
-                        labels.add(parse_label(name.removeprefix(prefix).removesuffix(".json")))
-        return tuple(sorted(labels))
-
-    def read(self, label: Version) -> bytes | None:
-        """Return a feature file's bytes, or None if it is missing."""
-        return read_file(self.path_of(label))
-
-    def write(self, label: Version, data: bytes) -> bool:
-        """Write a feature file, and return True if it changed."""
-        return write_file(self.path / f"{_FEATURE_NAMES[0]}{label}.json", data)
-
-    def sweep(self) -> None:
-        """Remove the temporary files of killed runs."""
-        for prefix in _FEATURE_NAMES:
+        for prefix in self.prefixes:
             sweep(self.path, f".{prefix}")
+
+
+class ManifestFolder(_LabelFolder):
+    """A folder of manifests as published."""
+
+    prefixes = ("redistrib_",)
+
+
+class FeatureFolder(_LabelFolder):
+    """A folder of feature files, also under nixpkgs' name."""
+
+    prefixes = ("feature_", "redistrib_features_")
 
 
 class Store:
@@ -125,7 +108,7 @@ class Store:
 
     def redists(self) -> tuple[str, ...]:
         """Return the names of the redistributables with manifests, sorted."""
-        return self._names_below(self._manifests, lambda name: self.manifests(name).labels())
+        return self._names_below(self._manifests, self.manifests)
 
     def sweep(self) -> None:
         """Remove the temporary files of the lock and of bumps."""
@@ -155,9 +138,11 @@ class Store:
         changed = {
             name: {**recorded.get(name, {}), **labels} for name, labels in entries.items() if labels
         }
-        if not changed:
-            return False
-        lock = Lock(schema_version=1, redists={**recorded, **changed})
+        return bool(changed) and self.save_lock({**recorded, **changed})
+
+    def save_lock(self, redists: Mapping[str, Mapping[str, LockEntry]]) -> bool:
+        """Write the lock, and return True if it changed."""
+        lock = Lock.model_validate({"schema_version": 1, "redists": redists})
         return write_file(self.lock_path, canonical_json(lock.model_dump(mode="json")))
 
     def pending(self) -> frozenset[tuple[str, Version]]:
@@ -201,11 +186,9 @@ class Store:
 
     def feature_redists(self) -> tuple[str, ...]:
         """Return the names of the redistributables with feature files, sorted."""
-        return self._names_below(self._features, lambda name: self.features(name).labels())
+        return self._names_below(self._features, self.features)
 
-    def _names_below(
-        self, part: Path, labels: Callable[[str], Sequence[Version]]
-    ) -> tuple[str, ...]:
+    def _names_below(self, part: Path, folder_of: Callable[[str], _LabelFolder]) -> tuple[str, ...]:
         """Return the names of subfolders with labels, and of unreadable ones.
 
         `wheels` is not a redistributable, but the folder of the wheels channel.
@@ -213,7 +196,7 @@ class Store:
 
         def may_have_labels(name: str) -> bool:
             try:
-                return name != "wheels" and bool(labels(name))
+                return name != "wheels" and bool(folder_of(name).labels())
             except ReadError:
                 return True
 

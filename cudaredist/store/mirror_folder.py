@@ -14,7 +14,6 @@ from cudaredist.errors import ReadError, UsageError, WritingTo
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import Sha256, Version
 from cudaredist.schema.base import Channel
-from cudaredist.schema.features import Lock
 from cudaredist.schema.mirror_lock import MIRROR_LOCK, MirrorFile, MirrorLock
 from cudaredist.schema.registry import read_own_file
 from cudaredist.store.data_folder import Store
@@ -72,8 +71,7 @@ class MirrorFolder:
             redist: {text: one for text, one in of.items() if (redist, text) not in removed}
             for redist, of in store.lock().redists.items()
         }
-        lock = Lock(schema_version=1, redists={name: of for name, of in redists.items() if of})
-        write_file(store.lock_path, canonical_json(lock.model_dump(mode="json")))
+        store.save_lock({redist: of for redist, of in redists.items() if of})
         for (redist, _), label in removed.items():
             self.remove(store.manifests(redist).path_of(label))
 
