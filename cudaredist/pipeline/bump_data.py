@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from cudaredist.errors import (
     EXIT_FINDINGS,
@@ -41,7 +42,7 @@ from cudaredist.primitives import Version
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import CUDA, Redist
 from cudaredist.reports.answer_reports import DiffReport
-from cudaredist.reports.archive_reports import FeatureOutcome, TableReport
+from cudaredist.reports.archive_reports import FeatureOutcome, ProcessReport, TableReport
 from cudaredist.reports.report import ErrorReport
 from cudaredist.reports.set_reports import (
     BumpedRelease,
@@ -49,6 +50,7 @@ from cudaredist.reports.set_reports import (
     BumpReport,
     SetOutcome,
 )
+from cudaredist.reports.symbol_reports import SymbolReport
 from cudaredist.schema.base import OwnModel
 from cudaredist.schema.packageset import PackageSet
 from cudaredist.source.chain import SourceChain
@@ -63,6 +65,8 @@ _TABLES: tuple[tuple[Table[OwnModel], Callable[[TableRun], TableReport]], ...] =
 
 
 _ALL = Selection(versions=(ALL,))
+_Run = TypeVar("_Run")
+_Report = TypeVar("_Report", ProcessReport, SymbolReport, TableReport)
 
 
 @dataclass(kw_only=True)
@@ -202,13 +206,11 @@ class Bump:
                         f"{outcome.redist} {outcome.release}: {warning}"
                         for warning in outcome.warnings
                     )
-                    if outcome.error is not None:
-                        self._fail(outcome.error.about(f"{redist.name} {outcome.release}"))
-                    elif outcome.release in of_redist:
+                    self._fail(outcome.error, f"{redist.name} {outcome.release}")
+                    if outcome.error is None and outcome.release in of_redist:
                         local.append(of_redist[outcome.release])
                 for listing in report.redists:
-                    if listing.error is not None:
-                        self._fail(listing.error.about(redist.name))
+                    self._fail(listing.error, redist.name)
                 for error in report.errors:
                     self._fail(error)
         self._failed |= {(s.redist.name, s.label) for s in waiting if s not in local}
@@ -221,32 +223,19 @@ class Bump:
             target.features.sweep()
         if not targets:
             return
-        with self.progress("archives") as progress:
-            try:
-                manifests = read_local_manifests(targets, _ALL, strict=self.strict)
-                report = FeatureRun(
-                    manifests=manifests,
-                    service=self._service(progress),
-                    cache=self.cache,
-                    announce=self.announce,
-                ).run()
-            except CudaRedistError as error:
-                self._failed |= {(step.redist.name, step.label) for step in local}
-                self._fail(error)
-                return
-        self._codes.append(report.exit_code)
-        self._fetched += report.fetched_bytes
+        make = partial(FeatureRun, cache=self.cache, announce=self.announce)
+        report = self._run("archives", targets, make, FeatureRun.run)
+        if report is None:
+            self._failed |= {(step.redist.name, step.label) for step in local}
+            return
         self._features += report.manifests
         for outcome in report.manifests:
             if outcome.error is not None or outcome.failed:
                 self._failed.add((outcome.redist, Version.parse(outcome.release)))
-            if outcome.error is not None:
-                self._fail(outcome.error.about(f"{outcome.redist} {outcome.release}"))
+            self._fail(outcome.error, f"{outcome.redist} {outcome.release}")
         for archive in report.archives:
-            if archive.error is not None:
-                names = [archive.redist, archive.release, archive.package, archive.platform]
-                subject = " ".join([*names, *filter(None, [archive.variant])])
-                self._fail(archive.error.about(subject))
+            names = [archive.redist, archive.release, archive.package, archive.platform]
+            self._fail(archive.error, " ".join([*names, *filter(None, [archive.variant])]))
 
     def _targets_of(self, local: Sequence[Step]) -> list[FeatureTarget]:
         """Return the targets limited to these releases."""
@@ -261,20 +250,15 @@ class Bump:
         targets = self._targets_of(local)
         if not targets or not self.store.symbol_path.exists():
             return
-        with self.progress("symbols") as progress:
-            try:
-                manifests = read_local_manifests(targets, _ALL, strict=self.strict)
-                service = self._service(progress)
-                report = SymbolRun(manifests=manifests, service=service, store=self.store).run()
-            except CudaRedistError as error:
-                self._fail(error)
-                return
-        self._fetched += report.fetched_bytes
+        make = partial(SymbolRun, store=self.store)
+        report = self._run("symbols", targets, make, SymbolRun.run)
+        if report is None:
+            return
         self._symbol_files = [self.store.symbol_path / f"{name}.json" for name in report.changed]
         for one in report.archives:
             if one.error is not None:
                 self._failed.add((one.redist, Version.parse(one.release)))
-                self._fail(one.error.about(f"symbols: {one.redist} {one.release} {one.package}"))
+            self._fail(one.error, f"symbols: {one.redist} {one.release} {one.package}")
 
     def _update_tables(self, local: Sequence[Step]) -> None:
         """Add the CUDA releases to both tables.
@@ -289,18 +273,9 @@ class Bump:
             has_table = self.store.table_path(table.name).exists()
             self.store.sweep_table(table.name)
             of_table = replace(target, only=tuple(labels)) if has_table else target
-            with self.progress("tables") as progress:
-                try:
-                    manifests = read_local_manifests([of_table], _ALL, strict=self.strict)
-                    service = self._service(progress)
-                    report = update(
-                        TableRun(manifests=manifests, service=service, store=self.store)
-                    )
-                except CudaRedistError as error:
-                    self._fail(error)
-                    continue
-            self._codes.append(report.exit_code)
-            self._fetched += report.fetched_bytes
+            report = self._run("tables", [of_table], partial(TableRun, store=self.store), update)
+            if report is None:
+                continue
             self._tables.append(report)
             self._findings += (f"{report.table}: {entry.message}" for entry in report.findings)
             if report.held_back:
@@ -314,17 +289,33 @@ class Bump:
             for release in report.releases:
                 if release.error is not None:
                     self._failed.add((CUDA, Version.parse(release.release)))
-                    subject = f"{report.table}: cuda {release.release}"
-                    self._fail(release.error.about(subject))
+                self._fail(release.error, f"{report.table}: cuda {release.release}")
 
-    def _service(self, progress: Progress) -> ArchiveService:
-        return ArchiveService(
-            chains=self.chains,
-            cache=self.cache,
-            stop=self.stop,
-            jobs=self.archive_jobs,
-            progress=progress,
-        )
+    def _run(
+        self,
+        stage: str,
+        targets: Sequence[FeatureTarget],
+        make: Callable[..., _Run],
+        run: Callable[[_Run], _Report],
+    ) -> _Report | None:
+        """Run a stage for all manifests of targets. Return None if it failed as a whole."""
+        with self.progress(stage) as progress:
+            try:
+                manifests = read_local_manifests(targets, _ALL, strict=self.strict)
+                service = ArchiveService(
+                    chains=self.chains,
+                    cache=self.cache,
+                    stop=self.stop,
+                    jobs=self.archive_jobs,
+                    progress=progress,
+                )
+                report = run(make(manifests=manifests, service=service))
+            except CudaRedistError as error:
+                self._fail(error)
+                return None
+        self._codes.append(report.exit_code)
+        self._fetched += report.fetched_bytes
+        return report
 
     def _build_sets(self, local: Sequence[Step]) -> tuple[BumpedSet, ...]:
         """Build and validate the package sets that may have changed.
@@ -391,10 +382,12 @@ class Bump:
             self._fail(error)
             return None
 
-    def _fail(self, failure: CudaRedistError | ErrorReport) -> None:
-        report = ErrorReport.of(failure)
-        self._errors.append(report)
-        self._codes.append(_never_usage(report.exit_code))
+    def _fail(self, failure: CudaRedistError | ErrorReport | None, subject: str = "") -> None:
+        """Report a failure, if there is one."""
+        if failure is not None:
+            report = ErrorReport.of(failure).about(subject)
+            self._errors.append(report)
+            self._codes.append(_never_usage(report.exit_code))
 
     def _report(
         self, releases: tuple[BumpedRelease, ...], sets: tuple[BumpedSet, ...]
