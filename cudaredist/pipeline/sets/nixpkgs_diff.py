@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,7 +18,6 @@ from cudaredist.errors import (
     UsageError,
 )
 from cudaredist.exporters.export_format import ExportedSet, SharedTables
-from cudaredist.exporters.nix_code import nix_string
 from cudaredist.exporters.nixpkgs_tables import (
     CAPABILITY_PATH,
     JETSON,
@@ -40,7 +40,7 @@ from cudaredist.tables.explain_nvcc import explain_nvcc
 from cudaredist.tables.explanation import Fact
 
 _Cells: TypeAlias = Mapping[tuple[str, ...], str | bool | None]
-_Reason: TypeAlias = Callable[[tuple[str, ...]], str]
+_Reason: TypeAlias = Callable[..., str]
 
 _FACTS = {
     "archName": "family",
@@ -51,49 +51,6 @@ _FACTS = {
 }
 _BOUNDS = {"maxMajorVersion": "max", "minMajorVersion": "min"}
 _SHOWN = 400
-
-# Each file is called with the same arguments as in nixpkgs. The releases of package sets depend on
-# the platform, so they are evaluated once for each platform.
-_EXPRESSION = """\
-let
-  root = /. + {root};
-  lib = import (root + "/lib");
-  versions = {versions};
-  read =
-    path: arguments:
-    let
-      file = import (root + "/${{path}}");
-    in
-    if builtins.isFunction file then file arguments else file;
-  releases =
-    isJetson: isAarch64:
-    read versions {{
-      inherit lib;
-      _cuda.lib.selectManifests = releases: releases;
-      _cuda.db.cudaCapabilityToInfo.jetson.isJetson = true;
-      config.cudaCapabilities = if isJetson then [ "jetson" ] else [ ];
-      callPackage =
-        file: arguments:
-        if builtins.isFunction file then
-          file {{ stdenv.hostPlatform = {{ inherit isAarch64; isx86_64 = !isAarch64; }}; }}
-        else
-          arguments.manifests;
-    }};
-in
-{{
-  compilers = (read {nvcc} {{ inherit lib; }}).nvccCompatibilities;
-  capabilities = (read {capabilities} {{ inherit lib; }}).cudaCapabilityToInfo;
-  releases =
-    if builtins.pathExists (root + "/${{versions}}") then
-      {{
-        {x86} = releases false false;
-        {server_arm} = releases false true;
-        {jetson} = releases true true;
-      }}
-    else
-      {{ }};
-}}
-"""
 
 
 def diff_checkout(
@@ -113,19 +70,19 @@ def diff_checkout(
             "compilers",
             _flat(theirs["compilers"], 3),
             _flat(nvcc_bounds(tables.compat), 3),
-            lambda cell: _bound_reason(cell, tables, nvcc_policy),
+            partial(_bound_reason, tables, nvcc_policy),
         ),
         *_differing(
             "capabilities",
             _flat(theirs["capabilities"], 2),
             _flat(capability_fields(tables.gpus), 2),
-            lambda cell: _capability_reason(cell, tables, gpu_policy),
+            partial(_capability_reason, tables, gpu_policy),
         ),
         *_differing(
             "releases",
             _existing_releases(theirs["releases"], versions),
             _flat(versions, 3),
-            lambda cell: _release_reason(cell, exported.all_sets),
+            partial(_release_reason, exported.all_sets),
         ),
         *_manifest_cells(exported, tables, checkout),
     ]
@@ -151,16 +108,19 @@ def _evaluate(checkout: Path) -> dict[str, Any]:
             "--diff requires nix-instantiate, which is not installed",
             hint="install Nix, for example on Debian: apt-get install nix-bin",
         )
-    expression = _EXPRESSION.format(
-        root=nix_string(str(checkout.resolve())),
-        versions=nix_string(VERSIONS_PATH),
-        nvcc=nix_string(NVCC_PATH),
-        capabilities=nix_string(CAPABILITY_PATH),
-        x86=X86,
-        server_arm=SERVER_ARM,
-        jetson=JETSON,
-    )
-    options = ("--store", "dummy://", "--eval", "--strict", "--json", "--expr", expression)
+    arguments = {
+        "checkout": str(checkout.resolve()),
+        "versions": VERSIONS_PATH,
+        "nvcc": NVCC_PATH,
+        "capabilities": CAPABILITY_PATH,
+        "x86": X86,
+        "serverArm": SERVER_ARM,
+        "jetson": JETSON,
+    }
+    expression = Path(__file__).with_suffix(".nix").read_text("utf-8")
+    options = ["--store", "dummy://", "--eval", "--strict", "--json", "--expr", expression]
+    for argument, value in arguments.items():
+        options += ["--argstr", argument, value]
     process = subprocess.run(  # noqa: S603 - the user's own Nix
         [program, *options],
         check=False,
@@ -198,7 +158,7 @@ def _differing(table: str, theirs: _Cells, ours: _Cells, reason: _Reason) -> Ite
                     "cell": ".".join(cell),
                     "nixpkgs": old,
                     "cudaredist": new,
-                    "reason": reason(cell),
+                    "reason": reason(*cell),
                 }
             )
 
@@ -206,8 +166,9 @@ def _differing(table: str, theirs: _Cells, ours: _Cells, reason: _Reason) -> Ite
 # -- reasons
 
 
-def _bound_reason(cell: tuple[str, ...], tables: SharedTables, policy: NvccPolicy) -> str:
-    minor, compiler, bound = cell
+def _bound_reason(
+    tables: SharedTables, policy: NvccPolicy, minor: str, compiler: str, bound: str
+) -> str:
     try:
         topic = explain_nvcc(minor, tables.compat, policy)
     except UnknownNameError:
@@ -216,8 +177,7 @@ def _bound_reason(cell: tuple[str, ...], tables: SharedTables, policy: NvccPolic
     return _in_words(facts.get(f"{compiler}.{_BOUNDS.get(bound)}"))
 
 
-def _capability_reason(cell: tuple[str, ...], tables: SharedTables, policy: GpuPolicy) -> str:
-    name, field = cell
+def _capability_reason(tables: SharedTables, policy: GpuPolicy, name: str, field: str) -> str:
     if name not in tables.gpus.capabilities:
         return "gpus.json does not have this capability"
     topic = capability_topic(name, tables.gpus, policy)
@@ -248,8 +208,9 @@ def _existing_releases(
     return releases
 
 
-def _release_reason(cell: tuple[str, ...], sets: tuple[PackageSet, ...]) -> str:
-    attribute, redist, platform = cell
+def _release_reason(
+    sets: tuple[PackageSet, ...], attribute: str, redist: str, platform: str
+) -> str:
     (package_set,) = (
         each
         for each in sets
