@@ -1,10 +1,11 @@
 """Explanation of compute capabilities, and their support in CUDA releases."""
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator
 
 from cudaredist.errors import UnknownNameError
-from cudaredist.primitives import Version, parse_label
+from cudaredist.primitives import parse_label
 from cudaredist.schema.tables import (
     BinarySource,
     CapabilityEntry,
@@ -16,7 +17,7 @@ from cudaredist.schema.tables import (
     PolicyFact,
 )
 from cudaredist.tables.explain_nvcc import explain_nvcc
-from cudaredist.tables.explanation import Claim, Fact, FactBasis, FactValue, Topic, list_fact
+from cudaredist.tables.explanation import Claim, Fact, FactValue, Topic, list_fact
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.gpu_table import (
     default_capabilities,
@@ -72,12 +73,12 @@ def capabilities_called(asked: str, gpus: Gpus) -> list[str]:
         return _names_of_chip(name, gpus)
     if name != asked:
         raise UnknownNameError("compute capability", name, gpus.capabilities)
-    words = asked.casefold().split()
+    words = _words_in(asked)
     plain = {name: entry for name, entry in gpus.capabilities.items() if entry.variant is None}
     found = [
         name
         for name, entry in plain.items()
-        if any(_has_words(title, words) for title in (*entry.products, entry.family))
+        if words and any(words <= _words_in(title) for title in (*entry.products, entry.family))
     ]
     found = list(dict.fromkeys(same for name in found for same in _names_of_chip(name, gpus)))
     if not found:
@@ -91,21 +92,15 @@ def capabilities_called(asked: str, gpus: Gpus) -> list[str]:
 
 def _names_of_chip(name: str, gpus: Gpus) -> list[str]:
     """Return a capability with its names in earlier and later releases of CUDA, if any."""
-    renames = {
-        (old, fact_of(entry.policy, "renamed_to"))
-        for old, entry in gpus.capabilities.items()
-        if entry.variant is None
-    }
-    pair = next(
-        (pair for pair in renames if name in pair and pair[1] in gpus.capabilities), (name,)
-    )
-    return [each for each in pair if each is not None]
+    for old, entry in gpus.capabilities.items():
+        new = fact_of(entry.policy, "renamed_to") if entry.variant is None else None
+        if new in gpus.capabilities and name in {old, new}:
+            return [old, new]
+    return [name]
 
 
-def _has_words(title: str, words: Iterable[str]) -> bool:
-    present = set(title.casefold().replace("(", " ").replace(")", " ").replace(",", " ").split())
-    wanted = set(words)
-    return bool(wanted) and wanted <= present
+def _words_in(text: str) -> set[str]:
+    return set(re.findall(r"[^\s(),]+", text.casefold()))
 
 
 def capability_topic(name: str, gpus: Gpus, policy: GpuPolicy) -> Topic:
@@ -237,8 +232,6 @@ def _binary_place(source: BinarySource, label: str) -> str:
 
 
 def _release_topic(minor: str, gpus: Gpus) -> Topic:
-    newest = max(_labels_of(minor, gpus), default=None)
-    source, sha256, basis = _source_of_release(newest, gpus)
     supported, default = supported_capabilities(minor, gpus), default_capabilities(minor, gpus)
     known = tuple(
         name
@@ -246,34 +239,18 @@ def _release_topic(minor: str, gpus: Gpus) -> Topic:
         if is_between(minor, gpus.capabilities[name].first_cuda, gpus.capabilities[name].last_cuda)
     )
     withheld = _withheld([name for name in known if name not in supported], gpus)
+    labels = [label for label in map(parse_label, gpus.sources) if label.line == minor]
+    # Without its own ptxas, a release has only the ranges from other releases.
+    place = "gpus.json; no ptxas of this release was read"
+    listed = list_fact("known", "ptxas knows", known, "computed", place)
+    if labels:
+        listed = _ptxas_fact("known", listed.statement, known, str(max(labels)), gpus)
     facts = (
-        list_fact(
-            "known",
-            "ptxas knows",
-            known,
-            basis,
-            source,
-            sha256,
-            release=None if newest is None else str(newest),
-        ),
-        list_fact(
-            "supported", "supported", supported, "computed", _RULE_OF_SUPPORT, None, withheld
-        ),
+        listed,
+        list_fact("supported", "supported", supported, "computed", _RULE_OF_SUPPORT, withheld),
         list_fact("default", "built by default", default, "computed", _RULE_OF_DEFAULTS),
     )
     return Topic(title=f"compute capabilities of CUDA {minor}", facts=facts)
-
-
-def _labels_of(minor: str, gpus: Gpus) -> list[Version]:
-    return [label for label in map(parse_label, gpus.sources) if label.line == minor]
-
-
-def _source_of_release(label: Version | None, gpus: Gpus) -> tuple[str, str | None, FactBasis]:
-    if label is None:
-        # Without its own ptxas, a release has only the ranges from other releases.
-        return "gpus.json; no ptxas of this release was read", None, "computed"
-    source = gpus.sources[str(label)]
-    return _binary_place(source, str(label)), source.file_sha256, "derived"
 
 
 def _withheld(names: Iterable[str], gpus: Gpus) -> Iterator[Claim]:

@@ -34,24 +34,21 @@ def explain_nvcc(name: str, compat: NvccCompat, policy: NvccPolicy) -> Topic:
     Raises `UnknownNameError`, which suggests the nearest, if the release is not in the table.
     """
     label = newest_of(name, compat)
-    facts = list(_release_facts(label, compat))
-    for compiler, answer in compat.releases[label].compilers.items():
+    release = compat.releases[label]
+    facts: list[Fact] = []
+    if release.nvcc is not None:
+        facts.append(_read_fact(release, "nvcc", f"nvcc {release.nvcc}", release.nvcc))
+    others = tuple(_siblings(label, compat))
+    if others:
+        words = "other releases of this minor"
+        facts.append(list_fact("releases", words, others, "computed", "nvcc_compat.json"))
+    for compiler, answer in release.compilers.items():
         if isinstance(answer, CompilerRange):
             facts += _range_facts(label, compiler, answer, compat, policy)
         else:
             facts.append(_verdict_fact(label, compiler, answer, compat))
     labeled = (fact.model_copy(update={"release": label}) for fact in facts)
     return Topic(title=f"nvcc of CUDA {label}", facts=tuple(labeled))
-
-
-def _release_facts(label: str, compat: NvccCompat) -> Iterator[Fact]:
-    release = compat.releases[label]
-    if release.nvcc is not None:
-        yield _read_fact(release, "nvcc", f"nvcc {release.nvcc}", release.nvcc)
-    others = tuple(_siblings(label, compat))
-    if others:
-        words = "other releases of this minor"
-        yield list_fact("releases", words, others, "computed", "nvcc_compat.json")
 
 
 def _range_facts(

@@ -52,9 +52,7 @@ def list_fact(
     value: tuple[str, ...],
     basis: FactBasis,
     source: str,
-    file_sha256: str | None = None,
     otherwise: Iterable[Claim] = (),
-    release: str | None = None,
 ) -> Fact:
     """Return a fact with a list of names as its value."""
     return Fact(
@@ -63,7 +61,5 @@ def list_fact(
         value=value,
         basis=basis,
         source=source,
-        file_sha256=file_sha256,
         otherwise=tuple(otherwise),
-        release=release,
     )
