@@ -17,6 +17,9 @@ SCRIPT_LIMIT = 64 << 10
 
 _TITLE = "/* GNU ld script"
 _begins_like_script = re.compile(rb"\s*(?:/\*|[A-Z][A-Z_]*\s*\(|[A-Z][A-Z_]*\s*\Z)").match
+# C headers begin with a comment, too. Most of them are excluded by their first word.
+_BLANKS = r"(?>(?:[\s;]|/\*.*?(?:\*/|\Z))*)"
+_begins_with_command = re.compile(rf"{_BLANKS}(?:[A-Z][A-Z_]*{_BLANKS})?\(", re.DOTALL).match
 _drop_comments = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL).sub
 _tokens = re.compile(r'"[^"]*"|[(){};,]|[^\s(){};,"]+|"').findall
 _FILES = frozenset({"INPUT", "GROUP"})
@@ -40,10 +43,11 @@ def read_script(data: bytes, *, is_cut: bool) -> Binary | None:
     They are in the script's order. Returns None if the text is not a linker script.
     """
     text = data.decode("utf-8", "replace")
-    if "\0" in text:
+    has_title = text.startswith(_TITLE)
+    if "\0" in text or not (has_title or _begins_with_command(text)):
         return None
     needed, is_plain = _files(_tokens(_drop_comments(" ", text)))
-    if not text.startswith(_TITLE) and not (is_plain and needed):
+    if not has_title and not (is_plain and needed):
         return None
     notes = []
     if is_cut:
