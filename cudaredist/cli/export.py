@@ -98,6 +98,21 @@ REFUSED: tuple[Refusal[ExportOptions], ...] = (
         None,
     ),
     (
+        lambda o: o.wheel_base is not None and not o.exporter.takes_addresses,
+        "--wheel-base cannot be combined with the format {form}",
+        "run `cudaredist export {form} {package_set}`",
+    ),
+    (
+        lambda o: o.resolve and not o.exporter.takes_addresses,
+        "--resolve cannot be combined with the format {form}",
+        "run `cudaredist export {form} {package_set}`",
+    ),
+    (
+        lambda o: o.typed & {"data_dir", "shipped_data"} and not o.exporter.reads_tables,
+        "--data-dir and --no-shipped-data require the format nixpkgs",
+        "run `cudaredist export {form} {package_set}`",
+    ),
+    (
         lambda o: o.root is not None and not o.exporter.takes_root,
         "--root cannot be combined with the format {form}",
         "run `cudaredist export cmake SET --root /opt/cuda`",

@@ -61,7 +61,7 @@ use_repo(cuda, "cuda")
 """
 
 
-@exporter("bazel", "cuda.MODULE.bazel")
+@exporter("bazel", "cuda.MODULE.bazel", takes_addresses=True)
 def bazel(exported: ExportedSet) -> Files:
     """A part of MODULE.bazel: the components and the toolkit of rules_cuda."""
     package_set = exported.package_set

@@ -24,7 +24,7 @@ SUPPLIER = "NVIDIA Corporation"
 _is_license_id = re.compile(r"[A-Za-z0-9.+-]+").fullmatch
 
 
-@exporter("cyclonedx", "bom.cdx.json")
+@exporter("cyclonedx", "bom.cdx.json", takes_addresses=True)
 def cyclonedx(exported: ExportedSet) -> Files:
     """A bill of materials, CycloneDX 1.6 as JSON."""
     package_set = exported.package_set

@@ -132,6 +132,8 @@ class Exporter:
     files: Callable[[ExportedSet], Files]
     takes_root: bool = False
     """Whether it uses the path of a toolkit root."""
+    takes_addresses: bool = False
+    """Whether it has the addresses or sizes of archives."""
     reads_features: bool = False
     """Whether it skips packages that were not inspected."""
     reads_libraries: bool = False

@@ -11,7 +11,7 @@ _ONLY_AT_RUN_TIME: frozenset[Owner] = frozenset({"driver", "jetson", "python"})
 _NIX_CODE = ("default.nix", "nixpkgs.nix", "redist-hook.bash")
 
 
-@exporter("nix", None)
+@exporter("nix", None, takes_addresses=True)
 def nix(exported: ExportedSet) -> Files:
     """Nix attributes: the set as JSON, and code for it.
 
@@ -24,7 +24,7 @@ def nix(exported: ExportedSet) -> Files:
     return {"package-set.json": exported.document, **code}
 
 
-@exporter("urls", "urls.txt")
+@exporter("urls", "urls.txt", takes_addresses=True)
 def urls(exported: ExportedSet) -> Files:
     """The URLs of all archives, one per line."""
     exported.require_addresses()

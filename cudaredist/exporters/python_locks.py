@@ -30,7 +30,7 @@ def requirements(exported: ExportedSet) -> Files:
     return {"requirements.txt": "".join([head, *(f"{line}\n" for line in lines)]).encode()}
 
 
-@exporter("pylock", "pylock.toml")
+@exporter("pylock", "pylock.toml", takes_addresses=True)
 def pylock(exported: ExportedSet) -> Files:
     """The set's wheels as a lock file of PEP 751, with their addresses.
 

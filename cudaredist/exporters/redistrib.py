@@ -23,7 +23,7 @@ _COMMON_NAMES = frozenset(RULES_CUDA_PACKAGES.values())
 """Package names that build tools require, even if a release uses others."""
 
 
-@exporter("redistrib", None)
+@exporter("redistrib", None, takes_addresses=True)
 def redistrib(exported: ExportedSet) -> Files:
     """NVIDIA's manifests, one per release, for the set's platform."""
     platform = exported.package_set.platform.redist_system

@@ -29,7 +29,7 @@ _UNKNOWN = "NOASSERTION"
 _DOCUMENT = "SPDXRef-DOCUMENT"
 
 
-@exporter("spdx", "bom.spdx.json")
+@exporter("spdx", "bom.spdx.json", takes_addresses=True)
 def spdx(exported: ExportedSet) -> Files:
     """A bill of materials, SPDX 2.3 as JSON."""
     package_set = exported.package_set
