@@ -63,6 +63,40 @@ def images(binary: Binary) -> set[str]:
     return {name for section in declared for name in section.counts}
 
 
+RUN_BY_H100 = {
+    "80 sm_80": False,
+    "86 sm_86": False,
+    "90 sm_90": True,
+    "90a sm_90a": True,
+    "100 sm_100": False,
+    "100f sm_100f": False,
+    "80 compute_80": True,
+    "90a compute_90a": True,
+    "100 compute_100": False,
+    "75 sm_75,compute_75": True,
+}
+"""Programs with device code of `nvcc -gencode arch=compute_N,code=[...]`.
+
+The value is the result on a real H100 (capability 9.0, driver 580.159.04): each kernel ran or not.
+"""
+
+
+def answers_for_h100(place: Path, code: str) -> bool:
+    """Compile a program and return if `audit` finds that GPUs of capability 9.0 run it."""
+    architecture, _, images = code.partition(" ")
+    program = place / f"saxpy_{images.replace(',', '_')}"
+    code_option = f"arch=compute_{architecture},code=[{images}]"
+    nvcc = place / "cuda" / "bin" / "nvcc"
+    run(nvcc, "-cudart", "static", "-gencode", code_option, SOURCE / "saxpy.cu", "-o", program)
+    command = [sys.executable, "-m", "cudaredist", "audit", program, "--data-dir", DATA]
+    process = subprocess.run(
+        [*map(str, command), "--require-gpu", "9.0", "--json"], check=False, capture_output=True
+    )
+    kinds = {finding["kind"] for finding in json.loads(process.stdout)["findings"]}
+    assert (process.returncode, kinds) in [(0, set()), (1, {"gpu"})]
+    return process.returncode == 0
+
+
 @pytest.fixture(autouse=True)
 def _has_compiler() -> None:
     if shutil.which("g++") is None:
@@ -86,6 +120,8 @@ def test_programs_compile_with_nvcc_and_cmake(release: str, tmp_path: Path) -> N
         for program in (static, shared):
             # The shorthand of nvcc also embeds portable code.
             assert images(program) == ({"sm_90"} if folder != place else {"sm_90", "compute_90"})
+    for code, is_run in RUN_BY_H100.items():
+        assert answers_for_h100(place, code) == is_run, code
     # The program starts with the installed libraries and reports a missing GPU.
     libraries = {"LD_LIBRARY_PATH": str(place / "cuda" / "lib64")}
     process = subprocess.run(

@@ -184,6 +184,14 @@ WHOLE = "sm_70 sm_80 sm_90 compute_90"
         ),
         ("9.0", [code(("sm_75", 1), sm_75=4096)], "none: 0 of 1 files, 0 of 1 modules"),
         ("9.0", [code(("compute_75 sm_75", 1), compute_75=56, sm_75=1464)], "host-only"),
+        # Empty images for Windows, and since sm_100, are larger.
+        ("9.0", [code(("compute_52 sm_52", 1), compute_52=82, sm_52=872)], "host-only"),
+        ("9.0", [code(("sm_100", 1), sm_100=2248)], "host-only"),
+        # The smallest kernels in PTX and for a linker are smaller than empty images of a GPU.
+        ("9.0", [code(("compute_80", 1), compute_80=913)], "ptx 1 of 1 modules"),
+        ("9.0", [code(("compute_80", 1), compute_80=93)], "ptx 1 of 1 modules"),
+        ("9.0", [code(("lto_90", 1), lto_90=1600)], "host-only"),
+        ("9.0", [code(("lto_90", 1), lto_90=1972)], "lto 1 of 1 modules"),
         ("9.0", [], "host-only"),
         # cutensorMp 2.4 has three modules without a kernel.
         (

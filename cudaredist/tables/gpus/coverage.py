@@ -55,8 +55,15 @@ JETSON_PLATFORMS = (Platform("linux-aarch64"), Platform("linux-sbsa"))
 _LEAST_SHARE = 0.02
 """The share of a package's modules, and of its bytes, that a supported GPU uses at least."""
 
-_EMPTY_IMAGE = 2048
-"""Limit for the bytes of an image without kernels: 872 in CUDA 12.9, 1,888 in CUDA 13.5."""
+_EMPTY_IMAGE = {"sm": 2048, "compute": 88, "lto": 1800}
+"""Limits for the bytes of an image without kernels.
+
+CUDA 11.8 to 13.5 write 584 to 1,888 bytes for `sm`, 56 to 82 for `compute` and 1,600 for `lto`.
+With a kernel that only returns, it is 1,864 and more (1,544 for `sm_50` in CUDA 12.0), 93, and
+1,972.
+"""
+_EMPTY_IMAGE_SINCE_100 = 2560
+"""The limit since `sm_100`: 2,248 without kernels, 4,848 with one."""
 
 _WAYS: dict[str, Way] = {"sm": "native", "compute": "ptx", "lto": "lto"}
 _architecture = re.compile(r"(sm|compute|lto)_([1-9][0-9]{1,3})([af]?)").fullmatch
@@ -69,7 +76,17 @@ def is_without_kernels(code: FileCode) -> bool:
         for image in text.split():
             name, _, times = image.partition("*")
             counts[name] += count * int(times or 1)
-    return all(code.unpacked.get(name, 0) <= _EMPTY_IMAGE * counts[name] for name in counts)
+    return all(code.unpacked.get(name, 0) <= _empty_size(name) * counts[name] for name in counts)
+
+
+def _empty_size(architecture: str) -> int:
+    """Return the limit for the bytes of an image without kernels."""
+    match = _architecture(architecture)
+    if match is None:
+        return 0
+    if match[1] == "sm" and int(match[2]) >= 100:  # noqa: PLR2004 - see the limit
+        return _EMPTY_IMAGE_SINCE_100
+    return _EMPTY_IMAGE[match[1]]
 
 
 def cuda_major_of(redist: str, label: Version, variant: str | None) -> int | None:
