@@ -37,8 +37,8 @@ def site(options: SiteOptions, session: Session) -> int:
         cudaredist site --output site --json
 
     The site has a page for each release, package, product and compute capability, a page of host
-    compilers, and a search for sonames, files, packages and GPUs. It works without a server. Each
-    page is also available as JSON (`index.json`). The same data gives the same bytes.
+    compilers, and a search for sonames, symbols, files, packages and GPUs. It works without a
+    server. Each page is also available as JSON (`index.json`). The same data gives the same bytes.
     """
     from cudaredist.pipeline.site_data import read_site_data
     from cudaredist.pipeline.write_site import earlier_files, write_site

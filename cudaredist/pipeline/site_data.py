@@ -9,6 +9,14 @@ from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.pipeline.diff_releases import compare_in_order
 from cudaredist.pipeline.explain_package import explain_archives
 from cudaredist.pipeline.read_data import load_features, load_manifest, require_manifests
+from cudaredist.pipeline.site_symbols import (
+    ExportChanges,
+    ExportingArchive,
+    changed_exports,
+    exporting_archives,
+    read_exports,
+    unknown_libraries,
+)
 from cudaredist.pipeline.tables.coverage_history import coverage_of_releases
 from cudaredist.pipeline.tables.explain_by_tables import explain_by_tables
 from cudaredist.pipeline.tables.layered_tables import read_gpus, read_nvcc_compat
@@ -23,6 +31,7 @@ from cudaredist.store.data_folder import Store
 from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.tables.explain_gpu import capability_topic
 from cudaredist.tables.explanation import Topic
+from cudaredist.tables.symbols.library_exports import LibraryExports
 
 
 class ArchiveFacts(NamedTuple):
@@ -61,6 +70,9 @@ class ReleaseFacts:
     archives: tuple[ArchiveFacts, ...]
     changes: DiffReport | None
     """The changes since the release before it. None for the first one."""
+    exporting: tuple[ExportingArchive, ...]
+    exports: ExportChanges | None
+    """The changes of exported symbols. None for the first one."""
     topics: tuple[Topic, ...]
     """Host compilers, capabilities and drivers of a CUDA release."""
 
@@ -78,8 +90,10 @@ class SiteData:
     gpus: Gpus | None
     capabilities: Mapping[str, Topic]
     coverage: tuple[PackageCoverage, ...]
-    symbols: int
-    """Libraries with a table of symbols."""
+    libraries: Mapping[str, LibraryExports]
+    """The exports of each library with a table of symbols."""
+    unknown_libraries: tuple[str, ...]
+    """Libraries whose symbols are unknown in a release."""
     unexamined: int
     """Archives without features."""
 
@@ -92,9 +106,12 @@ def read_site_data(store: Store) -> SiteData:
     """
     compat, gpus = read_nvcc_compat(store), read_gpus(store)
     files: dict[str, list[FilePlace]] = defaultdict(list)
+    redists = require_manifests(store)
+    labels = {(name, str(label)) for name in redists for label in store.manifests(name).labels()}
+    libraries = read_exports(LayeredSymbols(store.symbol_paths), store.channel, labels)
     releases = {
-        redist: tuple(_releases(redist, store, files, has_tables=bool(compat and gpus)))
-        for redist in require_manifests(store)
+        redist: tuple(_releases(redist, store, files, libraries, has_tables=bool(compat and gpus)))
+        for redist in redists
     }
     capabilities: dict[str, Topic] = {}
     if gpus is not None:
@@ -112,7 +129,11 @@ def read_site_data(store: Store) -> SiteData:
         coverage=()
         if gpus is None
         else coverage_of_releases(_plain(gpus.table), store, gpus.table),
-        symbols=len(LayeredSymbols(store.symbol_paths).sonames()),
+        libraries=libraries,
+        unknown_libraries=unknown_libraries(
+            (archive for group in releases.values() for one in group for archive in one.exporting),
+            libraries,
+        ),
         unexamined=sum(not archive.explained.is_examined for archive in every),
     )
 
@@ -123,10 +144,16 @@ def _plain(gpus: Gpus) -> Iterator[str]:
 
 
 def _releases(
-    redist: str, store: Store, files: dict[str, list[FilePlace]], *, has_tables: bool
+    redist: str,
+    store: Store,
+    files: dict[str, list[FilePlace]],
+    libraries: Mapping[str, LibraryExports],
+    *,
+    has_tables: bool,
 ) -> Iterator[ReleaseFacts]:
     """Yield the releases of a redistributable, and add their files."""
     changes = compare_in_order(redist, store)
+    before: tuple[ExportingArchive, ...] | None = None
     for label in store.manifests(redist).labels():
         manifest = load_manifest(store, redist, label)
         features = load_features(store, redist, label)
@@ -139,6 +166,7 @@ def _releases(
             for archive in manifest.archives
         }
         explained = explain_archives(redist, label, by_name.values(), features)
+        exporting = tuple(exporting_archives(by_name.values(), features))
         yield ReleaseFacts(
             redist=redist,
             label=label,
@@ -153,7 +181,10 @@ def _releases(
             ),
             changes=changes.get(str(label)),
             topics=topics,
+            exporting=exporting,
+            exports=None if before is None else changed_exports(before, exporting, libraries),
         )
+        before = exporting
         for package, place in () if features is None else _files(redist, label, features):
             files[package].append(place)
 

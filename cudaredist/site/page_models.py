@@ -56,6 +56,18 @@ class ReleaseSummary(OwnModel):
     platforms: tuple[PlatformTotal, ...]
 
 
+class ChangedLibrary(OwnModel):
+    """Symbols that a library no longer exports, and new ones."""
+
+    package: str
+    library: str
+    places: tuple[str, ...] = Field(description="Platforms, with variants")
+    removed: int
+    added: int
+    removed_names: tuple[str, ...] = Field(description="Without C++ names, at most 200")
+    added_names: tuple[str, ...] = Field(description="Without C++ names, at most 200")
+
+
 class ReleasePage(SitePage):
     """One release of a product."""
 
@@ -68,6 +80,12 @@ class ReleasePage(SitePage):
     packages: tuple[ReleasePackage, ...]
     topics: tuple[Topic, ...] = Field(description="Host compilers, GPUs and drivers; of CUDA only")
     changes: DiffReport | None = Field(description="Since the previous release; null: none before")
+    exports: tuple[ChangedLibrary, ...] | None = Field(
+        description="Changes of symbols since the previous release; null: none before, or unknown"
+    )
+    unknown_exports: tuple[str, ...] = Field(
+        description="Packages with symbols that are unknown in one of the two releases"
+    )
 
 
 class ProductPage(SitePage):
@@ -217,7 +235,10 @@ class SearchPage(SitePage):
 
     kind: Literal["search"] = "search"
     counts: dict[str, int] = Field(description="Entries of the index by kind")
-    symbols: int = Field(description="Libraries in the data with a table of symbols")
+    libraries: int = Field(description="Libraries with known symbols")
+    unknown_libraries: tuple[str, ...] = Field(
+        description="Libraries whose symbols are unknown in a release"
+    )
 
 
 AnyPage: TypeAlias = (

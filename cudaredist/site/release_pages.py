@@ -4,9 +4,12 @@ from collections.abc import Iterable, Iterator
 
 from cudaredist.pipeline.explain_package import architecture_order
 from cudaredist.pipeline.site_data import ArchiveFacts, ReleaseFacts, SiteData
+from cudaredist.pipeline.site_symbols import ExportChanges
 from cudaredist.primitives import Platform, natural_order
 from cudaredist.redists import CUDA, REDISTS
+from cudaredist.schema.symbol_tables import is_mangled
 from cudaredist.site.page_models import (
+    ChangedLibrary,
     PlatformTotal,
     ProductPage,
     ProductSummary,
@@ -16,6 +19,8 @@ from cudaredist.site.page_models import (
     ReleaseSummary,
     StartPage,
 )
+
+_NAMES_SHOWN = 200
 
 
 def make_start_page(data: SiteData) -> StartPage:
@@ -81,7 +86,31 @@ def make_release_pages(redist: str, data: SiteData) -> Iterator[ReleasePage]:
             packages=tuple(_packages(facts)),
             topics=facts.topics,
             changes=facts.changes,
+            exports=_changed_libraries(facts.exports) if data.libraries else None,
+            unknown_exports=facts.exports.unknown if facts.exports else (),
         )
+
+
+def _changed_libraries(exports: ExportChanges | None) -> tuple[ChangedLibrary, ...] | None:
+    if exports is None:
+        return None
+    return tuple(
+        ChangedLibrary(
+            package=change.package,
+            library=change.library,
+            places=change.places,
+            removed=len(change.removed),
+            added=len(change.added),
+            removed_names=_shown(change.removed),
+            added_names=_shown(change.added),
+        )
+        for change in exports.changes
+    )
+
+
+def _shown(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names to list. C++ names are long, and some libraries export 100,000."""
+    return tuple(name for name in names if not is_mangled(name))[:_NAMES_SHOWN]
 
 
 def product_title(redist: str) -> str:

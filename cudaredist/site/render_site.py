@@ -37,7 +37,7 @@ from cudaredist.site.release_pages import (
     make_start_page,
     platform_order,
 )
-from cudaredist.site.search_index import INDEX_PATH, make_index, span_words
+from cudaredist.site.search_index import make_index, span_words
 from cudaredist.site.table_pages import (
     make_compilers_page,
     make_gpu_pages,
@@ -52,7 +52,7 @@ _Address = Callable[..., str]
 def site_files(data: SiteData) -> Iterator[tuple[str, bytes]]:
     """Yield the path and content of each file of the site."""
     pages = _pages(data)
-    index = make_index(pages)
+    index = make_index(pages, data.libraries)
     pages["search"] = make_search_page(index.counts(), data)
     packages = frozenset(page.title for page in pages.values() if isinstance(page, PackagePage))
     environment = _environment(data)
@@ -60,7 +60,7 @@ def site_files(data: SiteData) -> Iterator[tuple[str, bytes]]:
         folder = f"{address}/" if address else ""
         yield f"{folder}index.html", _html(environment, address, page, packages)
         yield f"{folder}index.json", canonical_json(page.model_dump(mode="json"))
-    yield INDEX_PATH, index.script()
+    yield from index.files()
     for name in _ASSETS:
         path = resources.files("cudaredist.site") / "assets" / name
         yield f"assets/{name}", path.read_bytes()

@@ -1,10 +1,10 @@
-"""The search index: a script that the search page loads.
+"""The search index: scripts that the search page loads.
 
-A script also works from `file://`, where browsers refuse to fetch other files.
+Scripts also work from `file://`, where browsers refuse to fetch other files.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cudaredist.site.addresses import page_link
@@ -17,6 +17,8 @@ from cudaredist.site.page_models import (
     ReleasePage,
     Span,
 )
+from cudaredist.site.symbol_index import SymbolPiece, piece_path, symbol_pieces
+from cudaredist.tables.symbols.library_exports import LibraryExports
 
 KINDS = ("product", "package", "soname", "gpu", "release", "symbol", "file")
 """The kinds of entries, in the order of results."""
@@ -30,6 +32,8 @@ class SearchIndex:
     texts: dict[str, int] = field(default_factory=dict)
     entries: list[tuple[int, str, int, int]] = field(default_factory=list)
     """Kind, text to search, and the numbers of the link and the detail."""
+    pieces: Sequence[SymbolPiece] = ()
+    """The symbols. They have scripts of their own."""
 
     def add(self, kind: str, text: str, address: str, detail: str, anchor: str = "") -> None:
         """Add an entry."""
@@ -40,18 +44,30 @@ class SearchIndex:
     def counts(self) -> dict[str, int]:
         """Return the number of entries of each kind."""
         kinds = [entry[0] for entry in self.entries]
-        return {name: kinds.count(number) for number, name in enumerate(KINDS)}
+        counts = {name: kinds.count(number) for number, name in enumerate(KINDS)}
+        return counts | {"symbol": sum(len(piece.rows) for piece in self.pieces)}
 
-    def script(self) -> bytes:
-        """Return the script. It is ASCII, with one statement."""
-        document = {"kinds": KINDS, "texts": list(self.texts), "entries": self.entries}
+    def files(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the path and content of each script. They are ASCII, with one statement."""
+        document = {
+            "kinds": KINDS,
+            "texts": list(self.texts),
+            "entries": self.entries,
+            "symbols": [(piece.first, len(piece.rows)) for piece in self.pieces],
+            "pieces": {},
+        }
         text = json.dumps(document, separators=(",", ":"))
-        return f"window.cudaredistIndex={text};\n".encode("ascii")
+        yield INDEX_PATH, f"window.cudaredistIndex={text};\n".encode("ascii")
+        for number, piece in enumerate(self.pieces):
+            yield piece_path(number), piece.script(number)
 
 
-def make_index(pages: Mapping[str, AnyPage]) -> SearchIndex:
-    """Return the index of all pages, by address."""
-    index = SearchIndex()
+def make_index(
+    pages: Mapping[str, AnyPage], libraries: Mapping[str, LibraryExports]
+) -> SearchIndex:
+    """Return the index of all pages, by address, and of the symbols of libraries."""
+    packages = {page.title for page in pages.values() if isinstance(page, PackagePage)}
+    index = SearchIndex(pieces=symbol_pieces(libraries.values(), packages))
     for address, page in pages.items():
         match page:
             case ProductPage():

@@ -49,5 +49,9 @@ def make_compilers_page(data: SiteData) -> CompilersPage:
 def make_search_page(counts: Mapping[str, int], data: SiteData) -> SearchPage:
     """Return the page of the search."""
     return SearchPage(
-        channel=data.channel, title="Search", counts=dict(counts), symbols=data.symbols
+        channel=data.channel,
+        title="Search",
+        counts=dict(counts),
+        libraries=len(data.libraries),
+        unknown_libraries=data.unknown_libraries,
     )

@@ -3,6 +3,7 @@
 import functools
 import http.server
 import os
+import re
 import shutil
 import threading
 from collections.abc import Iterator
@@ -11,13 +12,16 @@ from urllib.parse import quote
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 from support.factory import manifest
 
+from cudaredist.pipeline.find_symbols import find_symbols
 from cudaredist.pipeline.site_data import read_site_data
 from cudaredist.pipeline.write_site import write_site
 from cudaredist.site.render_site import site_files
 from cudaredist.store.data_folder import Store, shipped_data
+from cudaredist.store.symbol_folder import LayeredSymbols
+from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PREFIX = "some/prefix"
@@ -35,6 +39,8 @@ PAGES = {
     "compilers": "compilers/index.html",
     "search": "search/index.html?q=cublas",
 }
+SHIPPED = Store(shipped_data(), "wheels")
+TABLES = LayeredSymbols(SHIPPED.symbol_paths)
 HOSTILE = "<img src=x onerror=alert(1)>\"'&javascript:alert(1)"
 
 pytestmark = [
@@ -54,8 +60,7 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the site of the shipped data below a prefix."""
     root = tmp_path_factory.mktemp("served")
-    data = read_site_data(Store(shipped_data(), "wheels"))
-    write_site(site_files(data), root / PREFIX, ())
+    write_site(site_files(read_site_data(SHIPPED)), root / PREFIX, ())
     return root
 
 
@@ -112,13 +117,17 @@ def page(browser: Browser, problems: list[str]) -> Iterator[Page]:
         ("cublas_v2.h", "Files", "include/cublas_v2.h", "packages/libcublas/files/index.html"),
         ("RTX 5090", "GPUs", "12.0", "gpus/12.0/index.html"),
         ("cuDNN 9.10.2", "Releases", "cuDNN 9.10.2", "cudnn/9.10.2/index.html"),
+        ("CUBLASLTMATMUL", "Symbols", "cublasLtMatmul", "packages/libcublas/index.html#sonames"),
+        ("cudnnAddTensor@@libcudnn.so.9", "Symbols", "cudnnAddTensor", "packages/cudnn/index.html"),
+        ("_ZN5cudnn", "Symbols", "_ZN5cudnn", "packages/cudnn/index.html"),
+        ("?", "Symbols", "?", "packages/"),
     ],
 )
 def test_search_finds_the_right_page(
     page: Page, base: str, query: str, kind: str, text: str, target: str
 ) -> None:
     page.goto(f"{base}index.html")
-    page.get_by_label("Find a library, file, package or GPU").fill(query)
+    page.get_by_label("Find a library, symbol, file, package or GPU").fill(query)
     page.get_by_role("search", name="Whole site").get_by_role("button", name="Search").click()
     title = page.locator("#results h2", has_text=kind)
     title.wait_for()
@@ -131,8 +140,43 @@ def test_search_finds_the_right_page(
 
 def test_search_without_result_reports_none(page: Page, base: str) -> None:
     page.goto(f"{base}search/index.html?q=no-such-library")
-    assert page.get_by_role("status").inner_text() == "0 results"
-    assert "does not find names of functions" in page.locator("main").inner_text()
+    expect(page.get_by_role("status")).to_have_text("0 results", timeout=HANGING)
+
+
+def test_symbol_has_libraries_and_releases_of_the_which_command(page: Page, base: str) -> None:
+    page.goto(f"{base}search/index.html?q=cublasLtGetEnvironmentMode")
+    expect(page.get_by_role("status")).to_have_text("1 result", timeout=HANGING)
+    text = page.locator("#results li").inner_text()
+    report = find_symbols(SymbolPattern("cublasLtGetEnvironmentMode"), SHIPPED)
+    assert {hit.library for hit in report.symbols} == set(re.findall(r"\S+(?= cuda )", text))
+    assert "libcublasLt.so.12 cuda 12.9.1 to 12.9.2" in text
+
+
+@pytest.mark.parametrize("prefix", ["cublas", "_ZN", "nccl", "CU"])
+def test_symbols_with_a_prefix_are_all_counted(page: Page, base: str, prefix: str) -> None:
+    names = {
+        name
+        for soname in TABLES.sonames()
+        for table in TABLES.documents(soname)
+        for group in table.exports
+        for name in group.symbols()
+        if name.lower().startswith(prefix.lower())
+    }
+    page.goto(f"{base}search/index.html?q={prefix}")
+    title = page.locator("#results h2", has_text="Symbols")
+    title.wait_for()
+    more = title.locator("+ ul + p").inner_text()
+    shown = len(set(title.locator("+ ul").get_by_role("link").all_inner_texts()))
+    assert int(more.split()[1].replace(",", "")) + shown == len(names)
+
+
+def test_unreadable_symbols_are_reported(page: Page, base: str, problems: list[str]) -> None:
+    page.route("**/assets/symbols/*", lambda route: route.abort())
+    page.goto(f"{base}search/index.html?q=cublasLtMatmul")
+    status = "0 results; symbols could not be loaded"
+    expect(page.get_by_role("status")).to_have_text(status, timeout=HANGING)
+    assert len(problems) == 1
+    problems.clear()
 
 
 def test_numbers_of_the_matrix_lead_to_the_release(page: Page, base: str) -> None:

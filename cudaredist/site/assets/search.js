@@ -30,56 +30,156 @@
     return entry.name.includes(words[0]) ? 2 : 3;
   }
 
-  function item(entry) {
+  // A piece of the sorted symbols is a script: browsers refuse to fetch other files for file://.
+  const loading = new Map();
+
+  function loadPiece(number) {
+    if (!loading.has(number)) {
+      loading.set(
+        number,
+        new Promise((resolve, reject) => {
+          const script = document.createElement("script");
+          script.src = `${root}assets/symbols/${number}.js`;
+          script.onload = () => resolve(unpacked(index.pieces[number]));
+          script.onerror = () => reject(new Error(script.src));
+          document.head.append(script);
+        }),
+      );
+    }
+    return loading.get(number);
+  }
+
+  // Each name has the number of characters that it shares with the name before it.
+  function unpacked(piece) {
+    const rows = piece.names.split(" ");
+    const symbols = [];
+    let text = "";
+    for (let at = 0; at < rows.length; at += 3) {
+      text = text.slice(0, Number(rows[at])) + rows[at + 1];
+      symbols.push({ text, lower: text.toLowerCase(), links: piece.packages[rows[at + 2]] });
+    }
+    return symbols;
+  }
+
+  // The symbols that begin with a word: their number, and as many as are shown.
+  async function findSymbols(word) {
+    const firsts = index.symbols.map(([first]) => first);
+    const from = Math.max(0, firsts.findLastIndex((first) => first < word));
+    const to = firsts.findLastIndex((first) => first < `${word}\uffff`);
+    const matches = async (number) =>
+      (await loadPiece(number)).filter((symbol) => symbol.lower.startsWith(word));
+    const found = await matches(from);
+    if (to <= from) return { found, count: found.length };
+    // All names of the pieces between the first and the last one begin with the word.
+    let count = found.length + (await matches(to)).length;
+    for (let number = from + 1; number <= to; number += 1) {
+      if (number < to) count += index.symbols[number][1];
+      if (found.length < SHOWN) found.push(...(await matches(number)));
+    }
+    return { found, count };
+  }
+
+  // The word to find symbols by: without a version such as `@@libcublasLt.so.12`.
+  function symbolOf(words) {
+    if (words.length !== 1 || !index.symbols.length) return "";
+    return words[0].startsWith("?") ? words[0] : words[0].replace(/[@*].*$/, "");
+  }
+
+  function item(text, target, about) {
     const link = document.createElement("a");
-    link.href = root + index.texts[entry.link];
-    link.textContent = entry.text;
+    link.href = root + target;
+    link.textContent = text;
     const detail = document.createElement("small");
-    detail.textContent = index.texts[entry.detail];
+    detail.textContent = about;
     const row = document.createElement("li");
     row.append(link, detail);
     return row;
   }
 
-  function section(kind, found) {
+  function section(kind, items, count) {
     const title = document.createElement("h2");
     title.textContent = TITLES[kind];
     const list = document.createElement("ul");
     list.className = "results";
-    list.append(...found.slice(0, SHOWN).map(({ entry }) => item(entry)));
+    list.append(...items.flat());
     const parts = [title, list];
-    if (found.length > SHOWN) {
+    if (count > items.length) {
       const more = document.createElement("p");
       more.className = "hint";
-      more.textContent = `and ${found.length - SHOWN} more; add a word to see fewer`;
+      const advice = kind === "symbol" ? "type more of the name" : "add a word";
+      more.textContent = `and ${(count - items.length).toLocaleString("en")} more; ${advice} to see fewer`;
       parts.push(more);
     }
     return parts;
   }
 
-  function show() {
-    const words = query.value.toLowerCase().split(/\s+/).filter(Boolean);
-    results.replaceChildren();
-    if (!words.length) {
-      status.textContent = "";
-      return;
-    }
+  function sectionOfSymbols({ found, count }) {
+    const items = found
+      .slice(0, SHOWN)
+      .map(({ text, links }) => links.map(([target, about]) => item(text, target, about)));
+    return section("symbol", items, count);
+  }
+
+  function sectionsOfEntries(words) {
     const groups = index.kinds.map(() => []);
     for (const entry of entries) {
       const place = rank(entry, words);
       if (place !== null) groups[entry.kind].push({ entry, place });
     }
-    let count = 0;
-    const found = groups.map((group, kind) => {
+    return groups.flatMap((group, kind) => {
+      if (!group.length) return [];
       group.sort((a, b) => a.place - b.place || a.entry.text.length - b.entry.text.length);
-      count += group.length;
-      return { kind, group, best: group.length ? group[0].place : 9 };
+      const items = group
+        .slice(0, SHOWN)
+        .map(({ entry }) => item(entry.text, index.texts[entry.link], index.texts[entry.detail]));
+      const parts = section(index.kinds[kind], items, group.length);
+      return [{ kind, best: group[0].place, count: group.length, parts }];
     });
-    found.sort((a, b) => a.best - b.best || a.kind - b.kind);
-    for (const { kind, group } of found) {
-      if (group.length) results.append(...section(index.kinds[kind], group));
+  }
+
+  function render(sections, hint = "") {
+    sections.sort((a, b) => a.best - b.best || a.kind - b.kind);
+    const count = sections.reduce((sum, { count }) => sum + count, 0);
+    status.textContent = `${count.toLocaleString("en")} result${count === 1 ? "" : "s"}${hint}`;
+    // Sections that are there keep the focus.
+    const parts = sections.flatMap(({ parts }) => parts);
+    for (const old of [...results.children]) if (!parts.includes(old)) old.remove();
+    parts.forEach((part, at) => {
+      if (results.children[at] !== part) results.insertBefore(part, results.children[at] ?? null);
+    });
+  }
+
+  let latest = "";
+
+  async function show() {
+    latest = query.value;
+    const asked = latest;
+    const words = asked.toLowerCase().split(/\s+/).filter(Boolean);
+    if (!words.length) {
+      results.replaceChildren();
+      status.textContent = "";
+      return;
     }
-    status.textContent = count === 1 ? "1 result" : `${count} results`;
+    const sections = sectionsOfEntries(words);
+    const word = symbolOf(words);
+    if (!word) {
+      render(sections);
+      return;
+    }
+    render(sections, ", searching symbols");
+    try {
+      const symbols = await findSymbols(word);
+      if (asked !== latest) return;
+      if (symbols.count) {
+        const best = symbols.found[0].lower === word ? 0 : 1;
+        const kind = index.kinds.indexOf("symbol");
+        const parts = sectionOfSymbols(symbols);
+        sections.push({ kind, best, count: symbols.count, parts });
+      }
+      render(sections);
+    } catch {
+      if (asked === latest) render(sections, "; symbols could not be loaded");
+    }
   }
 
   query.value = new URLSearchParams(window.location.search).get("q") ?? "";

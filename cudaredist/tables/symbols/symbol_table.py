@@ -251,6 +251,15 @@ def labels_in(text: str, labels: Sequence[str]) -> list[str]:
     return found
 
 
+def label_ranges(mask: int, labels: Sequence[tuple[str, int]]) -> str:
+    """Return the sorted labels that a number stands for, all of them as a range, too."""
+    text = _ranges(mask, labels)
+    if text == "*" and labels:
+        first, last = labels[0][0], labels[-1][0]
+        return first if first == last else f"{first}..{last}"
+    return text
+
+
 def release_ranges(columns: SymbolColumns, mask: int) -> dict[Provider, str]:
     """Return the releases of each provider that a number stands for, as the document has them."""
     labels: dict[Provider, list[tuple[str, int]]] = defaultdict(list)
@@ -259,10 +268,7 @@ def release_ranges(columns: SymbolColumns, mask: int) -> dict[Provider, str]:
     found = {}
     for provider, of_provider in sorted(labels.items()):
         of_provider.sort(key=lambda item: parse_label(item[0]))
-        text = _ranges(mask, of_provider)
-        if text == "*" and of_provider:
-            first, last = of_provider[0][0], of_provider[-1][0]
-            text = first if first == last else f"{first}..{last}"
+        text = label_ranges(mask, of_provider)
         if text:
             found[provider] = text
     return found
