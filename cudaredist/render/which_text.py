@@ -32,8 +32,9 @@ def which_text(report: WhichReport) -> Iterator[str]:
     elif report.outside is None:
         yield f"no local package provides {report.name}"
     if report.outside is not None:
-        provider = report.outside.provider or f"the {report.outside.owner}"
-        yield f"{report.name} is provided by {provider}: {report.outside.reason}"
+        provider = report.outside.provider
+        verb = "" if provider is None else f" is provided by {provider}"
+        yield f"{report.name}{verb}: {report.outside.reason}"
     if report.suggestions:
         yield f"did you mean {' or '.join(report.suggestions)}?"
     if report.hint is not None and report.outside is None:
