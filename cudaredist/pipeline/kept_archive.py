@@ -1,8 +1,10 @@
 """Store archives: resume partial ones, and rename verified ones."""
 
 import contextlib
+import errno
 import logging
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Self, TypeAlias
@@ -72,7 +74,8 @@ class PartialArchive:
     def through(self, stream: ByteStream, size: int | None) -> ByteStream:
         """Return a stream of the stored bytes and the rest.
 
-        The rest comes from `stream`, and is stored on the way.
+        The rest comes from `stream`, and is stored on the way. Raises `WriteError` before it writes
+        if the disk has no space for an archive of a known size.
         """
 
         def chunks(_: int) -> Iterator[bytes]:
@@ -83,10 +86,12 @@ class PartialArchive:
                 yield chunk
             if start == size:
                 return
-            is_writing = True
+            is_writing, required = True, 0 if size is None else size - start
             for chunk in stream(start):
                 try:
                     if is_writing:
+                        self._require_space(required)
+                        required = 0
                         self._file.write(chunk)
                         self._file.flush()
                 except OSError as error:
@@ -98,6 +103,12 @@ class PartialArchive:
                 yield chunk
 
         return chunks
+
+    def _require_space(self, size: int) -> None:
+        """Raise `OSError` if the disk has less free space."""
+        if size > 0 and (free := shutil.disk_usage(self._part.parent).free) < size:
+            reason = f"{size:,} bytes required, {free:,} bytes free"
+            raise OSError(errno.ENOSPC, reason)
 
     def forget(self) -> None:
         """Remove the stored bytes."""

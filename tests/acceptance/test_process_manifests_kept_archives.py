@@ -9,6 +9,7 @@ import signal
 import time
 from pathlib import Path
 from typing import NoReturn
+from unittest.mock import Mock
 
 import pytest
 from conftest import Run, Start
@@ -84,7 +85,7 @@ def test_unwritable_cache_fails_kept_archive(
     (tmp_path / "cache/archives").write_bytes(b"a file where a folder should be")
     result = process("--keep-archives")
     assert result.exit_code == 3
-    assert "--cache-dir" in result.stderr
+    assert "hint: select another folder, or change its permissions: `ls -ld " in result.stderr
 
 
 def test_kept_archives_are_read_without_network(
@@ -202,6 +203,21 @@ def test_full_cache_disk_does_not_fail_examination(
     assert process(*ONLY).exit_code == 0
     assert archives_read(cuda_archives) == 1
     assert stored(tmp_path) == []
+
+
+def test_kept_archive_larger_than_free_space_is_refused_before_it_is_written(
+    cuda_archives: FaultServer, process: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = len(cuda_archives.files[LINUX])
+    part = part_of(cuda_archives, tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Mock(free=size - 1))
+    result = process(*ONLY, "--keep-archives")
+    assert result.exit_code == 3
+    assert f"{size:,} bytes required, {size - 1:,} bytes free" in result.stderr
+    assert f"`df -h {part.parent}`" in result.stderr
+    assert part.read_bytes() == b""
+    part.write_bytes(cuda_archives.files[LINUX][:1])
+    assert process(*ONLY, "--keep-archives").exit_code == 0
 
 
 def test_archive_locked_by_another_run_is_downloaded_separately(
