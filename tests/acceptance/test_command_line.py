@@ -189,7 +189,7 @@ def test_read_only_data_folder_exits_3(tmp_path: Path) -> None:
     assert result.returncode == 3, result.stderr
     assert "cannot write" in result.stderr
     assert "Permission denied" in result.stderr
-    assert "--data-dir" in result.stderr
+    assert "hint: select another folder, or change its permissions: `ls -ld " in result.stderr
     assert "Traceback" not in result.stderr
 
 
