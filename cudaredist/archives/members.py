@@ -1,11 +1,14 @@
 """The interface of archive readers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 MemberKind: TypeAlias = Literal["file", "directory", "symlink", "hardlink", "other"]
 """`other` means devices, pipes and other members without content."""
+
+ReadAt: TypeAlias = Callable[[int, int], bytes]
+"""Returns the bytes from a position, by position and size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

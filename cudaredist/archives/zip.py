@@ -13,11 +13,13 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Generator, Iterator
 from dataclasses import replace
+from functools import partial
 from hashlib import blake2b
 from typing import NamedTuple, NoReturn
 
 from cudaredist.archives.decompress import INPUT, OUTPUT, Budget
-from cudaredist.archives.members import Limits, Member
+from cudaredist.archives.inflated_ranges import InflatedRanges
+from cudaredist.archives.members import Limits, Member, ReadAt
 from cudaredist.archives.stream import Stream, StreamReader, text_of
 from cudaredist.errors import shown
 
@@ -110,8 +112,15 @@ class ZipReader(StreamReader):
     Modes and links are corrections from its end.
     """
 
-    def __init__(self, stream: Stream, budget: Budget, limits: Limits) -> None:
+    def __init__(
+        self, stream: Stream, budget: Budget, limits: Limits, read_at: ReadAt | None = None
+    ) -> None:
         super().__init__(stream, limits)
+        self._read_at = read_at
+        self._ranges: ReadAt | None = None
+        """Reads ranges of the current member's content."""
+        if read_at is not None:
+            self.reread = self._read_again
         self._budget = budget
         # One entry for each member, in compact form, because there may be a million.
         self._offsets = array("Q")
@@ -207,6 +216,8 @@ class ZipReader(StreamReader):
         self._states.append(_UNSIZED if sizes_follow else 0)
 
     def _stored(self, left: int) -> Iterator[bytes]:
+        if self._read_at is not None:
+            self._ranges = partial(_range_of_stored, self._read_at, self._stream.position)
         while left:
             piece = self._stream.piece(left)
             if not piece:
@@ -222,8 +233,12 @@ class ZipReader(StreamReader):
         stream = self._stream
         inflate = zlib.decompressobj(-zlib.MAX_WBITS)
         left = packed
-        is_end = False
+        is_end, position = False, 0
+        ranges = None if self._read_at is None else InflatedRanges(self._read_at)
+        self._ranges = None if ranges is None else ranges.read
         while not is_end:
+            if ranges is not None:
+                ranges.passed(position, stream.position, inflate)
             data = stream.piece(INPUT if left is None else min(left, INPUT))
             try:
                 output = inflate.decompress(data, OUTPUT)
@@ -236,11 +251,19 @@ class ZipReader(StreamReader):
             if left is not None:
                 left -= len(data) - unused
             if output:
+                position += len(output)
                 yield output
             elif unused == len(data) and not is_end:
                 self._refuse(header, "is truncated")
         if left:
             self._refuse(header, "ends before its packed size")
+
+    def _read_again(self, start: int, size: int) -> bytes:
+        """Return bytes of the current member that have passed."""
+        data = b"" if self._ranges is None else self._ranges(start, size)
+        if len(data) < size:
+            self._stream.refuse("changed while it was read")
+        return data
 
     def _descriptor(self, header: _Header) -> None:
         """Skip the checksum and sizes after the content.
@@ -365,6 +388,10 @@ class ZipReader(StreamReader):
 
     def _refuse(self, header: _Header, reason: str) -> NoReturn:
         self._stream.refuse(f"member {shown(header.text)} {reason}")
+
+
+def _range_of_stored(read_at: ReadAt, begin: int, start: int, size: int) -> bytes:
+    return read_at(begin + start, size)
 
 
 def _member(header: _Header) -> Member:

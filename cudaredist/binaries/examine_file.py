@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from cudaredist.binaries import ar, elf, pe, script
 from cudaredist.binaries.fatbin import CONTAINER_MAGIC
 from cudaredist.binaries.file_facts import Binary
-from cudaredist.binaries.range_buffer import Range, blocks
+from cudaredist.binaries.range_buffer import Range, Reread, blocks
 from cudaredist.binaries.reader import FatbinReader, Reader
 
 _SNIFF = 8
@@ -14,13 +14,16 @@ _COFF_STARTS = (b"\x64\x86", b"\x64\xaa", pe.ANONYMOUS)
 
 
 def examine(
-    chunks: Iterable[bytes], held: Iterable[Range] = (), missed: list[Range] | None = None
+    chunks: Iterable[bytes],
+    held: Iterable[Range] = (),
+    missed: list[Range] | None = None,
+    reread: Reread | None = None,
 ) -> Binary | None:
     """Return the facts of one file, None for an irrelevant one.
 
     An irrelevant file is not read to its end. Ranges that are needed after they have passed are
     added to `missed`. A second pass over the same bytes can read them if they are passed as `held`.
-    Only errors of `chunks` itself are raised.
+    With `reread`, they are read again at once. Only errors of `chunks` and `reread` are raised.
     """
     file = _File(chunks)
     first = file.peek(_SNIFF)
@@ -32,6 +35,7 @@ def examine(
     if reader is None:
         return None
     reader.window.hold(held)
+    reader.window.reread = reread
     for block in blocks(file.all()):
         reader.feed(block)
     binary = reader.finish()

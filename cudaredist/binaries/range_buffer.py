@@ -5,7 +5,7 @@ available: at once if it is in the first MiB or in the last MiB that passed, lat
 ahead. If a reader can predict the ranges of tables, it can have them kept until it releases them.
 Other ranges that have passed are lost: a note reports them, and the facts that depend on them are
 unread. Their positions are recorded, so that a second pass over the file can keep them from the
-beginning.
+beginning. If the file can be read at any position, ranges that have passed are read again instead.
 
 The result does not depend on the sizes of the blocks. The last MiB and the kept ranges are counted
 from the last byte that the reader needed for its request, not from the end of the current block.
@@ -36,6 +36,8 @@ _ALWAYS_LIMIT = 16 << 20
 Range = tuple[int, int]
 """The first position of some bytes, and the position after their last."""
 Then = Callable[[bytes], None]
+Reread = Callable[[int, int], bytes]
+"""Returns bytes that have passed, by position and size."""
 
 
 def blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -105,6 +107,7 @@ class Window:
         self._tail_size = 0
         self.missed: list[Range] = []
         """The ranges that were requested too late."""
+        self.reread: Reread | None = None
         self._always: list[Range] = [_FRONT]
         self._to_keep = self._always
         self._blocks: list[bytes] = []
@@ -165,15 +168,21 @@ class Window:
         end = start + size
         if size > RANGE_LIMIT:
             self.lose(f"{subject} not read: larger than {RANGE_LIMIT:,} bytes", *facts)
-        elif self._has_passed(start, end, self._to_keep if facts else self._always):
-            self.missed.append((start, end))
-            self.lose(f"{subject} not read: it passed before its position was known", *facts)
+            return
+        self._requests += 1
+        known = max(self._known, end)
+        request = _Request(start, self._requests, end, known, bytearray(), then, subject, facts)
+        if not self._has_passed(start, end, self._to_keep if facts else self._always):
+            self._place(request)
+        elif self.reread is not None:
+            request.data.extend(self.reread(start, min(end, self.position) - start))
+            self._queue(request)
         else:
-            self._requests += 1
-            known = max(self._known, end)
-            self._place(
-                _Request(start, self._requests, end, known, bytearray(), then, subject, facts)
-            )
+            self._miss(start, end, subject, *facts)
+
+    def _miss(self, start: int, end: int, subject: str, *facts: str) -> None:
+        self.missed.append((start, end))
+        self.lose(f"{subject} not read: it passed before its position was known", *facts)
 
     def want_table(
         self, start: int, size: int, what: str, then: Then, *facts: str, limit: int
@@ -185,10 +194,10 @@ class Window:
         if size > limit:
             self.lose(f"{what} not read: larger than {limit:,} bytes", *facts)
             return
-        if self._has_passed(start, start + size, self._to_keep if facts else self._always):
+        ranges = self._to_keep if facts else self._always
+        if self.reread is None and self._has_passed(start, start + size, ranges):
             # The next pass must keep all of it, not only the first piece.
-            self.missed.append((start, start + size))
-            self.lose(f"{what} not read: it passed before its position was known", *facts)
+            self._miss(start, start + size, what, *facts)
             return
         parts: list[bytes] = []
         read = 0

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from cudaredist.archives.members import ArchiveReader, Member
+from cudaredist.archives.stream import StreamReader
 from cudaredist.binaries.examine_file import examine
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.binaries.range_buffer import Range
@@ -88,7 +89,7 @@ def gather(
     )
 
 
-def gather_binaries(reader: ArchiveReader, late: LateTables) -> list[Entry]:
+def gather_binaries(reader: StreamReader, late: LateTables) -> list[Entry]:
     """Read an archive to its end and return its members.
 
     Only the facts of binaries are collected. Raises the reader's errors.
@@ -97,7 +98,8 @@ def gather_binaries(reader: ArchiveReader, late: LateTables) -> list[Entry]:
     for position, (member, content) in enumerate(reader):
         missed: list[Range] = []
         is_file = member.kind == "file"
-        binary = examine(content, late.of_file(position), missed) if is_file else None
+        held = late.of_file(position)
+        binary = examine(content, held, missed, reader.reread) if is_file else None
         late.add(position, missed)
         entries.append(_entry(member, binary, None, None))
     for position, member in reader.corrections.items():

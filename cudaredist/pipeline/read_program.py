@@ -2,19 +2,17 @@
 
 import os
 import stat
-import zipfile
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from cudaredist.archives.open_archive import SUFFIXES, open_archive
 from cudaredist.audit.program import ProgramFile
 from cudaredist.binaries.examine_file import examine
 from cudaredist.binaries.file_facts import Binary
-from cudaredist.binaries.range_buffer import Range
 from cudaredist.errors import (
     ContentError,
     CudaRedistError,
@@ -32,7 +30,7 @@ from cudaredist.reports.report import ErrorReport
 
 _CHUNK = 1 << 20
 _PASSES = 4
-"""The number of passes to read late tables."""
+"""The number of passes over a tar archive to read late tables."""
 _FILES_LIMIT = 1_000_000
 _NOTES_SHOWN = 5
 
@@ -75,7 +73,7 @@ class ProgramReader:
         elif path.name.lower().endswith(SUFFIXES):
             self._read_archive(path, number, prefix)
         else:
-            binary = _examine(partial(_chunks, path))
+            binary = _examine(path)
             if binary is None or binary.kind == "script":
                 raise ContentError(
                     f"{path}: not a program, library or archive",
@@ -93,15 +91,18 @@ class ProgramReader:
                 yield chunk
 
         def read() -> list[Entry]:
-            with closing(open_archive(path.name, chunks(), size=path.stat().st_size)) as reader:
+            size = path.stat().st_size
+            with (
+                closing(_ReadAt(path)) as file,
+                closing(open_archive(path.name, chunks(), size=size, read_at=file.read)) as reader,
+            ):
                 return gather_binaries(reader, late)
 
         entries, passes = read(), 1
-        if late.positions() and not _examine_again(path, entries, late):
-            while known < len(late) and passes < _PASSES:
-                known, passes = len(late), passes + 1
-                self.progress.advance(number, -path.stat().st_size)
-                entries = read()
+        while known < len(late) and passes < _PASSES:
+            known, passes = len(late), passes + 1
+            self.progress.advance(number, -path.stat().st_size)
+            entries = read()
         tree = build_tree(entries)
         links = defaultdict(set)
         for link, end in tree.links.items():
@@ -133,7 +134,7 @@ class ProgramReader:
                 continue
             files += 1
             archives += each.name.lower().endswith(SUFFIXES)
-            binary = _examine(partial(_chunks, each))
+            binary = _examine(each)
             if binary is not None and binary.kind != "script":
                 status = each.stat()
                 names = {each.name, *links[status.st_dev, status.st_ino]}
@@ -154,41 +155,32 @@ def _name_of(path: Path) -> str:
     return path.name or path.resolve().name
 
 
-def _examine_again(path: Path, entries: list[Entry], late: LateTables) -> bool:
-    """Read the members of a zip with tables that were found too late, and no others.
-
-    The first pass has verified the zip. Return False if they cannot be found by name.
-    """
-    if not zipfile.is_zipfile(path):
-        return False
-    with zipfile.ZipFile(path) as archive:
-        counts = Counter(archive.namelist())
-        names = [entries[position].name for position in late.positions()]
-        if any(counts[name] != 1 or not name.isascii() for name in names):
-            return False
-
-        def chunks(name: str) -> Iterator[bytes]:
-            with archive.open(name) as member:
-                while chunk := member.read(_CHUNK):
-                    yield chunk
-
-        for position, name in zip(late.positions(), names, strict=True):
-            binary = _examine(partial(chunks, name), late.of_file(position))
-            entries[position] = replace(entries[position], binary=binary)
-    return True
+def _examine(path: Path) -> Binary | None:
+    """Return the facts of a file. Raises `ReadError`."""
+    with closing(_ReadAt(path)) as file:
+        return examine(_chunks(path), reread=file.read)
 
 
-def _examine(read: Callable[[], Iterator[bytes]], held: Iterable[Range] = ()) -> Binary | None:
-    """Return the facts of a file, read again if tables were found too late."""
-    kept = set(held)
-    binary = None
-    for _ in range(_PASSES):
-        missed: list[Range] = []
-        binary = examine(read(), sorted(kept), missed)
-        if kept.issuperset(missed):
-            break
-        kept.update(missed)
-    return binary
+class _ReadAt:
+    """A file that is read at any position. It is opened if that is necessary."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: BinaryIO | None = None
+
+    def read(self, start: int, size: int) -> bytes:
+        """Return bytes of the file. Raises `ReadError`."""
+        try:
+            self._file = self._file or self._path.open("rb")
+            self._file.seek(start)
+            return self._file.read(size)
+        except OSError as error:
+            raise ReadError(self._path, error) from error
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
 
 
 def _chunks(path: Path) -> Iterator[bytes]:

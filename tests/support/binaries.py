@@ -7,6 +7,8 @@ KINDS = {"compute": 1, "sm": 2, "lto": 8}
 SUFFIXES = {"": 0, "a": 0x100000, "f": 0x200000}
 ELF_MACHINES = {"x86": 3, "arm": 40, "x86_64": 62, "aarch64": 183, "ppc64le": 21}
 PE_MACHINES = {"x86": 0x14C, "x86_64": 0x8664, "aarch64": 0xAA64}
+PROGRAM_HEADERS = 64
+"""Their position in a file of 64 bits."""
 
 Image = tuple[str, int, str]
 """For example, `("sm", 90, "a")`."""
@@ -246,6 +248,16 @@ def elf(  # noqa: PLR0912, PLR0915 - one file, written from its front to its end
         )
     )
     return b"".join([(header + b"".join(programs)).ljust(head, b"\0"), data, table])
+
+
+def with_headers_at_end(data: bytes) -> bytes:
+    """Move the program headers to the end, like tools that rewrite libraries."""
+    count = struct.unpack_from("<H", data, 56)[0]
+    headers = data[PROGRAM_HEADERS : PROGRAM_HEADERS + 56 * count]
+    data_without_headers = (
+        data[:PROGRAM_HEADERS] + bytes(len(headers)) + data[PROGRAM_HEADERS + len(headers) :]
+    )
+    return patched(data_without_headers, 32, "<Q", len(data_without_headers)) + headers
 
 
 def parts_index(parts: Sequence[tuple[str, bytes, int, int]], what: int) -> int:

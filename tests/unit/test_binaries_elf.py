@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.binaries import elf, fatbin, patched
+from support.binaries import PROGRAM_HEADERS, elf, fatbin, patched, with_headers_at_end
 
 from cudaredist.binaries.elf import ElfReader
 from cudaredist.binaries.examine_file import examine
@@ -183,14 +183,6 @@ def test_tables_far_before_their_headers_are_unread(
     assert all(note.endswith("it passed before its position was known") for note in binary.notes)
 
 
-def with_headers_at_end(data: bytes) -> bytes:
-    """Move the program headers to the end, like tools that rewrite libraries."""
-    count = struct.unpack_from("<H", data, 56)[0]
-    headers = data[PROGRAM : PROGRAM + 56 * count]
-    data_without_headers = data[:PROGRAM] + bytes(len(headers)) + data[PROGRAM + len(headers) :]
-    return patched(data_without_headers, 32, "<Q", len(data_without_headers)) + headers
-
-
 @pytest.mark.parametrize("strings", ["front", "before", "behind"])
 def test_second_pass_reads_unread_tables(strings: str) -> None:
     data = with_headers_at_end(elf(**FULL, strings=strings, gap=20 << 20))
@@ -221,13 +213,13 @@ def test_window_memory_is_limited() -> None:
 
 def first_segment(data: bytes, size: int) -> bytes:
     """Split the first segment in two."""
-    (start, address, length) = struct.unpack_from("<QQ8xQ", data, PROGRAM + 8)
+    (start, address, length) = struct.unpack_from("<QQ8xQ", data, PROGRAM_HEADERS + 8)
     other = struct.pack(
         "<IIQQQQQQ", 1, 6, start + size, *[address + size] * 2, *[length - size] * 2, 16
     )
-    data = patched(data, PROGRAM + 32, "<Q", size)
+    data = patched(data, PROGRAM_HEADERS + 32, "<Q", size)
     count = struct.unpack_from("<H", data, 56)[0]
-    at = PROGRAM + 56 * count
+    at = PROGRAM_HEADERS + 56 * count
     return patched(data, 56, "<H", count + 1)[:at] + other + data[at + 56 :]
 
 
@@ -242,7 +234,7 @@ def test_tables_at_end_of_first_segment_are_read() -> None:
 
 def with_late_headers(data: bytes) -> bytes:
     """Move the program headers to the end, like an optimizer of linked files."""
-    return patched(data, 32, "<Q", len(data)) + data[PROGRAM : PROGRAM + 2 * 56]
+    return patched(data, 32, "<Q", len(data)) + data[PROGRAM_HEADERS : PROGRAM_HEADERS + 2 * 56]
 
 
 def test_program_headers_at_end_of_file_are_read() -> None:
@@ -334,7 +326,6 @@ def test_many_sections_with_long_name_use_little_memory() -> None:
 
 
 PLAIN = elf(**FULL, sections={".nv_fatbin": fatbin()})
-PROGRAM = 64
 DYNAMIC = 64 + 56
 
 
