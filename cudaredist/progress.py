@@ -45,6 +45,17 @@ def total_size(sizes: Iterable[int | None]) -> int | None:
     return total
 
 
+def size_words(size: float) -> str:
+    """Return bytes in words, in units of 1000 with three or fewer digits."""
+    value, unit = size, "B"
+    for larger in _UNITS:
+        if value < 1000:  # noqa: PLR2004 - the step between units
+            break
+        value, unit = value / 1000, larger
+    digits = 0 if unit == "B" or round(value, 1) >= 100 else 1  # noqa: PLR2004 - three digits
+    return f"{value:,.{digits}f} {unit}"
+
+
 @dataclass(slots=True)
 class Item:
     """An item in progress."""
@@ -155,7 +166,7 @@ class Tally(Progress):
             rate = self._rate(now)
             parts = [f"{self.finished:,} of {self.items:,}"]
             if self.received or self.expected:
-                parts += [_of(self.received, self.total), f"{_size(rate)}/s"]
+                parts += [_of(self.received, self.total), f"{size_words(rate)}/s"]
             return ", ".join([*parts, self._left(now, rate)])
 
     def _rate(self, now: float) -> float:
@@ -173,17 +184,9 @@ class Tally(Progress):
 
 
 def _of(received: int, total: int | None) -> str:
-    return _size(received) + (" (total unknown)" if total is None else f" of {_size(total)}")
-
-
-def _size(count: float) -> str:
-    """Return a number of bytes with a decimal unit, in three or four digits."""
-    number, unit = count, "B"
-    for larger in _UNITS:
-        if number < 1000:  # noqa: PLR2004 - decimal units
-            break
-        number, unit = number / 1000, larger
-    return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+    return size_words(received) + (
+        " (total unknown)" if total is None else f" of {size_words(total)}"
+    )
 
 
 def _time(seconds: float) -> str:

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from cudaredist.progress import size_words
+
 WIDTH, HEIGHT = 720, 260
 _BARS_WIDTH = 560
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 12, 40
@@ -60,17 +62,6 @@ class BarPlot(NamedTuple):
     width: int = _BARS_WIDTH
     left: int = _NAMES
     thickness: int = _BAR
-
-
-def size_words(size: int) -> str:
-    """Return bytes in words, in units of 1000."""
-    value, unit = float(size), "B"
-    for larger in ("kB", "MB", "GB"):
-        if value < 1000:  # noqa: PLR2004 - the step between units
-            break
-        value, unit = value / 1000, larger
-    digits = 0 if unit == "B" or value >= 100 else 1  # noqa: PLR2004 - three digits
-    return f"{value:,.{digits}f} {unit}"
 
 
 def line_plot(series: Mapping[str, Mapping[str, int]], names: Sequence[str]) -> LinePlot:

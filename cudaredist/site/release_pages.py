@@ -6,6 +6,7 @@ from cudaredist.pipeline.explain_package import architecture_order
 from cudaredist.pipeline.site_data import ArchiveFacts, ReleaseFacts, SiteData
 from cudaredist.pipeline.site_symbols import ExportChanges
 from cudaredist.primitives import Platform, natural_order
+from cudaredist.progress import total_size
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.schema.symbol_tables import is_mangled
 from cudaredist.site.page_models import (
@@ -157,19 +158,9 @@ def _total(platform: str, archives: Iterable[ArchiveFacts]) -> PlatformTotal:
     return PlatformTotal(
         platform=platform,
         packages=len({one.archive.package for one in own}),
-        size=_sum(one.archive.size for one in own),
-        unpacked=_sum(one.unpacked for one in own),
+        size=total_size(one.archive.size for one in own),
+        unpacked=total_size(one.unpacked for one in own),
     )
-
-
-def _sum(sizes: Iterable[int | None]) -> int | None:
-    """Return the sum, or None if one is unknown."""
-    total = 0
-    for size in sizes:
-        if size is None:
-            return None
-        total += size
-    return total
 
 
 def _packages(facts: ReleaseFacts) -> Iterator[ReleasePackage]:

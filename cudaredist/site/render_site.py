@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 from cudaredist import __version__
 from cudaredist.jsontext import canonical_json
 from cudaredist.pipeline.site_data import SiteData
+from cudaredist.progress import size_words
 from cudaredist.render.diff_text import PACKAGES_SHOWN, DiffStyle, diff_sections, diff_summary
 from cudaredist.reports.answer_reports import DiffReport
 from cudaredist.site.addresses import (
@@ -30,7 +31,7 @@ from cudaredist.site.package_pages import (
     package_histories,
 )
 from cudaredist.site.page_models import AnyPage, PackagePage
-from cudaredist.site.plots import LinePlot, bar_plot, line_plot, size_words
+from cudaredist.site.plots import LinePlot, bar_plot, line_plot
 from cudaredist.site.release_pages import (
     make_product_page,
     make_release_pages,

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console as RichConsole
 
 from cudaredist.console import Console, TerminalProgress
-from cudaredist.progress import Tally, total_size
+from cudaredist.progress import Tally, size_words, total_size
 
 GB = 10**9
 
@@ -48,15 +48,23 @@ def tally_after(seconds: float, received: int, *, items: int = 4, total: int | N
 
 
 @pytest.mark.parametrize(
+    ("size", "expected"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (596_500_000, "596 MB"), (7_250_000, "7.2 MB")],
+)
+def test_size_words_have_two_or_three_digits(size: int, expected: str) -> None:
+    assert size_words(size) == expected
+
+
+@pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (tally_after(10, GB, total=5 * GB), "1 of 4, 1.0 GB of 5.0 GB, 100.0 MB/s, 0:40 left"),
-        (tally_after(10, GB, total=None), "1 of 4, 1.0 GB (total unknown), 100.0 MB/s, 0:30 left"),
+        (tally_after(10, GB, total=5 * GB), "1 of 4, 1.0 GB of 5.0 GB, 100 MB/s, 0:40 left"),
+        (tally_after(10, GB, total=None), "1 of 4, 1.0 GB (total unknown), 100 MB/s, 0:30 left"),
         (tally_after(10, 0), "1 of 4, 0:30 left"),
         (tally_after(0, 0, total=GB), "1 of 4, 0 B of 1.0 GB, 0 B/s, time unknown"),
         (tally_after(10, 999, total=GB), "1 of 4, 999 B of 1.0 GB, 100 B/s, 2780:33:20 left"),
         # More bytes than stated in the manifests: the total is at least the received size.
-        (tally_after(10, GB, total=5), "1 of 4, 1.0 GB of 1.0 GB, 100.0 MB/s, 0:00 left"),
+        (tally_after(10, GB, total=5), "1 of 4, 1.0 GB of 1.0 GB, 100 MB/s, 0:00 left"),
         (Tally(Clock()).text(), "0 of 0, time unknown"),
     ],
 )
@@ -71,10 +79,10 @@ def test_rate_covers_last_seconds(clock: Clock) -> None:
     for second in range(1, 101):
         clock.now += 1
         tally.advance(number, GB if second <= 50 else GB // 10)
-    assert ", 100.0 MB/s, 7:30 left" in tally.text()
+    assert ", 100 MB/s, 7:30 left" in tally.text()
     clock.now += 1
     tally.advance(number, -tally.received)
-    assert "0 B of 100.0 GB, 0 B/s, time unknown" in tally.text()
+    assert "0 B of 100 GB, 0 B/s, time unknown" in tally.text()
 
 
 def test_total_size_with_unknown_size_is_unknown() -> None:
@@ -91,8 +99,8 @@ def test_piped_progress_prints_line_every_ten_seconds(
         clock.now += 0.1
         piped.advance(number, GB // 100)
     assert capfd.readouterr().err.splitlines() == [
-        "archives 0 of 2, 1.0 GB of 5.0 GB, 100.0 MB/s, 0:40 left",
-        "archives 0 of 2, 2.0 GB of 5.0 GB, 100.0 MB/s, 0:30 left",
+        "archives 0 of 2, 1.0 GB of 5.0 GB, 100 MB/s, 0:40 left",
+        "archives 0 of 2, 2.0 GB of 5.0 GB, 100 MB/s, 0:30 left",
     ]
 
 
@@ -135,14 +143,14 @@ def test_terminal_progress_fits_80_columns(
     screen: Callable[..., list[str]],
 ) -> None:
     whole, item = (row.rstrip() for row in screen(2, 5_000_000_000))
-    assert whole.endswith("archives 1 of 2, 885.8 MB of 10.0 GB, 44.3 MB/s, 3:26 left")
-    assert "885.8 MB of 5.0 GB  libcublas-linux-x86_64" in item
+    assert whole.endswith("archives 1 of 2, 886 MB of 10.0 GB, 44.3 MB/s, 3:26 left")
+    assert "886 MB of 5.0 GB  libcublas-linux-x86_64" in item
     assert item.endswith("…")
     assert max(len(whole), len(item)) <= 80
 
 
 def test_terminal_progress_shows_unknown_total(screen: Callable[..., list[str]]) -> None:
     whole, item = screen(2, None)
-    assert "archives 1 of 2, 885.8 MB (total unknown), 44.3 MB/s, 0:20 left" in whole
-    assert "885.8 MB (total unknown)" in item
+    assert "archives 1 of 2, 886 MB (total unknown), 44.3 MB/s, 0:20 left" in whole
+    assert "886 MB (total unknown)" in item
     assert "━" not in item

@@ -13,7 +13,7 @@ from support.small_sets import library, make_data
 
 from cudaredist.pipeline.site_data import read_site_data
 from cudaredist.site.addresses import package_address, page_link, product_address, release_address
-from cudaredist.site.plots import bar_plot, line_plot, size_words
+from cudaredist.site.plots import bar_plot, line_plot
 from cudaredist.site.render_site import site_files
 from cudaredist.store.data_folder import Store, shipped_data
 
@@ -57,14 +57,6 @@ def test_links_between_pages_are_relative() -> None:
     assert page_link("cuda/13.0.2", "packages/libcublas") == "../../cuda/13.0.2/index.html"
     assert page_link("", "") == "index.html"
     assert page_link("a%20b", "") == "a%2520b/index.html"
-
-
-@pytest.mark.parametrize(
-    ("size", "expected"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (596_500_000, "596 MB"), (7_250_000, "7.2 MB")],
-)
-def test_size_words_have_two_or_three_digits(size: int, expected: str) -> None:
-    assert size_words(size) == expected
 
 
 def test_line_plot_of_one_value_and_of_none_is_inside_the_drawing() -> None:
