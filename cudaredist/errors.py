@@ -256,15 +256,20 @@ class ManifestChangedError(IntegrityError):
 class ArchiveMismatchError(IntegrityError):
     """An archive's size or hash differs from its manifest.
 
-    The archive's contents are ignored. Sizes are in bytes, hashes are hexadecimal SHA-256.
+    The archive's contents are ignored. Sizes are in bytes, hashes are hexadecimal SHA-256. The size
+    of a wheel may also be the one in the package index.
     """
 
     kind = "archive-mismatch"
 
     def __init__(self, where: str, quantity: str, expected: object, actual: object) -> None:
+        is_wheel = where.endswith(".whl")
+        source = "manifest or the package index" if is_wheel and quantity == "size" else "manifest"
         super().__init__(
-            f"{where}: {quantity} is {actual}, but the manifest states {expected}",
-            hint="try another source with --base-url URL; report a lasting mismatch to NVIDIA",
+            f"{where}: {quantity} is {actual}, but the {source} states {expected}",
+            hint="check the package indexes with `pip config list`"
+            if is_wheel
+            else "try another source with --base-url URL; report a lasting mismatch to NVIDIA",
         )
 
 

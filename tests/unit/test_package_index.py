@@ -483,7 +483,7 @@ def test_wheel_download_resumes_after_break(
 def test_wheel_of_other_size_is_refused(open_index: Open, server: FaultServer) -> None:
     put_page(server, "1.0")
     index = open_index(no_index=0, index_url=f"{server.url}/simple")
-    with pytest.raises(ArchiveMismatchError):
+    with pytest.raises(ArchiveMismatchError, match="the manifest or the package index states 5"):
         next(index.stream(only_wheel(index), size=5))
 
 
