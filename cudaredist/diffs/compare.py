@@ -210,8 +210,8 @@ def _delta(field: str, old: Value | None, new: Value | None) -> Delta:
     return Delta(field=field, places=(), old=old or None, new=new or None)
 
 
-def _sorted(value: Value) -> tuple[str, ...]:
-    return tuple(sorted(value, key=natural_order)) if isinstance(value, frozenset) else (value,)
+def _sorted(names: frozenset[str]) -> tuple[str, ...]:
+    return tuple(sorted(names, key=natural_order))
 
 
 def _rank(field: str) -> int:

@@ -154,7 +154,7 @@ def _with_release(
     if other is not None:
         code: ReasonCode = "cuda-version-unsupported"
         draft = draft.refused("unsupported", code, other, name, source_of(manifest))
-    for entry in broken_constraints(manifest.redist, manifest.label, spec.cuda, data):
+    for entry in broken_constraints(manifest, spec.cuda, data):
         text = f"{entry.reason}, but the set is for CUDA {spec.cuda}"
         source = data.policies.source("constraints", entry)
         draft = draft.refused("broken", "cuda-version-unsupported", text, name, source)

@@ -66,6 +66,12 @@ class Policies:
         path = f"policy/{subject}.json"
         return f"overlay {path}" if self.is_overlaid(entry) else path
 
+    def entries(self) -> Iterator[tuple[str, OwnModel]]:
+        """Yield all policies and their entries, with their paths."""
+        for subject in fields(self):
+            if subject.name in POLICY_MODELS:
+                yield from _entries(getattr(self, subject.name), subject.name)
+
     def is_overlaid(self, entry: OwnModel) -> bool:
         """Check if an overlay defines the entry."""
         return any(entry is other for other in self.from_overlay)
@@ -202,14 +208,10 @@ class SetData:
         )
 
     def _unknown_platforms(self) -> Iterator[Problem]:
-        for subject in fields(self.policies):
-            policy = getattr(self.policies, subject.name)
-            if not isinstance(policy, OwnModel):
-                continue
-            for path, entry in _entries(policy, subject.name):
-                platform = getattr(entry, "platform", None)
-                if platform is not None and platform not in self.platforms:
-                    yield _unknown("platform", platform, self.platforms, f"{path}.platform")
+        for path, entry in self.policies.entries():
+            platform = getattr(entry, "platform", None)
+            if platform is not None and platform not in self.platforms:
+                yield _unknown("platform", platform, self.platforms, f"{path}.platform")
 
     def _mistyped_names(self) -> Iterator[Problem]:
         """Yield names in overlay policies that resemble known names.
@@ -340,10 +342,7 @@ def policy_problems(policies: Policies) -> list[Problem]:
         Problem(f"names.{name}", "is both an alias and an old name")
         for name in sorted(names.renames.keys() & names.aliases.keys())
     ]
-    for subject in fields(policies):
-        policy = getattr(policies, subject.name)
-        if isinstance(policy, OwnModel):
-            problems += _reversed_bounds(policy, subject.name)
+    problems += _reversed_bounds(policies)
     problems += [
         Problem(f"fixups.fixups[{i}]", "declares outputs without `out` first, or an output twice")
         for i, fixup in enumerate(policies.fixups.fixups)
@@ -362,9 +361,9 @@ def _unknown(what: str, name: str, known: Collection[str], path: str) -> Problem
     return Problem(path, f"{error.message}; {error.hint}")
 
 
-def _reversed_bounds(policy: OwnModel, path: str) -> Iterator[Problem]:
+def _reversed_bounds(policies: Policies) -> Iterator[Problem]:
     """Yield every range in a policy that ends before it begins."""
-    for below, value in _entries(policy, path):
+    for below, value in policies.entries():
         if isinstance(value, Bounds) and value.min and value.max:
             low, high = Version.parse(value.min), Version.parse(value.max)
             if high.components < low.components[: len(high.components)]:

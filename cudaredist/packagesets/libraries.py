@@ -3,13 +3,13 @@
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from fnmatch import translate
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from cudaredist.packagesets.draft import Draft
-from cudaredist.packagesets.entries import FindVersions, fixups_for, require_packages
+from cudaredist.packagesets.entries import fixups_for, require_packages
 from cudaredist.packagesets.headers import Included, header_depends, included_headers
 from cudaredist.packagesets.inputs import SetData, is_within
 from cudaredist.packagesets.outputs import ORDER, resolve
@@ -33,15 +33,6 @@ from cudaredist.schema.policy import External, LibraryPolicy, LoadedLibrary
 _SYSTEM = frozenset({"driver", "jetson"})
 
 
-class _Libraries(NamedTuple):
-    """The libraries of a set, by all their names."""
-
-    of_package: Mapping[str, Mapping[str, Provided]]
-    """By attribute, without stubs, which are for linking only."""
-    providers: Mapping[str, list[tuple[str, Provided]]]
-    """By name: the attributes of the providers, additional versions last."""
-
-
 def connect(
     entries: Mapping[str, Draft], aliases: Mapping[str, str], spec: SetSpec, data: SetData
 ) -> tuple[dict[str, Draft], list[Diagnostic]]:
@@ -50,49 +41,192 @@ def connect(
     A package becomes broken if it needs a library without a known provider, or with unavailable
     providers only. The packages that require it, for a library or by policy, become broken too.
     """
-    drafts = dict(entries)
-    named: dict[str, dict[str, Provided]] = {}
-    needs_of: dict[str, list[Needed]] = {}
-    for attr, draft in entries.items():
-        if draft.has_files:
-            provided = list(_provided(draft))
-            named[attr] = {
-                key_of(name): library
-                for library, names in provided
-                for name in sorted(names)
-                if not library.stub
-            }
-            libraries = tuple(library for library, _ in provided)
-            rules = _loading_rules(draft, spec, data)
-            notes = data.policies.notes("libraries", *rules)
-            drafts[attr] = replace(draft, provides=libraries).noted(*notes)
-            needs_of[attr] = [*_needed(draft), *_loaded(libraries, rules)]
-    index = _Libraries(named, _index_of(named))
+    connection = _Connection(dict(entries), aliases, spec, data)
+    drafts = connection.drafts
+    needs_of = {attr: connection.add(draft) for attr, draft in entries.items() if draft.has_files}
     included = included_headers(entries, spec.platform.os)
-
-    def find(name: str, by: Draft) -> list[Draft]:
-        main = drafts.get(aliases.get(name, name))
-        return [
-            draft
-            for draft in drafts.values()
-            if draft is main or (draft.pname == name and _serves(draft, by))
-        ]
-
     while True:
         before = sum(drafts[attr].is_available for attr in needs_of)
         diagnostics: list[Diagnostic] = []
         for attr, needs in needs_of.items():
-            drafts[attr] = _with_needs(drafts[attr], needs, index, drafts, data)
-            headers = header_depends(included[attr], drafts)
-            drafts[attr], lacking = _with_depends(drafts[attr], headers, find, spec, data)
-            drafts[attr] = require_packages(drafts[attr], find, spec, data)
+            draft = connection.with_needs(drafts[attr], needs)
+            drafts[attr] = draft
+            draft, lacking = connection.with_depends(draft, *header_depends(included[attr], drafts))
+            drafts[attr] = draft
+            drafts[attr] = require_packages(draft, connection.find, spec, data)
             diagnostics += lacking
         if sum(drafts[attr].is_available for attr in needs_of) == before:
             break
     for attr in needs_of:
-        opens = tuple(_opened(drafts[attr], index, drafts, data))
-        drafts[attr] = replace(drafts[attr], opens=opens)
+        drafts[attr] = replace(drafts[attr], opens=tuple(connection.opened(drafts[attr])))
     return drafts, diagnostics
+
+
+@dataclass(frozen=True, slots=True)
+class _Connection:
+    """The packages of a set and their libraries, by all names."""
+
+    drafts: dict[str, Draft]
+    aliases: Mapping[str, str]
+    spec: SetSpec
+    data: SetData
+    of_package: dict[str, dict[str, Provided]] = field(default_factory=dict)
+    """By attribute, without stubs, which are for linking only."""
+    providers: dict[str, list[tuple[str, Provided]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    """By name: the attributes of the providers, additional versions last."""
+
+    def add(self, draft: Draft) -> list[Needed]:
+        """Add the libraries of a package, and return those that it needs."""
+        provided = list(_provided(draft))
+        own = {
+            key_of(name): library
+            for library, names in provided
+            for name in sorted(names)
+            if not library.stub
+        }
+        self.of_package[draft.attr] = own
+        for name, library in own.items():
+            self.providers[name].append((draft.attr, library))
+        libraries = tuple(library for library, _ in provided)
+        rules = _loading_rules(draft, self.spec, self.data)
+        notes = self.data.policies.notes("libraries", *rules)
+        self.drafts[draft.attr] = replace(draft, provides=libraries).noted(*notes)
+        needed = [_need(*names, "needed") for names in _names_in(draft, "needed")]
+        return [*needed, *_loaded(libraries, rules)]
+
+    def find(self, name: str, by: Draft) -> list[Draft]:
+        """Find the versions of a package that another one can use."""
+        main = self.drafts.get(self.aliases.get(name, name))
+        return [
+            draft
+            for draft in self.drafts.values()
+            if draft is main or (draft.pname == name and _serves(draft, by))
+        ]
+
+    def with_needs(self, draft: Draft, needs: Iterable[Needed]) -> Draft:
+        """Add the providers of needed libraries to a package.
+
+        The package becomes broken if a library has no provider.
+        """
+        resolved = []
+        problems: dict[str, tuple[ReasonCode, str]] = {}
+        for need in needs:
+            provider, unavailable = self._provider(draft, need)
+            outside = find_external(need.soname, self.data.policies.libraries)
+            # A library of the running system is never taken from another package.
+            is_of_system = outside is not None and outside.owner in _SYSTEM
+            satisfied_by: InSet | OutsideSet | None = provider
+            is_other = provider is not None and provider.attr != draft.attr
+            if outside is not None and (provider is None or (is_of_system and is_other)):
+                provider, satisfied_by = None, OutsideSet(external=outside.owner)
+            elif provider is None and need.kind == "needed":
+                code: ReasonCode = "unresolved-library"
+                text = f"{need.by_path} needs {need.soname}, which has no known provider"
+                if unavailable:
+                    code = "dependency-unavailable"
+                    text = f"{need.by_path} needs {need.soname}, which is only in {unavailable}"
+                problems[need.soname] = (code, text)
+            soname = need.soname
+            if need.kind == "dlopen" and provider is not None:
+                sonames = (library.soname for library in self.drafts[provider.attr].provides)
+                soname = next((name for name in sonames if _stem(name) == soname), soname)
+            update = {"satisfied_by": satisfied_by, "soname": soname}
+            resolved.append(need.model_copy(update=update))
+        resolved.sort(key=lambda need: (need.by_path, need.kind, need.soname))
+        draft = replace(draft, needs=tuple(resolved))
+        for soname, (code, text) in sorted(problems.items()):
+            draft = draft.refused("broken", code, text, soname, "features")
+        return draft
+
+    def _provider(self, draft: Draft, need: Needed) -> tuple[InSet | None, str | None]:
+        """Find the provider of a library, preferring the package itself.
+
+        If no provider is available, return the names of the unavailable ones.
+        """
+        is_loaded = need.kind == "dlopen"
+        key = key_of(need.soname)
+
+        def fitting(names: Iterable[str]) -> Iterable[str]:
+            return (name for name in names if _stem(name) == key) if is_loaded else (key,)
+
+        own = self.of_package.get(draft.attr, {})
+        for name in fitting(own):
+            if name in own:
+                return InSet(attr=draft.attr, output=own[name].output), None
+        providers = [
+            (attr, library)
+            for name in fitting(self.providers)
+            for attr, library in self.providers.get(name, ())
+            if _serves(self.drafts[attr], draft)
+        ]
+        for attr, library in providers:
+            if self.drafts[attr].is_available:
+                return InSet(attr=attr, output=library.output), None
+        return None, " and ".join(sorted({attr for attr, _ in providers})) or None
+
+    def opened(self, draft: Draft) -> Iterator[Opened]:
+        """Yield the libraries that files may open at run time.
+
+        Libraries already confirmed by policy are not repeated.
+        """
+        confirmed = {(n.by_path, _stem(n.soname)) for n in draft.needs if n.kind == "dlopen"}
+        for soname, path, output in _names_in(draft, "opens"):
+            if (path, _stem(soname)) not in confirmed:
+                outside = find_external(soname, self.data.policies.libraries)
+                satisfied_by: InSet | OutsideSet | None = None
+                if outside is None or outside.owner not in _SYSTEM:
+                    need = _need(soname, path, output, "needed")
+                    satisfied_by = self._provider(draft, need)[0]
+                if satisfied_by is None and outside is not None:
+                    satisfied_by = OutsideSet(external=outside.owner)
+                yield Opened(soname=soname, by_path=path, satisfied_by=satisfied_by)
+
+    def with_depends(
+        self, draft: Draft, by_headers: Iterable[Depends], lacking: Iterable[Included]
+    ) -> tuple[Draft, list[Diagnostic]]:
+        """Add all dependencies to a package.
+
+        Also return a diagnostic for each dependency that the set lacks without breaking the
+        package.
+        """
+        depends = [*_library_depends(draft), *by_headers]
+        diagnostics = [
+            warning(
+                "dependency-unavailable",
+                draft.attr,
+                f"{header.by_path} includes {header.name}, which is only in "
+                f"{' and '.join(header.providers)}",
+            )
+            for header in lacking
+        ]
+        policies, cuda = self.data.policies, self.spec.cuda
+        required = []
+        for rule in policies.libraries.dependencies:
+            if rule.package == draft.pname and is_within(cuda, rule.cuda):
+                draft = draft.noted(*policies.notes("libraries", rule))
+                source = policies.source("libraries", rule)
+                required.append((rule.needs, rule.kind, source, rule.reason))
+        for fixup in fixups_for(draft.pname, self.spec, self.data):
+            source = policies.source("fixups", fixup)
+            required += [(name, "runtime", source, fixup.reason) for name in fixup.depends or ()]
+        for name, kind, source, reason in required:
+            other = next((other for other in self.find(name, draft) if other.is_available), None)
+            if other is not None:
+                first: tuple[OutputName, ...] = ("include", "dev") if kind == "header" else ("lib",)
+                entry = Depends(attr=other.attr, output=resolve(first, other.outputs), kind=kind)
+                known = {(one.attr, one.output, one.kind) for one in depends}
+                if other.attr != draft.attr and (other.attr, entry.output, kind) not in known:
+                    depends.append(entry)
+            elif kind == "runtime":
+                text = f"{name} is not available: {reason}"
+                draft = draft.refused("broken", "dependency-unavailable", text, name, source)
+            else:
+                text = f"its headers need those of {name}, which is not in the set: {reason}"
+                diagnostics.append(warning("dependency-unavailable", draft.attr, text))
+        depends.sort(key=lambda entry: (entry.attr, ORDER.index(entry.output), entry.kind))
+        return replace(draft, depends=tuple(depends)), diagnostics
 
 
 def soname_index(entries: Iterable[Draft]) -> dict[str, tuple[SonameProvider, ...]]:
@@ -170,12 +304,15 @@ def _provided(draft: Draft) -> Iterator[tuple[Provided, set[str]]]:
             yield provided, {soname, *names}
 
 
-def _needed(draft: Draft) -> Iterator[Needed]:
+def _names_in(
+    draft: Draft, names: Literal["needed", "opens"]
+) -> Iterator[tuple[str, str, OutputName]]:
+    """Yield the names of libraries in a package's files, with path and output of the file."""
     if draft.split is not None:
         for file, path, output in draft.split.placed(draft.split.binaries):
             is_stub = isinstance(file, Library) and file.stub
-            for soname in dict.fromkeys(() if is_stub else file.needed):
-                yield _need(soname, path, output, "needed")
+            for soname in dict.fromkeys(() if is_stub else getattr(file, names)):
+                yield soname, path, output
 
 
 def _loading_rules(draft: Draft, spec: SetSpec, data: SetData) -> list[LoadedLibrary]:
@@ -201,19 +338,6 @@ def _need(soname: str, path: str, output: OutputName, kind: Literal["needed", "d
     return Needed(soname=soname, by_path=path, output=output, satisfied_by=None, kind=kind)
 
 
-# -- providers
-
-
-def _index_of(
-    named: Mapping[str, Mapping[str, Provided]],
-) -> dict[str, list[tuple[str, Provided]]]:
-    index = defaultdict(list)
-    for attr, provided in named.items():
-        for name, library in provided.items():
-            index[name].append((attr, library))
-    return index
-
-
 def _serves(provider: Draft, draft: Draft) -> bool:
     """Check if a package may use another's version.
 
@@ -222,152 +346,8 @@ def _serves(provider: Draft, draft: Draft) -> bool:
     return draft.is_further or not provider.is_further
 
 
-def _with_needs(
-    draft: Draft,
-    needs: Iterable[Needed],
-    libraries: _Libraries,
-    drafts: Mapping[str, Draft],
-    data: SetData,
-) -> Draft:
-    """Add the providers of needed libraries to a package.
-
-    The package becomes broken if a library has no provider.
-    """
-    resolved = []
-    problems: dict[str, tuple[ReasonCode, str]] = {}
-    for need in needs:
-        provider, unavailable = _find(draft, need, libraries, drafts)
-        outside = find_external(need.soname, data.policies.libraries)
-        # A library of the running system is never taken from another package.
-        is_of_system = outside is not None and outside.owner in _SYSTEM
-        satisfied_by: InSet | OutsideSet | None = provider
-        is_other = provider is not None and provider.attr != draft.attr
-        if outside is not None and (provider is None or (is_of_system and is_other)):
-            provider, satisfied_by = None, OutsideSet(external=outside.owner)
-        elif provider is None and need.kind == "needed":
-            code: ReasonCode = "unresolved-library"
-            text = f"{need.by_path} needs {need.soname}, which has no known provider"
-            if unavailable:
-                code = "dependency-unavailable"
-                text = f"{need.by_path} needs {need.soname}, which is only in {unavailable}"
-            problems[need.soname] = (code, text)
-        soname = need.soname
-        if need.kind == "dlopen" and provider is not None:
-            sonames = (library.soname for library in drafts[provider.attr].provides)
-            soname = next((name for name in sonames if _stem(name) == soname), soname)
-        resolved.append(need.model_copy(update={"satisfied_by": satisfied_by, "soname": soname}))
-    resolved.sort(key=lambda need: (need.by_path, need.kind, need.soname))
-    draft = replace(draft, needs=tuple(resolved))
-    for soname, (code, text) in sorted(problems.items()):
-        draft = draft.refused("broken", code, text, soname, "features")
-    return draft
-
-
-def _find(
-    draft: Draft, need: Needed, libraries: _Libraries, drafts: Mapping[str, Draft]
-) -> tuple[InSet | None, str | None]:
-    """Find the provider of a library, preferring the package itself.
-
-    If no provider is available, return the names of the unavailable ones.
-    """
-    is_loaded = need.kind == "dlopen"
-    key = key_of(need.soname)
-
-    def fitting(names: Iterable[str]) -> Iterable[str]:
-        return (name for name in names if _stem(name) == key) if is_loaded else (key,)
-
-    own = libraries.of_package.get(draft.attr, {})
-    for name in fitting(own):
-        if name in own:
-            return InSet(attr=draft.attr, output=own[name].output), None
-    by_name = libraries.providers
-    providers = [
-        (attr, library)
-        for name in fitting(by_name)
-        for attr, library in by_name.get(name, ())
-        if _serves(drafts[attr], draft)
-    ]
-    for attr, library in providers:
-        if drafts[attr].is_available:
-            return InSet(attr=attr, output=library.output), None
-    return None, " and ".join(sorted({attr for attr, _ in providers})) or None
-
-
-def _opened(
-    draft: Draft, libraries: _Libraries, drafts: Mapping[str, Draft], data: SetData
-) -> Iterator[Opened]:
-    """Yield the libraries that files may open at run time.
-
-    Libraries already confirmed by policy are not repeated.
-    """
-    confirmed = {(n.by_path, _stem(n.soname)) for n in draft.needs if n.kind == "dlopen"}
-    for file, path, output in draft.split.placed(draft.split.binaries) if draft.split else ():
-        is_stub = isinstance(file, Library) and file.stub
-        for soname in () if is_stub else file.opens:
-            if (path, _stem(soname)) not in confirmed:
-                outside = find_external(soname, data.policies.libraries)
-                satisfied_by: InSet | OutsideSet | None = None
-                if outside is None or outside.owner not in _SYSTEM:
-                    need = _need(soname, path, output, "needed")
-                    satisfied_by = _find(draft, need, libraries, drafts)[0]
-                if satisfied_by is None and outside is not None:
-                    satisfied_by = OutsideSet(external=outside.owner)
-                yield Opened(soname=soname, by_path=path, satisfied_by=satisfied_by)
-
-
 def _stem(name: str) -> str:
     return name.partition(".so")[0]
-
-
-# -- dependencies
-
-
-def _with_depends(
-    draft: Draft,
-    headers: tuple[list[Depends], list[Included]],
-    find: FindVersions,
-    spec: SetSpec,
-    data: SetData,
-) -> tuple[Draft, list[Diagnostic]]:
-    """Add all dependencies to a package.
-
-    Also return a diagnostic for each dependency that the set lacks without breaking the package.
-    """
-    by_headers, lacking = headers
-    depends = [*_library_depends(draft), *by_headers]
-    diagnostics = [_lacking_header(draft, header) for header in lacking]
-    policies = data.policies
-    required = []
-    for rule in policies.libraries.dependencies:
-        if rule.package == draft.pname and is_within(spec.cuda, rule.cuda):
-            draft = draft.noted(*policies.notes("libraries", rule))
-            source = policies.source("libraries", rule)
-            required.append((rule.needs, rule.kind, source, rule.reason))
-    for fixup in fixups_for(draft.pname, spec, data):
-        source = policies.source("fixups", fixup)
-        required += [(name, "runtime", source, fixup.reason) for name in fixup.depends or ()]
-    for name, kind, source, reason in required:
-        other = next((other for other in find(name, draft) if other.is_available), None)
-        if other is not None:
-            first: tuple[OutputName, ...] = ("include", "dev") if kind == "header" else ("lib",)
-            entry = Depends(attr=other.attr, output=resolve(first, other.outputs), kind=kind)
-            known = {(one.attr, one.output, one.kind) for one in depends}
-            if other.attr != draft.attr and (other.attr, entry.output, kind) not in known:
-                depends.append(entry)
-        elif kind == "runtime":
-            text = f"{name} is not available: {reason}"
-            draft = draft.refused("broken", "dependency-unavailable", text, name, source)
-        else:
-            text = f"its headers need those of {name}, which is not in the set: {reason}"
-            diagnostics.append(warning("dependency-unavailable", draft.attr, text))
-    depends.sort(key=lambda entry: (entry.attr, ORDER.index(entry.output), entry.kind))
-    return replace(draft, depends=tuple(depends)), diagnostics
-
-
-def _lacking_header(draft: Draft, header: Included) -> Diagnostic:
-    providers = " and ".join(header.providers)
-    text = f"{header.by_path} includes {header.name}, which is only in {providers}"
-    return warning("dependency-unavailable", draft.attr, text)
 
 
 def _library_depends(draft: Draft) -> Iterable[Depends]:

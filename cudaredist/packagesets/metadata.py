@@ -179,10 +179,6 @@ def _architectures(split: OutputSplit) -> dict[str, tuple[str, ...]]:
 
 
 def _targets(code: DeviceCode) -> tuple[str, ...]:
-    both = (code.declared, code.embedded)
-    kinds = [
-        {name for part in both for name in part.sass},
-        {name for part in both for name in part.ptx},
-        {name for part in both for name in part.lto},
-    ]
-    return tuple(name for names in kinds for name in sorted(names, key=natural_order))
+    first, second = code.declared, code.embedded
+    kinds = (first.sass + second.sass, first.ptx + second.ptx, first.lto + second.lto)
+    return tuple(name for names in kinds for name in sorted(set(names), key=natural_order))

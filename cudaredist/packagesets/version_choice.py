@@ -1,7 +1,7 @@
 """Selection of each redistributable's release for a set."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from cudaredist.errors import UnknownNameError, UsageError, command_line, shown
@@ -110,15 +110,17 @@ def choose_releases(
     fixed = {**pins, CUDA: data.manifests[CUDA][target.cuda]}
     requirements = data.policies.requirements.requirements
     requiring = {data.names[entry.package].redist for entry in requirements if entry.needs_packages}
-    choices: dict[str, Choice] = {}
+    chooser = _Chooser(target, data, coverage)
     for redist in sorted(data.manifests, key=lambda name: (name in requiring, name)):
         manifest = fixed.get(redist)
-        choices[redist] = (
-            _fitting(redist, target, choices, data, coverage)
-            if manifest is None
-            else _pinned(manifest)
-        )
-    return dict(sorted(choices.items()))
+        if manifest is None:
+            choice = chooser.fitting(redist)
+        else:
+            label = str(manifest.label)
+            chosen = ChosenRelease(release=label, mode="pinned", newer_rejected=())
+            choice = Choice(manifest, chosen)
+        chooser.choices[redist] = choice
+    return dict(sorted(chooser.choices.items()))
 
 
 def find_release(redist: str, text: str, data: SetData) -> InputManifest:
@@ -136,18 +138,13 @@ def find_release(redist: str, text: str, data: SetData) -> InputManifest:
     return manifest
 
 
-def broken_constraints(
-    redist: str, label: Version, cuda: Version, data: SetData
-) -> list[Constraint]:
-    """Return the constraints that a pair of releases breaks.
-
-    The pair is a release of a redistributable and a CUDA release.
-    """
+def broken_constraints(manifest: InputManifest, cuda: Version, data: SetData) -> list[Constraint]:
+    """Return the constraints that a release breaks with a CUDA release."""
     return [
         entry
         for entry in data.policies.constraints.constraints
-        if entry.redist == redist
-        and is_within(label, entry.releases)
+        if entry.redist == manifest.redist
+        and is_within(manifest.label, entry.releases)
         and not is_within(cuda, entry.cuda)
     ]
 
@@ -162,43 +159,107 @@ def built_for_other(label: Version, cuda: Version) -> str | None:
     return f"built for CUDA {label.suffix[0]}"
 
 
-def _pinned(manifest: InputManifest) -> Choice:
-    return Choice(
-        manifest, ChosenRelease(release=str(manifest.label), mode="pinned", newer_rejected=())
-    )
+@dataclass(frozen=True, slots=True)
+class _Chooser:
+    """Chooses releases that are not pinned."""
 
+    target: SetTarget
+    data: SetData
+    coverage: RequiredCoverage | None
+    choices: dict[str, Choice] = field(default_factory=dict)
+    """The choices so far."""
 
-def _fitting(
-    redist: str,
-    target: SetTarget,
-    choices: Mapping[str, Choice],
-    data: SetData,
-    coverage: RequiredCoverage | None,
-) -> Choice:
-    """Return the newest suitable release, else the newest published one."""
-    uncovered: set[str] = set()
+    def fitting(self, redist: str) -> Choice:
+        """Return the newest suitable release, else the newest published one."""
+        uncovered: set[str] = set()
 
-    def uncovered_reason(manifest: InputManifest, archive: Archive) -> str | None:
-        if coverage is None:
-            return None
-        examined = examined_archive(manifest, archive, data)
-        problem = coverage_problem(examined, archive, target, coverage, data)
-        if problem is not None:
-            uncovered.add(problem)
-        return problem
+        def uncovered_reason(manifest: InputManifest, archive: Archive) -> str | None:
+            if self.coverage is None:
+                return None
+            examined = examined_archive(manifest, archive, self.data)
+            problem = coverage_problem(examined, archive, self.target, self.coverage, self.data)
+            if problem is not None:
+                uncovered.add(problem)
+            return problem
 
-    def unmet(manifest: InputManifest, archive: Archive) -> str | None:
-        reason = next(_unmet(manifest, archive, target, choices, data), None)
-        return reason or uncovered_reason(manifest, archive)
+        def unmet(manifest: InputManifest, archive: Archive) -> str | None:
+            reason = next(self._unmet(manifest, archive), None)
+            return reason or uncovered_reason(manifest, archive)
 
-    fitting = _newest(redist, target, data, unmet)
-    if not uncovered:
-        return fitting if fitting.manifest else _newest(redist, target, data)
-    if fitting.manifest is not None:
-        return _naming_newest(fitting, uncovered)
-    rejected = fitting.chosen.newer_rejected
-    newest = next(entry for entry in rejected if entry.reason in uncovered)
-    return replace(_newest(redist, target, data, uncovered_reason), uncovered=newest)
+        fitting = self._newest(redist, unmet)
+        if not uncovered:
+            return fitting if fitting.manifest else self._newest(redist)
+        if fitting.manifest is not None:
+            return _naming_newest(fitting, uncovered)
+        rejected = fitting.chosen.newer_rejected
+        newest = next(entry for entry in rejected if entry.reason in uncovered)
+        return replace(self._newest(redist, uncovered_reason), uncovered=newest)
+
+    def _unmet(self, manifest: InputManifest, archive: Archive) -> Iterator[str]:
+        """Yield the unmet requirements of a release's package."""
+        target, data = self.target, self.data
+        for entry in requirements_of(archive.package, manifest.label, target, data):
+            for _, problem in target_problems(entry, target):
+                yield f"{entry.reason}: {problem}"
+            for name, bounds in sorted((entry.needs_packages or {}).items()):
+                other = self.choices.get(data.names[name].redist or "")
+                package = other.manifest.packages.get(name) if other and other.manifest else None
+                archive_of = package and select_archive(package, target.platform, target.cuda)
+                versions = [archive_of.version] if isinstance(archive_of, Archive) else []
+                lacking = package_problem(name, bounds, versions)
+                if lacking is not None:
+                    yield f"{entry.reason}: {lacking}"
+
+    def _newest(self, redist: str, unmet: _Unmet | None = None) -> Choice:
+        """Return the newest release that supports a set.
+
+        NCCL has builds for several CUDA releases of one major. Those for a minor newer than the
+        set's are the last choice.
+        """
+        cuda, manifests = self.target.cuda, self.data.manifests[redist]
+        refusals: dict[Version, str | None] = {}
+        best: Version | None = None
+        for label in sorted(manifests, reverse=True):
+            is_settled = best is not None and not is_for_later_cuda(best, cuda)
+            if best is not None and is_settled and label.components < best.components:
+                break
+            refusals[label] = self._refusal(manifests[label], unmet)
+            if refusals[label] is None and (best is None or _rank(label, cuda) > _rank(best, cuda)):
+                best = label
+        rejected = tuple(
+            RejectedRelease(
+                release=str(label),
+                reason=refusal or f"built for another CUDA {cuda.components[0]} than the set's",
+            )
+            for label, refusal in refusals.items()
+            if best is None or label > best
+        )
+        release = None if best is None else str(best)
+        chosen = ChosenRelease(release=release, mode="auto", newer_rejected=rejected)
+        return Choice(None if best is None else manifests[best], chosen)
+
+    def _refusal(self, manifest: InputManifest, unmet: _Unmet | None) -> str | None:
+        """Return the reason against a release, or None."""
+        cuda, data = self.target.cuda, self.data
+        other = built_for_other(manifest.label, cuda)
+        if other is not None:
+            return other
+        for entry in broken_constraints(manifest, cuda, data):
+            return entry.reason
+        refusals = []
+        for name in _main_packages(manifest, data):
+            selection = select_archive(manifest.packages[name], self.target.platform, cuda)
+            if isinstance(selection, Absence):
+                refusal: str | None = selection.text
+            else:
+                examined = examined_archive(manifest, selection, data)
+                refusal = None if examined is None else nested_refusal(examined, cuda)
+                if refusal is None and unmet is not None:
+                    refusal = unmet(manifest, selection)
+            if refusal is None:
+                return None
+            refusals.append(refusal)
+        return refusals[0] if refusals else "has no package that a set can include"
 
 
 def _naming_newest(choice: Choice, uncovered: Collection[str]) -> Choice:
@@ -212,57 +273,6 @@ def _naming_newest(choice: Choice, uncovered: Collection[str]) -> Choice:
     rejected = tuple(named.get(entry.release, entry) for entry in choice.chosen.newer_rejected)
     chosen = choice.chosen.model_copy(update={"newer_rejected": rejected})
     return replace(choice, chosen=chosen, uncovered=next(iter(named.values())))
-
-
-def _unmet(
-    manifest: InputManifest,
-    archive: Archive,
-    target: SetTarget,
-    choices: Mapping[str, Choice],
-    data: SetData,
-) -> Iterator[str]:
-    """Yield the unmet requirements of a release's package."""
-    for entry in requirements_of(archive.package, manifest.label, target, data):
-        for _, problem in target_problems(entry, target):
-            yield f"{entry.reason}: {problem}"
-        for name, bounds in sorted((entry.needs_packages or {}).items()):
-            other = choices.get(data.names[name].redist or "")
-            package = other.manifest.packages.get(name) if other and other.manifest else None
-            archive_of = package and select_archive(package, target.platform, target.cuda)
-            versions = [archive_of.version] if isinstance(archive_of, Archive) else []
-            lacking = package_problem(name, bounds, versions)
-            if lacking is not None:
-                yield f"{entry.reason}: {lacking}"
-
-
-def _newest(redist: str, target: SetTarget, data: SetData, unmet: _Unmet | None = None) -> Choice:
-    """Return the newest release that supports a set.
-
-    NCCL has builds for several CUDA releases of one major. Those for a minor newer than the set's
-    are the last choice.
-    """
-    cuda = target.cuda
-    refusals: dict[Version, str | None] = {}
-    best: Version | None = None
-    for label in sorted(data.manifests[redist], reverse=True):
-        is_settled = best is not None and not is_for_later_cuda(best, cuda)
-        if best is not None and is_settled and label.components < best.components:
-            break
-        refusals[label] = _refusal(data.manifests[redist][label], target, data, unmet)
-        if refusals[label] is None and (best is None or _rank(label, cuda) > _rank(best, cuda)):
-            best = label
-    rejected = tuple(
-        RejectedRelease(
-            release=str(label),
-            reason=refusal or f"built for another CUDA {cuda.components[0]} than the set's",
-        )
-        for label, refusal in refusals.items()
-        if best is None or label > best
-    )
-    chosen = ChosenRelease(
-        release=None if best is None else str(best), mode="auto", newer_rejected=rejected
-    )
-    return Choice(None if best is None else data.manifests[redist][best], chosen)
 
 
 def _rank(label: Version, cuda: Version) -> tuple[object, ...]:
@@ -280,30 +290,6 @@ def is_for_later_cuda(label: Version, cuda: Version) -> bool:
     return label.suffix > cuda.components[:2]
 
 
-def _refusal(
-    manifest: InputManifest, target: SetTarget, data: SetData, unmet: _Unmet | None
-) -> str | None:
-    """Return the reason against a release, or None."""
-    other = built_for_other(manifest.label, target.cuda)
-    if other is not None:
-        return other
-    for entry in broken_constraints(manifest.redist, manifest.label, target.cuda, data):
-        return entry.reason
-    refusals = []
-    for name in _main_packages(manifest, data):
-        selection = select_archive(manifest.packages[name], target.platform, target.cuda)
-        if isinstance(selection, Absence):
-            refusal: str | None = selection.text
-        else:
-            refusal = _nested(manifest, selection, target.cuda, data)
-            if refusal is None and unmet is not None:
-                refusal = unmet(manifest, selection)
-        if refusal is None:
-            return None
-        refusals.append(refusal)
-    return refusals[0] if refusals else "has no package that a set can include"
-
-
 def _main_packages(manifest: InputManifest, data: SetData) -> Iterable[str]:
     """Return the packages that decide if a release fits.
 
@@ -314,11 +300,6 @@ def _main_packages(manifest: InputManifest, data: SetData) -> Iterable[str]:
     main = [name for name in first if name in manifest.packages]
     withheld = data.policies.withheld.withheld
     return main or sorted(name for name in manifest.packages if name not in withheld)
-
-
-def _nested(manifest: InputManifest, archive: Archive, cuda: Version, data: SetData) -> str | None:
-    examined = examined_archive(manifest, archive, data)
-    return None if examined is None else nested_refusal(examined, cuda)
 
 
 def examined_archive(
