@@ -194,18 +194,11 @@ class _Text:
         return self._text()
 
 
-class _Formatter(logging.Formatter):
-    """Formatter for log lines, in the form of errors and warnings."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return f"{record.levelname.lower()}: {record.getMessage()}".translate(_CONTROL)
-
-
 class _Handler(logging.StreamHandler[TextIO]):
     """Handler for the current stderr, which rich replaces while it shows bars."""
 
-    def __init__(self) -> None:
-        super().__init__(sys.stderr)
+    def format(self, record: logging.LogRecord) -> str:
+        return f"{record.levelname.lower()}: {record.getMessage()}".translate(_CONTROL)
 
     def emit(self, record: logging.LogRecord) -> None:
         self.stream = sys.stderr
@@ -215,8 +208,6 @@ class _Handler(logging.StreamHandler[TextIO]):
 def configure_logging(level: str) -> None:
     """Print cudaredist's log records to stderr, from a level up."""
     logger = logging.getLogger("cudaredist")
-    handler = _Handler()
-    handler.setFormatter(_Formatter())
-    logger.handlers[:] = [handler]
+    logger.handlers[:] = [_Handler()]
     logger.propagate = False
     logger.setLevel(level)

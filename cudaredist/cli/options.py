@@ -88,11 +88,10 @@ def _option_fields(kind: type[OptionGroup]) -> Iterator[dataclasses.Field[Any]]:
 
 def collect(kind: type[_Group], values: Mapping[str, Any]) -> _Group:
     """Return an option group with the values that typer parsed."""
-    types = {field.name: field.type for field in _fields(kind)}
     return kind(
         **{
-            name: collect(of, values) if _is_group(of) else values[name]
-            for name, of in types.items()
+            field.name: collect(field.type, values) if _is_group(field.type) else values[field.name]
+            for field in _fields(kind)
         }
     )
 

@@ -304,20 +304,12 @@ def report_error(command: str, error: CudaRedistError) -> None:
 
 
 def open_cache(cache_dir: Path | None) -> "Cache":
-    """Return the cache."""
-    from cudaredist.store.cache import Cache
-
-    return Cache(cache_folder(cache_dir))
-
-
-def cache_folder(cache_dir: Path | None) -> Path:
-    """Return the cache folder: from the option, the environment, or the user's default."""
-    folder = cache_dir or os.environ.get("CUDAREDIST_CACHE_DIR")
-    if folder:
-        return Path(folder)
+    """Return the cache in a folder, by default the user's."""
     import platformdirs
 
-    return platformdirs.user_cache_path("cudaredist", appauthor=False)
+    from cudaredist.store.cache import Cache
+
+    return Cache(cache_dir or platformdirs.user_cache_path("cudaredist", appauthor=False))
 
 
 def find_redists(

@@ -73,17 +73,10 @@ def versions(options: VersionsOptions, session: Session) -> int:
         progress=session.progress("listing"),
         are_asked_for=bool(options.redist),
     )
-    session.close()
-    match "json" if options.json else options.format:
-        case "text":
-            session.show(report, versions_text)
-        case "json":
-            session.show(report, None)
-        case "renovate":
-            # Without a listing, print nothing: an empty list would mean that all releases are gone.
-            for name in report.releases:
-                session.console.result(versions_renovate(report, name))
-        case "newest":
-            session.console.lines(report.releases.get(redists[0].name, ())[-1:])
-    session.errors(("", error) for error in report.errors)
-    return report.exit_code
+    texts = {
+        "text": versions_text,
+        "renovate": versions_renovate,
+        "newest": lambda report: report.releases.get(redists[0].name, ())[-1:],
+    }
+    errors = [("", error) for error in report.errors]
+    return session.finish(report, texts.get(options.format), errors=errors)

@@ -56,8 +56,11 @@ def versions_text(report: VersionsReport) -> Iterator[str]:
         yield f"not at this source: {', '.join(report.absent)}"
 
 
-def versions_renovate(report: VersionsReport, redist: str) -> str:
-    """Return a redistributable's releases for Renovate's custom data source."""
-    releases = [{"version": version} for version in report.releases[redist]]
-    document = {"releases": releases, "homepage": NVIDIA_BASE}
-    return json.dumps(document, indent=2) + "\n"
+def versions_renovate(report: VersionsReport) -> Iterator[str]:
+    """Yield the releases of one redistributable for Renovate's custom data source.
+
+    Without a listing, yields nothing: an empty list would mean that all releases are gone.
+    """
+    for labels in report.releases.values():
+        releases = [{"version": label} for label in labels]
+        yield json.dumps({"releases": releases, "homepage": NVIDIA_BASE}, indent=2)
