@@ -9,6 +9,7 @@ from cudaredist.render.common import (
     columns,
     escape_markdown,
     flag,
+    grouped,
     markdown_table,
 )
 from cudaredist.reports.manifest_reports import (
@@ -104,10 +105,7 @@ def _line_rows(lines: Iterable[LineReport]) -> Iterator[tuple[str, ...]]:
 
 def _grouped(findings: Iterable[Finding]) -> list[list[Finding]]:
     """Group equal findings of several labels, in their order."""
-    groups: dict[tuple[object, ...], list[Finding]] = {}
-    for finding in findings:
-        key = (finding.kind, finding.message, finding.hint, finding.details)
-        groups.setdefault(key, []).append(finding)
+    groups = grouped(((one.kind, one.message, one.hint, one.details), one) for one in findings)
     return list(groups.values())
 
 

@@ -3,8 +3,13 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from cudaredist.reports.report import Answer
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+_Word = TypeVar("_Word", bound=str)
 
 _ANNOTATIONS_SHOWN = 9
 
@@ -20,6 +25,19 @@ def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         yield "  ".join(cells).rstrip()
+
+
+def counted(counts: Mapping[_Word, int]) -> str:
+    """Return the numbers that are not zero with their words."""
+    return ", ".join(f"{n} {word.replace('-', ' ')}" for word, n in counts.items() if n)
+
+
+def grouped(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
+    """Return the values of each key, in their order."""
+    groups: dict[_Key, list[_Value]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def flag(value: bool) -> str:  # noqa: FBT001 - the only argument

@@ -13,7 +13,7 @@ from cudaredist.diffs.compare import is_critical, may_break
 from cudaredist.diffs.export_changes import EXPORTS
 from cudaredist.errors import shortened
 from cudaredist.primitives import natural_order
-from cudaredist.render.common import escape_markdown
+from cudaredist.render.common import escape_markdown, grouped
 from cudaredist.reports.answer_reports import Delta, DiffReport, Move, PackageDelta
 
 _FEW = 3
@@ -136,13 +136,15 @@ def _shared_platforms(report: DiffReport) -> dict[tuple[str, str], list[str]]:
 
     Keys have the sign `+` or `-`. Only platforms that get one line for many packages are included.
     """
-    packages: dict[tuple[str, str], list[str]] = {}
-    for package in report.packages:
-        for delta in package.deltas if package.status == "changed" else ():
-            if delta.field == "platforms":
-                for sign, names in (("-", delta.gone), ("+", delta.added)):
-                    for name in names:
-                        packages.setdefault((sign, name), []).append(package.package)
+    packages = grouped(
+        ((sign, name), package.package)
+        for package in report.packages
+        if package.status == "changed"
+        for delta in package.deltas
+        if delta.field == "platforms"
+        for sign, names in (("-", delta.gone), ("+", delta.added))
+        for name in names
+    )
     whole = _whole(report)
     return {key: names for key, names in packages.items() if len(names) > _FEW or key in whole}
 
@@ -220,10 +222,7 @@ def _move_line(move: Move, style: DiffStyle) -> str:
     pairs = [(path, path) for path in move.equal]
     by_name = {posixpath.basename(path): path for path in move.added}
     pairs += [(path, by_name[posixpath.basename(path)]) for path in move.gone]
-    folders: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for old, new in pairs:
-        key = (posixpath.dirname(old), posixpath.dirname(new))
-        folders.setdefault(key, []).append((old, new))
+    folders = grouped(((posixpath.dirname(a), posixpath.dirname(b)), (a, b)) for a, b in pairs)
     moves = []
     for key in sorted(folders, key=lambda key: tuple(map(natural_order, key))):
         files = folders[key]

@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import get_args
 
-from cudaredist.render.common import columns
+from cudaredist.render.common import columns, counted, grouped
 from cudaredist.reports.archive_reports import (
     ArchiveOutcome,
+    ArchiveStatus,
     FeatureOutcome,
     PeekedArchive,
     PeekReport,
@@ -39,21 +41,22 @@ def download_text(report: DownloadReport) -> Iterator[str]:
     counts = Counter(statuses)
     answered = [o.source for o in report.manifests] + [o.source for o in report.redists]
     sources = sorted({source for source in answered if source})
-    total = ", ".join(f"{n} {status.replace('-', ' ')}" for status, n in counts.items())
-    yield f"{total or 'nothing to do'}" + (f"; from {', '.join(sources)}" if sources else "")
+    yield f"{counted(counts) or 'nothing to do'}" + (
+        f"; from {', '.join(sources)}" if sources else ""
+    )
 
 
 def download_errors(report: DownloadReport) -> Iterator[tuple[str, ErrorReport]]:
     """Yield the failed items and their errors, grouped by reason."""
-    groups: dict[tuple[str, str | None, tuple[str, ...]], list[tuple[str, ErrorReport]]] = {}
-    for subject, error in [
+    failures = [
         *((o.redist, o.error) for o in report.redists if o.status == "failed"),
         *((f"{o.redist} {o.release}", o.error) for o in report.manifests),
-    ]:
-        if error is not None:
-            groups.setdefault((error.reason, error.hint, error.changes), []).append(
-                (subject, error)
-            )
+    ]
+    groups = grouped(
+        ((error.reason, error.hint, error.changes), (subject, error))
+        for subject, error in failures
+        if error is not None
+    )
     for items in groups.values():
         error = items[0][1]
         origin = error.message.removesuffix(f": {error.reason}")
@@ -73,21 +76,13 @@ def process_text(report: ProcessReport) -> Iterator[str]:
                 outcome.release,
                 outcome.status.replace("-", " "),
                 f"{outcome.examined} of {outcome.archives} archives examined",
-                ", ".join(
-                    f"{count} {word}"
-                    for count, word in ((outcome.failed, "failed"), (outcome.skipped, "skipped"))
-                    if count
-                ),
+                counted({"failed": outcome.failed, "skipped": outcome.skipped}),
             )
             for outcome in report.manifests
         ]
     )
     counts = Counter(archive.status for archive in report.archives)
-    total = ", ".join(
-        f"{counts[status]} {status.replace('-', ' ')}"
-        for status in ("examined", "known", "would-examine", "failed", "skipped")
-        if counts[status]
-    )
+    total = counted({status: counts[status] for status in get_args(ArchiveStatus)})
     yield f"archives: {total or 'none'}; {report.fetched_bytes:,} bytes read"
     reasons = Counter(archive.reason for archive in report.archives if archive.reason is not None)
     if reasons:
@@ -98,15 +93,7 @@ def process_errors(
     outcomes: Iterable[FeatureOutcome | ArchiveOutcome | PeekedArchive],
 ) -> Iterator[tuple[str, ErrorReport]]:
     """Yield errors with their subjects, combined by reason."""
-    groups: dict[str, list[tuple[str, ErrorReport]]] = {}
-    for outcome in outcomes:
-        error = outcome.error
-        if error is None:
-            continue
-        subject = [outcome.redist, outcome.release]
-        if not isinstance(outcome, FeatureOutcome):
-            subject += [outcome.package, outcome.platform, outcome.variant or ""]
-        groups.setdefault(error.reason, []).append((" ".join(filter(None, subject)), error))
+    groups = grouped((o.error.reason, (_subject(o), o.error)) for o in outcomes if o.error)
     for reason, group in groups.items():
         if len(group) <= _FAILURES_SHOWN:
             yield from group
@@ -114,6 +101,13 @@ def process_errors(
         first, error = group[0]
         about = f"{first} and {len(group) - 1} more"
         yield about, error.model_copy(update={"message": reason})
+
+
+def _subject(outcome: FeatureOutcome | ArchiveOutcome | PeekedArchive) -> str:
+    subject = [outcome.redist, outcome.release]
+    if not isinstance(outcome, FeatureOutcome):
+        subject += [outcome.package, outcome.platform, outcome.variant or ""]
+    return " ".join(filter(None, subject))
 
 
 def peek_text(report: PeekReport) -> Iterator[str]:

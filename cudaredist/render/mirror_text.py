@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
+from cudaredist.render.common import counted
 from cudaredist.render.manifest_text import download_errors
 from cudaredist.reports.manifest_reports import DownloadReport
 from cudaredist.reports.mirror_reports import (
@@ -18,12 +19,12 @@ def sync_text(report: MirrorSyncReport) -> Iterator[str]:
     for outcome in report.redists:
         for label in outcome.gone:
             yield f"{outcome.redist} {label}: upstream no longer lists it; the mirror keeps it"
-    manifests = Counter[str](outcome.status for outcome in report.manifests)
-    yield f"manifests: {_counts(manifests)}"
-    yield (
-        f"archives: {_counts(Counter[str](one.status for one in report.archives))}; "
-        f"{report.fetched_bytes:,} bytes fetched"
+    manifests, archives = (
+        counted(dict(sorted(Counter(one.status for one in outcomes).items()))) or "none"
+        for outcomes in (report.manifests, report.archives)
     )
+    yield f"manifests: {manifests}"
+    yield f"archives: {archives}; {report.fetched_bytes:,} bytes fetched"
 
 
 def sync_errors(report: MirrorSyncReport) -> Iterator[tuple[str, ErrorReport]]:
@@ -56,7 +57,3 @@ def prune_text(report: MirrorPruneReport) -> Iterator[str]:
     yield from report.removed
     verb = "to remove" if report.is_dry_run else "removed"
     yield f"{len(report.removed)} files {verb}, {report.freed_bytes:,} bytes; {report.kept} kept"
-
-
-def _counts(statuses: Counter[str]) -> str:
-    return ", ".join(f"{n} {status}" for status, n in sorted(statuses.items())) or "none"

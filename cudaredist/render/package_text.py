@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from cudaredist.errors import shortened
-from cudaredist.render.common import columns
+from cudaredist.render.common import columns, grouped
 from cudaredist.reports.answer_reports import ExplainedArchive, PackageReport
 
 _SHOWN = 3
@@ -12,13 +12,8 @@ _SHOWN = 3
 
 def package_text(report: PackageReport) -> Iterator[str]:
     """Yield a package's versions, then the facts for each platform."""
-    labels: dict[tuple[str, ...], list[str]] = {}
-    newest: dict[tuple[str, str], ExplainedArchive] = {}
-    for archive in report.archives:
-        platform = _platform(archive)
-        key = (archive.redist, archive.version, platform)
-        labels.setdefault(key, []).append(archive.release)
-        newest[archive.redist, platform] = archive
+    labels = grouped(((a.redist, a.version, a.place), a.release) for a in report.archives)
+    newest = {(archive.redist, archive.place): archive for archive in report.archives}
     yield from columns(
         [
             ("redist", "version", "platform", "releases"),
@@ -28,16 +23,12 @@ def package_text(report: PackageReport) -> Iterator[str]:
     for archive in newest.values():
         yield ""
         name = f"{archive.package} {archive.version} ({archive.redist} {archive.release})"
-        yield f"{name} for {_platform(archive)}"
+        yield f"{name} for {archive.place}"
         if not archive.is_examined:
             yield "  not examined"
         for title, words in _facts(archive).items():
             if words:
                 yield f"  {title}: {words}"
-
-
-def _platform(archive: ExplainedArchive) -> str:
-    return archive.platform if archive.variant is None else f"{archive.platform}/{archive.variant}"
 
 
 def _facts(archive: ExplainedArchive) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cudaredist.errors import shortened
 from cudaredist.packagesets.assemble import OLDER_RELEASE
-from cudaredist.render.common import columns
+from cudaredist.render.common import columns, counted
 from cudaredist.reports.archive_reports import ToolkitReport
 from cudaredist.reports.set_reports import BuildReport, ExportReport, SetSummary, TableDiffReport
 from cudaredist.tables.gpus.coverage import describe_coverage
@@ -25,13 +25,12 @@ def build_text(report: BuildReport) -> Iterator[str]:
             if outcome.error.hint:
                 yield f"    hint: {outcome.error.hint}"
             continue
-        counts = ", ".join(f"{count} {status}" for status, count in outcome.counts.items() if count)
-        yield f"{name} {counts}"
+        yield f"{name} {counted(outcome.counts)}"
         for entry in outcome.diagnostics:
             if entry.level != "note" or entry.code == OLDER_RELEASE:
                 yield f"    {entry.level}: {entry.subject}: {entry.text}"
-    counted = Counter(outcome.status for outcome in report.sets)
-    total = ", ".join(f"{count} {status}" for status, count in sorted(counted.items()))
+    statuses = Counter(outcome.status for outcome in report.sets)
+    total = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
     if report.skipped:
         total += f"; {len(report.skipped)} releases skipped"
     index = f"; {report.index} index.json" if report.index == "would-write" else ""
@@ -40,10 +39,9 @@ def build_text(report: BuildReport) -> Iterator[str]:
 
 def set_text(summary: SetSummary) -> Iterator[str]:
     """Yield a set's packages, output sizes and missing packages."""
-    counts = ", ".join(f"{count} {status}" for status, count in summary.counts.items() if count)
     yield (
         f"{summary.attribute}: CUDA {summary.cuda} for {summary.platform} "
-        f"({summary.channel} channel), {counts}"
+        f"({summary.channel} channel), {counted(summary.counts)}"
     )
     yield f"capabilities: {' '.join(summary.capabilities)}"
     gcc, clang = summary.host_compiler.gcc, summary.host_compiler.clang

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from cudaredist.diffs.comparable import place_name
 from cudaredist.render.common import columns
 from cudaredist.reports.symbol_reports import SymbolHit, SymbolReport
 
@@ -33,13 +34,12 @@ def symbol_hits_text(hits: Sequence[SymbolHit]) -> Iterator[str]:
     """Yield the releases that export each symbol, a line for each library."""
     platforms: dict[tuple[str, ...], list[str]] = {}
     for hit in hits:
-        platform = hit.platform if hit.variant is None else f"{hit.platform}/{hit.variant}"
         library = f"{hit.library} (stub)" if hit.stub else hit.library
         last = hit.last if hit.is_newest else f"{hit.last} (removed)"
         gaps = hit.releases if " " in hit.releases else ""
         symbol = (hit.demangled or hit.symbol) + hit.version
         key = (symbol, library, hit.package, hit.first, last, gaps)
-        platforms.setdefault(key, []).append(platform)
+        platforms.setdefault(key, []).append(place_name(hit.platform, hit.variant))
     yield from columns(
         [
             ("symbol", "library", "package", "first", "last", "releases", "platforms"),

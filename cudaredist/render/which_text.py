@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from cudaredist.errors import EXIT_INCOMPLETE
 from cudaredist.redists import NVIDIA_BASE
-from cudaredist.render.common import columns
+from cudaredist.render.common import columns, grouped
 from cudaredist.render.symbol_text import symbol_hits_text
 from cudaredist.reports.answer_reports import WhichReport
 from cudaredist.reports.manifest_reports import VersionsReport
@@ -16,11 +16,10 @@ def which_text(report: WhichReport) -> Iterator[str]:
     if report.symbols:
         yield from symbol_hits_text(report.symbols)
         return
-    labels: dict[tuple[str, ...], list[str]] = {}
-    for hit in report.hits:
-        platform = hit.platform if hit.variant is None else f"{hit.platform}/{hit.variant}"
-        key = (hit.redist, hit.package, hit.output, hit.path, platform)
-        labels.setdefault(key, []).append(hit.release)
+    labels = grouped(
+        ((hit.redist, hit.package, hit.output, hit.path, hit.place), hit.release)
+        for hit in report.hits
+    )
     rows: list[tuple[str, ...]] = [("redist", "package", "output", "file", "platform", "releases")]
     rows += [(*key, " ".join(releases)) for key, releases in sorted(labels.items())]
     if labels:

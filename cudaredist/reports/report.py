@@ -31,6 +31,11 @@ class ArchiveName(OwnModel):
     platform: str
     variant: str | None
 
+    @property
+    def place(self) -> str:
+        """The platform and variant."""
+        return self.platform if self.variant is None else f"{self.platform}/{self.variant}"
+
     @classmethod
     def of(cls, redist: str, label: Version, archive: Archive, **more: object) -> Self:
         """Return a report on an archive, with additional fields."""
