@@ -1,6 +1,8 @@
 """Exporters and their input: a package set with its available packages."""
 
+import json
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +20,7 @@ Files: TypeAlias = Mapping[str, bytes]
 T = TypeVar("T")
 
 _is_plain_url = re.compile(r"[a-z][a-z0-9+.-]*://[!#-;=?-Z_a-z~\[\]]+").fullmatch
+_CMAKE_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "$": "\\$"})
 _SHOWN = 5
 
 
@@ -174,6 +177,30 @@ def with_addresses(package_set: PackageSet, base: str) -> PackageSet:
             archive = entry.archive.model_copy(update={"url": url})
             packages[attr] = entry.model_copy(update={"archive": archive})
     return package_set.model_copy(update={"packages": packages})
+
+
+def filled_template(name: str, **values: object) -> bytes:
+    """Return the file that a template makes from values.
+
+    Filters quote a text: `shell`, `cmake` (inside quotes), and `json`, whose escapes are those of
+    Starlark, except for non-ASCII characters.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - slow to import
+
+    environment = Environment(
+        loader=PackageLoader("cudaredist.exporters"),
+        autoescape=False,  # noqa: S701 - no template is HTML
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "shell": shlex.quote,
+        "cmake": lambda text: text.translate(_CMAKE_ESCAPES),
+        "json": lambda text: json.dumps(text or "", ensure_ascii=False),
+    }
+    return environment.get_template(name).render(values).encode()
 
 
 def without_nulls(fields: Mapping[str, T | None]) -> dict[str, T]:
