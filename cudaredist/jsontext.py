@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from typing import NoReturn, TypeAlias
 
@@ -39,9 +40,9 @@ def parse_json(data: bytes, *, what: str, limit: int) -> object:
         document: object = _DECODER.decode(text)
         # Every key has a colon. If there are as many colons as keys, all keys are unique. If there
         # are more (in strings, in lists or after repeated keys), parse again and compare the keys.
-        is_suspect = text.count(":") != _count_keys(document)
-        if is_suspect:
-            document = json.loads(text, object_pairs_hook=_object)
+        repeats: list[_Repeated] = []
+        if text.count(":") != _count_keys(document):
+            document = json.loads(text, object_pairs_hook=partial(_object, repeats))
     except json.JSONDecodeError as error:
         refuse(Problem("", _syntax_problem(text, error)))
     except _RejectedNumberError as error:
@@ -49,7 +50,7 @@ def parse_json(data: bytes, *, what: str, limit: int) -> object:
     except RecursionError:
         refuse(Problem("", "nested too deeply"))
     # ASCII text without escapes, as in NVIDIA's files, cannot contain forbidden characters.
-    if is_suspect or "\\" in text or not text.isascii():
+    if repeats or "\\" in text or not text.isascii():
         problems = list(islice(_hidden_problems(document), _PROBLEMS_GATHERED))
         if problems:
             refuse(*problems)
@@ -117,13 +118,14 @@ def _syntax_problem(text: str, error: json.JSONDecodeError) -> str:
     return f"{kind}: {error.msg} at line {error.lineno}, column {error.colno}"
 
 
-def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _object(repeats: list[_Repeated], pairs: list[tuple[str, object]]) -> dict[str, object]:
     built = dict(pairs)
     if len(built) == len(pairs):
         return built
     counts = Counter(key for key, _ in pairs)
     marked = _Repeated(built)
     marked.repeated_keys = [key for key, count in counts.items() if count > 1]
+    repeats.append(marked)
     return marked
 
 

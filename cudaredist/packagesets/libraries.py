@@ -275,10 +275,7 @@ def external_sonames(entries: Iterable[Draft], data: SetData) -> dict[str, Exter
 def find_external(soname: str, policy: LibraryPolicy) -> External | None:
     """Return policy's entry for an external library, or None."""
     name = key_of(soname)
-    for entry in policy.external:
-        if any(_pattern(key_of(pattern))(name) for pattern in entry.names):
-            return entry
-    return None
+    return next((entry for entry in policy.external if _pattern(entry.names)(name)), None)
 
 
 def key_of(soname: str) -> str:
@@ -287,8 +284,8 @@ def key_of(soname: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _pattern(text: str) -> Callable[[str], re.Match[str] | None]:
-    return re.compile(translate(text)).match
+def _pattern(names: tuple[str, ...]) -> Callable[[str], re.Match[str] | None]:
+    return re.compile("|".join(translate(key_of(name)) for name in names) or "(?!)").match
 
 
 # -- facts of the files
