@@ -27,13 +27,14 @@ demo: setup  ## build package sets offline from the shipped data
 	$(CLEAN) BIN=$(BIN) sh examples/demo.sh
 
 # Many tests wait for a slow server, so run two per core.
-FAST := -n $(shell expr 2 \* $$(nproc 2>/dev/null || echo 2)) -m "not slow and not network and not real"
+FAST := -n $(shell expr 2 \* $$(nproc 2>/dev/null || echo 2)) --dist worksteal \
+	-m "not slow and not network and not real" tests/unit tests/acceptance tests/property
 
 test: setup  ## run the fast tests, offline
 	$(CLEAN) $(BIN)/python -m pytest $(FAST)
 
 # The examples are fixed, so that two runs of a revision have equal results. `make test` generates new
-# examples.
+# examples, and fewer of them.
 coverage: setup  ## run the fast tests with fixed examples and measure coverage
 	$(CLEAN) $(BIN)/python -m pytest $(FAST) --hypothesis-profile ci \
 		--cov --cov-report=term-missing:skip-covered

@@ -40,9 +40,11 @@ Start = Callable[..., subprocess.Popen[str]]
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The speed of a shared machine is not a property of the code.
-settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("shared")
+# The speed of a shared machine is not a property of the code. The profile "ci" has more examples.
+settings.register_profile(
+    "fast", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("fast")
 
 # Creating the command tree again takes most of the time of a small call.
 typer.testing._get_command = functools.cache(get_command)  # type: ignore[attr-defined]
@@ -62,6 +64,11 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = f"skipped although {REAL_MANIFESTS} is there: {report.longrepr}"
     return report
+
+
+def examples(share: float) -> settings:
+    """Return settings with a share of the profile's number of examples."""
+    return settings(max_examples=round(share * settings.default.max_examples))
 
 
 @pytest.fixture(autouse=True)

@@ -463,7 +463,7 @@ def test_check_writes_nothing(run: Run, stale: FaultServer) -> None:
 
 def test_default_channel_is_the_local_one(run: Run, server: FaultServer) -> None:
     for name in ("check", "versions", "build"):
-        result = run(name, *(["--check"] if name == "build" else ["--offline"]))
+        result = run(name, *(["--cuda", "13.0", "--check"] if name == "build" else ["--offline"]))
         assert "cuda" in result.stdout
         assert result.stderr.startswith(
             "using --channel wheels, the only one in the data shipped with cudaredist"

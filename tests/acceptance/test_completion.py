@@ -7,31 +7,23 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = "from cudaredist.cli import app; app(prog_name='cudaredist')"
+from cudaredist.cli import app
+
 SHELLS = ("bash", "zsh", "fish")
 NAMED = "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION"
 """Variable that makes typer use the given shell instead of its parent process."""
 HEAVY = ("cudaredist.pipeline", "cudaredist.schema", "cudaredist.source", "httpx", "jsonschema")
 
 
-def answer(shell: str, line: str, folder: Path, program: str = PROGRAM) -> str:
-    """Return the completions that a shell gets for the end of a line."""
+def request(shell: str, line: str) -> dict[str, str]:
+    """Return the variables that a shell sets to complete the end of a line."""
     words = line.split(" ")
-    request = {
+    of_shell = {
         "bash": {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)},
         "zsh": {"_TYPER_COMPLETE_ARGS": line},
         "fish": {"_TYPER_COMPLETE_ARGS": line, "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
     }[shell]
-    process = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=folder,
-        env={**os.environ, **request, "_CUDAREDIST_COMPLETE": f"complete_{shell}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert process.stderr == ""
-    return process.stdout
+    return of_shell | {"_CUDAREDIST_COMPLETE": f"complete_{shell}"}
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -50,9 +42,18 @@ def answer(shell: str, line: str, folder: Path, program: str = PROGRAM) -> str:
     ],
 )
 def test_completion_offers_matching_words(
-    tmp_path: Path, shell: str, line: str, expected: tuple[str, ...]
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    shell: str,
+    line: str,
+    expected: tuple[str, ...],
 ) -> None:
-    printed = answer(shell, line, tmp_path)
+    for name, value in request(shell, line).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit):
+        app(prog_name="cudaredist")
+    printed, errors = capfd.readouterr()
+    assert errors == ""
     for word in expected:
         assert word in printed
     if shell == "bash":
@@ -75,7 +76,19 @@ def test_install_completion_writes_script_of_selected_shell(tmp_path: Path, shel
 
 def test_completion_imports_no_heavy_module(tmp_path: Path) -> None:
     """Completion must be fast, because a shell waits for it at every key."""
-    program = f"import atexit, sys; atexit.register(lambda: print(*sorted(sys.modules))); {PROGRAM}"
-    modules = answer("bash", "cudaredist build --platform linux-s", tmp_path, program).split()
+    program = (
+        "import atexit, sys; atexit.register(lambda: print(*sorted(sys.modules))); "
+        "from cudaredist.cli import app; app(prog_name='cudaredist')"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=os.environ | request("bash", "cudaredist build --platform linux-s"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert process.stderr == ""
+    modules = process.stdout.split()
     assert "linux-sbsa" in modules
     assert [name for name in HEAVY if name in modules] == []

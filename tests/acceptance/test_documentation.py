@@ -124,6 +124,7 @@ def test_documented_exit_codes_match_program() -> None:
 # -- output on pages
 
 
+@pytest.mark.slow
 def test_readme_shows_output_of_demo(
     run: Run, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -70,9 +70,17 @@ SOURCES |= {
     for name, command in COMMANDS.items()
 }
 SOURCES = {name: examples for name, examples in SOURCES.items() if examples}
+HEAVY = ("build.md", "ci.md", "site.md", "site --help")
+"""Sources with examples that write pages or package sets for all shipped data."""
 
 
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in HEAVY else [], id=name)
+        for name in SOURCES
+    ],
+)
 def test_examples_run_in_empty_folder_in_order(run: Run, source: str) -> None:
     for example in SOURCES[source]:
         if example.is_marked:

@@ -88,7 +88,7 @@ HOSTILE = {
     "set-group-id": (tar_with(HONEST, info("top/bin/x", mode=0o2755, size=1)), "set-id bit"),
     "not an archive": (b"not an archive at all", "is not valid gzip"),
     "cut": (archives.gz(archives.plain_tar()[:2000]), "is truncated"),
-    "ratio": (archives.gz(bytes(200 << 20)), "times its"),
+    "ratio": (archives.gz(bytes(1 << 20)) * 200, "times its"),
 }
 
 

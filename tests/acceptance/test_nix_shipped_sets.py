@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from conftest import REPOSITORY, Run
 from support.consumers import evaluate_nix
 from support.nix_builds import STAND_IN, needs_nix
@@ -28,6 +29,7 @@ EVERY_SET = f"""builtins.listToAttrs (map (file:
 
 
 @needs_nix
+@pytest.mark.slow
 def test_every_attribute_of_every_shipped_set_evaluates(run: Run) -> None:
     options = ("--data-dir", REPOSITORY / "data", "--wheel-base", "https://wheels.example")
     assert run("build", "--channel", "wheels", *options, "-o", "sets", "-q").exit_code == 0

@@ -96,6 +96,7 @@ def test_every_shipped_archive_is_examined() -> None:
                 assert archive["status"] == "examined", (name, package, archive["platform"])
 
 
+@pytest.mark.slow
 def test_every_shipped_set_satisfies_every_invariant(sets: list[PackageSet]) -> None:
     releases = {package_set.cuda.release for package_set in sets}
     assert releases == labels(MANIFESTS / "cuda", "redistrib_")
@@ -105,6 +106,7 @@ def test_every_shipped_set_satisfies_every_invariant(sets: list[PackageSet]) -> 
     assert [violation for violation in check_run(sets) if violation] == []
 
 
+@pytest.mark.slow
 def test_no_shipped_package_is_broken(sets: list[PackageSet]) -> None:
     broken = {
         (package_set.cuda.release, package_set.platform.redist_system, name): entry.reasons[0].text
@@ -115,6 +117,7 @@ def test_no_shipped_package_is_broken(sets: list[PackageSet]) -> None:
     assert broken == {}
 
 
+@pytest.mark.slow
 def test_every_needed_library_has_a_provider(sets: list[PackageSet]) -> None:
     """Read the needs from the feature files instead of the set."""
     binaries = {

@@ -70,6 +70,7 @@ def test_rewritten_symbol_table_is_the_same(soname: str) -> None:
     assert SymbolColumns.of(document).document() == document
 
 
+@pytest.mark.slow
 def test_every_package_set_has_a_link_closure() -> None:
     data, symbols = read_set_data(STORE), LayeredSymbols(STORE.symbol_paths)
     checks = {

@@ -10,6 +10,7 @@ from itertools import pairwise
 from random import Random
 
 import pytest
+from conftest import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import archives
@@ -199,7 +200,6 @@ def read_with_liblzma(data: bytes) -> bytes | None:
     return output
 
 
-@settings(max_examples=100, deadline=None)
 @given(xz_files, chunk_sizes, chunk_sizes)
 def test_xz_of_any_blocks_is_read_the_same_for_any_jobs(data: bytes, one: int, other: int) -> None:
     result = unpacked(data, one, 1)
@@ -207,7 +207,6 @@ def test_xz_of_any_blocks_is_read_the_same_for_any_jobs(data: bytes, one: int, o
     assert read_with_liblzma(data) == (result if isinstance(result, bytes) else None)
 
 
-@settings(max_examples=100, deadline=None)
 @given(xz_files, edits, chunk_sizes)
 def test_damaged_xz_is_refused_for_any_jobs(
     data: bytes, changes: list[tuple[float, int, bytes]], chunk: int
@@ -251,11 +250,7 @@ def outcome(name: str, data: bytes, chunk: int, jobs: int = 1) -> Read | str:
         return "refused"
 
 
-@settings(
-    max_examples=300,
-    deadline=None,
-    suppress_health_check=[HealthCheck.data_too_large, HealthCheck.too_slow],
-)
+@settings(examples(3), suppress_health_check=[HealthCheck.data_too_large, HealthCheck.too_slow])
 @given(
     st.sampled_from(sorted(SAMPLES)),
     edits,

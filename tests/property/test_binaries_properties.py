@@ -3,6 +3,7 @@
 import random
 import shutil
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -180,9 +181,10 @@ _BYTES = 1 << 28
 """Total size of the largest files, limited to keep the test fast."""
 
 
-def sampled(folders: list[Path]) -> list[Path]:
-    """Return the largest files of some folders, up to a total size, and some smaller ones."""
-    paths = {path.resolve() for folder in folders if folder.is_dir() for path in folder.iterdir()}
+@cache
+def system_files() -> list[Path]:
+    """Return the largest files of the system, up to a total size, and some smaller ones."""
+    paths = {path.resolve() for folder in FOLDERS if folder.is_dir() for path in folder.iterdir()}
     files = sorted(((path.stat().st_size, path) for path in paths if path.is_file()), reverse=True)
     room = _BYTES
     chosen: list[Path] = []
@@ -194,9 +196,6 @@ def sampled(folders: list[Path]) -> list[Path]:
     return chosen + smaller[:: len(smaller) // _SAMPLES + 1]
 
 
-SYSTEM = sampled(FOLDERS)
-
-
 def pieces(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         while piece := file.read(1 << 18):
@@ -205,7 +204,7 @@ def pieces(path: Path) -> Iterator[bytes]:
 
 def test_examine_of_system_files_agrees_with_other_programs() -> None:
     count = 0
-    for path in SYSTEM:
+    for path in system_files():
         if next(pieces(path), b"")[:4] != b"\x7fELF":
             continue
         binary, oracle = examine(pieces(path)), elf_oracle(path)
@@ -221,7 +220,7 @@ def test_examine_of_system_files_agrees_with_other_programs() -> None:
 
 
 def test_examine_agrees_with_readelf() -> None:
-    path = next((p for p in SYSTEM if ".so" in p.name), None)
+    path = next((p for p in system_files() if ".so" in p.name), None)
     try:
         oracle = readelf_oracle(path) if path else None
     except FileNotFoundError:
@@ -236,7 +235,7 @@ def test_examine_agrees_with_readelf() -> None:
 def test_readelf_finds_the_same_symbols_in_the_systems_files() -> None:
     if shutil.which("readelf") is None:
         pytest.skip("there is no readelf")
-    files = [path for path in SYSTEM if next(pieces(path), b"")[:4] == b"\x7fELF"][:40]
+    files = [path for path in system_files() if next(pieces(path), b"")[:4] == b"\x7fELF"][:40]
     for path in files:
         binary = examine(pieces(path))
         assert binary is not None

@@ -2,8 +2,8 @@
 
 from functools import cache
 
-from conftest import REPOSITORY
-from hypothesis import given, settings
+from conftest import REPOSITORY, examples
+from hypothesis import given
 from hypothesis import strategies as st
 from support.set_inputs import LINUX, Release, build, cuda, image_sizes, set_data_of, with_code
 
@@ -37,7 +37,7 @@ def rank(files: list[dict[str, int]], gpu: str) -> int:
     return WORST_FIRST.index(rules().cover(codes, [gpu])[gpu].value)
 
 
-@settings(max_examples=200)
+@examples(2)
 @given(st.lists(modules, min_size=1, max_size=3), st.sampled_from(GPUS), st.data())
 def test_coverage_is_not_lowered_by_more_images(
     files: list[dict[str, int]], gpu: str, data: st.DataObject
@@ -55,7 +55,7 @@ def test_coverage_is_not_lowered_by_more_images(
     assert rank(files, gpu) >= before
 
 
-@settings(max_examples=25)
+@examples(1 / 4)
 @given(
     st.lists(st.tuples(modules, modules | st.none()), min_size=1, max_size=4),
     st.lists(st.sampled_from(GPUS), min_size=1, max_size=2, unique=True),

@@ -6,7 +6,8 @@ import shutil
 import subprocess
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from conftest import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from support.headers import host_config
 
@@ -66,8 +67,7 @@ def by_gcc(several: list[str]) -> list[bool | None]:
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
-# On a busy machine expressions are generated slowly, which is not a failure.
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(1 / 4)
 @given(st.lists(expressions, min_size=20, max_size=60))
 def test_expressions_agree_with_gcc(several: list[str]) -> None:
     assert list(zip(several, map(by_us, several), strict=True)) == list(
@@ -87,7 +87,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         Header(text.encode("utf-8", "surrogatepass")).run(MACROS)
 
 
-@settings(max_examples=40)
+@examples(1 / 2)
 @given(st.data())
 def test_truncated_header_is_refused_or_has_same_ranges(data: st.DataObject) -> None:
     whole = host_config()

@@ -3,7 +3,8 @@
 import itertools
 from typing import Any
 
-from hypothesis import assume, given, settings
+from conftest import examples
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.set_inputs import (
     JETSON,
@@ -104,7 +105,7 @@ def toolkits(draw: st.DrawFn) -> Release:
     return Release("cuda", draw(st.sampled_from(CUDA)), packages, features)
 
 
-few, some = settings(max_examples=25), settings(max_examples=50)
+few, some = examples(1 / 4), examples(1 / 2)
 """Fewer examples than usual, because package sets are expensive."""
 
 many = st.lists(releases(), max_size=5, unique_by=lambda release: (release.redist, release.label))

@@ -6,8 +6,8 @@ from functools import cache
 from typing import Any
 
 import pytest
-from conftest import REPOSITORY
-from hypothesis import given, settings
+from conftest import REPOSITORY, examples
+from hypothesis import given
 from hypothesis import strategies as st
 from support import package_sets
 
@@ -61,7 +61,7 @@ def nodes_of(node: Any) -> list[tuple[Any, Any]]:
 
 @pytest.mark.parametrize("kind", ["package-set", *SHIPPED])
 @given(data=st.data())
-@settings(max_examples=20)
+@examples(1 / 4)
 def test_schema_accepts_documents_of_model(kind: str, data: st.DataObject) -> None:
     document = json.loads(shipped(kind))
     for _ in range(data.draw(st.integers(1, 3))):

@@ -3,7 +3,6 @@
 import contextlib
 import gzip
 import hashlib
-import io
 import os
 import re
 import socket
@@ -337,11 +336,19 @@ def two_gigabytes(*, with_length: bool) -> Behaviour:
 
 
 def gzip_bomb(size: int) -> Behaviour:
-    packed = io.BytesIO()
-    with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as file:
-        for _ in range(size >> 20):
-            file.write(bytes(1 << 20))
-    return body(packed.getvalue(), Content_Encoding="gzip")
+    """Send NULs in one gzip member, packed while they are sent."""
+
+    def send(handler: Handler, _: bytes) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Encoding", "gzip")
+        handler.send_header("Connection", "close")
+        handler.end_headers()
+        with gzip.GzipFile(fileobj=handler.wfile, mode="wb", mtime=0) as file:
+            for _ in range(size >> 20):
+                file.write(bytes(1 << 20))
+        handler.close_connection = True
+
+    return send
 
 
 def gzipped(handler: Handler, data: bytes) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import REPOSITORY
-from hypothesis import given, settings
+from conftest import REPOSITORY, examples
+from hypothesis import given
 from hypothesis import strategies as st
 from support.nix_builds import needs_nix
 from support.package_sets import document, example_set, shared_tables, wheel_set
@@ -198,7 +198,7 @@ values: st.SearchStrategy[NixValue] = st.recursive(
 
 
 @needs_nix
-@settings(max_examples=25)
+@examples(1 / 4)
 @given(st.dictionaries(texts, values, max_size=5), texts)
 def test_texts_and_names_stay_quoted(
     tmp_path_factory: pytest.TempPathFactory, value: dict[str, NixValue], comment: str

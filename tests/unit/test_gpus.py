@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.archives import in_chunks
 from support.ptxas import (
@@ -106,7 +106,6 @@ def test_ptxas_of_every_platform_is_read_in_any_chunks(platform: Platform, size:
     assert capabilities["10.7f"] == "Rubin"
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_chunk_boundaries_do_not_change_scan(data: st.DataObject) -> None:
     whole = ptxas(filler=40)
