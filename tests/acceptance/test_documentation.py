@@ -10,20 +10,38 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY, SAMPLE, Run
 from support.command_calls import COMMANDS, GROUP, problem_with
-from support.pages import (
-    ALL_PAGES,
-    DOCS,
-    PAGES,
-    README,
-    blocks,
-    broken_links,
-    is_shown,
-    prose,
-    shown_after,
-)
+from support.pages import ALL_PAGES, DOCS, FENCED, PAGES, README, blocks, is_shown
 
 from cudaredist import errors
 from tools.reference import examples_of
+
+
+def prose(page: Path) -> str:
+    """Return the text of a page without fenced blocks."""
+    return FENCED.sub("", page.read_text())
+
+
+def shown_after(page: Path, call: str) -> str:
+    """Return the documented output of the only call with a given start."""
+    (output,) = [part.partition("\n")[2] for part in blocks(page) if part.startswith(f"$ {call}")]
+    return output
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub and the site name them."""
+    headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+def broken_links(page: Path) -> list[str]:
+    """List the links of a page to a file or heading that does not exist."""
+    broken = []
+    for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", prose(page)):
+        path = page.parent / target if target else page
+        if not path.exists() or (anchor and anchor not in anchors(path)):
+            broken.append(f"{target}#{anchor}" if anchor else target)
+    return broken
+
 
 CHECKED_PAGES = [*PAGES, REPOSITORY / "CONTRIBUTING.md"]
 OF_OTHER_PROGRAMS = {

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,8 +15,24 @@ from support.consumers import evaluate_nix
 from support.factory import manifest
 from support.nix_builds import needs_nix
 from support.releases import put
-from support.runfiles import NAME, make_runfile, needs_makeself, runfile
+from support.runfiles import NAME, runfile
 from support.server import FaultServer, breaking_after, status, truncated_with_matching_length
+
+needs_makeself = pytest.mark.skipif(
+    shutil.which("makeself") is None, reason="needs makeself, of Debian's makeself"
+)
+
+
+def make_runfile(folder: Path, name: str = NAME) -> Path:
+    """Return a runfile created by the real makeself."""
+    content = folder / "content"
+    content.mkdir()
+    (content / "install.sh").write_text(f"touch {folder / 'executed'}\n")
+    (content / "data").write_bytes(bytes(range(256)) * 500)
+    command = ("makeself", "--nox11", content, folder / name, "CUDA", "sh ./install.sh")
+    subprocess.run(command, check=True, capture_output=True)
+    return folder / name
+
 
 DATA = runfile(b"the files" * 40_000)
 FOLDER = "/compute/cuda/12.9.1"

@@ -1,16 +1,8 @@
 """Runfiles in the form of makeself: a small script, and files of the real makeself."""
 
 import hashlib
-import shutil
-import subprocess
-from pathlib import Path
-
-import pytest
 
 NAME = "cuda_12.9.1_575.57.08_linux.run"
-needs_makeself = pytest.mark.skipif(
-    shutil.which("makeself") is None, reason="needs makeself, of Debian's makeself"
-)
 
 
 def runfile(
@@ -27,14 +19,3 @@ def runfile(
     lines = [f'MD5="{md5}"', f'filesizes="{sizes}"']
     lines.append(skip if skip is not None else f'skip="{start.count(bytes([10])) + 4}"')
     return start + "\n".join([*lines, "exit 0", ""]).encode() + b"".join(parts)
-
-
-def make_runfile(folder: Path, name: str = NAME) -> Path:
-    """Return a runfile created by the real makeself."""
-    content = folder / "content"
-    content.mkdir()
-    (content / "install.sh").write_text(f"touch {folder / 'executed'}\n")
-    (content / "data").write_bytes(bytes(range(256)) * 500)
-    command = ("makeself", "--nox11", content, folder / name, "CUDA", "sh ./install.sh")
-    subprocess.run(command, check=True, capture_output=True)
-    return folder / name

@@ -2,13 +2,17 @@
 
 import json
 import posixpath
+import re
+from collections.abc import Mapping
+from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
+import html5lib
 import pytest
 from support.factory import manifest
 from support.releases import put, release
 from support.running import succeed
-from support.sites import broken_site_links, html_problems, links_of
 from support.small_sets import library, make_data
 
 from cudaredist.pipeline.site_data import read_site_data
@@ -16,6 +20,58 @@ from cudaredist.site.addresses import package_address, page_link, product_addres
 from cudaredist.site.plots import bar_plot, line_plot
 from cudaredist.site.render_site import site_files
 from cudaredist.store.data_folder import Store, shipped_data
+
+OLD_ELEMENTS = re.compile(r"<(center|font|marquee|big|tt)\b")
+
+
+class _Links(HTMLParser):
+    """Collects the addresses and anchors of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+        self.anchors: list[str] = []
+
+    def handle_starttag(self, _tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in {"href", "src", "action"}:
+                self.addresses.append(value or "")
+            if name == "id":
+                self.anchors.append(value or "")
+
+
+def links_of(content: bytes) -> tuple[list[str], list[str]]:
+    """Return the addresses in a page, and its anchors."""
+    parser = _Links()
+    parser.feed(content.decode())
+    return parser.addresses, parser.anchors
+
+
+def broken_site_links(files: Mapping[str, bytes]) -> list[tuple[str, str]]:
+    """List the pages and addresses that lead out of the site, nowhere or to a missing anchor."""
+    pages = {path: links_of(content) for path, content in files.items() if path.endswith(".html")}
+    broken = []
+    for path, (addresses, _) in pages.items():
+        for address in addresses:
+            parts = urlsplit(address)
+            below = posixpath.join(posixpath.dirname(path), unquote(parts.path))
+            target = posixpath.normpath(below) if parts.path else path
+            is_elsewhere = parts.scheme or parts.netloc or address.startswith("/")
+            has_anchor = not parts.fragment or parts.fragment in pages.get(target, ([], []))[1]
+            if is_elsewhere or target not in files or not has_anchor:
+                broken.append((path, address))
+    return broken
+
+
+def html_problems(content: bytes) -> list[str]:
+    """List the problems of a page: parse errors, and identifiers that are not unique."""
+    parser = html5lib.HTMLParser()
+    parser.parse(content.decode())
+    problems = [f"{place}: {code}" for place, code, _ in parser.errors]
+    _, anchors = links_of(content)
+    problems += [f"id {name}" for name in sorted(set(anchors)) if anchors.count(name) > 1]
+    return problems + OLD_ELEMENTS.findall(content.decode())
+
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&javascript:alert(1)"
 
