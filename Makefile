@@ -39,7 +39,7 @@ coverage: setup  ## run the fast tests with fixed examples and measure coverage
 	$(CLEAN) $(BIN)/python -m pytest $(FAST) --hypothesis-profile ci \
 		--cov --cov-report=term-missing:skip-covered
 
-test-slow: setup  ## run the tests with killed processes, network faults and full disks
+test-slow: setup  ## run the tests with killed processes, network faults, full disks and all shipped data
 	$(CLEAN) $(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
 test-real: setup  ## run the tests of NVIDIA's real manifests, if these are next to the checkout

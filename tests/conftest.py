@@ -68,6 +68,7 @@ def pytest_runtest_makereport(
 
 def examples(share: float) -> settings:
     """Return settings with a share of the profile's number of examples."""
+    assert settings.default is not None
     return settings(max_examples=round(share * settings.default.max_examples))
 
 

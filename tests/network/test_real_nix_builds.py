@@ -12,17 +12,33 @@ from typing import Any, NamedTuple
 import pytest
 from conftest import REPOSITORY, SHARED
 from support.nix_builds import (
+    _patchelf,
     build_package,
     contents,
     host_libraries,
-    is_dynamic,
     materialized,
-    needed_by,
     needs_nix_builds,
     run_path_of,
     stand_in,
 )
 from support.running import ask_index, cudaredist
+
+
+def needed_by(path: Path) -> list[str]:
+    """Return the sonames that an ELF file needs."""
+    return _patchelf("--print-needed", path).split()
+
+
+def is_dynamic(path: Path) -> bool:
+    """Check if a file is an ELF file that is linked dynamically."""
+    with path.open("rb") as stream:
+        if stream.read(4) != b"\x7fELF":
+            return False
+    output = subprocess.run(
+        ["readelf", "-d", path], capture_output=True, text=True, check=False
+    ).stdout
+    return "(NEEDED)" in output or "(SONAME)" in output
+
 
 pytestmark = [pytest.mark.network, needs_nix_builds]
 

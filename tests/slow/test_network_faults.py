@@ -6,6 +6,7 @@ first responses are bad, the run recovers if a retry can help. In the end, a run
 server gives the same bytes as without any fault.
 """
 
+import contextlib
 import functools
 import gc
 import json
@@ -20,19 +21,11 @@ from support import binaries
 from support import network_faults as bad
 from support import server as faults
 from support.headers import host_config
-from support.network_faults import (
-    any_etag,
-    chunk,
-    chunked,
-    headers,
-    part,
-    raw,
-    with_header,
-)
+from support.network_faults import any_etag, headers, part, raw
 from support.ptxas import PROFILES_12_9, ptxas
 from support.releases import Packages, put, release
 from support.running import invoke
-from support.server import Behaviour, FaultServer
+from support.server import Behaviour, FaultServer, Handler
 from support.toolkits import MadeSet, listing
 from typer.testing import Result
 
@@ -41,6 +34,44 @@ from cudaredist.pipeline.tables import update
 from cudaredist.schema.mirror_lock import MirrorLock
 from cudaredist.schema.registry import kind_of_document, read_own_document, read_own_file
 from cudaredist.tables.nvcc_compat.compilers import read_header
+
+
+def with_header(line: bytes) -> Behaviour:
+    """Send a good response with an additional header line."""
+    return headers(b"Content-Length: %d", line)
+
+
+def chunked(encode: Callable[[bytes], bytes]) -> Behaviour:
+    """Send a chunked body in a given encoding."""
+    return headers(b"Transfer-Encoding: chunked", encode=encode)
+
+
+def chunk(size: bytes, data: bytes) -> bytes:
+    return b"%b\r\n%b\r\n" % (size, data)
+
+
+def flood_of_hints(handler: Handler, _: bytes) -> None:
+    """Send early hints as fast as the client reads, until it disconnects."""
+    with contextlib.suppress(OSError):
+        while True:
+            handler.wfile.write(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" * 100)
+    handler.close_connection = True
+
+
+def hints_before(handler: Handler, data: bytes) -> None:
+    """Send a few early hints, then the response."""
+    handler.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n" * 5)
+    handler.serve(data)
+
+
+def to_same_port_over_tls(handler: Handler, _: bytes) -> None:
+    """Redirect to https on this port, which does not support TLS."""
+    handler.answer(302, b"", Location=f"https://127.0.0.1:{handler.server.owner.port}/")
+
+
+def redirect_in_a_circle(handler: Handler, _: bytes) -> None:
+    handler.answer(302, b"", Location=handler.path)
+
 
 # All sockets must be closed after each fault.
 pytestmark = [
@@ -173,14 +204,14 @@ FAULTS = {
     "reset": Fault(faults.reset_in_the_middle, once="0003"),
     "stalled": Fault(faults.stalling_after(40), is_endless=True),
     "silent": Fault(faults.silent, is_endless=True),
-    "flood of early hints": Fault(bad.flood_of_hints, is_endless=True),
-    "early hints, then the answer": Fault(bad.hints_before, "0000"),
+    "flood of early hints": Fault(flood_of_hints, is_endless=True),
+    "early hints, then the answer": Fault(hints_before, "0000"),
     # -- redirects
-    "redirect in a circle": Fault(bad.redirect_in_a_circle),
+    "redirect in a circle": Fault(redirect_in_a_circle),
     "redirect to a file": Fault(faults.redirect("file:///etc/passwd"), once="3333"),
     "redirect to another scheme": Fault(faults.redirect("gopher://x/"), once="3333"),
     "redirect without encryption": Fault(faults.redirect("http://192.0.2.1/x"), once="3333"),
-    "redirect to what is not TLS": Fault(bad.to_same_port_over_tls),
+    "redirect to what is not TLS": Fault(to_same_port_over_tls),
     # -- encodings
     "gzip bomb": Fault(faults.gzip_bomb(256 << 20), "5533", "5533"),
     "half of gzip": Fault(bad.half_of_gzip, once="0033"),

@@ -1,6 +1,5 @@
 """Broken, wrong and hostile responses as behaviours of the fault server."""
 
-import contextlib
 import gzip
 import secrets
 from collections.abc import Callable
@@ -34,20 +33,6 @@ def headers(*lines: bytes, encode: Callable[[bytes], bytes] = bytes) -> Behaviou
         handler.close_connection = True
 
     return send
-
-
-def with_header(line: bytes) -> Behaviour:
-    """Send a good response with an additional header line."""
-    return headers(b"Content-Length: %d", line)
-
-
-def chunked(encode: Callable[[bytes], bytes]) -> Behaviour:
-    """Send a chunked body in a given encoding."""
-    return headers(b"Transfer-Encoding: chunked", encode=encode)
-
-
-def chunk(size: bytes, data: bytes) -> bytes:
-    return b"%b\r\n%b\r\n" % (size, data)
 
 
 def half(data: bytes) -> bytes:
@@ -133,29 +118,6 @@ def any_etag(_: bytes) -> str:
 
 
 # -- connections
-
-
-def flood_of_hints(handler: Handler, _: bytes) -> None:
-    """Send early hints as fast as the client reads, until it disconnects."""
-    with contextlib.suppress(OSError):
-        while True:
-            handler.wfile.write(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" * 100)
-    handler.close_connection = True
-
-
-def hints_before(handler: Handler, data: bytes) -> None:
-    """Send a few early hints, then the response."""
-    handler.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n" * 5)
-    handler.serve(data)
-
-
-def to_same_port_over_tls(handler: Handler, _: bytes) -> None:
-    """Redirect to https on this port, which does not support TLS."""
-    handler.answer(302, b"", Location=f"https://127.0.0.1:{handler.server.owner.port}/")
-
-
-def redirect_in_a_circle(handler: Handler, _: bytes) -> None:
-    handler.answer(302, b"", Location=handler.path)
 
 
 def half_of_gzip(handler: Handler, data: bytes) -> None:

@@ -119,11 +119,6 @@ def materialized(root: Path, attr: str, output: str) -> dict[str, str]:
     return files
 
 
-def needed_by(path: Path) -> list[str]:
-    """Return the sonames that an ELF file needs."""
-    return _patchelf("--print-needed", path).split()
-
-
 def run_path_of(path: Path) -> list[str]:
     """Return the folders of an ELF file's run path."""
     folders = _patchelf("--print-rpath", path).strip().replace("$ORIGIN", str(path.parent))
@@ -133,14 +128,3 @@ def run_path_of(path: Path) -> list[str]:
 def _patchelf(option: str, path: Path) -> str:
     command = ["patchelf", option, str(path)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
-def is_dynamic(path: Path) -> bool:
-    """Check if a file is an ELF file that is linked dynamically."""
-    with path.open("rb") as stream:
-        if stream.read(4) != b"\x7fELF":
-            return False
-    output = subprocess.run(
-        ["readelf", "-d", path], capture_output=True, text=True, check=False
-    ).stdout
-    return "(NEEDED)" in output or "(SONAME)" in output

@@ -338,7 +338,7 @@ def two_gigabytes(*, with_length: bool) -> Behaviour:
 def gzip_bomb(size: int) -> Behaviour:
     """Send NULs in one gzip member, packed while they are sent."""
 
-    def send(handler: Handler, _: bytes) -> None:
+    def send(handler: Handler, data: bytes) -> None:
         handler.send_response(200)
         handler.send_header("Content-Encoding", "gzip")
         handler.send_header("Connection", "close")

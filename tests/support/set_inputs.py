@@ -36,7 +36,6 @@ from support import factory
 
 LINUX, WINDOWS = Platform("linux-x86_64"), Platform("windows-x86_64")
 SBSA, JETSON = Platform("linux-sbsa"), Platform("linux-aarch64")
-PPC = Platform("linux-ppc64le")
 
 # -- manifests
 
@@ -146,11 +145,6 @@ def elf(soname: str | None = None, *needed: str, **more: Any) -> Binary:
     return Binary(
         kind="elf", machine="x86_64", is_shared=is_shared, soname=soname, needed=needed, **more
     )
-
-
-def dll(name: str, *needed: str) -> Binary:
-    """Return a DLL."""
-    return Binary(kind="pe", machine="x86_64", is_shared=True, soname=name, needed=needed)
 
 
 STATIC = Binary(kind="ar", machine="x86_64", objects=3)

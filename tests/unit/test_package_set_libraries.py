@@ -12,18 +12,26 @@ from support.set_inputs import (
     Release,
     build,
     cuda,
-    dll,
     elf,
     features_of,
     library,
     set_data_of,
 )
 
-from cudaredist.packagesets.inputs import SetData
+from cudaredist.binaries.file_facts import Binary
+from cudaredist.packagesets.inputs import (
+    SetData,
+)
 from cudaredist.packagesets.invariants import check_set
 from cudaredist.packagesets.libraries import find_external
 from cudaredist.schema.features import ArchiveFeatures
 from cudaredist.schema.packageset import InSet, Needed, OutsideSet, PackageSet
+
+
+def dll(name: str, *needed: str) -> Binary:
+    """Return a DLL."""
+    return Binary(kind="pe", machine="x86_64", is_shared=True, soname=name, needed=needed)
+
 
 BASE = {
     "cuda_nvcc": features_of({"bin/nvcc": None}),

@@ -9,7 +9,6 @@ import pytest
 from support.set_inputs import (
     JETSON,
     LINUX,
-    PPC,
     SBSA,
     WINDOWS,
     Release,
@@ -78,7 +77,7 @@ def test_arm_platform_depends_on_capabilities_and_cuda(
     ("system", "platform"),
     [
         ("x86_64-linux", LINUX),
-        ("powerpc64le-linux", PPC),
+        ("powerpc64le-linux", "linux-ppc64le"),
         ("x86_64-windows", WINDOWS),
         ("x86_64-darwin", UNSUPPORTED),
         ("riscv64-linux", UNSUPPORTED),

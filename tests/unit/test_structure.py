@@ -6,6 +6,7 @@ Each exception has an entry here. A test fails if an entry is missing or no long
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from conftest import REPOSITORY
@@ -44,6 +45,7 @@ def public_names(tree: ast.Module) -> Iterator[str]:
         yield from (name for name in names if not name.startswith("_"))
 
 
+@cache
 def parsed() -> dict[Path, ast.Module]:
     return {path: ast.parse(path.read_text()) for path in modules(PACKAGE)}
 
