@@ -18,7 +18,7 @@ from cudaredist.pipeline.site_symbols import (
     unknown_libraries,
 )
 from cudaredist.pipeline.tables.coverage_history import coverage_of_releases
-from cudaredist.pipeline.tables.explain_by_tables import explain_by_tables
+from cudaredist.pipeline.tables.explain_by_tables import CudaTables
 from cudaredist.pipeline.tables.layered_tables import read_gpus, read_nvcc_compat
 from cudaredist.pipeline.tables.table_registry import read_gpu_policy
 from cudaredist.primitives import Version
@@ -109,9 +109,9 @@ def read_site_data(store: Store) -> SiteData:
     redists = require_manifests(store)
     labels = {(name, str(label)) for name in redists for label in store.manifests(name).labels()}
     libraries = read_exports(LayeredSymbols(store.symbol_paths), store.channel, labels)
+    tables = CudaTables(compat, gpus, store) if compat and gpus else None
     releases = {
-        redist: tuple(_releases(redist, store, files, libraries, has_tables=bool(compat and gpus)))
-        for redist in redists
+        redist: tuple(_releases(redist, store, files, libraries, tables)) for redist in redists
     }
     capabilities: dict[str, Topic] = {}
     if gpus is not None:
@@ -148,8 +148,7 @@ def _releases(
     store: Store,
     files: dict[str, list[FilePlace]],
     libraries: Mapping[str, LibraryExports],
-    *,
-    has_tables: bool,
+    tables: CudaTables | None,
 ) -> Iterator[ReleaseFacts]:
     """Yield the releases of a redistributable, and add their files."""
     changes = compare_in_order(redist, store)
@@ -158,8 +157,8 @@ def _releases(
         manifest = load_manifest(store, redist, label)
         features = load_features(store, redist, label)
         topics: tuple[Topic, ...] = ()
-        if redist == CUDA and has_tables:
-            topics = _topics(str(label), store)
+        if redist == CUDA and tables is not None and tables.has_line(label):
+            topics, _ = tables.explain(str(label))
         code = {} if features is None else dict(_device_code(features))
         by_name = {
             (archive.package, archive.platform, archive.variant): archive
@@ -187,15 +186,6 @@ def _releases(
         before = exporting
         for package, place in () if features is None else _files(redist, label, features):
             files[package].append(place)
-
-
-def _topics(label: str, store: Store) -> tuple[Topic, ...]:
-    """Return the tables' facts about a CUDA release, if they have any."""
-    compat = read_nvcc_compat(store)
-    lines = {Version.parse(known).line for known in compat.table.releases} if compat else set()
-    if Version.parse(label).line not in lines:
-        return ()
-    return explain_by_tables("cuda", label, store).topics
 
 
 def _device_code(

@@ -8,7 +8,11 @@ from cudaredist.manifests.manifest_values import Package
 from cudaredist.packagesets.drivers import driver_facts
 from cudaredist.pipeline.read_data import load_manifest, process_command
 from cudaredist.pipeline.tables.coverage_history import coverage_of_releases
-from cudaredist.pipeline.tables.layered_tables import require_gpus, require_nvcc_compat
+from cudaredist.pipeline.tables.layered_tables import (
+    LayeredTable,
+    require_gpus,
+    require_nvcc_compat,
+)
 from cudaredist.pipeline.tables.table_registry import read_gpu_policy, read_nvcc_policy
 from cudaredist.primitives import Version, parse_label
 from cudaredist.redists import CUDA
@@ -16,6 +20,7 @@ from cudaredist.reports.answer_reports import ExplainReport, PackageCoverage
 from cudaredist.reports.report import ErrorReport
 from cudaredist.schema.policy import DriverPolicy
 from cudaredist.schema.registry import read_own_file
+from cudaredist.schema.tables import Gpus, NvccCompat
 from cudaredist.store.data_folder import Layer, Store, shipped_data
 from cudaredist.tables.explain_gpu import capabilities_called, explain_cuda, explain_gpu
 from cudaredist.tables.explain_nvcc import explain_nvcc
@@ -36,27 +41,21 @@ def explain_by_tables(
     hint: str | None = None
     if subject == "gpu":
         gpus = require_gpus(store)
-        topics = explain_gpu(name, gpus.table, read_gpu_policy(store))
-        layers = [gpus.layers] * len(topics)
+        explained = explain_gpu(name, gpus.table, read_gpu_policy(store))
+        topics = tuple(_with_layers(topic, gpus.layers) for topic in explained)
         coverage = coverage_of_releases(capabilities_called(name, gpus.table), store, gpus.table)
         hint = None if coverage else _hint(store)
     elif subject == "nvcc":
         compat = require_nvcc_compat(store)
-        topics = (explain_nvcc(name, compat.table, read_nvcc_policy(store)),)
-        layers = [compat.layers]
+        topic = explain_nvcc(name, compat.table, read_nvcc_policy(store))
+        topics = (_with_layers(topic, compat.layers),)
     else:
-        compat, gpus = require_nvcc_compat(store), require_gpus(store)
-        minor = parse_label(newest_of(name, compat.table)).line
-        topics = explain_cuda(name, compat.table, gpus.table, read_nvcc_policy(store))
-        drivers, errors = _drivers(minor, store)
-        topics += drivers
-        layer: Layer = "shipped" if store.manifest_root == shipped_data() else "local"
-        labels = (fact.release or "" for topic in drivers for fact in topic.facts)
-        layers = [compat.layers, gpus.layers, dict.fromkeys(labels, layer)]
+        tables = CudaTables(require_nvcc_compat(store), require_gpus(store), store)
+        topics, errors = tables.explain(name)
     return ExplainReport(
         kind=subject,
         asked=name,
-        topics=tuple(map(_with_layers, topics, layers)),
+        topics=topics,
         coverage=coverage,
         errors=errors,
         hint=hint,
@@ -64,20 +63,49 @@ def explain_by_tables(
     )
 
 
-def _drivers(minor: str, store: Store) -> tuple[tuple[Topic, ...], tuple[ErrorReport, ...]]:
-    """Return the known drivers for a CUDA minor, and the errors of its manifests."""
-    manifests: dict[Version, tuple[Package, ...]] = {}
-    errors: list[ErrorReport] = []
-    for label in store.manifests(CUDA).labels():
-        if label.line == minor:
-            try:
-                manifests[label] = load_manifest(store, CUDA, label).packages
-            except CudaRedistError as error:
-                errors.append(ErrorReport.of(error))
-    policy = read_own_file(store.read_policy("drivers"), DriverPolicy)
-    facts = tuple(driver_facts(manifests, minor.partition(".")[0], policy))
-    topics = (Topic(title=f"drivers for CUDA {minor}", facts=facts),) if facts else ()
-    return topics, tuple(errors)
+class CudaTables:
+    """The tables and policies with facts about CUDA releases, read once."""
+
+    def __init__(
+        self, compat: LayeredTable[NvccCompat], gpus: LayeredTable[Gpus], store: Store
+    ) -> None:
+        """Raise `InvalidFileError` for a broken policy."""
+        self._compat, self._gpus, self._store = compat, gpus, store
+        self._nvcc_policy = read_nvcc_policy(store)
+        self._driver_policy = read_own_file(store.read_policy("drivers"), DriverPolicy)
+        self._lines = {parse_label(label).line for label in compat.table.releases}
+
+    def has_line(self, label: Version) -> bool:
+        """Check if the table of host compilers has the minor of a release."""
+        return label.line in self._lines
+
+    def explain(self, name: str) -> tuple[tuple[Topic, ...], tuple[ErrorReport, ...]]:
+        """Return the facts about a release, and the errors of its manifests.
+
+        Raises `UnknownNameError`.
+        """
+        compat, gpus = self._compat, self._gpus
+        minor = parse_label(newest_of(name, compat.table)).line
+        topics = explain_cuda(name, compat.table, gpus.table, self._nvcc_policy)
+        drivers, errors = self._drivers(minor)
+        layer: Layer = "shipped" if self._store.manifest_root == shipped_data() else "local"
+        labels = (fact.release or "" for topic in drivers for fact in topic.facts)
+        layers = compat.layers, gpus.layers, dict.fromkeys(labels, layer)
+        return tuple(map(_with_layers, (*topics, *drivers), layers)), errors
+
+    def _drivers(self, minor: str) -> tuple[tuple[Topic, ...], tuple[ErrorReport, ...]]:
+        """Return the known drivers for a CUDA minor, and the errors of its manifests."""
+        manifests: dict[Version, tuple[Package, ...]] = {}
+        errors: list[ErrorReport] = []
+        for label in self._store.manifests(CUDA).labels():
+            if label.line == minor:
+                try:
+                    manifests[label] = load_manifest(self._store, CUDA, label).packages
+                except CudaRedistError as error:
+                    errors.append(ErrorReport.of(error))
+        facts = tuple(driver_facts(manifests, minor.partition(".")[0], self._driver_policy))
+        topics = (Topic(title=f"drivers for CUDA {minor}", facts=facts),) if facts else ()
+        return topics, tuple(errors)
 
 
 def _hint(store: Store) -> str | None:
