@@ -8,6 +8,7 @@ from cudaredist.audit.cuda_majors import FileMajors
 from cudaredist.audit.lowest_release import RequiredRelease
 from cudaredist.audit.needs import LibraryNeed, is_bundled_copy
 from cudaredist.audit.program import Catalog, ProgramFile, label_fits
+from cudaredist.audit.run_paths import RunPathGap, run_path_gaps
 from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, shortened
 from cudaredist.primitives import Version
 from cudaredist.reports.audit_reports import AuditFinding, AuditFindingKind, Floor
@@ -61,6 +62,8 @@ def program_findings(
             names = ", ".join(release.sonames)
             yield _finding("mixed-cuda", f"no release of {release.redist} has all of {names}")
     yield from _copy_findings(program, catalog)
+    yield from _unlinked_findings(program)
+    yield from _run_path_findings(list(run_path_gaps(program, needs)))
 
 
 def _copy_findings(program: Sequence[ProgramFile], catalog: Catalog) -> Iterator[AuditFinding]:
@@ -82,6 +85,44 @@ def _copy_findings(program: Sequence[ProgramFile], catalog: Catalog) -> Iterator
                 path=files[0].shown,
                 exit_code=EXIT_OK,
             )
+
+
+def _unlinked_findings(program: Sequence[ProgramFile]) -> Iterator[AuditFinding]:
+    """Yield a warning for each library whose symbols are used without needing it."""
+    users: dict[str, list[ProgramFile]] = defaultdict(list)
+    for file in program:
+        for soname in file.unlinked:
+            users[soname].append(file)
+    for soname, files in sorted(users.items()):
+        names = sorted({name for file in files for name in file.unlinked[soname]})
+        yield _finding(
+            "unlinked-library",
+            f"{soname} is not a needed library of {_files(files)}, but its symbols are used: "
+            f"{', '.join(shortened(names, _FILES_SHOWN))}",
+            path=files[0].shown,
+            exit_code=EXIT_OK,
+        )
+
+
+def _run_path_findings(gaps: Sequence[RunPathGap]) -> Iterator[AuditFinding]:
+    """Yield a warning if no run path leads to CUDA libraries."""
+    if not gaps:
+        return
+    files = {gap.file.shown: gap.file for gap in gaps}
+    sonames = ", ".join(shortened(list(dict.fromkeys(gap.soname for gap in gaps)), 3))
+    hints = (
+        f"patchelf --add-rpath '{gap.run_path}' {gap.file.shown}"
+        for gap in gaps
+        if gap.run_path is not None
+    )
+    yield _finding(
+        "run-path",
+        f"no run path leads to {sonames} from {_files(list(files.values()))}; "
+        "the loader finds them only if they are loaded before",
+        path=gaps[0].file.shown,
+        hint=next(hints, None),
+        exit_code=EXIT_OK,
+    )
 
 
 def _major_findings(majors: Sequence[FileMajors]) -> Iterator[AuditFinding]:

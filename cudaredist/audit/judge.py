@@ -9,6 +9,7 @@ from cudaredist.audit.gates import Gates, gate_findings, program_findings
 from cudaredist.audit.lowest_release import RequiredRelease, required_releases
 from cudaredist.audit.needs import LibraryNeed, is_bundled_copy, library_needs
 from cudaredist.audit.program import Catalog, KnownLibrary, ProgramFile
+from cudaredist.audit.unlinked import with_unlinked
 from cudaredist.audit.wheel_requirements import pip_requirements
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.errors import worst_exit_code
@@ -62,8 +63,9 @@ def judge_program(
 ) -> AuditReport:
     """Return the report on a program."""
     catalog = knowledge.catalog
+    program = with_unlinked(program, catalog, knowledge.tables)
     needs = library_needs(program, catalog, knowledge.policy)
-    provided = [n.soname for n in needs if n.status == "provided" and n.kind == "needed"]
+    provided = [n.soname for n in needs if n.status == "provided" and n.kind != "opened"]
     tables = knowledge.tables(provided)
     majors = file_majors(program, needs, catalog)
     releases: list[RequiredRelease] = []

@@ -77,7 +77,8 @@ def symbols_by_library(
     found: dict[str, set[Import]] = defaultdict(set)
     unowned: set[str] = set()
     for file in program:
-        needed = [keys[key_of(name)] for name in file.binary.needed if key_of(name) in keys]
+        used = (*file.binary.needed, *file.unlinked)
+        needed = [keys[key_of(name)] for name in used if key_of(name) in keys]
         for one in imports_of(file.binary) if needed else ():
             owner = keys.get(key_of(one.library)) if one.library else None
             if not one.library and not _of_cxx_library(one.name):
@@ -85,14 +86,14 @@ def symbols_by_library(
                 unowned |= {one.name} if owner is not None else set()
             if owner is not None:
                 found[owner].add(one)
-    own = _exported_names(program, unowned)
+    own = exported_names(program, unowned)
     return {
         soname: {one for one in symbols if one.library or one.name not in own}
         for soname, symbols in found.items()
     }
 
 
-def _exported_names(program: Iterable[ProgramFile], names: Collection[str]) -> set[str]:
+def exported_names(program: Iterable[ProgramFile], names: Collection[str]) -> set[str]:
     """Return those of some names that files of the program export."""
     if not names:
         return set()
@@ -110,7 +111,7 @@ def required_releases(
 
     `needs` are those of its part for some CUDA majors.
     """
-    provided = [need for need in needs if need.status == "provided" and need.kind == "needed"]
+    provided = [need for need in needs if need.status == "provided" and need.kind != "opened"]
     symbols = symbols_by_library(program, [need.soname for need in provided], tables)
     unread = {
         key_of(name)

@@ -11,14 +11,14 @@ from cudaredist.packagesets.libraries import find_external, key_of
 from cudaredist.schema.policy import LibraryPolicy, Owner
 
 NeedStatus: TypeAlias = Literal["bundled", "provided", "external", "missing", "unknown"]
-NeedKind: TypeAlias = Literal["needed", "opened"]
+NeedKind: TypeAlias = Literal["needed", "opened", "unlinked"]
 
 _OF_GPU = frozenset({"driver", "jetson"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryNeed:
-    """A library that files of the program need, or may open."""
+    """A library that files of the program need, may open, or use without needing it."""
 
     soname: str
     kind: NeedKind
@@ -68,6 +68,11 @@ def library_needs(
         if key not in needed
     ]
     found += [need for need in guesses if need.is_cuda and need.status != "missing"]
+    unlinked = _by_name((file, file.unlinked) for file in binaries)
+    found += [
+        _need(name, "unlinked", files, bundled.get(key, ()), catalog, policy)
+        for key, (name, files) in unlinked.items()
+    ]
     return tuple(sorted(found, key=lambda need: (need.kind, key_of(need.soname))))
 
 

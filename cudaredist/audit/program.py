@@ -28,6 +28,10 @@ class ProgramFile:
     binary: Binary
     names: frozenset[str]
     """Names that others find it by: of the file, of links to it, and its soname."""
+    installed: str | None = None
+    """Its path below site-packages, if it is in a wheel."""
+    unlinked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Symbols of known libraries that it uses although it does not need the libraries."""
 
     @property
     def platforms(self) -> tuple[str, ...]:
@@ -103,6 +107,19 @@ class Catalog:
         """Return the releases of a redistributable, in ascending order."""
         libraries = (one for named in self._by_name.values() for one in named)
         return tuple(sorted({one.label for one in libraries if one.redist == redist}))
+
+    def sonames(self, platforms: Sequence[str]) -> tuple[str, ...]:
+        """Return the names of libraries for some platforms, sorted."""
+        return tuple(
+            sorted(
+                {
+                    one.soname
+                    for named in self._by_name.values()
+                    for one in named
+                    if one.platform in platforms
+                }
+            )
+        )
 
     def others(self, soname: str) -> tuple[str, ...]:
         """Return the sonames of the same family, sorted."""

@@ -36,7 +36,7 @@ def pip_requirements(
     found = []
     for projects, entries in by_projects.items():
         is_guess = all(need.kind == "opened" for need, _ in entries)
-        counted = [entry for entry in entries if is_guess or entry[0].kind == "needed"]
+        counted = [entry for entry in entries if is_guess or entry[0].kind != "opened"]
         redists = {one.redist for _, libraries in counted for one in libraries}
         label = lowest.get(next(iter(redists))) if len(redists) == 1 and not is_guess else None
         found.append(
@@ -47,7 +47,7 @@ def pip_requirements(
                 specifier=_specifier([libraries for _, libraries in counted], label)
                 if len(projects) == 1
                 else "",
-                sonames=tuple(need.soname for need, _ in entries),
+                sonames=tuple(dict.fromkeys(need.soname for need, _ in entries)),
                 is_guess=is_guess,
                 is_lowest_known=label is not None,
             )

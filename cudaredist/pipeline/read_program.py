@@ -108,17 +108,19 @@ class ProgramReader:
         for link, end in tree.links.items():
             links[end].add(link.rpartition("/")[2])
         count = 0
+        is_wheel = path.suffix.lower() == ".whl"
         for name, entry in sorted(tree.files.items()):
             if entry.binary is not None:
-                count += self._add_entry(prefix + name, entry, links[name])
+                installed = _installed_path(name) if is_wheel else None
+                count += self._add_entry(prefix + name, entry, links[name], installed)
         unsafe = shortened(tree.unsafe, _NOTES_SHOWN)
         self.notes += (printable(f"{path.name}: {note}") for note in unsafe)
         self.inputs.append(AuditInput(path=str(path), files=len(tree.files), binaries=count))
 
-    def _add_entry(self, shown: str, entry: Entry, links: set[str]) -> int:
+    def _add_entry(self, shown: str, entry: Entry, links: set[str], installed: str | None) -> int:
         if entry.binary is None or entry.binary.kind == "script":
             return 0
-        self._add(shown, entry.binary, {shown.rpartition("/")[2], *links})
+        self._add(shown, entry.binary, {shown.rpartition("/")[2], *links}, installed)
         return 1
 
     def _read_folder(self, path: Path, prefix: str) -> None:
@@ -144,15 +146,31 @@ class ProgramReader:
             self.notes.append(f"{path}: {archives} archives in it are not read; name them instead")
         self.inputs.append(AuditInput(path=str(path), files=files, binaries=binaries))
 
-    def _add(self, shown: str, binary: Binary, names: set[str]) -> None:
+    def _add(
+        self, shown: str, binary: Binary, names: set[str], installed: str | None = None
+    ) -> None:
         soname = {binary.soname} if binary.kind == "elf" and binary.soname else set()
         self.files.append(
-            ProgramFile(shown=printable(shown), binary=binary, names=frozenset({*names, *soname}))
+            ProgramFile(
+                shown=printable(shown),
+                binary=binary,
+                names=frozenset({*names, *soname}),
+                installed=installed,
+            )
         )
 
 
 def _name_of(path: Path) -> str:
     return path.name or path.resolve().name
+
+
+def _installed_path(name: str) -> str | None:
+    """Return the path below site-packages of a wheel's file, None if it is installed elsewhere."""
+    folder, _, rest = name.partition("/")
+    if not folder.endswith(".data"):
+        return name
+    scheme, _, path = rest.partition("/")
+    return path if scheme in {"purelib", "platlib"} else None
 
 
 def _examine(path: Path) -> Binary | None:

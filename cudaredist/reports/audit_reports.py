@@ -14,6 +14,8 @@ AuditFindingKind = Literal[
     "missing-symbols",
     "mixed-cuda",
     "duplicate-library",
+    "unlinked-library",
+    "run-path",
     "gpu",
     "glibc",
     "cuda",
@@ -46,9 +48,10 @@ class AuditedLibrary(OwnModel):
     """A library that the program needs, may open, or contains a copy of."""
 
     soname: str
-    kind: Literal["needed", "opened", "bundled"] = Field(
-        description="`opened`: its name is in the data of a file, which is a guess; `bundled`: a "
-        "copy of NVIDIA's library that no file of the program states"
+    kind: Literal["needed", "unlinked", "opened", "bundled"] = Field(
+        description="`unlinked`: files use its symbols, but do not need it; `opened`: its name is "
+        "in the data of a file, which is a guess; `bundled`: a copy of NVIDIA's library that no "
+        "file of the program states"
     )
     status: Literal["bundled", "provided", "external", "missing", "unknown"] = Field(
         description="`missing`: other versions of it are known; `unknown`: nothing is known of it"

@@ -1,0 +1,118 @@
+"""Run paths of a wheel's files, and the folders of the libraries that they need."""
+
+import posixpath
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from cudaredist.audit.needs import LibraryNeed
+from cudaredist.audit.program import KnownLibrary, ProgramFile
+from cudaredist.packagesets.libraries import key_of
+
+_ORIGIN = "$ORIGIN"
+_without_major = re.compile(r"(?:nvidia-)?(.+?)(?:-cu[0-9]+)?").fullmatch
+_MAJOR_WITH_COMMON_FOLDER = 13
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPathGap:
+    """A CUDA library to which no run path of a file leads."""
+
+    file: ProgramFile
+    soname: str
+    run_path: str | None
+    """A run path that leads to it. None if its folder depends on the version of its wheel."""
+
+
+def run_path_gaps(
+    program: Sequence[ProgramFile], needs: Iterable[LibraryNeed]
+) -> Iterator[RunPathGap]:
+    """Yield the CUDA libraries that the loader does not find by run paths.
+
+    Only files of wheels count, which are installed next to the wheels of NVIDIA, and only
+    libraries that are in the program or in such a wheel. A library of the program is found by the
+    name of its file.
+    """
+    files = {file.shown: file for file in program if _has_run_path(file)}
+    searched = _searched_folders(list(files.values()))
+    for need in needs:
+        if need.kind == "needed" and need.is_cuda and need.status in {"bundled", "provided"}:
+            folders = _folders_of(need)
+            if not folders and need.status == "provided":
+                continue
+            for file in need.by:
+                if file.shown in files and not searched[file.shown].intersection(folders):
+                    yield RunPathGap(
+                        file=file,
+                        soname=need.soname,
+                        run_path=_run_path(file, need),
+                    )
+
+
+def _has_run_path(file: ProgramFile) -> bool:
+    binary = file.binary
+    return file.installed is not None and binary.kind == "elf" and "runpath" not in binary.unread
+
+
+def _searched_folders(files: Sequence[ProgramFile]) -> dict[str, set[str]]:
+    """Return the folders below site-packages that the loader searches for each file.
+
+    The paths of a file also count for the libraries that it needs, as those of DT_RPATH do.
+    """
+    by_name: dict[str, list[ProgramFile]] = defaultdict(list)
+    for file in files:
+        for name in file.names:
+            by_name[key_of(name)].append(file)
+    searched = {file.shown: set(_own_folders(file)) for file in files}
+    queue = [file for file in files if searched[file.shown]]
+    while queue:
+        file = queue.pop()
+        for name in file.binary.needed:
+            for library in by_name[key_of(name)]:
+                before = len(searched[library.shown])
+                searched[library.shown] |= searched[file.shown]
+                if len(searched[library.shown]) > before:
+                    queue.append(library)
+    return searched
+
+
+def _own_folders(file: ProgramFile) -> Iterator[str]:
+    here = posixpath.dirname(file.installed or "")
+    for entry in file.binary.runpath:
+        start, _, rest = entry.replace("${ORIGIN}", _ORIGIN).partition("/")
+        if start == _ORIGIN:
+            yield posixpath.normpath(posixpath.join(here, rest))
+
+
+def _folders_of(need: LibraryNeed) -> set[str]:
+    """Return the folders below site-packages that may contain a library."""
+    if need.status == "provided":
+        return {folder for one in need.providers for folder in _wheel_folders(one)}
+    paths = (file.installed or "" for file in need.bundled)
+    named = (path for path in paths if posixpath.basename(path) == need.soname)
+    return {posixpath.normpath(posixpath.dirname(path)) for path in named}
+
+
+def _wheel_folders(library: KnownLibrary) -> Iterator[str]:
+    """Yield the folders that wheels of NVIDIA's have used for a library.
+
+    Only the versions of CUDA itself determine one folder.
+    """
+    match = _without_major(library.project or "")
+    if match is None:
+        return
+    name, major = match[1].replace("-", "_"), library.major or 0
+    if library.redist == "cuda":
+        yield f"nvidia/{name if major < _MAJOR_WITH_COMMON_FOLDER else f'cu{major}'}/lib"
+    else:
+        yield from (f"nvidia/{name}/lib", f"nvidia/cu{major}/lib", f"{name}/lib")
+
+
+def _run_path(file: ProgramFile, need: LibraryNeed) -> str | None:
+    """Return a run path of a file that leads to a library of CUDA itself."""
+    known = [one for one in need.providers if one.redist == "cuda" and one.project is not None]
+    if not known:
+        return None
+    here = posixpath.dirname(file.installed or "") or "."
+    return f"{_ORIGIN}/{posixpath.relpath(next(_wheel_folders(known[-1])), here)}"

@@ -1,0 +1,94 @@
+"""Known libraries with symbols that files use although they do not need the libraries."""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+
+from cudaredist.audit.lowest_release import exported_names
+from cudaredist.audit.program import Catalog, ProgramFile
+from cudaredist.features.library_symbols import imports_of
+from cudaredist.tables.symbols.symbol_table import SymbolColumns
+
+_OTHERS = ("_Z", "Py", "_Py")
+"""Beginnings of the names of C++ and of Python. The functions of CUDA are C."""
+
+
+def with_unlinked(
+    program: Sequence[ProgramFile],
+    catalog: Catalog,
+    tables: Callable[[Sequence[str]], Mapping[str, SymbolColumns]],
+) -> list[ProgramFile]:
+    """Return the files of a program with the symbols of libraries that they do not need.
+
+    Such a file works only if something else loads the library first. A symbol counts only if the
+    other libraries of the file leave one CUDA major for it.
+    """
+    names = {file.shown: set(_undefined(file)) for file in program}
+    own = exported_names(program, set().union(*names.values()))
+    platforms = tuple({platform for file in program for platform in file.platforms[:1]})
+    majors = {file.shown: _majors(file, catalog) for file in program}
+    chosen = frozenset[int]().union(*majors.values())
+    if not chosen or not any(found - own for found in names.values()):
+        return list(program)
+    sonames = [name for name in catalog.sonames(platforms) if ".so." in name]
+    fitting = [name for name in sonames if _fits(catalog, name, platforms, chosen)]
+    owners = _owners(tables(fitting), set().union(*names.values()) - own)
+    return [
+        replace(file, unlinked=dict(_unlinked(file, names[file.shown], owners, majors, catalog)))
+        for file in program
+    ]
+
+
+def _undefined(file: ProgramFile) -> Iterator[str]:
+    """Yield the C functions that a file takes from any library."""
+    if file.binary.kind == "elf":
+        for one in imports_of(file.binary):
+            if not one.library and not one.name.startswith(_OTHERS):
+                yield one.name
+
+
+def _majors(file: ProgramFile, catalog: Catalog) -> frozenset[int]:
+    """Return the CUDA majors that the needed libraries of a file state, if they agree."""
+    stated = [
+        frozenset(one.major for one in providers if one.major and one.redist == "cuda")
+        for name in file.binary.needed
+        if (providers := catalog.providers(name, file.platforms))
+    ]
+    return reduce(frozenset.intersection, filter(None, stated)) if any(stated) else frozenset()
+
+
+def _fits(catalog: Catalog, soname: str, platforms: Sequence[str], majors: Collection[int]) -> bool:
+    """Check if a library is one of CUDA itself for some majors."""
+    providers = catalog.providers(soname, platforms)
+    return any(one.redist == "cuda" and one.major in majors for one in providers)
+
+
+def _owners(tables: Mapping[str, SymbolColumns], names: Collection[str]) -> dict[str, list[str]]:
+    """Return the libraries that export each of some symbols."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for soname, table in sorted(tables.items()):
+        for name in {one.name for one in table.exports if one.name in names}:
+            found[name].append(soname)
+    return found
+
+
+def _unlinked(
+    file: ProgramFile,
+    names: Collection[str],
+    owners: Mapping[str, Sequence[str]],
+    majors: Mapping[str, frozenset[int]],
+    catalog: Catalog,
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(names):
+        fitting = [
+            soname
+            for soname in owners.get(name, ())
+            if _fits(catalog, soname, file.platforms, majors[file.shown])
+        ]
+        if fitting and not {*fitting} & {*file.binary.needed}:
+            # Variants such as `libnvrtc.alt.so.12` have the same symbols.
+            found[min(fitting, key=lambda soname: (".alt." in soname, soname))].append(name)
+    for soname, symbols in found.items():
+        yield soname, tuple(symbols)

@@ -1,0 +1,164 @@
+"""Programs, libraries and tables of symbols for audit, made to order."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+
+from conftest import REPOSITORY
+
+from cudaredist.audit.gates import Gates
+from cudaredist.audit.judge import Knowledge, judge_program
+from cudaredist.audit.program import Catalog, KnownLibrary, ProgramFile
+from cudaredist.binaries.file_facts import Binary, CodeSection, DeviceImages
+from cudaredist.binaries.symbols import SymbolTable, pack_groups
+from cudaredist.primitives import parse_label
+from cudaredist.reports.audit_reports import AuditReport
+from cudaredist.schema.policy import LibraryPolicy
+from cudaredist.schema.registry import read_own_file
+from cudaredist.schema.tables import Gpus
+from cudaredist.tables.gpus.coverage import CoverageRules
+from cudaredist.tables.symbols.symbol_table import Column, Export, Provider, SymbolColumns
+
+DATA = REPOSITORY / "data"
+
+
+def undefined(*symbols: tuple[str, str, str]) -> SymbolTable:
+    """Return a table of undefined symbols, each with its name, version and library."""
+    groups = [
+        (("undefined", "global", "func", "", version, library), [name.encode()])
+        for name, version, library in symbols
+    ]
+    return SymbolTable(exports=0, imports=len(groups), packed=pack_groups(groups))
+
+
+def defined(*names: str) -> SymbolTable:
+    """Return a table of defined symbols."""
+    properties = ("defined", "global", "func", "default", "section", "", "", "")
+    groups = [(properties, [name.encode() for name in names])]
+    return SymbolTable(exports=len(names), imports=0, packed=pack_groups(groups))
+
+
+def file(
+    shown: str,
+    *needed: str,
+    soname: str | None = None,
+    code: Mapping[str, int] | None = None,
+    names: Iterable[str] = (),
+    machine: str = "x86_64",
+    kind: str = "elf",
+    symbols: SymbolTable | None = None,
+    installed: str | None = None,
+    **facts: object,
+) -> ProgramFile:
+    """Return a binary of a program; `code` has the number of images by architecture."""
+    values: dict[str, object] = {"is_shared": True, **facts}
+    if code:
+        values["device_code"] = (
+            CodeSection(section=".nv_fatbin", is_declared=True, counts=dict(code)),
+        )
+        values["images"] = DeviceImages(
+            sizes=dict.fromkeys(code, (9000, 9000)), modules={" ".join(code): max(code.values())}
+        )
+    binary = Binary(
+        kind=kind,  # type: ignore[arg-type] # one of its kinds
+        machine=machine,
+        soname=soname,
+        needed=needed,
+        symbols=symbols or undefined(),
+        **values,  # type: ignore[arg-type] # any other facts
+    )
+    own = {shown.rpartition("/")[2], *names, *([soname] if soname else [])}
+    return ProgramFile(shown=shown, binary=binary, names=frozenset(own), installed=installed)
+
+
+def known(
+    soname: str,
+    label: str,
+    package: str = "libcublas",
+    project: str = "nvidia-cublas-cu12",
+    *,
+    redist: str = "cuda",
+    version: str | None = None,
+    variant: str | None = None,
+    platform: str = "linux-x86_64",
+) -> KnownLibrary:
+    """Return a library of a wheel; its version is the label unless another one is given."""
+    name = project.replace("-", "_")
+    version = version or f"{label}.7"
+    return KnownLibrary(
+        soname=soname,
+        redist=redist,
+        label=parse_label(label),
+        package=package,
+        version=version,
+        platform=platform,
+        variant=variant,
+        archive=label,
+        wheel=f"{project}/{name}-{version}-py3-none-manylinux_2_27_x86_64.whl",
+    )
+
+
+def cuda(*labels: str) -> list[KnownLibrary]:
+    """Return the libraries of some CUDA releases: cuBLAS, cuRAND and the runtime."""
+    found = []
+    for label in labels:
+        major = label.partition(".")[0]
+        end = f"-cu{major}" if int(major) < 13 else ""
+        runtime = "11.0" if major == "11" else major
+        found += [
+            known(f"libcublas.so.{major}", label, "libcublas", f"nvidia-cublas{end}"),
+            known(f"libcublasLt.so.{major}", label, "libcublas", f"nvidia-cublas{end}"),
+            known(f"libcudart.so.{runtime}", label, "cuda_cudart", f"nvidia-cuda-runtime{end}"),
+            known("libcurand.so.10", label, "libcurand", f"nvidia-curand{end}", version="10.3.1"),
+        ]
+    return found
+
+
+def cudnn(label: str, *majors: int) -> list[KnownLibrary]:
+    """Return a release of cuDNN for some CUDA majors."""
+    return [
+        known(
+            "libcudnn.so.9",
+            label,
+            "cudnn",
+            f"nvidia-cudnn-cu{major}",
+            redist="cudnn",
+            variant=f"cuda{major}",
+        )
+        for major in majors
+    ]
+
+
+def table(soname: str, exports: Mapping[str, Sequence[str]], version: str = "") -> SymbolColumns:
+    """Return a table of libcublas with the exports of each release."""
+    columns = SymbolColumns(soname)
+    provider = Provider("wheels", "cuda", "libcublas", "linux-x86_64", "", is_stub=False)
+    for label, names in exports.items():
+        columns.add(Column(provider, label, label), [Export(name, version) for name in names])
+    return columns
+
+
+@cache
+def policy() -> LibraryPolicy:
+    return read_own_file((DATA / "policy/libraries.json").read_bytes(), LibraryPolicy)
+
+
+@cache
+def coverage_rules() -> CoverageRules:
+    return CoverageRules(read_own_file((DATA / "gpus.json").read_bytes(), Gpus))
+
+
+def judged(
+    files: Sequence[ProgramFile],
+    libraries: Iterable[KnownLibrary] = (),
+    tables: Mapping[str, SymbolColumns] | None = None,
+    gates: Gates | None = None,
+) -> AuditReport:
+    """Judge a program by some libraries and tables, and by the GPUs of the shipped data."""
+    knowledge = Knowledge(
+        title="these libraries",
+        catalog=Catalog.of(libraries),
+        policy=policy(),
+        rules=coverage_rules(),
+        tables=lambda _: tables or {},
+    )
+    return judge_program(files, knowledge, gates or Gates())
