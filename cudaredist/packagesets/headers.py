@@ -12,23 +12,27 @@ from typing import NamedTuple
 
 from cudaredist.packagesets.draft import Draft
 from cudaredist.packagesets.outputs import resolve
+from cudaredist.primitives import Platform
 from cudaredist.schema.packageset import Depends
 from cudaredist.tables.nvcc_compat.expressions import ExpressionError, evaluate, tokenize
 
 ROOTS = ("include/", "include/cccl/")
 """Folders that nvcc searches for headers, from nvcc.profile. CUDA 13 has the second one."""
 
-_COMPILER = {"__cplusplus": "202002", "__x86_64__": "1"}
 _OF_SYSTEM = {
-    "linux": {**_COMPILER, "__linux__": "1", "__GNUC__": "13", "__unix__": "1"},
-    "windows": {**_COMPILER, "_WIN32": "1", "_WIN64": "1", "_MSC_VER": "1940"},
+    "linux": {"__linux__": "1", "__GNUC__": "13", "__unix__": "1"},
+    "windows": {"_WIN32": "1", "_WIN64": "1", "_MSC_VER": "1940"},
 }
 """Macros that the C++ compilers of a system define."""
-_MACROS = {
-    system: (macros, {**macros, "__CUDACC__": "1", "__NVCC__": "1"})
-    for system, macros in _OF_SYSTEM.items()
+_OF_MACHINE = {
+    ("linux", "x86_64"): {"__x86_64__": "1"},
+    ("linux", "aarch64"): {"__aarch64__": "1"},
+    ("linux", "ppc64le"): {"__powerpc64__": "1", "__PPC64__": "1"},
+    ("windows", "x86_64"): {"_M_X64": "100", "_M_AMD64": "100"},
+    ("windows", "aarch64"): {"_M_ARM64": "1"},
 }
-"""The macros of the host compiler and those of nvcc."""
+"""Further macros by system and machine."""
+_OF_NVCC = {"__CUDACC__": "1", "__NVCC__": "1"}
 _DEFINED = "defined"
 
 
@@ -42,13 +46,13 @@ class Included(NamedTuple):
     """Attributes of the packages that contain it, the best first."""
 
 
-def included_headers(drafts: Mapping[str, Draft], system: str) -> dict[str, list[Included]]:
+def included_headers(drafts: Mapping[str, Draft], platform: Platform) -> dict[str, list[Included]]:
     """Return the headers that each package includes from others."""
     index: dict[str, list[str]] = defaultdict(list)
     for attr, draft in drafts.items():
         for name in _provided(draft):
             index[name].append(attr)
-    return {attr: list(_included(draft, drafts, index, system)) for attr, draft in drafts.items()}
+    return {attr: list(_included(draft, drafts, index, platform)) for attr, draft in drafts.items()}
 
 
 def header_depends(
@@ -85,7 +89,7 @@ def _provided(draft: Draft) -> Iterator[str]:
 
 
 def _included(
-    draft: Draft, drafts: Mapping[str, Draft], index: Mapping[str, list[str]], system: str
+    draft: Draft, drafts: Mapping[str, Draft], index: Mapping[str, list[str]], platform: Platform
 ) -> Iterator[Included]:
     if draft.headers is None or not draft.has_files:
         return
@@ -99,18 +103,28 @@ def _included(
                 for attr in attrs
                 if attr != draft.attr and (draft.is_further or not drafts[attr].is_further)
             ]
-            if providers and holds(condition, system):
+            if providers and holds(condition, platform):
                 yield Included(name, path, tuple(sorted(providers)))
                 break
 
 
 @lru_cache(maxsize=4096)
-def holds(condition: str, system: str) -> bool:
+def holds(condition: str, platform: Platform) -> bool:
     """Check if a condition is true for any compiler.
 
-    The compilers are a system's C++ compiler and nvcc.
+    The compilers are the platform's C++ compiler and nvcc, of each system if the platform has none.
     """
-    return any(_is_true(condition, macros) for macros in _MACROS[system]) if condition else True
+    return not condition or any(_is_true(condition, macros) for macros in _macros(platform))
+
+
+def _macros(platform: Platform) -> Iterator[Mapping[str, str]]:
+    """Yield the macros of the platform's host compilers, and those of nvcc."""
+    for system, macros in _OF_SYSTEM.items():
+        if platform.os in {system, "any"}:
+            of_machine = _OF_MACHINE.get((system, platform.machine or ""), {})
+            host = {"__cplusplus": "202002", **macros, **of_machine}
+            yield host
+            yield host | _OF_NVCC
 
 
 def _is_true(condition: str, macros: Mapping[str, str]) -> bool:

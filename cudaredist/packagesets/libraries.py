@@ -44,7 +44,7 @@ def connect(
     connection = _Connection(dict(entries), aliases, spec, data)
     drafts = connection.drafts
     needs_of = {attr: connection.add(draft) for attr, draft in entries.items() if draft.has_files}
-    included = included_headers(entries, spec.platform.os)
+    included = included_headers(entries, spec.platform)
     while True:
         before = sum(drafts[attr].is_available for attr in needs_of)
         diagnostics: list[Diagnostic] = []

@@ -102,12 +102,12 @@ def _dependencies(
     archive: Archive, known: _Known, others: Mapping[str, _Known]
 ) -> dict[str, tuple[str, ...]]:
     """Return the packages of the release with required libraries or headers."""
-    system = Platform(archive.platform).os
+    platform = Platform(archive.platform)
     needed = {key_of(name) for file in known.binaries for name in file.needed}
     headers = {
         f"{root}{name}"
         for name, ways in known.headers.items()
-        if any(holds(condition, system) for condition in ways.values())
+        if any(holds(condition, platform) for condition in ways.values())
         for root in ROOTS
     }
     depends: dict[str, tuple[str, ...]] = {}

@@ -16,6 +16,7 @@ from support.set_inputs import (
 from cudaredist.packagesets.headers import holds
 from cudaredist.packagesets.invariants import check_set
 from cudaredist.pipeline.sets.load import read_set_data
+from cudaredist.primitives import KNOWN_PLATFORMS, Platform
 from cudaredist.schema.features import WholeFeatures
 from cudaredist.schema.packageset import PackageSet
 
@@ -129,5 +130,21 @@ def test_headers_are_read_from_feature_files(tmp_path: Path) -> None:
     ],
 )
 def test_include_conditions_depend_on_system(condition: str, systems: str) -> None:
-    package_set = [system for system in ("linux", "windows") if holds(condition, system)]
-    assert package_set == systems.split()
+    true = [name for name in ("linux", "windows") if holds(condition, Platform(f"{name}-x86_64"))]
+    assert true == systems.split()
+
+
+@pytest.mark.parametrize(
+    ("condition", "platforms"),
+    [
+        ("defined(__x86_64__)", "linux-x86_64"),
+        ("defined(__aarch64__)", "linux-aarch64 linux-sbsa"),
+        ("defined(__powerpc64__)", "linux-ppc64le"),
+        ("defined(_M_X64)", "windows-x86_64"),
+        ("defined(_M_ARM64)", "windows-arm64"),
+        ("defined(_MSC_VER)", "source windows-arm64 windows-x86_64"),
+    ],
+)
+def test_include_conditions_depend_on_machine(condition: str, platforms: str) -> None:
+    true = [name for name in sorted(KNOWN_PLATFORMS) if holds(condition, Platform(name))]
+    assert true == platforms.split()
