@@ -17,6 +17,7 @@ from cudaredist.cli.options import (
 )
 from cudaredist.cli.session import PUBLIC_WHEEL_BASE, Refusal, Session, command
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError
+from cudaredist.redists import REDISTS
 
 if TYPE_CHECKING:
     from cudaredist.exporters.export_format import ExportedSet, Exporter
@@ -189,6 +190,12 @@ def _with_tables(exported: "ExportedSet", store: "Store", session: Session) -> "
     if not versions:
         session.console.warning(
             "skipped manifests and releases: no set has NVIDIA's own archives for Linux"
+        )
+    own = {redist for one in exported.all_sets for redist in one.redists} - REDISTS.keys()
+    if own:
+        session.console.warning(
+            f"skipped {', '.join(sorted(own))}, because nixpkgs has only NVIDIA's "
+            "redistributables; to build them with Nix, run `cudaredist export nix SET -o FOLDER`"
         )
     return replace(exported, tables=read_shared_tables(store, versions))
 

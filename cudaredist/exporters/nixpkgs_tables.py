@@ -25,6 +25,7 @@ from cudaredist.exporters.nix_code import (
     nix_string,
 )
 from cudaredist.primitives import Version, parse_label
+from cudaredist.redists import REDISTS
 from cudaredist.schema.packageset import PackageSet
 from cudaredist.schema.tables import CapabilityEntry, CompilerRange, Gpus, NvccCompat
 from cudaredist.tables.gpus.capability import Capability
@@ -144,7 +145,7 @@ def _capability_lines(gpus: Gpus) -> Iterator[str]:
 def set_versions(sets: Iterable[PackageSet]) -> dict[str, dict[str, dict[str, str]]]:
     """Return labels by package set, redistributable and platform.
 
-    Skips sets for Windows and sets of wheels.
+    Skips sets for Windows, sets of wheels and the redistributables of overlays.
     """
     versions: dict[str, dict[str, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
     for package_set in sets:
@@ -152,7 +153,8 @@ def set_versions(sets: Iterable[PackageSet]) -> dict[str, dict[str, dict[str, st
         if package_set.channel != "redist" or platform not in {X86, SERVER_ARM, JETSON}:
             continue
         for redist, release in package_set.redists.items():
-            if release.release is not None and redist not in _BUILT_FROM_SOURCE:
+            is_skipped = redist in _BUILT_FROM_SOURCE or redist not in REDISTS
+            if release.release is not None and not is_skipped:
                 versions[package_set.cuda.attribute][redist][platform] = release.release
     return {
         attribute: {redist: dict(labels) for redist, labels in sorted(versions[attribute].items())}

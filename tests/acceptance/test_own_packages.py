@@ -31,6 +31,14 @@ def mine(server: FaultServer, run: Run) -> Path:
     return overlay
 
 
+def put_cuda() -> None:
+    features = {
+        "cuda_cudart": library("libcudart.so.12"),
+        "cuda_nvcc": features_of({"bin/nvcc": None}),
+    }
+    put_data(Path("data"), cuda("12.9.1", features=features))
+
+
 def built(run: Run, *options: object) -> dict[str, Any]:
     platform = ("--cuda", "12.9", "--platform", LINUX, "--overlay", "mine", "--json")
     result = run("build", *platform, *options)
@@ -45,11 +53,7 @@ def test_own_package_is_in_sets_of_every_channel(
 ) -> None:
     """Sets with shipped data also include the package."""
     if channel == "redist":
-        features = {
-            "cuda_cudart": library("libcudart.so.12"),
-            "cuda_nvcc": features_of({"bin/nvcc": None}),
-        }
-        put_data(Path("data"), cuda("12.9.1", features=features))
+        put_cuda()
     result = run("process-manifests", "--data-dir", mine, "--redist", "mylib")
     assert result.exit_code == 0, result.output
     assert (mine / "features/mylib/feature_1.2.0.json").is_file()
@@ -59,6 +63,20 @@ def test_own_package_is_in_sets_of_every_channel(
     assert entry["overlay"] == ["manifest", "features"]
     assert entry["archive"]["url"].startswith(f"{server.url}/mirror/mylib/{LINUX}/mylib-")
     assert [need["satisfied_by"]["attr"] for need in entry["needs"]] == ["cuda_cudart"]
+
+
+def test_export_nixpkgs_skips_own_package_with_a_warning(mine: Path, run: Run) -> None:
+    put_cuda()
+    process = run("process-manifests", "--data-dir", mine, "--redist", "mylib")
+    assert process.exit_code == 0, process.output
+    platform = ("--cuda", "12.9", "--platform", LINUX, "--overlay", "mine")
+    assert run("build", *platform, "-o", "set.json").exit_code == 0
+    result = run("export", "nixpkgs", "set.json", "-o", "tables")
+    assert result.exit_code == 0, result.output
+    assert "skipped mylib, because nixpkgs has only NVIDIA's redistributables" in result.stderr
+    files = {path.name: path.read_text() for path in Path("tables").rglob("*") if path.is_file()}
+    assert "redistrib_12.9.1.json" in files
+    assert not [name for name, text in files.items() if "mylib" in text]
 
 
 def test_own_package_is_read_from_mirror_with_usual_folders(
