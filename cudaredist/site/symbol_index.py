@@ -34,7 +34,8 @@ class SymbolPiece:
 
     def add(self, name: str, previous: str, spans: _Spans) -> None:
         """Add the next name."""
-        shared = _shared(previous, name) if self.rows else 0
+        # JavaScript counts some other characters twice.
+        shared = _shared(previous, name) if self.rows and name.isascii() else 0
         number = self.packages.setdefault(spans, len(self.packages))
         self.rows.append(f"{shared} {name[shared:]} {number}")
         self.size += len(self.rows[-1]) + 1

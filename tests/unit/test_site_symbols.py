@@ -18,6 +18,8 @@ from cudaredist.site import symbol_index
 from cudaredist.site.render_site import site_files
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store, shipped_data
+from cudaredist.tables.symbols.library_exports import LibraryExports
+from cudaredist.tables.symbols.symbol_table import Column, Export, Provider, SymbolColumns
 
 SONAME = "libcublasLt.so.12"
 INTERNAL = "_ZN2lt4initEv"
@@ -112,6 +114,22 @@ def test_small_pieces_have_the_same_symbols(
     assert sum(count for _, count in pieces) == len(expected)
     # Names that differ in case only are in one piece.
     assert [first for first, _ in pieces][: 5 - size] == ["", "l", "ltm", "ltmo"][: 5 - size]
+
+
+def test_names_with_other_characters_are_stored_completely() -> None:
+    table = SymbolColumns("libx.so")
+    provider = Provider("redist", "cuda", "libx", "linux-x86_64", "", is_stub=False)
+    names = ["a😀b", "a😀c", "ab", "ac"]
+    table.add(Column(provider, "12.9.1", "0" * 16), [Export(name) for name in names])
+    (piece,) = symbol_index.symbol_pieces([LibraryExports(table)], {"libx"})
+    assert piece.rows == ["0 ab 0", "1 c 0", "0 a😀b 0", "0 a😀c 0"]
+
+
+def test_symbols_of_packages_without_a_page_are_left_out() -> None:
+    table = SymbolColumns("libx.so")
+    provider = Provider("redist", "cuda", "libx", "linux-x86_64", "", is_stub=False)
+    table.add(Column(provider, "12.9.1", "0" * 16), [Export("a")])
+    assert symbol_index.symbol_pieces([LibraryExports(table)], {"liby"}) == []
 
 
 def test_symbols_of_releases_without_a_page_are_left_out(data: Path, tmp_path: Path) -> None:
