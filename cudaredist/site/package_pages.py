@@ -19,7 +19,7 @@ from cudaredist.site.page_models import (
     SonameSpan,
     Span,
 )
-from cudaredist.site.release_pages import archive_sizes, platform_order
+from cudaredist.site.release_pages import archive_sizes, platform_order, sorted_platforms
 from cudaredist.tables.gpus.capability import Capability
 
 
@@ -66,7 +66,7 @@ def package_summary(history: PackageHistory) -> PackageSummary:
         version=", ".join(map(str, package.versions)),
         license=package.license,
         spans=history.spans,
-        platforms=tuple(sorted({one.archive.platform for one in archives}, key=platform_order)),
+        platforms=sorted_platforms(one.archive.platform for one in archives),
     )
 
 
@@ -78,7 +78,7 @@ def make_package_page(history: PackageHistory, data: SiteData) -> PackagePage:
         channel=data.channel,
         title=history.name,
         summary=package_summary(history),
-        platforms=_platforms(
+        platforms=sorted_platforms(
             one.archive.platform for _, _, archives in history.releases for one in archives
         ),
         releases=tuple(
@@ -128,7 +128,7 @@ def make_files_page(package: str, spans: tuple[Span, ...], data: SiteData) -> Fi
                 **dict(span),
                 name=posixpath.basename(path),
                 output=places[-1].output,
-                platforms=_platforms(place.platform for place in places),
+                platforms=sorted_platforms(place.platform for place in places),
             )
         )
     return FilesPage(
@@ -136,7 +136,7 @@ def make_files_page(package: str, spans: tuple[Span, ...], data: SiteData) -> Fi
         title=f"Files of {package}",
         package=package,
         spans=spans,
-        platforms=_platforms(place.platform for place in data.files[package]),
+        platforms=sorted_platforms(place.platform for place in data.files[package]),
         folders={
             name: tuple(sorted(folders[name], key=lambda file: natural_order(file.name)))
             for name in sorted(folders)
@@ -154,7 +154,7 @@ def _soname_spans(history: PackageHistory) -> Iterator[SonameSpan]:
                 platforms[name].add(one.archive.platform)
     for name in _names(places):
         for span in _spans(places[name]):
-            yield SonameSpan(**dict(span), soname=name, platforms=_platforms(platforms[name]))
+            yield SonameSpan(**dict(span), soname=name, platforms=sorted_platforms(platforms[name]))
 
 
 def _spans(places: Iterable[tuple[str, str]]) -> Sequence[Span]:
@@ -167,10 +167,6 @@ def _spans(places: Iterable[tuple[str, str]]) -> Sequence[Span]:
         Span(redist=redist, first=names[0], newest=names[-1], releases=len(names))
         for redist, names in sorted(ordered.items())
     ]
-
-
-def _platforms(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(set(names), key=platform_order))
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:

@@ -24,8 +24,8 @@ from cudaredist.site.page_models import (
 _NAMES_SHOWN = 200
 
 
-def make_start_page(data: SiteData) -> StartPage:
-    """Return the start page."""
+def make_start_page(data: SiteData, packages: int) -> StartPage:
+    """Return the start page, with the number of packages."""
     cuda = data.releases.get(CUDA, ())
     return StartPage(
         channel=data.channel,
@@ -43,14 +43,7 @@ def make_start_page(data: SiteData) -> StartPage:
             )
             for redist, releases in data.releases.items()
         ),
-        packages=len(
-            {
-                package.name
-                for releases in data.releases.values()
-                for one in releases
-                for package in one.manifest.packages
-            }
-        ),
+        packages=packages,
         files=sum(len({place.path for place in places}) for places in data.files.values()),
         capabilities=len(data.capabilities),
         unexamined=data.unexamined,
@@ -139,9 +132,13 @@ def archive_sizes(archives: Iterable[ArchiveFacts]) -> tuple[ReleaseArchive, ...
     )
 
 
+def sorted_platforms(names: Iterable[str]) -> tuple[str, ...]:
+    """Return platforms in their order, each once."""
+    return tuple(sorted(set(names), key=platform_order))
+
+
 def _platforms(releases: Iterable[ReleaseFacts]) -> tuple[str, ...]:
-    names = {platform for one in releases for platform in one.manifest.platforms}
-    return tuple(sorted(names, key=platform_order))
+    return sorted_platforms(name for one in releases for name in one.manifest.platforms)
 
 
 def _summary(facts: ReleaseFacts) -> ReleaseSummary:

@@ -71,7 +71,7 @@ def _pages(data: SiteData) -> dict[str, AnyPage]:
     """Return the pages by address, without the search."""
     histories = package_histories(data)
     pages: dict[str, AnyPage] = {
-        "": make_start_page(data),
+        "": make_start_page(data, len(histories)),
         "packages": make_packages_page(histories.values(), data),
         "gpus": make_gpus_page(data),
         "compilers": make_compilers_page(data),
