@@ -15,6 +15,14 @@ _is_plain_key = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,79}").fullmatch
 # Control characters of both sets, and halves of surrogate pairs.
 _find_unprintable = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]").search
 
+_KINDS = {
+    type(None): "null",
+    bool: "true or false",
+    str: "a string",
+    list: "a list",
+    int: "a number",
+    float: "a number",
+}
 _NUMBER_LIMIT = 20
 _PATH_LIMIT = 300
 _PROBLEMS_GATHERED = 1000
@@ -86,19 +94,7 @@ def join_path(path: str, key: str) -> str:
 
 def kind_of(value: object) -> str:
     """Return the JSON type of a value, such as "a string"."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true or false"
-        case str():
-            return "a string"
-        case int() | float():
-            return "a number"
-        case list():
-            return "a list"
-        case _:
-            return "an object"
+    return _KINDS.get(type(value), "an object")
 
 
 class _Repeated(dict[str, object]):

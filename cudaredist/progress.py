@@ -37,12 +37,9 @@ NO_PROGRESS = Progress()
 
 def total_size(sizes: Iterable[int | None]) -> int | None:
     """Return the sum of sizes, or None if one is unknown."""
-    total = 0
-    for size in sizes:
-        if size is None:
-            return None
-        total += size
-    return total
+    stated = list(sizes)
+    known = [size for size in stated if size is not None]
+    return sum(known) if len(known) == len(stated) else None
 
 
 def size_words(size: float) -> str:

@@ -119,7 +119,7 @@ def bump(options: BumpOptions, session: Session) -> int:
     report = run.run()
     if not options.check:
         _write_outputs(report, options.write_commit_message, options.changelog)
-    _show(report, options, session, run.store.root)
+    _show(report, options, session, Path(os.path.relpath(run.store.root)))
     if options.print_commit_message or options.format == "nixpkgs-commit":
         # The other formats include the problems.
         for problem in bump_troubles(report):
@@ -208,15 +208,13 @@ def _show(report: "BumpReport", options: BumpOptions, session: Session, root: Pa
         if not report.releases:
             console.note("nothing is new")
         return
-    match "json" if options.json else options.format:
-        case "text":
-            session.show(report, render.bump_text)
-        case "json":
-            session.show(report, None)
-        case "markdown":
-            session.show(report, render.bump_markdown)
-        case "nixpkgs-commit":
-            console.result(render.nixpkgs_commits(report, Path(os.path.relpath(root))))
-        case "github":
-            annotations, summary = render.bump_annotations(report), render.bump_markdown(report)
-            session.show_on_github(annotations, summary, render.bump_outputs(report))
+    if options.format == "github" and not options.json:
+        annotations, summary = render.bump_annotations(report), render.bump_markdown(report)
+        session.show_on_github(annotations, summary, render.bump_outputs(report))
+        return
+    texts = {
+        "text": render.bump_text,
+        "markdown": render.bump_markdown,
+        "nixpkgs-commit": lambda report: render.nixpkgs_commits(report, root),
+    }
+    session.show(report, texts.get(options.format))

@@ -7,7 +7,13 @@ from typing import TypeAlias
 from cudaredist.diffs.coverage_changes import archive_coverage, coverage_fields
 from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.primitives import Version, parse_label
-from cudaredist.schema.features import ExaminedArchive, Features, UnexaminedArchive
+from cudaredist.schema.features import (
+    ExaminedArchive,
+    Features,
+    Library,
+    Program,
+    UnexaminedArchive,
+)
 from cudaredist.schema.packageset import DriverVersion, PackageSet
 from cudaredist.schema.tables import CompilerRange, Gpus, NvccCompat
 from cudaredist.tables.gpus.coverage import CoverageRules, cuda_major_of
@@ -162,20 +168,18 @@ def _published(
 
 def _examined(archive: ExaminedArchive) -> dict[str, Value]:
     libraries = [library for library in archive.libraries if not library.stub]
-    floors = [library.glibc for library in libraries if library.glibc is not None]
-    floors += [program.glibc for program in archive.programs if program.glibc is not None]
+    files: list[Library | Program] = [*libraries, *archive.programs]
+    floors = [file.glibc for file in files if file.glibc is not None]
     targets = (
         target
         for code in archive.device_code.values()
         for part in (code.declared, code.embedded)
         for target in (*part.sass, *part.ptx)
     )
-    needed = {name for library in libraries for name in library.needed}
-    needed |= {name for program in archive.programs for name in program.needed}
     return {
         "outputs": frozenset(archive.outputs),
         "sonames": frozenset(library.soname for library in libraries if library.soname),
-        "needed": frozenset(needed),
+        "needed": frozenset(name for file in files for name in file.needed),
         "architectures": frozenset(targets),
         "glibc": max(floors, key=Version.parse, default=""),
         "size": str(sum(size.bytes for size in archive.outputs.values())),

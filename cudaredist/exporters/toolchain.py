@@ -52,15 +52,10 @@ def _accepted_compilers(exported: ExportedSet) -> str:
 
 
 def _range(bounds: HostRange) -> str:
-    match bounds.min, bounds.max:
-        case None, None:
-            return "of any version"
-        case None, newest:
-            return f"to {newest}"
-        case oldest, None:
-            return f"from {oldest}"
-        case oldest, newest:
-            return f"{oldest} to {newest}"
+    oldest, newest = bounds.min, bounds.max
+    if oldest is None:
+        return "of any version" if newest is None else f"to {newest}"
+    return f"from {oldest}" if newest is None else f"{oldest} to {newest}"
 
 
 def _is_windows(exported: ExportedSet) -> bool:

@@ -132,8 +132,8 @@ def _release_body(release: BumpedRelease, report: BumpReport) -> str:
     return "\n".join(line.translate(_CONTROL) for line in lines)
 
 
-def nixpkgs_commits(report: BumpReport, root: PurePath) -> str:
-    """Return the output of a nixpkgs update script.
+def nixpkgs_commits(report: BumpReport, root: PurePath) -> Iterator[str]:
+    """Yield the output of a nixpkgs update script.
 
     It is a JSON list with a commit for each release. `root` is the data folder, relative to the
     working directory of the script.
@@ -149,7 +149,7 @@ def nixpkgs_commits(report: BumpReport, root: PurePath) -> str:
         }
         for release in _news(report)
     ]
-    return json.dumps(commits, indent=2) + "\n"
+    yield json.dumps(commits, indent=2)
 
 
 def _attribute(release: BumpedRelease) -> str:
