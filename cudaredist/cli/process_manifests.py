@@ -169,7 +169,7 @@ def _feature_run(options: ProcessOptions, session: Session) -> "FeatureRun":
     root = data_folder(folder, writing=options.is_writing)
     targets = _targets(options, session, root)
     service = session.archive_service(
-        (target.bases for target in targets),
+        targets,
         cache=cache,
         jobs=options.jobs.count,
         keep_archives=options.are_archives_kept,

@@ -28,6 +28,7 @@ from cudaredist.redists import NVIDIA_BASE, REDISTS, Redist, find_redist
 
 if TYPE_CHECKING:
     from cudaredist.pipeline.archives import ArchiveService
+    from cudaredist.pipeline.features.targets import FeatureTarget
     from cudaredist.progress import Progress
     from cudaredist.reports.archive_reports import FeatureOutcome
     from cudaredist.reports.manifest_reports import ManifestOutcome
@@ -214,7 +215,7 @@ class Session(contextlib.ExitStack):
 
     def archive_service(
         self,
-        bases: Iterable[tuple[str, ...]],
+        targets: "Iterable[FeatureTarget]",
         *,
         cache: "Cache",
         jobs: int,
@@ -224,7 +225,7 @@ class Session(contextlib.ExitStack):
         from cudaredist.pipeline.archives import ArchiveService
 
         return ArchiveService(
-            chains={one: self.sources(one) for one in set(bases)},
+            chains={one: self.sources(one) for one in {target.bases for target in targets}},
             cache=cache,
             stop=self.settings.stop,
             jobs=jobs,

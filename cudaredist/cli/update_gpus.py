@@ -93,11 +93,8 @@ def open_run(
     known = find_redists(names, options.channel)
     local = require_manifests(store, names or ())
     targets = targets_in_store(store, [one for one in known if one.name in local], bases)
-    service = session.archive_service(
-        (target.bases for target in targets),
-        cache=open_cache(options.folders.cache_dir),
-        jobs=options.jobs.count,
-    )
+    cache = open_cache(options.folders.cache_dir)
+    service = session.archive_service(targets, cache=cache, jobs=options.jobs.count)
     if is_writing:
         session.lock(root)
     return kind(

@@ -44,14 +44,10 @@ def choose_host(spec: SetSpec, compat: NvccCompat) -> HostCompiler:
 def _choose_gcc(
     cuda: Version, accepted: HostRange, default: int | None, available: Sequence[int]
 ) -> HostGcc:
-    def fits(major: int) -> bool:
-        low, high = accepted.min, accepted.max
-        return (low is None or low <= major) and (high is None or major <= high)
-
-    uses_default = default is not None and fits(default)
+    uses_default = default is not None and accepted.accepts(default)
     selected = default if uses_default else accepted.max
     if not uses_default and available:
-        selected = max(filter(fits, available), default=None)
+        selected = max(filter(accepted.accepts, available), default=None)
         if selected is None:
             majors = ", ".join(map(str, sorted(available)))
             raise UsageError(

@@ -348,15 +348,10 @@ def _host_compiler(package_set: PackageSet) -> Iterator[Broken]:
     gcc = package_set.host_compiler.gcc
     if gcc is None:
         return
-    low = 0 if gcc.min is None else gcc.min
     range_text = f"{gcc.min or 'any'} to {gcc.max or 'any'}"
-
-    def fits(major: int) -> bool:
-        return low <= major and (gcc.max is None or major <= gcc.max)
-
-    if gcc.selected is not None and not fits(gcc.selected):
+    if gcc.selected is not None and not gcc.accepts(gcc.selected):
         yield "host_compiler.gcc", f"{gcc.selected} is selected, but nvcc accepts {range_text}"
-    is_default_fine = gcc.default is not None and fits(gcc.default)
+    is_default_fine = gcc.default is not None and gcc.accepts(gcc.default)
     if is_default_fine and gcc.selected != gcc.default:
         yield "host_compiler.gcc", f"{gcc.selected} is selected, but {gcc.default} is accepted"
     if gcc.uses_default != is_default_fine:

@@ -14,6 +14,7 @@ from cudaredist.reports.archive_reports import (
     ProcessReport,
 )
 from cudaredist.reports.manifest_reports import DownloadReport
+from cudaredist.reports.mirror_reports import MirrorSyncReport
 from cudaredist.reports.report import ErrorReport
 
 _FAILURES_SHOWN = 3
@@ -46,7 +47,9 @@ def download_text(report: DownloadReport) -> Iterator[str]:
     )
 
 
-def download_errors(report: DownloadReport) -> Iterator[tuple[str, ErrorReport]]:
+def download_errors(
+    report: DownloadReport | MirrorSyncReport,
+) -> Iterator[tuple[str, ErrorReport]]:
     """Yield the failed items and their errors, grouped by reason."""
     failures = [
         *((o.redist, o.error) for o in report.redists if o.status == "failed"),

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from cudaredist.render.common import counted
 from cudaredist.render.manifest_text import download_errors
-from cudaredist.reports.manifest_reports import DownloadReport
 from cudaredist.reports.mirror_reports import (
     MirrorPruneReport,
     MirrorSyncReport,
@@ -29,14 +28,7 @@ def sync_text(report: MirrorSyncReport) -> Iterator[str]:
 
 def sync_errors(report: MirrorSyncReport) -> Iterator[tuple[str, ErrorReport]]:
     """Yield the errors of manifests and archives."""
-    downloaded = DownloadReport(
-        redists=report.redists,
-        manifests=report.manifests,
-        errors=report.errors,
-        is_lock_changed=False,
-        exit_code=report.exit_code,
-    )
-    yield from download_errors(downloaded)
+    yield from download_errors(report)
     yield from ((one.path, one.error) for one in report.archives if one.error is not None)
 
 

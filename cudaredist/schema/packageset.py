@@ -109,6 +109,10 @@ class HostRange(OwnModel):
     min: int | None
     max: int | None
 
+    def accepts(self, major: int) -> bool:
+        """Check if a version is in the range."""
+        return (self.min is None or self.min <= major) and (self.max is None or major <= self.max)
+
 
 class HostGcc(HostRange):
     """The selected GCC."""
