@@ -7,19 +7,23 @@ from cudaredist.audit.gates import Gates
 from cudaredist.audit.judge import Knowledge, judge_program
 from cudaredist.audit.program import Catalog, KnownLibrary, label_fits
 from cudaredist.errors import UnknownNameError, UsageError
-from cudaredist.pipeline.read_data import load_features, load_manifest, require_manifests
+from cudaredist.pipeline.read_data import (
+    examined_archives,
+    load_features,
+    load_manifest,
+    require_manifests,
+)
 from cudaredist.pipeline.read_program import ProgramReader
 from cudaredist.pipeline.tables.layered_tables import read_gpus
 from cudaredist.pipeline.toolkit.materialize_set import read_package_set
 from cudaredist.primitives import Version, parse_label
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.reports.audit_reports import AuditReport
-from cudaredist.schema.features import ExaminedArchive
 from cudaredist.schema.packageset import PackageSet
 from cudaredist.schema.policy import LibraryPolicy
 from cudaredist.schema.registry import read_own_file
 from cudaredist.store.data_folder import Store
-from cudaredist.store.symbol_folder import LayeredSymbols
+from cudaredist.store.symbol_folder import LayeredSymbols, table_name
 from cudaredist.tables.gpus.coverage import CoverageRules
 from cudaredist.tables.symbols.symbol_table import KEY_SIZE
 
@@ -98,23 +102,20 @@ def _known_libraries(store: Store) -> Iterator[KnownLibrary]:
                 for archive in load_manifest(store, redist, label).archives
                 if archive.relative_path.endswith(".whl")
             }
-            for package, entry in features.packages.items():
-                for archive in entry.archives:
-                    if not isinstance(archive, ExaminedArchive):
-                        continue
-                    for library in archive.libraries:
-                        if not library.stub:
-                            yield KnownLibrary(
-                                soname=_soname(library.soname, library.path),
-                                redist=redist,
-                                label=label,
-                                package=package,
-                                version=entry.version or archive.version,
-                                platform=archive.platform,
-                                variant=archive.variant,
-                                archive=(archive.sha256 or "")[:KEY_SIZE],
-                                wheel=wheels.get((package, archive.sha256)),
-                            )
+            for package, entry, _, archive in examined_archives(features):
+                for library in archive.libraries:
+                    if not library.stub:
+                        yield KnownLibrary(
+                            soname=table_name(library),
+                            redist=redist,
+                            label=label,
+                            package=package,
+                            version=entry.version or archive.version,
+                            platform=archive.platform,
+                            variant=archive.variant,
+                            archive=(archive.sha256 or "")[:KEY_SIZE],
+                            wheel=wheels.get((package, archive.sha256)),
+                        )
 
 
 def _libraries_of_set(package_set: PackageSet) -> Iterator[KnownLibrary]:
@@ -137,12 +138,3 @@ def _libraries_of_set(package_set: PackageSet) -> Iterator[KnownLibrary]:
                     archive=archive.sha256[:KEY_SIZE],
                     wheel=archive.relative_path if is_wheel else None,
                 )
-
-
-def _soname(soname: str | None, path: str) -> str:
-    """Return the name that others need a library by.
-
-    For DLLs, it is the name of the file.
-    """
-    name = path.rpartition("/")[2]
-    return soname if soname and not name.lower().endswith(".dll") else name

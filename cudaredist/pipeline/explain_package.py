@@ -9,7 +9,12 @@ from cudaredist.errors import UnknownNameError
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.packagesets.headers import ROOTS, holds
 from cudaredist.packagesets.libraries import key_of
-from cudaredist.pipeline.read_data import load_features, load_manifest, require_manifests
+from cudaredist.pipeline.read_data import (
+    examined_archives,
+    load_features,
+    load_manifest,
+    require_manifests,
+)
 from cudaredist.primitives import Platform, Version, natural_order
 from cudaredist.reports.answer_reports import ExplainedArchive, PackageReport
 from cudaredist.reports.report import OutputFiles
@@ -59,36 +64,33 @@ def explain_archives(
 ) -> Iterator[ExplainedArchive]:
     """Yield the contents and needs of archives of one release, ordered by platform."""
     by_platform: dict[tuple[str, str | None], dict[str, _Known]] = defaultdict(dict)
-    for package, entry in features.packages.items() if features else ():
-        for position, examined in enumerate(entry.archives):
-            if isinstance(examined, ExaminedArchive):
-                headers = entry.missing_headers_of(position) or {}
-                by_platform[examined.platform, examined.variant][package] = _Known(
-                    examined, headers, entry.files_of(position) or ()
-                )
+    for package, entry, position, examined in examined_archives(features):
+        headers, files = entry.missing_headers_of(position), entry.files_of(position)
+        known = _Known(examined, headers or {}, files or ())
+        by_platform[examined.platform, examined.variant][package] = known
     for archive in sorted(own, key=lambda one: (one.platform, one.variant or "")):
         others = by_platform[archive.platform, archive.variant]
-        known = others.get(archive.package)
-        if known is None or known.examined.sha256 != archive.sha256:
+        own_features = others.get(archive.package)
+        if own_features is None or own_features.examined.sha256 != archive.sha256:
             yield ExplainedArchive.of(redist, label, archive, is_examined=False)
             continue
         targets = chain.from_iterable(
             (*part.sass, *part.ptx, *part.lto)
-            for code in known.examined.device_code.values()
+            for code in own_features.examined.device_code.values()
             for part in (code.declared, code.embedded)
         )
-        libraries = known.examined.libraries
+        libraries = own_features.examined.libraries
         yield ExplainedArchive.of(
             redist,
             label,
             archive,
             is_examined=True,
-            outputs=OutputFiles.by_output(known.examined.outputs),
+            outputs=OutputFiles.by_output(own_features.examined.outputs),
             sonames=tuple(sorted({one.soname for one in libraries if one.soname})),
             architectures=tuple(sorted(set(targets), key=architecture_order)),
-            needed=tuple(sorted({name for one in known.binaries for name in one.needed})),
-            opens=tuple(sorted({name for one in known.binaries for name in one.opens})),
-            depends=_dependencies(archive, known, others),
+            needed=tuple(sorted({name for one in own_features.binaries for name in one.needed})),
+            opens=tuple(sorted({name for one in own_features.binaries for name in one.opens})),
+            depends=_dependencies(archive, own_features, others),
         )
 
 

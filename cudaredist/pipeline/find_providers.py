@@ -17,6 +17,7 @@ from cudaredist.errors import (
 )
 from cudaredist.packagesets.libraries import find_external
 from cudaredist.pipeline.read_data import (
+    examined_archives,
     load_features,
     load_manifest,
     process_command,
@@ -164,8 +165,6 @@ def _select(cuda: Selection, labels: Sequence[Version]) -> tuple[Version, ...]:
 def _features(store: Store, redist: str, label: Version) -> dict[tuple[str, str], _Features]:
     features = load_features(store, redist, label)
     return {
-        (name, archive.sha256 or ""): (archive, package.files_of(position))
-        for name, package in (features.packages.items() if features else ())
-        for position, archive in enumerate(package.archives)
-        if isinstance(archive, ExaminedArchive)
+        (package, archive.sha256 or ""): (archive, entry.files_of(position))
+        for package, entry, position, archive in examined_archives(features)
     }

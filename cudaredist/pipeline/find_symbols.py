@@ -1,9 +1,10 @@
 """which --symbol: the libraries that export a symbol, and since when."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, IncompleteError, UnknownNameError
-from cudaredist.pipeline.selection import Selection
+from cudaredist.pipeline.selection import ALL, Selection
 from cudaredist.primitives import Version, parse_label
 from cudaredist.redists import CUDA
 from cudaredist.reports.answer_reports import WhichReport
@@ -37,20 +38,18 @@ def find_symbols(
     for table in symbols.tables(sonames).values():
         platforms |= {column.provider.platform for column in table.columns}
         labels = {column.label for column in table.columns if column.provider.redist == CUDA}
-        chosen = (
-            {str(label) for label in cuda.of(sorted(map(parse_label, labels)))} if cuda else set()
-        )
+        chosen = set(map(str, (cuda or Selection(versions=(ALL,))).of([*map(parse_label, labels)])))
 
-        def is_meant(column: Column, chosen: set[str] = chosen) -> bool:
+        def is_dropped(column: Column, chosen: set[str] = chosen) -> bool:
             provider = column.provider
             return (
-                provider.channel == store.channel
-                and (not redists or provider.redist in redists)
-                and (platform is None or provider.platform == platform)
-                and (cuda is None or provider.redist != CUDA or column.label in chosen)
+                provider.channel != store.channel
+                or bool(redists and provider.redist not in redists)
+                or platform not in {None, provider.platform}
+                or (provider.redist == CUDA and column.label not in chosen)
             )
 
-        table.drop(lambda column: not is_meant(column))
+        table.drop(is_dropped)
         hits += _hits(table, pattern)
     if platform is not None and sonames and platform not in platforms:
         raise UnknownNameError("platform of the tables", platform, platforms)
@@ -65,16 +64,12 @@ def find_symbols(
 
 
 def _hits(table: SymbolColumns, pattern: SymbolPattern) -> Iterator[SymbolHit]:
-    newest = {
-        provider: text.rpartition("..")[2].rpartition(" ")[2]
-        for provider, text in release_ranges(table, -1).items()
-    }
+    newest = {p: re.split(r"\.\.| ", text)[-1] for p, text in release_ranges(table, -1).items()}
     for export, mask in table.exports.items():
         if not pattern.fits(export.name):
             continue
         for provider, text in release_ranges(table, mask).items():
-            first = text.split(" ")[0].partition("..")[0]
-            last = text.rpartition(" ")[2].rpartition("..")[2]
+            labels = re.split(r"\.\.| ", text)
             yield SymbolHit(
                 symbol=export.name,
                 demangled=pattern.readable(export.name),
@@ -85,10 +80,10 @@ def _hits(table: SymbolColumns, pattern: SymbolPattern) -> Iterator[SymbolHit]:
                 platform=provider.platform,
                 variant=provider.variant or None,
                 stub=provider.is_stub,
-                first=first,
-                last=last,
+                first=labels[0],
+                last=labels[-1],
                 releases=text,
-                is_newest=last == newest[provider],
+                is_newest=labels[-1] == newest[provider],
             )
 
 

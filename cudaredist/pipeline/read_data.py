@@ -11,7 +11,7 @@ from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version
 from cudaredist.schema.base import OwnModel
-from cudaredist.schema.features import Features
+from cudaredist.schema.features import ExaminedArchive, Features, PackageFeatures
 from cudaredist.schema.registry import (
     parse_own_json,
     read_own_document,
@@ -95,6 +95,16 @@ def load_features(store: Store, redist: str, label: Version) -> Features | None:
         if schema_version_of(document) is None:
             return None
         return read_own_document(document, data, Features)
+
+
+def examined_archives(
+    features: Features | None,
+) -> Iterator[tuple[str, PackageFeatures, int, ExaminedArchive]]:
+    """Yield each examined archive, after its package and its position there."""
+    for package, entry in features.packages.items() if features else ():
+        for position, archive in enumerate(entry.archives):
+            if isinstance(archive, ExaminedArchive):
+                yield package, entry, position, archive
 
 
 def read_runfiles(store: Store) -> Runfiles:

@@ -8,7 +8,12 @@ from typing import NamedTuple
 from cudaredist.manifests.manifest_values import Archive, Manifest
 from cudaredist.pipeline.diff_releases import compare_in_order
 from cudaredist.pipeline.explain_package import explain_archives
-from cudaredist.pipeline.read_data import load_features, load_manifest, require_manifests
+from cudaredist.pipeline.read_data import (
+    examined_archives,
+    load_features,
+    load_manifest,
+    require_manifests,
+)
 from cudaredist.pipeline.site_symbols import (
     ExportChanges,
     ExportingArchive,
@@ -25,7 +30,7 @@ from cudaredist.primitives import Version
 from cudaredist.redists import CUDA
 from cudaredist.reports.answer_reports import DiffReport, ExplainedArchive, PackageCoverage
 from cudaredist.schema.base import Channel, OutputName
-from cudaredist.schema.features import ExaminedArchive, Features
+from cudaredist.schema.features import Features
 from cudaredist.schema.tables import Gpus, NvccCompat
 from cudaredist.store.data_folder import Store
 from cudaredist.store.symbol_folder import LayeredSymbols
@@ -159,7 +164,7 @@ def _releases(
         topics: tuple[Topic, ...] = ()
         if redist == CUDA and tables is not None and tables.has_line(label):
             topics, _ = tables.explain(str(label))
-        code = {} if features is None else dict(_device_code(features))
+        code = dict(_device_code(features))
         by_name = {
             (archive.package, archive.platform, archive.variant): archive
             for archive in manifest.archives
@@ -189,16 +194,14 @@ def _releases(
 
 
 def _device_code(
-    features: Features,
+    features: Features | None,
 ) -> Iterator[tuple[tuple[str, str, str | None], Mapping[str, int]]]:
     """Yield the decompressed bytes of device code of each archive, by architecture."""
-    for package, entry in features.packages.items():
-        for archive in entry.archives:
-            if isinstance(archive, ExaminedArchive):
-                sizes: Counter[str] = Counter()
-                for code in (archive.code_by_file or {}).values():
-                    sizes.update(code.unpacked)
-                yield (package, archive.platform, archive.variant), sizes
+    for package, _, _, archive in examined_archives(features):
+        sizes: Counter[str] = Counter()
+        for code in (archive.code_by_file or {}).values():
+            sizes.update(code.unpacked)
+        yield (package, archive.platform, archive.variant), sizes
 
 
 def _files(redist: str, label: Version, features: Features) -> Iterator[tuple[str, FilePlace]]:

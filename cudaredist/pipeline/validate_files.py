@@ -107,16 +107,13 @@ def validate_sets(
     """
     channels = Counter(package_set.channel for package_set in sets)
     verdicts = []
-    paths = store_to_read(None, "redist").symbol_paths if symbols is None else symbols
-    tables = LayeredSymbols(paths)
+    tables = LayeredSymbols(symbols or store_to_read(None, "redist").symbol_paths)
     for package_set, of_run in zip(sets, check_run(sets), strict=True):
-        files = read_files(package_set, cache)
-        violations = (*check_set(package_set), *check_files(files), *of_run)
-        unchecked = list(_unchecked(files, is_alone=channels[package_set.channel] == 1))
-        links = check_set_links(package_set, tables)
-        violations = (*violations, *link_violations(links))
-        unchecked += unchecked_links(links)
-        verdicts.append(SetVerdict(violations, tuple(unchecked)))
+        files, links = read_files(package_set, cache), check_set_links(package_set, tables)
+        of_files = (*check_set(package_set), *check_files(files))
+        violations = (*of_files, *of_run, *link_violations(links))
+        unchecked = _unchecked(files, is_alone=channels[package_set.channel] == 1)
+        verdicts.append(SetVerdict(violations, (*unchecked, *unchecked_links(links))))
     return verdicts
 
 

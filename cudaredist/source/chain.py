@@ -207,12 +207,8 @@ class SourceChain:
 
         `use` receives a function that reads a part, as `Source.part` does.
         """
-
-        def deliver(source: Source, path: str) -> _Answer:
-            return use(partial(source.part, path))
-
         return _first_answer(
-            [partial(deliver, source, path) for source in self._sources for path in paths]
+            [partial(use, partial(s.part, path)) for s in self._sources for path in paths]
         )
 
     def sizes(self, paths: Sequence[str]) -> dict[str, int]:

@@ -22,12 +22,11 @@ from cudaredist.features.library_symbols import LibraryBinary, libraries_of
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.pipeline.archives import ArchiveService
 from cudaredist.pipeline.features.targets import LocalManifest, LocalManifests
-from cudaredist.pipeline.read_data import load_features
+from cudaredist.pipeline.read_data import examined_archives, load_features
 from cudaredist.pipeline.tasks import run_tasks
 from cudaredist.progress import total_size
 from cudaredist.reports.report import ErrorReport, ManifestStatus
 from cudaredist.reports.symbol_reports import BrokenManifest, SymbolArchive, SymbolReport
-from cudaredist.schema.features import ExaminedArchive
 from cudaredist.store.data_folder import Store
 from cudaredist.store.symbol_folder import SymbolFolder, can_be_stored
 from cudaredist.tables.symbols.symbol_table import (
@@ -229,10 +228,7 @@ def _archives_without_libraries(store: Store, manifest: LocalManifest) -> set[st
     except (InvalidFileError, ReadError):
         return set()
     return {
-        archive.sha256 or ""
-        for package in (features.packages.values() if features else ())
-        for archive in package.archives
-        if isinstance(archive, ExaminedArchive) and not archive.libraries
+        archive.sha256 or "" for *_, archive in examined_archives(features) if not archive.libraries
     }
 
 

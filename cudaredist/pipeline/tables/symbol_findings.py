@@ -5,9 +5,8 @@ from collections.abc import Iterator
 
 from cudaredist.errors import CudaRedistError, command_line
 from cudaredist.pipeline.findings import finding, own_file_findings
-from cudaredist.pipeline.read_data import load_features
+from cudaredist.pipeline.read_data import examined_archives, load_features
 from cudaredist.reports.manifest_reports import Finding
-from cudaredist.schema.features import ExaminedArchive
 from cudaredist.schema.registry import FILE_KINDS
 from cudaredist.schema.symbol_tables import Symbols
 from cudaredist.store.data_folder import Store
@@ -43,9 +42,7 @@ def symbol_findings(store: Store) -> Iterator[Finding]:
             lacking = sorted(
                 {
                     table_name(library)
-                    for package in (features.packages.values() if features else ())
-                    for archive in package.archives
-                    if isinstance(archive, ExaminedArchive)
+                    for *_, archive in examined_archives(features)
                     for library in archive.libraries
                     if not known[table_name(library)] & {"", (archive.sha256 or "")[:KEY_SIZE]}
                 }
