@@ -9,7 +9,6 @@ from cudaredist.errors import (
     EXIT_CONTENT,
     CudaRedistError,
     NotAtSourceError,
-    command_line,
     worst_exit_code,
 )
 from cudaredist.manifests.manifest_values import Manifest
@@ -24,6 +23,7 @@ from cudaredist.pipeline.findings import finding as make_finding
 from cudaredist.pipeline.manifests.inventory import (
     Inventory,
     absent_finding,
+    download_command,
     freshness_findings,
     gone_findings,
     lost_platform_notes,
@@ -46,9 +46,11 @@ from cudaredist.store.data_folder import Store
 
 
 @dataclass(slots=True)
-class _Upstream:
-    """The answers of upstream for one redistributable, added by several threads."""
+class _Comparison:
+    """One redistributable, and upstream's answers, which several threads add."""
 
+    redist: Redist
+    local: Inventory
     listing: Listing | None = None
     newer: dict[Version, Manifest] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
@@ -88,17 +90,14 @@ def check_data(
         )
         for redist in redists
     }
-    upstream = {redist.name: _Upstream() for redist in redists}
+    upstream = {redist.name: _Comparison(redist, local[redist.name]) for redist in redists}
     if sources is not None:
         query = _UpstreamQuery(sources, store, cache, stop, progress)
         query.progress.expect(len(redists))
-        listings = (
-            partial(query.read_listing, r, local[r.name], upstream[r.name]) for r in redists
-        )
-        run_tasks(listings, jobs, stop)
+        run_tasks((partial(query.read_listing, one) for one in upstream.values()), jobs, stop)
     lines: list[LineReport] = []
-    for name in sorted(local):
-        of_redist, differences = _compare(local[name], upstream[name])
+    for _, one in sorted(upstream.items()):
+        of_redist, differences = _compare(one)
         lines += of_redist
         findings += differences
     findings += feature_findings(store, local, names)
@@ -116,14 +115,13 @@ def check_data(
     )
 
 
-def _compare(own: Inventory, theirs: _Upstream) -> tuple[tuple[LineReport, ...], list[Finding]]:
+def _compare(theirs: _Comparison) -> tuple[tuple[LineReport, ...], list[Finding]]:
     """Compare the local manifests of a redistributable with upstream's."""
+    own = theirs.local
     findings = [*own.findings, *theirs.findings]
-    listed = None
-    if theirs.listing is not None:
-        listed = tuple(theirs.listing.folders)
-        if theirs.listing.is_complete:
-            findings += gone_findings(own, listed)
+    listed = None if theirs.listing is None else tuple(theirs.listing.folders)
+    if listed is not None and theirs.listing and theirs.listing.is_complete:
+        findings += gone_findings(own, listed)
     lines = line_reports(own.redist, own.labels, listed)
     findings += freshness_findings(lines, own, theirs.newer)
     findings += lost_platform_notes(own)
@@ -172,12 +170,13 @@ class _UpstreamQuery:
     stop: threading.Event
     progress: Progress
 
-    def read_listing(self, redist: Redist, local: Inventory, answer: _Upstream) -> list[Task]:
+    def read_listing(self, answer: _Comparison) -> list[Task]:
         """List a redistributable, and return the tasks to compare manifests."""
         tasks: list[Task] = []
+        redist, labels = answer.redist, answer.local.labels
         try:
             raise_if_stopped(self.stop)
-            listing = self.sources.listing(redist.manifest_folders, local.labels)
+            listing = self.sources.listing(redist.manifest_folders, labels)
         except NotAtSourceError as error:
             answer.findings.append(absent_finding(redist, error))
         except CudaRedistError as error:
@@ -187,26 +186,20 @@ class _UpstreamQuery:
             listed = tuple(listing.folders)
             newest = {
                 Version.parse(line.missing[-1])
-                for line in line_reports(redist.name, local.labels, listed)
-                if line.is_behind and local.labels
+                for line in line_reports(redist.name, labels, listed)
+                if line.is_behind and labels
             }
             tasks += (
-                partial(self.compare, redist, label, listing, local, answer)
-                for label in sorted({*local.labels} & {*listed} | newest)
+                partial(self.compare, answer, label, listing)
+                for label in sorted({*labels} & {*listed} | newest)
             )
         self.progress.expect(len(tasks), None if tasks else 0)
         self.progress.done()
         return tasks
 
-    def compare(
-        self,
-        redist: Redist,
-        label: Version,
-        listing: Listing,
-        local: Inventory,
-        answer: _Upstream,
-    ) -> None:
+    def compare(self, answer: _Comparison, label: Version, listing: Listing) -> None:
         """Fetch one manifest, and report whether it changed or is new."""
+        redist, local = answer.redist, answer.local
         data = local.data.get(label)
         size = 0
         try:
@@ -218,6 +211,9 @@ class _UpstreamQuery:
             if recorded is None:
                 answer.newer[label] = read_manifest(upstream.data, label=label)
             elif upstream.sha256 != recorded:
+                accept = download_command(
+                    self.store.channel, "--accept-changed", redist=redist.name, version=label
+                )
                 answer.findings.append(
                     make_finding(
                         "changed-upstream",
@@ -225,15 +221,7 @@ class _UpstreamQuery:
                         redist=redist.name,
                         label=label,
                         path=self.store.relative(self.store.manifests(redist.name).path_of(label)),
-                        hint="review the changes, then run `"
-                        + command_line(
-                            "download-manifests",
-                            "--accept-changed",
-                            channel=self.store.channel,
-                            redist=redist.name,
-                            version=label,
-                        )
-                        + "`",
+                        hint=f"review the changes, then run `{accept}`",
                         details=describe_changes(data, upstream.data),
                     )
                 )

@@ -45,15 +45,14 @@ def feature_findings(
                 model = yield from own_file_findings(store, path, FILE_KINDS["features"])
             if label not in hashes:
                 yield about("orphan-features", "a feature file without a manifest")
-            elif isinstance(model, Features) and (
-                model.manifest_sha256 != hashes[label]
-                or (model.redist, model.label) != (redist, str(label))
-            ):
-                message = "made from a different manifest than the local one"
-                yield about("stale-features", message, hint=hint)
-            elif isinstance(model, Features) and model.rules != RULES:
-                message = f"made by rules version {model.rules}; the current version is {RULES}"
-                yield about("stale-features", message, hint=hint)
+            elif isinstance(model, Features):
+                made_from = model.manifest_sha256, model.redist, model.label
+                if made_from != (hashes[label], redist, str(label)):
+                    message = "made from a different manifest than the local one"
+                    yield about("stale-features", message, hint=hint)
+                elif model.rules != RULES:
+                    message = f"made by rules version {model.rules}; the current version is {RULES}"
+                    yield about("stale-features", message, hint=hint)
 
 
 def _is_legacy_file(path: Path) -> bool:
@@ -80,28 +79,19 @@ def table_findings(store: Store, cuda_labels: Sequence[Version]) -> Iterator[Fin
     """Find tables that are broken or lack a local CUDA release."""
     for table in TABLES:
         path = store.table_path(table.name)
-        command = command_line(table.command, channel=store.channel)
+        hint = f"run `{command_line(table.command, channel=store.channel)}`"
+        about = partial(finding, path=store.relative(path), hint=hint)
+        labels = list(map(str, cuda_labels))
         if not path.exists():
-            if cuda_labels:
-                yield finding(
-                    "table-missing",
-                    f"no such table for the local CUDA releases {', '.join(map(str, cuda_labels))}",
-                    path=store.relative(path),
-                    hint=f"run `{command}`",
-                )
+            if labels:
+                message = f"no such table for the local CUDA releases {', '.join(labels)}"
+                yield about("table-missing", message)
             continue
         model = yield from own_file_findings(store, path, table.file_kind)
         known = releases_of(model)
-        if known is None:
-            continue
-        lacking = [str(label) for label in cuda_labels if str(label) not in known]
+        lacking = [label for label in labels if known is not None and label not in known]
         if lacking:
-            yield finding(
-                "table-lacks",
-                f"has no entry for CUDA {', '.join(lacking)}",
-                path=store.relative(path),
-                hint=f"run `{command}`",
-            )
+            yield about("table-lacks", f"has no entry for CUDA {', '.join(lacking)}")
 
 
 def lock_findings(store: Store) -> Iterator[Finding]:

@@ -98,7 +98,7 @@ def validate_files(paths: Sequence[Path], *, cache: Cache, strict: bool = False)
 
 
 def validate_sets(
-    sets: Sequence[PackageSet], *, cache: Cache, symbols: Sequence[Path] | None = None
+    sets: Sequence[PackageSet], *, cache: Cache, symbols: Sequence[Path] = ()
 ) -> list[SetVerdict]:
     """Check the invariants of package sets, alone and together.
 

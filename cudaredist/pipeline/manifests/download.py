@@ -333,16 +333,10 @@ class ManifestDownload:
 
     def _redownload(self, target: Target, label: Version) -> str:
         """Return the command that replaces one local manifest."""
+        words, name = ["download-manifests", "--accept-changed"], target.redist.name
         if self.to.store is None:
-            words = ("--accept-changed", "URL MANIFEST_DIR")
-            return command_line("download-manifests", *words, version=label)
-        return command_line(
-            "download-manifests",
-            "--accept-changed",
-            channel=self.to.store.channel,
-            redist=target.redist.name,
-            version=label,
-        )
+            return command_line(*words, "URL MANIFEST_DIR", version=label)
+        return command_line(*words, channel=self.to.store.channel, redist=name, version=label)
 
     def _needed(self, target: Target) -> list[Version]:
         """Return the labels to search for in all sources, not only the first."""

@@ -25,22 +25,22 @@ from cudaredist.schema.features import LockEntry
 from cudaredist.store.data_folder import Store
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Inventory:
     """The local manifests of one redistributable, read once."""
 
     redist: str
     channel: Channel
-    manifests: dict[Version, Manifest]
-    """The valid manifests by label, in ascending order."""
-    data: dict[Version, bytes]
-    """The bytes of every readable file, valid or not."""
-    sha256: dict[Version, str]
-    """The hashes of `data`."""
     locked: Mapping[str, LockEntry]
-    unreadable: tuple[Version, ...]
+    manifests: dict[Version, Manifest] = field(default_factory=dict)
+    """The valid manifests by label, in ascending order."""
+    data: dict[Version, bytes] = field(default_factory=dict)
+    """The bytes of every readable file, valid or not."""
+    sha256: dict[Version, str] = field(default_factory=dict)
+    """The hashes of `data`."""
+    unreadable: list[Version] = field(default_factory=list)
     """Labels of files that could not be read."""
-    findings: tuple[Finding, ...] = field(default=())
+    findings: list[Finding] = field(default_factory=list)
     """Defects of the files."""
 
     @property
@@ -55,13 +55,12 @@ def read_inventory(store: Store, redist: str, locked: Mapping[str, LockEntry] | 
     `locked` is None if the lock could not be read. Then the manifests are not compared with it.
     """
     folder = store.manifests(redist)
-    manifests, contents, hashes, findings, unreadable = {}, {}, {}, [], []
     try:
         labels = folder.labels()
     except ReadError as error:
-        labels = ()
-        locked = None
-        findings.append(finding("unreadable", error.message, redist=redist))
+        unreadable = finding("unreadable", error.message, redist=redist)
+        return Inventory(redist, store.channel, {}, findings=[unreadable])
+    local = Inventory(redist, store.channel, locked or {})
     for label in labels:
         about = partial(
             finding, redist=redist, label=label, path=store.relative(folder.path_of(label))
@@ -69,45 +68,38 @@ def read_inventory(store: Store, redist: str, locked: Mapping[str, LockEntry] | 
         try:
             data = folder.read(label)
         except ReadError as error:
-            unreadable.append(label)
-            findings.append(about("unreadable", error.message))
+            local.unreadable.append(label)
+            local.findings.append(about("unreadable", error.message))
             continue
         if data is None:
             continue
-        contents[label], hashes[label] = data, sha256_of(data)
+        local.data[label], local.sha256[label] = data, sha256_of(data)
         if locked is not None:
             entry = locked.get(str(label))
-            download = partial(_download, store.channel, redist=redist, version=label)
-            findings += _lock_findings(about, download, hashes[label], entry)
+            download = partial(download_command, store.channel, redist=redist, version=label)
+            local.findings += _lock_findings(about, download, local.sha256[label], entry)
         try:
-            manifests[label] = read_manifest(data, label=label)
+            local.manifests[label] = read_manifest(data, label=label)
         except InvalidFileError as error:
-            findings.append(about("invalid", "not a valid manifest", details=problems_of(error)))
-    findings += (
+            problems = problems_of(error)
+            local.findings.append(about("invalid", "not a valid manifest", details=problems))
+    local.findings += (
         finding(
             "missing-file",
             "the file is missing, but the lock records it",
             redist=redist,
             label=label,
             path=store.relative(folder.path_of(label)),
-            hint=f"run `{_download(store.channel, redist=redist, version=label)}`",
+            hint=f"run `{download_command(store.channel, redist=redist, version=label)}`",
         )
-        for label in sorted(Version.parse(text) for text in locked or ())
-        if label not in hashes and label not in unreadable
+        for label in sorted(map(Version.parse, local.locked))
+        if label not in local.labels
     )
-    return Inventory(
-        redist,
-        store.channel,
-        manifests,
-        contents,
-        hashes,
-        locked or {},
-        tuple(unreadable),
-        tuple(findings),
-    )
+    return local
 
 
-def _download(channel: Channel, *flags: str, **options: object) -> str:
+def download_command(channel: Channel, *flags: str, **options: object) -> str:
+    """Return the command to download manifests."""
     return command_line("download-manifests", *flags, channel=channel, **options)
 
 
@@ -164,7 +156,7 @@ def freshness_findings(
             message,
             redist=local.redist,
             label=newest,
-            hint=f"run `{_download(local.channel, redist=local.redist, version=newest)}`",
+            hint=f"run `{download_command(local.channel, redist=local.redist, version=newest)}`",
             details=details,
         )
 
@@ -185,7 +177,7 @@ def gone_findings(local: Inventory, listed: Sequence[Version]) -> Iterator[Findi
             label=label,
             hint=None
             if entry.gone
-            else f"run `{_download(local.channel, redist=local.redist)}` to record that",
+            else f"run `{download_command(local.channel, redist=local.redist)}` to record that",
             exit_code=EXIT_OK if entry.gone else EXIT_FINDINGS,
         )
 
