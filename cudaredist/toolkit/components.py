@@ -56,11 +56,11 @@ def select(
     names = _closure(names - excluded, excluded, packages)
     if not names:
         raise UsageError("no packages selected", hint="remove an --exclude option")
-    required = (sets[name] for name in dict.fromkeys(components) if name in sets)
     whole = (
-        entry
-        for entry in required
-        if excluded.isdisjoint(_real(name, packages) for name in entry.packages)
+        sets[name]
+        for name in dict.fromkeys(components)
+        if name in sets
+        and excluded.isdisjoint(_real(member, packages) for member in sets[name].packages)
     )
     return SelectedPackages(
         {name: packages[name] for name in sorted(names)}, tuple(whole), tuple(warnings)

@@ -89,11 +89,11 @@ class MirrorSync:
         self.mirror.sweep()
         self.mirror.save_lock(self._files)
         downloaded = self.download.run()
-        labels = {(o.redist, Version.parse(o.release)) for o in downloaded.manifests if o.sha256}
-        labels |= {
+        # A manifest that changed upstream is still local.
+        labels = {
             (o.redist, Version.parse(o.release))
             for o in downloaded.manifests
-            if o.error is not None and o.error.exit_code != IncompleteError.exit_code
+            if o.error is None or o.error.exit_code != IncompleteError.exit_code
         }
         manifests = self._manifests(labels)
         try:
@@ -121,9 +121,9 @@ class MirrorSync:
 
     # -- the archives to copy
 
-    def _manifests(self, labels: Iterable[tuple[str, Version]]) -> list[LocalManifest]:
+    def _manifests(self, labels: set[tuple[str, Version]]) -> Sequence[LocalManifest]:
         """Read the local manifests of these releases."""
-        selected = set(labels) if self.labels is None else self.labels & set(labels)
+        selected = labels if self.labels is None else self.labels & labels
         targets = []
         for target in self.targets:
             local = target.manifests.labels()
@@ -135,31 +135,30 @@ class MirrorSync:
         manifests = read_local_manifests(targets, Selection(versions=(ALL,)))
         for outcome in manifests.broken:
             if outcome.error is not None:
-                about = f"{outcome.redist} {outcome.release}"
-                self._archives.append(
-                    MirroredArchive(path=about, status="failed", error=outcome.error)
-                )
-        return list(manifests.readable)
+                self._fail(f"{outcome.redist} {outcome.release}", outcome.error)
+        return manifests.readable
 
     def _contents(self, manifests: Sequence[LocalManifest]) -> list[_Content]:
         """Return the distinct contents that manifests name, largest first."""
-        archives = [a for manifest in manifests for a in manifest.manifest.archives]
         if manifests:
-            self.selection.filter.check(archives)
-        self._claims = self._claimed(manifests)
+            self.selection.filter.check(a for m in manifests for a in m.manifest.archives)
+        places = [
+            (manifest, archive, archive_path_in(manifest, archive, self.channel))
+            for manifest in manifests
+            for archive in self.selection.archives(manifest)
+        ]
+        self._claim((path, archive.sha256) for _, archive, path in places)
         contents: dict[Sha256, _Content] = {}
-        for manifest in manifests:
-            for archive in self.selection.archives(manifest):
-                path = archive_path_in(manifest, archive, self.channel)
-                about = f"{manifest.name}: {archive.relative_path}"
-                if path is None:
-                    self._fail(about, IntegrityError(f"{about}: not a path that a mirror can have"))
-                elif archive.sha256 is None:
-                    self._fail(path, IncompleteError(f"{about}: the manifest states no SHA-256"))
-                elif self._claims[path] != archive.sha256:
-                    self._fail(path, _conflict(manifest, about))
-                else:
-                    _add(contents, path, manifest.request(archive))
+        for manifest, archive, path in places:
+            about = f"{manifest.name}: {archive.relative_path}"
+            if path is None:
+                self._fail(about, IntegrityError(f"{about}: not a path that a mirror can have"))
+            elif archive.sha256 is None:
+                self._fail(path, IncompleteError(f"{about}: the manifest states no SHA-256"))
+            elif self._claims[path] != archive.sha256:
+                self._fail(path, _conflict(manifest, about))
+            else:
+                _add(contents, path, manifest.request(archive))
         for sha256, package in (self.selection.of_set or {}).items():
             if manifests and sha256 not in contents:
                 error = NotAtSourceError(package, "no manifest has the archive of the package set")
@@ -168,20 +167,16 @@ class MirrorSync:
             self._add_wheels(self.wheels, contents, manifests)
         return sorted(contents.values(), key=lambda content: -(content.request.size or 0))
 
-    def _claimed(self, manifests: Sequence[LocalManifest]) -> dict[str, Sha256]:
-        """Return the content of each path.
+    def _claim(self, stated: Iterable[tuple[str | None, Sha256 | None]]) -> None:
+        """Decide which content each path is to have.
 
         If manifests disagree, it is the content that the mirror has, else that of the newest.
         """
-        claims: dict[str, Sha256] = {}
-        for manifest in manifests:
-            for archive in self.selection.archives(manifest):
-                path = archive_path_in(manifest, archive, self.channel)
-                if path is not None and archive.sha256 is not None:
-                    file = self._files.get(path)
-                    if file is None or claims.get(path) != file.sha256:
-                        claims[path] = archive.sha256
-        return claims
+        for path, sha256 in stated:
+            if path is not None and sha256 is not None:
+                file = self._files.get(path)
+                if file is None or self._claims.get(path) != file.sha256:
+                    self._claims[path] = sha256
 
     def _add_wheels(
         self,
@@ -204,7 +199,7 @@ class MirrorSync:
 
     # -- one archive
 
-    def _fail(self, path: str, error: CudaRedistError) -> None:
+    def _fail(self, path: str, error: CudaRedistError | ErrorReport) -> None:
         report = ErrorReport.of(error)
         with self._mutex:
             self._archives.append(MirroredArchive(path=path, status="failed", error=report))

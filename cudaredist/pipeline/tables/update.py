@@ -209,7 +209,7 @@ class _Work(Generic[_Entry]):
             return []
         known = source.archive_sha256 if source is not None and self.is_current(label) else None
         archives = archives_to_read(self.run.service, manifest, self.table, known)
-        if not archives:
+        if not archives and source is not None:
             self.outcomes[label] = _outcome_of(label, "known", source)
         return archives
 
@@ -237,14 +237,14 @@ class _Work(Generic[_Entry]):
         held_back: Iterable[str] = (),
     ) -> TableReport:
         """Write the table if it changed, and return the report."""
-        name = self.table.name
+        name, file_name = self.table.name, self.run.store.table_path(self.table.name).name
         before = self.run.store.read_table(name)
         status: ManifestStatus = "unchanged"
         diff: tuple[str, ...] = ()
         if model is not None:
             data = canonical_json(model.model_dump(mode="json"))
             read_own_file(data, type(model))
-            diff = tuple(_diff(before or b"", data, self.run.store.table_path(name).name))
+            diff = tuple(_diff(before or b"", data, file_name))
             if data != before:
                 status = "written" if self.run.write else "would-write"
             if self.run.write:
@@ -255,7 +255,7 @@ class _Work(Generic[_Entry]):
             codes.append(EXIT_FINDINGS)
         return TableReport(
             command=self.table.command,
-            table=self.run.store.table_path(name).name,
+            table=file_name,
             status=status,
             releases=tuple(outcomes),
             findings=tuple(findings),
@@ -268,14 +268,10 @@ class _Work(Generic[_Entry]):
 
 
 def _outcome_of(
-    label: str, status: ReleaseStatus, source: HeaderSource | BinarySource | None
+    label: str, status: ReleaseStatus, source: HeaderSource | BinarySource
 ) -> ReleaseOutcome:
-    return ReleaseOutcome(
-        release=label,
-        status=status,
-        package=source.package if source else None,
-        archive_sha256=source.archive_sha256 if source else None,
-    )
+    package, sha256 = source.package, source.archive_sha256
+    return ReleaseOutcome(release=label, status=status, package=package, archive_sha256=sha256)
 
 
 def _nvcc_version(manifest: LocalManifest) -> str | None:
@@ -291,10 +287,8 @@ def _follows(release: NvccRelease, policy: NvccPolicy) -> bool:
             continue
         bound, document = policy.lower_bounds.get(compiler), answer.documented_by
         if document is not None:
-            if bound is None or (bound.min, bound.reference) != (
-                answer.min,
-                document.reference,
-            ):
+            stated = answer.min, document.reference
+            if bound is None or (bound.min, bound.reference) != stated:
                 return False
         elif bound is not None and (answer.min is None or answer.min < bound.min):
             return False

@@ -227,7 +227,7 @@ def toolkit_report(
 
     The record is None if only a staging directory was removed.
     """
-    is_incomplete = status == "removed" and bool(foreign)
+    code = EXIT_FINDINGS if status == "removed" and foreign else EXIT_OK
     files = record.files if record else {}
     return ToolkitReport.model_validate(
         {
@@ -242,11 +242,7 @@ def toolkit_report(
             "fetched_bytes": fetched_bytes,
             "problems": tuple(problems),
             "foreign": tuple(foreign),
-            "exit_code": EXIT_INTEGRITY
-            if problems
-            else EXIT_FINDINGS
-            if is_incomplete
-            else EXIT_OK,
+            "exit_code": EXIT_INTEGRITY if problems else code,
         }
     )
 

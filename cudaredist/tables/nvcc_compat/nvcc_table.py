@@ -67,18 +67,9 @@ def make_compat(releases: Mapping[str, NvccRelease], policy: NvccPolicy) -> Nvcc
 
     If a header of such a minor is known, it replaces the documentation.
     """
-    read = {
-        label: release
-        for label, release in releases.items()
-        if isinstance(release.source, HeaderSource)
-    }
-    minors = {parse_label(label).line for label in read}
-    documented = {
-        minor: _documented(unseen)
-        for minor, unseen in policy.unseen_releases.items()
-        if minor not in minors
-    }
-    return NvccCompat(schema_version=1, releases=documented | read)
+    read = {label: r for label, r in releases.items() if isinstance(r.source, HeaderSource)}
+    documented = {minor: _documented(unseen) for minor, unseen in policy.unseen_releases.items()}
+    return _table(documented | read)
 
 
 def merge_compat(base: NvccCompat, local: NvccCompat) -> NvccCompat:
@@ -86,18 +77,19 @@ def merge_compat(base: NvccCompat, local: NvccCompat) -> NvccCompat:
 
     A header in either table replaces the documentation of its minor.
     """
-    releases = base.releases | local.releases
-    read = {
-        parse_label(label).line
-        for label, release in releases.items()
-        if isinstance(release.source, HeaderSource)
-    }
-    merged = {
+    return _table(base.releases | local.releases)
+
+
+def _table(releases: Mapping[str, NvccRelease]) -> NvccCompat:
+    """Return the table of releases, without the documentation of minors with a header."""
+    read = {label for label, one in releases.items() if isinstance(one.source, HeaderSource)}
+    minors = {parse_label(label).line for label in read}
+    used = {
         label: release
         for label, release in releases.items()
-        if isinstance(release.source, HeaderSource) or parse_label(label).line not in read
+        if label in read or parse_label(label).line not in minors
     }
-    return NvccCompat(schema_version=1, releases=merged)
+    return NvccCompat(schema_version=1, releases=used)
 
 
 def newest_of(minor: str, compat: NvccCompat) -> str:
