@@ -18,7 +18,6 @@ from cudaredist.schema.registry import (
     read_own_file,
     schema_version_of,
 )
-from cudaredist.schema.runfile_records import Runfiles
 from cudaredist.store.data_folder import Store, shipped_data
 
 RUNFILES = "runfiles"
@@ -58,14 +57,11 @@ def process_command(
     store: Store, redists: Collection[str] = (), platform: str | None = None
 ) -> str:
     """Return the command to create the feature files of local manifests."""
-    words = ["cudaredist", "process-manifests"]
-    words += ["--channel", store.channel] if store.channel != "redist" else []
     is_default = store.root in {Path("data"), shipped_data()}
-    words += [] if is_default else ["--data-dir", str(store.root)]
-    for redist in redists:
-        words += ["--redist", redist]
-    words += ["--platform", platform] if platform else []
-    return shlex.join(words)
+    flags = [] if is_default else [f"--data-dir {shlex.quote(str(store.root))}"]
+    flags += [f"--redist {shlex.quote(redist)}" for redist in redists]
+    flags += [f"--platform {shlex.quote(platform)}"] if platform else []
+    return command_line("process-manifests", *flags, channel=store.channel)
 
 
 def load_manifest(store: Store, redist: str, label: Version) -> Manifest:
@@ -105,15 +101,6 @@ def examined_archives(
         for position, archive in enumerate(entry.archives):
             if isinstance(archive, ExaminedArchive):
                 yield package, entry, position, archive
-
-
-def read_runfiles(store: Store) -> Runfiles:
-    """Return the records of a data folder, which may be none. Raises `InvalidFileError`."""
-    data = store.read_table(RUNFILES)
-    if data is None:
-        return Runfiles(schema_version=1, runfiles={})
-    with located(f"{RUNFILES}.json"):
-        return read_own_file(data, Runfiles)
 
 
 def read_file_given(path: Path, data: bytes, model: type[Model]) -> Model:

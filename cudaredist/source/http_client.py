@@ -14,6 +14,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -122,11 +123,8 @@ class HttpClient:
 
         After a `TransientError` of the request or of `use`, both are retried.
         """
-
-        def attempt() -> _Result:
-            return use(self._attempt(address, limit, dict(headers or {})))
-
-        return retrying(self._settings)(attempt)
+        attempt = partial(self._attempt, address, limit, dict(headers or {}))
+        return retrying(self._settings)(lambda: use(attempt()))
 
     def part(self, address: str, start: int | None, length: int, etag: str | None = None) -> Part:
         """Return some bytes of a file by a range request, with retries."""

@@ -37,8 +37,8 @@ from cudaredist.tables.symbols.symbol_table import (
     SymbolColumns,
 )
 
-_Place: TypeAlias = tuple[str, str, str, str, str]
-"""Redistributable, label, package, platform and variant of an archive."""
+_Place: TypeAlias = tuple[Provider, str]
+"""A provider, as if it were no stub, and a label: the place of an archive."""
 
 
 @dataclass(kw_only=True)
@@ -85,24 +85,22 @@ class SymbolRun:
         known: dict[_Place, set[str]] = defaultdict(set)
         for table in self._tables.values():
             for column in (*table.columns, *table.unread):
-                if column.provider.channel == self.store.channel:
-                    known[_place_of(column)].add(column.archive)
-        current: dict[tuple[str, str], set[tuple[_Place, str]]] = {}
+                known[_place_of(column)].add(column.archive)
+        releases = {(m.target.redist.name, str(m.label)) for m in self.manifests.readable}
+        current: set[tuple[_Place, str]] = set()
         for manifest in self.manifests.readable:
             bare = _archives_without_libraries(self.store, manifest)
-            of_release = current.setdefault(_release(manifest), set())
             for archive in manifest.manifest.archives:
-                place, key = _place(manifest, archive), (archive.sha256 or "")[:KEY_SIZE]
-                of_release.add((place, key))
+                place, key = self._place(manifest, archive), (archive.sha256 or "")[:KEY_SIZE]
+                current.add((place, key))
                 if archive.sha256 and known.get(place) != {key} and archive.sha256 not in bare:
                     yield manifest, archive
         for table in self._tables.values():
             table.drop(
                 lambda column: (
                     column.provider.channel == self.store.channel
-                    and (column.provider.redist, column.label) in current
-                    and (_place_of(column), column.archive)
-                    not in current[column.provider.redist, column.label]
+                    and (column.provider.redist, column.label) in releases
+                    and (_place_of(column), column.archive) not in current
                 )
             )
 
@@ -119,7 +117,7 @@ class SymbolRun:
         else:
             key = str(archive.sha256)[:KEY_SIZE]
             with self._mutex:
-                self._read[_place(manifest, archive)] = key, libraries
+                self._read[self._place(manifest, archive)] = key, libraries
             done = outcome(
                 status="read" if examined.is_read else "cached",
                 libraries=len(libraries),
@@ -128,29 +126,25 @@ class SymbolRun:
         with self._mutex:
             self._outcomes.append(done)
 
+    def _place(self, manifest: LocalManifest, archive: Archive) -> _Place:
+        names = manifest.target.redist.name, archive.package, archive.platform
+        provider = Provider(self.store.channel, *names, archive.variant or "", is_stub=False)
+        return provider, str(manifest.label)
+
     # -- the tables
 
     def _add_columns(self) -> tuple[str, ...]:
         """Add what was read to the tables, and return the libraries that can have none."""
-        places = {place: key for place, (key, _) in self._read.items()}
         for table in self._tables.values():
-            table.drop(
-                lambda column: (
-                    column.provider.channel == self.store.channel and _place_of(column) in places
-                )
-            )
+            table.drop(lambda column: _place_of(column) in self._read)
         unnamed: set[str] = set()
         added: list[tuple[Column, LibraryBinary]] = []
-        for place, (key, libraries) in sorted(self._read.items()):
+        for (place, label), (key, libraries) in sorted(self._read.items()):
             for library in libraries:
                 if not can_be_stored(library.soname):
                     unnamed.add(library.soname)
                     continue
-                redist, label, package, platform, variant = place
-                provider = Provider(
-                    self.store.channel, redist, package, platform, variant, library.is_stub
-                )
-                column = Column(provider, label, key)
+                column = Column(place._replace(is_stub=library.is_stub), label, key)
                 table = self._tables.setdefault(library.soname, SymbolColumns(library.soname))
                 if not library.has_symbols:
                     table.unread.add(column)
@@ -176,15 +170,12 @@ class SymbolRun:
         if changed and not self.write:
             codes.append(EXIT_FINDINGS)
         archives = sum(len(list(m.manifest.archives)) for m in self.manifests.readable)
-        removed = [soname for soname, data in changed.items() if data is None]
-        status: ManifestStatus = "unchanged"
-        if changed:
-            status = "written" if self.write else "would-write"
+        new_status: ManifestStatus = "written" if self.write else "would-write"
         return SymbolReport(
-            status=status,
+            status=new_status if changed else "unchanged",
             tables=sum(bool(table.columns or table.unread) for table in self._tables.values()),
             changed=tuple(soname for soname, data in changed.items() if data is not None),
-            removed=tuple(removed),
+            removed=tuple(soname for soname, data in changed.items() if data is None),
             unnamed=unnamed,
             releases=len(self.manifests.readable),
             known=archives - planned,
@@ -232,20 +223,8 @@ def _archives_without_libraries(store: Store, manifest: LocalManifest) -> set[st
     }
 
 
-def _release(manifest: LocalManifest) -> tuple[str, str]:
-    return manifest.target.redist.name, str(manifest.label)
-
-
-def _place(manifest: LocalManifest, archive: Archive) -> _Place:
-    return (*_release(manifest), archive.package, archive.platform, archive.variant or "")
-
-
 def _place_of(column: Column) -> _Place:
-    provider = column.provider
-    return (
-        *(provider.redist, column.label, provider.package),
-        *(provider.platform, provider.variant),
-    )
+    return column.provider._replace(is_stub=False), column.label
 
 
 def _order(outcome: SymbolArchive) -> tuple[str, ...]:

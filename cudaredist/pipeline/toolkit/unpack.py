@@ -1,7 +1,6 @@
 """Unpack an archive, with hashes and facts, in one pass."""
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
@@ -10,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cudaredist.archives.members import ArchiveReader, Member
-from cudaredist.errors import InvalidArchiveError, WriteError, WritingTo
+from cudaredist.errors import InvalidArchiveError, WritingTo
 from cudaredist.features.facts import Entry, Facts, facts_from_bytes, facts_to_bytes
 from cudaredist.features.gather import gather
 from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
@@ -67,10 +66,8 @@ def unpack(
     except BaseException:
         remove_tree(temporary)
         raise
-    unpacked = _read(folder)
-    if unpacked is None:
-        raise WriteError(folder, OSError(errno.EIO, "the unpacked files are missing"))
-    return unpacked
+    contents = {n: Content(folder / str(n), *file) for n, file in writing.files.items()}
+    return Unpacked(with_origins(facts.members), contents)
 
 
 def is_unpacked(folder: Path) -> bool:

@@ -161,14 +161,12 @@ class CoverageRules:
             return way
         if target.variant == "a" or gpu < target.base:
             return None
-        is_family = target.major == gpu.major and self._is_same_line(target.base, gpu)
+        is_same_line = self._renamed.get(target.base) == self._renamed.get(gpu)
+        is_family = target.major == gpu.major and is_same_line
         if way != "native":
             return way if target.variant is None or is_family else None
         is_tegra = target.base in self._tegra or gpu in self._tegra
         return way if is_family and not is_tegra else None
-
-    def _is_same_line(self, first: Capability, second: Capability) -> bool:
-        return self._renamed.get(first) == self._renamed.get(second)
 
     def _modules(self, code: FileCode) -> "_FileModules":
         counts: dict[Capability, Counter[Way]] = {gpu: Counter() for gpu in self.capabilities}
@@ -246,7 +244,7 @@ def _combine(files: Sequence[_FileModules], gpu: Capability, supported: Sequence
         return Coverage(value="host-only")
     values = [file.value(gpu, supported) for file in files]
     covered = [value for value in values if value in WAYS]
-    weakest: CoverageValue = max(covered, key=_rank, default="none")
+    weakest: CoverageValue = max(covered, key=WAYS.index, default="none")
     value = weakest if len(covered) == len(values) else "partial"
     if set(values) == {"none"}:
         value = "none"
@@ -264,10 +262,6 @@ def _combine(files: Sequence[_FileModules], gpu: Capability, supported: Sequence
             for file, is_lto in zip(files, by_lto, strict=True)
         ),
     )
-
-
-def _rank(value: CoverageValue) -> int:
-    return WAYS.index(value) if value in WAYS else len(WAYS)
 
 
 def describe_share(coverage: Coverage) -> str:

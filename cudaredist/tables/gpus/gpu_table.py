@@ -102,15 +102,9 @@ def takers(
         return capability.major, fact_of(overlay.facts, "renamed_to")
 
     for capability in plain:
-        if (
-            (target.variant is None and capability >= target)
-            or capability == target.base
-            or (
-                target.variant == "f"
-                and capability > target.base
-                and group(capability) == group(target.base)
-            )
-        ):
+        is_same, is_later = capability == target.base, capability > target.base
+        is_family = target.variant == "f" and group(capability) == group(target.base)
+        if is_same or (is_later and (target.variant is None or is_family)):
             yield capability
 
 

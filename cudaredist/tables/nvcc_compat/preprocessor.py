@@ -144,19 +144,13 @@ class _Macros:
     """The macros at one line of a header, without text if function-like."""
 
     def __init__(self, macros: Mapping[str, int]) -> None:
-        self._texts: dict[str, str | None] = {name: str(value) for name, value in macros.items()}
+        self.texts: dict[str, str | None] = {name: str(value) for name, value in macros.items()}
         self.tested: set[str] = set()
         self._work = 0
 
-    def define(self, name: str, text: str | None) -> None:
-        self._texts[name] = text
-
-    def undefine(self, name: str) -> None:
-        self._texts.pop(name, None)
-
     def is_defined(self, name: str) -> bool:
         self.tested.add(name)
-        return name in self._texts
+        return name in self.texts
 
     def expanded(self, tokens: Tokens, inside: frozenset[str] = frozenset()) -> Tokens:
         """Replace macros by their texts, except after `defined`.
@@ -178,7 +172,7 @@ class _Macros:
                 is_operand = token in {"defined", "("}
             elif is_name(token):
                 self.tested.add(token)
-                text = self._texts.get(token)
+                text = self.texts.get(token)
             if text is None or token in inside:
                 result.append(token)
             else:
@@ -210,9 +204,9 @@ def _apply(directive: Directive, macros: _Macros, errors: list[ErrorDirective]) 
             if match is None:
                 reject(directive.line, f"#{directive.name} without a name")
             if directive.name == "undef":
-                macros.undefine(match[1])
+                macros.texts.pop(match[1], None)
             else:
-                macros.define(match[1], None if match[2] else match[3])
+                macros.texts[match[1]] = None if match[2] else match[3]
         case name if name not in _SKIPPED:
             reject(directive.line, f"unknown directive #{shown(name)}")
         case _:

@@ -143,18 +143,9 @@ class SymbolColumns:
         """Return the document, None if there are no columns."""
         if not self.columns and not self.unread:
             return None
-        labels: dict[Provider, list[tuple[str, int]]] = defaultdict(list)
-        archives: dict[Provider, dict[str, str]] = defaultdict(dict)
-        for column, bit in self.columns.items():
-            labels[column.provider].append((column.label, bit))
-            archives[column.provider][column.label] = column.archive
-        unread: dict[Provider, dict[str, str]] = defaultdict(dict)
-        for column in self.unread:
-            unread[column.provider][column.label] = column.archive
-        ordered = [
-            (provider, sorted(labels[provider], key=lambda item: parse_label(item[0])))
-            for provider in sorted(labels.keys() | unread.keys())
-        ]
+        labels = self.labels()
+        archives, unread = _archives(self.columns), _archives(self.unread)
+        ordered = [(p, labels.get(p, [])) for p in sorted(labels.keys() | unread.keys())]
         return Symbols(
             schema_version=1,
             soname=self.soname,
@@ -166,8 +157,8 @@ class SymbolColumns:
                     platform=provider.platform,
                     variant=provider.variant or None,
                     stub=provider.is_stub,
-                    releases=archives[provider],
-                    unread=unread[provider],
+                    releases=archives.get(provider, {}),
+                    unread=unread.get(provider, {}),
                 )
                 for provider, _ in ordered
             ),
@@ -187,6 +178,13 @@ class SymbolColumns:
             ),
         )
 
+    def labels(self) -> dict[Provider, list[tuple[str, int]]]:
+        """Return the releases of each provider and their bits, in order."""
+        labels: dict[Provider, list[tuple[str, int]]] = defaultdict(list)
+        for column in sorted(self.columns, key=lambda one: (one.provider, parse_label(one.label))):
+            labels[column.provider].append((column.label, self.columns[column]))
+        return labels
+
     def _groups(
         self,
         entries: Iterable[tuple[tuple[str, ...], str, int]],
@@ -204,6 +202,13 @@ class SymbolColumns:
             is_all = mask == everything
             found.append((key, () if is_all else releases, sorted(names)))
         yield from sorted(found)
+
+
+def _archives(columns: Iterable[Column]) -> dict[Provider, dict[str, str]]:
+    archives: dict[Provider, dict[str, str]] = defaultdict(dict)
+    for column in columns:
+        archives[column.provider][column.label] = column.archive
+    return archives
 
 
 def _ranges(mask: int, labels: Sequence[tuple[str, int]]) -> str:
@@ -262,13 +267,5 @@ def label_ranges(mask: int, labels: Sequence[tuple[str, int]]) -> str:
 
 def release_ranges(columns: SymbolColumns, mask: int) -> dict[Provider, str]:
     """Return the releases of each provider that a number stands for, as the document has them."""
-    labels: dict[Provider, list[tuple[str, int]]] = defaultdict(list)
-    for column, bit in columns.columns.items():
-        labels[column.provider].append((column.label, bit))
-    found = {}
-    for provider, of_provider in sorted(labels.items()):
-        of_provider.sort(key=lambda item: parse_label(item[0]))
-        text = label_ranges(mask, of_provider)
-        if text:
-            found[provider] = text
-    return found
+    ranges = {p: label_ranges(mask, labels) for p, labels in columns.labels().items()}
+    return {provider: text for provider, text in ranges.items() if text}
