@@ -1,7 +1,7 @@
 """Read a manifest's bytes into a frozen `Manifest`."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection
 from datetime import date
 from operator import itemgetter
 from typing import Any
@@ -32,6 +32,8 @@ MANIFEST_LIMIT = 8 << 20
 """Maximum bytes of a manifest, about a hundred times NVIDIA's largest one (75 kB)."""
 
 
+_SHAPES: tuple[Shape, ...] = ("mixed", "nested", "flat", "early")
+"""The first of them that a manifest has is its shape."""
 _ARCHIVE_KEYS = frozenset({"sha256", "md5", "size", "relative_path"})
 _archive_fields = itemgetter("sha256", "md5", "size", "relative_path")
 _PACKAGE_TEXTS = frozenset({"name", "license", "license_path", "version"})
@@ -150,11 +152,7 @@ class _ManifestReader(FieldReader):
         )
 
     def shape(self) -> Shape:
-        if "mixed" in self.shapes:
-            return "mixed"
-        if "nested" in self.shapes:
-            return "nested"
-        return "early" if self.shapes == {"early"} else "flat"
+        return next((shape for shape in _SHAPES if shape in self.shapes), "flat")
 
     def release_key(self, key: str, value: object) -> None:
         path = join_path("", key)
@@ -317,11 +315,11 @@ class _ManifestReader(FieldReader):
         """
         here = f"{path}.{name}" if name in KNOWN_PLATFORMS else join_path(path, name)
         is_flat = not _ARCHIVE_KEYS.isdisjoint(value)
-        variants = [
-            key
+        variants = {
+            key: item
             for key, item in value.items()
             if isinstance(item, dict) and key not in _ARCHIVE_KEYS
-        ]
+        }
         if not is_flat and not variants and not _is_platform_like(name):
             self.keep(here, value)
             return False
@@ -335,10 +333,7 @@ class _ManifestReader(FieldReader):
         elif variants:
             self.shapes.add("nested")
             self.unknown_fields(here, value, variants)
-        for variant in variants:
-            item = value[variant]
-            if not isinstance(item, dict):
-                continue
+        for variant, item in variants.items():
             below = join_path(here, variant)
             if not _is_known_variant(variant):
                 if not _is_name(variant):
@@ -353,7 +348,7 @@ class _ManifestReader(FieldReader):
             self.archive(package, version, name, variant, below, item, archives)
         return True
 
-    def unknown_fields(self, path: str, value: JsonObject, variants: Sequence[str]) -> None:
+    def unknown_fields(self, path: str, value: JsonObject, variants: Collection[str]) -> None:
         for key, item in value.items():
             if key in _ARCHIVE_KEYS or key in variants:
                 continue

@@ -129,8 +129,8 @@ class Store:
             return Lock(schema_version=1, redists={})
         return read_own_file(data, Lock)
 
-    def update_lock(self, entries: Mapping[str, Mapping[str, LockEntry]]) -> bool:
-        """Add entries to the lock, and return True if it changed.
+    def update_lock(self, entries: Mapping[str, Mapping[str, LockEntry]]) -> None:
+        """Add entries to the lock.
 
         Raises `InvalidFileError` if the file is broken.
         """
@@ -138,12 +138,13 @@ class Store:
         changed = {
             name: {**recorded.get(name, {}), **labels} for name, labels in entries.items() if labels
         }
-        return bool(changed) and self.save_lock({**recorded, **changed})
+        if changed:
+            self.save_lock({**recorded, **changed})
 
-    def save_lock(self, redists: Mapping[str, Mapping[str, LockEntry]]) -> bool:
-        """Write the lock, and return True if it changed."""
+    def save_lock(self, redists: Mapping[str, Mapping[str, LockEntry]]) -> None:
+        """Write the lock."""
         lock = Lock.model_validate({"schema_version": 1, "redists": redists})
-        return write_file(self.lock_path, canonical_json(lock.model_dump(mode="json")))
+        write_file(self.lock_path, canonical_json(lock.model_dump(mode="json")))
 
     def pending(self) -> frozenset[tuple[str, Version]]:
         """Return the releases that bump has started but not reported.

@@ -40,13 +40,13 @@ def write_file(path: Path, data: bytes, *, durable: bool = True) -> bool:
     return True
 
 
-def write_output(path: Path, data: bytes) -> bool:
+def write_output(path: Path, data: bytes) -> None:
     """Write a file that the user named, as `write_file` does.
 
     First removes the temporary files of killed runs next to it.
     """
     sweep(path.parent, f".{path.name}.")
-    return write_file(path, data)
+    write_file(path, data)
 
 
 def sweep(folder: Path, prefix: str) -> None:

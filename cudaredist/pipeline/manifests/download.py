@@ -220,17 +220,16 @@ class ManifestDownload:
 
         Return the labels that are newly marked as gone.
         """
-        newly_gone: list[str] = []
         if not listing.is_complete:
             return ()
+        changed = {
+            text: entry.model_copy(update={"gone": not entry.gone})
+            for text, entry in target.recorded.items()
+            if (Version.parse(text) not in listing.folders) is not entry.gone
+        }
         with self._mutex:
-            for text, entry in target.recorded.items():
-                is_gone = Version.parse(text) not in listing.folders
-                if is_gone and not entry.gone:
-                    newly_gone.append(text)
-                if is_gone is not entry.gone:
-                    target.changed[text] = entry.model_copy(update={"gone": is_gone})
-        return tuple(sorted(newly_gone, key=Version.parse))
+            target.changed.update(changed)
+        return tuple(sorted((n for n, entry in changed.items() if entry.gone), key=Version.parse))
 
     def _fetch(self, target: Target, label: Version, listing: Listing) -> None:
         """Fetch one manifest and pass it to a writer, or record the failure."""
@@ -277,10 +276,9 @@ class ManifestDownload:
         try:
             if status == "written":
                 target.folder.write(label, upstream.data)
+            self._record(target, label, upstream, status)
         except WriteError as error:
             self._record(target, label, error)
-        else:
-            self._record(target, label, upstream, status)
         finally:
             self._unwritten.release()
 
@@ -365,9 +363,8 @@ class ManifestDownload:
                 codes.append(error.exit_code)
         if all(outcome.status == "absent" for outcome in redists):
             codes.append(EXIT_INCOMPLETE)
-        if not self.write and any(o.status == "would-write" for o in self._manifests):
-            codes.append(EXIT_FINDINGS)
-        if not self.write and self.to.is_lock_changed:
+        would_write = any(o.status == "would-write" for o in self._manifests)
+        if not self.write and (would_write or self.to.is_lock_changed):
             codes.append(EXIT_FINDINGS)
         return DownloadReport(
             redists=tuple(redists),
