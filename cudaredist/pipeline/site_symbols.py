@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from cudaredist.diffs.comparable import Place, place_name
 from cudaredist.manifests.manifest_values import Archive
+from cudaredist.pipeline.read_data import examined_archives
 from cudaredist.schema.base import Channel
-from cudaredist.schema.features import ExaminedArchive, Features
+from cudaredist.schema.features import Features
 from cudaredist.store.symbol_folder import LayeredSymbols, table_name
 from cudaredist.tables.symbols.library_exports import LibraryExports
 
@@ -67,9 +68,7 @@ def exporting_archives(
     """Yield the archives of a release that have shared libraries, or were not examined."""
     examined = {
         (package, place_name(archive.platform, archive.variant)): archive
-        for package, entry in ({} if features is None else features.packages).items()
-        for archive in entry.archives
-        if isinstance(archive, ExaminedArchive)
+        for package, _, _, archive in examined_archives(features)
     }
     for archive in archives:
         key = archive.package, place_name(archive.platform, archive.variant)
