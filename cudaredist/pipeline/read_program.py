@@ -110,18 +110,14 @@ class ProgramReader:
         count = 0
         is_wheel = path.suffix.lower() == ".whl"
         for name, entry in sorted(tree.files.items()):
-            if entry.binary is not None:
+            if entry.binary is not None and entry.binary.kind != "script":
                 installed = _installed_path(name) if is_wheel else None
-                count += self._add_entry(prefix + name, entry, links[name], installed)
+                names = {name.rpartition("/")[2], *links[name]}
+                self._add(prefix + name, entry.binary, names, installed)
+                count += 1
         unsafe = shortened(tree.unsafe, _NOTES_SHOWN)
         self.notes += (printable(f"{path.name}: {note}") for note in unsafe)
         self.inputs.append(AuditInput(path=str(path), files=len(tree.files), binaries=count))
-
-    def _add_entry(self, shown: str, entry: Entry, links: set[str], installed: str | None) -> int:
-        if entry.binary is None or entry.binary.kind == "script":
-            return 0
-        self._add(shown, entry.binary, {shown.rpartition("/")[2], *links}, installed)
-        return 1
 
     def _read_folder(self, path: Path, prefix: str) -> None:
         files, archives, binaries = 0, 0, 0

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import reduce
 from pathlib import Path
 
 from cudaredist.errors import InvalidFileError, Problem, WritingTo
@@ -30,19 +31,14 @@ class SymbolFolder:
 
     def sonames(self) -> tuple[str, ...]:
         """Return the libraries with a table, sorted. Raises `ReadError`."""
-        names = (name.removesuffix(_SUFFIX) for name in names_in(self.path) if _is_table(name))
-        return tuple(sorted(names))
+        names = (name for name in names_in(self.path) if name.endswith(_SUFFIX))
+        return tuple(sorted(filter(can_be_stored, (n.removesuffix(_SUFFIX) for n in names))))
 
-    def read(self, soname: str) -> SymbolColumns | None:
-        """Return the table of a library, None if it has none.
+    def document(self, soname: str) -> Symbols | None:
+        """Return the document of a library, None if it has none.
 
         Raises `ReadError`, and `InvalidFileError` for a broken table or that of another library.
         """
-        table = self.document(soname)
-        return None if table is None else SymbolColumns.of(table)
-
-    def document(self, soname: str) -> Symbols | None:
-        """Return the document of a library. Raises the errors of `read`."""
         data = read_file(self.place(soname))
         return None if data is None else self._document(soname, data)
 
@@ -112,13 +108,11 @@ class LayeredSymbols:
 
     def tables(self, sonames: Iterable[str]) -> dict[str, SymbolColumns]:
         """Return the tables of some libraries. Raises `ReadError` and `InvalidFileError`."""
-        found: dict[str, SymbolColumns] = {}
-        for soname in sorted(set(sonames)):
-            for document in self.documents(soname):
-                above = found.get(soname)
-                table = SymbolColumns.of(document)
-                found[soname] = table if above is None else above.over(table)
-        return found
+        tables = {
+            soname: list(map(SymbolColumns.of, self.documents(soname)))
+            for soname in sorted(set(sonames))
+        }
+        return {soname: reduce(SymbolColumns.over, of) for soname, of in tables.items() if of}
 
     def documents(self, soname: str) -> tuple[Symbols, ...]:
         """Return the documents of a library, that of the highest layer first.
@@ -141,7 +135,3 @@ def table_name(library: Library | Provided) -> str:
 def can_be_stored(soname: str) -> bool:
     """Check if a library's name can be that of a file."""
     return _is_library(soname) is not None
-
-
-def _is_table(name: str) -> bool:
-    return name.endswith(_SUFFIX) and can_be_stored(name.removesuffix(_SUFFIX))

@@ -166,13 +166,7 @@ def _moved(tree: Tree, old: str, new: str) -> Tree:
 
 def _folders(tree: Tree) -> set[str]:
     """Return every folder that has a file or link."""
-    folders: set[str] = set()
-    for path in (*tree.files, *tree.links):
-        for folder in folders_above(path):
-            if folder in folders:
-                break
-            folders.add(folder)
-    return folders
+    return {folder for path in (*tree.files, *tree.links) for folder in folders_above(path)}
 
 
 def folders_above(path: str) -> Iterator[str]:

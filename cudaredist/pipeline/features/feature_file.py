@@ -58,8 +58,9 @@ class ArchiveItem:
         if features is None:
             return entry | {"status": "not-examined", "reason": self.reason}
         entry |= features | {"status": "examined"}
-        note = _machine_note(archive.platform, features["machine"])
-        if note:
+        machine, expected = features["machine"], Platform(archive.platform).machine
+        if machine and expected and machine != expected:
+            note = f"binaries for {machine}, which {archive.platform}{_ON_PLATFORM}"
             entry["notes"] = [*features["notes"], note]
         if archive.sha256 is None:
             entry["verified"] = False
@@ -149,15 +150,6 @@ def identity(package: str, entry: Document) -> object:
     )
 
 
-def entries_of(document: Document) -> dict[object, Document]:
-    """Return a feature file's complete entries by their identity."""
-    return {
-        identity(package, entry): entry
-        for package, features in document["packages"].items()
-        for entry in _unshared(features)
-    }
-
-
 def _unshared(features: Document) -> list[Document]:
     entries: list[Document] = features["archives"]
     for shared in features.get("files", ()):
@@ -167,13 +159,6 @@ def _unshared(features: Document) -> list[Document]:
         for position in shared["archives"]:
             entries[position]["missing_headers"] = shared["headers"]
     return entries
-
-
-def _machine_note(platform: str, machine: str | None) -> str | None:
-    expected = Platform(platform).machine
-    if machine is None or expected is None or machine == expected:
-        return None
-    return f"binaries for {machine}, which {platform}{_ON_PLATFORM}"
 
 
 def earlier_entries(data: bytes | None, name: str) -> dict[object, Document]:
@@ -190,21 +175,18 @@ def earlier_entries(data: bytes | None, name: str) -> dict[object, Document]:
         problems = validation_problems(error)[:_PROBLEMS_SHOWN]
         raise InvalidFileError(f"feature file of {name}", problems) from None
     if features.rules > RULES:
-        raise InvalidFileError(
-            f"feature file of {name}",
-            [
-                Problem(
-                    "rules",
-                    f"made by rules version {features.rules}, but this cudaredist has {RULES}",
-                )
-            ],
-        )
+        message = f"made by rules version {features.rules}, but this cudaredist has {RULES}"
+        raise InvalidFileError(f"feature file of {name}", [Problem("rules", message)])
     if features.rules < RULES:
         raise IncompleteError(
             f"{name}: its feature file was made by older rules, and the cache lacks some archives",
             hint="run the command again without --package, --platform and --variant",
         )
-    return entries_of(json.loads(data))
+    return {
+        identity(package, entry): entry
+        for package, entries in json.loads(data)["packages"].items()
+        for entry in _unshared(entries)
+    }
 
 
 def features_in(entry: Document) -> Document:

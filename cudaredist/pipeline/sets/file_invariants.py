@@ -6,6 +6,7 @@ The cache has the facts of the files.
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from cudaredist.binaries.elf import machine_name
 from cudaredist.errors import InvalidArchiveError
@@ -30,8 +31,7 @@ from cudaredist.tables.gpus.coverage import CoverageRules, describe_coverage
 from cudaredist.toolkit.root_tree import PackageTree, make_tree
 
 
-@dataclass(frozen=True, slots=True)
-class PackageFiles:
+class PackageFiles(NamedTuple):
     """Files of a package in the merged layout."""
 
     entry: SetPackage
@@ -82,8 +82,7 @@ def check_files(files: SetFiles) -> list[Violation]:
 def _contents(files: SetFiles) -> Iterator[Broken]:
     """Check I4, for packages that were inspected before the set was built."""
     yield from files.refused
-    for package in files.known:
-        entry, tree = package.entry, package.tree
+    for entry, tree in files.known:
         if not entry.contents:
             continue
         # Features also count the files that policy drops, so the document's counts are maximums.
@@ -111,23 +110,17 @@ def _owners(files: SetFiles) -> Iterator[Broken]:
     """
     owners: dict[str, tuple[str, object]] = {}
     clashes: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for package in files.known:
-        attr = package.entry.attr
-        if is_further_version(package.entry):
+    for entry, tree in files.known:
+        if is_further_version(entry):
             continue
-        for path, content in _contents_by_path(package.tree):
-            other, first = owners.setdefault(path, (attr, content))
+        contents = {path: (file.size, file.binary) for path, file in tree.files.items()}
+        for path, content in (*contents.items(), *tree.links.items()):
+            other, first = owners.setdefault(path, (entry.attr, content))
             if content != first:
-                clashes[attr, other].append(path)
+                clashes[entry.attr, other].append(path)
     for (attr, other), paths in clashes.items():
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         yield attr, f"{paths[0]}{more} differs from the file of {other}"
-
-
-def _contents_by_path(tree: PackageTree) -> Iterator[tuple[str, object]]:
-    for path, file in tree.files.items():
-        yield path, (file.size, file.binary)
-    yield from tree.links.items()
 
 
 def _machines(files: SetFiles) -> Iterator[Broken]:
@@ -136,23 +129,22 @@ def _machines(files: SetFiles) -> Iterator[Broken]:
     if number is None:
         return
     expected = machine_name(number)
-    for package in files.known:
-        for path, file in sorted(package.tree.files.items()):
+    for entry, tree in files.known:
+        for path, file in sorted(tree.files.items()):
             binary = file.binary
             if binary is None or binary.kind != "elf" or not binary.is_shared:
                 continue
             if binary.machine not in {None, expected}:
-                yield package.entry.attr, f"{path} is for {binary.machine}, not for {expected}"
+                yield entry.attr, f"{path} is for {binary.machine}, not for {expected}"
 
 
 def _coverage(files: SetFiles) -> Iterator[Broken]:
     """Check I27 with coverage computed from the files' device code."""
     if files.rules is None:
         return
-    for package in files.known:
-        entry = package.entry
+    for entry, tree in files.known:
         recorded = {n: part for n, part in entry.coverage.items() if part.value != "unknown"}
-        binaries = (file.binary for file in package.tree.files.values())
+        binaries = (file.binary for file in tree.files.values())
         codes = [
             FileCode(
                 output="lib",

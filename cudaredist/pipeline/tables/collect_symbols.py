@@ -63,7 +63,9 @@ class SymbolRun:
         """
         folder = SymbolFolder(self.store.symbol_path)
         self._tables = {
-            soname: table for soname in folder.sonames() if (table := folder.read(soname))
+            soname: SymbolColumns.of(document)
+            for soname in folder.sonames()
+            if (document := folder.document(soname))
         }
         plans = list(self._plans())
         service = self.service

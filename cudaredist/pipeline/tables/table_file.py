@@ -2,9 +2,8 @@
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NoReturn
 
 from cudaredist.errors import (
     ContentError,
@@ -69,10 +68,21 @@ def archives_to_read(
     and its facts are not in the cache, the entry stays and nothing is read. Raises
     `IncompleteError` if no archive can be verified.
     """
-    candidates = _candidates(manifest, table.packages)
-    candidates.sort(key=lambda archive: archive.sha256 != known_sha256)
-    is_known = candidates[0].sha256 == known_sha256 and service.known(known_sha256) is None
-    return [] if is_known else candidates
+    archives = [a for a in manifest.manifest.archives if a.package in table.packages]
+    hashed = {archive.sha256: archive for archive in archives if archive.sha256 is not None}
+    if not hashed:
+        missing = "no hash for any archive" if archives else "no archive"
+        raise IncompleteError(f"the manifest has {missing} of {' or '.join(table.packages)}")
+    if known_sha256 in hashed and service.known(known_sha256) is None:
+        return []
+    return sorted(
+        hashed.values(),
+        key=lambda archive: (
+            archive.sha256 != known_sha256,
+            float("inf") if archive.size is None else archive.size,
+            archive.relative_path,
+        ),
+    )
 
 
 def find_table_file(
@@ -94,34 +104,10 @@ def find_table_file(
             (extract for extract in facts.extracts if extract.kind == table.extract), None
         )
         if extract is not None:
+            if extract.problem is not None and extract.kind == "host-config":
+                raise TooLargeError(EXTRACT_PATHS[extract.kind][0], HEADER_LIMIT)
             if extract.problem is not None:
-                _refuse(extract)
+                raise InvalidFileError(extract.kind, [Problem("", extract.problem)])
             return TableFile(archive=archive, extract=extract, is_read=is_read)
     names, packages = " or ".join(EXTRACT_PATHS[table.extract]), " and ".join(table.packages)
     raise ContentError(f"none of the {len(archives)} archives of {packages} has {names}")
-
-
-def _refuse(extract: Extract) -> NoReturn:
-    if extract.kind == "host-config":
-        raise TooLargeError(EXTRACT_PATHS[extract.kind][0], HEADER_LIMIT)
-    raise InvalidFileError(extract.kind, [Problem("", extract.problem or "")])
-
-
-def _candidates(manifest: LocalManifest, packages: Collection[str]) -> list[Archive]:
-    """Return the archives that may have the file, smallest first.
-
-    Raises `IncompleteError` if the manifest has no archive with a hash.
-    """
-    archives: Sequence[Archive] = [a for a in manifest.manifest.archives if a.package in packages]
-    hashed = {archive.sha256: archive for archive in archives if archive.sha256 is not None}
-    if not hashed:
-        missing = "no hash for any archive" if archives else "no archive"
-        raise IncompleteError(f"the manifest has {missing} of {' or '.join(packages)}")
-    unknown = float("inf")
-    return sorted(
-        hashed.values(),
-        key=lambda archive: (
-            unknown if archive.size is None else archive.size,
-            archive.relative_path,
-        ),
-    )

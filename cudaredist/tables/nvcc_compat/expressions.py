@@ -20,7 +20,7 @@ _WIDTH = 64
 _NUMBER = r"\.?[0-9](?:[eEpP][+-]|[A-Za-z0-9_.'])*"
 _NAME = r"[A-Za-z_$][A-Za-z0-9_$]*"
 _OPERATOR = r"\|\||&&|<<|>>|[<>=!]=|[-+*/%<>!~&|^?:()]"
-_find_token = re.compile(rf"\s*(?:({_NUMBER}|{_NAME}|{_OPERATOR})|(\S))").match
+_find_tokens = re.compile(rf"\s*(?:({_NUMBER}|{_NAME}|{_OPERATOR})|(\S))").finditer
 _is_integer = re.compile(
     r"(0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*)((?:[uU]?(?:ll|LL|[lL])?)|(?:ll|LL|[lL])[uU])"
 ).fullmatch
@@ -45,17 +45,12 @@ def tokenize(text: str) -> Tokens:
     Raises `ExpressionError` for a character that cannot be in an expression.
     """
     tokens: list[str] = []
-    place, text = 0, text.rstrip()
-    while place < len(text):
-        match = _find_token(text, place)
-        # This always matches: optional blanks and one character.
-        assert match is not None  # noqa: S101
+    for match in _find_tokens(text.rstrip()):
         if match[2] is not None:
             raise ExpressionError(f"unknown character {match[2]!a}")
         tokens.append(match[1])
         if len(tokens) > TOKEN_LIMIT:
             raise ExpressionError(f"more than {TOKEN_LIMIT} tokens in one expression")
-        place = match.end()
     return tuple(tokens)
 
 
