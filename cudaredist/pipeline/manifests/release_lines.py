@@ -25,6 +25,14 @@ def line_reports(
         missing = sorted(
             x for x in upstream_labels if x not in local_labels and (newest is None or x > newest)
         )
+        status: LineStatus = "stale" if missing else "current"
+        if listed is None:
+            status = "unknown"
+        elif newest is None:
+            is_new = newest_local is None or missing[-1] > newest_local
+            status = "new" if is_new else "not-held"
+        elif not upstream_labels:
+            status = "local-only"
         reports.append(
             LineReport(
                 redist=redist,
@@ -32,25 +40,7 @@ def line_reports(
                 held=None if newest is None else str(newest),
                 upstream=str(max(upstream_labels)) if upstream_labels else None,
                 missing=tuple(map(str, missing)),
-                status=_line_status(
-                    newest, newest_local, missing, upstream_labels, listed is not None
-                ),
+                status=status,
             )
         )
     return tuple(reports)
-
-
-def _line_status(
-    newest: Version | None,
-    newest_local: Version | None,
-    missing: Sequence[Version],
-    upstream_labels: Sequence[Version],
-    is_listed: bool,  # noqa: FBT001 - an internal split of one function
-) -> LineStatus:
-    if not is_listed:
-        return "unknown"
-    if newest is None:
-        return "new" if newest_local is None or missing[-1] > newest_local else "not-held"
-    if not upstream_labels:
-        return "local-only"
-    return "stale" if missing else "current"
