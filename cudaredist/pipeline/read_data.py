@@ -18,6 +18,7 @@ from cudaredist.schema.registry import (
     read_own_file,
     schema_version_of,
 )
+from cudaredist.schema.runfile_records import Runfiles
 from cudaredist.store.data_folder import Store, shipped_data
 
 RUNFILES = "runfiles"
@@ -101,6 +102,14 @@ def examined_archives(
         for position, archive in enumerate(entry.archives):
             if isinstance(archive, ExaminedArchive):
                 yield package, entry, position, archive
+
+
+def read_runfiles(data: bytes | None) -> Runfiles:
+    """Read the file of records, which may be missing. Raises `InvalidFileError`."""
+    if data is None:
+        return Runfiles(schema_version=1, runfiles={})
+    with located(f"{RUNFILES}.json"):
+        return read_own_file(data, Runfiles)
 
 
 def read_file_given(path: Path, data: bytes, model: type[Model]) -> Model:

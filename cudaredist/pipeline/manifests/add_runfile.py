@@ -16,12 +16,12 @@ from cudaredist.errors import (
 )
 from cudaredist.jsontext import canonical_json
 from cudaredist.pipeline.findings import finding, own_file_findings
-from cudaredist.pipeline.read_data import RUNFILES
+from cudaredist.pipeline.read_data import RUNFILES, read_runfiles
 from cudaredist.pipeline.tasks import raise_if_stopped, run_tasks
 from cudaredist.primitives import parse_label, sri_of
 from cudaredist.progress import Progress
 from cudaredist.reports.manifest_reports import Finding, RunfileReport
-from cudaredist.schema.registry import FILE_KINDS, read_own_file
+from cudaredist.schema.registry import FILE_KINDS
 from cudaredist.schema.runfile_records import URL_PATTERN, Runfile, RunfileName, Runfiles
 from cudaredist.source.chain import SourceChain, open_sources
 from cudaredist.source.protocol import Settings, redacted, without_credentials
@@ -60,8 +60,7 @@ def add_runfile(
             url = place
     begin()
     store.sweep_table(RUNFILES)
-    data = store.read_table(RUNFILES)
-    table = {} if data is None else read_own_file(data, Runfiles).runfiles
+    table = read_runfiles(store.read_table(RUNFILES)).runfiles
     of_release = table.get(parsed.release, {})
     recorded = of_release.get(parsed.platform)
     if recorded is not None and recorded.sha256 == sha256:

@@ -18,7 +18,7 @@ from cudaredist.packagesets.inputs import (
     SetData,
     archive_headers,
 )
-from cudaredist.pipeline.read_data import RUNFILES, located
+from cudaredist.pipeline.read_data import RUNFILES, located, read_runfiles
 from cudaredist.pipeline.tables.layered_tables import require_gpus, require_nvcc_compat
 from cudaredist.pipeline.tables.table_registry import GPU_TABLE, NVCC_TABLE
 from cudaredist.primitives import Version, label_of_manifest_name, sha256_of
@@ -31,7 +31,6 @@ from cudaredist.schema.registry import (
     read_own_file,
     schema_version_of,
 )
-from cudaredist.schema.runfile_records import Runfiles
 from cudaredist.schema.tables import Gpus, NvccCompat
 from cudaredist.store.data_folder import Store, shipped_data
 
@@ -64,7 +63,7 @@ def read_set_data(store: Store, overlays: Sequence[Store] = ()) -> SetData:
         nvcc=nvcc,
         gpus=gpus,
         policies=policies,
-        runfiles={} if runfiles is None else read_own_file(runfiles, Runfiles).runfiles,
+        runfiles=read_runfiles(runfiles).runfiles,
         inputs=tuple(inputs),
     )
 
