@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY, SHARED
+from support.cuobjdump import download_cuobjdump
 from support.running import ask_index, cudaredist
 
 from tools.mirrors import Comparison
@@ -40,15 +41,7 @@ def mirror(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def cuobjdump(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return NVIDIA's cuobjdump from its wheel. Only the tests execute it."""
-    folder = tmp_path_factory.mktemp("cuobjdump")
-    download = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder)]
-    ask_index(*download, "nvidia-cuda-cuobjdump")
-    with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
-        wheel.extractall(folder)
-    program = next(folder.rglob("bin/cuobjdump"))
-    program.chmod(0o755)
-    return program
+    return download_cuobjdump(tmp_path_factory.mktemp("cuobjdump"))
 
 
 class _Quiet(SimpleHTTPRequestHandler):
