@@ -10,6 +10,7 @@ import sys
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from struct import Struct
 from typing import NamedTuple
 
@@ -46,6 +47,8 @@ _VERSION_NAMES_LIMIT = 1 << 20
 _NAME_LIMIT = 256 << 10
 """The most bytes of one name, which templates make longer than any path."""
 _CHAIN_LIMIT = 256 << 10
+_PART = 4096
+"""Names that are copied from the table at a time."""
 
 _BINDINGS = {1: "global", 2: "weak", 10: "unique"}
 _TYPES = {0: "notype", 1: "object", 2: "func", 3: "section", 4: "file", 5: "common", 6: "tls"}
@@ -262,7 +265,9 @@ class ElfSymbols:
         data = data[: count * size]
         places = self._numbers("I", data)[:: size // 4]
         strings = self._tables[_DT_STRTAB]
-        outside = next((n for n, place in enumerate(places) if place >= len(strings)), None)
+        outside = None
+        if places and max(places) >= len(strings):
+            outside = next(n for n, place in enumerate(places) if place >= len(strings))
         if outside is not None and is_exact:
             self._lose("a name lies outside their table")
             return None
@@ -309,16 +314,20 @@ class ElfSymbols:
 
     def _names(self, places: list[int], kind: str, counts: "Counter[str]") -> Iterator[bytes]:
         """Yield the names at some offsets and count them. Raises `ValueError`."""
-        for place in places:
-            name = self._string(place)
-            if name is None:
+        strings = self._tables[_DT_STRTAB]
+        left = iter(places)
+        while part := list(islice(left, _PART)):
+            ends = [strings.find(b"\0", place, place + _NAME_LIMIT) for place in part]
+            if min(ends) < 0:
                 raise ValueError("a name has no end")
-            self._text_room -= len(name)
+            self._text_room -= sum(ends) - sum(part)
             if self._text_room < 0:
                 raise ValueError("their names are too long")
-            if name:
-                counts[kind] += 1
-                yield name
+            names = [
+                strings[place:end] for place, end in zip(part, ends, strict=True) if end > place
+            ]
+            counts[kind] += len(names)
+            yield from names
 
     def _properties(
         self,
