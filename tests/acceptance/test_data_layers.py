@@ -90,6 +90,7 @@ def test_answers_after_failed_download_are_unchanged(run: Run) -> None:
     assert answers(run) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["data/manifests/cuda", "data/features/wheels", "data/policy"])
 def test_answers_after_killed_run_are_unchanged(run: Run, folder: str) -> None:
     before = shipped_answers(run)
@@ -101,6 +102,7 @@ def test_answers_after_killed_run_are_unchanged(run: Run, folder: str) -> None:
     assert run("check", "--offline").exit_code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_interrupted_download_hides_no_shipped_data(
     cuda_manifests: FaultServer, start: Start, run: Run, tmp_path: Path, number: signal.Signals

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +51,11 @@ def policy() -> NvccPolicy:
     return read
 
 
+read_once = cache(read_header)
+
+
 def release(**more: Any) -> NvccRelease:
-    return make_release("1.2.3", source(), read_header(host_config(**more)), policy())
+    return make_release("1.2.3", source(), read_once(host_config(**more)), policy())
 
 
 def compat(**releases: NvccRelease) -> NvccCompat:

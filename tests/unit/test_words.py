@@ -7,7 +7,7 @@ from conftest import REPOSITORY
 from support.pages import ALL_PAGES
 
 from tools.count_logic import modules
-from tools.count_words import CONDITION, HARD_WORDS, FirstLines, first_lines_of, prose_of
+from tools.count_words import CONDITION, HARD_WORDS, FirstLines, Prose, first_lines_of, prose_of
 
 MODULES = modules(REPOSITORY / "cudaredist")
 MOST = {
@@ -22,9 +22,12 @@ MOST = {
 LEAST_CONDITIONS = 5.0
 
 
-@pytest.mark.parametrize("paths", [MODULES, ALL_PAGES], ids=["code", "pages"])
-def test_prose_rarely_uses_hard_words(paths: list[Path]) -> None:
-    prose = prose_of(paths)
+@pytest.fixture(scope="module", params=[MODULES, ALL_PAGES], ids=["code", "pages"])
+def prose(request: pytest.FixtureRequest) -> Prose:
+    return prose_of(request.param)
+
+
+def test_prose_rarely_uses_hard_words(prose: Prose) -> None:
     rates = {word: round(prose.rate(pattern), 1) for word, pattern in HARD_WORDS.items()}
     assert {word: rate for word, rate in rates.items() if rate > MOST[word]} == {}
 
@@ -37,9 +40,8 @@ def test_page_rarely_uses_hard_words(page: Path) -> None:
     assert {word: count for word, count in uses.items() if count > limits[word]} == {}
 
 
-@pytest.mark.parametrize("paths", [MODULES, ALL_PAGES], ids=["code", "pages"])
-def test_prose_uses_if_for_conditions(paths: list[Path]) -> None:
-    assert round(prose_of(paths).rate(CONDITION), 1) >= LEAST_CONDITIONS
+def test_prose_uses_if_for_conditions(prose: Prose) -> None:
+    assert round(prose.rate(CONDITION), 1) >= LEAST_CONDITIONS
 
 
 def test_first_lines_of_docstrings_are_short_and_direct() -> None:
