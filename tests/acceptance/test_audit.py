@@ -11,10 +11,10 @@ import pytest
 from conftest import Run
 from support import binaries, wheels
 from support.archives import ZipEntry, plain_tar, raw_zip
+from support.binaries import Symbol, elf
 from support.golden import Golden
 from support.releases import put, release
 from support.running import report, succeed
-from support.symbol_files import Symbol, elf_with_symbols
 
 LABELS = ("12.4.1", "12.9.1")
 
@@ -28,15 +28,15 @@ def make_gpu_data(root: Path) -> Path:
     for label in LABELS:
         names = ["cublasLtCreate", *([NEWER] if label == LABELS[1] else [])]
         symbols = [Symbol(name, version="libcublasLt.so.12") for name in names]
-        lt = elf_with_symbols(symbols, soname="libcublasLt.so.12", defines=["libcublasLt.so.12"])
+        lt = elf(symbols=symbols, soname="libcublasLt.so.12", defines=["libcublasLt.so.12"])
         files = release(
             label,
             {
                 "libcublas": {"linux-x86_64": {"lib/libcublasLt.so.12": lt}},
                 "cuda_cudart": {
                     "linux-x86_64": {
-                        "lib/libcudart.so.12": elf_with_symbols(
-                            [Symbol("cudaMalloc")], soname="libcudart.so.12"
+                        "lib/libcudart.so.12": elf(
+                            symbols=[Symbol("cudaMalloc")], soname="libcudart.so.12"
                         )
                     }
                 },
@@ -54,11 +54,10 @@ def make_gpu_data(root: Path) -> Path:
 def extension(*symbols: str) -> bytes:
     """Return a library that takes symbols from cuBLASLt."""
     library = "libcublasLt.so.12"
-    return elf_with_symbols(
-        [Symbol(name, is_defined=False, version=library) for name in symbols],
+    return elf(
+        symbols=[Symbol(name, is_defined=False, version=library) for name in symbols],
         needs={library: [library]},
-        soname="",
-        replaced={1: 2},  # DT_NEEDED, with the place of the library's name
+        needed=[library],
     )
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from conftest import Run
+from support.binaries import Symbol, dll_with_symbols, elf
 from support.releases import Files, put, release
 from support.running import snapshot, succeed
-from support.symbol_files import Symbol, dll_with_symbols, elf_with_symbols
 
 LABELS = ("12.4.1", "12.9.1")
 VERSION = "libcublasLt.so.12"
@@ -17,13 +17,13 @@ VERSION = "libcublasLt.so.12"
 
 def lt(*names: str) -> bytes:
     symbols = [Symbol(name, version=VERSION) for name in names]
-    return elf_with_symbols(symbols, defines=[VERSION], soname=VERSION)
+    return elf(symbols=symbols, defines=[VERSION], soname=VERSION)
 
 
 def blas(*needed: str) -> bytes:
     symbols = [Symbol(name, is_defined=False, version=VERSION) for name in needed]
     symbols += [Symbol("cublasCreate"), Symbol("_ZN6cublas6handleEv")]
-    return elf_with_symbols(symbols, needs={VERSION: [VERSION]}, soname="libcublas.so.12")
+    return elf(symbols=symbols, needs={VERSION: [VERSION]}, soname="libcublas.so.12")
 
 
 def packages(label: str) -> Mapping[str, Mapping[str, Files]]:

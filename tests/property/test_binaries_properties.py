@@ -11,17 +11,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.binaries import (
+    Symbol,
     ar,
     coff,
     concatenated,
     container,
+    dll_with_symbols,
     elf,
     entry,
     fatbin,
     import_library,
     pe,
 )
-from support.symbol_files import Symbol, dll_with_symbols, elf_with_symbols
 
 from cudaredist.binaries import elf as elf_reader
 from cudaredist.binaries import range_buffer
@@ -54,7 +55,7 @@ FILES = {
     "ar": ar({"a.o": elf(kind="object", sections=SECTIONS), "b.txt": b"odd"}),
     "bsd ar": ar({"a.o": elf(kind="object"), "b.txt": b"odd"}, style="bsd"),
     "import library": import_library("x.dll"),
-    "symbols": elf_with_symbols(SYMBOLS, needs={"libc.so.6": ["GLIBC_2.17"]}, defines=["V"]),
+    "symbols": elf(symbols=SYMBOLS, needs={"libc.so.6": ["GLIBC_2.17"]}, defines=["V"]),
     "dll": dll_with_symbols([(1, "a", ""), (4, "b", "x.c")], {"k.dll": ["s", 7]}),
     "script": b"/* GNU ld script */\nINPUT(liba.so AS_NEEDED(-lm))\n",
 }

@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 KINDS = {"compute": 1, "sm": 2, "lto": 8}
 SUFFIXES = {"": 0, "a": 0x100000, "f": 0x200000}
@@ -103,6 +104,37 @@ def fatbin(images: Iterable[Image] = (("sm", 90, ""),), *, payload: bytes = byte
 
 # -- ELF
 
+BINDINGS = {"local": 0, "global": 1, "weak": 2, "unique": 10}
+TYPES = {"notype": 0, "object": 1, "func": 2, "tls": 6, "ifunc": 10}
+TABLES = {
+    "gnu": (".gnu.hash", 0x6FFFFFF6, 0x6FFFFEF5),
+    "sysv": (".hash", 5, 4),
+    "symbols": (".dynsym", 11, 6),
+    "versions": (".gnu.version", 0x6FFFFFFF, 0x6FFFFFF0),
+    "definitions": (".gnu.version_d", 0x6FFFFFFD, 0x6FFFFFFC),
+    "requirements": (".gnu.version_r", 0x6FFFFFFE, 0x6FFFFFFE),
+    "strings": (".dynstr", 3, 5),
+}
+"""The section, its type and the tag of each table that the dynamic section points to."""
+NAMED = {6, 11, 0x6FFFFFFD, 0x6FFFFFFE}
+"""Types of sections with names in `.dynstr`."""
+BASE = 0x400000
+"""The address of the first byte."""
+
+
+class Symbol(NamedTuple):
+    """A symbol to write."""
+
+    name: str
+    is_defined: bool = True
+    version: str = ""
+    """The name of one of the needed or defined versions."""
+    is_default: bool = True
+    binding: str = "global"
+    kind: str = "func"
+    section: int = 7
+    other: int = 0
+
 
 class _Strings:
     def __init__(self) -> None:
@@ -114,7 +146,7 @@ class _Strings:
         return place
 
 
-def elf(  # noqa: PLR0912, PLR0915 - one file, written from its front to its end
+def elf(
     *,
     soname: str | None = None,
     needed: Sequence[str] = (),
@@ -122,132 +154,254 @@ def elf(  # noqa: PLR0912, PLR0915 - one file, written from its front to its end
     rpath: str | None = None,
     glibc: str | Sequence[str] | None = None,
     libstdcxx: str | Sequence[str] | None = None,
+    needs: Mapping[str, Sequence[str]] | None = None,
+    defines: Sequence[str] = (),
+    symbols: Sequence[Symbol] | None = None,
+    hashes: str = "gnu",
+    tables: Mapping[str, bytes] | None = None,
+    tags: Mapping[int, int] | None = None,
     machine: str | int = "x86_64",
     bits: int = 64,
     order: str = "<",
     kind: str = "shared",
     sections: Mapping[str, bytes] | None = None,
     strings: str = "before",
+    behind: Sequence[str] = (),
     gap: int = 0,
-    tags: Iterable[tuple[int, int]] = (),
     has_section_headers: bool = True,
 ) -> bytes:
     """Return an ELF file. `kind` is `shared`, `pie`, `program` or `object`.
 
+    `needs` has the versions by library. Undefined symbols must be first. `hashes` is `gnu`, `sysv`
+    or empty. `tables` has other bytes of tables, and `tags` other values of dynamic tags.
+
     `strings` selects the position of the names: `before` or `behind` the dynamic section, or in
-    `front` of the file. `gap` is the number of zeros before and after the dynamic section.
+    `front` of the file. The tables in `behind` also follow it. `gap` is the number of zeros before
+    and after the dynamic section, and before each table behind it.
     """
-    wide = bits == 64
-    word = "Q" if wide else "I"
-    base = 0x400000
-    head = (64 if wide else 52) + 4 * (56 if wide else 32)
-    has_dynamic = kind != "object"
-    names = _Strings()
-    dynamic: list[tuple[int, int]] = [(1, names.add(name)) for name in needed]
+    names, numbers = _Strings(), dict[str, int]()
+    values = [(1, names.add(name)) for name in needed]
     for tag, text in ((14, soname), (15, rpath), (29, runpath)):
         if text is not None:
-            dynamic.append((tag, names.add(text)))
+            values.append((tag, names.add(text)))
     if kind == "pie":
-        dynamic.append((0x6FFFFFFB, 0x08000000))
-    needs, count = _versions(names, order, glibc, libstdcxx)
-    # Write placeholders first, so that all sizes are known.
-    dynamic += [(5, 0), (10, len(names.data))]
-    if count:
-        dynamic += [(0x6FFFFFFE, 0), (0x6FFFFFFF, count)]
-    dynamic += [*tags, (0, 0)]
-
-    parts: list[tuple[str, bytes, int, int]] = []  # name, bytes, type, place
-    data = bytearray()
-
-    def put(name: str, content: bytes, section_type: int) -> int:
-        data.extend(bytes(-len(data) % 16))
-        place = head + len(data)
-        data.extend(content)
-        parts.append((name, content, section_type, place))
-        return place
-
-    def put_strings() -> int:
-        return put(".dynstr", names.data, 3)
-
-    place_of_strings = place_of_needs = place_of_dynamic = place_of_program = size_of_dynamic = 0
+        values.append((0x6FFFFFFB, 0x08000000))
+    needs = _known_needs(glibc, libstdcxx) | dict(needs or {})
+    contents = {
+        "definitions": _definitions([soname or "", *defines], names, order, numbers)
+        if defines
+        else b"",
+        "requirements": _requirements(needs, names, order, numbers),
+    }
+    if symbols is not None:
+        contents = _symbol_tables(symbols, hashes, names, order, numbers, bits) | contents
+    contents |= {"strings": names.data} | dict(tables or {})
+    contents = {name: contents[name] for name in TABLES if contents.get(name)}
+    values += [(TABLES[name][2], 0) for name in reversed(contents)]
+    values.append((10, len(contents["strings"])))
+    values += [(0x6FFFFFFF, len(needs))] if needs else []
+    values += [(0x6FFFFFFD, 1 + len(defines))] if defines else []
+    image = _ElfImage(bits, order)
     if kind in {"pie", "program"}:
-        place_of_program = put(".interp", b"/lib64/ld-linux-x86-64.so.2\0", 1)
+        image.put(".interp", b"/lib64/ld-linux-x86-64.so.2\0", 1)
+    has_dynamic = kind != "object"
     if has_dynamic and strings == "front":
-        place_of_strings = put_strings()
+        image.put_table("strings", contents)
     for name, content in (sections or {}).items():
-        put(name, content, 1)
+        image.put(name, content, 1)
     if has_dynamic:
-        if count:
-            place_of_needs = put(".gnu.version_r", needs, 0x6FFFFFFE)
-        if strings == "before":
-            place_of_strings = put_strings()
-        data.extend(bytes(gap + -(len(data) + gap) % 16))
-        place_of_dynamic = head + len(data)
-        size_of_dynamic = len(dynamic) * struct.calcsize(order + 2 * word)
-        put(".dynamic", bytes(size_of_dynamic), 6)
-        data.extend(bytes(gap))
-        if strings == "behind":
-            place_of_strings = put_strings()
-        values = {5: base + place_of_strings, 0x6FFFFFFE: base + place_of_needs}
-        written = b"".join(
-            struct.pack(order + 2 * word, tag, values.get(tag, value) if value == 0 else value)
-            for tag, value in dynamic
-        )
-        at = place_of_dynamic - head
-        data[at : at + len(written)] = written
-    end = head + len(data)
-
-    def program(segment: int, place: int, size: int) -> bytes:
-        address = base + place
-        if wide:
-            fields = (segment, 5, place, address, address, size, size, 16)
-            return struct.pack(order + "IIQQQQQQ", *fields)
-        return struct.pack(order + "IIIIIIII", segment, place, address, address, size, size, 5, 16)
-
-    programs = []
-    if has_dynamic:
-        if place_of_program:
-            programs.append(program(3, place_of_program, len(parts[0][1])))
-        programs.append(program(1, 0, end))
-        programs.append(program(2, place_of_dynamic, size_of_dynamic))
-    section_names = _Strings()
-    headers = [(0, 0, 0, 0, 0, 0)]
-    headers += [
-        (section_names.add(name), what, place, len(content), parts_index(parts, what), base)
-        for name, content, what, place in parts
-    ]
-    names_place = end
-    headers.append((section_names.add(".shstrtab"), 3, end, 0, 0, 0))
-    table = b""
-    if has_section_headers:
-        data.extend(section_names.data)
-        data.extend(bytes(-len(data) % 16))
-        for name_at, what, place, size, link, start in headers:
-            length = (
-                len(section_names.data) if place == names_place and start == 0 and what else size
-            )
-            address = start + place if start else 0
-            entry_size = {6: struct.calcsize(order + 2 * word)}.get(what, 0)
-            table += struct.pack(
-                order + ("IIQQQQIIQQ" if wide else "IIIIIIIIII"),
-                *(name_at, what, 2 if start else 0, address, place, length, link),
-                *(count if what == 0x6FFFFFFE else 0, 1, entry_size),
-            )
-    elf_type = {"shared": 3, "pie": 3, "program": 2, "object": 1}[kind]
+        last = ("strings",) if strings == "behind" else behind
+        image.put_dynamic(contents, last, gap, values, dict(tags or {}))
     number = ELF_MACHINES[machine] if isinstance(machine, str) else machine
-    header = (
-        b"\x7fELF"
-        + bytes([2 if wide else 1, 1 if order == "<" else 2, 1])
-        + bytes(9)
-        + struct.pack(
-            order + f"HHI{3 * word}IHHHHHH",
-            *(elf_type, number, 1, 0, (64 if wide else 52) if programs else 0),
-            *(head + len(data) if table else 0, 0, 64 if wide else 52),
-            *(56 if wide else 32, len(programs), 64 if wide else 40),
-            *(len(headers) if table else 0, len(headers) - 1 if table else 0),
+    return image.finish(kind, number, len(needs), has_section_headers=has_section_headers)
+
+
+class _ElfImage:
+    """The sections of an ELF file, after room for its header and program headers."""
+
+    def __init__(self, bits: int, order: str) -> None:
+        self.wide, self.order = bits == 64, order
+        self.word = "Q" if self.wide else "I"
+        self.head = 64 + 4 * 56 if self.wide else 52 + 4 * 32
+        self.data = bytearray(self.head)
+        self.sections: list[tuple[str, int, int]] = []
+        """The name, type and size of each section."""
+        self.places: dict[str, int] = {}
+
+    def put(self, name: str, content: bytes, section_type: int) -> None:
+        self.data += bytes(-(len(self.data) - self.head) % 16)
+        self.places[name] = len(self.data)
+        self.sections.append((name, section_type, len(content)))
+        self.data += content
+
+    def put_table(self, name: str, contents: Mapping[str, bytes]) -> None:
+        section, section_type, _ = TABLES[name]
+        self.put(section, contents[name], section_type)
+
+    def put_dynamic(
+        self,
+        contents: Mapping[str, bytes],
+        last: Sequence[str],
+        gap: int,
+        values: Sequence[tuple[int, int]],
+        tags: dict[int, int],
+    ) -> None:
+        """Put the dynamic section, and the tables before and after it."""
+        for name in contents:
+            if name not in last and TABLES[name][0] not in self.places:
+                self.put_table(name, contents)
+        needed = [pair for pair in values if pair[0] == 1]
+        dynamic = dict(pair for pair in values if pair[0] != 1) | tags
+        form = self.order + 2 * self.word
+        self.data += bytes(gap + -(len(self.data) - self.head + gap) % 16)
+        start = len(self.data)
+        self.put(".dynamic", bytes((len(needed) + len(dynamic) + 1) * struct.calcsize(form)), 6)
+        for name in last:
+            self.data += bytes(gap)
+            self.put_table(name, contents)
+        self.data += bytes(0 if last else gap)
+        dynamic |= {
+            TABLES[name][2]: BASE + self.places[TABLES[name][0]] for name in contents
+        } | tags
+        for number, pair in enumerate([*needed, *dynamic.items()]):
+            struct.pack_into(form, self.data, start + number * struct.calcsize(form), *pair)
+
+    def finish(self, kind: str, machine: int, needs: int, *, has_section_headers: bool) -> bytes:
+        wide, order, end = self.wide, self.order, len(self.data)
+        sizes = {name: size for name, _, size in self.sections}
+        segments = [(3, self.places[".interp"], sizes[".interp"])] if ".interp" in sizes else []
+        if ".dynamic" in sizes:
+            segments += [(1, 0, end), (2, self.places[".dynamic"], sizes[".dynamic"])]
+        programs = b"".join(self._program(*segment) for segment in segments)
+        table, count = b"", 0
+        if has_section_headers:
+            names = _Strings()
+            listed = [
+                (names.add(name), kind, self.places[name], size)
+                for name, kind, size in self.sections
+            ]
+            at = names.add(".shstrtab")
+            self.data += names.data
+            self.data += bytes(-(len(self.data) - self.head) % 16)
+            strings = next((n for n, s in enumerate(self.sections, 1) if s[0] == ".dynstr"), 0)
+            table = self._section(0, 0, 0, 0)
+            for name, section_type, place, size in listed:
+                link = strings if section_type in NAMED else 0
+                info = needs if section_type == 0x6FFFFFFE else 0
+                table += self._section(
+                    name, section_type, place, size, base=BASE, link=link, info=info
+                )
+            table += self._section(at, 3, end, len(names.data))
+            count = len(listed) + 2
+        header = b"\x7fELF" + bytes([2 if wide else 1, 1 if order == "<" else 2, 1]) + bytes(9)
+        header += struct.pack(
+            order + f"HHI{3 * self.word}IHHHHHH",
+            *({"shared": 3, "pie": 3, "program": 2, "object": 1}[kind], machine, 1, 0),
+            *((64 if wide else 52) if segments else 0, len(self.data) if table else 0, 0),
+            *(64 if wide else 52, 56 if wide else 32, len(segments), 64 if wide else 40),
+            *(count, max(count - 1, 0)),
         )
+        self.data[: len(header + programs)] = header + programs
+        return bytes(self.data) + table
+
+    def _program(self, segment: int, place: int, size: int) -> bytes:
+        address = BASE + place
+        if self.wide:
+            fields = (segment, 5, place, address, address, size, size, 16)
+            return struct.pack(self.order + "IIQQQQQQ", *fields)
+        fields = (segment, place, address, address, size, size, 5, 16)
+        return struct.pack(self.order + "IIIIIIII", *fields)
+
+    def _section(
+        self,
+        name: int,
+        kind: int,
+        place: int,
+        size: int,
+        base: int = 0,
+        link: int = 0,
+        info: int = 0,
+    ) -> bytes:
+        entry_size = {6: 16, 11: 24}.get(kind, 0) if self.wide else {6: 8, 11: 16}.get(kind, 0)
+        flags, address = (2, base + place) if base else (0, 0)
+        fields = (name, kind, flags, address, place, size, link, info, int(bool(kind)), entry_size)
+        return struct.pack(self.order + ("IIQQQQIIQQ" if self.wide else "IIIIIIIIII"), *fields)
+
+
+def _known_needs(
+    glibc: str | Sequence[str] | None, libstdcxx: str | Sequence[str] | None
+) -> dict[str, Sequence[str]]:
+    """Return the needed versions of the system's libraries by library."""
+    stated = (("libc.so.6", "GLIBC_", glibc), ("libstdc++.so.6", "GLIBCXX_", libstdcxx))
+    return {
+        library: [prefix + v for v in ([versions] if isinstance(versions, str) else versions)]
+        for library, prefix, versions in stated
+        if versions
+    }
+
+
+def _definitions(
+    names: Sequence[str], strings: _Strings, order: str, numbers: dict[str, int]
+) -> bytes:
+    data = b""
+    for number, name in enumerate(names, 1):
+        numbers[name] = number
+        step = 0 if number == len(names) else 28
+        data += struct.pack(order + "HHHHIII", 1, int(number == 1), number, 1, 0, 20, step)
+        data += struct.pack(order + "II", strings.add(name), 0)
+    return data
+
+
+def _requirements(
+    needs: Mapping[str, Sequence[str]], strings: _Strings, order: str, numbers: dict[str, int]
+) -> bytes:
+    data = b""
+    number = 20
+    for index, (library, versions) in enumerate(needs.items(), 1):
+        step = 16 * (1 + len(versions)) if index < len(needs) else 0
+        data += struct.pack(order + "HHIII", 1, len(versions), strings.add(library), 16, step)
+        for at, version in enumerate(versions, 1):
+            number += 1
+            numbers[version] = number
+            inner = 16 if at < len(versions) else 0
+            data += struct.pack(order + "IHHII", 0, 0, number, strings.add(version), inner)
+    return data
+
+
+def _symbol_tables(
+    symbols: Sequence[Symbol],
+    hashes: str,
+    strings: _Strings,
+    order: str,
+    numbers: Mapping[str, int],
+    bits: int,
+) -> dict[str, bytes]:
+    """Return the table of symbols, its hashes with one bucket, and the versions."""
+    entries, versions = [(0, 0, 0, 0)], [0]
+    for symbol in symbols:
+        info = BINDINGS[symbol.binding] << 4 | TYPES[symbol.kind]
+        place = strings.add(symbol.name) if symbol.name else 0
+        entries.append((place, info, symbol.other, symbol.section if symbol.is_defined else 0))
+        hidden = 0 if symbol.is_default or not symbol.is_defined else 0x8000
+        versions.append(numbers.get(symbol.version, 1) | hidden)
+    first = next((n for n, s in enumerate(symbols, 1) if s.is_defined), len(entries))
+    defined = len(entries) - first
+    bucket = first if defined else 0
+    chain = [0] * (defined - 1) + [1] * bool(defined)
+    packed = b"".join(
+        struct.pack(order + "IBBHQQ", name, *others, 0, 0)
+        if bits == 64
+        else struct.pack(order + "IIIBBH", name, 0, 0, *others)
+        for name, *others in entries
     )
-    return b"".join([(header + b"".join(programs)).ljust(head, b"\0"), data, table])
+    gnu = struct.pack(order + "IIII", 1, bucket or 1, 1, 0) + bytes(bits // 8)
+    gnu += struct.pack(order + f"{1 + len(chain)}I", bucket, *chain)
+    return {
+        "gnu": gnu if hashes == "gnu" else b"",
+        "sysv": struct.pack(order + "III", 1, len(entries), 0) if hashes == "sysv" else b"",
+        "symbols": packed,
+        "versions": struct.pack(order + f"{len(versions)}H", *versions),
+    }
 
 
 def with_headers_at_end(data: bytes) -> bytes:
@@ -258,38 +412,6 @@ def with_headers_at_end(data: bytes) -> bytes:
         data[:PROGRAM_HEADERS] + bytes(len(headers)) + data[PROGRAM_HEADERS + len(headers) :]
     )
     return patched(data_without_headers, 32, "<Q", len(data_without_headers)) + headers
-
-
-def parts_index(parts: Sequence[tuple[str, bytes, int, int]], what: int) -> int:
-    """Return the section with the names of a dynamic section or of versions."""
-    if what not in {6, 0x6FFFFFFE}:
-        return 0
-    return next((i for i, part in enumerate(parts, 1) if part[0] == ".dynstr"), 0)
-
-
-def _versions(
-    names: _Strings,
-    order: str,
-    glibc: str | Sequence[str] | None,
-    libstdcxx: str | Sequence[str] | None,
-) -> tuple[bytes, int]:
-    prefixes = {
-        "libc.so.6": ("GLIBC_", glibc),
-        "libstdc++.so.6": ("GLIBCXX_", libstdcxx),
-    }
-    listed = {
-        library: [prefix + v for v in ([versions] if isinstance(versions, str) else versions)]
-        for library, (prefix, versions) in prefixes.items()
-        if versions
-    }
-    data = b""
-    for index, (library, versions) in enumerate(listed.items(), 1):
-        step = 16 * (1 + len(versions)) if index < len(listed) else 0
-        data += struct.pack(order + "HHIII", 1, len(versions), names.add(library), 16, step)
-        for number, version in enumerate(versions, 1):
-            inner = 16 if number < len(versions) else 0
-            data += struct.pack(order + "IHHII", 0, 0, number + 1, names.add(version), inner)
-    return data, len(listed)
 
 
 # -- PE and COFF
@@ -368,6 +490,57 @@ def pe(
     coff_header = struct.pack("<HHIIIHH", number, len(contents), 0, 0, 0, optional_size, flags)
     dos = (b"MZ" + bytes(58) + struct.pack("<I", 0x80)).ljust(0x80, b"\0")
     return (dos + b"PE\0\0" + coff_header + optional + table).ljust(headers_size, b"\0") + body
+
+
+def dll_with_symbols(
+    exports: Iterable[tuple[int, str, str]] = (),
+    imports: Mapping[str, Sequence[str | int]] | None = None,
+    *,
+    machine: str = "x86_64",
+) -> bytes:
+    """Return a DLL with exports, each with its ordinal, name and forwarder, and imports."""
+    wide = machine != "x86"
+    body, start = bytearray(), 0x3000
+
+    def put(content: bytes) -> int:
+        place = start + len(body)
+        body.extend(content + bytes(-len(content) % 8))
+        return place
+
+    exported = sorted(exports)
+    export_at = export_size = 0
+    if exported:
+        base, last = exported[0][0], exported[-1][0]
+        named = sorted((name, ordinal) for ordinal, name, _ in exported if name)
+        functions = [0] * (last - base + 1)
+        export_at = put(bytes(40))
+        for ordinal, _, forwarder in exported:
+            functions[ordinal - base] = put(forwarder.encode() + b"\0") if forwarder else 0x1000
+        names = [put(name.encode() + b"\0") for name, _ in named]
+        library = put(b"x64_1.dll\0")
+        places = (
+            put(struct.pack(f"<{len(functions)}I", *functions)),
+            put(struct.pack(f"<{len(names)}I", *names)),
+            put(struct.pack(f"<{len(names)}H", *(ordinal - base for _, ordinal in named))),
+        )
+        fields = (0, 0, 0, 0, library, base, len(functions), len(names), *places)
+        body[export_at - start : export_at - start + 40] = struct.pack("<IIHHIIIIIII", *fields)
+        export_size = len(body)
+    descriptors = b""
+    for dll, wanted in (imports or {}).items():
+        thunks = [
+            put(struct.pack("<H", 0) + name.encode() + b"\0")
+            if isinstance(name, str)
+            else name | 1 << (63 if wide else 31)
+            for name in wanted
+        ]
+        table = put(struct.pack(f"<{len(thunks) + 1}{'Q' if wide else 'I'}", *thunks, 0))
+        descriptors += struct.pack("<IIIII", table, 0, 0, put(dll.encode() + b"\0"), table)
+    import_at = put(descriptors + bytes(20)) if descriptors else 0
+    image = bytearray(pe(machine=machine, sections={".idata": bytes(body)}))
+    directories = image.index(b"PE\0\0") + 24 + (112 if wide else 96)
+    struct.pack_into("<IIII", image, directories, export_at, export_size, import_at, 40)
+    return bytes(image)
 
 
 def coff(

@@ -3,10 +3,11 @@
 import struct
 import tracemalloc
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
+from support.binaries import Symbol, dll_with_symbols, elf
 from support.cost import bounded_cost
-from support.symbol_files import Symbol, dll_with_symbols, elf_with_symbols
 
 from cudaredist.binaries import elf_symbols
 from cudaredist.binaries.examine_file import examine
@@ -50,7 +51,13 @@ GROUPS = [
     ],
     ("undefined", "weak", "notype", "default", "", "", "", "", "__gmon_start__"),
 ]
-FULL = elf_with_symbols(SYMBOLS, needs=NEEDS, defines=DEFINES)
+WHOLE: dict[str, Any] = {
+    "symbols": SYMBOLS,
+    "needs": NEEDS,
+    "defines": DEFINES,
+    "soname": "libx.so.1",
+}
+FULL = elf(**WHOLE)
 
 
 def read(data: bytes) -> Binary:
@@ -72,10 +79,8 @@ def test_symbols_of_each_layout_are_read(
     bits: int, order: str, hashes: str, *, has_section_headers: bool
 ) -> None:
     library = read(
-        elf_with_symbols(
-            SYMBOLS,
-            needs=NEEDS,
-            defines=DEFINES,
+        elf(
+            **WHOLE,
             bits=bits,
             order=order,
             hashes=hashes,
@@ -91,7 +96,7 @@ def test_symbols_of_each_layout_are_read(
 def test_symbols_of_library_without_definitions_follow_from_section_headers() -> None:
     undefined = [symbol for symbol in SYMBOLS if not symbol.is_defined]
     for has_section_headers in (True, False):
-        library = read(elf_with_symbols(undefined, has_section_headers=has_section_headers))
+        library = read(elf(symbols=undefined, has_section_headers=has_section_headers))
         assert [group[8:] for group in flat(library)] == [
             ("ltCreate", "malloc"),
             ("__gmon_start__",),
@@ -103,21 +108,19 @@ def test_symbols_of_library_without_definitions_follow_from_section_headers() ->
 @pytest.mark.parametrize("behind", [("strings",), ("strings", "gnu"), ("gnu", "strings")])
 def test_tables_behind_dynamic_section_are_read(behind: Sequence[str]) -> None:
     """What a tool that rewrites a file moves to the end."""
-    library = read(
-        elf_with_symbols(SYMBOLS, needs=NEEDS, defines=DEFINES, behind=behind, gap=3 << 20)
-    )
+    library = read(elf(**WHOLE, behind=behind, gap=3 << 20))
     assert flat(library) == GROUPS
 
 
 def test_symbol_copied_from_library_keeps_version_without_default() -> None:
-    program = read(elf_with_symbols([Symbol("stdout", version="GLIBC_2.17")], needs=NEEDS))
+    program = read(elf(symbols=[Symbol("stdout", version="GLIBC_2.17")], needs=NEEDS))
     kind, *properties = flat(program)[0][:-1]
     assert (kind, *properties[-3:]) == ("defined", "@", "GLIBC_2.17", "libc.so.6")
 
 
 def test_names_with_unprintable_characters_are_escaped() -> None:
     names = ["a\nb", "a\tb", "spaced name", "é"]
-    library = read(elf_with_symbols([Symbol(name) for name in names]))
+    library = read(elf(symbols=[Symbol(name) for name in names]))
     assert flat(library)[0][-4:] == ("a\\tb", "a\\nb", "spaced name", "é")
 
 
@@ -127,7 +130,7 @@ def test_symbols_cut_differently_are_equal() -> None:
 
 
 def big(table: str, data: bytes) -> bytes:
-    return elf_with_symbols(SYMBOLS, needs=NEEDS, defines=DEFINES, tables={table: data})
+    return elf(**WHOLE, tables={table: data})
 
 
 def one_version(step: int) -> bytes:
@@ -143,16 +146,16 @@ HOSTILE = {
     "chain without end": big("gnu", struct.pack("<IIIIQI", 1, 1, 1, 0, 0, 1) + bytes(400_000)),
     "more symbols than bytes": big("sysv", struct.pack("<II", 1, 5000)),
     "name outside": big("symbols", bytes(24) + struct.pack("<IBBHQQ", 9999, 18, 0, 7, 0, 0) * 12),
-    "symbols outside": elf_with_symbols(SYMBOLS, replaced={6: 1 << 40}),
-    "names outside": elf_with_symbols(SYMBOLS, replaced={5: 1 << 40}),
-    "2^40 bytes of names": elf_with_symbols(SYMBOLS, replaced={10: 1 << 40}),
-    "version numbers outside": elf_with_symbols(SYMBOLS, replaced={0x6FFFFFF0: 1 << 40}),
+    "symbols outside": elf(symbols=SYMBOLS, tags={6: 1 << 40}),
+    "names outside": elf(symbols=SYMBOLS, tags={5: 1 << 40}),
+    "2^40 bytes of names": elf(symbols=SYMBOLS, tags={10: 1 << 40}),
+    "version numbers outside": elf(symbols=SYMBOLS, tags={0x6FFFFFF0: 1 << 40}),
     "needed versions that go back": big("requirements", one_version(0xFFFFFFFF)),
-    "needed versions in a cycle": elf_with_symbols(
-        SYMBOLS,
+    "needed versions in a cycle": elf(
+        symbols=SYMBOLS,
         needs=NEEDS,
         tables={"requirements": struct.pack("<HHIII", 1, 60000, 1, 0, 1) * 3000},
-        replaced={0x6FFFFFFF: 1 << 32},
+        tags={0x6FFFFFFF: 1 << 32},
     ),
     "defined versions outside": big(
         "definitions", struct.pack("<HHHHIII", 1, 0, 9, 1, 0, 1 << 30, 0)
@@ -177,7 +180,7 @@ def test_thousands_of_symbols_with_one_long_name_are_refused() -> None:
     hashes = struct.pack("<II", 1, count + 1)
     versions = bytes(2 * (count + 1))
     tables = {"sysv": hashes, "symbols": table, "strings": name, "versions": versions}
-    data = elf_with_symbols([Symbol("x")], tables=tables)
+    data = elf(symbols=[Symbol("x")], tables=tables)
     tracemalloc.start()
     with bounded_cost():
         library = read(data)
@@ -198,7 +201,7 @@ def test_symbols_at_limit_stay_within_memory() -> None:
     hashes = struct.pack("<II", 1, count + 1)
     versions = bytes(2 * (count + 1))
     tables = {"sysv": hashes, "symbols": table, "strings": strings, "versions": versions}
-    data = elf_with_symbols([Symbol("x")], tables=tables)
+    data = elf(symbols=[Symbol("x")], tables=tables)
     chunks = [data[at : at + 100_000] for at in range(0, len(data), 100_000)]
     del data, table, tables, strings
 

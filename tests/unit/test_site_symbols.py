@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.binaries import Symbol, elf
 from support.releases import Files, put, release
 from support.running import succeed
-from support.symbol_files import Symbol, elf_with_symbols
 
 from cudaredist.pipeline.diff_releases import compare_releases
 from cudaredist.pipeline.site_data import SiteData, read_site_data
@@ -33,7 +33,7 @@ NAMES = {
 
 def library(*names: str) -> bytes:
     symbols = [Symbol(name, version=SONAME) for name in names]
-    return elf_with_symbols(symbols, defines=[SONAME], soname=SONAME)
+    return elf(symbols=symbols, defines=[SONAME], soname=SONAME)
 
 
 def packages(label: str) -> Mapping[str, Mapping[str, Files]]:
