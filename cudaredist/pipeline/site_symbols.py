@@ -37,6 +37,7 @@ class ExportChanges(NamedTuple):
     """The changes of exports since the release before."""
 
     changes: tuple[ExportChange, ...]
+    """Libraries that lost symbols first."""
     unknown: tuple[str, ...]
     """Packages with symbols that are unknown in one of the two releases."""
 
@@ -105,8 +106,9 @@ def changed_exports(
             removed, added = map(tuple, library.changes(earlier.sha256, after.sha256))
             if removed or added:
                 places[after.package, soname, removed, added].append(after.place)
-    changes = (ExportChange(*key, tuple(sorted(names))) for key, names in places.items())
-    return ExportChanges(tuple(sorted(changes)), tuple(sorted(unknown)))
+    changes = [ExportChange(*key, tuple(sorted(names))) for key, names in places.items()]
+    changes.sort(key=lambda change: (not change.removed, change))
+    return ExportChanges(tuple(changes), tuple(sorted(unknown)))
 
 
 def unknown_libraries(

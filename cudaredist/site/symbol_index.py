@@ -80,14 +80,15 @@ def symbol_pieces(
 
 def _package_links(spans: Iterable[ExportSpan]) -> Iterator[tuple[str, str]]:
     """Yield the link to each package, with its libraries and their releases in words."""
-    by_package: dict[str, list[str]] = defaultdict(list)
+    details: dict[tuple[str, str], list[str]] = defaultdict(list)
     for span in sorted(spans):
-        words = f"{span.library} {span.redist} {_words(span.releases)}"
+        words = f"{span.library} {_words(span.releases)}"
         words += "" if span.is_newest else " (removed)"
-        by_package[span.package].append(words + (" (for linking only)" if span.is_stub else ""))
-    for package, details in by_package.items():
+        words += " (for linking only)" if span.is_stub else ""
+        details[span.package, span.redist].append(words)
+    for (package, redist), texts in details.items():
         link = f"{page_link(package_address(package), '')}#sonames"
-        yield link, f"{package}: {', '.join(details)}"
+        yield link, f"{package}, {redist}: {', '.join(texts)}"
 
 
 def _words(releases: str) -> str:

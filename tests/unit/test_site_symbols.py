@@ -92,13 +92,13 @@ def test_search_has_every_symbol_with_packages_and_releases(data: Path) -> None:
     assert list(symbols) == [INTERNAL, "ltGone", "LTMATMUL", "ltMatmul", "ltMode"]
     page = "packages/libcublas/index.html#sonames"
     spans = {name: [text for _, text in links] for name, links in symbols.items()}
-    assert symbols["ltMode"] == [[page, f"libcublas: {SONAME} cuda 12.9.1 to 13.0.0"]]
-    assert spans["ltGone"] == [f"libcublas: {SONAME} cuda 12.4.1 and 13.0.0"]
-    assert spans[INTERNAL] == [f"libcublas: {SONAME} cuda 12.4.1 (removed)"]
-    stub = f"{SONAME} cuda 12.4.1 to 13.0.0 (for linking only)"
+    assert symbols["ltMode"] == [[page, f"libcublas, cuda: {SONAME} 12.9.1 to 13.0.0"]]
+    assert spans["ltGone"] == [f"libcublas, cuda: {SONAME} 12.4.1 and 13.0.0"]
+    assert spans[INTERNAL] == [f"libcublas, cuda: {SONAME} 12.4.1 (removed)"]
+    stub = f"{SONAME} 12.4.1 to 13.0.0 (for linking only)"
     assert spans["ltMatmul"] == [
-        f"cuda_driver_dev: {stub}",
-        f"libcublas: {SONAME} cuda 12.4.1 to 13.0.0",
+        f"cuda_driver_dev, cuda: {stub}",
+        f"libcublas, cuda: {SONAME} 12.4.1 to 13.0.0",
     ]
 
 
@@ -140,7 +140,7 @@ def test_symbols_of_releases_without_a_page_are_left_out(data: Path, tmp_path: P
                 (tmp_path / name / path.name).write_bytes(path.read_bytes())
     symbols = symbols_of(dict(site_files(site_data(tmp_path))))
     assert INTERNAL not in symbols
-    assert [text for _, text in symbols["ltGone"]] == [f"libcublas: {SONAME} cuda 13.0.0"]
+    assert [text for _, text in symbols["ltGone"]] == [f"libcublas, cuda: {SONAME} 13.0.0"]
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def test_release_page_counts_and_lists_changed_exports(data: Path) -> None:
     assert [one["added_names"] for one in pages["13.0.0"]["exports"]] == [["ltGone"]]
     text = files["cuda/12.9.1/index.html"].decode()
     assert f"{SONAME} [linux-sbsa, linux-x86_64]: 2 removed, 2 added" in text
-    assert "<li>-ltGone</li>" in text
+    assert "<li>-ltGone</li><li>+LTMATMUL</li><li>+ltMode</li><li>and 1 more</li>" in text
     assert "cudaredist diff cuda@12.4.1 cuda@12.9.1 --symbols" in text
 
 
