@@ -41,7 +41,10 @@
           const script = document.createElement("script");
           script.src = `${root}assets/symbols/${number}.js`;
           script.onload = () => resolve(unpacked(index.pieces[number]));
-          script.onerror = () => reject(new Error(script.src));
+          script.onerror = () => {
+            loading.delete(number);
+            reject(new Error(script.src));
+          };
           document.head.append(script);
         }),
       );
