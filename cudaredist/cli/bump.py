@@ -20,6 +20,7 @@ from cudaredist.cli.options import (
     redist_option,
     safety_option,
     select_option,
+    shipped_data_option,
     strict_option,
 )
 from cudaredist.cli.session import Refusal, Session, command, find_redists, open_cache
@@ -74,6 +75,7 @@ class BumpOptions(Options):
     )
     format: BumpFormat = format_option("Output: text, json, markdown, github or nixpkgs-commit.")
     folders: Folders = field(default_factory=Folders)
+    shipped_data: bool = shipped_data_option()
 
 
 REFUSED: tuple[Refusal[BumpOptions], ...] = (
@@ -139,7 +141,8 @@ def _bump(options: BumpOptions, session: Session) -> "Bump":
 
     Selection.parse(options.version or (), None, None)
     data_dir, is_writing = options.folders.data_dir, not options.check
-    store = Store(data_folder(data_dir, writing=is_writing), options.channel)
+    root = data_folder(data_dir, writing=is_writing, use_shipped=options.shipped_data)
+    store = Store(root, options.channel)
     redists = _redists(store, options.redist, session)
     bases = session.connect(options.network, store.channel)
     targets = targets_in_store(store, redists, bases)
@@ -159,6 +162,7 @@ def _bump(options: BumpOptions, session: Session) -> "Bump":
         output=options.output,
         allow_missing_features=options.allow_missing_features,
         strict=options.strict,
+        use_shipped=options.shipped_data,
         write=is_writing,
         begin=begin,
         jobs=_LISTINGS if options.jobs.parallel else 1,

@@ -93,6 +93,8 @@ class Bump:
     """The folder for package sets. None: build and validate them without writing."""
     allow_missing_features: bool = False
     strict: bool = False
+    use_shipped: bool = True
+    """Whether shipped tables complete the local ones in package sets."""
     write: bool = True
     begin: Callable[[], object] = lambda: None
     """Called before the first write, to create and lock the folder."""
@@ -328,7 +330,9 @@ class Bump:
         template = Request(allow_missing_features=self.allow_missing_features)
         with self.progress("building") as progress:
             try:
-                layered = store_to_read(self.store.root, self.store.channel)
+                layered = store_to_read(
+                    self.store.root, self.store.channel, use_shipped=self.use_shipped
+                )
                 data = read_set_data(layered)
                 specs = specs_for(template, data, labels)
                 attempts = list(make_sets(specs, data, progress=progress))

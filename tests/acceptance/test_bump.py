@@ -148,6 +148,16 @@ def test_bump_without_changes_reports_nothing_new_in_each_format(
     assert not Path("CHANGELOG.md").exists()
 
 
+def test_bump_without_shipped_data_builds_sets_from_local_tables_only(
+    newer: FaultServer, bump: Run
+) -> None:
+    (DATA / "gpus.json").unlink()
+    result = bump("--redist", "cudnn", "--no-shipped-data")
+    assert result.exit_code == 3
+    assert "gpus.json: no such table" in result.stderr
+    assert "gpus.json" not in bump("--redist", "cudnn").stderr
+
+
 def test_check_reports_planned_bumps_and_writes_nothing(newer: FaultServer, bump: Run) -> None:
     before = snapshot(DATA)
     newer.requests.clear()

@@ -235,6 +235,11 @@ def test_package_set_records_tables_of_both_layers(run: Run) -> None:
         (("which", "libcublas.so.12"), 2, "hint: run `cudaredist download-manifests`"),
         (("diff", "cuda@12.9.1", "cuda@13.0.2"), 2, "hint: run `cudaredist download-manifests`"),
         (("build",), 2, "hint: run `cudaredist download-manifests --redist cuda`"),
+        (
+            ("bump", "--check", "--offline", "--channel", "wheels"),
+            2,
+            "hint: run `cudaredist download-manifests --channel wheels`",
+        ),
     ],
 )
 def test_no_shipped_data_in_empty_folder_is_an_error_with_hint(
