@@ -57,6 +57,7 @@ def check(options: CheckOptions, session: Session) -> int:
         check_outputs,
         check_text,
     )
+    from cudaredist.store.data_folder import Store, shipped_data
 
     network = options.network
     store = session.read_store(options.data, network.base_url, is_layered=False)
@@ -72,6 +73,7 @@ def check(options: CheckOptions, session: Session) -> int:
         stop=session.settings.stop,
         jobs=options.jobs,
         progress=session.progress("checking"),
+        shipped=Store(shipped_data()) if options.data.shipped_data else None,
         further=tuple(runfiles),
     )
     if options.json or options.format != "github":

@@ -65,6 +65,7 @@ def check_data(
     stop: threading.Event,
     jobs: int = 16,
     progress: Progress = NO_PROGRESS,
+    shipped: Store | None = None,
     further: Iterable[Finding] = (),
 ) -> CheckReport:
     """Check the local files of the selected redistributables, or of all.
@@ -72,7 +73,8 @@ def check_data(
     Without `sources`, do only the checks that need no network. Otherwise request every local
     manifest again, to detect changes in place; if the server sent an ETag before, it answers
     without the bytes. Of each line with newer releases, fetch the newest manifest to compare
-    platforms. Writes only to the cache. The report also contains the `further` findings.
+    platforms. The tables of the `shipped` data complete the local ones. Writes only to the cache.
+    The report also contains the `further` findings.
     """
     findings = list(lock_findings(store))
     locked: Mapping[str, Mapping[str, LockEntry]] = {}
@@ -101,7 +103,7 @@ def check_data(
         lines += of_redist
         findings += differences
     findings += feature_findings(store, local, names)
-    findings += _table_findings(store, local)
+    findings += _table_findings(store, local, shipped)
     findings += symbol_findings(store)
     findings += further
     findings.sort(key=_order)
@@ -128,9 +130,11 @@ def _compare(theirs: _Comparison) -> tuple[tuple[LineReport, ...], list[Finding]
     return lines, findings
 
 
-def _table_findings(store: Store, local: Mapping[str, Inventory]) -> Iterator[Finding]:
+def _table_findings(
+    store: Store, local: Mapping[str, Inventory], shipped: Store | None
+) -> Iterator[Finding]:
     if "cuda" in local:
-        yield from table_findings(store, local["cuda"].labels)
+        yield from table_findings(store, local["cuda"].labels, shipped)
     if not any(own.labels for own in local.values()):
         error = no_manifests(store)
         yield make_finding("nothing-held", error.message, hint=error.hint)

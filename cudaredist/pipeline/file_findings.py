@@ -14,7 +14,7 @@ from cudaredist.primitives import Version
 from cudaredist.redists import REDISTS
 from cudaredist.reports.manifest_reports import Finding
 from cudaredist.schema.features import Features
-from cudaredist.schema.registry import FILE_KINDS, parse_own_json
+from cudaredist.schema.registry import FILE_KINDS, parse_own_json, read_own_file
 from cudaredist.store.data_folder import Store
 from cudaredist.store.files import read_file
 
@@ -75,13 +75,20 @@ def unknown_redist_findings(names: Sequence[str]) -> Iterator[Finding]:
             )
 
 
-def table_findings(store: Store, cuda_labels: Sequence[Version]) -> Iterator[Finding]:
-    """Find tables that are broken or lack a local CUDA release."""
+def table_findings(
+    store: Store, cuda_labels: Sequence[Version], shipped: Store | None
+) -> Iterator[Finding]:
+    """Find tables that are broken or lack a local CUDA release.
+
+    A release in a `shipped` table is not missing.
+    """
     for table in TABLES:
         path = store.table_path(table.name)
         hint = f"run `{command_line(table.command, channel=store.channel)}`"
         about = partial(finding, path=store.relative(path), hint=hint)
-        labels = list(map(str, cuda_labels))
+        below = None if shipped is None else shipped.read_table(table.name)
+        complete = () if below is None else releases_of(read_own_file(below, table.model)) or ()
+        labels = [str(label) for label in cuda_labels if str(label) not in complete]
         if not path.exists():
             if labels:
                 message = f"no such table for the local CUDA releases {', '.join(labels)}"

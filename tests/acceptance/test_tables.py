@@ -193,7 +193,8 @@ def test_table_update_prints_diff_first(cuda: FaultServer, nvcc_table: Run) -> N
 def test_check_after_updates_reports_no_missing_table(
     cuda: FaultServer, nvcc_table: Run, gpu_table: Run, run: Run
 ) -> None:
-    before = report(run("check", "--offline", "--json"))["findings"]
+    check = ("check", "--offline", "--no-shipped-data", "--data-dir", "data", "--json")
+    before = report(run(*check))["findings"]
     hints = {f["path"]: f["hint"] for f in before if f["kind"] == "table-missing"}
     assert hints == {
         "nvcc_compat.json": "run `cudaredist update-nvcc-compat`",
@@ -201,14 +202,14 @@ def test_check_after_updates_reports_no_missing_table(
     }
     nvcc_table("--version", "12.9.1")
     gpu_table("--version", "12.9.1")
-    lacking = [f for f in report(run("check", "--offline", "--json"))["findings"] if f["hint"]]
+    lacking = [f for f in report(run(*check))["findings"] if f["hint"]]
     assert {f["hint"] for f in lacking if f["kind"] == "table-lacks"} == {
         "run `cudaredist update-nvcc-compat`",
         "run `cudaredist update-gpus`",
     }
     nvcc_table()
     gpu_table()
-    kinds = {f["kind"] for f in report(run("check", "--offline", "--json"))["findings"]}
+    kinds = {f["kind"] for f in report(run(*check))["findings"]}
     assert not kinds & {"table-missing", "table-lacks", "not-canonical", "invalid"}
 
 
