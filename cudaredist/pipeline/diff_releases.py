@@ -1,5 +1,6 @@
 """diff: compare two releases, feature files or package sets."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -22,8 +23,8 @@ from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.pipeline.facts_cache import known_facts
 from cudaredist.pipeline.read_data import load_features, load_manifest, located, require_manifests
 from cudaredist.pipeline.tables.layered_tables import read_gpus, read_nvcc_compat
-from cudaredist.primitives import label_of_manifest_name
-from cudaredist.redists import REDISTS
+from cudaredist.primitives import Version, label_of_manifest_name
+from cudaredist.redists import CUDA, REDISTS
 from cudaredist.reports.answer_reports import DiffReport
 from cudaredist.schema.features import Features
 from cudaredist.schema.packageset import PackageSet
@@ -41,8 +42,6 @@ from cudaredist.store.files import read_file
 from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.tables.gpus.coverage import CoverageRules
 
-_CUDA = "cuda"
-
 
 @dataclass(frozen=True, slots=True)
 class _Side:
@@ -53,6 +52,16 @@ class _Side:
     redist: str | None = None
     """The redistributable, if the file states it."""
     manifest: Manifest | None = None
+
+
+class _Tables:
+    """The tables that releases are compared with."""
+
+    def __init__(self, store: Store) -> None:
+        compat, gpus = read_nvcc_compat(store), read_gpus(store)
+        self.compat = compat.table if compat else None
+        self.gpus = gpus.table if gpus else None
+        self.rules = CoverageRules(gpus.table) if gpus else None
 
 
 def compare_releases(old: str, new: str, store: Store, cache: Cache) -> DiffReport:
@@ -79,17 +88,22 @@ def compare_releases(old: str, new: str, store: Store, cache: Cache) -> DiffRepo
     return report
 
 
-def compare_in_order(redist: str, store: Store) -> dict[str, DiffReport]:
-    """Return the changes of each local release since the one before it.
+def compare_in_order(
+    redist: str, releases: Mapping[Version, tuple[Manifest, Features | None]], store: Store
+) -> dict[Version, DiffReport]:
+    """Return the changes of each release since the one before it.
 
     The first release has none. File moves are left out, because only a cache knows them. Symbols
     are left out, because their names would be most of the report.
     """
     names = read_own_file(store.read_policy("names"), NamePolicy)
-    labels = store.manifests(redist).labels()
-    sides = [_read_release(f"{redist}@{label}", store, None).comparable for label in labels]
-    pairs = zip(labels[1:], pairwise(sides), strict=True)
-    return {str(label): compare(old, new, names) for label, (old, new) in pairs}
+    tables = _Tables(store)
+    sides = [
+        _of_release(redist, label, manifest, features, tables)
+        for label, (manifest, features) in releases.items()
+    ]
+    pairs = zip(list(releases)[1:], pairwise(sides), strict=True)
+    return {label: compare(old, new, names) for label, (old, new) in pairs}
 
 
 def is_local_release(text: str) -> bool:
@@ -99,7 +113,7 @@ def is_local_release(text: str) -> bool:
 
 def _read(text: str, store: Store) -> _Side:
     if is_local_release(text):
-        return _read_release(text, store, LayeredSymbols(store.symbol_paths))
+        return _read_release(text, store)
     path = Path(text)
     data = read_file(path)
     if data is None:
@@ -116,7 +130,9 @@ def _read(text: str, store: Store) -> _Side:
         value = None if kind is None else read_own_document(document, data, kind.model)
         match value:
             case Features():
-                return _Side("feature file", of_features(text, value, _rules(store)), value.redist)
+                return _Side(
+                    "feature file", of_features(text, value, _Tables(store).rules), value.redist
+                )
             case PackageSet():
                 return _Side("package set", of_package_set(text, value))
             case _:
@@ -130,7 +146,7 @@ def _redist_of(product: str | None) -> str | None:
     return next((name for name in names if name in REDISTS), None)
 
 
-def _read_release(text: str, store: Store, symbols: LayeredSymbols | None) -> _Side:
+def _read_release(text: str, store: Store) -> _Side:
     redist, _, label_text = text.partition("@")
     known = require_manifests(store)
     if redist not in known:
@@ -138,27 +154,27 @@ def _read_release(text: str, store: Store, symbols: LayeredSymbols | None) -> _S
     labels = {str(label): label for label in store.manifests(redist).labels()}
     if label_text not in labels:
         raise UnknownNameError(f"local release of {redist}", label_text, labels)
-    manifest = load_manifest(store, redist, labels[label_text])
-    comparable = of_manifest(text, manifest)
-    features = load_features(store, redist, labels[label_text])
+    label = labels[label_text]
+    manifest, features = load_manifest(store, redist, label), load_features(store, redist, label)
+    comparable = _of_release(redist, label, manifest, features, _Tables(store))
     if features is not None:
-        comparable = merge_comparables(comparable, of_features(text, features, _rules(store)))
-        for package, place, names in exports_by_place(features, symbols) if symbols else ():
+        symbols = LayeredSymbols(store.symbol_paths)
+        for package, place, names in exports_by_place(features, symbols):
             comparable.packages[package][EXPORTS, place] = names
-    if redist == _CUDA:
-        compat, gpus = read_nvcc_compat(store), read_gpus(store)
-        comparable.tables = of_tables(
-            label_text,
-            None if compat is None else compat.table,
-            None if gpus is None else gpus.table,
-        )
     return _Side("manifest", comparable, redist, manifest)
 
 
-def _rules(store: Store) -> CoverageRules | None:
-    """Return the rules of coverage, or None without a table of GPUs."""
-    gpus = read_gpus(store)
-    return CoverageRules(gpus.table) if gpus else None
+def _of_release(
+    redist: str, label: Version, manifest: Manifest, features: Features | None, tables: _Tables
+) -> Comparable:
+    """Return the compared fields of a release, without its symbols."""
+    name = f"{redist}@{label}"
+    comparable = of_manifest(name, manifest)
+    if features is not None:
+        comparable = merge_comparables(comparable, of_features(name, features, tables.rules))
+    if redist == CUDA:
+        comparable.tables = of_tables(str(label), tables.compat, tables.gpus)
+    return comparable
 
 
 def _files_of(manifest: Manifest | None, cache: Cache) -> dict[str, frozenset[str]]:

@@ -156,11 +156,13 @@ def _releases(
     tables: CudaTables | None,
 ) -> Iterator[ReleaseFacts]:
     """Yield the releases of a redistributable, and add their files."""
-    changes = compare_in_order(redist, store)
+    loaded = {
+        label: (load_manifest(store, redist, label), load_features(store, redist, label))
+        for label in store.manifests(redist).labels()
+    }
+    changes = compare_in_order(redist, loaded, store)
     before: tuple[ExportingArchive, ...] | None = None
-    for label in store.manifests(redist).labels():
-        manifest = load_manifest(store, redist, label)
-        features = load_features(store, redist, label)
+    for label, (manifest, features) in loaded.items():
         topics: tuple[Topic, ...] = ()
         if redist == CUDA and tables is not None and tables.has_line(label):
             topics, _ = tables.explain(str(label))
@@ -183,7 +185,7 @@ def _releases(
                 )
                 for one in explained
             ),
-            changes=changes.get(str(label)),
+            changes=changes.get(label),
             topics=topics,
             exporting=exporting,
             exports=None if before is None else changed_exports(before, exporting, libraries),
