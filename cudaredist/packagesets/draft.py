@@ -85,10 +85,11 @@ class Draft:
         return self.is_available and self.split is None and self.missing is None
 
     def refused(
-        self, status: Status, code: ReasonCode, text: str, subject: str, source: str
+        self, status: Status, code: ReasonCode, text: str, source: str, subject: str | None = None
     ) -> Self:
-        """Return the package with one more refusal."""
-        refusal = (status, Reason(code=code, text=text, subject=subject, source=source))
+        """Return the package with one more refusal, by default about itself."""
+        about = self.pname if subject is None else subject
+        refusal = (status, Reason(code=code, text=text, subject=about, source=source))
         if refusal in self.refusals:
             return self
         draft = replace(self, refusals=(*self.refusals, refusal))

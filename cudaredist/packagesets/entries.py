@@ -119,7 +119,7 @@ def _draft(draft: Draft, spec: SetSpec, data: SetData) -> Draft:
     is_for_others = bool(systems) and not systems & {"any", spec.platform.os}
     if is_for_others and spec.platform != UNSUPPORTED:
         text = f"{name} is published for {' and '.join(sorted(systems))} only"
-        return draft.refused("foreign", "other-operating-system", text, name, "manifests")
+        return draft.refused("foreign", "other-operating-system", text, "manifests")
     package = draft.package
     selection = None if package is None else select_archive(package, spec.platform, spec.cuda)
     if isinstance(selection, Archive):
@@ -127,7 +127,7 @@ def _draft(draft: Draft, spec: SetSpec, data: SetData) -> Draft:
     withheld = policies.withheld.withheld.get(name)
     if withheld is not None:
         source = policies.source("withheld", withheld)
-        draft = draft.refused("withheld", "withheld-by-policy", withheld.reason, name, source)
+        draft = draft.refused("withheld", "withheld-by-policy", withheld.reason, source)
         return draft.noted(*policies.notes("withheld", withheld))
     if ("withheld", name) in policies.removals:
         draft = draft.noted("policy/withheld.json")
@@ -145,19 +145,17 @@ def _with_release(
     name = draft.pname
     if selection is None:
         text = f"{manifest.redist} {manifest.label} has no {name}{_split_from(name, spec, data)}"
-        return draft.refused("unsupported", "not-in-manifest", text, name, source_of(manifest))
+        return draft.refused("unsupported", "not-in-manifest", text, source_of(manifest))
     if isinstance(selection, Absence):
-        return draft.refused(
-            "unsupported", selection.code, selection.text, name, source_of(manifest)
-        )
+        return draft.refused("unsupported", selection.code, selection.text, source_of(manifest))
     other = built_for_other(manifest.label, spec.cuda)
     if other is not None:
         code: ReasonCode = "cuda-version-unsupported"
-        draft = draft.refused("unsupported", code, other, name, source_of(manifest))
+        draft = draft.refused("unsupported", code, other, source_of(manifest))
     for entry in broken_constraints(manifest, spec.cuda, data):
         text = f"{entry.reason}, but the set is for CUDA {spec.cuda}"
         source = data.policies.source("constraints", entry)
-        draft = draft.refused("broken", "cuda-version-unsupported", text, name, source)
+        draft = draft.refused("broken", "cuda-version-unsupported", text, source)
         draft = draft.noted(*data.policies.notes("constraints", entry))
     return draft
 
@@ -196,9 +194,9 @@ def _explain_absence(draft: Draft, choice: Choice | None, spec: SetSpec, data: S
             )
         newest = f"no release of {draft.redist} supports this set; the newest, {manifest.label}"
         text, source = f"{newest}: {selection.text}", source_of(manifest)
-        return draft.refused("unsupported", selection.code, text, draft.pname, source)
+        return draft.refused("unsupported", selection.code, text, source)
     text = f"no local manifest contains {draft.pname}"
-    return draft.refused("unsupported", "not-in-manifest", text, draft.pname, "manifests")
+    return draft.refused("unsupported", "not-in-manifest", text, "manifests")
 
 
 # -- requirements of policy
@@ -217,8 +215,7 @@ def require_packages(draft: Draft, find: FindVersions, spec: SetSpec, data: SetD
             problem = package_problem(name, bounds, versions)
             if problem is not None:
                 text = f"{entry.reason}: {problem}"
-                code: ReasonCode = "dependency-unavailable"
-                draft = draft.refused(entry.kind, code, text, draft.pname, source)
+                draft = draft.refused(entry.kind, "dependency-unavailable", text, source)
     return draft
 
 
@@ -233,8 +230,7 @@ def _with_requirements(draft: Draft, spec: SetSpec, data: SetData) -> Draft:
         source = data.policies.source("requirements", entry)
         draft = draft.noted(*data.policies.notes("requirements", entry))
         for code, problem in target_problems(entry, spec.target):
-            text = f"{entry.reason}: {problem}"
-            draft = draft.refused(entry.kind, code, text, draft.pname, source)
+            draft = draft.refused(entry.kind, code, f"{entry.reason}: {problem}", source)
     return draft
 
 
@@ -254,12 +250,12 @@ def fixups_for(name: str, spec: SetSpec, data: SetData) -> list[Fixup]:
 
 def _with_fixups(draft: Draft, spec: SetSpec, data: SetData) -> Draft:
     for fixup in fixups_for(draft.pname, spec, data):
-        name, source = draft.pname, data.policies.source("fixups", fixup)
+        source = data.policies.source("fixups", fixup)
         draft = draft.noted(f"fixup: {fixup.reason}")
         if fixup.withheld is not None and draft.status != "foreign":
-            draft = draft.refused("withheld", "withheld-by-policy", fixup.withheld, name, source)
+            draft = draft.refused("withheld", "withheld-by-policy", fixup.withheld, source)
         if fixup.broken is not None and draft.archive is not None:
-            draft = draft.refused("broken", "marked-broken", fixup.broken, name, source)
+            draft = draft.refused("broken", "marked-broken", fixup.broken, source)
     return draft
 
 
@@ -287,15 +283,14 @@ def _with_outputs(draft: Draft, spec: SetSpec, data: SetData) -> Draft:
     refusal = nested_refusal(examined, spec.cuda)
     if refusal is not None:
         source = f"{manifest.redist}/feature_{manifest.label}.json"
-        code: ReasonCode = "cuda-version-unsupported"
-        return draft.refused("unsupported", code, refusal, draft.pname, source)
+        return draft.refused("unsupported", "cuda-version-unsupported", refusal, source)
     policy = data.policies.outputs
     split = split_outputs(draft.pname, archive.version, examined, spec.cuda, policy, declared=fixed)
     empty = [name for name in split.outputs if not split.contents[name].files]
     empty = [name for name in empty if name not in {"out", "dev"}]
     if empty:
         text = f"{', '.join(empty)} would be empty, but is declared"
-        draft = draft.refused("broken", "outputs-empty", text, draft.pname, "policy/fixups.json")
+        draft = draft.refused("broken", "outputs-empty", text, "policy/fixups.json")
     headers = features.headers.get((draft.pname, archive.sha256))
     return replace(draft, split=split, outputs=split.outputs, headers=headers)
 

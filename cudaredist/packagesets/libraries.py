@@ -137,7 +137,7 @@ class _Connection:
         resolved.sort(key=lambda need: (need.by_path, need.kind, need.soname))
         draft = replace(draft, needs=tuple(resolved))
         for soname, (code, text) in sorted(problems.items()):
-            draft = draft.refused("broken", code, text, soname, "features")
+            draft = draft.refused("broken", code, text, "features", soname)
         return draft
 
     def _provider(self, draft: Draft, need: Needed) -> tuple[InSet | None, str | None]:
@@ -221,7 +221,7 @@ class _Connection:
                     depends.append(entry)
             elif kind == "runtime":
                 text = f"{name} is not available: {reason}"
-                draft = draft.refused("broken", "dependency-unavailable", text, name, source)
+                draft = draft.refused("broken", "dependency-unavailable", text, source, name)
             else:
                 text = f"its headers need those of {name}, which is not in the set: {reason}"
                 diagnostics.append(warning("dependency-unavailable", draft.attr, text))
