@@ -13,7 +13,14 @@ from pathlib import PurePath
 from cudaredist.errors import EXIT_OK
 from cudaredist.primitives import parse_label
 from cudaredist.redists import CUDA
-from cudaredist.render.common import annotations, columns, escape_markdown, flag, markdown_table
+from cudaredist.render.common import (
+    annotations,
+    columns,
+    escape_markdown,
+    flag,
+    markdown_table,
+    text_blocks,
+)
 from cudaredist.render.diff_text import diff_markdown, diff_text
 from cudaredist.reports.set_reports import BumpedRelease, BumpReport
 
@@ -179,29 +186,17 @@ def _versions(release: BumpedRelease) -> str:
 
 
 def bump_markdown(report: BumpReport) -> Iterator[str]:
-    """Yield Markdown for a pull request or a step's summary."""
-    yield f"## {escape_markdown(_title(report) or _without_news(report))}"
-    if report.releases:
-        yield ""
-        yield from markdown_table(
-            [
-                ("redistributable", "old", "new", "state"),
-                *(
-                    (r.redist, r.old or "-", r.new, r.status.replace("-", " "))
-                    for r in report.releases
-                ),
-            ]
-        )
+    """Return Markdown for a pull request or a step's summary."""
+    rows = [(r.redist, r.old or "-", r.new, r.status.replace("-", " ")) for r in report.releases]
     problems = [*(error.message for error in report.errors), *bump_troubles(report)]
-    if problems:
-        yield ""
-        yield "**To review**"
-        yield ""
-        yield from (f"- {escape_markdown(_one_line(line))}" for line in problems)
-    for release in report.releases:
-        if release.diff is not None:
-            yield ""
-            yield from (line.translate(_CONTROL) for line in diff_markdown(release.diff))
+    diffs = (diff_markdown(release.diff) for release in report.releases if release.diff)
+    return text_blocks(
+        [f"## {escape_markdown(_title(report) or _without_news(report))}"],
+        markdown_table([("redistributable", "old", "new", "state"), *rows]) if rows else (),
+        ["**To review**"] if problems else (),
+        [f"- {escape_markdown(_one_line(line))}" for line in problems],
+        *([line.translate(_CONTROL) for line in lines] for lines in diffs),
+    )
 
 
 def bump_annotations(report: BumpReport) -> Iterator[str]:

@@ -11,6 +11,7 @@ from cudaredist.render.common import (
     flag,
     grouped,
     markdown_table,
+    text_blocks,
 )
 from cudaredist.reports.manifest_reports import (
     CheckReport,
@@ -49,22 +50,23 @@ def check_text(report: CheckReport) -> Iterator[str]:
 
 
 def check_markdown(report: CheckReport) -> Iterator[str]:
-    """Yield Markdown for a pull request or a step's summary."""
-    yield f"## cudaredist check: {_EXIT_MEANINGS[report.exit_code]}"
-    yield ""
+    """Return Markdown for a pull request or a step's summary."""
     rows = list(_line_rows(report.lines))
-    if len(rows) > 1:
-        yield from markdown_table(rows)
-        yield ""
+    return text_blocks(
+        [f"## cudaredist check: {_EXIT_MEANINGS[report.exit_code]}"],
+        markdown_table(rows) if len(rows) > 1 else (),
+        _bullets(report),
+        [_verdict(report)],
+    )
+
+
+def _bullets(report: CheckReport) -> Iterator[str]:
     for group in _grouped(report.findings):
         about, message = escape_markdown(_subject(group)), escape_markdown(group[0].message)
         yield f"- **{_level(group[0])}** {about}: {message}"
         yield from (f"  - {escape_markdown(detail)}" for detail in group[0].details)
         if group[0].hint:
             yield f"  - hint: {escape_markdown(group[0].hint)}"
-    if report.findings:
-        yield ""
-    yield _verdict(report)
 
 
 def check_annotations(report: CheckReport, data_dir: str) -> Iterator[str]:

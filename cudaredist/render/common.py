@@ -27,6 +27,14 @@ def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "  ".join(cells).rstrip()
 
 
+def text_blocks(*parts: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of all parts that are not empty, with an empty line between parts."""
+    for number, lines in enumerate(filter(None, map(list, parts))):
+        if number:
+            yield ""
+        yield from lines
+
+
 def counted(counts: Mapping[_Word, int]) -> str:
     """Return the numbers that are not zero with their words."""
     return ", ".join(f"{n} {word.replace('-', ' ')}" for word, n in counts.items() if n)

@@ -7,13 +7,14 @@ losses and new requirements, additions, moved files, other changes.
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from cudaredist.diffs.compare import is_critical, may_break
 from cudaredist.diffs.export_changes import EXPORTS
 from cudaredist.errors import shortened
 from cudaredist.primitives import natural_order
-from cudaredist.render.common import escape_markdown, grouped
+from cudaredist.render.common import escape_markdown, grouped, text_blocks
 from cudaredist.reports.answer_reports import Delta, DiffReport, Move, PackageDelta
 
 _FEW = 3
@@ -48,21 +49,15 @@ def diff_text(
 
 
 def diff_markdown(report: DiffReport, *, has_symbols: bool = False) -> Iterator[str]:
-    """Yield the differences as Markdown, for a pull request."""
+    """Return the differences as Markdown, for a pull request."""
     style = _MARKDOWN._replace(has_symbols=has_symbols)
-    yield f"### {escape_markdown(report.old)} → {escape_markdown(report.new)}"
-    for note in report.notes:
-        yield ""
-        yield f"Note: {escape_markdown(note)}."
+    parts = [[f"### {escape_markdown(report.old)} → {escape_markdown(report.new)}"]]
+    parts += ([f"Note: {escape_markdown(note)}."] for note in report.notes)
     for section in diff_sections(report, style, PACKAGES_SHOWN):
-        yield ""
-        yield f"**{section.title[0].upper()}{section.title[1:]}**"
-        yield ""
-        for line, details in section.lines:
-            yield f"- {line}"
-            yield from (f"  - {detail}" for detail in details)
-    yield ""
-    yield f"{diff_summary(report)}."
+        parts.append([f"**{section.title[0].upper()}{section.title[1:]}**"])
+        bullets = ((f"- {line}", *(f"  - {d}" for d in details)) for line, details in section.lines)
+        parts.append([*chain.from_iterable(bullets)])
+    return text_blocks(*parts, [f"{diff_summary(report)}."])
 
 
 class DiffStyle(NamedTuple):
