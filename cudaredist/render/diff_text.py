@@ -5,8 +5,7 @@ losses and new requirements, additions, moved files, other changes.
 """
 
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -25,12 +24,11 @@ PACKAGES_SHOWN = 60
 """Maximum number of packages to list for a title. The others are counted."""
 
 
-@dataclass(slots=True)
-class DiffSection:
+class DiffSection(NamedTuple):
     """A title with lines, each followed by its details."""
 
     title: str
-    lines: list[tuple[str, list[str]]] = field(default_factory=list)
+    lines: list[tuple[str, list[str]]]
 
 
 def diff_text(
@@ -85,10 +83,11 @@ def diff_sections(report: DiffReport, style: DiffStyle, limit: int) -> Iterator[
     """Yield the changes in a reviewer's order, each in one section."""
     shared = _shared_platforms(report)
     packages = [_without(package, shared) for package in report.packages]
+    origins = {p.package: p.origin for p in packages if p.status == "added"}
     renamed = {
         package.package: package.origin
         for package in packages
-        if package.status == "gone" and _is_renamed(package, packages)
+        if package.status == "gone" and origins.get(package.origin or "") == package.package
     }
     tests: tuple[tuple[str, Callable[[PackageDelta], bool]], ...] = (
         ("warning: other bytes under the same version", lambda p: any(map(is_critical, p.deltas))),
@@ -100,26 +99,23 @@ def diff_sections(report: DiffReport, style: DiffStyle, limit: int) -> Iterator[
         ("changed", lambda p: bool(p.deltas)),
     )
     for title, belongs in tests:
-        section = DiffSection(title)
-        if title == "platforms":
-            section.lines = [(line, []) for line in _platform_lines(report, shared, style)]
         matches = [package for package in packages if belongs(package)]
         packages = [package for package in packages if not belongs(package)]
+        lines = [(_package_line(p, style), _details(p, style)) for p in matches[:limit]]
+        if len(matches) > limit:
+            lines.append((f"and {len(matches) - limit} more", []))
+        if title == "platforms":
+            lines = [(line, []) for line in _platform_lines(report, shared, style)]
         if title == "renamed":
-            section.lines = list(_renamed_lines(matches, renamed, style))
-        else:
-            for package in matches[:limit]:
-                section.lines.append((_package_line(package, style), _details(package, style)))
-            if len(matches) > limit:
-                section.lines.append((f"and {len(matches) - limit} more", []))
-        if section.lines:
-            yield section
+            lines = [(line, []) for line in _renamed_lines(matches, renamed, style)]
+        if lines:
+            yield DiffSection(title, lines)
         if title == "added":
             moves = [move for move in report.moves if renamed.get(move.old) != move.new]
             if moves:
                 yield DiffSection("moved", [(_move_line(move, style), []) for move in moves])
     if report.tables:
-        lines = [(_delta_line(delta, style), list[str]()) for delta in report.tables]
+        lines = [(_delta_line(delta, style), []) for delta in report.tables]
         yield DiffSection("CUDA release", lines)
 
 
@@ -193,23 +189,13 @@ def _without(package: PackageDelta, shared: Mapping[tuple[str, str], list[str]])
 # -- packages
 
 
-def _is_renamed(package: PackageDelta, packages: Iterable[PackageDelta]) -> bool:
-    """Check if a removed package is the origin of a new one, and vice versa."""
-    return any(
-        other.status == "added"
-        and other.package == package.origin
-        and other.origin == package.package
-        for other in packages
-    )
-
-
 def _renamed_lines(
     packages: Sequence[PackageDelta], renamed: Mapping[str, str | None], style: DiffStyle
-) -> Iterator[tuple[str, list[str]]]:
+) -> Iterator[str]:
     by_name = {package.package: package for package in packages}
     for old, new in renamed.items():
         before, after = by_name[old], by_name[new or ""]
-        yield " -> ".join(_named(package, style) for package in (before, after)), []
+        yield " -> ".join(_named(package, style) for package in (before, after))
 
 
 def _move_line(move: Move, style: DiffStyle) -> str:
