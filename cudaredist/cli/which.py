@@ -1,6 +1,7 @@
 """which: find the packages that provide a file or a soname."""
 
 from dataclasses import field
+from functools import partial
 
 from cudaredist.cli.options import (
     Data,
@@ -74,20 +75,9 @@ def which(options: WhichOptions, session: Session) -> int:
     names = options.redist or ([] if cuda is None else ["cuda"])
     redists = [one.name for one in find_redists(names, store.channel)] if names else []
     selection = None if cuda is None else Selection.parse([], cuda, cuda)
-    if options.symbol is not None:
-        report = find_symbols(
-            SymbolPattern(options.symbol, demangle=options.demangle),
-            store,
-            redists=redists,
-            cuda=selection,
-            platform=options.platform,
-        )
+    if options.symbol is None:
+        find = partial(find_providers, options.name or "")
     else:
-        report = find_providers(
-            options.name or "",
-            store,
-            redists=redists,
-            cuda=selection,
-            platform=options.platform,
-        )
+        find = partial(find_symbols, SymbolPattern(options.symbol, demangle=options.demangle))
+    report = find(store, redists=redists, cuda=selection, platform=options.platform)
     return session.finish(report, which_text)
