@@ -61,6 +61,13 @@ def program_findings(
         elif not release.labels and not mixed:
             names = ", ".join(release.sonames)
             yield _finding("mixed-cuda", f"no release of {release.redist} has all of {names}")
+        elif release.labels and release.fits_none:
+            newest = release.labels[-1]
+            yield _finding(
+                "missing-symbols",
+                f"no release of {release.redist} exports all symbols: "
+                f"{newest} lacks {', '.join(release.lacking[newest])}",
+            )
     yield from _copy_findings(program, catalog)
     yield from _unlinked_findings(program)
     yield from _run_path_findings(list(run_path_gaps(program, needs)))
@@ -108,8 +115,8 @@ def _run_path_findings(gaps: Sequence[RunPathGap]) -> Iterator[AuditFinding]:
     """Yield a warning if no run path leads to CUDA libraries."""
     if not gaps:
         return
-    files = {gap.file.shown: gap.file for gap in gaps}
-    sonames = ", ".join(shortened(list(dict.fromkeys(gap.soname for gap in gaps)), 3))
+    files = ", ".join(shortened(list(dict.fromkeys(gap.file.shown for gap in gaps)), 1))
+    sonames = ", ".join(shortened(list(dict.fromkeys(gap.soname for gap in gaps)), 2))
     hints = (
         f"patchelf --add-rpath '{gap.run_path}' {gap.file.shown}"
         for gap in gaps
@@ -117,8 +124,7 @@ def _run_path_findings(gaps: Sequence[RunPathGap]) -> Iterator[AuditFinding]:
     )
     yield _finding(
         "run-path",
-        f"no run path leads to {sonames} from {_files(list(files.values()))}; "
-        "the loader finds them only if they are loaded before",
+        f"no run path leads to {sonames}, so other code must load them before {files}",
         path=gaps[0].file.shown,
         hint=next(hints, None),
         exit_code=EXIT_OK,

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cudaredist.audit.cuda_majors import file_majors, major_groups, needs_of
+from cudaredist.audit.cuda_majors import FileMajors, file_majors, major_groups, needs_of
 from cudaredist.audit.gates import Gates, gate_findings, program_findings
 from cudaredist.audit.lowest_release import RequiredRelease, required_releases
 from cudaredist.audit.needs import LibraryNeed, is_bundled_copy, library_needs
@@ -68,17 +68,9 @@ def judge_program(
     provided = [n.soname for n in needs if n.status == "provided" and n.kind != "opened"]
     tables = knowledge.tables(provided)
     majors = file_majors(program, needs, catalog)
-    releases: list[RequiredRelease] = []
-    requirements: list[PipRequirement] = []
     groups = major_groups(majors)
     all_majors = tuple(sorted({major for group in groups for major in group}))
-    for group in groups:
-        part = needs_of(needs, group, majors)
-        excluded = {one.file.shown for one in majors if group and not one.common & group}
-        files = [file for file in program if file.shown not in excluded]
-        required = required_releases(part, files, tables, group)
-        releases += required
-        requirements += pip_requirements(part, required, group)
+    releases, requirements = _requirements(program, needs, tables, majors, groups)
     copies = [file for file in program if is_bundled_copy(file, catalog)]
     copied = {file.shown for file in copies}
     own = [file for file in program if file.shown not in copied] or list(program)
@@ -105,6 +97,7 @@ def judge_program(
         libstdcxx=_floor(program, "libstdcxx"),
         coverage=coverage,
         device_code=tuple(_device_code(own)),
+        unread=_paths(file for file in program if "needed" in file.binary.unread),
         findings=findings,
         notes=(*notes, *_notes(program)),
         errors=tuple(errors),
@@ -112,6 +105,26 @@ def judge_program(
             [*(one.exit_code for one in findings), *(one.exit_code for one in errors)]
         ),
     )
+
+
+def _requirements(
+    program: Sequence[ProgramFile],
+    needs: Sequence[LibraryNeed],
+    tables: Mapping[str, SymbolColumns],
+    majors: Sequence[FileMajors],
+    groups: Sequence[frozenset[int]],
+) -> tuple[list[RequiredRelease], list[PipRequirement]]:
+    """Return the releases and wheels that each part of a program requires."""
+    releases: list[RequiredRelease] = []
+    requirements: list[PipRequirement] = []
+    for group in groups:
+        part = needs_of(needs, group, majors)
+        excluded = {one.file.shown for one in majors if group and not one.common & group}
+        files = [file for file in program if file.shown not in excluded]
+        required = required_releases(part, files, tables, group)
+        releases += required
+        requirements += pip_requirements(part, required, group)
+    return releases, requirements
 
 
 def _library(need: LibraryNeed, majors: Collection[int]) -> AuditedLibrary:

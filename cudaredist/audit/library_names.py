@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from cudaredist.packagesets.libraries import key_of
 
-_RENAMED_SO = re.compile(r"(?P<stem>.+)-[0-9a-f]{8,64}(?P<rest>\.so(?:\.[0-9]+)*)").fullmatch
+_RENAMED_SO = re.compile(r"(?P<stem>.+)[-.][0-9a-f]{8,64}(?P<rest>\.so(?:\.[0-9]+)*)").fullmatch
 _RENAMED_DLL = re.compile(r"(?P<stem>.+)-[0-9a-f]{32,64}(?P<rest>\.dll)", re.IGNORECASE).fullmatch
 _VERSION_OF_DLL = re.compile(r"(?:(?:64|32)?_[0-9._]+)?(?:\.alt)?\.dll$")
 
@@ -13,7 +13,8 @@ _VERSION_OF_DLL = re.compile(r"(?:(?:64|32)?_[0-9._]+)?(?:\.alt)?\.dll$")
 def original_name(name: str) -> str:
     """Return a library's name without the hash that auditwheel or delvewheel adds.
 
-    `libcudart-9335f6a2.so.12.4.127` was `libcudart.so.12.4.127`.
+    `libcudart-9335f6a2.so.12.4.127` was `libcudart.so.12.4.127`. Wheels of torchvision have a dot
+    before the hash.
     """
     match = _RENAMED_SO(name) or _RENAMED_DLL(name)
     return match["stem"] + match["rest"] if match else name

@@ -49,6 +49,11 @@ class RequiredRelease:
         return self.fitting[0] if self.fitting else None
 
     @property
+    def fits_none(self) -> bool:
+        """Whether it is known that no release has all libraries and symbols."""
+        return not self.fitting and not self.unknown
+
+    @property
     def decisive(self) -> tuple[str, ...]:
         """Symbols that the newest release below the lowest fitting one lacks."""
         below = [label for label in self.lacking if self.fitting and label < self.fitting[0]]

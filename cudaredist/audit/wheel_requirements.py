@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
 
 from packaging.utils import parse_wheel_filename
 from packaging.version import Version as WheelVersion
@@ -24,7 +25,7 @@ def pip_requirements(
     The lower bound is the version in the lowest release that exports all symbols, or the first one
     with the library if that is unknown. The upper bound is the next major version.
     """
-    lowest = {release.redist: release.lowest for release in releases}
+    of_redist = {release.redist: release for release in releases}
     by_projects: dict[tuple[str, ...], list[tuple[LibraryNeed, list[KnownLibrary]]]] = defaultdict(
         list
     )
@@ -38,7 +39,9 @@ def pip_requirements(
         is_guess = all(need.kind == "opened" for need, _ in entries)
         counted = [entry for entry in entries if is_guess or entry[0].kind != "opened"]
         redists = {one.redist for _, libraries in counted for one in libraries}
-        label = lowest.get(next(iter(redists))) if len(redists) == 1 and not is_guess else None
+        is_one = len(redists) == 1 and not is_guess
+        release = of_redist.get(next(iter(redists))) if is_one else None
+        label = release.lowest if release is not None else None
         found.append(
             PipRequirement(
                 cuda_major=next(iter(majors)) if len(majors) == 1 else None,
@@ -49,10 +52,16 @@ def pip_requirements(
                 else "",
                 sonames=tuple(dict.fromkeys(need.soname for need, _ in entries)),
                 is_guess=is_guess,
-                is_lowest_known=label is not None,
+                lower_bound=_lower_bound(release),
             )
         )
     return tuple(sorted(found, key=lambda one: (one.is_guess, one.project or one.alternatives[0])))
+
+
+def _lower_bound(release: RequiredRelease | None) -> Literal["symbols", "unknown", "none"]:
+    if release is None:
+        return "unknown"
+    return "none" if release.fits_none else "unknown" if release.lowest is None else "symbols"
 
 
 def _specifier(libraries: Sequence[Sequence[KnownLibrary]], label: Version | None) -> str:

@@ -1,9 +1,17 @@
 """The report of audit as text, as Markdown, and as annotations of GitHub."""
 
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from cudaredist.errors import EXIT_INCOMPLETE, EXIT_OK
-from cudaredist.render.common import annotations, columns, escape_markdown, markdown_table
+from cudaredist.render.common import (
+    annotations,
+    columns,
+    escape_markdown,
+    grouped,
+    markdown_table,
+)
 from cudaredist.reports.audit_reports import (
     AuditedLibrary,
     AuditedRelease,
@@ -13,61 +21,119 @@ from cudaredist.reports.audit_reports import (
 from cudaredist.tables.gpus.coverage import describe_share
 
 _SHOWN = 2
-_COVERAGE_ORDER = ("native", "ptx", "lto", "partial", "none")
+_GPU_WIDTH = 64
+_COVERAGE = {
+    "native": "natively",
+    "ptx": "from PTX",
+    "lto": "if linked first",
+    "partial": "partly",
+    "none": "not",
+}
 _LEVELS = {EXIT_OK: "warning", EXIT_INCOMPLETE: "unknown"}
 _HEADS = {
-    "needed": "CUDA libraries that it needs:",
-    "opened": "CUDA libraries that it may open (a guess, by names in its data):",
-    "bundled": "Copies of NVIDIA's libraries that no file names:",
+    "needed": "CUDA libraries that it needs",
+    "unlinked": "CUDA libraries whose symbols it uses without needing them",
+    "opened": "CUDA libraries that it may open (a guess, by names in its data)",
+    "bundled": "Copies of NVIDIA's libraries that no file names",
 }
 
 
+class _Section(NamedTuple):
+    title: str
+    columns: tuple[str, ...]
+    """The names of its columns."""
+    rows: Sequence[tuple[str, ...]]
+
+
 def audit_text(report: AuditReport) -> Iterator[str]:
-    """Yield the answers, then the findings."""
+    """Yield the wheels, the GPUs and the findings, then the details."""
     for one in report.inputs:
-        yield f"{one.path}: {one.binaries:,} binaries in {one.files:,} files"
-    for kind, head in _HEADS.items():
-        rows = list(_library_rows(report.libraries, kind))
-        if rows:
-            yield ""
-            yield head
-            yield from (f"  {line}" for line in columns(rows))
-    unknown = [one.soname for one in report.libraries if one.status == "unknown"]
-    yield ""
-    if not any(one.cuda for one in report.libraries):
-        yield "It needs no CUDA library."
-    yield from _facts(report)
-    if unknown:
-        yield f"Other libraries, not in it and unknown: {', '.join(unknown)}"
-    lines = list(requirement_lines(report.requirements))
-    if lines:
+        binaries = _count(one.binaries, "binary", "binaries")
+        yield f"{one.path}: {binaries} in {_count(one.files, 'file', 'files')}"
+    yield from _section_lines(_answers(report))
+    remarks = list(_remarks(report))
+    if remarks:
         yield ""
-        yield "Wheels that provide them (requirements of pip):"
-        yield from (f"  {line}" for line in lines)
-    yield from _remarks(report)
+    yield from remarks
+    yield from _section_lines(_details(report))
+
+
+def _section_lines(sections: Iterable[_Section]) -> Iterator[str]:
+    for section in sections:
+        yield ""
+        yield f"{section.title}{':' if section.rows else '.'}"
+        yield from (f"  {line}" for line in columns(section.rows))
 
 
 def audit_markdown(report: AuditReport) -> Iterator[str]:
     """Yield the same for a pull request or a step summary."""
     names = ", ".join(escape_markdown(one.path) for one in report.inputs)
     yield f"## cudaredist audit: {names}"
-    for kind, head in _HEADS.items():
+    yield from _section_markdown(_answers(report))
+    yield ""
+    yield from (f"- {escape_markdown(line.strip())}" for line in _remarks(report) if line)
+    yield from _section_markdown(_details(report))
+
+
+def _section_markdown(sections: Iterable[_Section]) -> Iterator[str]:
+    for section in sections:
+        yield ""
+        yield f"{escape_markdown(section.title)}{':' if section.rows else '.'}"
+        if section.rows:
+            yield ""
+            yield from markdown_table([section.columns, *section.rows])
+
+
+def _answers(report: AuditReport) -> Iterator[_Section]:
+    """Yield the wheels or packages that the program needs, and the GPUs that run it."""
+    if not any(one.binaries for one in report.inputs):
+        if report.inputs:
+            yield _Section("It contains no program or library", (), [])
+        return
+    yield from _wheels(report)
+    if report.coverage is None:
+        yield _Section("GPUs: unknown; run `cudaredist update-gpus`", (), [])
+    elif {part.value for part in report.coverage.values()} <= {"host-only"}:
+        yield _Section("It has no device code of its own", (), [])
+    else:
+        title = "Its device code runs on GPUs of compute capability"
+        yield _Section(title, ("code", "GPUs"), list(_gpu_rows(report)))
+
+
+def _wheels(report: AuditReport) -> Iterator[_Section]:
+    needed = [one for one in report.requirements if not one.is_guess]
+    several = len({one.cuda_major for one in needed}) > 1
+    for major, group in grouped((one.cuda_major, one) for one in needed).items():
+        part = f" with CUDA {major}" if several and major is not None else ""
+        rows = [(_requirement(one), _short(one.sonames) + _lower_bound(one)) for one in group]
+        yield _Section(f"Wheels of NVIDIA that it needs{part}", ("wheel", "provides"), rows)
+    if needed:
+        return
+    names = _packages(report)
+    if report.unread:
+        files = _short(report.unread)
+        yield _Section(f"Its needed libraries are unknown: {files} cannot be read", (), [])
+    elif names:
+        yield _Section("Packages of NVIDIA that it needs", ("package",), [(n,) for n in names])
+    elif any(one.cuda and one.kind == "needed" for one in report.libraries):
+        yield _Section("It needs no wheel of NVIDIA", (), [])
+    else:
+        yield _Section("It needs no CUDA library", (), [])
+
+
+def _details(report: AuditReport) -> Iterator[_Section]:
+    for kind, title in _HEADS.items():
         rows = list(_library_rows(report.libraries, kind))
         if rows:
-            yield ""
-            yield escape_markdown(head)
-            yield ""
-            yield from markdown_table([("library", "status", "provider", "needed by"), *rows])
-    yield ""
-    yield from (f"- {escape_markdown(line)}" for line in _facts(report))
-    lines = list(requirement_lines(report.requirements))
-    if lines:
-        yield ""
-        yield "```text"
-        yield from lines
-        yield "```"
-    for line in _remarks(report):
-        yield f"- {escape_markdown(line)}" if line else ""
+            yield _Section(title, ("library", "status", "files"), rows)
+    rows = [*map(_release_row, report.releases), *_system_rows(report)]
+    if rows:
+        yield _Section("Versions that it needs", ("name", "versions", "reason"), rows)
+    unknown = [
+        (one.soname, _short(one.by, 1)) for one in report.libraries if one.status == "unknown"
+    ]
+    if unknown:
+        yield _Section("Other libraries that it needs", ("library", "files"), unknown)
 
 
 def audit_annotations(report: AuditReport) -> Iterator[str]:
@@ -95,12 +161,22 @@ def requirement_lines(requirements: Iterable[PipRequirement]) -> Iterator[str]:
             yield f"# CUDA {major}:"
         sonames = ", ".join(one.sonames)
         if one.project is None:
-            yield f"# {' or '.join(one.alternatives)}, by the CUDA major: {sonames}"
+            yield f"# {_requirement(one)}, by the CUDA major: {sonames}"
         elif one.is_guess:
-            yield f"# {one.project}{one.specifier}  # may open {sonames}"
+            yield f"# {_requirement(one)}  # may open {sonames}"
         else:
-            more = "" if one.is_lowest_known else "; lowest version unknown"
-            yield f"{one.project}{one.specifier}  # {sonames}{more}"
+            yield f"{_requirement(one)}  # {sonames}{_lower_bound(one)}"
+
+
+def _requirement(one: PipRequirement) -> str:
+    if one.project is None:
+        return " or ".join(one.alternatives)
+    return f"{one.project}{one.specifier}"
+
+
+def _lower_bound(one: PipRequirement) -> str:
+    words = {"symbols": "", "unknown": "; lowest version unknown"}
+    return words.get(one.lower_bound, "; no known version has all symbols")
 
 
 def package_lines(report: AuditReport) -> Iterator[str]:
@@ -120,7 +196,7 @@ def _packages(report: AuditReport) -> list[str]:
         {
             provider.package
             for one in report.libraries
-            if one.kind == "needed" and one.status == "provided"
+            if one.kind in {"needed", "unlinked"} and one.status == "provided"
             for provider in one.providers
         }
     )
@@ -132,74 +208,69 @@ def _input_of(path: str | None, report: AuditReport) -> str:
     return next((each for each in paths if each.rpartition("/")[2] == name), "")
 
 
-def _library_rows(libraries: Iterable[AuditedLibrary], kind: str) -> Iterator[tuple[str, ...]]:
+def _library_rows(libraries: Iterable[AuditedLibrary], kind: str) -> Iterator[tuple[str, str, str]]:
     for one in libraries:
         if one.cuda and one.kind == kind:
-            by = one.by if one.status != "bundled" else one.bundled
-            prefix = "is " if one.status == "bundled" else "by "
-            yield one.soname, one.status, _provider(one), prefix + _short(by)
+            files = f"in {_short(one.bundled, 1)}" if kind == "bundled" else _short(one.by, 1)
+            yield one.soname, _status(one), files
 
 
-def _provider(library: AuditedLibrary) -> str:
+def _status(library: AuditedLibrary) -> str:
     if library.owner is not None:
-        return library.owner
+        return f"by the {library.owner}"
     names = sorted({one.project or one.package for one in library.providers})
-    return " or ".join(names) or "-"
+    return f"by {' or '.join(names)}" if names else library.status
 
 
-def _facts(report: AuditReport) -> Iterator[str]:
-    yield from map(_release_line, report.releases)
-    if report.coverage is None:
-        yield "GPUs: unknown; run `cudaredist update-gpus`"
-    else:
-        yield from _gpu_lines(report)
+def _release_row(release: AuditedRelease) -> tuple[str, str, str]:
+    name = release.redist
+    if name != "cuda" and len(release.cuda_majors) == 1:
+        name = f"{name} for CUDA {release.cuda_majors[0]}"
+    if release.first is None:
+        return name, "none", "no release has all of its libraries"
+    if release.lowest is not None:
+        unknown = f"; symbols of {_short(release.unknown)} unknown" if release.unknown else ""
+        reason = _short(release.decisive) if release.decisive else "all of its libraries"
+        reason = f"{release.lowest} is the first with {reason}{unknown}"
+        return name, _span(release.lowest, release.last), reason
+    if release.unknown:
+        command = f"cudaredist update-symbols --redist {release.redist}"
+        return name, _span(release.first, release.last), f"symbols unknown; run `{command}`"
+    return name, "none", f"no release exports {_short(release.unresolved) or 'all symbols'}"
+
+
+def _span(first: str, last: str | None) -> str:
+    return first if first == last else f"{first} to {last}"
+
+
+def _system_rows(report: AuditReport) -> Iterator[tuple[str, str, str]]:
+    for title, floor in (("glibc", report.glibc), ("libstdc++", report.libstdcxx)):
+        if floor.version is not None:
+            name = f"GLIBCXX_{floor.version}" if title == "libstdc++" else floor.version
+            yield title, f"{name} or later", f"needed by {_short(floor.by, 1)}"
     runtime = report.runtime
     words = {"static": runtime.static, "shared": runtime.shared, "unknown": runtime.unknown}
     for word, files in words.items():
         if files:
-            yield f"CUDA runtime, {word}: {_short(files)}"
-    for title, floor in (("glibc", report.glibc), ("libstdc++ GLIBCXX", report.libstdcxx)):
-        if floor.version is not None:
-            yield f"{title}: {floor.version} or later, by {_short(floor.by)}"
+            yield "CUDA runtime", word, f"in {_short(files, 1)}"
 
 
-def _release_line(release: AuditedRelease) -> str:
-    name = release.redist
-    if name != "cuda" and len(release.cuda_majors) == 1:
-        name = f"{name} for CUDA {release.cuda_majors[0]}"
-    span = f"{release.first} to {release.last}"
-    if release.first is None:
-        return f"{name}: no release has all of its libraries"
-    if release.lowest is not None:
-        reason = f", for {', '.join(release.decisive)}" if release.decisive else ""
-        unknown = f"; symbols of {_short(release.unknown)} unknown" if release.unknown else ""
-        return f"{name}: {release.lowest} or later{reason} (libraries: {span}{unknown})"
-    if release.unknown:
-        command = f"cudaredist update-symbols --redist {release.redist}"
-        return f"{name}: {span} by its libraries; symbols unknown, run `{command}`"
-    return f"{name}: no release exports {', '.join(release.unresolved)}"
-
-
-def _gpu_lines(report: AuditReport) -> Iterator[str]:
+def _gpu_rows(report: AuditReport) -> Iterator[tuple[str, str]]:
+    """Yield GPUs by the way in which they run the code, in lines that fit a terminal."""
     coverage = report.coverage or {}
-    values = {part.value for part in coverage.values()}
-    if values <= {"host-only"}:
-        yield "GPUs: it has no device code of its own"
-        return
-    for value in _COVERAGE_ORDER:
-        names = [name for name, part in coverage.items() if part.value == value]
-        if not names:
-            continue
-        if value == "partial":
-            for name in names:
-                yield f"GPUs, partial: {name} ({describe_share(coverage[name])})"
-        else:
-            yield f"GPUs, {value}: {' '.join(names)}"
+    for value, words in _COVERAGE.items():
+        parts = [(name, part) for name, part in coverage.items() if part.value == value]
+        shares = (
+            (describe_share(part) if value == "partial" else "", name) for name, part in parts
+        )
+        for share, names in grouped(shares).items():
+            text = f"{' '.join(names)} ({share})" if share else " ".join(names)
+            for number, line in enumerate(textwrap.wrap(text, _GPU_WIDTH)):
+                yield "" if number else words, line
 
 
 def _remarks(report: AuditReport) -> Iterator[str]:
-    if report.findings or report.notes:
-        yield ""
+    """Yield the findings and the next step."""
     for one in report.findings:
         level = _LEVELS.get(one.exit_code, "finding")
         yield f"{level}: {one.kind}: {one.message}"
@@ -207,11 +278,17 @@ def _remarks(report: AuditReport) -> Iterator[str]:
             yield f"    hint: run `{one.hint}`"
     yield from (f"note: {note}" for note in report.notes)
     if not report.findings and not report.errors:
+        yield f"No findings, judged by {report.judged_by}."
+    if any(not one.is_guess for one in report.requirements):
         yield ""
-        yield f"no findings, judged by {report.judged_by}"
+        yield "Use --format requirements to print the wheels as requirements of pip."
 
 
-def _short(names: Sequence[str]) -> str:
-    more = len(names) - _SHOWN
-    shown = ", ".join(names[:_SHOWN])
+def _count(number: int, one: str, more: str) -> str:
+    return f"{number:,} {one if number == 1 else more}"
+
+
+def _short(names: Sequence[str], count: int = _SHOWN) -> str:
+    more = len(names) - count
+    shown = ", ".join(names[:count])
     return shown if more <= 0 else f"{shown} and {more:,} more"

@@ -93,7 +93,10 @@ class PipRequirement(OwnModel):
     specifier: str
     sonames: tuple[str, ...]
     is_guess: bool = Field(description="Whether the program only may open its libraries")
-    is_lowest_known: bool = Field(description="Whether its lower bound is known by symbols")
+    lower_bound: Literal["symbols", "unknown", "none"] = Field(
+        description="`symbols`: its first version exports all symbols; `unknown`: that is unknown; "
+        "`none`: no known version does"
+    )
 
 
 class Floor(OwnModel):
@@ -147,6 +150,9 @@ class AuditReport(Report):
         description="By capability, of its own device code; null: the GPUs are unknown"
     )
     device_code: tuple[DeviceFile, ...]
+    unread: tuple[str, ...] = Field(
+        default=(), description="Files whose needed libraries are unknown"
+    )
     findings: tuple[AuditFinding, ...]
     notes: tuple[str, ...]
     errors: tuple[ErrorReport, ...] = Field(

@@ -197,6 +197,12 @@ def test_audit_refuses_unknown_values(
     assert message in result.stderr
 
 
+def test_audit_of_a_pure_wheel_finds_no_program(audit: Run, tmp_path: Path) -> None:
+    result = audit(put_gpu_wheel(tmp_path, {"example/__init__.py": b""}))
+    assert result.exit_code == 0
+    assert "It contains no program or library." in result.stdout
+
+
 def test_audit_names_paths_that_it_cannot_read(audit: Run, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("nothing")
     os.mkfifo(tmp_path / "pipe")
@@ -268,6 +274,15 @@ def test_audit_states_that_names_are_unread(audit: Run, tmp_path: Path) -> None:
     answer = report(audit(path, "--json"))
     assert answer["libraries"] == []
     assert answer["notes"] == ["example/_ext.so: not read: needed, opens"]
+
+
+def test_audit_of_an_unread_file_does_not_state_that_it_needs_nothing(
+    audit: Run, tmp_path: Path, wheel: Path
+) -> None:
+    path = put_gpu_wheel(tmp_path, {"example/_ext.so": many_names()})
+    assert "Its needed libraries are unknown: example/_ext.so" in audit(path).stdout
+    path.write_bytes(wheel.read_bytes()[:-100])
+    assert audit(path).stdout == ""
 
 
 @pytest.mark.parametrize("cut", range(0, 1500, 97))

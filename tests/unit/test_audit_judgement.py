@@ -8,7 +8,7 @@ from support.programs import cuda, cudnn, defined, file, judged, table, undefine
 from cudaredist.audit.gates import Gates
 from cudaredist.audit.library_names import family_of, original_name, possible_sonames
 from cudaredist.audit.program import ProgramFile
-from cudaredist.render.audit_text import requirement_lines
+from cudaredist.render.audit_text import audit_text, requirement_lines
 from cudaredist.reports.audit_reports import AuditReport
 
 RELEASES = ("12.4.1", "12.6.3", "12.9.1")
@@ -34,6 +34,7 @@ def lines(report: AuditReport) -> list[str]:
     [
         ("libcublas.so.12", "libcublas.so.12", "libcublas"),
         ("libcudart-9335f6a2.so.11.0", "libcudart.so.11.0", "libcudart"),
+        ("libcudart.3eda8113.so.13", "libcudart.so.13", "libcudart"),
         ("libcudart-d0da41ae.so.12.4.127", "libcudart.so.12.4.127", "libcudart"),
         ("libnvrtc-builtins.so.12.4", "libnvrtc-builtins.so.12.4", "libnvrtc-builtins"),
         ("libnvrtc-builtins.alt.so.12.9", "libnvrtc-builtins.alt.so.12.9", "libnvrtc-builtins"),
@@ -228,6 +229,18 @@ def test_symbol_that_no_release_exports_is_a_finding() -> None:
     assert report.releases[0].unresolved == ("new",)
 
 
+def test_symbols_that_no_release_exports_together_are_a_finding() -> None:
+    symbols = [(name, "", "libcublas.so.12") for name in ("old", "new")]
+    exports = {"12.4.1": ["old"], "12.6.3": ["old"], "12.9.1": ["new"]}
+    tables = {"libcublas.so.12": table("libcublas.so.12", exports)}
+    report = judged(program_with(*symbols), cuda(*RELEASES), tables)
+    (finding,) = report.findings
+    assert finding.kind == "missing-symbols"
+    assert finding.message == "no release of cuda exports all symbols: 12.9.1 lacks old"
+    assert report.exit_code == 1
+    assert any("no release exports all symbols" in line for line in audit_text(report))
+
+
 # -- CUDA majors
 
 
@@ -289,7 +302,26 @@ def test_requirement_starts_with_the_lowest_release() -> None:
     tables = {"libcublas.so.12": table("libcublas.so.12", exports)}
     report = judged(program_with(VERSIONED), cuda(*RELEASES), tables)
     assert lines(report) == ["nvidia-cublas-cu12>=12.6.3.7,<13"]
-    assert report.requirements[0].is_lowest_known
+    assert report.requirements[0].lower_bound == "symbols"
+
+
+@pytest.mark.parametrize(
+    ("exports", "bound", "words"),
+    [
+        ({}, "unknown", "lowest version unknown"),
+        ({n: [] for n in RELEASES}, "none", "no known version has all symbols"),
+        # The symbols of another release are unknown.
+        ({"12.4.1": []}, "unknown", "lowest version unknown"),
+    ],
+)
+def test_requirement_without_a_lowest_release_states_the_reason(
+    exports: dict[str, list[str]], bound: str, words: str
+) -> None:
+    tables = {"libcublas.so.12": table("libcublas.so.12", exports)}
+    report = judged(program_with(VERSIONED), cuda(*RELEASES), tables)
+    assert lines(report) == ["nvidia-cublas-cu12>=12.4.1.7,<13"]
+    assert report.requirements[0].lower_bound == bound
+    assert next(requirement_lines(report.requirements)).endswith(f"; {words}")
 
 
 def test_requirements_are_lines_for_pip(golden: Golden) -> None:

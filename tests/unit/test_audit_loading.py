@@ -92,7 +92,8 @@ def test_run_path_finding_names_the_files_and_a_command() -> None:
     ]
     report = judged(program, [*TWELVE, *cudnn("9.5.1", 12)])
     (finding,) = [one for one in report.findings if one.kind == "run-path"]
-    assert "libcublas.so.12, libcudnn.so.9 from b.so, example/a.so" in finding.message
+    assert "to libcublas.so.12, libcudnn.so.9, so" in finding.message
+    assert finding.message.endswith("before b.so, and 1 more")
     assert finding.hint == "patchelf --add-rpath '$ORIGIN/nvidia/cublas/lib' b.so"
 
 
