@@ -1,0 +1,69 @@
+"""Answer calls on stdin with children that are killed before a step, or after some seconds.
+
+This process has loaded the program, so that a call starts at once. The argument is a folder: only
+disk steps with its name count.
+"""
+
+import importlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import jsonschema  # noqa: F401 - loaded in advance, like the others
+
+from cudaredist.__main__ import main
+
+
+def run(
+    arguments: Sequence[str],
+    last: int | None,
+    events: Sequence[str],
+    seconds: float | None,
+    failing: str | None,
+) -> int:
+    """Run a call in a child and return its exit code."""
+    child = os.fork()
+    if not child:
+        _run_here(arguments, last, events, failing)
+    if seconds is not None:
+        time.sleep(seconds)
+        os.kill(child, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _run_here(
+    arguments: Sequence[str], last: int | None, events: Sequence[str], failing: str | None
+) -> None:
+    if failing is not None:
+        module, _, name = failing.rpartition(".")
+        setattr(importlib.import_module(module), name, lambda *_: False)
+    root, count = sys.argv[1], 0
+
+    def hook(event: str, about: tuple[Any, ...]) -> None:
+        nonlocal count
+        # Folders are emptied by names alone, below an open folder.
+        is_ours = event in {"os.remove", "os.rmdir"} or root in str(about)
+        if event == "open" and is_ours:
+            is_ours = bool(about[2] & os.O_CREAT)
+        if event in events and is_ours:
+            if count == last:
+                os.kill(os.getpid(), signal.SIGKILL)
+            count += 1
+
+    if last is not None:
+        sys.addaudithook(hook)
+    sys.argv = ["cudaredist", *arguments]
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    try:
+        main()
+    except SystemExit as leaving:
+        os._exit(int(leaving.code or 0))
+
+
+for line in sys.stdin:
+    print(run(*json.loads(line)), flush=True)  # noqa: T201 - the answer
