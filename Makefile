@@ -110,6 +110,7 @@ benchmark: setup  ## compare the speed with limits and other programs
 	$(BIN)/python benchmarks/fetch_manifests.py
 	$(BIN)/python benchmarks/check_wheels.py
 	$(BIN)/python benchmarks/process_archives.py
+	$(BIN)/python benchmarks/audit_wheel.py
 	$(BIN)/python benchmarks/materialize.py
 	$(BIN)/python benchmarks/second_run.py
 	$(BIN)/python benchmarks/mirror.py

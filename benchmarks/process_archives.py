@@ -44,21 +44,27 @@ def sample(folder: Path) -> Path:
 
     Compressed with `xz -6` in one block.
     """
-    libraries = Path(sysconfig.get_config_var("LIBDIR") or "/usr/lib")
-    files, size = [], 0
-    for root in (Path(sys.prefix), libraries, Path("/usr/lib"), Path("/usr/bin")):
-        for path in sorted(root.rglob("*")):
-            if size < SAMPLE_SIZE and path.is_file() and not path.is_symlink():
-                is_binary = ".so" in path.name or os.access(path, os.X_OK)
-                if is_binary and path.stat().st_size > 100_000:
-                    files.append(path)
-                    size += path.stat().st_size
+    files = binaries_of_machine(SAMPLE_SIZE)
     tar = folder / "sample-linux-x86_64-1.0-archive.tar"
     with tarfile.open(tar, "w") as archive:
         for number, path in enumerate(files):
             archive.add(path, f"sample-linux-x86_64-1.0-archive/lib/{number}-{path.name}")
     subprocess.run(["xz", "-T1", "-6", tar], check=True)
     return tar.with_name(f"{tar.name}.xz")
+
+
+def binaries_of_machine(most: int) -> list[Path]:
+    """Return binaries of the interpreter and the system, of some size together."""
+    libraries = Path(sysconfig.get_config_var("LIBDIR") or "/usr/lib")
+    files, size = [], 0
+    for root in (Path(sys.prefix), libraries, Path("/usr/lib"), Path("/usr/bin")):
+        for path in sorted(root.rglob("*")):
+            if size < most and path.is_file() and not path.is_symlink():
+                is_binary = ".so" in path.name or os.access(path, os.X_OK)
+                if is_binary and path.stat().st_size > 100_000:
+                    files.append(path)
+                    size += path.stat().st_size
+    return files
 
 
 def examine(base: str, archive: Path, sha256: str, threads: int = 1) -> None:

@@ -138,7 +138,7 @@ class Symbol(NamedTuple):
 
 class _Strings:
     def __init__(self) -> None:
-        self.data = b"\0"
+        self.data = bytearray(b"\0")
 
     def add(self, text: str) -> int:
         place = len(self.data)
@@ -195,7 +195,7 @@ def elf(
     }
     if symbols is not None:
         contents = _symbol_tables(symbols, hashes, names, order, numbers, bits) | contents
-    contents |= {"strings": names.data} | dict(tables or {})
+    contents |= {"strings": bytes(names.data)} | dict(tables or {})
     contents = {name: contents[name] for name in TABLES if contents.get(name)}
     values += [(TABLES[name][2], 0) for name in reversed(contents)]
     values.append((10, len(contents["strings"])))
