@@ -321,6 +321,7 @@ def test_selected_redist_without_local_manifest_is_stale(run: Run, cuda: FaultSe
     assert ("stale", "24.7") in kinds(document)
 
 
+@pytest.mark.slow
 def test_check_without_data_folder_reads_shipped_data(run: Run) -> None:
     shipped = run("check", "--offline", "--json")
     named = run("check", "--offline", "--json", "--data-dir", REPOSITORY / "data")

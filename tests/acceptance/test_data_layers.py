@@ -81,6 +81,7 @@ def layers_of(run: Run, *question: str) -> dict[str, set[str | None]]:
 # -- incomplete data folders
 
 
+@pytest.mark.slow
 def test_answers_after_failed_download_are_unchanged(run: Run) -> None:
     before = shipped_answers(run)
     assert {code for code, _ in before.values()} == {0}

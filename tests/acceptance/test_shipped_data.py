@@ -47,6 +47,7 @@ def features() -> list[tuple[str, Any]]:
     return [(f"{p.parent.name} {p.stem}", json.loads(p.read_bytes())) for p in paths]
 
 
+@pytest.mark.slow
 def test_shipped_files_are_valid_and_canonical(run: Run) -> None:
     paths = sorted(DATA.rglob("*.json"))
     assert {path for path in DATA.rglob("*") if path.is_file()} == set(paths)

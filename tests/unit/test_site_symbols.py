@@ -209,6 +209,7 @@ def test_release_page_without_tables_states_that(data: Path, tmp_path: Path) -> 
     assert "This data has no symbols." in files["cuda/12.9.1/index.html"].decode()
 
 
+@pytest.mark.slow
 def test_shipped_releases_have_the_changes_of_diff(tmp_path: Path) -> None:
     store, cache = Store(shipped_data(), "wheels"), Cache(tmp_path)
     pairs = {("cuda", "12.9.1"), ("cudss", "0.8.0"), ("cudnn", "9.26.1")}
