@@ -1,6 +1,6 @@
 """A folder on an HTTP(S) server as a source."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from urllib.parse import quote
 
@@ -18,10 +18,10 @@ from cudaredist.primitives import Version
 from cudaredist.source.http_client import Access, HttpAnswer, HttpClient, has_usable_port
 from cudaredist.source.http_response import strong_etag
 from cudaredist.source.index import INDEX_LIMIT, is_whole, parse_index
-from cudaredist.source.protocol import Delivery, Part, Settings, redacted
+from cudaredist.source.protocol import Delivery, Part, Settings, Source, redacted
 
 
-class HttpSource:
+class HttpSource(Source):
     """A folder on a server that contains `compute/<redist>/redist/`."""
 
     def __init__(
@@ -109,10 +109,6 @@ class HttpSource:
     def part(self, path: str, start: int | None, length: int, etag: str | None = None) -> Part:
         """Return some bytes of a file by a range request, with retries."""
         return self._client.part(self.place_of(path), start, length, etag)
-
-    def sizes(self, paths: Iterable[str]) -> Mapping[str, int]:  # noqa: ARG002 - the protocol's
-        """Return nothing, because manifests state the sizes."""
-        return {}
 
     def stream(self, path: str, start: int = 0, size: int | None = None) -> Iterator[bytes]:
         """Yield a file's bytes, and resume after a broken connection."""

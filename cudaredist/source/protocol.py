@@ -106,11 +106,12 @@ class Source(Protocol):
         only serves whole files or if the file no longer has the ETag `etag`.
         """
 
-    def sizes(self, paths: Iterable[str]) -> Mapping[str, int]:
+    def sizes(self, paths: Iterable[str]) -> Mapping[str, int]:  # noqa: ARG002 - of some sources
         """Return the sizes of the files that the source lists.
 
-        Raises `SourceError`.
+        By default, none, because manifests state the sizes. Raises `SourceError`.
         """
+        return {}
 
     def place_of(self, path: str) -> str:
         """Return a file's address or path, without credentials."""

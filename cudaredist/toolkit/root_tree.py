@@ -45,14 +45,13 @@ def make_tree(
     `InvalidArchiveError` for names and links that leave the archive, devices and set-id bits.
     """
     redistributable, _ = as_redistributable(members)
-    raw = build_tree(redistributable)
-    unsafe = raw.unsafe
+    tree = build_tree(redistributable)
+    unsafe = tree.unsafe
     if redistributable is not members:
         # Without the wheel's prefix, names are different: check the original names too.
         unsafe = build_tree(members).unsafe or unsafe
     if unsafe:
         raise InvalidArchiveError(archive, f"cannot be installed: {unsafe[0]}")
-    tree = raw
     for change in package.normalise:
         if is_split or not change.split_only:
             tree = _changed(tree, change)

@@ -89,14 +89,8 @@ def update_nvcc_table(
     }
 
     def make(manifest: LocalManifest, file: TableFile) -> NvccRelease:
-        source = HeaderSource(
-            channel=store.channel,
-            package=file.archive.package,
-            version=str(file.archive.version),
-            archive_sha256=str(file.archive.sha256),
-            path=file.path,
-            file_sha256=file.extract.sha256,
-        )
+        version = {"version": str(file.archive.version)}
+        source = HeaderSource.model_validate(_source_fields(file, store) | version)
         return make_release(_nvcc_version(manifest), source, read_header(file.header), policy)
 
     current = {label for label in sources if _follows(known[label], policy)}
@@ -128,13 +122,7 @@ def update_gpu_table(run: TableRun) -> TableReport:
     known = {} if table is None else known_of_table(table)
 
     def make(_: LocalManifest, file: TableFile) -> KnownGpus:
-        source = BinarySource(
-            channel=store.channel,
-            package=file.archive.package,
-            archive_sha256=str(file.archive.sha256),
-            path=file.path,
-            file_sha256=file.extract.sha256,
-        )
+        source = BinarySource.model_validate(_source_fields(file, store))
         return KnownGpus(source=source, families=file.families)
 
     sources = {} if table is None else table.sources
@@ -272,6 +260,16 @@ def _outcome_of(
 ) -> ReleaseOutcome:
     package, sha256 = source.package, source.archive_sha256
     return ReleaseOutcome(release=label, status=status, package=package, archive_sha256=sha256)
+
+
+def _source_fields(file: TableFile, store: Store) -> dict[str, str]:
+    return {
+        "channel": store.channel,
+        "package": file.archive.package,
+        "archive_sha256": str(file.archive.sha256),
+        "path": file.path,
+        "file_sha256": file.extract.sha256,
+    }
 
 
 def _nvcc_version(manifest: LocalManifest) -> str | None:
