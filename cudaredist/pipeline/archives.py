@@ -34,7 +34,7 @@ from cudaredist.pipeline.facts_cache import known_facts, remember_facts
 from cudaredist.pipeline.kept_archive import ByteStream, PartialArchive, remove_part, stream_of
 from cudaredist.pipeline.tasks import raise_if_stopped
 from cudaredist.private import private_size
-from cudaredist.progress import NO_PROGRESS, Progress
+from cudaredist.progress import NO_PROGRESS, Progress, total_size
 from cudaredist.source.chain import SourceChain
 from cudaredist.store.cache import Cache
 
@@ -137,6 +137,11 @@ class ArchiveService:
             else request
             for request in requests
         ]
+
+    def expect(self, sizes: Sequence[int | None]) -> None:
+        """Begin a run over archives of these sizes, of which 0 is for those in the cache."""
+        self.pending = len(sizes)
+        self.progress.expect(len(sizes), total_size(sizes))
 
     def known(self, sha256: str | None) -> Facts | None:
         """Return an archive's facts from the cache, or None."""

@@ -41,7 +41,6 @@ from cudaredist.pipeline.features.feature_file import (
 from cudaredist.pipeline.features.targets import Filter, LocalManifest, LocalManifests
 from cudaredist.pipeline.tasks import run_tasks
 from cudaredist.primitives import Version, sha256_of
-from cudaredist.progress import total_size
 from cudaredist.reports.archive_reports import (
     ArchiveOutcome,
     ArchiveStatus,
@@ -117,9 +116,7 @@ class FeatureRun:
         try:
             if jobs and self.write:
                 self.cache.sweep()
-                self.service.pending = len(jobs)
-                size = total_size(job.request.size for job in jobs)
-                self.service.progress.expect(len(jobs), size)
+                self.service.expect([job.request.size for job in jobs])
                 (self.engine or run_locally)(self, jobs)
         finally:
             for file in self._files:

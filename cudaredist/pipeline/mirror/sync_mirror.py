@@ -31,7 +31,6 @@ from cudaredist.pipeline.mirror.mirror_paths import (
 from cudaredist.pipeline.selection import ALL, Selection
 from cudaredist.pipeline.tasks import raise_if_stopped, run_tasks
 from cudaredist.primitives import Sha256, Version, sha256_of
-from cudaredist.progress import total_size
 from cudaredist.redists import CUDA
 from cudaredist.reports.mirror_reports import ArchiveCopy, MirroredArchive, MirrorSyncReport
 from cudaredist.reports.report import ErrorReport
@@ -98,9 +97,7 @@ class MirrorSync:
         manifests = self._manifests(labels)
         try:
             contents = self._contents(manifests)
-            self.service.pending = len(contents)
-            sizes = [content.request.size for content in contents]
-            self.service.progress.expect(len(contents), total_size(sizes) if sizes else 0)
+            self.service.expect([content.request.size for content in contents])
             tasks = [partial(self._copy, content) for content in contents]
             run_tasks(tasks, self.service.jobs, self.service.stop)
             self._publish(manifests)

@@ -156,8 +156,7 @@ def write_sets(
             indexed.append(entry)
     index = _write_index(output, indexed, outcomes, may_write=may_write) if is_folder else None
     codes = [outcome.exit_code for outcome in outcomes]
-    if index == "would-write":
-        codes.append(EXIT_FINDINGS)
+    codes += [EXIT_FINDINGS] * (index == "would-write")
     return BuildReport(
         output=str(output),
         sets=tuple(outcomes),

@@ -24,7 +24,6 @@ from cudaredist.pipeline.archives import ArchiveService
 from cudaredist.pipeline.features.targets import LocalManifest, LocalManifests
 from cudaredist.pipeline.read_data import examined_archives, load_features
 from cudaredist.pipeline.tasks import run_tasks
-from cudaredist.progress import total_size
 from cudaredist.reports.report import ErrorReport, ManifestStatus
 from cudaredist.reports.symbol_reports import BrokenManifest, SymbolArchive, SymbolReport
 from cudaredist.store.data_folder import Store
@@ -69,9 +68,7 @@ class SymbolRun:
         }
         plans = list(self._plans())
         service = self.service
-        service.pending = len(plans)
-        sizes = [0 if service.known(a.sha256) else a.size for _, a in plans]
-        service.progress.expect(len(plans), total_size(sizes))
+        service.expect([0 if service.known(a.sha256) else a.size for _, a in plans])
         run_tasks([partial(self._archive, *plan) for plan in plans], service.jobs, service.stop)
         unnamed = self._add_columns()
         changed = folder.changed(self._tables)

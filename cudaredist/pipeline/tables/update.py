@@ -33,7 +33,6 @@ from cudaredist.pipeline.tables.table_registry import (
 )
 from cudaredist.pipeline.tasks import run_tasks
 from cudaredist.primitives import Version
-from cudaredist.progress import total_size
 from cudaredist.reports.archive_reports import (
     ReleaseOutcome,
     ReleaseStatus,
@@ -161,9 +160,7 @@ class _Work(Generic[_Entry]):
                 release=broken.release, status="failed", error=broken.error
             )
         plans = [(m, plan) for m in manifests.readable if (plan := self._attempt(m, self._plan))]
-        sizes = [0 if service.known(a.sha256) else a.size for _, (a, *_) in plans]
-        service.pending = len(plans)
-        service.progress.expect(len(plans), total_size(sizes))
+        service.expect([0 if service.known(a.sha256) else a.size for _, (a, *_) in plans])
         tasks = [
             partial(self._attempt, manifest, partial(self._read, archives=archives))
             for manifest, archives in plans

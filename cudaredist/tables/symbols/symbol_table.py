@@ -164,17 +164,13 @@ class SymbolColumns:
             ),
             exports=tuple(
                 ExportGroup(version=version, releases=releases, **stored_names(names))
-                for (version,), releases, names in self._groups(
-                    (((e.version,), e.name, mask) for e, mask in self.exports.items()), ordered
-                )
+                for (version,), releases, names in self._groups(self.exports, ordered)
             ),
             imports=tuple(
                 ImportGroup(
                     library=library, version=version, releases=releases, **stored_names(names)
                 )
-                for (library, version), releases, names in self._groups(
-                    (((i.library, i.version), i.name, m) for i, m in self.imports.items()), ordered
-                )
+                for (library, version), releases, names in self._groups(self.imports, ordered)
             ),
         )
 
@@ -187,15 +183,15 @@ class SymbolColumns:
 
     def _groups(
         self,
-        entries: Iterable[tuple[tuple[str, ...], str, int]],
+        symbols: Mapping[Export, int] | Mapping[Import, int],
         ordered: Sequence[tuple[Provider, Sequence[tuple[str, int]]]],
     ) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], list[str]]]:
         """Yield properties, releases and names of the symbols that have both in common."""
         everything = sum(self.columns.values())
         grouped: dict[tuple[tuple[str, ...], int], list[str]] = defaultdict(list)
-        for key, name, mask in entries:
+        for (name, *properties), mask in symbols.items():
             if mask & everything:
-                grouped[key, mask & everything].append(name)
+                grouped[tuple(properties[::-1]), mask & everything].append(name)
         found = []
         for (key, mask), names in grouped.items():
             releases = tuple(_ranges(mask, labels) for _, labels in ordered)
