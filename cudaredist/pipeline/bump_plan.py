@@ -63,7 +63,7 @@ def plan_steps(
     incomplete or a CUDA table lacks it. Raises `InvalidFileError` for a broken lock or table.
     """
     lock, pending = store.lock(), store.pending()
-    tables = _table_labels(store) if with_archives else ()
+    tables = _table_labels(store) if with_archives else None
     steps: list[Step] = []
     for redist in redists:
         name = redist.name
@@ -74,7 +74,7 @@ def plan_steps(
             if named and str(label) not in named:
                 continue
             if not any(new.line == label.line and new > label for new in labels) and _is_unfinished(
-                store, lock, redist, label, tables if with_archives else None
+                store, lock, redist, label, tables
             ):
                 labels.add(label)
         before = [label for label in local if label not in labels]
