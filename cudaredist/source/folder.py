@@ -40,7 +40,8 @@ class FolderSource(Source):
         place = self._root / folder
         try:
             if not self._root.is_dir():
-                raise SourceError(str(self._root), "no such folder")
+                hint = "set --base-url to the address or folder that contains compute/"
+                raise SourceError(str(self._root), "no such folder", hint=hint)
             labels = {label_of_manifest_name(entry.name) for entry in place.iterdir()} - {None}
         except (FileNotFoundError, NotADirectoryError):
             raise NotAtSourceError(str(place), "no such folder") from None

@@ -46,17 +46,19 @@ class MirrorFolder:
         """
         data = read_file(self.root / MIRROR_LOCK)
         if data is None:
-            raise UsageError(
-                f"{self.root} is not a mirror: it has no {MIRROR_LOCK}",
-                hint=f"run `cudaredist mirror sync {self.root}`",
-            )
+            hint = f"run `cudaredist mirror sync {self.root}`"
+            if self._has_others():
+                hint = "select a new or empty folder with `cudaredist mirror sync DIR`"
+            raise UsageError(f"{self.root} is not a mirror: it has no {MIRROR_LOCK}", hint=hint)
         return dict(read_own_file(data, MirrorLock).mirrored)
 
     def lock_or_new(self) -> dict[str, MirrorFile]:
         """Return the recorded files, none if the folder is missing or empty."""
-        if set(names_in(self.root)) <= {_HIDDEN} and not (self.root / MIRROR_LOCK).exists():
-            return {}
-        return self.lock()
+        return self.lock() if self._has_others() else {}
+
+    def _has_others(self) -> bool:
+        """Check if the folder has files that only another tool, or a mirror's lock, explains."""
+        return not set(names_in(self.root)) <= {_HIDDEN}
 
     def save_lock(self, files: dict[str, MirrorFile]) -> None:
         """Write the lock."""

@@ -298,6 +298,7 @@ def test_sync_refuses_a_folder_with_other_files(sync: Run, server: FaultServer) 
     result = sync()
     assert result.exit_code == 2
     assert "mirror is not a mirror: it has no mirror.json" in result.stderr
+    assert "hint: select a new or empty folder" in result.stderr
     assert set(mirrored(MIRROR)) == {"notes.txt"}
 
 

@@ -64,8 +64,9 @@ def test_folder_without_manifests_is_an_empty_index(tmp_path: Path) -> None:
 def test_missing_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(NotAtSourceError):
         FolderSource(tmp_path).labels("compute/cuda/redist")
-    with pytest.raises(SourceError, match="no such folder"):
+    with pytest.raises(SourceError, match="no such folder") as raised:
         FolderSource(tmp_path / "nowhere").labels("compute")
+    assert "--base-url" in (raised.value.hint or "")
 
 
 def test_missing_or_oversized_or_special_file_is_an_error(tmp_path: Path) -> None:
