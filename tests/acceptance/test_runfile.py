@@ -140,6 +140,7 @@ def test_add_from_failing_server_writes_nothing(
         (["https://user:SECRET@installer.run"], "not the name of a CUDA runfile"),
         ([f"https://host.example/x?t=SECRET/{NAME}"], "without '?'"),
         ([NAME, "--url", f"https://user:SECRET@host.example/{NAME}?t=SECRET"], "without a query"),
+        ([f"http://host.example/{NAME}"], "and run `cudaredist runfile add FILE`"),
         ([NAME, "--url", "not an address"], "without a query"),
         ([NAME, "--url", f"file:///{NAME}"], "without a query"),
     ],
@@ -151,6 +152,13 @@ def test_add_with_invalid_arguments_is_refused(
     assert result.exit_code == 2
     assert message in result.stderr
     assert "SECRET" not in result.output
+
+
+def test_add_of_missing_file_is_refused_with_a_hint(run: Run) -> None:
+    result = run("runfile", "add", f"./nowhere/{NAME}")
+    assert result.exit_code == 3
+    assert f"cannot read ./nowhere/{NAME}: no such file\nhint: check the path" in result.stderr
+    assert not Path("data").exists()
 
 
 def test_add_records_no_credentials(run: Run) -> None:

@@ -5,12 +5,15 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 
 from cudaredist.archives.makeself import MakeselfCheck
 from cudaredist.errors import (
     CudaRedistError,
+    InsecureAddressError,
     IntegrityError,
     NotAtSourceError,
+    ReadError,
     UsageError,
     shown,
 )
@@ -50,11 +53,11 @@ def add_runfile(
     that cannot be recorded, `IntegrityError` for other bytes than those of the record unless
     `accept_changed`, and the errors of sources and `MakeselfCheck`.
     """
-    base, slash, name = location.rpartition("/")
+    name = location.rpartition("/")[2]
     parsed = _parsed(location, name)
     if url is not None:
         url = _recordable(url)
-    with contextlib.closing(open_sources([base + slash or "."], settings)) as sources:
+    with contextlib.closing(_opened(location, settings)) as sources:
         place, size, sha256, md5 = _read(sources, name, progress)
         if sources.has_server:
             url = place
@@ -117,6 +120,21 @@ def _recordable(url: str) -> str:
             hint="use --url https://host/folder/NAME",
         )
     return public
+
+
+def _opened(location: str, settings: Settings) -> SourceChain:
+    """Return the folder or server of a runfile.
+
+    Raises `ReadError` if a local file is missing.
+    """
+    base, slash, _ = location.rpartition("/")
+    if ":" not in base and not Path(location).exists():
+        raise ReadError(location, FileNotFoundError("no such file"))
+    try:
+        return open_sources([base + slash or "."], settings)
+    except InsecureAddressError as error:
+        hint = "use https, or download the file and run `cudaredist runfile add FILE`"
+        raise UsageError(error.message, hint=hint) from None
 
 
 def _read(sources: SourceChain, name: str, progress: Progress) -> tuple[str, int, str, str]:
