@@ -42,7 +42,7 @@ REFUSED: tuple[Refusal[WhichOptions], ...] = (
         None,
     ),
     (
-        lambda o: o.name is None and o.symbol is None,
+        lambda o: not o.name and not o.symbol,
         "which requires a file, a soname or --symbol",
         "run `cudaredist which libcublas.so.12`",
     ),

@@ -48,7 +48,10 @@ class Selection:
             try:
                 return None if text is None else Version.parse(text)
             except ValueError as error:
-                raise UsageError(f"{text!r} is not a version: {error}") from None
+                raise UsageError(
+                    f"{text!r} is not a version: {error}",
+                    hint="use a version such as 13.0 or 13.0.2",
+                ) from None
 
         for text in versions:
             if text not in {LATEST, ALL}:
