@@ -31,11 +31,13 @@ PAGES = {
     "start": "index.html",
     "product": "cuda/index.html",
     "release": "cuda/13.0.2/index.html",
+    "variants": "cudnn/9.10.2/index.html",
     "packages": "packages/index.html",
     "package": "packages/libcublas/index.html",
     "files": "packages/libcublas/files/index.html",
     "gpus": "gpus/index.html",
     "gpu": "gpus/7.0/index.html",
+    "target": "gpus/10.0a/index.html",
     "compilers": "compilers/index.html",
     "search": "search/index.html?q=cublas",
     "symbols": "search/index.html?q=_ZN5cudnn",
@@ -226,11 +228,38 @@ def test_page_fits_a_phone_and_loads_nothing_from_elsewhere(
     assert [url for url in requests if not url.startswith(base)] == []
 
 
+@pytest.mark.parametrize("name", PAGES)
+def test_page_shows_the_focus_of_the_keyboard(page: Page, folder: Path, name: str) -> None:
+    page.goto(f"{folder.as_uri()}/{PREFIX}/{PAGES[name]}")
+    for _ in range(25):
+        page.keyboard.press("Tab")
+        focus = page.evaluate(
+            """() => {
+              const style = getComputedStyle(document.activeElement);
+              return [document.activeElement.tagName, style.outlineStyle, style.outlineWidth];
+            }"""
+        )
+        assert focus[0] == "BODY" or focus[1:] == ["solid", "3px"]
+
+
+def test_first_column_stays_in_view_on_a_phone(page: Page, folder: Path) -> None:
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(f"{folder.as_uri()}/{PREFIX}/packages/index.html")
+    name = page.get_by_role("rowheader").first
+    before = name.bounding_box()
+    page.locator(".scroll").evaluate("table => table.scrollBy(200, 0)")
+    assert page.locator(".scroll").evaluate("table => table.scrollLeft") == 200
+    assert before is not None
+    assert name.bounding_box() == before
+
+
+@pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", PAGES)
 def test_page_has_no_serious_problem_of_accessibility(
-    page: Page, folder: Path, name: str, scheme: str
+    page: Page, folder: Path, name: str, scheme: str, width: int
 ) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     page.goto(f"{folder.as_uri()}/{PREFIX}/{PAGES[name]}")
     # Without preload, axe does not fetch style sheets, which browsers refuse for files.
