@@ -8,7 +8,7 @@ from cudaredist.audit.cuda_majors import FileMajors
 from cudaredist.audit.lowest_release import RequiredRelease
 from cudaredist.audit.needs import LibraryNeed, is_bundled_copy
 from cudaredist.audit.program import Catalog, ProgramFile, label_fits
-from cudaredist.audit.run_paths import RunPathGap, run_path_gaps
+from cudaredist.audit.run_paths import RunPathGap
 from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, shortened
 from cudaredist.primitives import Version
 from cudaredist.reports.audit_reports import AuditFinding, AuditFindingKind, Floor
@@ -35,6 +35,7 @@ def program_findings(
     needs: Sequence[LibraryNeed],
     releases: Sequence[RequiredRelease],
     majors: Sequence[FileMajors],
+    gaps: Sequence[RunPathGap],
     catalog: Catalog,
 ) -> Iterator[AuditFinding]:
     """Yield what is wrong with a program, whatever is required of it."""
@@ -70,7 +71,7 @@ def program_findings(
             )
     yield from _copy_findings(program, catalog)
     yield from _unlinked_findings(program)
-    yield from _run_path_findings(list(run_path_gaps(program, needs)))
+    yield from _run_path_findings(gaps)
 
 
 def _copy_findings(program: Sequence[ProgramFile], catalog: Catalog) -> Iterator[AuditFinding]:
@@ -116,7 +117,7 @@ def _run_path_findings(gaps: Sequence[RunPathGap]) -> Iterator[AuditFinding]:
     if not gaps:
         return
     files = ", ".join(shortened(list(dict.fromkeys(gap.file.shown for gap in gaps)), 1))
-    sonames = ", ".join(shortened(list(dict.fromkeys(gap.soname for gap in gaps)), 2))
+    sonames = ", ".join(shortened(list(dict.fromkeys(gap.need.soname for gap in gaps)), 2))
     hints = (
         f"patchelf --add-rpath '{gap.run_path}' {gap.file.shown}"
         for gap in gaps

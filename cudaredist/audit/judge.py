@@ -9,6 +9,7 @@ from cudaredist.audit.gates import Gates, gate_findings, program_findings
 from cudaredist.audit.lowest_release import RequiredRelease, required_releases
 from cudaredist.audit.needs import LibraryNeed, is_bundled_copy, library_needs
 from cudaredist.audit.program import Catalog, KnownLibrary, ProgramFile
+from cudaredist.audit.run_paths import RunPathGap, run_path_gaps
 from cudaredist.audit.unlinked import with_unlinked
 from cudaredist.audit.wheel_requirements import pip_requirements
 from cudaredist.binaries.file_facts import Binary
@@ -71,6 +72,7 @@ def judge_program(
     groups = major_groups(majors)
     all_majors = tuple(sorted({major for group in groups for major in group}))
     releases, requirements = _requirements(program, needs, tables, majors, groups)
+    gaps = list(run_path_gaps(program, needs))
     copies = [file for file in program if is_bundled_copy(file, catalog)]
     copied = {file.shown for file in copies}
     own = [file for file in program if file.shown not in copied] or list(program)
@@ -78,7 +80,7 @@ def judge_program(
     coverage = _coverage(own, knowledge.rules, platforms, gates.gpus)
     glibc = _floor(program, "glibc")
     findings = (
-        *program_findings(program, needs, releases, majors, catalog),
+        *program_findings(program, needs, releases, majors, gaps, catalog),
         *gate_findings(gates, coverage, glibc, releases, copies, catalog.labels("cuda")),
     )
     return AuditReport(
@@ -86,7 +88,7 @@ def judge_program(
         platforms=platforms,
         judged_by=knowledge.title,
         libraries=(
-            *(_library(need, all_majors) for need in needs),
+            *(_library(need, all_majors, gaps) for need in needs),
             *_unneeded(copies, needs, catalog),
         ),
         cuda_majors=all_majors,
@@ -127,7 +129,9 @@ def _requirements(
     return releases, requirements
 
 
-def _library(need: LibraryNeed, majors: Collection[int]) -> AuditedLibrary:
+def _library(
+    need: LibraryNeed, majors: Collection[int], gaps: Iterable[RunPathGap]
+) -> AuditedLibrary:
     fitting = [one for one in need.providers if one.major is None or one.major in majors]
     return AuditedLibrary(
         soname=need.soname,
@@ -138,6 +142,7 @@ def _library(need: LibraryNeed, majors: Collection[int]) -> AuditedLibrary:
         bundled=_paths(need.bundled),
         providers=tuple(_providers(fitting or need.providers)),
         owner=need.owner,
+        not_found_by=_paths(gap.file for gap in gaps if gap.need is need),
     )
 
 

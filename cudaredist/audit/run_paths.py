@@ -20,7 +20,7 @@ class RunPathGap:
     """A CUDA library to which no run path of a file leads."""
 
     file: ProgramFile
-    soname: str
+    need: LibraryNeed
     run_path: str | None
     """A run path that leads to it. None if its folder depends on the version of its wheel."""
 
@@ -45,7 +45,7 @@ def run_path_gaps(
                 if file.shown in files and not searched[file.shown].intersection(folders):
                     yield RunPathGap(
                         file=file,
-                        soname=need.soname,
+                        need=need,
                         run_path=_run_path(file, need),
                     )
 

@@ -61,6 +61,9 @@ class AuditedLibrary(OwnModel):
     bundled: tuple[str, ...] = Field(default=(), description="Files of the program that are it")
     providers: tuple[LibraryProvider, ...] = ()
     owner: Owner | None = Field(default=None, description="Of an external library")
+    not_found_by: tuple[str, ...] = Field(
+        default=(), description="Files of wheels from which no run path leads to it"
+    )
 
 
 class AuditedRelease(OwnModel):

@@ -60,7 +60,7 @@ _is_cuda = re.compile(
     r"|nccl|nvrtc|nvJitLink|nvjpeg|nvshmem)"
 ).match
 _find_symbols = re.compile(r"(?:undefined symbol: |^symbol )(\w+)", re.MULTILINE).findall
-_find_missing = re.compile(r"^\s*(\S+) => not found", re.MULTILINE).findall
+_find_libraries = re.compile(r"^\s*(\S+) => (/\S+)", re.MULTILINE).findall
 
 
 class Audited(NamedTuple):
@@ -171,6 +171,33 @@ def installed_files(requirements: str, folder: Path) -> set[str]:
     return found
 
 
+def test_run_paths_of_a_wheel_lead_to_its_libraries(audited: Audited, tmp_path: Path) -> None:
+    """The loader finds libraries in installed wheels of NVIDIA, except those that are reported."""
+    text = cudaredist(tmp_path, "audit", audited.wheel, "--format", "requirements")
+    listed, site = tmp_path / "list.txt", tmp_path / "site"
+    listed.write_text(text)
+    install = [*PIP, "install", "-q", "--no-deps", "--target", site, *PLATFORM]
+    ask_index(*install, audited.wheel, "-r", listed)
+    libraries = [
+        one
+        for one in audited.answer["libraries"]
+        if one["cuda"] and one["kind"] == "needed" and one["status"] in {"bundled", "provided"}
+    ]
+    needed = {name for one in audited.answer["libraries"] for name in one["bundled"]}
+    for path in sorted({path for one in libraries for path in one["by"]}):
+        found = libraries_in(site, ldd([site / path], [], []))
+        sonames = {one["soname"] for one in libraries if path in one["by"]}
+        reported = {one["soname"] for one in libraries if path in one["not_found_by"]}
+        assert not reported & found, path
+        # Libraries that other files need also use the run paths of those.
+        assert path in needed or sonames - found == reported, path
+
+
+def libraries_in(folder: Path, output: str) -> set[str]:
+    """Return the libraries that ldd finds in a folder, and not in the system."""
+    return {name for name, path in _find_libraries(output) if Path(path).is_relative_to(folder)}
+
+
 def test_lowest_release_of_a_wheel_has_its_symbols(audited: Audited, tmp_path: Path) -> None:
     assert_lowest_releases(audited.answer, audited.files, tmp_path)
 
@@ -208,7 +235,7 @@ def assert_lowest_releases(answer: Any, files: Path, folder: Path) -> int:
         sonames = {one["soname"] for one in libraries}
         output = ldd(paths, [root], unlinked)
         assert {*filter(_is_cuda, _find_symbols(output))} == set()
-        assert {*_find_missing(output)} & sonames == set()
+        assert sonames - {path.name for path in unlinked} <= libraries_in(root, output)
         for one in releases:
             before = label_before(one["not_fitting"], one["lowest"])
             if before is None:

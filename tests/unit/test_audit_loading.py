@@ -94,6 +94,10 @@ def test_run_path_finding_names_the_files_and_a_command() -> None:
     (finding,) = [one for one in report.findings if one.kind == "run-path"]
     assert "to libcublas.so.12, libcudnn.so.9, so" in finding.message
     assert finding.message.endswith("before b.so, and 1 more")
+    assert {one.soname: one.not_found_by for one in report.libraries} == {
+        "libcublas.so.12": ("b.so", "example/a.so"),
+        "libcudnn.so.9": ("example/a.so",),
+    }
     assert finding.hint == "patchelf --add-rpath '$ORIGIN/nvidia/cublas/lib' b.so"
 
 
