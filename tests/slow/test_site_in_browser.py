@@ -6,11 +6,13 @@ import os
 import re
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
+import tinycss2
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from support.factory import manifest
@@ -44,6 +46,7 @@ PAGES = {
 }
 SHIPPED = Store(shipped_data(), "wheels")
 TABLES = LayeredSymbols(SHIPPED.symbol_paths)
+CODE_ONLY = {"skip_comments": True, "skip_whitespace": True}
 HOSTILE = "<img src=x onerror=alert(1)>\"'&javascript:alert(1)"
 
 pytestmark = [
@@ -271,6 +274,33 @@ def test_page_has_no_serious_problem_of_accessibility(
         if rule["impact"] in {"serious", "critical"}
     }
     assert serious == {}
+
+
+def rules_of(nodes: Iterable[Any]) -> Iterator[Any]:
+    """Yield the rules of a style sheet, also those in media queries."""
+    for node in nodes:
+        assert node.type in {"qualified-rule", "at-rule"}, node
+        if node.type == "qualified-rule":
+            yield node
+        else:
+            yield from rules_of(tinycss2.parse_rule_list(node.content, **CODE_ONLY))
+
+
+def test_browser_knows_every_selector_and_property_of_the_style_sheet(
+    page: Page, folder: Path
+) -> None:
+    page.goto(f"{folder.as_uri()}/{PREFIX}/index.html")
+    text = (folder / PREFIX / "assets/style.css").read_text()
+    unknown = []
+    for rule in rules_of(tinycss2.parse_stylesheet(text, **CODE_ONLY)):
+        selector = tinycss2.serialize(rule.prelude)
+        page.evaluate("selector => document.querySelector(selector)", selector)
+        for one in tinycss2.parse_declaration_list(rule.content, **CODE_ONLY):
+            assert one.type == "declaration", f"{selector}: {one}"
+            pair = [one.name, tinycss2.serialize(one.value).strip()]
+            if not page.evaluate("pair => CSS.supports(...pair)", pair):
+                unknown.append((selector, *pair))
+    assert unknown == []
 
 
 def test_search_shows_hostile_names_as_text(page: Page, tmp_path: Path) -> None:
