@@ -8,7 +8,7 @@ import dataclasses
 import inspect
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import MISSING
 from functools import cache, partial
 from pathlib import Path
@@ -19,7 +19,6 @@ from typing import (
     Literal,
     TypeAlias,
     TypeGuard,
-    TypeVar,
     dataclass_transform,
     get_args,
 )
@@ -33,8 +32,6 @@ from cudaredist.redists import REDISTS
 if TYPE_CHECKING:
     from cudaredist.pipeline.features.targets import Filter
     from cudaredist.pipeline.selection import Selection
-
-_Group = TypeVar("_Group", bound="OptionGroup")
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _UNITS |= {f"{unit}i": 1 << (10 * power) for power, unit in enumerate("kmgt", 1)}
@@ -61,9 +58,12 @@ class OptionGroup:
         dataclasses.dataclass(init=False, eq=False, repr=False)(cls)
 
     def __init__(self, **values: Any) -> None:  # noqa: ANN401 - the fields' types
+        """Set the fields, and those of groups, to values by name."""
         for field in _fields(type(self)):
-            default = field.default if field.default_factory is MISSING else field.default_factory()
-            vars(self)[field.name] = values.get(field.name, default)
+            value = values.get(field.name, field.default)
+            if _is_group(field.type) and not isinstance(value, field.type):
+                value = field.type(**values)
+            vars(self)[field.name] = value
 
 
 def parameters_of(kind: type[OptionGroup]) -> Iterator[inspect.Parameter]:
@@ -84,16 +84,6 @@ def _option_fields(kind: type[OptionGroup]) -> Iterator[dataclasses.Field[Any]]:
             yield field
         elif _is_group(field.type):
             yield from _option_fields(field.type)
-
-
-def collect(kind: type[_Group], values: Mapping[str, Any]) -> _Group:
-    """Return an option group with the values that typer parsed."""
-    return kind(
-        **{
-            field.name: collect(field.type, values) if _is_group(field.type) else values[field.name]
-            for field in _fields(kind)
-        }
-    )
 
 
 def _fields(kind: Any) -> tuple[dataclasses.Field[Any], ...]:  # noqa: ANN401 - mypy knows no fields of a transform

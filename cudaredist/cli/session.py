@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import typer
 
-from cudaredist.cli.options import Data, Network, Options, collect, parameters_of
+from cudaredist.cli.options import Data, Network, Options, parameters_of
 from cudaredist.console import Console, configure_logging
 from cudaredist.errors import (
     EXIT_BUG,
@@ -87,7 +87,7 @@ def command(
             typed = {
                 name for name, source in sources.items() if source and source.name == "COMMANDLINE"
             }
-            options = collect(kind, {**values, "typed": frozenset(typed)})
+            options = kind(**values, typed=frozenset(typed))
             raise typer.Exit(_exit_code(function, options, refused))
 
         first = inspect.Parameter(
@@ -121,7 +121,9 @@ def _exit_code(
             refuse(options, refused)
             return function(options, session)
     except CudaRedistError as error:
-        session.failure(function.__name__.replace("_", "-"), error)
+        session.console.failure(error)
+        if options.json:
+            report_error(function.__name__.replace("_", "-"), error)
         return error.exit_code
     except KeyboardInterrupt:
         session.console.error(
@@ -269,12 +271,6 @@ class Session(contextlib.ExitStack):
             self.console.result(report_json(report))
         else:
             self.console.lines(text(report))
-
-    def failure(self, command: str, error: CudaRedistError) -> None:
-        """Print the error of a command, with --json also as a document."""
-        self.console.failure(error)
-        if self._options.json:
-            report_error(command, error)
 
     def show_on_github(
         self, annotations: Iterable[str], summary: Iterable[str], outputs: Iterable[str]

@@ -120,9 +120,11 @@ def commit_message(report: BumpReport) -> str:
 
 
 def _change(release: BumpedRelease) -> str:
-    if release.old is None:
-        return f"{release.redist}: init at {release.new}"
-    return f"{release.redist}: {release.old} -> {release.new}"
+    return f"{release.redist}: {_versions(release.old, release.new)}"
+
+
+def _versions(old: str | None, new: str) -> str:
+    return f"init at {new}" if old is None else f"{old} -> {new}"
 
 
 def _release_body(release: BumpedRelease, report: BumpReport) -> str:
@@ -151,7 +153,9 @@ def nixpkgs_commits(report: BumpReport, root: PurePath) -> Iterator[str]:
             "oldVersion": _old_version(release) or "",
             "newVersion": release.new,
             "files": [str(root / file) for file in release.files],
-            "commitMessage": f"{_attribute(release)}: {_versions(release)}",
+            "commitMessage": (
+                f"{_attribute(release)}: {_versions(_old_version(release), release.new)}"
+            ),
             "commitBody": _release_body(release, report),
         }
         for release in _news(report)
@@ -175,11 +179,6 @@ def _old_version(release: BumpedRelease) -> str | None:
         return release.old
     is_same_line = parse_label(release.old).line == parse_label(release.new).line
     return release.old if is_same_line else None
-
-
-def _versions(release: BumpedRelease) -> str:
-    old = _old_version(release)
-    return f"init at {release.new}" if old is None else f"{old} -> {release.new}"
 
 
 # -- pull requests and workflows

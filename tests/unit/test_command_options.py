@@ -29,7 +29,6 @@ from cudaredist.cli.options import (
     Options,
     Releases,
     Write,
-    collect,
     parameters_of,
     parse_size,
 )
@@ -226,7 +225,7 @@ def test_parameters_start_with_typical_and_end_with_general_options() -> None:
 def test_collect_fills_option_groups() -> None:
     values = {parameter.name: parameter.default.default for parameter in parameters_of(DiffOptions)}
     arguments = {"old": "x", "new": "y", "data_dir": Path("c"), "typed": frozenset({"old", "new"})}
-    options = collect(DiffOptions, values | arguments)
+    options = DiffOptions(**(values | arguments))
     assert (options.old, options.new, options.format) == ("x", "y", "text")
     assert options.data.data_dir == Path("c")
     assert options.typed == {"old", "new"}
