@@ -310,8 +310,8 @@ class InvalidArchiveError(ContentError):
 
     kind = "invalid-archive"
 
-    def __init__(self, where: str, reason: str) -> None:
-        super().__init__(f"{where}: {reason}")
+    def __init__(self, where: str, reason: str, *, hint: str | None = None) -> None:
+        super().__init__(f"{where}: {reason}", hint=hint)
         self.where = where
         self.reason = reason
 

@@ -15,6 +15,7 @@ _HEADER_LIMIT = 4 << 20
 _START = b"#!/bin/sh"
 _MARK_WITHIN = 4096
 _NO_HASH = "0" * 32
+_HINT = "download the file again"
 
 _lines = re.compile(rb'^skip="?([0-9]{1,9})"?$|head -n ([0-9]{1,9}) "\$0"', re.MULTILINE)
 _sizes = re.compile(rb'^filesizes="([0-9 ]{1,500})"$', re.MULTILINE)
@@ -64,18 +65,20 @@ class MakeselfCheck:
         if self._header is None:
             self._begin()
         if self._header is None:
-            raise InvalidArchiveError(self._name, "is truncated: its makeself script has no end")
+            reason = "is truncated: its makeself script has no end"
+            raise InvalidArchiveError(self._name, reason, hint=_HINT)
         total, stated = self._received + self._header.length, sum(self._header.sizes)
         if self._received != stated:
             raise InvalidArchiveError(
                 self._name,
                 f"has {total:,} bytes, and its script states {self._header.length + stated:,}",
+                hint=_HINT,
             )
         for part, md5 in zip(self._parts, self._header.md5, strict=False):
             if md5 not in {_NO_HASH, part.hexdigest()}:
                 raise IntegrityError(
                     f"{self._name}: the MD5 is {part.hexdigest()}, and its script states {md5}",
-                    hint="download the file again",
+                    hint=_HINT,
                 )
 
     def _begin(self) -> None:
@@ -92,7 +95,7 @@ class MakeselfCheck:
         """Return the header, or None if more bytes are needed."""
         begins = self._start.startswith(_START) and b"akeself" in self._start[:_MARK_WITHIN]
         if not begins and len(self._start) >= _MARK_WITHIN:
-            raise InvalidArchiveError(self._name, "is not a makeself script")
+            raise InvalidArchiveError(self._name, "is not a makeself script", hint=_HINT)
         lines, sizes = _lines.search(self._start), _sizes.search(self._start)
         if begins and lines and sizes:
             length = _end_of_line(self._start, int(lines[1] or lines[2]))

@@ -109,6 +109,7 @@ def test_add_keeps_other_records(run: Run, server: FaultServer) -> None:
         (DATA[:-7], 5, "its script states"),
         (runfile(b"other", md5="1" * 32), 4, "MD5"),
         (b"<html>not found</html>" * 400, 5, "is not a makeself script"),
+        (b"cut", 5, "is truncated"),
     ],
 )
 def test_add_of_wrong_bytes_writes_nothing(
@@ -117,7 +118,9 @@ def test_add_of_wrong_bytes_writes_nothing(
     server.files[PATH] = data
     result = run("runfile", "add", f"{server.url}{PATH}", "--json")
     assert result.exit_code == code
-    assert message in json.loads(result.stdout)["error"]["message"]
+    error = json.loads(result.stdout)["error"]
+    assert message in error["message"]
+    assert error["hint"] == "download the file again"
     assert not Path("data").exists()
 
 
