@@ -17,12 +17,10 @@ from hypothesis import HealthCheck, settings
 from support import processing
 from support.factory import manifest
 from support.golden import golden
-from support.materializing import Materialize, put_packages
 from support.releases import publish, release
-from support.reports import assert_report_fits
-from support.running import invoke
+from support.running import assert_report_fits, invoke
 from support.server import FaultServer
-from support.toolkits import MadeSet
+from support.toolkits import MadeSet, Materialize, put_packages
 from typer.main import get_command
 from typer.testing import Result
 

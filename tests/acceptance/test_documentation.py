@@ -9,8 +9,18 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY, SAMPLE, Run
-from support.command_calls import COMMANDS, GROUP, problem_with
-from support.pages import ALL_PAGES, DOCS, FENCED, PAGES, README, blocks, is_shown
+from support.pages import (
+    ALL_PAGES,
+    COMMANDS,
+    DOCS,
+    FENCED,
+    GROUP,
+    PAGES,
+    README,
+    blocks,
+    is_shown,
+    problem_with,
+)
 
 from cudaredist import errors
 from tools.reference import examples_of

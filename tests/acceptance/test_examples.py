@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import SAMPLE, Run
-from support.command_calls import COMMANDS, problem_with
-from support.pages import NETWORK, PAGES, blocks, is_shown
+from support.pages import COMMANDS, NETWORK, PAGES, blocks, is_shown, problem_with
 from support.server import FaultServer
 
 from cudaredist.redists import NVIDIA_BASE

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from conftest import Run
 from support import server as faults
-from support.materializing import Materialize, assert_nothing_left, put_packages
 from support.server import FaultServer
-from support.toolkits import MadeSet, listing, modes
+from support.toolkits import MadeSet, Materialize, assert_nothing_left, listing, modes, put_packages
 
 from cudaredist.archives.open_archive import open_archive
 

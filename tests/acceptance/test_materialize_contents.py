@@ -10,18 +10,21 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY, Run
 from support import archives, binaries
-from support.materializing import (
+from support.releases import release
+from support.server import FaultServer
+from support.toolkits import (
+    FOLDER,
     PC,
     PROGRAM,
     STATIC,
+    MadeSet,
     Materialize,
     assert_nothing_left,
+    listing,
+    modes,
     record,
     shared,
 )
-from support.releases import release
-from support.server import FaultServer
-from support.toolkits import FOLDER, MadeSet, listing, modes
 from support.wheels import put_wheel, wheel
 
 MERGED = {

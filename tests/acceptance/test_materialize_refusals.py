@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 from conftest import Run
 from support import archives
-from support.materializing import (
+from support.server import FaultServer
+from support.toolkits import (
+    FOLDER,
+    MadeSet,
     Materialize,
     assert_nothing_left,
+    listing,
 )
-from support.server import FaultServer
-from support.toolkits import FOLDER, MadeSet, listing
 
 from cudaredist.pipeline.toolkit import unpack
 

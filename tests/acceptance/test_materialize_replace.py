@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from conftest import Run
 from support import binaries
-from support.materializing import shared
 from support.releases import packed
 from support.server import FaultServer
-from support.toolkits import MadeSet, listing
+from support.toolkits import MadeSet, listing, shared
 from typer.testing import Result
 
 PC = b"prefix=/usr\nlibdir=${prefix}/lib\nincludedir=${prefix}/include\n\nName: math\n"

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 from conftest import Run
-from support.materializing import (
+from support.toolkits import (
+    FOLDER,
+    MadeSet,
     Materialize,
     assert_nothing_left,
     record,
 )
-from support.toolkits import FOLDER, MadeSet
 
 
 def altered(path: str) -> None:

@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 from conftest import SAMPLE, Run
 from support.headers import host_config
-from support.materializing import Materialize
 from support.ptxas import PROFILES_12_9, ptxas
 from support.releases import publish, release
 from support.server import FaultServer
-from support.toolkits import MadeSet
+from support.toolkits import MadeSet, Materialize
 
 LINUX = "linux-x86_64"
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from conftest import REPOSITORY, SAMPLE, Run
 from support import small_sets
-from support.reports import assert_report_fits
 from support.runfiles import NAME as RUNFILE
 from support.runfiles import runfile
+from support.running import assert_report_fits
 
 from cudaredist.reports.report_kinds import REPORTS
 

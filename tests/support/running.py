@@ -9,6 +9,8 @@ from typing import Any
 
 from typer.testing import CliRunner, Result
 
+from cudaredist.schema.registry import schema_problems
+
 FOLDER = "/compute/cuda/redist/"
 LATEST = f"{FOLDER}redistrib_12.9.1.json"
 
@@ -28,6 +30,18 @@ def succeed(*arguments: object) -> None:
 
 def report(result: Result) -> Any:
     return json.loads(result.stdout)
+
+
+def assert_report_fits(stdout: str) -> None:
+    """Validate the report on stdout, if any, against its schema."""
+    try:
+        document = json.loads(stdout)
+    except ValueError:
+        return
+    if isinstance(document, dict) and "command" in document:
+        name = document["command"].partition(" ")[0]
+        is_error = "error" in document
+        assert schema_problems(document, "report-error" if is_error else f"report-{name}") == []
 
 
 def cudaredist(folder: Path, *arguments: object, code: int = 0) -> str:

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,11 +27,8 @@ from cudaredist.pipeline.features.feature_file import share_parts
 from cudaredist.pipeline.sets import load
 from cudaredist.pipeline.sets.build_sets import build_one, specs_for
 from cudaredist.primitives import Platform, Version, parse_label, sha256_of
-from cudaredist.schema.base import OwnModel
 from cudaredist.schema.features import ArchiveFeatures, ExaminedArchive, WholeFeatures
 from cudaredist.schema.packageset import PackageSet, SetPackage
-from cudaredist.schema.registry import read_own_file
-from cudaredist.schema.tables import Gpus, NvccCompat
 from cudaredist.store.data_folder import Store, shipped_data
 from support import factory
 
@@ -237,33 +235,23 @@ def with_code(*modules: Mapping[str, int] | None) -> WholeFeatures:
 
 
 @cache
-def _shipped_policy(subject: str) -> OwnModel:
-    data = (shipped_data() / "policy" / f"{subject}.json").read_bytes()
-    return POLICY_MODELS[subject].model_validate_json(data)
+def _shipped() -> SetData:
+    return load.read_set_data(Store(shipped_data()))
 
 
-@cache
-def _shipped_tables() -> tuple[NvccCompat, Gpus]:
-    nvcc, gpus = (
-        (shipped_data() / f"{name}.json").read_bytes() for name in ("nvcc_compat", "gpus")
-    )
-    return read_own_file(nvcc, NvccCompat), read_own_file(gpus, Gpus)
-
-
-def _policies(changes: Mapping[str, dict[str, Any]]) -> Policies:
-    merged: dict[str, Any] = {name: _shipped_policy(name) for name in POLICY_MODELS}
-    for subject, changed in changes.items():
+def _changed_policies(changes: Mapping[str, dict[str, Any]]) -> Policies:
+    changed: dict[str, Any] = {}
+    for subject, change in changes.items():
         shipped = json.loads((shipped_data() / "policy" / f"{subject}.json").read_bytes())
-        document = json.dumps(load.merge_policy(shipped, changed))
-        merged[subject] = POLICY_MODELS[subject].model_validate_json(document)
-    return Policies(**merged)
+        document = json.dumps(load.merge_policy(shipped, change))
+        changed[subject] = POLICY_MODELS[subject].model_validate_json(document)
+    return replace(_shipped().policies, **changed)
 
 
 def set_data_of(
     *releases: Release, policies: Mapping[str, dict[str, Any]] | None = None, **more: Any
 ) -> SetData:
     """Return the inputs of sets: releases and the shipped policies with changes."""
-    nvcc, gpus = _shipped_tables()
     by_place = {(release.redist, parse_label(release.label)): release for release in releases}
     manifests: dict[str, dict[Version, InputManifest]] = {}
     for (redist, label), release in by_place.items():
@@ -278,19 +266,14 @@ def set_data_of(
             "f" * 64, release.is_overlay, release.examined, {}, {}, release.headers
         )
 
-    return SetData(
-        **{
-            "channel": "redist",
-            "manifests": manifests,
-            "read_features": read_features,
-            "nvcc": nvcc,
-            "gpus": gpus,
-            "policies": _policies(policies or {}),
-            "runfiles": {},
-            "inputs": (),
-            **more,
-        }
-    )
+    values: dict[str, Any] = {
+        "manifests": manifests,
+        "read_features": read_features,
+        "policies": _changed_policies(policies or {}),
+        "runfiles": {},
+        "inputs": (),
+    }
+    return replace(_shipped(), **(values | more))
 
 
 def build(
