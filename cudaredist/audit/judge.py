@@ -66,8 +66,7 @@ def judge_program(
     catalog = knowledge.catalog
     program = with_unlinked(program, catalog, knowledge.tables)
     needs = library_needs(program, catalog, knowledge.policy)
-    provided = [n.soname for n in needs if n.status == "provided" and n.kind != "opened"]
-    tables = knowledge.tables(provided)
+    tables = _tables(needs, knowledge)
     majors = file_majors(program, needs, catalog)
     groups = major_groups(majors)
     all_majors = tuple(sorted({major for group in groups for major in group}))
@@ -107,6 +106,17 @@ def judge_program(
             [*(one.exit_code for one in findings), *(one.exit_code for one in errors)]
         ),
     )
+
+
+def _tables(needs: Iterable[LibraryNeed], knowledge: Knowledge) -> dict[str, SymbolColumns]:
+    """Return the symbol tables of provided libraries.
+
+    Programs for Windows name DLLs in any case.
+    """
+    provided = [one for one in needs if one.status == "provided" and one.kind != "opened"]
+    names = {one.soname: one.providers[-1].soname for one in provided}
+    tables = knowledge.tables(sorted({*names.values()}))
+    return {soname: tables[name] for soname, name in names.items() if name in tables}
 
 
 def _requirements(

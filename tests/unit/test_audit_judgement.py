@@ -3,7 +3,7 @@
 import pytest
 from packaging.requirements import Requirement
 from support.golden import Golden
-from support.programs import cuda, cudnn, defined, file, judged, table, undefined
+from support.programs import cuda, cudnn, defined, file, judged, known, table, undefined
 
 from cudaredist.audit.gates import Gates
 from cudaredist.audit.library_names import family_of, original_name, possible_sonames
@@ -239,6 +239,21 @@ def test_symbols_that_no_release_exports_together_are_a_finding() -> None:
     assert finding.message == "no release of cuda exports all symbols: 12.9.1 lacks old"
     assert report.exit_code == 1
     assert any("no release exports all symbols" in line for line in audit_text(report))
+
+
+def test_symbols_of_a_dll_are_found_in_any_case() -> None:
+    """cupy for Windows needs `cuTENSOR.dll`, and NVIDIA's file is `cutensor.dll`."""
+    exports = {label: ["new"] if label > "12.4.1" else [] for label in RELEASES}
+    tables = {"cutensor.dll": table("cutensor.dll", exports)}
+    libraries = [
+        known("cutensor.dll", label, project="cutensor-cu12", platform="windows-x86_64")
+        for label in RELEASES
+    ]
+    program = [
+        file("a.pyd", "cuTENSOR.dll", kind="pe", symbols=undefined(("new", "", "cuTENSOR.dll")))
+    ]
+    (release,) = judged(program, libraries, tables).releases
+    assert (release.lowest, release.decisive) == ("12.6.3", ("new",))
 
 
 # -- CUDA majors
