@@ -37,11 +37,10 @@ class PipConfig:
 def read_pip_config(environ: Mapping[str, str] = os.environ) -> PipConfig:
     """Read pip's configuration, or raise `UsageError` if it is invalid."""
     options = _options(environ)
-    indexes = options.get("index-url", "").split()
+    indexes: list[str] = []
     if options.get("no-index", "").lower() not in _TRUE:
-        indexes = (indexes or [_default_index()]) + options.get("extra-index-url", "").split()
-    else:
-        indexes = []
+        indexes = options.get("index-url", "").split() or [_default_index()]
+        indexes += options.get("extra-index-url", "").split()
     timeout = options.get("timeout") or options.get("default-timeout")
     try:
         seconds = float(timeout) if timeout else None

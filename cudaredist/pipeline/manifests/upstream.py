@@ -1,6 +1,7 @@
 """Fetch, validate and compare a single upstream manifest."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from cudaredist.diffs.manifest import manifest_changes
 from cudaredist.errors import InvalidFileError, Problem, shortened, shown
@@ -44,32 +45,24 @@ def fetch_manifest(
     """
     folder = listing.folders[label]
     name = manifest_name(label)
-    local_sha256 = None if local is None else sha256_of(local)
+    # `strict` validates local bytes too, so it needs them from the source.
+    is_needed = strict or whole or local is None
     warnings: list[Problem] = []
 
-    def etag(location: str) -> str | None:
-        # `strict` validates local bytes too, so it needs them from the source.
-        is_needed = strict or whole
-        return cache.etag(location, local_sha256) if local_sha256 and not is_needed else None
-
     def inspect(data: bytes) -> None:
-        if data == local and not strict:
-            return
-        _, warnings[:] = validate_manifest(data, label, redist, strict=strict)
+        if data != local or strict:
+            _, warnings[:] = validate_manifest(data, label, redist, strict=strict)
 
     location, delivery = sources.read(
         f"{folder}/{name}" if folder else name,
         MANIFEST_LIMIT,
         first=listing.sources[label],
-        etag=etag,
+        etag=None if is_needed else partial(cache.etag, sha256=sha256_of(local or b"")),
         inspect=inspect,
     )
-    if delivery.data is None and local is not None:
-        data = local
-    else:
-        data = delivery.data or b""
-        if delivery.etag:
-            cache.remember(location, sha256_of(data), delivery.etag)
+    data = (local if delivery.data is None else delivery.data) or b""
+    if delivery.etag:
+        cache.remember(location, sha256_of(data), delivery.etag)
     return UpstreamManifest(
         delivery.source, data, sha256_of(data), shortened([str(problem) for problem in warnings])
     )

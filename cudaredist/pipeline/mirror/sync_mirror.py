@@ -272,16 +272,15 @@ class MirrorSync:
         """Write the metadata of a wheel next to it, and return both records."""
         name = f"{path}{METADATA_SUFFIX}"
         earlier, metadata = self._files.get(path), self._files.get(name)
-        is_known = earlier is not None and earlier.sha256 == file.sha256
-        if is_known and earlier and metadata and self.mirror.has(name, metadata):
-            known = {"requires_python": earlier.requires_python}
-            return file.model_copy(update=known), {name: metadata}
-        data = metadata_in(source, source.name)
-        self.mirror.write(name, data)
-        raw, _ = parse_email(data)
-        stated = {"requires_python": raw.get("requires_python")}
-        metadata = MirrorFile(size=len(data), sha256=sha256_of(data))
-        return file.model_copy(update=stated), {name: metadata}
+        is_known = metadata is not None and self.mirror.has(name, metadata)
+        if metadata is not None and is_known and earlier and earlier.sha256 == file.sha256:
+            requires = earlier.requires_python
+        else:
+            data = metadata_in(source, source.name)
+            self.mirror.write(name, data)
+            requires = parse_email(data)[0].get("requires_python")
+            metadata = MirrorFile(size=len(data), sha256=sha256_of(data))
+        return file.model_copy(update={"requires_python": requires}), {name: metadata}
 
     # -- manifests
 

@@ -87,8 +87,13 @@ def _summary(
 ) -> PackageCoverage:
     usable = [index for index, (_, part) in enumerate(releases) if part.value in _BEST_FIRST[:3]]
     after = releases[usable[-1] + 1 :] if usable else releases
-    without = next(
-        ((label, part) for label, part in after if part.value in {"partial", "none"}), None
+    without = (
+        ReleaseCoverage(
+            release=str(label),
+            coverage=describe_coverage(part) if part.value == "partial" else part.value,
+        )
+        for label, part in after
+        if part.value in {"partial", "none"}
     )
     return PackageCoverage(
         capability=name,
@@ -96,16 +101,10 @@ def _summary(
         package=package,
         native=_span(releases, "native"),
         ptx=_span(releases, "ptx"),
-        without=None
-        if without is None
-        else ReleaseCoverage(release=str(without[0]), coverage=_words(without[1])),
+        without=next(without, None),
         releases=len(releases),
         unknown=sum(part.value == "unknown" for _, part in releases),
     )
-
-
-def _words(part: Coverage) -> str:
-    return describe_coverage(part) if part.value == "partial" else part.value
 
 
 def _span(releases: list[tuple[Version, Coverage]], value: CoverageValue) -> ReleaseSpan | None:
