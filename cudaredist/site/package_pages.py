@@ -96,6 +96,7 @@ def make_package_page(history: PackageHistory, data: SiteData) -> PackagePage:
         device_code=tuple(
             PlatformCode(
                 platform=one.archive.platform,
+                variant=one.archive.variant,
                 sizes={
                     name: one.device_code[name]
                     for name in sorted(one.device_code, key=architecture_order)

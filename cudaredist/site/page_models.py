@@ -152,6 +152,7 @@ class PlatformCode(OwnModel):
     """The device code of a package on one platform."""
 
     platform: str
+    variant: str | None
     sizes: dict[str, int] = Field(description="Decompressed bytes by architecture")
 
 

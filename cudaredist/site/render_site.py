@@ -182,6 +182,6 @@ def size_plot(page: PackagePage) -> Mapping[str, LinePlot]:
                     series.setdefault(name, {})[one.release] = archive.unpacked
         if series:
             names = [one.release for one in releases]
-            ordered = sorted(series.items(), key=lambda item: platform_order(item[0]))
-            plots[span.redist] = line_plot(dict(ordered), names)
+            ordered = sorted(series, key=lambda name: (platform_order(name.split()[0]), name))
+            plots[span.redist] = line_plot({name: series[name] for name in ordered}, names)
     return plots

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import html5lib
 import pytest
+from support import binaries
 from support.factory import manifest
 from support.releases import put, release
 from support.running import succeed
@@ -210,6 +211,29 @@ def test_hostile_sonames_and_files_appear_as_text(tmp_path: Path) -> None:
     files = site_of(tmp_path / "data")
     assert b"&lt;img src=x" in files["packages/libx/index.html"]
     assert all(b"<img" not in page for path, page in files.items() if path.endswith(".html"))
+
+
+def test_package_page_names_each_variant_in_plots_and_device_code(tmp_path: Path) -> None:
+    files = {"LICENSE": b"terms\n", "lib/x.fatbin": binaries.fatbin()}
+    places = ("linux-sbsa/cuda12", "linux-x86_64/cuda12", "linux-x86_64/cuda11")
+    archives = release("9.1.0", {"cudnn": dict.fromkeys(places, files)}, product="cudnn")
+    put(tmp_path / "source/compute/cudnn/redist", archives)
+    options = ("--data-dir", tmp_path / "data", "--base-url", tmp_path / "source")
+    succeed("download-manifests", "--redist", "cudnn", *options)
+    succeed("process-manifests", "--cache-dir", tmp_path / "cache", *options)
+    page = site_of(tmp_path / "data")["packages/cudnn/index.html"].decode()
+    legend = page.partition('<ul class="legend">')[2].partition("</ul>")[0]
+    assert re.findall(r'class="(series-\d dashes-\d)">.*?</svg>([^<]*)<', legend) == [
+        ("series-0 dashes-0", "linux-x86_64 cuda11"),
+        ("series-0 dashes-1", "linux-x86_64 cuda12"),
+        ("series-1 dashes-1", "linux-sbsa cuda12"),
+    ]
+    code = page.partition('id="device-code"')[2].partition("</section>")[0]
+    assert sorted(re.findall("<summary>(.*?)</summary>", code)) == [
+        "linux-sbsa cuda12",
+        "linux-x86_64 cuda11",
+        "linux-x86_64 cuda12",
+    ]
 
 
 def test_site_without_tables_says_so(small: Path) -> None:
