@@ -277,8 +277,9 @@ def _remarks(report: AuditReport) -> Iterator[str]:
         if one.hint:
             yield f"    hint: run `{one.hint}`"
     yield from (f"note: {note}" for note in report.notes)
-    if not report.findings and not report.errors:
-        yield f"No findings, judged by {report.judged_by}."
+    if not report.errors and not any(one.exit_code for one in report.findings):
+        other = "other " if report.findings else ""
+        yield f"No {other}findings, judged by {report.judged_by}."
     if any(not one.is_guess for one in report.requirements):
         yield ""
         yield "Use --format requirements to print the wheels as requirements of pip."

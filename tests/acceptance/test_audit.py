@@ -285,6 +285,15 @@ def test_audit_of_an_unread_file_does_not_state_that_it_needs_nothing(
     assert audit(path).stdout == ""
 
 
+def test_audit_states_the_data_after_warnings(audit: Run, tmp_path: Path) -> None:
+    copy = binaries.elf(soname="libcudart.so.12")
+    files = {"a/libcudart.so.12": copy, "b/libcudart.so.12": copy}
+    result = audit(put_gpu_wheel(tmp_path, files))
+    assert result.exit_code == 0
+    assert "warning: duplicate-library" in result.stdout
+    assert "No other findings, judged by all local releases." in result.stdout
+
+
 @pytest.mark.parametrize("cut", range(0, 1500, 97))
 def test_audit_of_a_cut_library_ends_without_a_bug(audit: Run, tmp_path: Path, cut: int) -> None:
     path = tmp_path / "libcut.so"
