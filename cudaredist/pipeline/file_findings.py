@@ -94,7 +94,7 @@ def table_findings(
                 message = f"no such table for the local CUDA releases {', '.join(labels)}"
                 yield about("table-missing", message)
             continue
-        model = yield from own_file_findings(store, path, table.file_kind)
+        model = yield from own_file_findings(store, path, FILE_KINDS[table.name.replace("_", "-")])
         known = releases_of(model)
         lacking = [label for label in labels if known is not None and label not in known]
         if lacking:

@@ -186,7 +186,9 @@ class ManifestDownload:
         tasks: list[Task] = []
         try:
             raise_if_stopped(self.stop)
-            listing = self.sources.listing(target.redist.manifest_folders, self._needed(target))
+            # These labels are searched for in all sources, not only in the first.
+            labels = map(Version.parse, {*target.recorded, *self.selection.named})
+            listing = self.sources.listing(target.redist.manifest_folders, labels)
         except NotAtSourceError as error:
             is_local = target.recorded or target.folder.is_there()
             # No server has the manifests that packagers write themselves.
@@ -199,8 +201,8 @@ class ManifestDownload:
         except CudaRedistError as error:
             outcome = RedistOutcome(redist=name, status="failed", error=ErrorReport.of(error))
         else:
-            labels = self.selection.of(tuple(listing.folders))
-            tasks = [partial(self._fetch, target, label, listing) for label in labels]
+            selected = self.selection.of(tuple(listing.folders))
+            tasks = [partial(self._fetch, target, label, listing) for label in selected]
             outcome = RedistOutcome(
                 redist=name,
                 status="listed",
@@ -335,10 +337,6 @@ class ManifestDownload:
         if self.to.store is None:
             return command_line(*words, "URL MANIFEST_DIR", version=label)
         return command_line(*words, channel=self.to.store.channel, redist=name, version=label)
-
-    def _needed(self, target: Target) -> list[Version]:
-        """Return the labels to search for in all sources, not only the first."""
-        return [Version.parse(text) for text in {*target.recorded, *self.selection.named}]
 
     def _report(self) -> DownloadReport:
         """Sort all outcomes, and add a failure for each unlisted release."""

@@ -6,7 +6,7 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 
 from cudaredist.features.facts import ExtractKind
 from cudaredist.schema.base import OwnModel
-from cudaredist.schema.registry import FILE_KINDS, FileKind, read_own_file
+from cudaredist.schema.registry import read_own_file
 from cudaredist.schema.tables import GpuPolicy, Gpus, NvccCompat, NvccPolicy
 from cudaredist.store.data_folder import Store
 
@@ -28,11 +28,6 @@ class Table(Generic[_Model_co]):
     """Kind of file that the table is built from."""
     packages: tuple[str, ...]
     """Packages that may have this file."""
-
-    @property
-    def file_kind(self) -> FileKind:
-        """The table's kind of data file."""
-        return FILE_KINDS[self.name.replace("_", "-")]
 
     def read(self, store: Store) -> _Model_co | None:
         """Return the table, or None. Raises `InvalidFileError`."""
