@@ -34,6 +34,7 @@ class InflatedRanges:
         self._step = _STEP
         self._inflate: zlib._Decompress | None = None
         self._packed = 0
+        """The position in the archive of the next bytes to read."""
         self._at = 0
         """The position of `_chunk`."""
         self._chunk = b""
@@ -54,7 +55,8 @@ class InflatedRanges:
         copy = self._copies[index]
         is_behind = copy.position > self._at + len(self._chunk)
         if self._inflate is None or start < self._at or is_behind:
-            self._inflate, self._packed = copy.inflate.copy(), copy.packed
+            self._inflate = copy.inflate.copy()
+            self._packed = copy.packed + len(self._inflate.unconsumed_tail)
             self._at, self._chunk = copy.position, b""
         parts = []
         while True:
@@ -64,13 +66,14 @@ class InflatedRanges:
 
     def _advance(self, inflate: "zlib._Decompress") -> bool:
         """Unpack the next chunk, and return whether there is one."""
-        data = self._read_at(self._packed, INPUT)
+        data = inflate.unconsumed_tail
+        if not data:
+            data = self._read_at(self._packed, INPUT)
+            self._packed += len(data)
         try:
             chunk = inflate.decompress(data, OUTPUT)
         except zlib.error:
             return False
-        unused = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
-        self._packed += len(data) - len(unused)
         self._at += len(self._chunk)
         self._chunk = chunk
         return bool(chunk or (data and not inflate.eof))
