@@ -1,6 +1,7 @@
 """Fixtures and rules of all tests: a clean environment and no network."""
 
 import functools
+import gc
 import os
 import signal
 import socket
@@ -50,6 +51,12 @@ typer.testing._get_command = functools.cache(get_command)  # type: ignore[attr-d
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--refresh-golden", action="store_true", help="rewrite tests/golden")
+
+
+def pytest_collection_finish() -> None:
+    """Exempt modules and collected tests from garbage collection, which takes long for them."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
