@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 from cudaredist.audit.cuda_majors import FileMajors
 from cudaredist.audit.lowest_release import RequiredRelease
@@ -119,7 +120,7 @@ def _run_path_findings(gaps: Sequence[RunPathGap]) -> Iterator[AuditFinding]:
     files = ", ".join(shortened(list(dict.fromkeys(gap.file.shown for gap in gaps)), 1))
     sonames = ", ".join(shortened(list(dict.fromkeys(gap.need.soname for gap in gaps)), 2))
     hints = (
-        f"patchelf --add-rpath '{gap.run_path}' {gap.file.shown}"
+        f"patchelf --add-rpath '{gap.run_path}' {quote(gap.file.shown)}"
         for gap in gaps
         if gap.run_path is not None
     )

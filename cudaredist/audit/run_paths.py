@@ -3,7 +3,7 @@
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cudaredist.audit.needs import LibraryNeed
@@ -34,20 +34,14 @@ def run_path_gaps(
     libraries that are in the program or in such a wheel. A library of the program is found by the
     name of its file.
     """
-    files = {file.shown: file for file in program if _has_run_path(file)}
-    searched = _searched_folders(list(files.values()))
+    found = _RunPaths([file for file in program if _has_run_path(file)])
     for need in needs:
         if need.kind == "needed" and need.is_cuda and need.status in {"bundled", "provided"}:
             folders = _folders_of(need)
             if not folders and need.status == "provided":
                 continue
-            for file in need.by:
-                if file.shown in files and not searched[file.shown].intersection(folders):
-                    yield RunPathGap(
-                        file=file,
-                        need=need,
-                        run_path=_run_path(file, need),
-                    )
+            for file in found.not_leading_to(folders, need.by):
+                yield RunPathGap(file=file, need=need, run_path=_run_path(file, need))
 
 
 def _has_run_path(file: ProgramFile) -> bool:
@@ -55,26 +49,41 @@ def _has_run_path(file: ProgramFile) -> bool:
     return file.installed is not None and binary.kind == "elf" and "runpath" not in binary.unread
 
 
-def _searched_folders(files: Sequence[ProgramFile]) -> dict[str, set[str]]:
-    """Return the folders below site-packages that the loader searches for each file.
+class _RunPaths:
+    """The folders below site-packages that the loader searches for each file.
 
     The paths of a file also count for the libraries that it needs, as those of DT_RPATH do.
     """
-    by_name: dict[str, list[ProgramFile]] = defaultdict(list)
-    for file in files:
-        for name in file.names:
-            by_name[key_of(name)].append(file)
-    searched = {file.shown: set(_own_folders(file)) for file in files}
-    queue = [file for file in files if searched[file.shown]]
-    while queue:
-        file = queue.pop()
-        for name in file.binary.needed:
-            for library in by_name[key_of(name)]:
-                before = len(searched[library.shown])
-                searched[library.shown] |= searched[file.shown]
-                if len(searched[library.shown]) > before:
-                    queue.append(library)
-    return searched
+
+    def __init__(self, files: Sequence[ProgramFile]) -> None:
+        self._folders = {file.shown: frozenset(_own_folders(file)) for file in files}
+        self._files = files
+        self._by_name: dict[str, list[ProgramFile]] = defaultdict(list)
+        for file in files:
+            for name in file.names:
+                self._by_name[key_of(name)].append(file)
+
+    def not_leading_to(
+        self, folders: Collection[str], files: Iterable[ProgramFile]
+    ) -> list[ProgramFile]:
+        """Return those of some files for which none of the folders is searched."""
+        reached = self._reached_from(folders)
+        return [f for f in files if f.shown in self._folders and f.shown not in reached]
+
+    def _reached_from(self, folders: Collection[str]) -> set[str]:
+        """Return the files for which a folder is searched.
+
+        Each name is followed once, as many files may have it.
+        """
+        queue = [file for file in self._files if not self._folders[file.shown].isdisjoint(folders)]
+        reached, names = {file.shown for file in queue}, set[str]()
+        while queue:
+            new = {key_of(name) for name in queue.pop().binary.needed} - names
+            names |= new
+            libraries = [library for name in new for library in self._by_name.get(name, ())]
+            queue += [library for library in libraries if library.shown not in reached]
+            reached.update(library.shown for library in libraries)
+        return reached
 
 
 def _own_folders(file: ProgramFile) -> Iterator[str]:

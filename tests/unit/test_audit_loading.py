@@ -101,6 +101,26 @@ def test_run_path_finding_names_the_files_and_a_command() -> None:
     assert finding.hint == "patchelf --add-rpath '$ORIGIN/nvidia/cublas/lib' b.so"
 
 
+def test_run_path_hint_quotes_the_name_of_a_file() -> None:
+    """A wheel from elsewhere may contain any name, and the hint is a command to copy."""
+    report = judged([installed("a; touch b.so", "libcublas.so.12")], TWELVE)
+    (hint,) = [one.hint for one in report.findings if one.kind == "run-path"]
+    assert hint == "patchelf --add-rpath '$ORIGIN/nvidia/cublas/lib' 'a; touch b.so'"
+
+
+def test_run_paths_of_many_files_with_one_name_are_followed_once() -> None:
+    """The time was cubic: 600 files in a wheel of 130 KB took minutes."""
+    program = [
+        installed(
+            f"{n}.so", "libx.so", "libcublas.so.12", soname="libx.so", runpath=(f"$ORIGIN/{n}",)
+        )
+        for n in range(2000)
+    ]
+    report = judged(program, TWELVE)
+    (library,) = [one for one in report.libraries if one.soname == "libcublas.so.12"]
+    assert len(library.not_found_by) == len(program)
+
+
 def test_run_path_to_an_archive_is_not_reported() -> None:
     """Archives of NVIDIA have no folder below site-packages."""
     libraries = [one._replace(wheel=None) for one in TWELVE]
