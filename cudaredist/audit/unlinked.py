@@ -24,27 +24,30 @@ def with_unlinked(
     Such a file works only if something else loads the library first. A symbol counts only if the
     other libraries of the file leave one CUDA major for it.
     """
-    names = {file.shown: set(_undefined(file)) for file in program}
-    own = exported_names(program, set().union(*names.values()))
     platforms = tuple({platform for file in program for platform in file.platforms[:1]})
     majors = {file.shown: _majors(file, catalog) for file in program}
     chosen = frozenset[int]().union(*majors.values())
-    if not chosen or not any(found - own for found in names.values()):
+    if not chosen:
         return list(program)
     sonames = [name for name in catalog.sonames(platforms) if ".so." in name]
     fitting = [name for name in sonames if _fits(catalog, name, platforms, chosen)]
-    owners = _owners(tables(fitting), set().union(*names.values()) - own)
+    owners = _owners(tables(fitting))
+    # Only names of known libraries are kept, because files may have millions of others.
+    names = {file.shown: {name for name in _undefined(file) if name in owners} for file in program}
+    own = exported_names(program, set().union(*names.values()))
     return [
-        replace(file, unlinked=dict(_unlinked(file, names[file.shown], owners, majors, catalog)))
+        replace(
+            file, unlinked=dict(_unlinked(file, names[file.shown] - own, owners, majors, catalog))
+        )
         for file in program
     ]
 
 
 def _undefined(file: ProgramFile) -> Iterator[str]:
-    """Yield the C functions that a file takes from any library."""
+    """Yield the symbols that a file takes from any library."""
     if file.binary.kind == "elf":
         for one in imports_of(file.binary):
-            if not one.library and not one.name.startswith(_OTHERS):
+            if not one.library:
                 yield one.name
 
 
@@ -64,11 +67,11 @@ def _fits(catalog: Catalog, soname: str, platforms: Sequence[str], majors: Colle
     return any(one.redist == "cuda" and one.major in majors for one in providers)
 
 
-def _owners(tables: Mapping[str, SymbolColumns], names: Collection[str]) -> dict[str, list[str]]:
-    """Return the libraries that export each of some symbols."""
+def _owners(tables: Mapping[str, SymbolColumns]) -> dict[str, list[str]]:
+    """Return the libraries that export each C function."""
     found: dict[str, list[str]] = defaultdict(list)
     for soname, table in sorted(tables.items()):
-        for name in {one.name for one in table.exports if one.name in names}:
+        for name in {one.name for one in table.exports if not one.name.startswith(_OTHERS)}:
             found[name].append(soname)
     return found
 
