@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 import tinycss2
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 from support.factory import manifest
 
 from cudaredist.pipeline.find_symbols import find_symbols
@@ -176,10 +176,17 @@ def test_symbols_with_a_prefix_are_all_counted(page: Page, base: str, prefix: st
     assert int(more.split()[1].replace(",", "")) + shown == len(names)
 
 
+@pytest.mark.parametrize("body", [None, "window.cudaredistIndex.pieces["], ids=["no", "cut"])
 def test_unreadable_symbols_are_reported_and_loaded_again(
-    page: Page, base: str, problems: list[str]
+    page: Page, base: str, problems: list[str], body: str | None
 ) -> None:
-    page.route("**/assets/symbols/*", lambda route: route.abort())
+    def answer(route: Route) -> None:
+        if body is None:
+            route.abort()
+        else:
+            route.fulfill(body=body, content_type="text/javascript")
+
+    page.route("**/assets/symbols/*", answer)
     page.goto(f"{base}search/index.html?q=cublasLtGetEnvironmentMode")
     status = page.get_by_role("status")
     expect(status).to_have_text("0 results; symbols could not be loaded", timeout=HANGING)

@@ -40,10 +40,15 @@
         new Promise((resolve, reject) => {
           const script = document.createElement("script");
           script.src = `${root}assets/symbols/${number}.js`;
-          script.onload = () => resolve(unpacked(index.pieces[number]));
           script.onerror = () => {
             loading.delete(number);
             reject(new Error(script.src));
+          };
+          // A script that is cut off is loaded, but does not run.
+          script.onload = () => {
+            const piece = index.pieces[number];
+            if (piece) resolve(unpacked(piece));
+            else script.onerror();
           };
           document.head.append(script);
         }),
