@@ -5,7 +5,8 @@ their CPU times are compared: the ratio (median of three pairs) must not exceed 
 memory of `audit` must stay below 150 MB.
 
 Usage: audit_wheel.py [WHEEL ...]. By default, a wheel is made from this machine's code: libraries
-with 30,000 symbols and device code, half of which cannot be compressed, and 5,000 small files.
+with 30,000 symbols and device code, and 5,000 small files. Half of the device code cannot be
+compressed.
 """
 
 import random
@@ -31,7 +32,7 @@ MEMORY_LIMIT = 150
 PAIRS = 3
 LIBRARY_SIZE = 256 << 20
 COPIES = 6
-"""Members with the content of each of the two libraries."""
+"""Copies of each of the two libraries in the wheel."""
 SMALL_FILES = 5000
 CODE_SIZE = 32 << 20
 SYMBOLS = 30_000
@@ -62,7 +63,8 @@ class Usage(NamedTuple):
 def usage_of(*command: object) -> Usage:
     """Run a command and measure it.
 
-    A small process runs it, as its peak memory includes that of the process that forks.
+    A small process starts the command, because the peak memory of a command includes that of the
+    process that forks it.
     """
     words = [sys.executable, "-c", _MEASURE, *map(str, command)]
     done = subprocess.run(words, check=True, capture_output=True, text=True)
@@ -70,7 +72,7 @@ def usage_of(*command: object) -> Usage:
 
 
 def library(code: bytes, device_code: bytes, soname: str) -> bytes:
-    """Return a library with symbols, whose tables are in front of its dynamic section."""
+    """Return a library whose symbol tables precede its dynamic section."""
     names = (
         f"_ZN2at6native{n}launch_kernelIfLi{n % 7}EEvRNS_18TensorIteratorBaseE"
         for n in range(SYMBOLS)
@@ -154,7 +156,7 @@ def measure(wheel: Path) -> None:
 
 
 def main() -> None:
-    """Measure the given wheels, or one that is made for it."""
+    """Measure the given wheels, or a generated one."""
     if len(sys.argv) > 1:
         for path in sys.argv[1:]:
             measure(Path(path).resolve())

@@ -54,7 +54,7 @@ def sample(folder: Path) -> Path:
 
 
 def binaries_of_machine(most: int) -> list[Path]:
-    """Return binaries of the interpreter and the system, of some size together."""
+    """Return binaries of the interpreter and the system, up to a total size."""
     libraries = Path(sysconfig.get_config_var("LIBDIR") or "/usr/lib")
     files, size = [], 0
     for root in (Path(sys.prefix), libraries, Path("/usr/lib"), Path("/usr/bin")):

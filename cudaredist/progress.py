@@ -43,7 +43,7 @@ def total_size(sizes: Iterable[int | None]) -> int | None:
 
 
 def size_words(size: float) -> str:
-    """Return bytes in words, in units of 1000 with three or fewer digits."""
+    """Return a size such as `1.2 GB`. Units are powers of 1000."""
     value, unit = size, "B"
     for larger in _UNITS:
         if value < 1000:  # noqa: PLR2004 - the step between units

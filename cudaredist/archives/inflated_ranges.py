@@ -1,4 +1,4 @@
-"""Random access to a deflated member that is passing.
+"""Random access to a deflated member during one pass.
 
 Copies of the decompressor are kept while the member passes. To read a range again, only the bytes
 from the last copy before it are unpacked a second time.

@@ -8,7 +8,7 @@ MemberKind: TypeAlias = Literal["file", "directory", "symlink", "hardlink", "oth
 """`other` means devices, pipes and other members without content."""
 
 ReadAt: TypeAlias = Callable[[int, int], bytes]
-"""Returns the bytes from a position, by position and size."""
+"""Returns bytes, by their position and size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

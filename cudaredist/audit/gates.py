@@ -97,7 +97,7 @@ def _copy_findings(program: Sequence[ProgramFile], catalog: Catalog) -> Iterator
 
 
 def _unlinked_findings(program: Sequence[ProgramFile]) -> Iterator[AuditFinding]:
-    """Yield a warning for each library whose symbols are used without needing it."""
+    """Yield a warning for each library that files use without listing it as needed."""
     users: dict[str, list[ProgramFile]] = defaultdict(list)
     for file in program:
         for soname in file.unlinked:
@@ -106,8 +106,8 @@ def _unlinked_findings(program: Sequence[ProgramFile]) -> Iterator[AuditFinding]
         names = sorted({name for file in files for name in file.unlinked[soname]})
         yield _finding(
             "unlinked-library",
-            f"{soname} is not a needed library of {_files(files)}, but its symbols are used: "
-            f"{', '.join(shortened(names, _FILES_SHOWN))}",
+            f"symbols of {soname} are used in {_files(files)}, but the library is not listed as "
+            f"needed: {', '.join(shortened(names, _FILES_SHOWN))}",
             path=files[0].shown,
             exit_code=EXIT_OK,
         )

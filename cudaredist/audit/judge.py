@@ -42,7 +42,7 @@ _DRIVER = frozenset({"libcuda.so", "libcuda.so.1", "nvcuda.dll"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knowledge:
-    """What programs are judged by."""
+    """The data that programs are compared with."""
 
     title: str
     """The package set or the data, in words."""

@@ -18,7 +18,7 @@ _OF_GPU = frozenset({"driver", "jetson"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryNeed:
-    """A library that files of the program need, may open, or use without needing it."""
+    """A library that files of the program need, may open, or use without listing it."""
 
     soname: str
     kind: NeedKind

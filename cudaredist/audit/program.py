@@ -31,7 +31,7 @@ class ProgramFile:
     installed: str | None = None
     """Its path below site-packages, if it is in a wheel."""
     unlinked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Symbols of known libraries that it uses although it does not need the libraries."""
+    """Symbols that it uses, by known libraries that it does not list as needed."""
 
     @property
     def platforms(self) -> tuple[str, ...]:

@@ -30,9 +30,9 @@ def run_path_gaps(
 ) -> Iterator[RunPathGap]:
     """Yield the CUDA libraries that the loader does not find by run paths.
 
-    Only files of wheels count, which are installed next to the wheels of NVIDIA, and only
-    libraries that are in the program or in such a wheel. A library of the program is found by the
-    name of its file.
+    Only files of wheels are checked, because they are installed next to NVIDIA's wheels. A library
+    is checked if it is in the program or in one of NVIDIA's wheels. In the program, only a file
+    with the name of the library is a match.
     """
     found = _RunPaths([file for file in program if _has_run_path(file)])
     for need in needs:
@@ -52,7 +52,7 @@ def _has_run_path(file: ProgramFile) -> bool:
 class _RunPaths:
     """The folders below site-packages that the loader searches for each file.
 
-    The paths of a file also count for the libraries that it needs, as those of DT_RPATH do.
+    Like DT_RPATH, the run paths of a file also apply to the libraries that it needs.
     """
 
     def __init__(self, files: Sequence[ProgramFile]) -> None:
@@ -104,9 +104,9 @@ def _folders_of(need: LibraryNeed) -> set[str]:
 
 
 def _wheel_folders(library: KnownLibrary) -> Iterator[str]:
-    """Yield the folders that wheels of NVIDIA's have used for a library.
+    """Yield the folders that NVIDIA's wheels have used for a library.
 
-    Only the versions of CUDA itself determine one folder.
+    Only libraries of CUDA itself have exactly one folder for each CUDA major.
     """
     match = _without_major(library.project or "")
     if match is None:

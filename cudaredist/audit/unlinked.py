@@ -1,4 +1,4 @@
-"""Known libraries with symbols that files use although they do not need the libraries."""
+"""Known libraries that files use without listing them as needed."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from cudaredist.features.library_symbols import imports_of
 from cudaredist.tables.symbols.symbol_table import SymbolColumns
 
 _OTHERS = ("_Z", "Py", "_Py")
-"""Beginnings of the names of C++ and of Python. The functions of CUDA are C."""
+"""Prefixes of C++ and Python names. CUDA exports C functions."""
 
 
 def with_unlinked(
@@ -19,10 +19,10 @@ def with_unlinked(
     catalog: Catalog,
     tables: Callable[[Sequence[str]], Mapping[str, SymbolColumns]],
 ) -> list[ProgramFile]:
-    """Return the files of a program with the symbols of libraries that they do not need.
+    """Add the symbols of libraries that files do not list as needed.
 
-    Such a file works only if something else loads the library first. A symbol counts only if the
-    other libraries of the file leave one CUDA major for it.
+    Such a file works only if something else loads the library first. Symbols are assigned only if
+    the needed libraries of the file agree on a CUDA major.
     """
     platforms = tuple({platform for file in program for platform in file.platforms[:1]})
     majors = {file.shown: _majors(file, catalog) for file in program}
@@ -62,7 +62,7 @@ def _majors(file: ProgramFile, catalog: Catalog) -> frozenset[int]:
 
 
 def _fits(catalog: Catalog, soname: str, platforms: Sequence[str], majors: Collection[int]) -> bool:
-    """Check if a library is one of CUDA itself for some majors."""
+    """Check if a library belongs to CUDA itself, in one of some majors."""
     providers = catalog.providers(soname, platforms)
     return any(one.redist == "cuda" and one.major in majors for one in providers)
 

@@ -36,8 +36,8 @@ _PREFIXES = {_PTX: "compute_", _SASS: "sm_", _NVVM: "lto_"}
 _ARCHITECTURE_SPECIFIC = 0x100000
 _FAMILY_SPECIFIC = 0x200000
 
-# A regular expression that begins with a literal is twice as fast as `bytes.find`. The second byte
-# is rarer in machine code than the first.
+# A regular expression that begins with a literal is twice as fast as `bytes.find`. It begins with
+# the second byte, because that is rarer in machine code than the first.
 _find_rest = re.compile(re.escape(CONTAINER_MAGIC[1:])).search
 _FIRST_BYTE = CONTAINER_MAGIC[:1]
 _LOOK = len(CONTAINER_MAGIC)

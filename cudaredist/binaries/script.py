@@ -17,7 +17,7 @@ SCRIPT_LIMIT = 64 << 10
 
 _TITLE = "/* GNU ld script"
 _begins_like_script = re.compile(rb"\s*(?:/\*|[A-Z][A-Z_]*\s*\(|[A-Z][A-Z_]*\s*\Z)").match
-# C headers begin with a comment, too. Most of them are excluded by their first word.
+# C headers also begin with a comment. The first word after it excludes most of them.
 _BLANKS = r"(?>(?:[\s;]|/\*.*?(?:\*/|\Z))*)"
 _begins_with_command = re.compile(rf"{_BLANKS}(?:[A-Z][A-Z_]*{_BLANKS})?\(", re.DOTALL).match
 _drop_comments = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL).sub

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 _TAB, _END = "\t", "\n"
 _LEVEL = 4
-"""Half the time of level 6, and 7 % more bytes."""
+"""The compression level. It takes half the time of level 6, for 7 % more bytes."""
 _SORTED = 4096
 """Names that are sorted together."""
 _UNPACKED_LIMIT = 64 << 20

@@ -188,8 +188,7 @@ class _Connection:
     ) -> tuple[Draft, list[Diagnostic]]:
         """Add all dependencies to a package.
 
-        Also return a diagnostic for each dependency that the set lacks without breaking the
-        package.
+        Also return a diagnostic for each missing dependency that does not break the package.
         """
         depends = [*_library_depends(draft), *by_headers]
         diagnostics = [

@@ -139,7 +139,7 @@ class ArchiveService:
         ]
 
     def expect(self, sizes: Sequence[int | None]) -> None:
-        """Begin a run over archives of these sizes, of which 0 is for those in the cache."""
+        """Begin a run over archives of these sizes. The size of a cached archive is 0."""
         self.pending = len(sizes)
         self.progress.expect(len(sizes), total_size(sizes))
 

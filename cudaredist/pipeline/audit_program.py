@@ -38,8 +38,8 @@ def audit_program(
 ) -> AuditReport:
     """Return the report on the program in some paths.
 
-    It is judged by a package set, or else by all local releases. Raises `UsageError` for a gate
-    with an unknown release or capability.
+    It is compared with a package set, or else with all local releases. Raises `UsageError` for a
+    gate with an unknown release or capability.
     """
     catalog, title = Catalog.of(_known_libraries(store)), "all local releases"
     if package_set is not None:

@@ -71,10 +71,10 @@ def check_data(
     """Check the local files of the selected redistributables, or of all.
 
     Without `sources`, do only the checks that need no network. Otherwise request every local
-    manifest again, to detect changes in place; if the server sent an ETag before, it answers
-    without the bytes. Of each line with newer releases, fetch the newest manifest to compare
-    platforms. The tables of the `shipped` data complete the local ones. Writes only to the cache.
-    The report also contains the `further` findings.
+    manifest again to detect changes in place. If the server sent an ETag before, its answer has no
+    bytes. For each line with newer releases, fetch the newest manifest to compare platforms. The
+    tables of the `shipped` data complete the local ones. Add the `further` findings to the report.
+    Write only to the cache.
     """
     findings = list(lock_findings(store))
     locked: Mapping[str, Mapping[str, LockEntry]] = {}

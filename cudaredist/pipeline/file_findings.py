@@ -91,7 +91,7 @@ def table_findings(
         labels = [str(label) for label in cuda_labels if str(label) not in complete]
         if not path.exists():
             if labels:
-                message = f"no such table for the local CUDA releases {', '.join(labels)}"
+                message = f"no table for the local CUDA releases {', '.join(labels)}"
                 yield about("table-missing", message)
             continue
         model = yield from own_file_findings(store, path, FILE_KINDS[table.name.replace("_", "-")])

@@ -97,7 +97,7 @@ def load_features(store: Store, redist: str, label: Version) -> Features | None:
 def examined_archives(
     features: Features | None,
 ) -> Iterator[tuple[str, PackageFeatures, int, ExaminedArchive]]:
-    """Yield each examined archive, after its package and its position there."""
+    """Yield each examined archive with its package and position."""
     for package, entry in features.packages.items() if features else ():
         for position, archive in enumerate(entry.archives):
             if isinstance(archive, ExaminedArchive):

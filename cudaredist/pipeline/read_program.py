@@ -176,7 +176,7 @@ def _examine(path: Path) -> Binary | None:
 
 
 class _ReadAt:
-    """A file that is read at any position. It is opened if that is necessary."""
+    """A file with random access. The first read opens it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

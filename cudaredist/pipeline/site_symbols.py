@@ -37,7 +37,7 @@ class ExportChanges(NamedTuple):
     """The changes of exports since the release before."""
 
     changes: tuple[ExportChange, ...]
-    """Libraries that lost symbols first."""
+    """Libraries with removed symbols are first."""
     unknown: tuple[str, ...]
     """Packages with symbols that are unknown in one of the two releases."""
 
@@ -87,7 +87,7 @@ def changed_exports(
     new: Iterable[ExportingArchive],
     libraries: Mapping[str, LibraryExports],
 ) -> ExportChanges:
-    """Return the changes of libraries that both releases have at the same place."""
+    """Return the changes of libraries that both releases have for a platform and variant."""
     before = {(one.package, one.place): one for one in old}
     places: dict[tuple[str, str, tuple[str, ...], tuple[str, ...]], list[Place]] = defaultdict(list)
     unknown = set()

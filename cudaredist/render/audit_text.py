@@ -32,7 +32,7 @@ _COVERAGE = {
 _LEVELS = {EXIT_OK: "warning", EXIT_INCOMPLETE: "unknown"}
 _HEADS = {
     "needed": "CUDA libraries that it needs",
-    "unlinked": "CUDA libraries whose symbols it uses without needing them",
+    "unlinked": "CUDA libraries that it uses without listing them as needed",
     "opened": "CUDA libraries that it may open (a guess, by names in its data)",
     "bundled": "Copies of NVIDIA's libraries that no file names",
 }
@@ -256,7 +256,7 @@ def _system_rows(report: AuditReport) -> Iterator[tuple[str, str, str]]:
 
 
 def _gpu_rows(report: AuditReport) -> Iterator[tuple[str, str]]:
-    """Yield GPUs by the way in which they run the code, in lines that fit a terminal."""
+    """Yield the GPUs by coverage, in lines that fit a terminal."""
     coverage = report.coverage or {}
     for value, words in _COVERAGE.items():
         parts = [(name, part) for name, part in coverage.items() if part.value == value]
@@ -279,7 +279,7 @@ def _remarks(report: AuditReport) -> Iterator[str]:
     yield from (f"note: {note}" for note in report.notes)
     if not report.errors and not any(one.exit_code for one in report.findings):
         other = "other " if report.findings else ""
-        yield f"No {other}findings, judged by {report.judged_by}."
+        yield f"No {other}findings. Compared with {report.judged_by}."
     if any(not one.is_guess for one in report.requirements):
         yield ""
         yield "Use --format requirements to print the wheels as requirements of pip."

@@ -49,20 +49,22 @@ class AuditedLibrary(OwnModel):
 
     soname: str
     kind: Literal["needed", "unlinked", "opened", "bundled"] = Field(
-        description="`unlinked`: files use its symbols, but do not need it; `opened`: its name is "
-        "in the data of a file, which is a guess; `bundled`: a copy of NVIDIA's library that no "
-        "file of the program states"
+        description="`unlinked`: files use its symbols, but do not list it as needed; `opened`: a "
+        "guess, because its name is in the data of a file; `bundled`: a copy of NVIDIA's library "
+        "that no file of the program states"
     )
     status: Literal["bundled", "provided", "external", "missing", "unknown"] = Field(
         description="`missing`: other versions of it are known; `unknown`: nothing is known of it"
     )
     cuda: bool = Field(description="Whether it is one of NVIDIA's libraries or of the driver")
     by: tuple[str, ...] = Field(description="Files that need it")
-    bundled: tuple[str, ...] = Field(default=(), description="Files of the program that are it")
+    bundled: tuple[str, ...] = Field(
+        default=(), description="Files of the program with the library"
+    )
     providers: tuple[LibraryProvider, ...] = ()
     owner: Owner | None = Field(default=None, description="Of an external library")
     not_found_by: tuple[str, ...] = Field(
-        default=(), description="Files of wheels from which no run path leads to it"
+        default=(), description="Files of wheels that need it, but have no run path to it"
     )
 
 
@@ -95,10 +97,12 @@ class PipRequirement(OwnModel):
     )
     specifier: str
     sonames: tuple[str, ...]
-    is_guess: bool = Field(description="Whether the program only may open its libraries")
+    is_guess: bool = Field(
+        description="Whether the program does not need its libraries, but may open them"
+    )
     lower_bound: Literal["symbols", "unknown", "none"] = Field(
-        description="`symbols`: its first version exports all symbols; `unknown`: that is unknown; "
-        "`none`: no known version does"
+        description="`symbols`: it is the first version that exports all symbols; `unknown`: the "
+        "symbols are unknown; `none`: no known version exports all symbols"
     )
 
 

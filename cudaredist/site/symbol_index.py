@@ -1,6 +1,6 @@
-"""The symbols of the search: scripts with a part of the sorted names each.
+"""The symbols of the search: one script for each part of the sorted names.
 
-The search page loads the scripts that may have the names with a prefix. Each name is stored without
+The search page loads the scripts that may contain names with a prefix. Each name is stored without
 the characters that it shares with the name before it.
 """
 
@@ -26,15 +26,15 @@ class SymbolPiece:
     """A part of the sorted names."""
 
     first: str
-    """The beginning of its names in lower case: none before the piece has it or follows it."""
+    """A lower bound of its names in lower case. All names of earlier pieces are smaller."""
     rows: list[str] = field(default_factory=list)
-    """Shared characters, the others, and the number of the packages."""
+    """Length of the prefix shared with the previous name, the rest, and an index of packages."""
     packages: dict[_Spans, int] = field(default_factory=dict)
     size: int = 0
 
     def add(self, name: str, previous: str, spans: _Spans) -> None:
         """Add the next name."""
-        # JavaScript counts some other characters twice.
+        # JavaScript counts some non-ASCII characters twice.
         shared = _shared(previous, name) if self.rows and name.isascii() else 0
         number = self.packages.setdefault(spans, len(self.packages))
         self.rows.append(f"{shared} {name[shared:]} {number}")
@@ -97,7 +97,7 @@ def _words(releases: str) -> str:
 
 
 def _shared(first: str, second: str) -> int:
-    """Return the number of characters that two names begin with together."""
+    """Return the length of the common prefix of two names."""
     low, high = 0, min(len(first), len(second))
     while low < high:
         middle = (low + high + 1) // 2

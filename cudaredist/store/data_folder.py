@@ -26,7 +26,7 @@ class _LabelFolder:
     """A folder of files, named `<prefix><label>.json`."""
 
     prefixes: ClassVar[tuple[str, ...]]
-    """The prefix of the names of new files, then those of other files."""
+    """Prefixes of file names. New files get the first one."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

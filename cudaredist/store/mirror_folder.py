@@ -57,7 +57,7 @@ class MirrorFolder:
         return self.lock() if self._has_others() else {}
 
     def _has_others(self) -> bool:
-        """Check if the folder has files that only another tool, or a mirror's lock, explains."""
+        """Check if the folder has files other than manifests and unfinished downloads."""
         return not set(names_in(self.root)) <= {_HIDDEN}
 
     def save_lock(self, files: dict[str, MirrorFile]) -> None:

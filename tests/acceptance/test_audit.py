@@ -291,7 +291,7 @@ def test_audit_states_the_data_after_warnings(audit: Run, tmp_path: Path) -> Non
     result = audit(put_gpu_wheel(tmp_path, files))
     assert result.exit_code == 0
     assert "warning: duplicate-library" in result.stdout
-    assert "No other findings, judged by all local releases." in result.stdout
+    assert "No other findings. Compared with all local releases." in result.stdout
 
 
 @pytest.mark.parametrize("cut", range(0, 1500, 97))

@@ -267,7 +267,7 @@ def test_damaged_data_is_reported_offline(
 def test_shipped_tables_complete_missing_local_tables(run: Run, cuda: FaultServer) -> None:
     Path("data/gpus.json").unlink()
     messages = [f["message"] for f in check(run, None)["findings"] if f["path"] == "gpus.json"]
-    assert messages == ["no such table for the local CUDA releases 12.9.0"]  # 12.9.1 is shipped
+    assert messages == ["no table for the local CUDA releases 12.9.0"]  # 12.9.1 is shipped
 
 
 def test_unreadable_manifest_is_reported_once(run: Run, cuda: FaultServer) -> None:

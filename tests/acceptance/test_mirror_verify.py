@@ -121,7 +121,7 @@ DEFECTS: dict[str, tuple[Callable[[Path], None], int, list[str]]] = {
         change_manifest,
         4,
         [
-            f"altered: {FETCHED}: SHA-256 is HASH, and its lock states HASH",
+            f"altered: {FETCHED}: SHA-256 is HASH, but the lock states HASH",
             f"altered: {MANIFEST}: SHA-256 is HASH, and mirror.json states HASH",
         ],
     ),

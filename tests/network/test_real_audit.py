@@ -120,7 +120,7 @@ def cuobjdump(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_device_code_of_a_wheel_equals_that_of_cuobjdump(audited: Audited, cuobjdump: Path) -> None:
-    """The headings of cuobjdump have the suffix of `sm_100f`, and its list of files has not."""
+    """Cuobjdump prints the suffix of `sm_100f` in headings, but not in its list of files."""
     comparison = Comparison(cuobjdump)
     comparison.device_code_below(audited.files)
     refused = [name for name in REFUSED if list(audited.files.rglob(name))]

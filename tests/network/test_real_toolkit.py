@@ -82,7 +82,7 @@ The value is the result on a real H100 (capability 9.0, driver 580.159.04): each
 
 
 def answers_for_h100(place: Path, code: str) -> bool:
-    """Compile a program and return if `audit` finds that GPUs of capability 9.0 run it."""
+    """Compile a program, and check if `audit` reports that GPUs of capability 9.0 run it."""
     architecture, _, images = code.partition(" ")
     program = place / f"saxpy_{images.replace(',', '_')}"
     code_option = f"arch=compute_{architecture},code=[{images}]"

@@ -1,4 +1,4 @@
-"""audit's judgement of how the loader finds libraries: run paths, and symbols without libraries."""
+"""Tests of audit: run paths, and symbols of libraries that are not listed as needed."""
 
 import tracemalloc
 
@@ -40,11 +40,11 @@ TWELVE = cuda("12.4.1")
         # All wheels of CUDA 13 share one folder.
         ("libcublas.so.13", ("$ORIGIN/../../nvidia/cu13/lib",), True),
         ("libcublas.so.13", ("$ORIGIN/../../nvidia/cublas/lib",), False),
-        # Those of other products moved.
+        # The folders of other products changed over time.
         ("libcudnn.so.9", ("$ORIGIN/../../nvidia/cudnn/lib",), True),
         ("libcudnn.so.9", ("$ORIGIN/../../nvidia/cu12/lib",), True),
         ("libcudnn.so.9", ("$ORIGIN/../../cudnn/lib",), True),
-        # These are no libraries of CUDA.
+        # These libraries do not belong to CUDA.
         ("libc.so.6", (), True),
         ("libelse.so.1", (), True),
         ("libcuda.so.1", (), True),
@@ -161,7 +161,8 @@ def test_symbol_of_a_library_that_is_not_needed_is_a_warning() -> None:
     report = judged(program, LIBRARIES, TABLES)
     (message,) = warnings(report, "unlinked-library")
     assert message == (
-        "libcublas.so.12 is not a needed library of a.so, but its symbols are used: cublasCreate"
+        "symbols of libcublas.so.12 are used in a.so, but the library is not listed as needed: "
+        "cublasCreate"
     )
     assert {one.soname: one.kind for one in report.libraries} == {
         "libcudart.so.12": "needed",

@@ -98,7 +98,7 @@ def test_zip_member_range_that_passed_is_read_again(
                 size = source.randrange(min(passed - start, 400_000) + 1)
                 assert with_again.reread(start, size) == content[start : start + size]
                 times += 1
-        # In order, as a large table is read.
+        # Read the ranges in order, like a large table.
         for start in range(0, passed - 100_000, 100_000):
             assert with_again.reread(start, 100_000) == content[start : start + 100_000]
     # Each range is unpacked from a copy before it, not from the beginning.

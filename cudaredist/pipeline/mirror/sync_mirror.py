@@ -165,9 +165,9 @@ class MirrorSync:
         return sorted(contents.values(), key=lambda content: -(content.request.size or 0))
 
     def _claim(self, stated: Iterable[tuple[str | None, Sha256 | None]]) -> None:
-        """Decide which content each path is to have.
+        """Select the content of each path.
 
-        If manifests disagree, it is the content that the mirror has, else that of the newest.
+        If manifests disagree, it is the content in the mirror, or else that of the newest manifest.
         """
         for path, sha256 in stated:
             if path is not None and sha256 is not None:

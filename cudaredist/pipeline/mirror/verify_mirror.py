@@ -195,5 +195,5 @@ class MirrorVerification:
                 if data is None:
                     yield self._defect("missing", path, "is recorded in the lock of manifests only")
                 elif (sha256 := sha256_of(data)) != entry.sha256:
-                    message = f"SHA-256 is {sha256}, and its lock states {entry.sha256}"
+                    message = f"SHA-256 is {sha256}, but the lock states {entry.sha256}"
                     yield self._defect("altered", path, message)

@@ -37,7 +37,7 @@ from cudaredist.tables.symbols.symbol_table import (
 )
 
 _Place: TypeAlias = tuple[Provider, str]
-"""A provider, as if it were no stub, and a label: the place of an archive."""
+"""The provider and the label of an archive. The provider is never marked as a stub."""
 
 
 @dataclass(kw_only=True)

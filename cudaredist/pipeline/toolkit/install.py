@@ -94,7 +94,7 @@ def plan_repair(
 ) -> Plan | None:
     """Return the plan of the whole root.
 
-    `plan` is that of the altered packages. Returns None if these packages lack an altered file.
+    `plan` covers the altered packages. Returns None if these packages lack an altered file.
     """
     whole = Plan(
         links={path: link.target for path, link in record.links.items()},

@@ -69,7 +69,7 @@
     return symbols;
   }
 
-  // The symbols that begin with a word: their number, and as many as are shown.
+  // Counts the symbols that begin with a word, and returns the first ones to show.
   async function findSymbols(word) {
     const firsts = index.symbols.map(([first]) => first);
     const from = Math.max(0, firsts.findLastIndex((first) => first < word));
@@ -87,7 +87,7 @@
     return { found, count };
   }
 
-  // The word to find symbols by: without a version such as `@@libcublasLt.so.12`.
+  // Returns the prefix for the search of symbols, without a version such as `@@libcublasLt.so.12`.
   function symbolOf(words) {
     if (words.length !== 1 || !index.symbols.length) return "";
     return words[0].startsWith("?") ? words[0] : words[0].replace(/[@*].*$/, "");
@@ -149,7 +149,7 @@
     sections.sort((a, b) => a.best - b.best || a.kind - b.kind);
     const count = sections.reduce((sum, { count }) => sum + count, 0);
     status.textContent = `${count.toLocaleString("en")} result${count === 1 ? "" : "s"}${hint}`;
-    // Sections that are there keep the focus.
+    // Sections that stay are not moved, so a link in them keeps the focus.
     const parts = sections.flatMap(({ parts }) => parts);
     for (const old of [...results.children]) if (!parts.includes(old)) old.remove();
     parts.forEach((part, at) => {

@@ -59,11 +59,11 @@ _EMPTY_IMAGE = {"sm": 2048, "compute": 88, "lto": 1800}
 """Limits for the bytes of an image without kernels.
 
 CUDA 11.8 to 13.5 write 584 to 1,888 bytes for `sm`, 56 to 82 for `compute` and 1,600 for `lto`.
-With a kernel that only returns, it is 1,864 and more (1,544 for `sm_50` in CUDA 12.0), 93, and
-1,972.
+Images with one kernel that only returns have at least 1,864 bytes for `sm` (1,544 for `sm_50` in
+CUDA 12.0), 93 for `compute` and 1,972 for `lto`.
 """
 _EMPTY_IMAGE_SINCE_100 = 2560
-"""The limit since `sm_100`: 2,248 without kernels, 4,848 with one."""
+"""The limit since `sm_100`. Images have 2,248 bytes without kernels, and 4,848 with one."""
 
 _WAYS: dict[str, Way] = {"sm": "native", "compute": "ptx", "lto": "lto"}
 _architecture = re.compile(r"(sm|compute|lto)_([1-9][0-9]{1,3})([af]?)").fullmatch

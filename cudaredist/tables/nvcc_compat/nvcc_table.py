@@ -81,7 +81,7 @@ def merge_compat(base: NvccCompat, local: NvccCompat) -> NvccCompat:
 
 
 def _table(releases: Mapping[str, NvccRelease]) -> NvccCompat:
-    """Return the table of releases, without the documentation of minors with a header."""
+    """Return the table of releases. Headers replace the documentation of their minors."""
     read = {label for label, one in releases.items() if isinstance(one.source, HeaderSource)}
     minors = {parse_label(label).line for label in read}
     used = {

@@ -253,7 +253,7 @@ def labels_in(text: str, labels: Sequence[str]) -> list[str]:
 
 
 def label_ranges(mask: int, labels: Sequence[tuple[str, int]]) -> str:
-    """Return the sorted labels that a number stands for, all of them as a range, too."""
+    """Return the sorted labels that a number selects, as explicit ranges."""
     text = _ranges(mask, labels)
     if text == "*" and labels:
         first, last = labels[0][0], labels[-1][0]
@@ -262,6 +262,6 @@ def label_ranges(mask: int, labels: Sequence[tuple[str, int]]) -> str:
 
 
 def release_ranges(columns: SymbolColumns, mask: int) -> dict[Provider, str]:
-    """Return the releases of each provider that a number stands for, as the document has them."""
+    """Return the releases of each provider that a number selects, as in the document."""
     ranges = {p: label_ranges(mask, labels) for p, labels in columns.labels().items()}
     return {provider: text for provider, text in ranges.items() if text}
