@@ -39,7 +39,7 @@ Start = Callable[..., subprocess.Popen[str]]
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The speed of a shared machine is not a property of the code. The profile "ci" has more examples.
+# No deadlines, because the speed of a shared machine varies. The profile "ci" has more examples.
 settings.register_profile(
     "fast", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

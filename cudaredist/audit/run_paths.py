@@ -66,14 +66,14 @@ class _RunPaths:
     def not_leading_to(
         self, folders: Collection[str], files: Iterable[ProgramFile]
     ) -> list[ProgramFile]:
-        """Return those of some files for which none of the folders is searched."""
+        """Return the files for which the loader searches none of some folders."""
         reached = self._reached_from(folders)
         return [f for f in files if f.shown in self._folders and f.shown not in reached]
 
     def _reached_from(self, folders: Collection[str]) -> set[str]:
-        """Return the files for which a folder is searched.
+        """Return the files for which the loader searches a folder.
 
-        Each name is followed once, as many files may have it.
+        Each name is followed only once, because many files may share it.
         """
         queue = [file for file in self._files if not self._folders[file.shown].isdisjoint(folders)]
         reached, names = {file.shown for file in queue}, set[str]()

@@ -21,9 +21,9 @@ def examine(
 ) -> Binary | None:
     """Return the facts of one file, None for an irrelevant one.
 
-    An irrelevant file is not read to its end. Ranges that are needed after they have passed are
-    added to `missed`. A second pass over the same bytes can read them if they are passed as `held`.
-    With `reread`, they are read again at once. Only errors of `chunks` and `reread` are raised.
+    An irrelevant file is not read to its end. If a range is needed after it has passed, `reread`
+    reads it again. Without `reread`, it is added to `missed`. A second pass over the same bytes
+    keeps the ranges in `held`. Only errors of `chunks` and `reread` are raised.
     """
     file = _File(chunks)
     first = file.peek(_SNIFF)

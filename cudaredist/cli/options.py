@@ -328,7 +328,7 @@ class Archives(OptionGroup):
 
     @property
     def filter(self) -> "Filter":
-        """The filter that selects them."""
+        """The filter for these archives."""
         from cudaredist.pipeline.features.targets import Filter
 
         return Filter(

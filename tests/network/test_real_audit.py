@@ -189,7 +189,7 @@ def test_run_paths_of_a_wheel_lead_to_its_libraries(audited: Audited, tmp_path: 
         sonames = {one["soname"] for one in libraries if path in one["by"]}
         reported = {one["soname"] for one in libraries if path in one["not_found_by"]}
         assert not reported & found, path
-        # Libraries that other files need also use the run paths of those.
+        # A library that another file needs also uses the run paths of that file.
         assert path in needed or sonames - found == reported, path
 
 
@@ -216,9 +216,10 @@ def test_release_before_the_lowest_one_lacks_symbols(tmp_path: Path) -> None:
 
 
 def assert_lowest_releases(answer: Any, files: Path, folder: Path) -> int:
-    """Load files with their lowest releases, and with the release before each of them.
+    """Load files with their lowest releases, and with the previous release of each.
 
-    Return the number of releases that are not the first with all libraries.
+    Return the number of comparisons with a previous release. The first release with all libraries
+    has none.
     """
     compared = 0
     for major in answer["cuda_majors"] or [None]:

@@ -1,7 +1,7 @@
-"""Answer calls on stdin with children that are killed before a step, or after some seconds.
+"""Run calls from stdin in child processes that are killed before a step or after some seconds.
 
-This process has loaded the program, so that a call starts at once. The argument is a folder: only
-disk steps with its name count.
+This process has already loaded the program, so each call starts at once. The argument is a folder.
+Only disk operations in this folder count as steps.
 """
 
 import importlib
@@ -45,7 +45,7 @@ def _run_here(
 
     def hook(event: str, about: tuple[Any, ...]) -> None:
         nonlocal count
-        # Folders are emptied by names alone, below an open folder.
+        # To empty a folder, the program opens it and removes names without a path.
         is_ours = event in {"os.remove", "os.rmdir"} or root in str(about)
         if event == "open" and is_ours:
             is_ours = bool(about[2] & os.O_CREAT)

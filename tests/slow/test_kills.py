@@ -66,7 +66,7 @@ def test_download_killed_at_random_moments_leaves_no_broken_file(
             # writes.
             seconds = moments.uniform(0, 1) * whole
             is_whole = killer.run(*call, "-j", 4, seconds=seconds) == 0
-            # The speed of the machine changes, and the window follows it.
+            # Adapt the window, because the speed of the machine changes.
             whole = seconds if is_whole else whole * 1.05
             reached.add(assert_whole(data, published))
             if number % 5 == 4:

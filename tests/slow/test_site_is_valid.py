@@ -19,7 +19,7 @@ from cudaredist.store.data_folder import Store, shipped_data
 
 JAVA = shutil.which("java")
 GUESS = ".*appears to be written in .*"
-"""The checker guesses the language of a page, and pages contain more names than words."""
+"""Ignore guesses of a page's language, because pages contain more names than words."""
 
 pytestmark = [
     pytest.mark.slow,

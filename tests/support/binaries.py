@@ -9,7 +9,7 @@ SUFFIXES = {"": 0, "a": 0x100000, "f": 0x200000}
 ELF_MACHINES = {"x86": 3, "arm": 40, "x86_64": 62, "aarch64": 183, "ppc64le": 21}
 PE_MACHINES = {"x86": 0x14C, "x86_64": 0x8664, "aarch64": 0xAA64}
 PROGRAM_HEADERS = 64
-"""Their position in a file of 64 bits."""
+"""The position of the program headers in a 64-bit file."""
 
 Image = tuple[str, int, str]
 """For example, `("sm", 90, "a")`."""
@@ -115,7 +115,7 @@ TABLES = {
     "requirements": (".gnu.version_r", 0x6FFFFFFE, 0x6FFFFFFE),
     "strings": (".dynstr", 3, 5),
 }
-"""The section, its type and the tag of each table that the dynamic section points to."""
+"""Section name, section type and dynamic tag of each table."""
 NAMED = {6, 11, 0x6FFFFFFD, 0x6FFFFFFE}
 """Types of sections with names in `.dynstr`."""
 BASE = 0x400000
@@ -173,11 +173,11 @@ def elf(
     """Return an ELF file. `kind` is `shared`, `pie`, `program` or `object`.
 
     `needs` has the versions by library. Undefined symbols must be first. `hashes` is `gnu`, `sysv`
-    or empty. `tables` has other bytes of tables, and `tags` other values of dynamic tags.
+    or empty. `tables` overrides the bytes of tables, and `tags` the values of dynamic tags.
 
-    `strings` selects the position of the names: `before` or `behind` the dynamic section, or in
-    `front` of the file. The tables in `behind` also follow it. `gap` is the number of zeros before
-    and after the dynamic section, and before each table behind it.
+    `strings` selects the position of the names: `before` or `behind` (after) the dynamic section,
+    or in `front` of the file. The tables in `behind` also follow the dynamic section. `gap` is the
+    number of zeros before and after this section, and before each table that follows it.
     """
     names, numbers = _Strings(), dict[str, int]()
     values = [(1, names.add(name)) for name in needed]
@@ -217,7 +217,7 @@ def elf(
 
 
 class _ElfImage:
-    """The sections of an ELF file, after room for its header and program headers."""
+    """The sections of an ELF file. Space for the file header and program headers is reserved."""
 
     def __init__(self, bits: int, order: str) -> None:
         self.wide, self.order = bits == 64, order

@@ -44,7 +44,7 @@
             loading.delete(number);
             reject(new Error(script.src));
           };
-          // A script that is cut off is loaded, but does not run.
+          // Browsers load a truncated script, but do not run it.
           script.onload = () => {
             const piece = index.pieces[number];
             if (piece) resolve(unpacked(piece));
