@@ -1,14 +1,14 @@
 """Random access to a deflated member during one pass.
 
 Copies of the decompressor are kept while the member passes. To read a range again, only the bytes
-from the last copy before it are unpacked a second time.
+from the last copy before it are unpacked a second time. They count for the archive's limit.
 """
 
 import zlib
 from bisect import bisect_right
 from typing import NamedTuple
 
-from cudaredist.archives.decompress import INPUT, OUTPUT
+from cudaredist.archives.decompress import INPUT, OUTPUT, Budget
 from cudaredist.archives.members import ReadAt
 
 _STEP = 4 << 20
@@ -28,8 +28,9 @@ class _Copy(NamedTuple):
 class InflatedRanges:
     """Reader of ranges of one member's content."""
 
-    def __init__(self, read_at: ReadAt) -> None:
+    def __init__(self, read_at: ReadAt, budget: Budget) -> None:
         self._read_at = read_at
+        self._budget = budget
         self._copies: list[_Copy] = []
         self._step = _STEP
         self._inflate: zlib._Decompress | None = None
@@ -74,6 +75,7 @@ class InflatedRanges:
             chunk = inflate.decompress(data, OUTPUT)
         except zlib.error:
             return False
+        self._budget.spend(len(chunk))
         self._at += len(self._chunk)
         self._chunk = chunk
         return bool(chunk or (data and not inflate.eof))

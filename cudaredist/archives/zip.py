@@ -234,7 +234,7 @@ class ZipReader(StreamReader):
         inflate = zlib.decompressobj(-zlib.MAX_WBITS)
         left = packed
         is_end, position = False, 0
-        ranges = None if self._read_at is None else InflatedRanges(self._read_at)
+        ranges = None if self._read_at is None else InflatedRanges(self._read_at, self._budget)
         self._ranges = None if ranges is None else ranges.read
         while not is_end:
             if ranges is not None:

@@ -12,6 +12,7 @@ from support.archives import in_chunks, raw_zip
 from support.binaries import elf, with_headers_at_end
 
 from cudaredist.archives import inflated_ranges
+from cudaredist.archives.members import Limits
 from cudaredist.archives.open_archive import open_archive
 from cudaredist.binaries.examine_file import examine
 from cudaredist.errors import InvalidArchiveError, ReadError
@@ -119,6 +120,20 @@ def test_copies_of_decompressor_are_limited(monkeypatch: pytest.MonkeyPatch) -> 
         assert b"".join(pieces) == content
         assert reader.reread is not None
         assert reader.reread(3_000_000, 7) == content[3_000_000:3_000_007]
+
+
+def test_bytes_unpacked_again_count_for_the_limit_of_the_archive() -> None:
+    """A file with a thousand names in reverse order unpacks its content as often."""
+    content = bytes(4 << 20)
+    data = zip_of(content, zipfile.ZIP_DEFLATED)
+    limits = Limits(floor=16 << 20, ratio=1)
+    reader = open_archive("a.zip", [data], size=len(data), limits=limits, read_at=reading(data, []))
+    ((_, pieces),) = [(member, list(pieces)) for member, pieces in reader]
+    assert b"".join(pieces) == content
+    reread = reader.reread
+    assert reread is not None
+    with pytest.raises(InvalidArchiveError, match="unpacks to more than 1 times"):
+        [reread(start, 100) for start in (3 << 20, 0) * 8]
 
 
 @pytest.mark.parametrize("after", [b"", b"\xff" * (1 << 16)], ids=["shorter", "other"])
