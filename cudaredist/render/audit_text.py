@@ -117,6 +117,9 @@ def _wheels(report: AuditReport) -> Iterator[_Section]:
         yield _Section("Packages of NVIDIA that it needs", ("package",), [(n,) for n in names])
     elif any(one.cuda and one.kind == "needed" for one in report.libraries):
         yield _Section("It needs no wheel of NVIDIA", (), [])
+    elif report.device_code:
+        title = "No file needs a CUDA library, but the program may load some when it runs"
+        yield _Section(title, (), [])
     else:
         yield _Section("It needs no CUDA library", (), [])
 

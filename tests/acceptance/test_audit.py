@@ -203,6 +203,21 @@ def test_audit_of_a_pure_wheel_finds_no_program(audit: Run, tmp_path: Path) -> N
     assert "It contains no program or library." in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("content", "answer"),
+    [
+        (kernels(("sm", 80, "")), "No file needs a CUDA library, but the program may load some"),
+        (elf(needed=["libc.so.6"]), "It needs no CUDA library."),
+    ],
+    ids=["device code", "host code"],
+)
+def test_audit_of_device_code_without_libraries_does_not_exclude_them(
+    audit: Run, tmp_path: Path, content: bytes, answer: str
+) -> None:
+    """xgboost loads NCCL from Python, and jax-cuda12-plugin opens all of its CUDA libraries."""
+    assert answer in audit(put_gpu_wheel(tmp_path, {"example/_ext.so": content})).stdout
+
+
 def test_audit_names_paths_that_it_cannot_read(audit: Run, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("nothing")
     os.mkfifo(tmp_path / "pipe")
