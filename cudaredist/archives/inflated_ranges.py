@@ -1,7 +1,7 @@
 """Random access to a deflated member during one pass.
 
 Copies of the decompressor are kept while the member passes. To read a range again, only the bytes
-from the last copy before it are unpacked a second time. They count for the archive's limit.
+from the last copy before it are unpacked a second time. These bytes count for the archive's limit.
 """
 
 import zlib

@@ -123,7 +123,7 @@ def test_copies_of_decompressor_are_limited(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_bytes_unpacked_again_count_for_the_limit_of_the_archive() -> None:
-    """A file with a thousand names in reverse order unpacks its content as often."""
+    """A file with a thousand names in reverse order unpacks its content a thousand times."""
     content = bytes(4 << 20)
     data = zip_of(content, zipfile.ZIP_DEFLATED)
     limits = Limits(floor=16 << 20, ratio=1)
