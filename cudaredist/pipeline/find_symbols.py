@@ -3,7 +3,13 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, IncompleteError, UnknownNameError
+from cudaredist.errors import (
+    EXIT_FINDINGS,
+    EXIT_OK,
+    IncompleteError,
+    UnknownNameError,
+    command_line,
+)
 from cudaredist.pipeline.selection import ALL, Selection
 from cudaredist.primitives import Version, parse_label
 from cudaredist.redists import CUDA
@@ -30,7 +36,8 @@ def find_symbols(
     symbols = LayeredSymbols(store.symbol_paths)
     if not symbols.sonames():
         raise IncompleteError(
-            f"{store.symbol_path}: no tables of symbols", hint="run `cudaredist update-symbols`"
+            f"{store.symbol_path}: no tables of symbols",
+            hint=f"run `{command_line('update-symbols', channel=store.channel)}`",
         )
     sonames = symbols.search(pattern)
     platforms: set[str] = set()

@@ -150,11 +150,21 @@ def test_which_symbol_names_libraries_and_releases(root: Path, run: Run) -> None
     assert {hit["symbol"] for hit in hits} == {"ltMatmul", "ltGone"}
 
 
-def test_which_symbol_without_tables_suggests_command(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("channel", "command"),
+    [
+        ("redist", "cudaredist update-symbols"),
+        ("wheels", "cudaredist update-symbols --channel wheels"),
+    ],
+)
+def test_which_symbol_without_tables_suggests_command(
+    run: Run, tmp_path: Path, channel: str, command: str
+) -> None:
     (tmp_path / "empty").mkdir()
-    result = run("which", "--symbol", "a", "--data-dir", tmp_path / "empty", "--no-shipped-data")
+    places = ("--data-dir", tmp_path / "empty", "--no-shipped-data", "--channel", channel)
+    result = run("which", "--symbol", "a", *places)
     assert result.exit_code == 3
-    assert "run `cudaredist update-symbols`" in result.stderr
+    assert f"run `{command}`" in result.stderr
 
 
 def test_diff_reports_removed_exports_first(root: Path, run: Run) -> None:
