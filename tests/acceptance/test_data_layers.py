@@ -68,10 +68,10 @@ def shipped_answers(run: Run) -> dict[str, tuple[int, str]]:
     return _SHIPPED
 
 
-def layers_of(run: Run, *question: str) -> dict[str, set[str | None]]:
+def layers_of(run: Run, *question: str) -> dict[str | None, set[str | None]]:
     """Return the layers of an answer's facts by their CUDA release."""
     document = json.loads(run("explain", *question, "--json").stdout)
-    found: dict[str, set[str | None]] = {}
+    found: dict[str | None, set[str | None]] = {}
     for topic in document["topics"]:
         for fact in topic["facts"]:
             found.setdefault(fact["release"], set()).add(fact["layer"])
@@ -153,7 +153,9 @@ def test_explain_cuda_names_layer_of_drivers_and_skips_broken_manifest(run: Run)
     folder.mkdir(parents=True)
     data = manifest("13.0.1", packages=("nvidia_driver",), versions={"nvidia_driver": "580.82.07"})
     (folder / "redistrib_13.0.1.json").write_bytes(data)
-    assert layers_of(run, "cuda", "13.0")["13.0.1"] == {"local"}
+    layers = layers_of(run, "cuda", "13.0")
+    assert layers["13.0.1"] == {"local"}
+    assert layers[None] == {None}  # the lowest driver of the shipped policy
     (folder / "redistrib_13.0.2.json").write_text("{")
     result = run("explain", "cuda", "13.0")
     assert result.exit_code == 5

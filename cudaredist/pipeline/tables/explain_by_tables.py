@@ -89,7 +89,7 @@ class CudaTables:
         topics = explain_cuda(name, compat.table, gpus.table, self._nvcc_policy)
         drivers, errors = self._drivers(minor)
         layer: Layer = "shipped" if self._store.manifest_root == shipped_data() else "local"
-        labels = (fact.release or "" for topic in drivers for fact in topic.facts)
+        labels = (fact.release for topic in drivers for fact in topic.facts if fact.release)
         layers = compat.layers, gpus.layers, dict.fromkeys(labels, layer)
         return tuple(map(_with_layers, (*topics, *drivers), layers)), errors
 
