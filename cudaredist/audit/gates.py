@@ -10,7 +10,7 @@ from cudaredist.audit.lowest_release import RequiredRelease
 from cudaredist.audit.needs import LibraryNeed, is_bundled_copy
 from cudaredist.audit.program import Catalog, ProgramFile, label_fits
 from cudaredist.audit.run_paths import RunPathGap
-from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, shortened
+from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, command_line, shortened
 from cudaredist.primitives import Version
 from cudaredist.reports.audit_reports import AuditFinding, AuditFindingKind, Floor
 from cudaredist.schema.packageset import Coverage
@@ -152,10 +152,11 @@ def gate_findings(
     releases: Sequence[RequiredRelease],
     copies: Sequence[ProgramFile],
     labels: Sequence[Version],
+    channel: str,
 ) -> Iterator[AuditFinding]:
     """Yield a finding for each required property that the program lacks.
 
-    `labels` are the known releases of CUDA.
+    `labels` are the known releases of CUDA in the channel of the data.
     """
     yield from _gpu_findings(gates.gpus, coverage)
     if gates.max_glibc is not None:
@@ -169,7 +170,7 @@ def gate_findings(
             yield _finding("cuda", f"it is for CUDA {' and '.join(map(str, majors))}, not {major}")
         for release in fitting:
             if release.redist == "cuda":
-                yield from _cuda_findings(release, chosen)
+                yield from _cuda_findings(release, chosen, channel)
     if gates.no_bundled and copies:
         yield from (
             _finding("bundled", f"{file.shown} is a copy of a library of NVIDIA's", path=file.shown)
@@ -185,6 +186,12 @@ def _gpu_findings(
         if part is None:
             yield _finding(
                 "unknown", f"GPUs of capability {name} are unknown", exit_code=EXIT_INCOMPLETE
+            )
+        elif part.value == "unknown":
+            yield _finding(
+                "unknown",
+                f"it is unknown if GPUs of capability {name} run it: a file cannot be read",
+                exit_code=EXIT_INCOMPLETE,
             )
         elif part.value not in _RUNS:
             words = {
@@ -209,13 +216,15 @@ def _glibc_findings(limit: str, glibc: Floor) -> Iterator[AuditFinding]:
         )
 
 
-def _cuda_findings(release: RequiredRelease, chosen: Sequence[Version]) -> Iterator[AuditFinding]:
+def _cuda_findings(
+    release: RequiredRelease, chosen: Sequence[Version], channel: str
+) -> Iterator[AuditFinding]:
     for label in chosen:
         if label in release.unknown:
             yield _finding(
                 "unknown",
                 f"the symbols of CUDA {label} are unknown",
-                hint=f"cudaredist update-symbols --redist cuda --version {label}",
+                hint=command_line("update-symbols", channel=channel, redist="cuda", version=label),
                 exit_code=EXIT_INCOMPLETE,
             )
         elif label not in release.labels:

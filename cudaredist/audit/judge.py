@@ -46,6 +46,7 @@ class Knowledge:
 
     title: str
     """The package set or the data, in words."""
+    channel: str
     catalog: Catalog
     policy: LibraryPolicy
     rules: CoverageRules | None
@@ -80,11 +81,14 @@ def judge_program(
     glibc = _floor(program, "glibc")
     findings = (
         *program_findings(program, needs, releases, majors, gaps, catalog),
-        *gate_findings(gates, coverage, glibc, releases, copies, catalog.labels("cuda")),
+        *gate_findings(
+            gates, coverage, glibc, releases, copies, catalog.labels("cuda"), knowledge.channel
+        ),
     )
     return AuditReport(
         inputs=tuple(inputs),
         platforms=platforms,
+        channel=knowledge.channel,
         judged_by=knowledge.title,
         libraries=(
             *(_library(need, all_majors, gaps) for need in needs),
@@ -219,18 +223,28 @@ def _floor(program: Sequence[ProgramFile], fact: str) -> Floor:
 
 
 def _coverage(
-    program: Iterable[ProgramFile],
+    program: Sequence[ProgramFile],
     rules: CoverageRules | None,
     platforms: Iterable[str],
     required: Iterable[str],
 ) -> dict[str, Coverage] | None:
-    """Return the coverage of the GPUs on the program's platforms, and of required ones."""
+    """Return the coverage of the GPUs on the program's platforms, and of required ones.
+
+    It is unknown if no readable file has device code and another one cannot be read.
+    """
     if rules is None:
         return None
     files = [code for file in program if (code := _file_code(file.binary)) is not None]
     known = [gpu for one in platforms for gpu in rules.capabilities_on(Platform(one))]
     chosen = {*(known or rules.capabilities), *map(Capability.parse, required)}
-    return rules.cover(files, [str(gpu) for gpu in sorted(chosen) if gpu in rules.capabilities])
+    names = [str(gpu) for gpu in sorted(chosen) if gpu in rules.capabilities]
+    if not files and any(_is_unreadable(file.binary) for file in program):
+        return {name: Coverage(value="unknown") for name in names}
+    return rules.cover(files, names)
+
+
+def _is_unreadable(binary: Binary) -> bool:
+    return binary.kind in {"elf", "pe"} and "needed" in binary.unread
 
 
 def _file_code(binary: Binary) -> FileCode | None:

@@ -99,7 +99,7 @@ def audit(options: AuditOptions, session: Session) -> int:
             "--format requirements requires data of wheels", hint="add --channel wheels"
         )
     lists = {
-        "requirements": lambda report: text.requirement_lines(report.requirements),
+        "requirements": text.requirement_lines,
         "packages": text.package_lines,
         "nix": text.nix_lines,
     }

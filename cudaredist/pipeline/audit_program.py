@@ -55,6 +55,7 @@ def audit_program(
         program.files,
         Knowledge(
             title=title,
+            channel=store.channel,
             catalog=catalog,
             policy=read_own_file(store.read_policy("libraries"), LibraryPolicy),
             rules=rules,

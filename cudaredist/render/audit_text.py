@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from cudaredist.errors import EXIT_INCOMPLETE, EXIT_OK
+from cudaredist.errors import EXIT_INCOMPLETE, EXIT_OK, command_line
 from cudaredist.render.common import (
     annotations,
     columns,
@@ -93,6 +93,9 @@ def _answers(report: AuditReport) -> Iterator[_Section]:
     yield from _wheels(report)
     if report.coverage is None:
         yield _Section("GPUs: unknown; run `cudaredist update-gpus`", (), [])
+    elif {part.value for part in report.coverage.values()} == {"unknown"}:
+        files = _short(report.unread)
+        yield _Section(f"Its device code is unknown: {files} cannot be read", (), [])
     elif {part.value for part in report.coverage.values()} <= {"host-only"}:
         yield _Section("It has no device code of its own", (), [])
     else:
@@ -129,7 +132,8 @@ def _details(report: AuditReport) -> Iterator[_Section]:
         rows = list(_library_rows(report.libraries, kind))
         if rows:
             yield _Section(title, ("library", "status", "files"), rows)
-    rows = [*map(_release_row, report.releases), *_system_rows(report)]
+    releases = [_release_row(one, report.channel) for one in report.releases]
+    rows = [*releases, *_system_rows(report)]
     if rows:
         yield _Section("Versions that it needs", ("name", "versions", "reason"), rows)
     unknown = [
@@ -154,11 +158,15 @@ def audit_annotations(report: AuditReport) -> Iterator[str]:
     return annotations(findings())
 
 
-def requirement_lines(requirements: Iterable[PipRequirement]) -> Iterator[str]:
+def requirement_lines(report: AuditReport) -> Iterator[str]:
     """Yield lines for pip, with uncertain ones as comments."""
-    several = len({one.cuda_major for one in requirements} - {None}) > 1
+    if report.unread:
+        yield f"# Unknown: {_short(report.unread)} cannot be read"
+    elif not report.requirements:
+        yield "# No file needs a wheel of NVIDIA"
+    several = len({one.cuda_major for one in report.requirements} - {None}) > 1
     major = None
-    for one in requirements:
+    for one in report.requirements:
         if several and one.cuda_major != major:
             major = one.cuda_major
             yield f"# CUDA {major}:"
@@ -225,7 +233,7 @@ def _status(library: AuditedLibrary) -> str:
     return f"by {' or '.join(names)}" if names else library.status
 
 
-def _release_row(release: AuditedRelease) -> tuple[str, str, str]:
+def _release_row(release: AuditedRelease, channel: str) -> tuple[str, str, str]:
     name = release.redist
     if name != "cuda" and len(release.cuda_majors) == 1:
         name = f"{name} for CUDA {release.cuda_majors[0]}"
@@ -237,7 +245,7 @@ def _release_row(release: AuditedRelease) -> tuple[str, str, str]:
         reason = f"{release.lowest} is the first with {reason}{unknown}"
         return name, _span(release.lowest, release.last), reason
     if release.unknown:
-        command = f"cudaredist update-symbols --redist {release.redist}"
+        command = command_line("update-symbols", channel=channel, redist=release.redist)
         return name, _span(release.first, release.last), f"symbols unknown; run `{command}`"
     return name, "none", f"no release exports {_short(release.unresolved) or 'all symbols'}"
 
@@ -275,8 +283,8 @@ def _gpu_rows(report: AuditReport) -> Iterator[tuple[str, str]]:
 def _remarks(report: AuditReport) -> Iterator[str]:
     """Yield the findings and the next step."""
     for one in report.findings:
-        level = _LEVELS.get(one.exit_code, "finding")
-        yield f"{level}: {one.kind}: {one.message}"
+        names = dict.fromkeys((_LEVELS.get(one.exit_code, "finding"), one.kind))
+        yield f"{': '.join(names)}: {one.message}"
         if one.hint:
             yield f"    hint: run `{one.hint}`"
     yield from (f"note: {note}" for note in report.notes)

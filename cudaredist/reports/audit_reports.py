@@ -145,6 +145,7 @@ class AuditReport(Report):
     command: Literal["audit"] = "audit"
     inputs: tuple[AuditInput, ...]
     platforms: tuple[str, ...]
+    channel: str = Field(description="Channel of the data")
     judged_by: str = Field(description="The package set, or the data")
     libraries: tuple[AuditedLibrary, ...]
     cuda_majors: tuple[int, ...] = Field(description="CUDA majors that it, or parts of it, are for")

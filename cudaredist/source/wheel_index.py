@@ -306,10 +306,15 @@ def metadata_in(file: RangedFile | Path, name: str) -> bytes:
         with zipfile.ZipFile(file) as archive:
             member = next(filter(_is_metadata, archive.namelist()))
             with archive.open(member) as content:
-                return content.read(_METADATA_LIMIT)
+                metadata = content.read(_METADATA_LIMIT + 1)
     except _NOT_A_WHEEL as error:
         reason = str(error) or "no METADATA"
         raise InvalidArchiveError(name, f"not a valid wheel: {reason}") from error
+    if len(metadata) > _METADATA_LIMIT:
+        raise InvalidArchiveError(
+            name, f"not a valid wheel: METADATA exceeds {_METADATA_LIMIT:,} bytes"
+        )
+    return metadata
 
 
 def _is_metadata(name: str) -> bool:

@@ -316,6 +316,15 @@ def test_audit_of_a_cut_library_ends_without_a_bug(audit: Run, tmp_path: Path, c
     assert audit(path).exit_code in {0, 1, 5}
 
 
+def test_device_code_of_a_cut_library_is_unknown(audit: Run, tmp_path: Path) -> None:
+    path = tmp_path / "libcut.so"
+    path.write_bytes(FILES["example/_ext.so"][:100])
+    result = audit(path, "--require-gpu", "9.0")
+    assert result.exit_code == 3
+    assert "Its device code is unknown: libcut.so cannot be read." in result.stdout
+    assert "unknown: it is unknown if GPUs of capability 9.0 run it" in result.stdout
+
+
 def test_audit_takes_a_root_file_system(audit: Run, tmp_path: Path) -> None:
     path = tmp_path / "root.tar"
     path.write_bytes(plain_tar())

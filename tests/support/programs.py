@@ -156,6 +156,7 @@ def judged(
     """Judge a program by some libraries and tables, and by the GPUs of the shipped data."""
     knowledge = Knowledge(
         title="these libraries",
+        channel="wheels",
         catalog=Catalog.of(libraries),
         policy=policy(),
         rules=coverage_rules(),

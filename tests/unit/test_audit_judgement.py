@@ -208,6 +208,26 @@ def test_symbols_without_a_table_are_unknown() -> None:
     assert (release.lowest, release.first, release.unknown) == (None, "12.4.1", RELEASES)
 
 
+def test_unknown_symbols_name_the_command_for_the_channel() -> None:
+    report = judged(program_with(VERSIONED), cuda(*RELEASES), gates=Gates(cuda="12.4"))
+    command = "cudaredist update-symbols --channel wheels --redist cuda"
+    assert [one.hint for one in report.findings] == [f"{command} --version 12.4.1"]
+    assert f"run `{command}`" in "\n".join(audit_text(report))
+
+
+def test_device_code_of_an_unreadable_file_is_unknown() -> None:
+    program = [file("a.so", unread=("needed",))]
+    report = judged(program, gates=Gates(gpus=("9.0",)))
+    assert report.coverage is not None
+    assert {part.value for part in report.coverage.values()} == {"unknown"}
+    assert (kinds(report), report.exit_code) == (["unknown"], 3)
+    assert list(requirement_lines(report)) == ["# Unknown: a.so cannot be read"]
+
+
+def test_requirements_of_a_program_without_cuda_have_a_comment() -> None:
+    assert list(requirement_lines(judged([file("a.so")]))) == ["# No file needs a wheel of NVIDIA"]
+
+
 def test_symbols_of_another_archive_with_the_same_release_do_not_count() -> None:
     tables = {"libcublas.so.12": table("libcublas.so.12", {n: [] for n in RELEASES})}
     libraries = [one._replace(archive="other") for one in cuda(*RELEASES)]
@@ -336,7 +356,7 @@ def test_requirement_without_a_lowest_release_states_the_reason(
     report = judged(program_with(VERSIONED), cuda(*RELEASES), tables)
     assert lines(report) == ["nvidia-cublas-cu12>=12.4.1.7,<13"]
     assert report.requirements[0].lower_bound == bound
-    assert next(requirement_lines(report.requirements)).endswith(f"; {words}")
+    assert next(requirement_lines(report)).endswith(f"; {words}")
 
 
 def test_requirements_are_lines_for_pip(golden: Golden) -> None:
@@ -345,7 +365,7 @@ def test_requirements_are_lines_for_pip(golden: Golden) -> None:
         file("cu13.so", "libcublas.so.13"),
     ]
     report = judged(program, [*cuda("12.4.1", "13.0.2"), *cudnn("9.5.1", 12, 13)], TABLES)
-    text = "\n".join(requirement_lines(report.requirements))
+    text = "\n".join(requirement_lines(report))
     for line in text.splitlines():
         assert line.startswith("#") or Requirement(line.partition("  #")[0]).specifier
     golden.check("audit.txt", "requirements", text)

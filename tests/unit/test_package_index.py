@@ -446,7 +446,17 @@ def test_metadata_file_is_verified_and_optional(
             index.metadata([wheel_file])
 
 
-@pytest.mark.parametrize("data", [b"", b"no zip", wheel("y", "1", {})[:-30]])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"no zip",
+        wheel("y", "1", {})[:-30],
+        # Its metadata is larger than 4 MiB.
+        wheel("y", "1", {}, requires=["z" * 9000] * 500),
+    ],
+    ids=["empty", "text", "cut", "large"],
+)
 def test_file_that_is_not_a_wheel_is_an_error(
     open_index: Open, tmp_path: Path, data: bytes
 ) -> None:
