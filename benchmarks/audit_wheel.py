@@ -12,7 +12,6 @@ compressed.
 import random
 import subprocess
 import sys
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from process_archives import binaries_of_machine
 from support.binaries import Symbol, elf, fatbin
-from verdict import check_limit
+from verdict import check_limit, measure_files
 
 LIMIT = 1.3
 MEMORY_LIMIT = 150
@@ -100,10 +99,11 @@ def device_code(code: bytes, size: int) -> Iterator[bytes]:
         yield fatbin([("sm", 80, ""), ("sm", 90, "")], payload=payload)
 
 
-def write_wheel(path: Path) -> None:
+def sample(folder: Path) -> Path:
     """Write a wheel of 3 GB. Libraries with equal content are compressed once."""
+    wheel_path = folder / "example-1-py3-none-manylinux_2_17_x86_64.whl"
     code = b"".join(path.read_bytes() for path in binaries_of_machine(CODE_SIZE))[:CODE_SIZE]
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
+    with zipfile.ZipFile(wheel_path, "w", zipfile.ZIP_DEFLATED) as wheel:
         for number, share in enumerate((0.2, 0.8)):
             images = b"".join(device_code(code, int(LIBRARY_SIZE * share)))
             content = library(code, images, f"libexample{number}.so")
@@ -114,6 +114,7 @@ def write_wheel(path: Path) -> None:
         for number in range(SMALL_FILES):
             text = code[number * 1000 : number * 1000 + 1000].hex()
             wheel.writestr(f"example/modules/file_{number}.py", text)
+    return wheel_path
 
 
 def add_packed(wheel: zipfile.ZipFile, name: str, content: bytes, packed: bytes) -> None:
@@ -155,17 +156,5 @@ def measure(wheel: Path) -> None:
     check_limit(MEMORY_LIMIT, lambda: max(peaks))
 
 
-def main() -> None:
-    """Measure the given wheels, or a generated one."""
-    if len(sys.argv) > 1:
-        for path in sys.argv[1:]:
-            measure(Path(path).resolve())
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        wheel = Path(folder, "example-1-py3-none-manylinux_2_17_x86_64.whl")
-        write_wheel(wheel)
-        measure(wheel)
-
-
 if __name__ == "__main__":
-    main()
+    measure_files(measure, sample)

@@ -25,7 +25,7 @@ from pathlib import Path
 from statistics import median
 
 from serving import serving
-from verdict import check_limit
+from verdict import check_limit, measure_files
 
 from cudaredist.pipeline.archives import ArchiveRequest, ArchiveService
 from cudaredist.source.chain import open_sources
@@ -191,15 +191,5 @@ def measure(archive: Path) -> None:
     check_limit(MEMORY_LIMIT, lambda: memory)
 
 
-def main() -> None:
-    """Measure the given archives, or a sample."""
-    if len(sys.argv) > 1:
-        for path in sys.argv[1:]:
-            measure(Path(path).resolve())
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        measure(sample(Path(folder)))
-
-
 if __name__ == "__main__":
-    main()
+    measure_files(measure, sample)

@@ -8,7 +8,9 @@ loss of speed fails there.
 
 import os
 import sys
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 _ATTEMPTS = 3
 
@@ -26,3 +28,12 @@ def check_limit(limit: float, measure: Callable[[], float]) -> None:
     if best > limit * tolerance:
         print(f"  limit exceeded: {best:.2f} > {limit:g} x {tolerance:g}")
         sys.exit(1)
+
+
+def measure_files(measure: Callable[[Path], None], make: Callable[[Path], Path]) -> None:
+    """Measure the files of the command line, or one that is made in a temporary folder."""
+    for word in sys.argv[1:]:
+        measure(Path(word).resolve())
+    if not sys.argv[1:]:
+        with tempfile.TemporaryDirectory() as folder:
+            measure(make(Path(folder)))
