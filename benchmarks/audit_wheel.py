@@ -26,6 +26,8 @@ from process_archives import binaries_of_machine
 from support.binaries import Symbol, elf, fatbin
 from verdict import check_limit, measure_files
 
+from cudaredist.errors import EXIT_FINDINGS
+
 LIMIT = 1.3
 MEMORY_LIMIT = 150
 PAIRS = 3
@@ -46,7 +48,9 @@ with zipfile.ZipFile(sys.argv[1]) as archive:
 """
 _MEASURE = """
 import resource, subprocess, sys
-subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+code = subprocess.run(sys.argv[2:], stdout=subprocess.DEVNULL).returncode
+if code not in {0, int(sys.argv[1])}:
+    sys.exit(f"exit code {code}")
 usage = resource.getrusage(resource.RUSAGE_CHILDREN)
 print(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 """
@@ -59,13 +63,13 @@ class Usage(NamedTuple):
     megabytes: float
 
 
-def usage_of(*command: object) -> Usage:
-    """Run a command and measure it.
+def usage_of(*command: object, result: int = 0) -> Usage:
+    """Run a command and measure it. Its exit code must be 0 or `result`.
 
     A small process starts the command, because the peak memory of a command includes that of the
     process that forks it.
     """
-    words = [sys.executable, "-c", _MEASURE, *map(str, command)]
+    words = [sys.executable, "-c", _MEASURE, str(result), *map(str, command)]
     done = subprocess.run(words, check=True, capture_output=True, text=True)
     return Usage(*map(float, done.stdout.split()))
 
@@ -141,7 +145,10 @@ def measure(wheel: Path) -> None:
 
     def ratio() -> float:
         pairs = [
-            (usage_of(sys.executable, "-c", _PLAIN_LOOP, wheel), usage_of(sys.executable, *audit))
+            (
+                usage_of(sys.executable, "-c", _PLAIN_LOOP, wheel),
+                usage_of(sys.executable, *audit, result=EXIT_FINDINGS),
+            )
             for _ in range(PAIRS)
         ]
         peaks.extend(ours.megabytes for _, ours in pairs)
