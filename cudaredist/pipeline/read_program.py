@@ -93,7 +93,7 @@ class ProgramReader:
         def read() -> list[Entry]:
             size = path.stat().st_size
             with (
-                closing(_ReadAt(path)) as file,
+                closing(_LazyFile(path)) as file,
                 closing(open_archive(path.name, chunks(), size=size, read_at=file.read)) as reader,
             ):
                 return gather_binaries(reader, late)
@@ -171,11 +171,11 @@ def _installed_path(name: str) -> str | None:
 
 def _examine(path: Path) -> Binary | None:
     """Return the facts of a file. Raises `ReadError`."""
-    with closing(_ReadAt(path)) as file:
+    with closing(_LazyFile(path)) as file:
         return examine(_chunks(path), reread=file.read)
 
 
-class _ReadAt:
+class _LazyFile:
     """A file with random access. The first read opens it."""
 
     def __init__(self, path: Path) -> None:
