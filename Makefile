@@ -4,7 +4,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-# Remove variables of the user's shell that change the output of the tests or the demo, or make every
+# Remove variables of the user's shell that change the tests, demo or benchmarks, or make every
 # process compile the program again.
 CLEAN := env -u PYTHONDONTWRITEBYTECODE $(foreach name,BASE_URL DATA_DIR CACHE_DIR JOBS OFFLINE RETRIES TIMEOUT ALLOW_HTTP,\
 	-u CUDAREDIST_$(name))
@@ -105,16 +105,7 @@ data: setup  ## generate the shipped data from about 250 GB of wheels, without s
 	$(BIN)/cudaredist update-symbols $(WHEELS)
 
 benchmark: setup  ## compare the speed with limits and other programs
-	$(BIN)/python benchmarks/startup.py
-	$(BIN)/python benchmarks/read_manifests.py
-	$(BIN)/python benchmarks/fetch_manifests.py
-	$(BIN)/python benchmarks/check_wheels.py
-	$(BIN)/python benchmarks/process_archives.py
-	$(BIN)/python benchmarks/audit_wheel.py
-	$(BIN)/python benchmarks/materialize.py
-	$(BIN)/python benchmarks/second_run.py
-	$(BIN)/python benchmarks/mirror.py
-	$(BIN)/python benchmarks/write_shipped_site.py
+	$(CLEAN) $(BIN)/python benchmarks/run.py
 
 toolkit: setup  ## install two toolkits and compile with each; requires g++ and 150 MB for each (network)
 	$(CLEAN) BIN=$(BIN) sh examples/toolkit.sh build/toolkit

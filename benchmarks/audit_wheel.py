@@ -2,7 +2,7 @@
 
 The peer is a plain loop that reads every member with zipfile. Both are processes of their own, and
 their CPU times are compared: the ratio (median of three pairs) must not exceed 1.3, and the peak
-memory of `audit` must stay below 150 MB.
+memory of `audit` must stay below 96 MB.
 
 Usage: audit_wheel.py [WHEEL ...]. By default, a wheel is made from this machine's code: libraries
 with 30,000 symbols and device code, and 5,000 small files. Half of the device code cannot be
@@ -29,7 +29,7 @@ from verdict import check_limit, measure_files
 from cudaredist.errors import EXIT_FINDINGS
 
 LIMIT = 1.3
-MEMORY_LIMIT = 150
+MEMORY_LIMIT = 96
 PAIRS = 3
 LIBRARY_SIZE = 256 << 20
 COPIES = 6
@@ -136,7 +136,7 @@ def add_packed(wheel: zipfile.ZipFile, name: str, content: bytes, packed: bytes)
 
 
 def measure(wheel: Path) -> None:
-    """Measure one wheel. Exits 1 if a limit is exceeded."""
+    """Measure one wheel."""
     with zipfile.ZipFile(wheel) as archive:
         unpacked = sum(info.file_size for info in archive.infolist())
     print(f"{wheel.name}: {wheel.stat().st_size / 1e6:,.0f} MB, {unpacked / 1e6:,.0f} MB unpacked")
@@ -158,9 +158,9 @@ def measure(wheel: Path) -> None:
         print(f"  {label}: {result:.2f} ({seconds[0]:.2f} s, {seconds[1]:.2f} s)")
         return result
 
-    check_limit(LIMIT, ratio)
+    check_limit("audit / plain loop", LIMIT, ratio)
     print(f"  peak memory: {max(peaks):.0f} MB (<= {MEMORY_LIMIT})")
-    check_limit(MEMORY_LIMIT, lambda: max(peaks))
+    check_limit("MB of audit", MEMORY_LIMIT, lambda: max(peaks))
 
 
 if __name__ == "__main__":

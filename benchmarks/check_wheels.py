@@ -28,14 +28,14 @@ from serving import serving
 from support.wheels import wheel
 from verdict import check_limit
 
-from cudaredist.pipeline.check_data import check_data
-from cudaredist.pipeline.manifests.download import ManifestDownload, into_store
-from cudaredist.pipeline.selection import Selection
+from cudaredist.commands.check.check_data import check_data
+from cudaredist.commands.download.download import ManifestDownload, store_destination
 from cudaredist.redists import REDISTS
-from cudaredist.source.chain import WHEELS, open_sources
-from cudaredist.source.protocol import Settings
+from cudaredist.sources.chain import WHEELS, open_sources
+from cudaredist.sources.protocol import Settings
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
+from cudaredist.store.selection import Selection
 from cudaredist.wheels import COMPONENTS, METAPACKAGE
 
 LIMIT = 3.0
@@ -164,7 +164,7 @@ def download(store: Store, folder: Path) -> None:
     sources = open_sources([WHEELS], settings)
     report = ManifestDownload(
         sources=sources,
-        to=into_store(store, [REDISTS["cuda"]], are_asked_for=True),
+        to=store_destination(store, [REDISTS["cuda"]], is_explicit=True),
         selection=Selection(versions=("all",)),
         cache=Cache(folder),
         stop=settings.stop,
@@ -175,7 +175,7 @@ def download(store: Store, folder: Path) -> None:
 
 
 def main() -> None:
-    """Measure, print, and exit 1 if the limit is exceeded."""
+    """Measure and print."""
     with serving(serve) as port:
         for name in [name for name in os.environ if name.startswith("PIP_")]:
             del os.environ[name]
@@ -202,7 +202,7 @@ def main() -> None:
                 )
                 return ratio
 
-            check_limit(LIMIT, measured)
+            check_limit("check of wheels / bare clients", LIMIT, measured)
 
 
 if __name__ == "__main__":

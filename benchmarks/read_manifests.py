@@ -1,6 +1,7 @@
 """Compare the manifest reader with json.loads on the same bytes.
 
-Usage: read_manifests.py [FOLDER]. The default is examples/source. The ratio must not exceed 5.
+Usage: read_manifests.py [FOLDER]. The default is examples/source. The ratio of CPU times must not
+exceed 4.5. It is 3.6 to 4.0 on a machine with other work.
 """
 
 import json
@@ -13,7 +14,7 @@ from verdict import check_limit
 
 from cudaredist.manifests.read_manifest import read_manifest
 
-LIMIT = 5.0
+LIMIT = 4.5
 ROUNDS = 20
 
 
@@ -32,7 +33,7 @@ def ratio(contents: list[bytes]) -> float:
 
 
 def main() -> None:
-    """Measure, print, and exit 1 if the limit is exceeded."""
+    """Measure and print."""
     sample = Path(__file__).parents[1] / "examples" / "source"
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else sample
     contents = [path.read_bytes() for path in sorted(folder.rglob("redistrib_*.json"))]
@@ -44,7 +45,7 @@ def main() -> None:
         print(f"{about}: {result:.2f} x json.loads (<= {LIMIT})")
         return result
 
-    check_limit(LIMIT, measured)
+    check_limit("reading manifests / json.loads", LIMIT, measured)
 
 
 if __name__ == "__main__":

@@ -14,20 +14,20 @@ from pathlib import Path
 from verdict import check_limit
 
 from cudaredist.binaries.file_facts import Binary
+from cudaredist.commands.process.feature_run import FeatureRun
+from cudaredist.commands.process.report import ProcessReport
 from cudaredist.features.derive import derive
 from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts
 from cudaredist.manifests.read_manifest import read_manifest
-from cudaredist.pipeline.archives import ArchiveService
-from cudaredist.pipeline.facts_cache import remember_features
-from cudaredist.pipeline.features.process import FeatureRun
-from cudaredist.pipeline.features.targets import read_local_manifests, targets_in_store
-from cudaredist.pipeline.selection import Selection
 from cudaredist.redists import REDISTS
-from cudaredist.reports.archive_reports import ProcessReport
-from cudaredist.source.chain import open_sources
-from cudaredist.source.protocol import Settings
+from cudaredist.sources.chain import open_sources
+from cudaredist.sources.protocol import Settings
+from cudaredist.store.archive_service import ArchiveService
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
+from cudaredist.store.facts_cache import remember_features
+from cudaredist.store.selection import Selection
+from cudaredist.store.targets import read_local_manifests, targets_in_store
 
 LIMIT = 0.1
 """CPU seconds per manifest."""
@@ -87,7 +87,7 @@ def main() -> None:
             )
             return cost
 
-        check_limit(LIMIT, measured)
+        check_limit("CPU seconds of a manifest in a second run", LIMIT, measured)
 
 
 if __name__ == "__main__":

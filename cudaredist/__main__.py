@@ -1,12 +1,12 @@
 """Start the command line: `python -m cudaredist` and the `cudaredist` script."""
 
 import io
-import os
 import sys
 
 from cudaredist import __version__
-from cudaredist.console import Console
-from cudaredist.errors import EXIT_INTERRUPTED, WriteError
+from cudaredist.cli.console import Console
+from cudaredist.errors import WriteError
+from cudaredist.locks import exit_interrupted
 
 
 def main() -> None:
@@ -23,14 +23,11 @@ def main() -> None:
             sys.exit(error.exit_code)
         return
     try:
-        from cudaredist.cli import app
+        from cudaredist.app import app
 
         app()
     except KeyboardInterrupt:
-        # Threads may still wait for a server. Their results are not needed.
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(EXIT_INTERRUPTED)
+        exit_interrupted()
 
 
 if __name__ == "__main__":

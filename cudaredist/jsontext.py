@@ -5,8 +5,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
-from itertools import islice
-from typing import NoReturn, TypeAlias
+from itertools import accumulate, islice
+from typing import Any, NoReturn, TypeAlias
 
 from cudaredist.errors import InvalidFileError, Problem, shown
 
@@ -14,6 +14,8 @@ _is_plain_key = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,79}").fullmatch
 
 # Control characters of both sets, and halves of surrogate pairs.
 _find_unprintable = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]").search
+_find_escape = re.compile(rb'\\[^"\\/]').search
+_find_c1_control = re.compile(rb"\xc2[\x80-\x9f]").search
 
 _KINDS = {
     type(None): "null",
@@ -23,6 +25,11 @@ _KINDS = {
     int: "a number",
     float: "a number",
 }
+DEPTH_LIMIT = 64
+"""Maximum nesting of objects and lists. Versions of Python have other limits."""
+
+_TOO_DEEP = f"nested more than {DEPTH_LIMIT} levels deep"
+_BYTES_OF_VALUE = 16
 _NUMBER_LIMIT = 20
 _PATH_LIMIT = 300
 _PROBLEMS_GATHERED = 1000
@@ -31,8 +38,9 @@ _PROBLEMS_GATHERED = 1000
 def parse_json(data: bytes, *, what: str, limit: int) -> object:
     """Parse untrusted JSON strictly.
 
-    Requires UTF-8, unique keys, no control characters, bounded depth and numbers, and at most
-    `limit` bytes. Raises `InvalidFileError`, with `what` as the kind of file.
+    Requires UTF-8, unique keys, no control characters, bounded depth and numbers, at most `limit`
+    bytes, and at most one value for 16 bytes of `limit`. Raises `InvalidFileError`, with `what` as
+    the kind of file.
     """
 
     def refuse(*problems: Problem) -> NoReturn:
@@ -44,25 +52,53 @@ def parse_json(data: bytes, *, what: str, limit: int) -> object:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         refuse(Problem("", f"not UTF-8: byte {error.start} is 0x{data[error.start]:02x}"))
+    if is_too_deep(data):
+        refuse(Problem("", _TOO_DEEP))
+    most = limit // _BYTES_OF_VALUE
+    # Small values take many times the memory of their text.
+    if len(data) > most and sum(map(data.count, (b",", b"[", b"{"))) > most:
+        refuse(Problem("", f"more than {most:,} values"))
     try:
-        document: object = _DECODER.decode(text)
-        # Every key has a colon. If there are as many colons as keys, all keys are unique. If there
-        # are more (in strings, in lists or after repeated keys), parse again and compare the keys.
         repeats: list[_Repeated] = []
-        if text.count(":") != _count_keys(document):
-            document = json.loads(text, object_pairs_hook=partial(_object, repeats))
-    except json.JSONDecodeError as error:
+        document: object = json.loads(
+            text,
+            object_pairs_hook=partial(_object, repeats),
+            parse_int=_integer,
+            parse_constant=_constant,
+        )
+    except ValueError as error:
         refuse(Problem("", _syntax_problem(text, error)))
-    except _RejectedNumberError as error:
-        refuse(Problem("", str(error)))
-    except RecursionError:
-        refuse(Problem("", "nested too deeply"))
-    # ASCII text without escapes, as in NVIDIA's files, cannot contain forbidden characters.
-    if repeats or "\\" in text or not text.isascii():
+    if repeats or not is_plain(data):
         problems = list(islice(_hidden_problems(document), _PROBLEMS_GATHERED))
         if problems:
             refuse(*problems)
     return document
+
+
+def load_json(data: bytes) -> Any:  # noqa: ANN401 - the caller checks the form
+    """Parse JSON of another program in UTF-8.
+
+    Raises `ValueError` if it is invalid or nested too deeply. Unlike `parse_json`, accepts repeated
+    keys and all characters.
+    """
+    if is_too_deep(data):
+        raise ValueError(_TOO_DEEP)
+    return json.loads(data.decode("utf-8"))
+
+
+def is_too_deep(data: bytes) -> bool:
+    """Check if JSON exceeds `DEPTH_LIMIT`, without parsing it."""
+    if b"\\" in data:
+        data = _ESCAPES.sub(b"", data)
+    # Two quotes are an empty string, or the end of a string and the start of the next one.
+    marks = data.translate(_STEPS, _NOT_MARKS).replace(b'""', b"")
+    steps = memoryview(_STRINGS.sub(b"", marks)).cast("b")
+    return max(accumulate(steps), default=0) > DEPTH_LIMIT
+
+
+def is_plain(data: bytes) -> bool:
+    """Check that valid JSON cannot contain forbidden characters."""
+    return b"\x7f" not in data and not _find_escape(data) and not _find_c1_control(data)
 
 
 def canonical_json(value: object) -> bytes:
@@ -107,7 +143,16 @@ class _RejectedNumberError(ValueError):
     """A number that the parser rejects."""
 
 
-def _syntax_problem(text: str, error: json.JSONDecodeError) -> str:
+# Each bracket as a signed byte: 1 for an opening one, -1 for a closing one.
+_STEPS = bytes.maketrans(b"[{]}", b"\1\1\xff\xff")
+_NOT_MARKS = bytes(set(range(256)) - set(b'[{]}"'))
+_ESCAPES = re.compile(rb'\\[\\"]')
+_STRINGS = re.compile(rb'"[^"]*"?')
+
+
+def _syntax_problem(text: str, error: Exception) -> str:
+    if not isinstance(error, json.JSONDecodeError):
+        return str(error)
     if text.startswith("\ufeff"):
         return "begins with a byte order mark, expected plain UTF-8"
     kind = "HTML, not JSON" if text.lstrip()[:1] == "<" else "not JSON"
@@ -125,16 +170,6 @@ def _object(repeats: list[_Repeated], pairs: list[tuple[str, object]]) -> dict[s
     return marked
 
 
-def _count_keys(document: object) -> int:
-    """Count the keys of nested objects, except inside lists."""
-    level = [document] if isinstance(document, dict) else []
-    count = 0
-    while level:
-        count += sum(map(len, level))
-        level = [item for value in level for item in value.values() if type(item) is dict]
-    return count
-
-
 def _integer(digits: str) -> int:
     if len(digits) > _NUMBER_LIMIT:
         raise _RejectedNumberError(f"a number with {len(digits)} digits")
@@ -143,9 +178,6 @@ def _integer(digits: str) -> int:
 
 def _constant(name: str) -> NoReturn:
     raise _RejectedNumberError(f"{name} is not a JSON number")
-
-
-_DECODER = json.JSONDecoder(parse_int=_integer, parse_constant=_constant)
 
 
 _Trail: TypeAlias = "tuple[_Trail, str | int] | None"

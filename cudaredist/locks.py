@@ -1,18 +1,57 @@
-"""Locks on folders, without lock files."""
+"""Locks on folders, without lock files, and the end of an interrupted run."""
 
 import contextlib
 import errno
 import logging
 import os
+import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NoReturn
 
-from cudaredist.errors import WriteError
+from cudaredist.errors import EXIT_INTERRUPTED, WriteError
 
 _log = logging.getLogger(__name__)
 
 _ATTEMPTS = 100
+_PATIENCE = 10.0
+"""Seconds to wait for the writes of other threads."""
+
+_begins = threading.RLock()
+"""Held to begin a write, and by an interrupted run until its end."""
+_writes = threading.Condition()
+_writers: set[int] = set()
+"""The threads that write a file."""
+
+
+@contextlib.contextmanager
+def one_write() -> Iterator[None]:
+    """Let an interrupted run wait until this thread wrote its file."""
+    with _begins, _writes:
+        _writers.add(threading.get_ident())
+    try:
+        yield
+    finally:
+        with _writes:
+            _writers.discard(threading.get_ident())
+            _writes.notify_all()
+
+
+def exit_interrupted() -> NoReturn:
+    """End the process without waiting for other threads' requests to servers.
+
+    Files that they are writing are completed, because temporary files would remain otherwise. They
+    begin no other files.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with _begins, _writes:
+        _writes.wait_for(lambda: _writers <= {threading.get_ident()}, _PATIENCE)
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(EXIT_INTERRUPTED)
 
 
 @contextlib.contextmanager

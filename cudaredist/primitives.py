@@ -12,6 +12,28 @@ from typing import NamedTuple, Self, TypeAlias
 
 from cudaredist.errors import UsageError, shown
 
+Place: TypeAlias = str
+"""Platform and variant, such as `linux-x86_64/cuda12`. Empty for a whole package."""
+
+
+def place_name(platform: str, variant: str | None) -> Place:
+    """Return the name of a platform and variant."""
+    return platform if variant is None else f"{platform}/{variant}"
+
+
+class ArchiveId(NamedTuple):
+    """The key of an archive in a release."""
+
+    package: str
+    platform: str
+    variant: str | None
+
+    @property
+    def place(self) -> Place:
+        """The platform and variant."""
+        return place_name(self.platform, self.variant)
+
+
 Sha256: TypeAlias = str
 """64 lowercase hexadecimal digits."""
 

@@ -43,7 +43,7 @@ def open_file(path: Path, flags: int = os.O_RDONLY) -> BinaryIO:
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise ForeignFileError(errno.EINVAL, "is not a regular file")
-    return os.fdopen(handle, "rb" if flags == os.O_RDONLY else "a+b")
+    return os.fdopen(handle, "rb" if flags == os.O_RDONLY else "r+b")
 
 
 def open_private(path: Path, flags: int = os.O_RDONLY) -> BinaryIO:

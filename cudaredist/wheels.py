@@ -109,7 +109,9 @@ PLATFORMS = {
 
 _PROJECT = re.compile(r"nvidia-(?P<component>.+?)(?:-cu[0-9]+)?")
 _LABEL_NUMBERS = 3
-_is_plain_name = re.compile(r"[A-Za-z0-9_.+!-]+").fullmatch
+_is_plain_name = re.compile(r"[A-Za-z0-9_.+!-]{1,255}").fullmatch
+_LINE_LIMIT, _PARENTHESES_LIMIT = 1000, 50
+"""Maximum characters and opening parentheses of a requirement, against hostile metadata."""
 
 
 def package_of(project: str) -> tuple[str, bool]:
@@ -157,6 +159,8 @@ def requirements_on(platform: str, requires: Iterable[str]) -> dict[str, Specifi
 
 @functools.cache
 def _requirement(line: str) -> Requirement | None:
+    if len(line) > _LINE_LIMIT or line.count("(") > _PARENTHESES_LIMIT:
+        return None
     try:
         return Requirement(line)
     except InvalidRequirement:
@@ -213,15 +217,17 @@ def parse_wheel(file_name: str, url: str) -> Wheel | None:
     """
     if not _is_plain_name(file_name):
         return None
+    stem, _, platforms = file_name.rpartition("-none-")
     try:
-        project, version, _, tags = parse_wheel_filename(file_name)
+        # Tags are combinations of all parts, so a hostile name would have too many of them.
+        project, version, _, _ = parse_wheel_filename(f"{stem}-none-any.whl")
     except (InvalidWheelFilename, InvalidVersion):
         return None
-    platforms = frozenset(tag.platform for tag in tags)
-    wheel = Wheel(project, version, file_name, platforms, url)
-    is_plain = all(tag.abi == "none" for tag in tags) and version.release[:3] != (0, 0, 0)
+    tags = frozenset(platforms.removesuffix(".whl").lower().split("."))
+    wheel = Wheel(project, version, file_name, tags, url)
     is_known = any(wheel.rank_on(platform) is not None for platform in PLATFORMS)
-    return wheel if is_plain and is_known else None
+    is_wheel = file_name.endswith(".whl") and version.release[:3] != (0, 0, 0)
+    return wheel if is_wheel and is_known else None
 
 
 def best_wheel(wheels: Iterable[Wheel], platform: str, versions: SpecifierSet) -> Wheel | None:

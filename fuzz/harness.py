@@ -10,8 +10,6 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 REPOSITORY = Path(__file__).parent.parent
 sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "tests")]
@@ -19,51 +17,26 @@ sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "tests")]
 import atheris
 
 with atheris.instrument_imports(include=["cudaredist.binaries"]):
-    from cudaredist.binaries import elf, range_buffer
+    from cudaredist.binaries import examine_file
     from cudaredist.binaries.examine_file import examine
 
 LIMITS = ("-rss_limit_mb=512", "-timeout=5", "-max_len=16384", "-print_final_stats=1")
 _FACTS_LIMIT = 1 << 20
 """Largest size of the facts of a small file, in characters."""
-_SMALL = {
-    range_buffer: {"HEAD": 512, "_FRONT": (0, 512), "LOOK_BACK": 256, "BLOCK_MOST": 200},
-    elf: {"_FRONT": 2048, "_BACK": 512, "_BEFORE": 512, "_READ_ONLY": 512},
-}
-"""Buffer sizes that are too small even for the tables of small files."""
 
 
 def check(data: bytes) -> None:
-    """Compare the results with normal and with small buffers."""
-    compare(data)
-    normal = {
-        module: {name: getattr(module, name) for name in names} for module, names in _SMALL.items()
-    }
-    set_buffer_sizes(_SMALL)
-    try:
-        compare(data)
-    finally:
-        set_buffer_sizes(normal)
-
-
-def set_buffer_sizes(values: dict[ModuleType, dict[str, Any]]) -> None:
-    """Set the buffer sizes."""
-    for module, names in values.items():
-        for name, value in names.items():
-            setattr(module, name, value)
-
-
-def compare(data: bytes) -> None:
     """Compare whole files, small chunks and small blocks."""
     whole = examine([data])
     step = 1 + len(data) % 61
     chunks = [data[at : at + step] for at in range(0, len(data), step)]
     assert examine(chunks) == whole, "chunks change the result"
-    least = range_buffer.BLOCK_LEAST
-    range_buffer.BLOCK_LEAST = 1
+    least = examine_file.BLOCK_LEAST
+    examine_file.BLOCK_LEAST = 1
     try:
         assert examine(chunks) == whole, "blocks change the result"
     finally:
-        range_buffer.BLOCK_LEAST = least
+        examine_file.BLOCK_LEAST = least
     assert len(repr(whole)) < _FACTS_LIMIT, "too many facts"
     if whole is not None:
         assert not any(getattr(whole, field) for field in whole.unread), "unread field has a value"

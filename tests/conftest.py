@@ -104,6 +104,22 @@ def _no_network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.fixture
+def homeless(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Run as a user without HOME and without an entry in passwd."""
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "CUDAREDIST_CACHE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+
+@pytest.fixture
+def strict_umask() -> Iterator[None]:
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
+@pytest.fixture
 def server() -> Iterator[FaultServer]:
     """Start a server on loopback that can misbehave."""
     with FaultServer() as running:
@@ -137,7 +153,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     def invoke_checked(*arguments: object) -> Result:
         result = invoke(*arguments)
         if "--json" in arguments:
-            assert_report_fits(result.stdout)
+            assert_report_fits(result)
         return result
 
     return invoke_checked
@@ -163,6 +179,20 @@ def start(tmp_path: Path) -> Iterator[Start]:
     for process in running:
         process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def pip_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Create the only folder in pip's configuration."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_DISABLE_PIP_VERSION_CHECK", "1")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    return folder
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Count lines of logic, and list too long or too short modules and functions.
+"""Count lines of logic, and list modules and functions that are too long.
 
 `python -m tools.count_logic [FOLDER]` counts without imports, `__all__`, docstrings, comments and
 blank lines.
@@ -10,9 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-LONGEST_MODULE, SHORTEST_MODULE, LONGEST_FUNCTION = 450, 40, 60
-FACES = {"__init__.py", "__main__.py"}
-"""Modules that may be short."""
+LONGEST_MODULE, LONGEST_FUNCTION = 450, 60
 
 
 def modules(root: Path) -> list[Path]:
@@ -48,13 +46,13 @@ def _is_logic(node: ast.stmt) -> bool:
             return True
 
 
-def misfits(root: Path) -> dict[str, int]:
-    """Map each too long or too short module to its length."""
+def long_modules(root: Path) -> dict[str, int]:
+    """Map each module that is too long to its length."""
     lengths = {path: length(path) for path in modules(root)}
     return {
         path.relative_to(root).as_posix(): lines
         for path, lines in lengths.items()
-        if lines > LONGEST_MODULE or (lines < SHORTEST_MODULE and path.name not in FACES)
+        if lines > LONGEST_MODULE
     }
 
 
@@ -84,7 +82,7 @@ def main() -> None:
     print(f"{counts.total():6,} lines of logic")
     for package, count in counts.most_common():
         print(f"{count:6,} {package}")
-    for name, lines in {**misfits(root), **long_functions(root)}.items():
+    for name, lines in {**long_modules(root), **long_functions(root)}.items():
         print(f"{name}: {lines} lines")
 
 

@@ -14,13 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cudaredist.binaries.examine_file import examine
+from cudaredist.binaries.examine_file import examine_file
 from cudaredist.binaries.file_facts import Binary, CodeSection
-from cudaredist.binaries.range_buffer import Range
 from cudaredist.features.derive import derive
 from cudaredist.features.facts import facts_from_bytes
-from cudaredist.pipeline.facts_cache import FACTS_KIND
 from cudaredist.store.cache import Cache
+from cudaredist.store.facts_cache import FACTS_KIND
 from tools.oracles import (
     cuobjdump_listing,
     cuobjdump_oracle,
@@ -76,7 +75,7 @@ class Comparison:
             is_file = path.is_file() and not path.is_symlink()
             if is_file and self._cuobjdump and beginning(path).startswith((_ELF, _AR)):
                 self.counts["files"] += 1
-                self.device_code(path, examined(path), self._cuobjdump)
+                self.device_code(path, examine_file(path), self._cuobjdump)
 
     def binary(self, path: Path, facts: Binary | None) -> None:
         """Compare a file with every program that supports its format."""
@@ -156,19 +155,6 @@ def archives(manifest: Any) -> Iterator[dict[str, str]]:
     for package in manifest.values():
         if isinstance(package, dict):
             yield from (entry for entry in package.values() if isinstance(entry, dict))
-
-
-def examined(path: Path) -> Binary | None:
-    """Return the facts of a file, from a second pass as well if the first missed ranges."""
-    missed: list[Range] = []
-    found = examine(_chunks(path), missed=missed)
-    return examine(_chunks(path), held=missed) if missed else found
-
-
-def _chunks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            yield chunk
 
 
 def beginning(path: Path) -> bytes:

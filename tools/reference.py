@@ -11,11 +11,11 @@ from typing import Any
 
 import typer
 
-from cudaredist.cli import app
+from cudaredist.app import app
 from cudaredist.errors import EXIT_CODES
-from cudaredist.packagesets.invariants import RUN_INVARIANTS, SET_INVARIANTS, Invariant
-from cudaredist.pipeline.sets.file_invariants import FILE_INVARIANTS
-from cudaredist.schema.registry import FILE_KINDS
+from cudaredist.formats.registry import FILE_KINDS
+from cudaredist.sets.invariants.file_invariants import FILE_INVARIANTS
+from cudaredist.sets.invariants.set_invariants import RUN_INVARIANTS, SET_INVARIANTS, Invariant
 
 from .schemas import made_schema
 
@@ -46,7 +46,7 @@ def _commands() -> Iterator[str]:
         yield from ("", f"## cudaredist {name}", "")
         yield _paragraphs(command.help)
         arguments = [p for p in command.params if p.param_type_name == "argument"]
-        options = [p for p in command.params if p.param_type_name == "option"]
+        options = [p for p in command.params if p.param_type_name == "option" and not p.hidden]
         if arguments:
             yield from ("", "| argument | meaning |", "| --- | --- |")
             for argument in arguments:

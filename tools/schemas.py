@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from cudaredist.commands.schema.report_kinds import report_models
+from cudaredist.formats.registry import FILE_KINDS, UPSTREAM_KINDS, FileKind
 from cudaredist.jsontext import canonical_json
-from cudaredist.reports.report_kinds import REPORTS
-from cudaredist.schema.registry import FILE_KINDS, UPSTREAM_KINDS, FileKind
 from tools.upstream_schemas import upstream_schema
 
 _DIALECT: dict[str, object] = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
@@ -34,7 +34,7 @@ def made_schema(kind: FileKind) -> dict[str, object]:
 
 def report_schema(name: str) -> dict[str, object]:
     """Return the JSON Schema of a command's reports."""
-    union: Any = reduce(or_, REPORTS[name])
+    union: Any = reduce(or_, report_models()[name])
     schema: dict[str, object] = TypeAdapter(union).json_schema()
     return _DIALECT | schema
 
@@ -43,7 +43,7 @@ def made_schemas() -> dict[str, dict[str, object]]:
     """Return every shipped schema, by name."""
     own = {kind.name: made_schema(kind) for kind in FILE_KINDS.values()}
     upstream = {name: upstream_schema(name) for name in UPSTREAM_KINDS}
-    return own | upstream | {name: report_schema(name) for name in REPORTS}
+    return own | upstream | {name: report_schema(name) for name in report_models()}
 
 
 if __name__ == "__main__":

@@ -14,17 +14,17 @@ from pathlib import Path
 from cudaredist.archives.members import ArchiveReader
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.features.library_symbols import LibraryBinary, libraries_of
-from cudaredist.pipeline.archives import ArchiveService
-from cudaredist.pipeline.facts_cache import known_facts
-from cudaredist.pipeline.features.targets import read_local_manifests, targets_in_store
-from cudaredist.pipeline.selection import Selection
+from cudaredist.formats.symbol_tables import Symbols
 from cudaredist.redists import find_redist
-from cudaredist.schema.symbol_tables import Symbols
-from cudaredist.source.chain import WHEELS, open_sources
-from cudaredist.source.protocol import Settings
+from cudaredist.sources.chain import WHEELS, open_sources
+from cudaredist.sources.protocol import Settings
+from cudaredist.store.archive_service import ArchiveService
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
+from cudaredist.store.facts_cache import known_facts
+from cudaredist.store.selection import Selection
 from cudaredist.store.symbol_folder import SymbolFolder
+from cudaredist.store.targets import read_local_manifests, targets_in_store
 from cudaredist.tables.symbols.library_release import library_release
 from tools.symbol_oracles import elf_symbols, pe_symbols, pefile_symbols, readelf_symbols
 

@@ -6,9 +6,9 @@ cannot express: paths against names and versions, dates, misspelled keys.
 
 from typing import Any, TypeAlias
 
+from cudaredist.formats.registry import UPSTREAM_KINDS
 from cudaredist.manifests.field_reader import MD5_DIGITS, SHA256_DIGITS, SIZE_DIGITS, TEXT_LIMIT
 from cudaredist.primitives import LABEL_PATTERN
-from cudaredist.schema.registry import UPSTREAM_KINDS
 
 Schema: TypeAlias = dict[str, Any]
 

@@ -18,13 +18,18 @@ def decompressed(kind: str, packed: Stream, limits: Limits, jobs: int) -> Iterat
     """Decompress a whole `xz`, `gzip` or `zstd` file."""
     if not packed.ahead(1):
         packed.refuse("is empty")
-    streams = 0
+    parts = 0
+
+    def begin_part() -> None:
+        nonlocal parts
+        parts += 1
+        if parts > limits.parts:
+            packed.refuse(f"has more than {limits.parts:,} {kind} streams or blocks")
+
     while packed.ahead(1):
-        streams += 1
-        if streams > limits.members:
-            packed.refuse(f"has more than {limits.members:,} {kind} streams")
+        begin_part()
         if kind == "xz":
-            yield from decoded_blocks(packed, limits, jobs)
+            yield from decoded_blocks(packed, limits, jobs, begin_part)
             if _skip_padding(packed) % _XZ_PADDING:
                 packed.refuse("has extra data after its end")
         elif kind == "gzip":

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from cudaredist.errors import IntegrityError, InvalidArchiveError
 
 _HEADER_LIMIT = 4 << 20
-"""The most bytes of a script. Those of NVIDIA have some 500 lines and a license."""
+"""Maximum bytes of a script. Those of NVIDIA have some 500 lines and a license."""
+_PARTS_LIMIT = 64 << 30
+"""Maximum bytes after a script. NVIDIA's largest runfiles have about 6 GB."""
 _START = b"#!/bin/sh"
 _MARK_WITHIN = 4096
 _NO_HASH = "0" * 32
@@ -23,7 +25,7 @@ _hashes = re.compile(rb'^MD5="([0-9a-f ]{1,500})"$', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class _Header:
+class _MakeselfHeader:
     length: int
     sizes: tuple[int, ...]
     md5: tuple[str, ...]
@@ -34,7 +36,7 @@ class MakeselfCheck:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._header: _Header | None = None
+        self._header: _MakeselfHeader | None = None
         self._start = bytearray()
         self._next_attempt = _MARK_WITHIN
         """Bytes before the next attempt to read the header. It doubles, so that the time for a
@@ -47,10 +49,11 @@ class MakeselfCheck:
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes.
 
-        Raises `InvalidArchiveError` if they do not begin such an archive.
+        Raises `InvalidArchiveError` if they are not a makeself archive, or if there are more bytes
+        than its script states.
         """
         if self._header is not None:
-            self._feed_payload(chunk)
+            self._feed_payload(self._header, chunk)
             return
         self._start += chunk
         if len(self._start) >= self._next_attempt:
@@ -67,13 +70,8 @@ class MakeselfCheck:
         if self._header is None:
             reason = "is truncated: its makeself script has no end"
             raise InvalidArchiveError(self._name, reason, hint=_HINT)
-        total, stated = self._received + self._header.length, sum(self._header.sizes)
-        if self._received != stated:
-            raise InvalidArchiveError(
-                self._name,
-                f"has {total:,} bytes, and its script states {self._header.length + stated:,}",
-                hint=_HINT,
-            )
+        if any(size for size, _ in self._left):
+            raise self._other_size(self._header, "")
         for part, md5 in zip(self._parts, self._header.md5, strict=False):
             if md5 not in {_NO_HASH, part.hexdigest()}:
                 raise IntegrityError(
@@ -89,9 +87,9 @@ class MakeselfCheck:
             self._parts = [hashlib.md5(usedforsecurity=False) for _ in self._header.sizes]
             self._left = list(zip(self._header.sizes, self._parts, strict=True))
             chunk, self._start = bytes(self._start[self._header.length :]), bytearray()
-            self._feed_payload(chunk)
+            self._feed_payload(self._header, chunk)
 
-    def _read_header(self) -> _Header | None:
+    def _read_header(self) -> _MakeselfHeader | None:
         """Return the header, or None if more bytes are needed."""
         begins = self._start.startswith(_START) and b"akeself" in self._start[:_MARK_WITHIN]
         if not begins and len(self._start) >= _MARK_WITHIN:
@@ -101,10 +99,12 @@ class MakeselfCheck:
             length = _end_of_line(self._start, int(lines[1] or lines[2]))
             if length is not None:
                 hashes = _hashes.search(self._start)
-                return _Header(
-                    length,
-                    tuple(map(int, sizes[1].split())),
-                    tuple(hashes[1].decode().split()) if hashes else (),
+                stated = tuple(map(int, sizes[1].split()))
+                if sum(stated) > _PARTS_LIMIT:
+                    reason = f"its script states more than {_PARTS_LIMIT:,} bytes"
+                    raise InvalidArchiveError(self._name, reason)
+                return _MakeselfHeader(
+                    length, stated, tuple(hashes[1].decode().split()) if hashes else ()
                 )
         if len(self._start) > _HEADER_LIMIT:
             raise InvalidArchiveError(
@@ -112,7 +112,7 @@ class MakeselfCheck:
             )
         return None
 
-    def _feed_payload(self, chunk: bytes) -> None:
+    def _feed_payload(self, header: _MakeselfHeader, chunk: bytes) -> None:
         self._received += len(chunk)
         while chunk and self._left:
             size, md5 = self._left[0]
@@ -121,6 +121,15 @@ class MakeselfCheck:
             self._left[0] = (size - len(part), md5)
             if len(part) == size:
                 self._left.pop(0)
+        if chunk:
+            raise self._other_size(header, "at least ")
+
+    def _other_size(self, header: _MakeselfHeader, bound: str) -> InvalidArchiveError:
+        reason = (
+            f"has {bound}{header.length + self._received:,} bytes, but its script states "
+            f"{header.length + sum(header.sizes):,}"
+        )
+        return InvalidArchiveError(self._name, reason, hint=_HINT)
 
 
 def _end_of_line(data: bytearray, number: int) -> int | None:

@@ -1,14 +1,11 @@
 """The interface of archive readers."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 MemberKind: TypeAlias = Literal["file", "directory", "symlink", "hardlink", "other"]
 """`other` means devices, pipes and other members without content."""
-
-ReadAt: TypeAlias = Callable[[int, int], bytes]
-"""Returns bytes, by their position and size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +17,8 @@ class Limits:
     floor: int = 64 << 20
     """Unpacked bytes that even the smallest archive may have."""
     members: int = 1_000_000
+    parts: int = 100_000
+    """Compressed streams of a file, and blocks of xz. Even empty ones take time."""
     header: int = 1 << 20
     """Bytes of one member's headers (long names, pax records)."""
     name: int = 4096

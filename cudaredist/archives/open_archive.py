@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from cudaredist.archives.compression import decompressed
 from cudaredist.archives.decompress import Budget
-from cudaredist.archives.members import Limits, ReadAt
+from cudaredist.archives.members import Limits
 from cudaredist.archives.stream import Stream, StreamReader
 from cudaredist.archives.tar import TarReader
 from cudaredist.archives.zip import ZipReader
@@ -25,20 +25,18 @@ def open_archive(
     size: int | None = None,
     limits: Limits = _DEFAULTS,
     jobs: int = 1,
-    read_at: ReadAt | None = None,
 ) -> StreamReader:
     """Read the archive called `name` from chunks of any size.
 
-    `size` is the sum of the chunks' sizes, if known. The reader takes all chunks. Errors of their
-    iterator pass through unchanged. If `jobs` is above 1 and the file allows it, xz blocks are
-    unpacked on that many threads. `read_at` reads bytes of the archive that have passed, if it is
-    a file. With it, members of a zip can be read again in part.
+    `size` is the sum of the chunks' sizes, if known. The reader takes all chunks, and does not
+    catch errors of their iterator. If `jobs` is above 1 and the file allows it, xz blocks are
+    unpacked on that many threads.
     """
     lower = name.lower()
     budget = Budget(name, size, limits)
     packed = Stream(name, budget.counted(chunks))
     if lower.endswith(_ZIPS):
-        return ZipReader(packed, budget, limits, read_at)
+        return ZipReader(packed, budget, limits)
     for suffix, kind in _TARS.items():
         if lower.endswith(suffix):
             if kind is None:

@@ -4,7 +4,7 @@ import abc
 from collections.abc import Generator, Iterable, Iterator
 from typing import NoReturn
 
-from cudaredist.archives.members import Limits, Member, ReadAt
+from cudaredist.archives.members import Limits, Member
 from cudaredist.errors import InvalidArchiveError, shown
 
 
@@ -156,8 +156,6 @@ class StreamReader(abc.ABC):
         self._limits = limits
         self._names = NameBudget(stream, limits)
         self._members = self._read()
-        self.reread: ReadAt | None = None
-        """Reads bytes of the current member's content again. None if that is impossible."""
         self.corrections: dict[int, Member] = {}
 
     def __iter__(self) -> Iterator[tuple[Member, Iterator[bytes]]]:

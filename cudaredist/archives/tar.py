@@ -56,7 +56,7 @@ _LENGTH_DIGITS = 7
 """Maximum digits of a pax record's length, more than the limit of headers allows."""
 
 
-class _Header(NamedTuple):
+class _TarHeader(NamedTuple):
     name: bytes
     mode: int
     size: int
@@ -101,7 +101,7 @@ class TarReader(StreamReader):
             self._left -= len(piece)
             yield piece
 
-    def _member(self, header: _Header) -> Member:
+    def _member(self, header: _TarHeader) -> Member:
         name = text_of(header.name)
         kind = _KINDS.get(header.type, "other")
         if kind == "directory" or (header.type in _OLD_FILES and name.endswith("/")):
@@ -121,7 +121,7 @@ class TarReader(StreamReader):
             target=text_of(header.target) if is_link else None,
         )
 
-    def _header(self) -> _Header | None:
+    def _header(self) -> _TarHeader | None:
         """Read a member's headers, or return None at the end.
 
         Headers with long names and attributes are included. The sum of their sizes is limited,
@@ -145,7 +145,7 @@ class TarReader(StreamReader):
                 stream.refuse("a member has two long names or sizes")
             changes |= extension
 
-    def _extension(self, header: _Header) -> dict[str, bytes]:
+    def _extension(self, header: _TarHeader) -> dict[str, bytes]:
         """Read an extension header's changes to the next header."""
         stream = self._stream
         if header.type == _SPARSE:
@@ -159,7 +159,7 @@ class TarReader(StreamReader):
             stream.refuse("has a name or size for all members")
         return records
 
-    def _changed(self, header: _Header, changes: dict[str, bytes]) -> _Header:
+    def _changed(self, header: _TarHeader, changes: dict[str, bytes]) -> _TarHeader:
         if not changes:
             return header
         size = header.size
@@ -173,7 +173,7 @@ class TarReader(StreamReader):
             size=size,
         )
 
-    def _block(self) -> _Header | None:
+    def _block(self) -> _TarHeader | None:
         stream = self._stream
         begin = stream.position
         block = stream.read(_BLOCK)
@@ -192,7 +192,7 @@ class TarReader(StreamReader):
         # In GNU's format, these bytes are not a prefix.
         if magic == _POSIX and (front := prefix.partition(b"\0")[0]):
             name = front + b"/" + name
-        return _Header(
+        return _TarHeader(
             name,
             self._number(mode, "mode") & _MODE,
             self._number(size, "size"),

@@ -14,7 +14,7 @@ import lzma
 import struct
 import zlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -141,10 +141,13 @@ class _Ahead:
         SHARED.release(self._reserved)
 
 
-def decoded_blocks(packed: Stream, limits: Limits, jobs: int) -> Iterator[bytes]:
+def decoded_blocks(
+    packed: Stream, limits: Limits, jobs: int, begin_part: Callable[[], None]
+) -> Iterator[bytes]:
     """Decompress one xz stream, on threads if possible.
 
-    The free shared memory limits the number of threads.
+    The free shared memory limits the number of threads. `begin_part` is called for each block, and
+    limits their number.
     """
     head = _read(packed, _STREAM_HEADER.size)
     index = _Index(_checked_flags(packed, head))
@@ -153,8 +156,7 @@ def decoded_blocks(packed: Stream, limits: Limits, jobs: int) -> Iterator[bytes]
         while packed.ahead(1) != b"\0":
             block = _next_block(packed)
             check_dictionary(packed, block.dictionary, limits)
-            if index.count == limits.members:
-                packed.refuse(f"has more than {limits.members:,} blocks")
+            begin_part()
             is_ahead = ahead.reserve(block)
             while not is_ahead and ahead:
                 yield from ahead.oldest()

@@ -13,13 +13,11 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Generator, Iterator
 from dataclasses import replace
-from functools import partial
 from hashlib import blake2b
 from typing import NamedTuple, NoReturn
 
 from cudaredist.archives.decompress import INPUT, OUTPUT, Budget
-from cudaredist.archives.inflated_ranges import InflatedRanges
-from cudaredist.archives.members import Limits, Member, ReadAt
+from cudaredist.archives.members import Limits, Member
 from cudaredist.archives.stream import Stream, StreamReader, text_of
 from cudaredist.errors import shown
 
@@ -83,7 +81,7 @@ _OVERHEAD = 150
 _DIRECTORY_LIMIT = 256 << 20
 
 
-class _Header(NamedTuple):
+class _ZipHeader(NamedTuple):
     """The common fields of a local header and a directory entry."""
 
     name: bytes
@@ -112,15 +110,8 @@ class ZipReader(StreamReader):
     Modes and links are corrections from its end.
     """
 
-    def __init__(
-        self, stream: Stream, budget: Budget, limits: Limits, read_at: ReadAt | None = None
-    ) -> None:
+    def __init__(self, stream: Stream, budget: Budget, limits: Limits) -> None:
         super().__init__(stream, limits)
-        self._read_at = read_at
-        self._ranges: ReadAt | None = None
-        """Reads ranges of the current member's content."""
-        if read_at is not None:
-            self.reread = self._read_again
         self._budget = budget
         # One entry for each member, in compact form, because there may be a million.
         self._offsets = array("Q")
@@ -154,20 +145,20 @@ class ZipReader(StreamReader):
 
     # -- members
 
-    def _local_header(self) -> _Header:
+    def _local_header(self) -> _ZipHeader:
         stream = self._stream
         fields = stream.read(_LOCAL_HEADER.size)
         _, flags, method, crc, packed, size, name_length, extra_length = _LOCAL_HEADER.unpack(
             fields
         )
-        header = _Header(stream.read(name_length), flags, method, crc, packed, size)
+        header = _ZipHeader(stream.read(name_length), flags, method, crc, packed, size)
         self._names.member(header.name)
         self._check(header)
         wide = self._zip64(header, stream.read(extra_length))
         size, packed = self._widened(header, wide, size, packed)
         return header._replace(packed=packed, size=size)
 
-    def _check(self, header: _Header) -> None:
+    def _check(self, header: _ZipHeader) -> None:
         if header.flags & _ENCRYPTED:
             self._refuse(header, "is encrypted")
         if header.flags & _PATCHED:
@@ -176,7 +167,7 @@ class ZipReader(StreamReader):
             method = _METHODS.get(header.method, "unknown")
             self._refuse(header, f"is compressed by method {header.method} ({method})")
 
-    def _content(self, header: _Header) -> Iterator[bytes]:
+    def _content(self, header: _ZipHeader) -> Iterator[bytes]:
         """Yield a member's content and verify it.
 
         It has to match the sizes and the checksum. `_read` always reads it to its end. Small
@@ -216,8 +207,6 @@ class ZipReader(StreamReader):
         self._states.append(_UNSIZED if sizes_follow else 0)
 
     def _stored(self, left: int) -> Iterator[bytes]:
-        if self._read_at is not None:
-            self._ranges = partial(_range_of_stored, self._read_at, self._stream.position)
         while left:
             piece = self._stream.piece(left)
             if not piece:
@@ -225,7 +214,7 @@ class ZipReader(StreamReader):
             left -= len(piece)
             yield piece
 
-    def _inflated(self, header: _Header, packed: int | None) -> Iterator[bytes]:
+    def _inflated(self, header: _ZipHeader, packed: int | None) -> Iterator[bytes]:
         """Unpack deflated content.
 
         If `packed` is None, the content ends with its deflate stream.
@@ -233,12 +222,8 @@ class ZipReader(StreamReader):
         stream = self._stream
         inflate = zlib.decompressobj(-zlib.MAX_WBITS)
         left = packed
-        is_end, position = False, 0
-        ranges = None if self._read_at is None else InflatedRanges(self._read_at, self._budget)
-        self._ranges = None if ranges is None else ranges.read
+        is_end = False
         while not is_end:
-            if ranges is not None:
-                ranges.passed(position, stream.position, inflate)
             data = stream.piece(INPUT if left is None else min(left, INPUT))
             try:
                 output = inflate.decompress(data, OUTPUT)
@@ -251,21 +236,13 @@ class ZipReader(StreamReader):
             if left is not None:
                 left -= len(data) - unused
             if output:
-                position += len(output)
                 yield output
             elif unused == len(data) and not is_end:
                 self._refuse(header, "is truncated")
         if left:
             self._refuse(header, "ends before its packed size")
 
-    def _read_again(self, start: int, size: int) -> bytes:
-        """Return bytes of the current member that have passed."""
-        data = b"" if self._ranges is None else self._ranges(start, size)
-        if len(data) < size:
-            self._stream.refuse("changed while it was read")
-        return data
-
-    def _descriptor(self, header: _Header) -> None:
+    def _descriptor(self, header: _ZipHeader) -> None:
         """Skip the checksum and sizes after the content.
 
         They may have a signature or not, and sizes of four or eight bytes. Their values are known,
@@ -293,7 +270,7 @@ class ZipReader(StreamReader):
             _, system, flags, method, crc, packed, size, name_length, extra_length,
             comment_length, disk, attributes, offset,
         ) = _DIRECTORY_ENTRY.unpack(stream.read(_DIRECTORY_ENTRY.size))  # fmt: skip
-        header = _Header(stream.read(name_length), flags, method, crc, packed, size)
+        header = _ZipHeader(stream.read(name_length), flags, method, crc, packed, size)
         self._check(header)
         wide = self._zip64(header, stream.read(extra_length))
         size, packed, offset = self._widened(header, wide, size, packed, offset)
@@ -313,7 +290,7 @@ class ZipReader(StreamReader):
             self.corrections[index] = self._corrected(header, mode, index)
         self._states[index] |= _CONFIRMED
 
-    def _corrected(self, header: _Header, mode: int, index: int) -> Member:
+    def _corrected(self, header: _ZipHeader, mode: int, index: int) -> Member:
         member = _member(header)
         if member.kind == "file" and stat.S_ISLNK(mode):
             if header.size > self._limits.name:
@@ -354,7 +331,7 @@ class ZipReader(StreamReader):
 
     # -- fields
 
-    def _zip64(self, header: _Header, extra: bytes) -> bytes | None:
+    def _zip64(self, header: _ZipHeader, extra: bytes) -> bytes | None:
         """Return the extra field of zip64, if any.
 
         It contains sizes of eight bytes.
@@ -372,7 +349,7 @@ class ZipReader(StreamReader):
             start += length
         return wide
 
-    def _widened(self, header: _Header, wide: bytes | None, *numbers: int) -> list[int]:
+    def _widened(self, header: _ZipHeader, wide: bytes | None, *numbers: int) -> list[int]:
         """Replace numbers at their maximum by those of zip64."""
         widened = []
         rest = wide or b""
@@ -386,15 +363,11 @@ class ZipReader(StreamReader):
             rest = rest[_WIDE:]
         return widened
 
-    def _refuse(self, header: _Header, reason: str) -> NoReturn:
+    def _refuse(self, header: _ZipHeader, reason: str) -> NoReturn:
         self._stream.refuse(f"member {shown(header.text)} {reason}")
 
 
-def _range_of_stored(read_at: ReadAt, begin: int, start: int, size: int) -> bytes:
-    return read_at(begin + start, size)
-
-
-def _member(header: _Header) -> Member:
+def _member(header: _ZipHeader) -> Member:
     name = header.text
     is_directory = name.endswith("/")
     return Member(

@@ -39,42 +39,42 @@ class ArReader(Reader):
         self._objects = 0
         self._imports = 0
         self._machines: set[str] = set()
-        self._member_end: int | None = None
-        """The position of the next member or the end of the file."""
-        if is_thin:
-            self.window.note("a thin library: its members are files of their own")
-        self._next(len(AR_MAGIC))
 
-    def _next(self, place: int) -> None:
-        self._member_end = place
-        # No header follows the last member, so a missing one is not noted.
-        self.window.want(place, _HEADER_SIZE, "", lambda data: self._member(data, place))
+    def _read(self) -> None:
+        if self._is_thin:
+            self.note("a thin library: its members are files of their own")
+        place: int | None = len(AR_MAGIC)
+        while place is not None and place + _HEADER_SIZE <= self._content.size:
+            place = self._member(place)
+        # The padding byte after a last member of odd size is optional.
+        if place is not None and self._content.size not in {place, place - 1}:
+            self.note("the library ends inside a member")
 
-    def _member(self, data: bytes, place: int) -> None:
+    def _member(self, place: int) -> int | None:
+        """Read a member, and return the position of the next one, None to stop."""
         self._members += 1
         if self._members > _MEMBERS_LIMIT:
-            self.window.note(f"members not read beyond {_MEMBERS_LIMIT:,}")
-            self._member_end = None
-            return
-        digits = data[_SIZE].rstrip(b" ")
-        if data[_END] != _HEADER_END or not digits.isdigit():
-            self.window.note("members not read to the end: a header is damaged")
-            self._member_end = None
-            return
-        name = data[_NAME].rstrip(b" ")
+            self.note(f"members not read beyond {_MEMBERS_LIMIT:,}")
+            return None
+        header = self._content.read(place, _HEADER_SIZE)
+        digits = header[_SIZE].rstrip(b" ")
+        if header[_END] != _HEADER_END or not digits.isdigit():
+            self.note("members not read to the end: a header is damaged")
+            return None
+        name = header[_NAME].rstrip(b" ")
         start, size = place + _HEADER_SIZE, int(digits)
         is_table = name in _TABLES or name.startswith(_BSD_TABLE)
         if self._is_thin and not is_table:
             self._objects += 1
-            self._next(start)
-            return
+            return start
         if not is_table:
             bsd = _is_bsd_name(name)
             name_size = min(int(bsd[1]), size) if bsd else 0
-            first = min(size, name_size + _FIRST_BYTES)
-            self.window.want(start, first, "member", lambda d: self._first_bytes(d, name_size))
+            with self.losing():
+                first = min(size, name_size + _FIRST_BYTES)
+                self._first_bytes(self._content.table(start, first, "member"), name_size)
         # Members begin at even positions.
-        self._next(start + size + size % 2)
+        return start + size + size % 2
 
     def _first_bytes(self, data: bytes, name_size: int) -> None:
         if name_size and data.startswith(_BSD_TABLE):
@@ -88,10 +88,6 @@ class ArReader(Reader):
             self._machines.add(machine)
 
     def _facts(self) -> Binary:
-        end, size = self._member_end, self.window.position
-        # The padding byte after a last member of odd size is optional.
-        if end is not None and size not in {end, end - 1}:
-            self.window.note("the library ends inside a member")
         return Binary(
             kind="ar",
             machine=next(iter(self._machines)) if len(self._machines) == 1 else None,

@@ -2,29 +2,23 @@
 
 It supports shared objects, programs and object files, of 32 and 64 bits and both byte orders.
 
-The file header contains the position of the program headers, these contain the position of the
-dynamic section, and the dynamic section contains the addresses of names and needed versions. The
-loaded segments map addresses to positions in the file. The section headers are usually last. They
-are only used to find the section of device code.
-
-Names and versions usually pass long before the dynamic section with their addresses. Linkers put
-them at the front of the first segment or of the read-only segment. Programs that rewrite a file put
-a longer table of names next to the dynamic section, and leave the versions after the gap of the old
-table. The program headers are enough to predict these ranges. Their bytes are kept until the tables
-are read, at most 30 MiB.
+The file header contains the positions of program headers and section headers. The program headers
+contain the position of the dynamic section, and the dynamic section contains the addresses of
+names, needed versions and symbols. The loaded segments map addresses to positions in the file. The
+section headers are only used to find the section of device code, the size of the symbol table, and
+sections without content.
 """
 
 import re
-from collections.abc import Callable, Iterator
-from functools import partial
 from struct import Struct
 from typing import NamedTuple
 
-from cudaredist.binaries.elf_symbols import ElfSymbols
+from cudaredist.binaries.elf_symbols import ElfSymbols, needed_versions
+from cudaredist.binaries.file_content import UnreadableError
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.binaries.opened_names import OpenedNames
 from cudaredist.binaries.reader import NAMES_LIMIT, Reader, Sections, whole_entries
-from cudaredist.binaries.symbols import SYMBOLS
+from cudaredist.binaries.symbols import SYMBOLS, SymbolTable
 
 ELF_MAGIC = b"\x7fELF"
 IDENT_SIZE = 16
@@ -41,8 +35,7 @@ _PPC64 = 21
 
 _ET_DYN = 3
 _PT_LOAD, _PT_DYNAMIC, _PT_INTERP = 1, 2, 3
-_PF_R = 4
-_DT_NULL, _DT_NEEDED, _DT_STRTAB, _DT_STRSZ = 0, 1, 5, 10
+_DT_NULL, _DT_NEEDED, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ = 0, 1, 5, 6, 10
 _DT_SONAME, _DT_RPATH, _DT_RUNPATH = 14, 15, 29
 _DT_FLAGS_1, _DT_VERNEED, _DT_VERNEEDNUM = 0x6FFFFFFB, 0x6FFFFFFE, 0x6FFFFFFF
 _DF_1_PIE = 0x08000000
@@ -51,13 +44,6 @@ _SHN_XINDEX = 0xFFFF
 _VERSIONS_SIZE = 64 << 10
 """Bytes that are searched for needed versions. Their table does not state its size."""
 
-_FRONT, _BACK, _BEFORE, _READ_ONLY = 12 << 20, 5 << 20, 7 << 20, 6 << 20
-"""Bytes to keep: front and back of the first segment, before the dynamic section, and the front of
-the read-only segment.
-
-In a sample of 9,900 files, NVIDIA's files need at most 1, 4 and 1 MiB, and all others except two
-need 12, 0 and 7 MiB. In these two, names are 18 and 93 MiB after the front.
-"""
 _VERSIONS = ("glibc", "libstdcxx")
 _FACTS = ("soname", "needed", "runpath", *_VERSIONS, SYMBOLS)
 
@@ -74,10 +60,8 @@ class _Layout:
         self.program = Struct(order + ("IIQQQQQQ" if wide else "IIIIIIII"))
         self.section = Struct(order + ("IIQQQQIIQQ" if wide else "IIIIIIIIII"))
         self.dynamic = Struct(order + ("QQ" if wide else "II"))
-        self.need = Struct(order + "HHIII")
-        self.version = Struct(order + "IHHII")
-        # The indexes of flags, type, offset, address and size in the file in a program header.
-        self.program_fields = (1, 0, 2, 3, 5) if wide else (6, 0, 1, 2, 4)
+        # The indexes of a program header's type, offset, address and size in the file.
+        self.program_fields = (0, 2, 3, 5) if wide else (0, 1, 2, 4)
 
 
 class _Segment(NamedTuple):
@@ -115,111 +99,92 @@ class ElfReader(Reader):
         self._machine: str | None = None
         self._class, self._layout = (64, "<"), _Layout(64, "<")
         self._type = 0
-        self._dynamic_at: int | None = None
-        """The address of the dynamic section, if any."""
-        self._elsewhere: set[int] = set()
-        """The addresses of sections without bytes in the file."""
+        self._dynamic: _Segment | None = None
+        self._is_debug = False
+        """Whether another file contains the dynamic section's content."""
         self._is_program = False
         self._segments: list[_Segment] = []
-        self._read_only: _Segment | None = None
-        """The first segment that is neither written to nor executed."""
-        self._symbols: ElfSymbols | None = None
+        self._symbols: SymbolTable | None = None
         self._symbol_sections: dict[int, int] = {}
         """The sizes of the sections with dynamic symbols, by their addresses."""
-        self._tables_left = 2
-        """How many tables are still read: the needed versions, and the symbols."""
         self._sections = Sections(_DECLARED)
         self._has_sections = False
-        self._needed: dict[int, str] = {}
+        self._needed: list[str] = []
         self._names: dict[str, str] = {}
         self._is_pie = False
         self._newest: dict[str, tuple[tuple[int, ...], str]] = {}
-        self.window.want(0, IDENT_SIZE, "header", self._ident, *_FACTS)
 
-    # -- from the header to the tables
+    # -- the headers
 
-    def _ident(self, data: bytes) -> None:
+    def _read(self) -> None:
+        with self.losing(*_FACTS):
+            self._read_headers()
+
+    def _read_headers(self) -> None:
+        data = self._content.table(0, IDENT_SIZE, "header")
         bits, order = _BITS.get(data[_CLASS]), _ORDERS.get(data[_DATA])
         if bits is None or order is None:
-            self.window.lose(
-                "header not read: neither 32 nor 64 bits, or unknown byte order", *_FACTS
-            )
-            return
+            raise UnreadableError("header not read: neither 32 nor 64 bits, or unknown byte order")
         self._class, self._layout = (bits, order), _Layout(bits, order)
-        size = IDENT_SIZE + self._layout.header.size
-        self.window.want(0, size, "header", self._header, *_FACTS)
-
-    def _header(self, data: bytes) -> None:
+        data = self._content.table(0, IDENT_SIZE + self._layout.header.size, "header")
         self._machine = machine_of(data)
         fields = self._layout.header.unpack_from(data, IDENT_SIZE)
-        self._type, _, _, _, programs, sections, _, _, *sizes = fields
-        program_size, programs_count, section_size, sections_count, names_index = sizes
-        if programs_count:
-            if program_size != self._layout.program.size:
-                self.window.lose("program headers not read: their size is not supported", *_FACTS)
-            else:
-                size = programs_count * program_size
-                is_late = programs > _FRONT
-                if is_late:
-                    # An optimizer of linked files puts them after the rewritten parts.
-                    self.window.keep([(0, _FRONT), (programs - _BEFORE, programs)])
-                then = partial(self._programs, is_late=is_late)
-                self.window.want(programs, size, "program headers", then, *_FACTS)
+        self._type, _, _, _, programs, sections, _, _, size, count, *of_sections = fields
+        section_size, section_count, names = of_sections
+        elsewhere: set[int] = set()
         if sections:
-            if section_size != self._layout.section.size:
-                self.window.note("section headers not read: their size is not supported")
-                return
+            with self.losing():
+                elsewhere = self._read_sections(sections, section_size, section_count, names)
+        if not count:
+            return
+        if size != self._layout.program.size:
+            raise UnreadableError("program headers not read: their size is not supported")
+        self._read_programs(self._content.table(programs, count * size, "program headers"))
+        if self._dynamic is not None:
+            # `objcopy --only-keep-debug` keeps the headers of sections that are in another file.
+            self._is_debug = self._dynamic.size == 0 or self._dynamic.address in elsewhere
+            if not self._is_debug:
+                self._read_dynamic(self._dynamic)
 
-            def first(data: bytes) -> None:
-                # Numbers that are too large for the header are stored in the first section.
-                _, _, _, _, _, real_count, real_names, *_ = self._layout.section.unpack(data)
-                count = sections_count or real_count
-                names = real_names if names_index == _SHN_XINDEX else names_index
-                size = count * section_size
-                self.window.want(
-                    sections, size, "section headers", lambda d: self._section_headers(d, names)
-                )
+    def _read_sections(self, start: int, size: int, count: int, names: int) -> set[int]:
+        """Read the section headers, and return the addresses of sections without content."""
+        layout, table = self._layout.section, self._content.table
+        if size != layout.size:
+            raise UnreadableError("section headers not read: their size is not supported")
+        # Numbers that are too large for the header are stored in the first section.
+        first = layout.unpack(table(start, size, "section headers"))
+        names = first[6] if names == _SHN_XINDEX else names
+        data = table(start, (count or first[5]) * size, "section headers")
+        sections = list(layout.iter_unpack(data))
+        elsewhere = set()
+        for _, kind, _, address, _, length, *_ in sections:
+            if kind == _SHT_NOBITS and length:
+                elsewhere.add(address)
+            elif kind == _SHT_DYNSYM:
+                self._symbol_sections[address] = length
+        with self.losing():
+            if names >= len(sections):
+                raise UnreadableError("section names not read: their section is missing")
+            _, _, _, _, position, length, *_ = sections[names]
+            names_table = table(position, length, "section names")
+            self._has_sections = True
+            places = (
+                (offset, length, name)
+                for name, kind, _, _, offset, length, *_ in sections
+                if kind not in {_SHT_NULL, _SHT_NOBITS}
+            )
+            self._sections.add_named(names_table, places)
+        return elsewhere
 
-            self.window.want(sections, section_size, "section headers", first)
-
-    def _programs(self, data: bytes, *, is_late: bool) -> None:
-        dynamic: _Segment | None = None
+    def _read_programs(self, data: bytes) -> None:
         for fields in self._layout.program.iter_unpack(data):
-            flags, kind, *place = (fields[index] for index in self._layout.program_fields)
-            segment = _Segment(*place)
+            kind, *place = (fields[index] for index in self._layout.program_fields)
             if kind == _PT_LOAD:
-                self._segments.append(segment)
-                if flags == _PF_R:
-                    self._read_only = self._read_only or segment
+                self._segments.append(_Segment(*place))
             elif kind == _PT_DYNAMIC:
-                dynamic = dynamic or segment
+                self._dynamic = self._dynamic or _Segment(*place)
             elif kind == _PT_INTERP:
                 self._is_program = True
-        if dynamic is not None:
-            self._dynamic_at = dynamic.address
-        if dynamic is None or dynamic.size == 0:
-            if dynamic is not None:
-                self._elsewhere.add(dynamic.address)
-            self.window.release()
-            return
-        if not is_late:
-            self.window.keep(self._likely_places(dynamic.offset))
-        self.window.want(dynamic.offset, dynamic.size, "dynamic section", self._dynamic, *_FACTS)
-
-    def _likely_places(self, dynamic: int) -> Iterator[tuple[int, int]]:
-        """Yield ranges that may contain names and versions.
-
-        They pass before the dynamic section.
-        """
-        if self._segments:
-            start, _, size = self._segments[0]
-            end = min(start + size, dynamic)
-            yield start, min(start + _FRONT, end)
-            yield max(start + _FRONT, end - _BACK), end
-        if self._read_only is not None:
-            start = self._read_only.offset
-            yield start, min(start + _READ_ONLY, dynamic)
-        yield max(dynamic - _BEFORE, 0), dynamic
 
     def _place(self, address: int) -> tuple[int, int] | None:
         """Map an address to a position and a size in the file.
@@ -233,50 +198,32 @@ class ElfReader(Reader):
 
     # -- the dynamic section
 
-    def _dynamic(self, data: bytes) -> None:
-        found, needed = self._tags(data)
-        self._is_pie = bool(found.get(_DT_FLAGS_1, 0) & _DF_1_PIE)
-        bits, order = self._class
-        self._symbols = ElfSymbols(
-            self.window, bits=bits, order=order, tags=found, place=self._place
-        )
+    def _read_dynamic(self, segment: _Segment) -> None:
+        data = self._content.table(segment.offset, segment.size, "dynamic section")
+        tags, needed = self._tags(data)
+        self._is_pie = bool(tags.get(_DT_FLAGS_1, 0) & _DF_1_PIE)
         # If there are both, the older DT_RPATH is ignored.
-        paths = _DT_RUNPATH if _DT_RUNPATH in found else _DT_RPATH
+        paths = _DT_RUNPATH if _DT_RUNPATH in tags else _DT_RPATH
         single = {"soname": _DT_SONAME, "runpath": paths}
-        offsets = {field: found[tag] for field, tag in single.items() if tag in found}
-        facts = (*offsets, *["needed"] * bool(needed), *_VERSIONS * (_DT_VERNEED in found))
-        place = self._place(found[_DT_STRTAB]) if _DT_STRTAB in found else None
-        if place is None and facts:
-            self.window.lose("names not read: their table is not in any segment", *facts)
-        elif place is not None:
-            strings = (place[0], min(place[1], found.get(_DT_STRSZ, place[1])))
-            self._names_at(strings, offsets, needed)
-            if _DT_VERNEED in found:
-                self._versions(
-                    found[_DT_VERNEED], found.get(_DT_VERNEEDNUM, _VERSIONS_SIZE), strings
+        offsets = {field: tags[tag] for field, tag in single.items() if tag in tags}
+        place = self._place(tags[_DT_STRTAB]) if _DT_STRTAB in tags else None
+        if place is None:
+            facts = (*offsets, *["needed"] * bool(needed), *_VERSIONS * (_DT_VERNEED in tags))
+            if facts:
+                self.lose("names not read: their table is not in any segment", *facts)
+        else:
+            strings = (place[0], min(place[1], tags.get(_DT_STRSZ, place[1])))
+            self._read_names(strings, offsets, needed)
+            if _DT_VERNEED in tags:
+                with self.losing(*_VERSIONS):
+                    self._read_versions(tags, strings)
+        if _DT_SYMTAB in tags and _DT_STRTAB in tags:
+            with self.losing(SYMBOLS):
+                bits, order = self._class
+                symbols = ElfSymbols(
+                    self._content, bits=bits, order=order, tags=tags, place=self._place
                 )
-                self._symbols.read(self._release)
-                return
-        self._release()
-        self._symbols.read(self._release)
-
-    def _release(self) -> None:
-        """Release what is kept when no table is read any more."""
-        self._tables_left -= 1
-        if self._tables_left == 0:
-            self.window.release()
-
-    def _names_at(
-        self, strings: tuple[int, int], offsets: dict[str, int], needed: list[int]
-    ) -> None:
-        if len(needed) > NAMES_LIMIT:
-            self.window.lose(f"needed libraries not read: more than {NAMES_LIMIT:,}", "needed")
-            needed = []
-        for index, offset in enumerate(needed):
-            then = partial(self._needed.__setitem__, index)
-            self._name(strings, offset, "needed library", then, "needed")
-        for field, offset in offsets.items():
-            self._name(strings, offset, field, partial(self._names.__setitem__, field), field)
+                self._symbols = symbols.read(self._symbol_sections)
 
     def _tags(self, data: bytes) -> tuple[dict[int, int], list[int]]:
         """Return each tag's last value, and all values of DT_NEEDED."""
@@ -291,123 +238,58 @@ class ElfReader(Reader):
                 found[tag] = value
         return found, needed
 
-    def _name(
-        self,
-        strings: tuple[int, int],
-        offset: int,
-        what: str,
-        then: Callable[[str], None],
-        *facts: str,
+    def _read_names(
+        self, strings: tuple[int, int], offsets: dict[str, int], needed: list[int]
     ) -> None:
+        with self.losing("needed"):
+            if len(needed) > NAMES_LIMIT:
+                raise UnreadableError(f"needed libraries not read: more than {NAMES_LIMIT:,}")
+            self._needed = [self._name(strings, offset, "needed library") for offset in needed]
+        for field, offset in offsets.items():
+            with self.losing(field):
+                self._names[field] = self._name(strings, offset, field)
+
+    def _name(self, strings: tuple[int, int], offset: int, subject: str) -> str:
         start, size = strings
-        self.window.want_name(start + offset, size - offset, what, then, *facts)
+        return self._content.name(start + offset, size - offset, subject)
 
-    def _versions(self, address: int, count: int, strings: tuple[int, int]) -> None:
-        place = self._place(address)
+    def _read_versions(self, tags: dict[int, int], strings: tuple[int, int]) -> None:
+        """Read the newest needed version of each library."""
+        subject = "needed versions"
+        place = self._place(tags[_DT_VERNEED])
         if place is None:
-            text = "needed versions not read: their table is not in any segment"
-            self.window.lose(text, *_VERSIONS)
-            self._release()
-            return
-        start, room = place
-
-        def read(data: bytes) -> None:
-            for offset in dict.fromkeys(self._version_names(data, count)):
-                self._name(strings, offset, "needed version", self._version, *_VERSIONS)
-            self._release()
-
-        size = min(room, _VERSIONS_SIZE)
-        self.window.want(start, size, "needed versions", read, *_VERSIONS)
-
-    def _version_names(self, data: bytes, count: int) -> Iterator[int]:
-        """Yield the name offsets of all needed versions."""
-        need, version = self._layout.need, self._layout.version
-        at, left = 0, NAMES_LIMIT
-        for _ in range(count):
-            if at + need.size > len(data):
-                self._lose_versions()
-                return
-            _, names, _, first, step = need.unpack_from(data, at)
-            inner = at + first
-            for _ in range(names):
-                if left == 0 or inner + version.size > len(data):
-                    self._lose_versions()
-                    return
-                _, _, _, name, inner_step = version.unpack_from(data, inner)
-                yield name
-                left -= 1
-                inner += inner_step
-                if inner_step == 0:
-                    break
-            at += step
-            if step == 0:
-                break
-
-    def _lose_versions(self) -> None:
-        text = "needed versions not read: outside their table, or too many"
-        self.window.lose(text, *_VERSIONS)
-
-    def _version(self, name: str) -> None:
-        match = _find_version(name)
-        if match:
-            key = tuple(map(int, match[2].split(".")))
-            self._newest[match[1]] = max(self._newest.get(match[1], ((), "")), (key, match[2]))
-
-    # -- sections
-
-    def _section_headers(self, data: bytes, names: int) -> None:
-        sections = list(self._layout.section.iter_unpack(data))
-        self._elsewhere.update(
-            address for _, kind, _, address, _, size, *_ in sections if kind == _SHT_NOBITS and size
-        )
-        self._symbol_sections.update(
-            (address, size) for _, kind, _, address, _, size, *_ in sections if kind == _SHT_DYNSYM
-        )
-        if names >= len(sections):
-            self.window.note("section names not read: their section is missing")
-            return
-        _, _, _, _, start, size, *_ = sections[names]
-
-        def read(table: bytes) -> None:
-            self._has_sections = True
-            places = (
-                (offset, length, name)
-                for name, kind, _, _, offset, length, *_ in sections
-                if kind not in {_SHT_NULL, _SHT_NOBITS}
-            )
-            self._sections.add_named(table, places)
-
-        self.window.want(start, size, "section names", read)
+            raise UnreadableError(f"{subject} not read: their table is not in any segment")
+        data = self._content.table(place[0], min(place[1], _VERSIONS_SIZE), subject)
+        count = tags.get(_DT_VERNEEDNUM, _VERSIONS_SIZE)
+        versions = needed_versions(self._class[1], data, count, subject)
+        for offset in dict.fromkeys(version.name for version in versions):
+            match = _find_version(self._name(strings, offset, "needed version"))
+            if match:
+                key = tuple(map(int, match[2].split(".")))
+                self._newest[match[1]] = max(self._newest.get(match[1], ((), "")), (key, match[2]))
 
     def _facts(self) -> Binary:
         if len(self.scanner) and not self._has_sections:
-            self.window.note("section of device code unknown: the section headers are not read")
-        # `objcopy --only-keep-debug` keeps the headers of sections that are in another file.
-        is_debug = self._dynamic_at in self._elsewhere
-        symbols = None
-        if self._symbols is not None and not is_debug:
-            symbols = self._symbols.table(self._symbol_sections)
-        lost = _FACTS if is_debug else self.window.unread
-        soname = None if "soname" in lost else self._names.get("soname") or None
-        needed = () if "needed" in lost else sorted(self._needed.items())
-        names = tuple(name for _, name in needed if name)
-        runpath = "" if "runpath" in lost else self._names.get("runpath", "")
+            self.note("section of device code unknown: the section headers are not read")
+        lost = self.unread
+        soname = self._names.get("soname") or None
+        names = () if "needed" in lost else tuple(name for name in self._needed if name)
         newest = {} if "glibc" in lost else self._newest
         is_library = not self._is_program or soname is not None
-        has_dynamic = self._dynamic_at is not None and not is_debug
+        has_dynamic = self._dynamic is not None and not self._is_debug
         return Binary(
             kind="elf",
             machine=self._machine,
             is_shared=self._type == _ET_DYN and has_dynamic and is_library and not self._is_pie,
             soname=soname,
             needed=names,
-            runpath=tuple(part for part in runpath.split(":") if part),
+            runpath=tuple(part for part in self._names.get("runpath", "").split(":") if part),
             glibc=newest.get("GLIBC", (None, None))[1],
             libstdcxx=newest.get("GLIBCXX", (None, None))[1],
             device_code=self.scanner.by_section(self._sections.at),
             images=self.scanner.images(),
-            opens=() if is_debug else self.opens_besides(soname, names),
-            symbols=symbols,
-            unread=() if is_debug else self.unread,
+            opens=() if self._is_debug else self.opens_besides(soname, names),
+            symbols=self._symbols,
+            unread=() if self._is_debug else lost,
             notes=self.notes,
         )

@@ -2,8 +2,8 @@
 
 The dynamic section has the address of the symbol table and not its size. The size follows from a
 hash table: `DT_HASH` has the number of symbols, `DT_GNU_HASH` the chain of the last one. A file
-that defines no symbols has an empty hash table. There the section headers have the size. Without
-them, the table ends in front of the next table, or at the first entry that is not a symbol.
+that defines no symbols has an empty hash table. Its section headers then state the size. Without
+section headers, the table ends before the next table, or at the first entry that is not a symbol.
 """
 
 import sys
@@ -14,7 +14,7 @@ from itertools import islice
 from struct import Struct
 from typing import NamedTuple
 
-from cudaredist.binaries.range_buffer import RANGE_LIMIT, Window
+from cudaredist.binaries.file_content import TABLE_LIMIT, FileContent, UnreadableError
 from cudaredist.binaries.symbols import (
     DEFINED,
     DEFINED_VERSIONS,
@@ -42,7 +42,8 @@ _STRINGS_LIMIT = 16 << 20
 _TEXT_LIMIT = 16 << 20
 """The most bytes of all names together, as thousands of symbols may have the same long name."""
 _VERSIONS_SIZE = 64 << 10
-_VERSIONS_LIMIT = 4096
+_VERSIONS_LIMIT = 8192
+"""Maximum entries of a table of versions."""
 _VERSION_NAMES_LIMIT = 1 << 20
 _NAME_LIMIT = 256 << 10
 """The most bytes of one name, which templates make longer than any path."""
@@ -59,7 +60,7 @@ _HIDDEN, _FIRST_VERSION = 0x8000, 2
 _VER_FLG_BASE, _VER_FLG_WEAK = 1, 2
 
 
-class _Version(NamedTuple):
+class _SymbolVersion(NamedTuple):
     name: str
     library: str
     """The library that a needed version is needed from; empty for a defined one."""
@@ -77,153 +78,131 @@ class _Layout(NamedTuple):
 _LAYOUTS = {64: _Layout(24, 4, 5, 6), 32: _Layout(16, 12, 13, 14)}
 
 
+class NeededVersion(NamedTuple):
+    """A version of a library that a file needs. The names are positions in the table of names."""
+
+    library: int
+    name: int
+    flags: int
+    number: int
+
+
+def needed_versions(order: str, data: bytes, count: int, subject: str) -> Iterator[NeededVersion]:
+    """Yield the needed versions of at most `count` libraries.
+
+    Raises `UnreadableError` with the subject in its text.
+    """
+    library, version = Struct(f"{order}HHIII"), Struct(f"{order}IHHII")
+    entries = _Entries(data, subject)
+    at = 0
+    for _ in range(count):
+        _, names, library_name, first, step = entries.unpack(library, at)
+        inner = at + first
+        for _ in range(names):
+            _, flags, number, name, inner_step = entries.unpack(version, inner)
+            yield NeededVersion(library_name, name, flags, number & ~_HIDDEN)
+            inner += inner_step
+            if inner_step == 0:
+                break
+        at += step
+        if step == 0:
+            break
+
+
+class _Entries:
+    """The linked entries of a table of versions, at most `_VERSIONS_LIMIT`."""
+
+    def __init__(self, data: bytes, subject: str) -> None:
+        self._data, self._subject = data, subject
+        self._left = _VERSIONS_LIMIT
+
+    def unpack(self, layout: Struct, at: int) -> tuple[int, ...]:
+        """Return the entry at a position. Raises `UnreadableError`."""
+        self._left -= 1
+        if self._left < 0 or at + layout.size > len(self._data):
+            raise UnreadableError(f"{self._subject} not read: outside their table, or too many")
+        return layout.unpack_from(self._data, at)
+
+
 class ElfSymbols:
-    """Requests the tables of one file, and makes the symbols of them at the end."""
+    """Reader of the symbols of one file."""
 
     def __init__(
         self,
-        window: Window,
+        content: FileContent,
         *,
         bits: int,
         order: str,
         tags: Mapping[int, int],
         place: Callable[[int], tuple[int, int] | None],
     ) -> None:
-        self._window = window
+        self._content = content
         self._layout, self._order, self._wide = _LAYOUTS[bits], order, bits == 64  # noqa: PLR2004 - the number is the word size's name
         self._tags, self._place = tags, place
-        self._tables: dict[int, bytes] = {}
-        """The tables by their tags."""
+        self._strings = b""
         self._text_room, self._versions_room = _TEXT_LIMIT, _VERSION_NAMES_LIMIT
-        self._is_exact = False
-        """Whether the symbol table has no more symbols than the file."""
 
-    # -- the requests
+    def read(self, sections: Mapping[int, int]) -> SymbolTable:
+        """Return the symbols. `sections` has the sizes of symbol tables by address.
 
-    def read(self, done: Callable[[], None]) -> None:
-        """Request all tables, and call `done` when there are no more requests."""
-        if _DT_SYMTAB not in self._tags or _DT_STRTAB not in self._tags:
-            done()
-            return
+        Raises `UnreadableError`.
+        """
+        size = self._tags.get(_DT_STRSZ, _STRINGS_LIMIT + 1)
+        self._strings = self._table(_DT_STRTAB, size, _STRINGS_LIMIT)
+        count, is_exact = self._count(sections.get(self._tags[_DT_SYMTAB]))
+        if count > _SYMBOLS_LIMIT:
+            raise _unreadable(f"more than {_SYMBOLS_LIMIT:,}")
+        groups = self._grouped(count, is_exact=is_exact)
+        return self._packed(groups, *self._versions())
 
-        left = 2
+    # -- the tables
 
-        def one_done() -> None:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                done()
+    def _table(self, tag: int, size: int, limit: int = TABLE_LIMIT) -> bytes:
+        return self._at(self._tags[tag], size, limit)
 
-        def tables(count: int) -> None:
-            size, versions = self._layout.size * count, 2 * count
-            wanted = [(_DT_SYMTAB, size, size)] if size else []
-            if _DT_VERSYM in self._tags and size:
-                room = versions if self._is_exact else self._room(_DT_VERSYM, versions)
-                wanted.append((_DT_VERSYM, room, versions))
-            wanted += [
-                (tag, self._room(tag, _VERSIONS_SIZE), _VERSIONS_SIZE)
-                for tag in (_DT_VERDEF, _DT_VERNEED)
-                if tag in self._tags
-            ]
-            self._next(wanted, one_done)
-
-        # Tools that rewrite a file put names and hash table behind each other, after the rest.
-        strings = self._tags.get(_DT_STRSZ, _STRINGS_LIMIT + 1)
-        self._next([(_DT_STRTAB, strings, _STRINGS_LIMIT)], one_done)
-        self._count(tables)
-
-    def _next(self, wanted: list[tuple[int, int, int]], done: Callable[[], None]) -> None:
-        """Request one table after the other."""
-        if not wanted:
-            done()
-            return
-        (tag, size, limit), *rest = wanted
-
-        def take(data: bytes) -> None:
-            self._tables[tag] = data
-            self._next(rest, done)
-
-        self._want(self._tags[tag], size, take, limit)
-
-    def _want(
-        self, address: int, size: int, then: Callable[[bytes], None], limit: int = RANGE_LIMIT
-    ) -> None:
+    def _at(self, address: int, size: int, limit: int = TABLE_LIMIT) -> bytes:
         place = self._place(address)
         if place is None or size > place[1]:
-            self._lose("a table lies in no segment")
-        else:
-            self._window.want_table(place[0], size, SYMBOLS, then, SYMBOLS, limit=limit)
+            raise _unreadable("a table is not in any segment")
+        return self._content.table(place[0], size, SYMBOLS, limit)
 
-    def _room(self, tag: int, most: int) -> int:
-        place = self._place(self._tags[tag])
+    def _room(self, address: int, most: int) -> int:
+        place = self._place(address)
         return most if place is None else min(place[1], most)
-
-    def _lose(self, why: str) -> None:
-        self._window.lose(f"symbols not read: {why}", SYMBOLS)
 
     # -- the number of symbols
 
-    def _count(self, then: Callable[[int], None]) -> None:
-        """Call `then` with the number of symbols, or with the most that there can be."""
+    def _count(self, size_of_section: int | None) -> tuple[int, bool]:
+        """Return the number of symbols, and whether it is exact.
 
-        def hash_header(data: bytes) -> None:
-            _, count = Struct(f"{self._order}II").unpack(data)
-            exact(count)
-
-        def exact(count: int) -> None:
-            self._is_exact = True
-            limited(count)
-
-        def limited(count: int) -> None:
-            if count > _SYMBOLS_LIMIT:
-                self._lose(f"more than {_SYMBOLS_LIMIT:,}")
-            else:
-                then(count)
-
-        def gnu(last: int | None) -> None:
-            if last is None:
-                limited(self._most())
-            else:
-                exact(last + 1)
-
+        If the file does not state the number, it is an upper limit.
+        """
         if _DT_HASH in self._tags:
-            self._want(self._tags[_DT_HASH], 8, hash_header)
-        elif _DT_GNU_HASH in self._tags:
-            self._last_hashed(gnu)
-        else:
-            limited(self._most())
+            return Struct(f"{self._order}II").unpack(self._table(_DT_HASH, 8))[1], True
+        last = self._last_hashed() if _DT_GNU_HASH in self._tags else None
+        if last is not None:
+            return last + 1, True
+        most = self._most()
+        if size_of_section is not None and size_of_section <= most * self._layout.size:
+            return size_of_section // self._layout.size, True
+        return most, False
 
-    def _last_hashed(self, then: Callable[[int | None], None]) -> None:
-        """Call `then` with the last symbol's number in a GNU hash table, None if it is empty."""
+    def _last_hashed(self) -> int | None:
+        """Return the last symbol's number in a GNU hash table, None if it is empty."""
         start = self._tags[_DT_GNU_HASH]
-
-        def header(data: bytes) -> None:
-            buckets, first, bloom, _ = Struct(f"{self._order}IIII").unpack(data)
-            at = start + 16 + bloom * (8 if self._wide else 4)
-            if buckets == 0:
-                then(None)
-                return
-
-            def heads(data: bytes) -> None:
-                last = max(self._numbers("I", data))
-                if last < max(first, 1):
-                    then(None)
-                    return
-                chain = at + 4 * buckets + 4 * (last - first)
-                place = self._place(chain)
-                room = 0 if place is None else min(place[1], _CHAIN_LIMIT)
-                self._want(chain, room - room % 4, lambda data: end(last, data))
-
-            self._want(at, 4 * buckets, heads)
-
-        def end(last: int, data: bytes) -> None:
-            for length, value in enumerate(self._numbers("I", data)):
-                if value & 1:
-                    then(last + length)
-                    return
-            self._lose("their hash table has no end")
-
-        self._want(start, 16, header)
+        buckets, first, bloom, _ = Struct(f"{self._order}IIII").unpack(self._at(start, 16))
+        if buckets == 0:
+            return None
+        at = start + 16 + bloom * (8 if self._wide else 4)
+        last = max(self._numbers("I", self._at(at, 4 * buckets)))
+        if last < max(first, 1):
+            return None
+        chain = at + 4 * buckets + 4 * (last - first)
+        room = self._room(chain, _CHAIN_LIMIT)
+        for length, value in enumerate(self._numbers("I", self._at(chain, room - room % 4))):
+            if value & 1:
+                return last + length
+        raise _unreadable("their hash table has no end")
 
     def _most(self) -> int:
         """Return how many symbols there can be in front of the next table."""
@@ -237,45 +216,24 @@ class ElfSymbols:
 
     # -- the symbols
 
-    def table(self, sections: Mapping[int, int]) -> SymbolTable | None:
-        """Return the symbols. `sections` has the sizes of symbol tables by address.
-
-        None if they could not be read, or there are none.
-        """
-        if SYMBOLS in self._window.unread or _DT_STRTAB not in self._tables:
-            return None
-        size = sections.get(self._tags[_DT_SYMTAB])
-        data = self._tables.pop(_DT_SYMTAB, b"")
-        is_exact = self._is_exact
-        if not is_exact and size is not None and size <= len(data):
-            data, is_exact = data[:size], True
-        groups = self._grouped(data, is_exact=is_exact)
-        del data
-        versions = self._versions()
-        if groups is None or versions is None:
-            return None
-        return self._packed(groups, *versions)
-
-    def _grouped(
-        self, data: bytes, *, is_exact: bool
-    ) -> dict[tuple[int, int, int, int], list[int]] | None:
+    def _grouped(self, count: int, *, is_exact: bool) -> dict[tuple[int, int, int, int], list[int]]:
         """Return the places of names by their symbols' info, visibility, section and version."""
         size, info, other, section = self._layout
-        count = len(data) // size
-        data = data[: count * size]
-        places = self._numbers("I", data)[:: size // 4]
-        strings = self._tables[_DT_STRTAB]
-        outside = None
-        if places and max(places) >= len(strings):
-            outside = next(n for n, place in enumerate(places) if place >= len(strings))
-        if outside is not None and is_exact:
-            self._lose("a name lies outside their table")
-            return None
-        versions = array("H", [1]) * count
-        if _DT_VERSYM in self._tables:
-            versions = self._numbers("H", self._tables.pop(_DT_VERSYM))
-        sections = self._numbers("H", data)[section // 2 :: size // 2]
         groups: dict[tuple[int, int, int, int], list[int]] = defaultdict(list)
+        if count == 0:
+            return groups
+        data = self._table(_DT_SYMTAB, count * size, count * size)
+        versions = array("H", [1]) * count
+        if _DT_VERSYM in self._tags:
+            room = 2 * count if is_exact else self._room(self._tags[_DT_VERSYM], 2 * count)
+            versions = self._numbers("H", self._table(_DT_VERSYM, room))
+        places = self._numbers("I", data)[:: size // 4]
+        outside = None
+        if max(places) >= len(self._strings):
+            outside = next(n for n, place in enumerate(places) if place >= len(self._strings))
+            if is_exact:
+                raise _unreadable("a name is outside their table")
+        sections = self._numbers("H", data)[section // 2 :: size // 2]
         symbols = zip(data[info::size], data[other::size], sections, versions, strict=False)
         for key, place in zip(symbols, places[:outside], strict=False):
             groups[key].append(place)
@@ -284,10 +242,10 @@ class ElfSymbols:
     def _packed(
         self,
         groups: dict[tuple[int, int, int, int], list[int]],
-        needed: dict[int, _Version],
-        defined: dict[int, _Version],
+        needed: dict[int, _SymbolVersion],
+        defined: dict[int, _SymbolVersion],
         version_groups: dict[tuple[str, ...], list[bytes]],
-    ) -> SymbolTable | None:
+    ) -> SymbolTable:
         named: dict[tuple[str, ...], list[int]] = defaultdict(list)
         while groups:
             key, places = groups.popitem()
@@ -304,25 +262,20 @@ class ElfSymbols:
                     self._text_room -= sum(map(len, properties))
                     yield properties, self._names(named.pop(properties), properties[0], counts)
 
-        try:
-            packed = pack_groups(all_groups())
-        except ValueError as error:
-            self._lose(str(error))
-            return None
-        self._tables.clear()
+        packed = pack_groups(all_groups())
         return SymbolTable(exports=counts[DEFINED], imports=counts[UNDEFINED], packed=packed)
 
     def _names(self, places: list[int], kind: str, counts: "Counter[str]") -> Iterator[bytes]:
-        """Yield the names at some offsets and count them. Raises `ValueError`."""
-        strings = self._tables[_DT_STRTAB]
+        """Yield the names at the given offsets and count them. Raises `UnreadableError`."""
+        strings = self._strings
         left = iter(places)
         while part := list(islice(left, _PART)):
             ends = [strings.find(b"\0", place, place + _NAME_LIMIT) for place in part]
             if min(ends) < 0:
-                raise ValueError("a name has no end")
+                raise _unreadable("a name has no end")
             self._text_room -= sum(ends) - sum(part)
             if self._text_room < 0:
-                raise ValueError("their names are too long")
+                raise _unreadable("their names are too long")
             names = [
                 strings[place:end] for place, end in zip(part, ends, strict=True) if end > place
             ]
@@ -332,8 +285,8 @@ class ElfSymbols:
     def _properties(
         self,
         key: tuple[int, int, int, int],
-        needed: dict[int, _Version],
-        defined: dict[int, _Version],
+        needed: dict[int, _SymbolVersion],
+        defined: dict[int, _SymbolVersion],
     ) -> tuple[str, ...] | None:
         """Return the shared properties of a symbol's group, None for a local symbol."""
         info, other, section, number = key
@@ -352,12 +305,6 @@ class ElfSymbols:
         sign = "@@" if is_default else "@" if name else ""
         return (state, binding, kind, _VISIBILITIES[other & 3], at, sign, name, library)
 
-    def _string(self, place: int) -> bytes | None:
-        """Return the name at an offset of the string table, None if it has no end."""
-        strings = self._tables[_DT_STRTAB]
-        end = strings.find(b"\0", place, place + _NAME_LIMIT)
-        return None if end < 0 else strings[place:end]
-
     def _numbers(self, form: str, data: bytes) -> "array[int]":
         numbers = array(form)
         numbers.frombytes(data[: len(data) - len(data) % numbers.itemsize])
@@ -369,75 +316,57 @@ class ElfSymbols:
 
     def _versions(
         self,
-    ) -> tuple[dict[int, _Version], dict[int, _Version], dict[tuple[str, ...], list[bytes]]] | None:
+    ) -> tuple[
+        dict[int, _SymbolVersion], dict[int, _SymbolVersion], dict[tuple[str, ...], list[bytes]]
+    ]:
         """Return needed and defined versions by their numbers, and all of them in groups."""
-        needed: dict[int, _Version] = {}
-        defined: dict[int, _Version] = {}
+        needed: dict[int, _SymbolVersion] = {}
+        defined: dict[int, _SymbolVersion] = {}
         groups: dict[tuple[str, ...], list[bytes]] = defaultdict(list)
-        try:
-            for library, name, flags, number in self._needed_versions():
-                needed[number] = _Version(plain_name(name), plain_name(library))
-                strength = "weak" if flags & _VER_FLG_WEAK else "strong"
-                groups[NEEDED_VERSIONS, plain_name(library), strength].append(name)
-            for name, flags, number in self._defined_versions():
-                if flags & _VER_FLG_BASE:
-                    groups[DEFINED_VERSIONS, "base"].append(name)
-                else:
-                    defined[number] = _Version(plain_name(name), "")
-                    groups[DEFINED_VERSIONS, ""].append(name)
-        except ValueError:
-            self._lose("their versions leave their table, or are too many")
-            return None
+        for version in self._needed_versions():
+            library, name = self._text(version.library), self._text(version.name)
+            needed[version.number] = _SymbolVersion(plain_name(name), plain_name(library))
+            strength = "weak" if version.flags & _VER_FLG_WEAK else "strong"
+            groups[NEEDED_VERSIONS, plain_name(library), strength].append(name)
+        for name, flags, number in self._defined_versions():
+            if flags & _VER_FLG_BASE:
+                groups[DEFINED_VERSIONS, "base"].append(name)
+            else:
+                defined[number] = _SymbolVersion(plain_name(name), "")
+                groups[DEFINED_VERSIONS, ""].append(name)
         return needed, defined, groups
 
-    def _needed_versions(self) -> Iterator[tuple[bytes, bytes, int, int]]:
-        """Yield each version's library, name, flags and number. Raises `ValueError`."""
-        inner = Struct(f"{self._order}IHHII")
-        for library, start, count, data in self._needed_libraries():
-            at = start
-            for _ in range(count):
-                _, flags, number, name, step = _unpack(inner, data, at)
-                yield self._text(library), self._text(name), flags, number & ~_HIDDEN
-                at += step
-                if step == 0:
-                    break
+    def _needed_versions(self) -> Iterator[NeededVersion]:
+        data = self._versions_table(_DT_VERNEED)
+        count = self._tags.get(_DT_VERNEEDNUM, _VERSIONS_LIMIT) if data else 0
+        return needed_versions(self._order, data, count, SYMBOLS)
 
     def _defined_versions(self) -> Iterator[tuple[bytes, int, int]]:
+        """Yield each version's name, flags and number. Raises `UnreadableError`."""
         outer, inner = Struct(f"{self._order}HHHHIII"), Struct(f"{self._order}II")
-        data, at = self._tables.get(_DT_VERDEF, b""), 0
-        for left in range(self._tags.get(_DT_VERDEFNUM, 0) if data else 0):
-            if left == _VERSIONS_LIMIT:
-                raise ValueError
-            _, flags, number, _, _, first, step = _unpack(outer, data, at)
-            name, _ = _unpack(inner, data, at + first)
+        entries = _Entries(self._versions_table(_DT_VERDEF), SYMBOLS)
+        at = 0
+        for _ in range(self._tags.get(_DT_VERDEFNUM, 0) if _DT_VERDEF in self._tags else 0):
+            _, flags, number, _, _, first, step = entries.unpack(outer, at)
+            name, _ = entries.unpack(inner, at + first)
             yield self._text(name), flags, number & ~_HIDDEN
             at += step
             if step == 0:
                 break
 
-    def _needed_libraries(self) -> Iterator[tuple[int, int, int, bytes]]:
-        """Yield library, place and number of the versions that are needed from each library."""
-        layout = Struct(f"{self._order}HHIII")
-        data, at, left = self._tables.get(_DT_VERNEED, b""), 0, _VERSIONS_LIMIT
-        for _ in range(self._tags.get(_DT_VERNEEDNUM, _VERSIONS_LIMIT) if data else 0):
-            _, count, library, first, step = _unpack(layout, data, at)
-            left -= max(count, 1)
-            if left < 0:
-                raise ValueError
-            yield library, at + first, count, data
-            at += step
-            if step == 0:
-                break
+    def _versions_table(self, tag: int) -> bytes:
+        if tag not in self._tags:
+            return b""
+        return self._table(tag, self._room(self._tags[tag], _VERSIONS_SIZE))
 
     def _text(self, place: int) -> bytes:
-        name = self._string(place)
-        self._versions_room -= 0 if name is None else len(name)
-        if name is None or self._versions_room < 0:
-            raise ValueError
-        return name
+        """Return the name at an offset of the string table. Raises `UnreadableError`."""
+        end = self._strings.find(b"\0", place, place + _NAME_LIMIT)
+        self._versions_room -= max(end - place, 0)
+        if end < 0 or self._versions_room < 0:
+            raise _unreadable("the name of a version has no end, or their names are too long")
+        return self._strings[place:end]
 
 
-def _unpack(layout: Struct, data: bytes, at: int) -> tuple[int, ...]:
-    if at + layout.size > len(data):
-        raise ValueError
-    return layout.unpack_from(data, at)
+def _unreadable(reason: str) -> UnreadableError:
+    return UnreadableError(f"{SYMBOLS} not read: {reason}")

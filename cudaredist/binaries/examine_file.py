@@ -1,30 +1,47 @@
-"""Examine one file in one pass."""
+"""Examine one file: search its bytes once, then read its tables."""
 
+import contextlib
+import os
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from cudaredist.binaries import ar, elf, pe, script
 from cudaredist.binaries.fatbin import CONTAINER_MAGIC
+from cudaredist.binaries.file_content import BUFFER, FileContent, InPlace, Scratch, Storage
 from cudaredist.binaries.file_facts import Binary
-from cudaredist.binaries.range_buffer import Range, Reread, blocks
 from cudaredist.binaries.reader import FatbinReader, Reader
+from cudaredist.errors import ReadError
 
 _SNIFF = 8
 _OBJECT_SNIFF = 60
 _COFF_STARTS = (b"\x64\x86", b"\x64\xaa", pe.ANONYMOUS)
+BLOCK_LEAST = 64 << 10
+BLOCK_MOST = 256 << 10
 
 
-def examine(
-    chunks: Iterable[bytes],
-    held: Iterable[Range] = (),
-    missed: list[Range] | None = None,
-    reread: Reread | None = None,
-) -> Binary | None:
+def examine_file(path: Path) -> Binary | None:
+    """Return the facts of a file on the disk, None for an irrelevant one.
+
+    Raises `ReadError`.
+    """
+    try:
+        file = path.open("rb", BUFFER)
+    except OSError as error:
+        raise ReadError(path, error) from error
+    with file:
+        content = FileContent(file, os.fstat(file.fileno()).st_size, path)
+        return examine(content.blocks(), InPlace(content))
+
+
+def examine(chunks: Iterable[bytes], storage: Storage | None = None) -> Binary | None:
     """Return the facts of one file, None for an irrelevant one.
 
-    An irrelevant file is not read to its end. If a range is needed after it has passed, `reread`
-    reads it again. Without `reread`, it is added to `missed`. A second pass over the same bytes
-    keeps the ranges in `held`. Only errors of `chunks` and `reread` are raised.
+    An irrelevant file is not read to its end. The bytes of others are stored until the facts are
+    read. Only errors of `chunks` and `storage` are raised.
     """
+    if storage is None:
+        with contextlib.closing(Scratch()) as scratch:
+            return examine(chunks, scratch)
     file = _File(chunks)
     first = file.peek(_SNIFF)
     if script.may_be_script(first):
@@ -34,14 +51,9 @@ def examine(
     reader = _reader_of(file, first)
     if reader is None:
         return None
-    reader.window.hold(held)
-    reader.window.reread = reread
-    for block in blocks(file.all()):
+    for block in storage.storing(blocks(file.all())):
         reader.feed(block)
-    binary = reader.finish()
-    if missed is not None:
-        missed += reader.window.missed
-    return binary
+    return reader.finish(storage.content())
 
 
 def _reader_of(file: "_File", first: bytes) -> Reader | None:
@@ -60,6 +72,35 @@ def _reader_of(file: "_File", first: bytes) -> Reader | None:
     elif first.startswith(_COFF_STARTS) and pe.is_object(file.peek(_OBJECT_SNIFF)):
         reader = pe.CoffReader()
     return reader
+
+
+def blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Split or join chunks into blocks of 64 to 256 KiB.
+
+    Searching is slow if chunks are tiny or huge. Chunks of a suitable size do not change. Only the
+    last block may be smaller.
+    """
+    parts: list[bytes] = []
+    size = 0
+    for chunk in chunks:
+        if not parts and BLOCK_LEAST <= len(chunk) <= BLOCK_MOST:
+            yield chunk
+        elif chunk:
+            parts.append(chunk)
+            size += len(chunk)
+            if size >= BLOCK_LEAST:
+                yield from _cut(parts)
+                size = 0
+    yield from _cut(parts)
+
+
+def _cut(parts: list[bytes]) -> Iterator[bytes]:
+    joined = b"".join(parts)
+    parts.clear()
+    count = -(-len(joined) // BLOCK_MOST)
+    size = -(-len(joined) // max(count, 1))
+    for number in range(count):
+        yield joined[number * size : (number + 1) * size]
 
 
 class _File:

@@ -1,23 +1,20 @@
 """Readers of PE images and COFF object files.
 
 A PE refers to its imports by address. The section headers map addresses to positions in the file.
-They are at the front, so the positions of all tables are known before the tables pass. Only names
-may pass earlier. If a section's name in an object file has more than eight bytes, it is stored
-after the symbols.
+If a section's name in an object file has more than eight bytes, it is stored after the symbols.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
 from operator import itemgetter
 from struct import Struct
 
+from cudaredist.binaries.file_content import TABLE_LIMIT, UnreadableError, text_of_name
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.binaries.opened_names import OpenedNames
 from cudaredist.binaries.pe_symbols import DELAYED, PeSymbols
-from cudaredist.binaries.range_buffer import RANGE_LIMIT, text_of_name
 from cudaredist.binaries.reader import NAMES_LIMIT, Reader, Sections, whole_entries
-from cudaredist.binaries.symbols import SYMBOLS
+from cudaredist.binaries.symbols import SYMBOLS, SymbolTable
 
 DOS_MAGIC = b"MZ"
 DOS_SIZE = 64
@@ -118,7 +115,6 @@ class PeReader(Reader):
         self._machine: str | None = None
         self._is_dll = False
         self._base = 0
-        self._symbols: PeSymbols | None = None
         self._directories: dict[int, tuple[int, int]] = {}
         """The addresses and sizes of what is read."""
         self._mapped: list[tuple[int, int, int]] = []
@@ -126,33 +122,36 @@ class PeReader(Reader):
         self._sections = Sections(_DECLARED)
         self._soname: str | None = None
         self._needed: dict[tuple[int, int], str] = {}
-        size = len(PE_MAGIC) + _COFF.size
-        self.window.want(header, size, "header", self._header, *_ALL_FACTS)
+        self._symbols: PeSymbols | None = None
+        self._symbol_table: SymbolTable | None = None
 
-    def _header(self, data: bytes) -> None:
-        machine, sections, _, _, _, size, flags = _COFF.unpack_from(data, len(PE_MAGIC))
-        self._machine = _machine_name(machine)
-        self._is_dll = bool(flags & _IS_DLL)
-        start = self._header_at + len(data)
-
-        def read(data: bytes) -> None:
-            # In this order, because the positions of the directories require both.
-            self._optional(data)
-            length = sections * _SECTION.size
+    def _read(self) -> None:
+        with self.losing(*_ALL_FACTS):
+            table = self._content.table
+            data = table(self._header_at, len(PE_MAGIC) + _COFF.size, "header")
+            machine, sections, _, _, _, size, flags = _COFF.unpack_from(data, len(PE_MAGIC))
+            self._machine = _machine_name(machine)
+            self._is_dll = bool(flags & _IS_DLL)
+            start = self._header_at + len(data)
+            optional = table(start, size, "optional header")
+            with self.losing(*_ALL_FACTS):
+                self._read_optional(optional)
             facts = [fact for index in self._directories for fact in _FACTS[index]]
-            self.window.want(start + size, length, "section headers", self._section_headers, *facts)
+            with self.losing(*facts):
+                length = sections * _SECTION.size
+                self._read_sections(table(start + size, length, "section headers"))
+                self._read_directories()
+            if self._symbols is not None and SYMBOLS not in self.unread:
+                with self.losing(SYMBOLS):
+                    self._symbol_table = self._symbols.table(self._needed)
 
-        self.window.want(start, size, "optional header", read, *_ALL_FACTS)
-
-    def _optional(self, data: bytes) -> None:
+    def _read_optional(self, data: bytes) -> None:
         magic = int.from_bytes(data[:2], "little")
         count_at = _COUNT_AT.get(magic, len(data))
         if count_at + 4 > len(data):
-            text = "optional header not read: of an unknown kind, or truncated"
-            self.window.lose(text, *_ALL_FACTS)
-            return
+            raise UnreadableError("optional header not read: of an unknown kind, or truncated")
         (self._base,) = _BASE[magic].unpack_from(data)
-        self._symbols = PeSymbols(self.window, self._place, is_wide=magic == _WIDE)
+        self._symbols = PeSymbols(self._content, self._place, is_wide=magic == _WIDE)
         count = int.from_bytes(data[count_at : count_at + 4], "little")
         first = count_at + 4
         for index in (_EXPORTS, _IMPORTS, DELAYED):
@@ -162,14 +161,21 @@ class PeReader(Reader):
                 if address and size:
                     self._directories[index] = address, size
 
-    def _section_headers(self, data: bytes) -> None:
+    def _read_sections(self, data: bytes) -> None:
         for name, _, address, size, start, *_ in _SECTION.iter_unpack(data):
             self._mapped.append((address, size, start))
             self._sections.add(start if size else 0, size, text_of_name(name.rstrip(b"\0")) or "")
         self._mapped.sort()
-        self._directory(_EXPORTS, "exports", self._exports)
-        self._directory(_IMPORTS, "imports", self._imports)
-        self._directory(DELAYED, "delayed imports", self._delayed)
+
+    def _read_directories(self) -> None:
+        readers = {
+            _EXPORTS: self._read_exports,
+            _IMPORTS: self._read_imports,
+            DELAYED: self._read_delayed,
+        }
+        for index in self._directories:
+            with self.losing(*_FACTS[index]):
+                readers[index]()
 
     def _place(self, address: int) -> tuple[int, int] | None:
         """Map an address to a position and a size in the file.
@@ -183,54 +189,47 @@ class PeReader(Reader):
                 return offset + address - start, start + size - address
         return None
 
-    def _directory(self, index: int, what: str, then: Callable[[bytes], None]) -> None:
-        if index not in self._directories:
-            return
+    def _directory(self, index: int, subject: str) -> bytes:
         place = self._place(self._directories[index][0])
         if place is None:
-            self.window.lose(f"{what} not read: they are not in any section", *_FACTS[index])
-        else:
-            # Windows ignores the stated size and reads imports up to their end mark.
-            size = _EXPORT.size if index == _EXPORTS else _DIRECTORY_LIMIT
-            self.window.want(place[0], min(place[1], size), what, then, *_FACTS[index])
+            raise UnreadableError(f"{subject} not read: they are not in any section")
+        # Windows ignores the stated size and reads imports up to their end mark.
+        size = _EXPORT.size if index == _EXPORTS else _DIRECTORY_LIMIT
+        return self._content.table(place[0], min(place[1], size), subject)
 
-    def _name(self, address: int, what: str, then: Callable[[str], None], fact: str) -> None:
+    def _name(self, address: int, subject: str) -> str:
         place = self._place(address)
         if place is None:
-            self.window.lose(f"{what} not read: it is not in any section", fact)
-        else:
-            self.window.want_name(*place, what, then, fact)
+            raise UnreadableError(f"{subject} not read: it is not in any section")
+        return self._content.name(*place, subject)
 
-    def _exports(self, data: bytes) -> None:
+    def _read_exports(self) -> None:
+        data = self._directory(_EXPORTS, "exports")
         if len(data) < _EXPORT.size:
-            self.window.lose(
-                "exports not read: they extend beyond their section", *_FACTS[_EXPORTS]
-            )
-            return
+            raise UnreadableError("exports not read: they extend beyond their section")
         (address,) = _EXPORT.unpack(data)
-        if address:
-            self._name(address, "export name", self._set_soname, "soname")
+        with self.losing("soname"):
+            self._soname = self._name(address, "export name") or None if address else None
         if self._symbols is not None:
-            self._symbols.exports(*self._directories[_EXPORTS])
+            with self.losing(SYMBOLS):
+                self._symbols.read_exports(*self._directories[_EXPORTS])
 
-    def _set_soname(self, name: str) -> None:
-        self._soname = name or None
-
-    def _imports(self, data: bytes) -> None:
-        entries = whole_entries(_IMPORT, data)
+    def _read_imports(self) -> None:
+        entries = whole_entries(_IMPORT, self._directory(_IMPORTS, "imports"))
         # Without the table of names, the one that the loader fills has the names until then.
         names = ((n, table or thunks) if n and thunks else None for table, n, thunks in entries)
         self._need(_IMPORTS, "imports", names)
 
-    def _delayed(self, data: bytes) -> None:
+    def _read_delayed(self) -> None:
         # Old linkers wrote absolute addresses.
+        data = self._directory(DELAYED, "delayed imports")
         entries = (
             (0 if f & _IS_RELATIVE else self._base, *at) for f, *at in whole_entries(_DELAY, data)
         )
         names = ((name - base, table - base) if name else None for base, name, table in entries)
         self._need(DELAYED, "delayed imports", names)
 
-    def _need(self, directory: int, what: str, names: Iterable[tuple[int, int] | None]) -> None:
+    def _need(self, directory: int, subject: str, names: Iterable[tuple[int, int] | None]) -> None:
         """Read the library names and the symbols at these addresses.
 
         None marks the end of the table.
@@ -241,22 +240,19 @@ class PeReader(Reader):
                 break
             addresses.append(entry)
         else:
-            self.window.lose(f"{what} not read: they have no end mark", "needed", SYMBOLS)
-            return
+            raise UnreadableError(f"{subject} not read: they have no end mark")
         if len(addresses) > NAMES_LIMIT:
-            text = f"imports not read: more than {NAMES_LIMIT:,}"
-            self.window.lose(text, "needed", SYMBOLS)
-            return
+            raise UnreadableError(f"imports not read: more than {NAMES_LIMIT:,}")
         if self._symbols is not None:
-            self._symbols.imports(directory, [table for _, table in addresses])
+            with self.losing(SYMBOLS):
+                self._symbols.read_imports(directory, [table for _, table in addresses])
         for index, (address, _) in enumerate(addresses):
-            then = partial(self._needed.__setitem__, (directory, index))
-            self._name(address, "imported library", then, "needed")
+            with self.losing("needed"):
+                self._needed[directory, index] = self._name(address, "imported library")
 
     def _facts(self) -> Binary:
-        needed = () if "needed" in self.window.unread else sorted(self._needed.items())
-        names = tuple(name for _, name in needed if name)
-        symbols = None if self._symbols is None else self._symbols.table(self._needed)
+        needed = () if "needed" in self.unread else self._needed.values()
+        names = tuple(name for name in needed if name)
         return Binary(
             kind="pe",
             machine=self._machine,
@@ -266,7 +262,7 @@ class PeReader(Reader):
             device_code=self.scanner.by_section(self._sections.at),
             images=self.scanner.images(),
             opens=self.opens_besides(self._soname, names),
-            symbols=symbols,
+            symbols=self._symbol_table,
             unread=self.unread,
             notes=self.notes,
         )
@@ -282,51 +278,40 @@ class CoffReader(Reader):
         super().__init__()
         self._machine: str | None = None
         self._sections = Sections(_DECLARED)
-        self._long: list[tuple[int, int, int]] = []
-        self.window.want(0, _COFF.size, "header", self._header)
 
-    def _header(self, data: bytes) -> None:
-        machine, count, _, symbols, symbols_count, size, _ = _COFF.unpack(data)
-        if data.startswith(ANONYMOUS):
-            self.window.want(0, _ANONYMOUS.size, "header", self._anonymous)
-            return
-        self._machine = _machine_name(machine)
-        self._tables(_COFF.size + size, count, symbols + symbols_count * _SYMBOL_SIZE)
+    def _read(self) -> None:
+        with self.losing():
+            data = self._content.table(0, _COFF.size, "header")
+            if data.startswith(ANONYMOUS):
+                data = self._content.table(0, _ANONYMOUS.size, "header")
+                _, _, _, machine, _, kind, _ = _ANONYMOUS.unpack(data)
+                self._machine = _machine_name(machine)
+                if kind == BIG_CLASS:
+                    data = self._content.table(0, _BIG.size, "header")
+                    *_, count, symbols, symbols_count = _BIG.unpack(data)
+                    strings = symbols + symbols_count * _BIG_SYMBOL_SIZE
+                    self._read_sections(_BIG.size, count, strings)
+            else:
+                machine, count, _, symbols, symbols_count, size, _ = _COFF.unpack(data)
+                self._machine = _machine_name(machine)
+                strings = symbols + symbols_count * _SYMBOL_SIZE
+                self._read_sections(_COFF.size + size, count, strings)
 
-    def _anonymous(self, data: bytes) -> None:
-        _, _, _, machine, _, what, _ = _ANONYMOUS.unpack(data)
-        self._machine = _machine_name(machine)
-        if what == BIG_CLASS:
-            self.window.want(0, _BIG.size, "header", self._big)
-
-    def _big(self, data: bytes) -> None:
-        *_, count, symbols, symbols_count = _BIG.unpack(data)
-        self._tables(_BIG.size, count, symbols + symbols_count * _BIG_SYMBOL_SIZE)
-
-    def _tables(self, start: int, count: int, strings: int) -> None:
-        def read(data: bytes) -> None:
-            self._section_headers(data)
-            if self._long:
-                self.window.want(
-                    strings, _STRINGS_SIZE, "section names", lambda size: self._size(strings, size)
-                )
-
-        self.window.want(start, count * _SECTION.size, "section headers", read)
-
-    def _section_headers(self, data: bytes) -> None:
-        for raw, _, _, size, start, _, _, _, _, flags in _SECTION.iter_unpack(data):
+    def _read_sections(self, start: int, count: int, strings: int) -> None:
+        data = self._content.table(start, count * _SECTION.size, "section headers")
+        long: list[tuple[int, int, int]] = []
+        for raw, _, _, size, start_at, _, _, _, _, flags in _SECTION.iter_unpack(data):
             name = text_of_name(raw.rstrip(b"\0")) or ""
             if flags & _NO_BYTES or size == 0:
                 continue
             if name.startswith("/") and name[1:].isascii() and name[1:].isdigit():
-                self._long.append((start, size, int(name[1:])))
+                long.append((start_at, size, int(name[1:])))
             else:
-                self._sections.add(start, size, name)
-
-    def _size(self, strings: int, data: bytes) -> None:
-        size = min(int.from_bytes(data, "little"), RANGE_LIMIT)
-        then = partial(self._sections.add_named, sections=self._long)
-        self.window.want(strings, size, "section names", then)
+                self._sections.add(start_at, size, name)
+        if long:
+            stated = self._content.table(strings, _STRINGS_SIZE, "section names")
+            size = min(int.from_bytes(stated, "little"), TABLE_LIMIT)
+            self._sections.add_named(self._content.table(strings, size, "section names"), long)
 
     def _facts(self) -> Binary:
         return Binary(

@@ -1,14 +1,15 @@
 """The common base of all readers of binaries."""
 
 import abc
+import contextlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from struct import Struct
 
 from cudaredist.binaries.fatbin import FatbinScanner
+from cudaredist.binaries.file_content import FileContent, UnreadableError, text_of_name
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.binaries.opened_names import OpenedNames
-from cudaredist.binaries.range_buffer import Window, text_of_name
 
 NAMES_LIMIT = 1024
 """Maximum names of one table. A real file has a few dozen."""
@@ -31,42 +32,63 @@ def whole_entries(layout: Struct, data: bytes) -> Iterator[tuple[int, ...]]:
 
 
 class Reader(abc.ABC):
-    """A reader of a file's facts in one pass.
+    """A reader of a file's facts.
 
-    Invalid bytes never raise.
+    `feed` takes all bytes in order, and searches them for device code and names of libraries. Then
+    `finish` reads the tables at their positions. Invalid bytes never raise an error.
     """
 
     opened_names: OpenedNames | None = None
     """The names of libraries in its data, if files of this kind may open libraries."""
+    _content: FileContent
 
     def __init__(self) -> None:
-        self.window = Window()
         self.scanner = FatbinScanner()
+        self._notes: set[str] = set()
+        self._lost: set[str] = set()
+        """The facts that depend on a table that could not be read completely."""
 
     def feed(self, block: bytes) -> None:
-        """Read the next bytes."""
-        self.window.feed(block)
+        """Search the next bytes."""
         self.scanner.feed(block)
         if self.opened_names is not None:
             self.opened_names.feed(block)
 
-    def finish(self) -> Binary:
-        """Return the facts after the last bytes."""
-        self.window.finish()
+    def finish(self, content: FileContent) -> Binary:
+        """Read the tables and return the facts, after the last bytes. Raises `ReadError`."""
         self.scanner.finish()
         if self.opened_names is not None and self.opened_names.is_cut:
-            self.window.lose("opened libraries not read: too many names", "opens")
+            self.lose("opened libraries not read: too many names", "opens")
+        self._content = content
+        self._read()
         return self._facts()
+
+    def note(self, text: str) -> None:
+        """Add a note, unless it exists already."""
+        self._notes.add(text)
+
+    def lose(self, text: str, *facts: str) -> None:
+        """Mark facts as unread, with a note."""
+        self.note(text)
+        self._lost.update(facts)
+
+    @contextlib.contextmanager
+    def losing(self, *facts: str) -> Iterator[None]:
+        """Mark facts as unread if the block raises `UnreadableError`."""
+        try:
+            yield
+        except UnreadableError as error:
+            self.lose(str(error), *facts)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """All notes, sorted."""
-        return tuple(sorted({**self.window.notes, **self.scanner.notes}))
+        return tuple(sorted({*self._notes, *self.scanner.notes}))
 
     @property
     def unread(self) -> tuple[str, ...]:
         """The unreadable facts, sorted."""
-        return tuple(sorted(self.window.unread))
+        return tuple(sorted(self._lost))
 
     def opens_besides(self, soname: str | None, needed: Iterable[str]) -> tuple[str, ...]:
         """Return the library names in its data.
@@ -78,11 +100,18 @@ class Reader(abc.ABC):
         return tuple(name for name in names if name not in known)
 
     @abc.abstractmethod
+    def _read(self) -> None:
+        """Read the tables."""
+
+    @abc.abstractmethod
     def _facts(self) -> Binary: ...
 
 
 class FatbinReader(Reader):
     """Reader of a file of only device code."""
+
+    def _read(self) -> None:
+        """Do nothing, because the file has no tables."""
 
     def _facts(self) -> Binary:
         code = self.scanner.by_section(lambda _: ("", True))

@@ -8,8 +8,8 @@ its first line is the title of a linker script.
 import re
 from itertools import pairwise
 
+from cudaredist.binaries.file_content import NAME_LIMIT
 from cudaredist.binaries.file_facts import Binary
-from cudaredist.binaries.range_buffer import NAME_LIMIT
 from cudaredist.binaries.reader import NAMES_LIMIT
 
 SCRIPT_LIMIT = 64 << 10

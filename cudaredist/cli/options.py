@@ -25,13 +25,13 @@ from typing import (
 
 import typer
 
-from cudaredist.console import Color
+from cudaredist.cli.console import Color
 from cudaredist.errors import UsageError
 from cudaredist.redists import REDISTS
 
 if TYPE_CHECKING:
-    from cudaredist.pipeline.features.targets import Filter
-    from cudaredist.pipeline.selection import Selection
+    from cudaredist.store.selection import Selection
+    from cudaredist.store.targets import Filter
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _UNITS |= {f"{unit}i": 1 << (10 * power) for power, unit in enumerate("kmgt", 1)}
@@ -183,9 +183,10 @@ archive_jobs_option = partial(
 )
 parallel_option = partial(
     work_option,
-    "Run in parallel. Default: on.",
+    "Alias from the nixpkgs manual: --no-parallel is --jobs 1.",
     names="--parallel/--no-parallel",
     default=True,
+    hidden=True,
 )
 _data_dir_option = partial(folder_option, metavar="DIR", envvar="CUDAREDIST_DATA_DIR")
 data_dir_option = partial(_data_dir_option, "Data folder. Default: ./data.")
@@ -225,7 +226,10 @@ class Options(OptionGroup):
         default=0,
     )
     log_level: LogLevel | None = output_option(
-        "Log level: debug, info, warning, error or critical.", metavar="LEVEL", case_sensitive=False
+        "Alias from the nixpkgs manual: debug, info, warning, error or critical.",
+        metavar="LEVEL",
+        case_sensitive=False,
+        hidden=True,
     )
     color: Color = output_option(
         "Color messages: auto, always or never.",
@@ -236,14 +240,9 @@ class Options(OptionGroup):
     """The parameters from the command line, without those from environment variables."""
 
 
-class Network(OptionGroup):
-    """Options for the connections to sources."""
+class Requests(OptionGroup):
+    """Options for requests to servers."""
 
-    base_url: list[str] | None = network_option(
-        "Server or folder to use. Repeatable. Default: NVIDIA's.",
-        metavar="URL|FOLDER",
-        envvar="CUDAREDIST_BASE_URL",
-    )
     retries: int = network_option(
         "Retries after a transient failure.",
         metavar="N",
@@ -259,6 +258,16 @@ class Network(OptionGroup):
         metavar="SECONDS",
         envvar="CUDAREDIST_TIMEOUT",
         default=30,
+    )
+
+
+class Network(Requests):
+    """Options for the connections to sources."""
+
+    base_url: list[str] | None = network_option(
+        "Server or folder to use. Repeatable. Default: NVIDIA's.",
+        metavar="URL|FOLDER",
+        envvar="CUDAREDIST_BASE_URL",
     )
     allow_http: bool = network_option(
         "Allow plain HTTP to other machines.", envvar="CUDAREDIST_ALLOW_HTTP", default=False
@@ -296,7 +305,7 @@ class Releases(OptionGroup):
     @property
     def selection(self) -> "Selection":
         """The selected releases. Raises `UsageError`."""
-        from cudaredist.pipeline.selection import Selection
+        from cudaredist.store.selection import Selection
 
         has_bounds = self.min_version is not None or self.max_version is not None
         versions = self.version or (() if has_bounds else self.default)
@@ -329,25 +338,13 @@ class Archives(OptionGroup):
     @property
     def filter(self) -> "Filter":
         """The filter for these archives."""
-        from cudaredist.pipeline.features.targets import Filter
+        from cudaredist.store.targets import Filter
 
         return Filter(
             packages=frozenset(self.package or ()),
             platforms=frozenset(self.platform or ()),
             variants=frozenset(self.variant or ()),
         )
-
-
-class Write(OptionGroup):
-    """Options that prevent writing."""
-
-    check: bool = check_option()
-    dry_run: bool = safety_option("Write nothing. Show the planned changes.")
-
-    @property
-    def is_allowed(self) -> bool:
-        """Whether the command may write."""
-        return not (self.check or self.dry_run)
 
 
 class Folders(OptionGroup):

@@ -3,9 +3,9 @@
 import contextlib
 import functools
 import inspect
+import logging
 import os
 import re
-import sys
 import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -13,31 +13,30 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import typer
 
+from cudaredist.cli.console import Console, configure_logging
 from cudaredist.cli.options import Data, Network, Options, parameters_of
-from cudaredist.console import Console, configure_logging
 from cudaredist.errors import (
     EXIT_BUG,
-    EXIT_FINDINGS,
-    EXIT_INTERRUPTED,
-    EXIT_OK,
     CudaRedistError,
     UsageError,
     WriteError,
 )
+from cudaredist.locks import exit_interrupted
 from cudaredist.redists import NVIDIA_BASE, REDISTS, Redist, find_redist
 
 if TYPE_CHECKING:
-    from cudaredist.pipeline.archives import ArchiveService
-    from cudaredist.pipeline.features.targets import FeatureTarget
+    from cudaredist.formats.base import Channel
+    from cudaredist.formats.outcomes import FeatureOutcome, ManifestOutcome
+    from cudaredist.formats.report import Answer, ErrorReport, Report
     from cudaredist.progress import Progress
-    from cudaredist.reports.archive_reports import FeatureOutcome
-    from cudaredist.reports.manifest_reports import ManifestOutcome
-    from cudaredist.reports.report import Answer, ErrorReport, Report
-    from cudaredist.schema.base import Channel
-    from cudaredist.source.chain import SourceChain
-    from cudaredist.source.protocol import Settings
+    from cudaredist.sources.chain import SourceChain
+    from cudaredist.sources.protocol import Settings
+    from cudaredist.store.archive_service import ArchiveService
     from cudaredist.store.cache import Cache
     from cudaredist.store.data_folder import Store
+    from cudaredist.store.targets import FeatureTarget
+
+_log = logging.getLogger(__name__)
 
 _Options = TypeVar("_Options", bound=Options)
 _Report = TypeVar("_Report", bound="Report")
@@ -49,11 +48,6 @@ Refusal: TypeAlias = tuple[Callable[[_Options], object], str, str | None]
 The message and the hint can contain option names in braces.
 """
 
-CHECK_OR_DRY_RUN: Refusal[Any] = (
-    lambda o: o.write.check and o.write.dry_run,
-    "--check cannot be combined with --dry-run",
-    None,
-)
 PUBLIC_WHEEL_BASE: Refusal[Any] = (
     lambda o: o.wheel_base is not None and re.search(r"[?#]|//[^/]*@", o.wheel_base),
     "--wheel-base cannot contain credentials or a query: package sets and lock files are public",
@@ -130,9 +124,7 @@ def _exit_code(
             "interrupted; completed results are kept",
             hint="run the same command again to resume",
         )
-        sys.stderr.flush()
-        # Threads may still wait for a server. Their results are not needed.
-        os._exit(EXIT_INTERRUPTED)
+        exit_interrupted()
     except Exception:  # noqa: BLE001 - every other exception is a bug, which has its own exit code
         traceback.print_exc()
         session.console.error(
@@ -189,10 +181,20 @@ class Session(contextlib.ExitStack):
 
         return self.enter_context(writing(root))
 
+    def share_files(self, *, with_group: bool = False) -> None:
+        """Let all users read the files and folders of this command.
+
+        With `with_group`, the group can write to them if the umask permits it.
+        """
+        umask = os.umask(0o022)
+        self.callback(os.umask, umask)
+        if with_group:
+            os.umask(umask & 0o022)
+
     def connect(self, network: Network, channel: "Channel") -> tuple[str, ...]:
         """Return the addresses of manifests and archives, by default the channel's."""
-        from cudaredist.source.chain import WHEELS
-        from cudaredist.source.protocol import Settings
+        from cudaredist.sources.chain import WHEELS
+        from cudaredist.sources.protocol import Settings
 
         self.settings = Settings(
             timeout=network.timeout,
@@ -211,7 +213,7 @@ class Session(contextlib.ExitStack):
 
     def sources(self, bases: Iterable[str]) -> "SourceChain":
         """Open the sources at these addresses, in order."""
-        from cudaredist.source.chain import open_sources
+        from cudaredist.sources.chain import open_sources
 
         return self.enter_context(contextlib.closing(open_sources(bases, self.settings)))
 
@@ -224,7 +226,7 @@ class Session(contextlib.ExitStack):
         keep_archives: bool = False,
     ) -> "ArchiveService":
         """Open the sources of archives and return a service to read them."""
-        from cudaredist.pipeline.archives import ArchiveService
+        from cudaredist.store.archive_service import ArchiveService
 
         return ArchiveService(
             chains={one: self.sources(one) for one in {target.bases for target in targets}},
@@ -248,12 +250,9 @@ class Session(contextlib.ExitStack):
         *,
         warnings: Iterable[str] = (),
         errors: "Iterable[tuple[str, ErrorReport]]" = (),
-        dry_run: bool = False,
     ) -> int:
         """Close the session, print a report, and return its exit code."""
         self.close()
-        if dry_run and report.exit_code == EXIT_FINDINGS:
-            report = report.model_copy(update={"exit_code": EXIT_OK})
         for warning in warnings:
             self.console.warning(warning)
         self.show(report, text)
@@ -265,7 +264,7 @@ class Session(contextlib.ExitStack):
 
         JSON is used if --json is set or `text` is None.
         """
-        from cudaredist.render.common import report_json
+        from cudaredist.cli.text import report_json
 
         if text is None or self._options.json:
             self.console.result(report_json(report))
@@ -292,8 +291,8 @@ class Session(contextlib.ExitStack):
 
 def report_error(command: str, error: CudaRedistError) -> None:
     """Print the JSON document for a command that failed."""
-    from cudaredist.render.common import report_json
-    from cudaredist.reports.report import ErrorAnswer
+    from cudaredist.cli.text import report_json
+    from cudaredist.formats.report import ErrorAnswer
 
     # The error can be that standard output is closed.
     with contextlib.suppress(WriteError):
@@ -302,11 +301,27 @@ def report_error(command: str, error: CudaRedistError) -> None:
 
 def open_cache(cache_dir: Path | None) -> "Cache":
     """Return the cache in a folder, by default the user's."""
-    import platformdirs
-
     from cudaredist.store.cache import Cache
 
-    return Cache(cache_dir or platformdirs.user_cache_path("cudaredist", appauthor=False))
+    return Cache(cache_dir or _user_cache())
+
+
+def _user_cache() -> Path:
+    """Return the user's cache folder.
+
+    For a user without a home folder, it is in the temporary folder.
+    """
+    import tempfile
+
+    import platformdirs
+
+    with contextlib.suppress(RuntimeError):
+        folder = platformdirs.user_cache_path("cudaredist", appauthor=False)
+        if folder.is_absolute():
+            return folder
+    folder = Path(tempfile.gettempdir(), f"cudaredist-{os.geteuid()}")
+    _log.warning("no home folder, so the cache is %s; --cache-dir selects another", folder)
+    return folder
 
 
 def find_redists(

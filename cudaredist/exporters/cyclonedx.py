@@ -14,10 +14,10 @@ from cudaredist.exporters.export_format import (
     exporter,
     without_nulls,
 )
+from cudaredist.formats.packageset import SetLicense
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import sha256_of
 from cudaredist.redists import REDISTS
-from cudaredist.schema.packageset import SetLicense
 
 SUPPLIER = "NVIDIA Corporation"
 

@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from cudaredist.errors import InvalidFileError, Problem, UsageError, shortened, shown
+from cudaredist.formats.packageset import PackageSet, SetArchive, SetPackage
+from cudaredist.formats.tables import Gpus, NvccCompat
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import join_address, path_problem
-from cudaredist.schema.packageset import PackageSet, SetArchive, SetPackage
-from cudaredist.schema.tables import Gpus, NvccCompat
 
 Files: TypeAlias = Mapping[str, bytes]
 """File contents by relative path."""

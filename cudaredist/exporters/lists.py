@@ -3,9 +3,9 @@
 from importlib import resources
 
 from cudaredist.exporters.export_format import ExportedSet, Files, exporter
+from cudaredist.formats.packageset import OutsideSet, SetPackage
+from cudaredist.formats.policy import Owner
 from cudaredist.jsontext import canonical_json
-from cudaredist.schema.packageset import OutsideSet, SetPackage
-from cudaredist.schema.policy import Owner
 
 _ONLY_AT_RUN_TIME: frozenset[Owner] = frozenset({"driver", "jetson", "python"})
 _NIX_CODE = ("default.nix", "nixpkgs.nix", "redist-hook.bash")

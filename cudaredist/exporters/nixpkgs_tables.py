@@ -24,12 +24,12 @@ from cudaredist.exporters.nix_code import (
     nix_indented,
     nix_string,
 )
+from cudaredist.formats.packageset import PackageSet
+from cudaredist.formats.tables import CapabilityEntry, CompilerRange, Gpus, NvccCompat
 from cudaredist.primitives import Version, parse_label
 from cudaredist.redists import REDISTS
-from cudaredist.schema.packageset import PackageSet
-from cudaredist.schema.tables import CapabilityEntry, CompilerRange, Gpus, NvccCompat
 from cudaredist.tables.gpus.capability import Capability
-from cudaredist.tables.nvcc_compat.nvcc_table import newest_of
+from cudaredist.tables.nvcc.nvcc_table import newest_of
 
 CUDA_FOLDER = "pkgs/development/cuda-modules/_cuda"
 NVCC_PATH = f"{CUDA_FOLDER}/db/bootstrap/nvcc.nix"

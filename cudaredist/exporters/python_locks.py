@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from cudaredist.errors import UsageError, shown
 from cudaredist.exporters.export_format import ExportedSet, Files, exporter
-from cudaredist.schema.packageset import SetArchive
+from cudaredist.formats.packageset import SetArchive
 from cudaredist.wheels import PLATFORMS, Wheel, parse_wheel
 
 _FORMAT_VERSION = Version("1.0")

@@ -18,8 +18,8 @@ from cudaredist.exporters.export_format import (
     exporter,
     without_nulls,
 )
+from cudaredist.formats.packageset import SetLicense
 from cudaredist.jsontext import canonical_json
-from cudaredist.schema.packageset import SetLicense
 
 _CREATED = "1970-01-01T00:00:00Z"
 """SPDX requires a time. It is constant, because equal sets must result in equal bytes."""

@@ -1,8 +1,8 @@
 """Settings for shells and CMake: toolkit root, architectures, host compiler."""
 
 from cudaredist.exporters.export_format import ExportedSet, Files, exporter, filled_template
+from cudaredist.formats.packageset import HostRange
 from cudaredist.primitives import Platform
-from cudaredist.schema.packageset import HostRange
 
 
 @exporter("env", "cuda-env.sh", takes_root=True)

@@ -1,7 +1,7 @@
 """Features of one archive, derived from its facts by rules.
 
 Features depend only on the archive's own bytes. To add a detector, write a function of the tree,
-and add a field to `schema.features.ArchiveFeatures` and a line to `derive`. Then raise `RULES`.
+and add a field to `formats.features.ArchiveFeatures` and a line to `derive`. Then raise `RULES`.
 """
 
 import re
@@ -17,8 +17,8 @@ from cudaredist.features.facts import Entry, Facts
 from cudaredist.features.missing_headers import missing_headers
 from cudaredist.features.placement import Placed, is_stub, place_all
 from cudaredist.features.wheel import as_redistributable
-from cudaredist.schema.base import OutputName
-from cudaredist.schema.features import (
+from cudaredist.formats.base import OutputName
+from cudaredist.formats.features import (
     CodeTargets,
     DeviceCode,
     FileCode,
@@ -232,19 +232,8 @@ def _device_code(files: Mapping[str, Entry]) -> dict[str, DeviceCode]:
 def _code_by_file(placed: Mapping[str, Placed]) -> Iterable[tuple[str, FileCode]]:
     for path in sorted(placed):
         entry, output = placed[path]
-        binary = entry.binary
-        if binary is None or binary.images is None:
-            continue
-        sizes = binary.images.sizes
-        yield (
-            path,
-            FileCode(
-                output=output,
-                bytes={name: packed for name, (packed, _) in sorted(sizes.items())},
-                unpacked={name: unpacked for name, (_, unpacked) in sorted(sizes.items())},
-                modules=binary.images.modules,
-            ),
-        )
+        if entry.binary is not None and entry.binary.images is not None:
+            yield path, FileCode.of(output, entry.binary.images)
 
 
 def _targets(names: set[str]) -> CodeTargets:

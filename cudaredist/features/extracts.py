@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from cudaredist.errors import InvalidFileError
 from cudaredist.features.facts import Extract, ExtractKind
 from cudaredist.tables.gpus.ptxas import PTXAS_PATHS, PtxasScan
-from cudaredist.tables.nvcc_compat.preprocessor import HEADER_PATH
+from cudaredist.tables.nvcc.preprocessor import HEADER_PATH
 
 HEADER_LIMIT = 4 << 20
 """Limit for the size of a header in bytes. NVIDIA's headers have 10 to 20 kB."""

@@ -1,13 +1,9 @@
 """Collection of an archive's facts in one pass over its bytes."""
 
-from collections import defaultdict
-from collections.abc import Iterable
-
 from cudaredist.archives.members import ArchiveReader, Member
-from cudaredist.archives.stream import StreamReader
 from cudaredist.binaries.examine_file import examine
+from cudaredist.binaries.file_content import Storage
 from cudaredist.binaries.file_facts import Binary
-from cudaredist.binaries.range_buffer import Range
 from cudaredist.features.extracts import Extracts
 from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts, IncludeLines
 from cudaredist.features.includes import Includes
@@ -18,48 +14,17 @@ _ESCAPED = 0xDC00
 """The first of the code points that Python uses for undecodable bytes."""
 
 
-class LateTables:
-    """Tables of files that need a second pass over the archive.
-
-    Some tools move a library's headers to its end. When they arrive, the tables they refer to have
-    already passed. An example is libcublasLt for linux-sbsa since 13.2, rewritten by BOLT.
-    """
-
-    def __init__(self) -> None:
-        self._tables: dict[int, set[Range]] = defaultdict(set)
-        """By the position of the file among the members."""
-
-    def of_file(self, position: int) -> list[Range]:
-        """Return the tables to keep in memory from a file."""
-        return sorted(self._tables.get(position, ()))
-
-    def positions(self) -> list[int]:
-        """Return the positions of the files with missed tables."""
-        return sorted(self._tables)
-
-    def add(self, position: int, missed: Iterable[Range]) -> None:
-        """Add the tables missed in a file."""
-        for table in missed:
-            self._tables[position].add(table)
-
-    def __len__(self) -> int:
-        """Return the number of tables."""
-        return sum(map(len, self._tables.values()))
-
-
 def gather(
-    reader: ArchiveReader, *, is_wheel: bool = False, late: LateTables | None = None
+    reader: ArchiveReader, storage: Storage | None = None, *, is_wheel: bool = False
 ) -> Facts:
     """Read an archive to its end and return its facts.
 
-    A wheel is compared to its RECORD. The pass keeps the tables listed in `late`, and adds those it
-    missed. Raises the reader's errors. Facts are reliable only after the caller has verified the
-    archive's hash and size.
+    A wheel is compared to its RECORD. Raises the errors of the reader and of the storage. Facts are
+    reliable only after the caller has verified the archive's hash and size.
     """
     entries: list[Entry] = []
     record = Record() if is_wheel else None
     extracts, includes, licenses = Extracts(), Includes(), LicenseFiles()
-    late = LateTables() if late is None else late
     for position, (member, content) in enumerate(reader):
         passing = content if record is None else record.following(member.name, content)
         binary = None
@@ -67,9 +32,7 @@ def gather(
             passing = extracts.following(position, member.name, readable(member.name), passing)
             passing = includes.following(position, member.name, passing)
             passing = licenses.following(position, member.name, passing)
-            missed: list[Range] = []
-            binary = examine(passing, late.of_file(position), missed)
-            late.add(position, missed)
+            binary = examine(passing, storage)
         if passing is not content:
             # Hashes, extracts and includes require the complete file.
             for _ in passing:
@@ -89,18 +52,14 @@ def gather(
     )
 
 
-def gather_binaries(reader: StreamReader, late: LateTables) -> list[Entry]:
+def gather_binaries(reader: ArchiveReader, storage: Storage) -> list[Entry]:
     """Read an archive to its end and return its members.
 
-    Only the facts of binaries are collected. Raises the reader's errors.
+    Only the facts of binaries are collected. Raises the errors of the reader and of the storage.
     """
     entries: list[Entry] = []
-    for position, (member, content) in enumerate(reader):
-        missed: list[Range] = []
-        is_file = member.kind == "file"
-        held = late.of_file(position)
-        binary = examine(content, held, missed, reader.reread) if is_file else None
-        late.add(position, missed)
+    for member, content in reader:
+        binary = examine(content, storage) if member.kind == "file" else None
         entries.append(_entry(member, binary, None, None))
     for position, member in reader.corrections.items():
         binary = entries[position].binary if member.kind == "file" else None

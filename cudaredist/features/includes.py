@@ -98,7 +98,7 @@ def join_conditions(one: str, other: str) -> str:
     return _cut(" && ".join(map(_part, (one, other))))
 
 
-class _Group:
+class _ConditionGroup:
     """The branches from an `#if` to its `#endif`."""
 
     def __init__(self, condition: str) -> None:
@@ -125,7 +125,7 @@ class _HeaderReader:
     def __init__(self) -> None:
         self.includes: dict[Include, None] = {}
         self.problem: str | None = None
-        self._groups: list[_Group] = []
+        self._groups: list[_ConditionGroup] = []
         self._maybe_guard: str | None = None
         """The macro, if the last directive was an `#ifndef`."""
 
@@ -138,7 +138,7 @@ class _HeaderReader:
                 self._include(rest)
             case "if" | "ifdef" | "ifndef":
                 condition = _condition(directive, rest)
-                groups.append(_Group(condition))
+                groups.append(_ConditionGroup(condition))
                 negated = _guard(condition)
                 self._maybe_guard = negated[1] if negated else None
                 if len(groups) > _DEPTH_LIMIT:

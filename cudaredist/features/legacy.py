@@ -3,8 +3,10 @@
 import json
 from typing import Any
 
-from cudaredist.schema.base import OutputName
-from cudaredist.schema.features import ExaminedArchive, Features, UnexaminedArchive
+from cudaredist.formats.base import OutputName
+from cudaredist.formats.features import ExaminedArchive, Features, UnexaminedArchive
+from cudaredist.jsontext import load_json
+from cudaredist.primitives import ArchiveId
 
 _NAMES: dict[str, tuple[OutputName, ...]] = {
     "bin": ("bin",),
@@ -51,7 +53,7 @@ def _outputs(archive: ExaminedArchive | UnexaminedArchive) -> dict[str, bool]:
 def _read(before: bytes | None) -> dict[str, Any]:
     """Return an earlier file of this form, or an empty dictionary."""
     try:
-        document = json.loads(before or b"{}")
+        document = load_json(before or b"{}")
     except ValueError:
         return {}
     is_legacy = isinstance(document, dict) and "schema_version" not in document
@@ -74,12 +76,12 @@ def is_legacy(document: object) -> bool:
     )
 
 
-def legacy_outputs(document: object) -> dict[tuple[str, str, str | None], tuple[OutputName, ...]]:
+def legacy_outputs(document: object) -> dict[ArchiveId, tuple[OutputName, ...]]:
     """Return the outputs by package, platform and variant.
 
     Its `sample` is our `samples`. Unknown outputs are ignored.
     """
-    by_archive: dict[tuple[str, str, str | None], tuple[OutputName, ...]] = {}
+    by_archive: dict[ArchiveId, tuple[OutputName, ...]] = {}
     packages = _read(json.dumps(document).encode())
     for name, platforms in packages.items():
         for platform, value in platforms.items():
@@ -89,5 +91,6 @@ def legacy_outputs(document: object) -> dict[tuple[str, str, str | None], tuple[
                 outputs = entry.get("outputs") if isinstance(entry, dict) else None
                 if isinstance(outputs, dict):
                     present = {ours[0] for theirs, ours in _OURS.items() if outputs.get(theirs)}
-                    by_archive[name, platform, variant] = tuple(sorted(present | {"out"}))
+                    identity = ArchiveId(name, platform, variant)
+                    by_archive[identity] = tuple(sorted(present | {"out"}))
     return by_archive

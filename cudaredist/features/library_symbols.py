@@ -40,7 +40,7 @@ class LibraryBinary:
 
     def imports(self) -> Iterator[Import]:
         """Yield the symbols that it needs, with the library if the file states it."""
-        return imports_of(self.binary)
+        return undefined_symbols(self.binary)
 
 
 def libraries_of(facts: Facts) -> list[LibraryBinary]:
@@ -81,7 +81,7 @@ def exports_of(binary: Binary) -> Iterator[Export]:
                         yield Export(_plain(name), sign + version)
 
 
-def imports_of(binary: Binary) -> Iterator[Import]:
+def undefined_symbols(binary: Binary) -> Iterator[Import]:
     """Yield the symbols that a file needs from others, without those that it can do without."""
     for group in unpack_groups(binary.symbols.packed) if binary.symbols else ():
         if group.kind == IMPORTED:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from cudaredist.features.facts import Entry
-from cudaredist.schema.base import OutputName
+from cudaredist.formats.base import OutputName
 
 LibraryKind: TypeAlias = Literal["shared", "import", "static"]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from cudaredist.errors import Problem
-from cudaredist.primitives import Sha256, Version
+from cudaredist.primitives import ArchiveId, Sha256, Version
 
 Shape: TypeAlias = Literal["early", "flat", "nested", "mixed"]
 
@@ -29,6 +29,11 @@ class Archive(NamedTuple):
     md5: str | None
     size: int | None
     """Bytes, None if the manifest does not state the size."""
+
+    @property
+    def id(self) -> ArchiveId:
+        """The archive's key in the manifest."""
+        return ArchiveId(self.package, self.platform, self.variant)
 
 
 class Package(NamedTuple):

@@ -1,14 +1,13 @@
 """The cache of HTTP validators, facts and archives."""
 
 import contextlib
-import json
 import os
 import threading
 import time
 from pathlib import Path
 
 from cudaredist.errors import UsageError, WriteError
-from cudaredist.jsontext import canonical_json
+from cudaredist.jsontext import canonical_json, load_json
 from cudaredist.primitives import Sha256, sha256_of
 from cudaredist.private import (
     discard,
@@ -35,7 +34,7 @@ class Cache:
     def etag(self, location: str, sha256: str) -> str | None:
         """Return the ETag that a location sent for exactly these bytes."""
         data = self.get("http", sha256_of(location.encode()))
-        entry = None if data is None else json.loads(data)
+        entry = None if data is None else load_json(data)
         return entry["etag"] if entry and entry["sha256"] == sha256 else None
 
     def remember(self, location: str, sha256: str, etag: str) -> None:
@@ -96,6 +95,12 @@ class Cache:
         path = self.archive_path(sha256, suffix)
         make_private_folders(self._root, path.parent)
         return path
+
+    def temporary_folder(self) -> Path | None:
+        """Return the folder for unnamed files, None if the cache cannot be written."""
+        with contextlib.suppress(WriteError):
+            make_private_folders(self._root, self._root)
+        return self._root if os.access(self._root, os.W_OK) else None
 
     def _entry_path(self, kind: str, key: str) -> Path:
         return self._root / kind / key[:2] / key

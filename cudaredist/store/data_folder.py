@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias
 
 from cudaredist.errors import ReadError, WritingTo
+from cudaredist.formats.base import Channel
+from cudaredist.formats.features import Lock, LockEntry
+from cudaredist.formats.registry import read_own_file
 from cudaredist.jsontext import canonical_json
 from cudaredist.primitives import Version, parse_label
-from cudaredist.schema.base import Channel
-from cudaredist.schema.features import Lock, LockEntry
-from cudaredist.schema.registry import read_own_file
 from cudaredist.store.files import names_in, read_file, sweep, write_file
 
 _log = logging.getLogger(__name__)

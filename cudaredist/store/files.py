@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from cudaredist.errors import ReadError, WritingTo
+from cudaredist.formats.registry import OWN_FILE_LIMIT
+from cudaredist.locks import one_write
 from cudaredist.primitives import Sha256
 from cudaredist.private import open_file
-from cudaredist.schema.registry import OWN_FILE_LIMIT
 
 TEMPORARY_SUFFIX = ".tmp"
 
@@ -26,7 +27,7 @@ def write_file(path: Path, data: bytes, *, durable: bool = True) -> bool:
     if _has_bytes(path, data):
         return False
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}{TEMPORARY_SUFFIX}")
-    with WritingTo(path):
+    with WritingTo(path), one_write():
         try:
             with _create(temporary) as file:
                 file.write(data)
@@ -101,6 +102,14 @@ def hash_of(path: Path) -> Sha256:
     """Return the SHA-256 of a file's content. Raises `OSError`."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def is_folder(path: Path) -> bool:
+    """Check if a path is a folder that this user can reach."""
+    try:
+        return path.is_dir()
+    except OSError:  # such as a name that is too long
+        return False
 
 
 def names_in(folder: Path) -> list[str]:

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from cudaredist.errors import UsageError
-from cudaredist.schema.base import Channel
+from cudaredist.formats.base import Channel
 from cudaredist.store.data_folder import TABLE_NAMES, Store, shipped_data
-from cudaredist.store.files import TEMPORARY_SUFFIX, names_in
+from cudaredist.store.files import TEMPORARY_SUFFIX, is_folder, names_in
 
 _DEFAULT = Path("data")
 
@@ -18,7 +18,7 @@ def data_folder(given: Path | None, *, writing: bool, use_shipped: bool = True) 
     exist, or if `./data` is not a data folder.
     """
     if given is not None:
-        if not writing and not _is_folder(given):
+        if not writing and not is_folder(given):
             raise UsageError(
                 f"{given}: no such folder", hint="set --data-dir to an existing folder"
             )
@@ -30,7 +30,7 @@ def data_folder(given: Path | None, *, writing: bool, use_shipped: bool = True) 
     is_free = not _DEFAULT.exists() or (
         _DEFAULT.is_dir() and all(name.endswith(TEMPORARY_SUFFIX) for name in names_in(_DEFAULT))
     )
-    if not is_free and not _is_folder(_DEFAULT / "manifests") and not _has_data(_DEFAULT):
+    if not is_free and not is_folder(_DEFAULT / "manifests") and not _has_data(_DEFAULT):
         raise UsageError(
             "./data is not a data folder (it has no manifests/)",
             hint="add --data-dir FOLDER, or run `mkdir data/manifests`",
@@ -79,10 +79,3 @@ def _has_data(root: Path) -> bool:
 
 def _has_manifests(root: Path) -> bool:
     return bool(Store(root).redists() or Store(root, "wheels").redists())
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except OSError:  # such as a name that is too long
-        return False

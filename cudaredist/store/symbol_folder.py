@@ -6,11 +6,11 @@ from functools import reduce
 from pathlib import Path
 
 from cudaredist.errors import InvalidFileError, Problem, WritingTo
+from cudaredist.formats.features import Library
+from cudaredist.formats.packageset import Provided
+from cudaredist.formats.registry import read_own_file
+from cudaredist.formats.symbol_tables import LIBRARY_PATTERN, Symbols
 from cudaredist.jsontext import canonical_json
-from cudaredist.schema.features import Library
-from cudaredist.schema.packageset import Provided
-from cudaredist.schema.registry import read_own_file
-from cudaredist.schema.symbol_tables import LIBRARY_PATTERN, Symbols
 from cudaredist.store.files import names_in, read_file, sweep, write_file
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 from cudaredist.tables.symbols.symbol_table import SymbolColumns
@@ -112,7 +112,7 @@ class LayeredSymbols:
             soname: list(map(SymbolColumns.of, self.documents(soname)))
             for soname in sorted(set(sonames))
         }
-        return {soname: reduce(SymbolColumns.over, of) for soname, of in tables.items() if of}
+        return {soname: reduce(SymbolColumns.overlay_on, of) for soname, of in tables.items() if of}
 
     def documents(self, soname: str) -> tuple[Symbols, ...]:
         """Return the documents of a library, that of the highest layer first.

@@ -5,9 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from cudaredist.errors import UnknownNameError
-from cudaredist.primitives import parse_label
-from cudaredist.schema.tables import (
-    BinarySource,
+from cudaredist.formats.tables import (
     CapabilityEntry,
     GpuPolicy,
     Gpus,
@@ -16,8 +14,9 @@ from cudaredist.schema.tables import (
     OverlayEntry,
     PolicyFact,
 )
+from cudaredist.primitives import parse_label
 from cudaredist.tables.explain_nvcc import explain_nvcc
-from cudaredist.tables.explanation import Claim, Fact, FactValue, Topic, list_fact
+from cudaredist.tables.explanation import Claim, Fact, Origin, Topic, make_fact
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.gpu_table import (
     default_capabilities,
@@ -25,19 +24,24 @@ from cudaredist.tables.gpus.gpu_table import (
     is_between,
     supported_capabilities,
 )
-from cudaredist.tables.nvcc_compat.nvcc_table import newest_of
+from cudaredist.tables.nvcc.nvcc_table import newest_of
 
 GPU_POLICY_FILE = "policy/gpus.json"
 _VARIANTS = {
     "a": "code of one architecture only: it runs on this capability and no other",
     "f": "code of one family: it runs on this capability and later ones of its family",
 }
-_RULE_OF_TARGETS = "rule of PTX targets, measured with ptxas 12.9.86 and 13.5.37"
-_RULE_OF_SUPPORT = "rule: listed in ptxas, unless policy/gpus.json ends it earlier"
-_RULE_OF_DEFAULTS = (
+_TARGETS = Origin("computed", "rule of PTX targets, measured with ptxas 12.9.86 and 13.5.37")
+_SUPPORT = Origin("computed", "rule: listed in ptxas, unless policy/gpus.json ends it earlier")
+_DEFAULTS = Origin(
+    "computed",
     "rule: supported, without a letter, not a Jetson, and not ended by dont_default_after in "
-    "policy/gpus.json"
+    "policy/gpus.json",
 )
+_POLICY_WORDS = {
+    "dont_default_after": "not built by default after CUDA {}",
+    "renamed_to": "called {} in later CUDA releases",
+}
 
 
 def explain_gpu(asked: str, gpus: Gpus, policy: GpuPolicy) -> tuple[Topic, ...]:
@@ -106,126 +110,71 @@ def _words_in(text: str) -> set[str]:
 def capability_topic(name: str, gpus: Gpus, policy: GpuPolicy) -> Topic:
     """Explain one capability."""
     entry = gpus.capabilities[name]
-    facts = [
-        *_read_of_ptxas(entry, gpus),
-        Fact(
-            name="runs_on",
-            statement=f"GPUs that run its PTX: {', '.join(entry.runs_on)}",
-            value=entry.runs_on,
-            basis="computed",
-            source=_RULE_OF_TARGETS,
-            reason=_VARIANTS.get(entry.variant or ""),
+    overlay = policy.overlay.get(entry.base)
+    origin = Origin("policy", _policy_path(overlay) if overlay else "no policy names it")
+    reason = overlay.reason if overlay else None
+    kind = "a Jetson or another Tegra" if entry.jetson else "neither Jetson nor Tegra"
+    by_letter = _VARIANTS.get(entry.variant or "")
+    facts = (
+        *_facts_of_ptxas(entry, gpus),
+        make_fact("runs_on", "GPUs that run its PTX", entry.runs_on, _TARGETS, by_letter),
+        make_fact("jetson", kind, entry.jetson, origin, reason),
+        make_fact("products", "example products", entry.products, origin),
+        *(
+            make_fact(
+                fact.field,
+                _POLICY_WORDS[fact.field].format(fact.value),
+                fact.value,
+                Origin("policy", _policy_path(fact)),
+                fact.reason,
+            )
+            for fact in entry.policy
+            if fact.field in _POLICY_WORDS
         ),
-        *_policy_facts(entry, policy),
-    ]
-    return Topic(title=f"compute capability {name} ({entry.family})", facts=tuple(facts))
+    )
+    return Topic(title=f"compute capability {name} ({entry.family})", facts=facts)
 
 
-def _read_of_ptxas(entry: CapabilityEntry, gpus: Gpus) -> Iterator[Fact]:
+def _facts_of_ptxas(entry: CapabilityEntry, gpus: Gpus) -> Iterator[Fact]:
     labels = sorted(map(parse_label, gpus.sources))
-    known = [
-        str(label) for label in labels if is_between(label.line, entry.first_cuda, entry.last_cuda)
-    ]
+    known = [label for label in labels if is_between(label.line, entry.first_cuda, entry.last_cuda)]
     if not known:
         # A table written by hand has no release with the capability.
         return
-    oldest, newest = known[0], known[-1]
-    yield _ptxas_fact("family", f"its architecture is {entry.family}", entry.family, oldest, gpus)
-    yield _first_cuda(entry, oldest, is_oldest_read=oldest == str(labels[0]), gpus=gpus)
+    oldest, newest = (_ptxas(str(label), gpus) for label in (known[0], known[-1]))
+    yield make_fact("family", f"its architecture is {entry.family}", entry.family, oldest)
+    words = f"the oldest CUDA release that knows it is {entry.first_cuda}"
+    claims = list(_policy_claims(entry, "first_cuda", entry.first_cuda))
+    origin, reason, read_since = oldest, None, known[0].line
+    stated = [f for f in entry.policy if (f.field, f.value) == ("first_cuda", entry.first_cuda)]
+    if read_since == entry.first_cuda:
+        words += ", the oldest that was read" if known[0] == labels[0] else ""
+    elif stated:
+        origin, reason = Origin("documented", _policy_path(stated[0])), stated[0].reason
+        because = "the oldest release that was read already knows it"
+        claims.insert(0, Claim(value=read_since, source=oldest.source, reason=because))
+    yield make_fact("first_cuda", words, entry.first_cuda, origin, reason, claims)
     words = f"the newest CUDA release that knows it is {entry.last_cuda}"
     if entry.last_cuda is None:
-        words = f"still known to the newest release that was read, CUDA {newest}"
-    others = _policy_claims(entry, "last_cuda", entry.last_cuda)
-    yield _ptxas_fact("last_cuda", words, entry.last_cuda, newest, gpus, others)
-
-
-def _first_cuda(entry: CapabilityEntry, oldest: str, *, is_oldest_read: bool, gpus: Gpus) -> Fact:
-    words = f"the oldest CUDA release that knows it is {entry.first_cuda}"
-    read_since = parse_label(oldest).line
-    if is_oldest_read and read_since == entry.first_cuda:
-        words += ", the oldest that was read"
-    others = list(_policy_claims(entry, "first_cuda", entry.first_cuda))
-    stated = next((fact for fact in entry.policy if fact.field == "first_cuda"), None)
-    if stated is None or stated.value != entry.first_cuda or read_since == entry.first_cuda:
-        return _ptxas_fact("first_cuda", words, entry.first_cuda, oldest, gpus, others)
-    claim = Claim(
-        value=read_since,
-        source=_binary_place(gpus.sources[oldest], oldest),
-        reason="the oldest release that was read already knows it",
-    )
-    return Fact(
-        name="first_cuda",
-        statement=words,
-        value=entry.first_cuda,
-        basis="documented",
-        source=_policy_place(stated),
-        reason=stated.reason,
-        otherwise=(claim, *others),
-    )
-
-
-def _policy_facts(entry: CapabilityEntry, policy: GpuPolicy) -> Iterator[Fact]:
-    overlay = policy.overlay.get(entry.base)
-    source = _policy_place(overlay) if overlay else "no policy names it"
-    reason = overlay.reason if overlay else None
-    yield Fact(
-        name="jetson",
-        statement="a Jetson or another Tegra" if entry.jetson else "neither Jetson nor Tegra",
-        value=entry.jetson,
-        basis="policy",
-        source=source,
-        reason=reason,
-    )
-    yield list_fact("products", "example products", entry.products, "policy", source)
-    words = {
-        "dont_default_after": "not built by default after CUDA {}",
-        "renamed_to": "called {} in later CUDA releases",
-    }
-    for fact in entry.policy:
-        if fact.field in words:
-            yield Fact(
-                name=fact.field,
-                statement=words[fact.field].format(fact.value),
-                value=fact.value,
-                basis="policy",
-                source=_policy_place(fact),
-                reason=fact.reason,
-            )
+        words = f"still known to the newest release that was read, CUDA {known[-1]}"
+    claims = list(_policy_claims(entry, "last_cuda", entry.last_cuda))
+    yield make_fact("last_cuda", words, entry.last_cuda, newest, otherwise=claims)
 
 
 def _policy_claims(entry: CapabilityEntry, field: str, value: str | None) -> Iterator[Claim]:
     for fact in entry.policy:
         if fact.field == field and fact.value != value:
-            yield Claim(value=fact.value, source=_policy_place(fact), reason=fact.reason)
+            yield Claim(value=fact.value, source=_policy_path(fact), reason=fact.reason)
 
 
-def _policy_place(stated: OverlayEntry | PolicyFact) -> str:
+def _policy_path(stated: OverlayEntry | PolicyFact) -> str:
     return f"{stated.reference} ({GPU_POLICY_FILE})"
 
 
-def _ptxas_fact(
-    name: str,
-    statement: str,
-    value: FactValue,
-    label: str,
-    gpus: Gpus,
-    otherwise: Iterable[Claim] = (),
-) -> Fact:
-    source = gpus.sources[label]
-    return Fact(
-        name=name,
-        statement=statement,
-        value=value,
-        basis="derived",
-        source=_binary_place(source, label),
-        file_sha256=source.file_sha256,
-        release=label,
-        otherwise=tuple(otherwise),
-    )
-
-
-def _binary_place(source: BinarySource, label: str) -> str:
-    return f"{source.path} of {source.package} in CUDA {label} ({source.channel})"
+def _ptxas(label: str, gpus: Gpus) -> Origin:
+    binary = gpus.sources[label]
+    source = f"{binary.path} of {binary.package} in CUDA {label} ({binary.channel})"
+    return Origin("derived", source, binary.file_sha256, label)
 
 
 # -- releases
@@ -241,14 +190,13 @@ def _release_topic(minor: str, gpus: Gpus) -> Topic:
     withheld = _withheld([name for name in known if name not in supported], gpus)
     labels = [label for label in map(parse_label, gpus.sources) if label.line == minor]
     # Without its own ptxas, a release has only the ranges from other releases.
-    place = "gpus.json; no ptxas of this release was read"
-    listed = list_fact("known", "ptxas knows", known, "computed", place)
+    origin = Origin("computed", "gpus.json; no ptxas of this release was read")
     if labels:
-        listed = _ptxas_fact("known", listed.statement, known, str(max(labels)), gpus)
+        origin = _ptxas(str(max(labels)), gpus)
     facts = (
-        listed,
-        list_fact("supported", "supported", supported, "computed", _RULE_OF_SUPPORT, withheld),
-        list_fact("default", "built by default", default, "computed", _RULE_OF_DEFAULTS),
+        make_fact("known", "ptxas knows", known, origin),
+        make_fact("supported", "supported", supported, _SUPPORT, otherwise=withheld),
+        make_fact("default", "built by default", default, _DEFAULTS),
     )
     return Topic(title=f"compute capabilities of CUDA {minor}", facts=facts)
 

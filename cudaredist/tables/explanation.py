@@ -4,11 +4,11 @@ If documentation or policy differs from NVIDIA's files, both are included.
 """
 
 from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from pydantic import Field
 
-from cudaredist.schema.base import OwnModel
+from cudaredist.formats.base import OwnModel
 
 FactValue: TypeAlias = str | int | bool | tuple[str, ...] | None
 FactBasis: TypeAlias = Literal["derived", "documented", "policy", "computed"]
@@ -46,20 +46,31 @@ class Topic(OwnModel):
     facts: tuple[Fact, ...]
 
 
-def list_fact(
+class Origin(NamedTuple):
+    """The source of facts."""
+
+    basis: FactBasis
+    source: str
+    file_sha256: str | None = None
+    release: str | None = None
+
+
+def make_fact(
     name: str,
-    words: str,
-    value: tuple[str, ...],
-    basis: FactBasis,
-    source: str,
+    statement: str,
+    value: FactValue,
+    origin: Origin,
+    reason: str | None = None,
     otherwise: Iterable[Claim] = (),
 ) -> Fact:
-    """Return a fact with a list of names as its value."""
+    """Return a fact. If the value is a list of names, the statement ends with them."""
+    if isinstance(value, tuple):
+        statement = f"{statement}: {', '.join(value) or 'none'}"
     return Fact(
         name=name,
-        statement=f"{words}: {', '.join(value) or 'none'}",
+        statement=statement,
         value=value,
-        basis=basis,
-        source=source,
+        **origin._asdict(),
+        reason=reason,
         otherwise=tuple(otherwise),
     )

@@ -2,15 +2,19 @@
 
 Such files are neither written through nor trusted."""
 
+import contextlib
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run
+from conftest import SAMPLE, Run
 from support.bumps import publish
+from support.optional_programs import needs
 from support.server import FaultServer
 
 from cudaredist.errors import UsageError
@@ -54,6 +58,37 @@ def commands(server: FaultServer, run: Run) -> Callable[[], None]:
 
 def files(folder: Path) -> Iterator[Path]:
     yield from (path for path in sorted(folder.rglob("*")) if path.is_file() or path.is_symlink())
+
+
+# -- users without a home
+
+
+@posix
+@pytest.mark.usefixtures("homeless")
+def test_user_without_home_has_a_private_cache(
+    commands: Callable[[], None], tmp_path: Path
+) -> None:
+    commands()
+    assert {path.name for path in (tmp_path / f"cudaredist-{os.geteuid()}").iterdir()} == KINDS
+
+
+@needs("unshare")
+def test_unknown_user_without_home_uses_reported_cache_folder(tmp_path: Path) -> None:
+    user = ["unshare", "--user", "--map-user=54321"]
+    if subprocess.run([*user, "true"], check=False).returncode:
+        pytest.skip("this system does not permit user namespaces")
+    options = ["--base-url", str(SAMPLE), "--redist", "cuda"]
+    result = subprocess.run(
+        [*user, sys.executable, "-m", "cudaredist", "download-manifests", *options],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    folder = tmp_path / "cudaredist-54321"
+    assert f"no home folder, so the cache is {folder}; --cache-dir selects" in result.stderr
 
 
 # -- planted links
@@ -257,6 +292,29 @@ def test_new_cache_folder_is_private(commands: Callable[[], None], cache: Path) 
     folders = [cache, *(path for path in cache.rglob("*") if path.is_dir())]
     assert {path.stat().st_mode & 0o7777 for path in folders} == {0o700}
     commands()
+
+
+@needs_root
+def test_other_users_read_cache_of_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "work").mkdir(mode=0o755)
+    # Other users may not enter the folders above.
+    monkeypatch.chdir(tmp_path / "work")
+    Cache(Path("cache")).put("facts/1", SHA256, b"known")
+    for folder, _, _ in os.walk("cache"):
+        Path(folder).chmod(0o755)
+    child = os.fork()
+    if not child:
+        with contextlib.suppress(BaseException):
+            os.setgid(OTHER_USER)
+            os.setuid(OTHER_USER)
+            entries = Cache(Path("cache"))
+            entries.put("facts/1", "b" * 64, b"other")
+            assert entries.get("facts/1", "b" * 64) is None
+            assert entries.get("facts/1", SHA256) == b"known"
+            os._exit(0)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(list(files(Path("cache")))) == 1
 
 
 # -- concurrent use

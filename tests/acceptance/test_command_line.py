@@ -5,10 +5,8 @@ import os
 import pty
 import re
 import select
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +14,8 @@ import pytest
 from conftest import SAMPLE, Run
 from support import server as faults
 from support.factory import manifest
+from support.optional_programs import needs
+from support.running import WITHOUT_OVERRIDE
 from support.server import FaultServer
 
 from cudaredist import errors
@@ -66,7 +66,7 @@ def test_help_of_each_command_has_an_example(run: Run, command: str) -> None:
 def test_help_of_each_option_is_a_sentence(run: Run, command: str) -> None:
     from typer.main import get_command  # noqa: PLC0415 - only this test looks inside
 
-    from cudaredist.cli import app  # noqa: PLC0415
+    from cudaredist.app import app  # noqa: PLC0415
 
     run()
     for parameter in get_command(app).commands[command].params:  # type: ignore[attr-defined]
@@ -93,6 +93,7 @@ def test_json_option_prints_only_json_on_stdout(start: Start) -> None:
     assert "\x1b" not in stdout + stderr
 
 
+@needs("bash")
 def test_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
     command = f"{sys.executable} -m cudaredist schema features | head -c 1"
     result = subprocess.run(
@@ -109,7 +110,7 @@ def test_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("redirection", ["> /dev/full", ">&-"])
 def test_unwritable_stdout_exits_3(tmp_path: Path, arguments: str, redirection: str) -> None:
     result = subprocess.run(
-        ["bash", "-c", f"{sys.executable} -m cudaredist {arguments} {redirection}"],
+        ["sh", "-c", f"{sys.executable} -m cudaredist {arguments} {redirection}"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -138,7 +139,7 @@ def test_internal_error_exits_70_with_traceback(run: Run, monkeypatch: pytest.Mo
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("cudaredist.pipeline.validate_files.validate_files", fail)
+    monkeypatch.setattr("cudaredist.commands.validate.validate_files.validate_files", fail)
     result = run("validate", "x.json")
     assert result.exit_code == 70
     assert "internal error" in result.stderr
@@ -162,29 +163,19 @@ def test_worst_exit_code_is_selected_by_severity(codes: list[int], worst: int) -
     assert errors.worst_exit_code(codes) == worst
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody who may not write")
-def test_read_only_data_folder_exits_3(tmp_path: Path) -> None:
-    for folder in (tmp_path, *tmp_path.parents):
-        if Path(tempfile.gettempdir()) in folder.parents:
-            folder.chmod(0o755)
-    # Import everything before the change of user: the new user may not read the interpreter's
-    # files.
-    program = (
-        "import os, sys\n"
-        "import cudaredist.cli, cudaredist.pipeline.manifests.download, cudaredist.source.chain\n"
-        "import cudaredist.render.common, cudaredist.render.manifest_text, cudaredist.store\n"
-        "os.setuid(65534)\n"
-        "cudaredist.cli.app()\n"
-    )
-    arguments = ["download-manifests", "--base-url", "source", "--redist", "cuda"]
-    shutil.copytree(SAMPLE, tmp_path / "source")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["download-manifests", "--base-url", SAMPLE, "--redist", "cuda"],
+        ["mirror", "sync", "mirror", "--base-url", SAMPLE, "--redist", "cuda"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_read_only_folder_exits_3(tmp_path: Path, arguments: list[object]) -> None:
+    (tmp_path / "folder").mkdir(mode=0o555)
+    command = [*WITHOUT_OVERRIDE, "-m", "cudaredist", *map(str, arguments)]
     result = subprocess.run(
-        [sys.executable, "-c", program, *arguments, "--cache-dir", tmp_path / "cache"],
-        cwd=tmp_path,
-        env={name: value for name, value in os.environ.items() if "COVERAGE" not in name},
-        capture_output=True,
-        text=True,
-        check=False,
+        command, cwd=tmp_path / "folder", capture_output=True, text=True, check=False
     )
     assert result.returncode == 3, result.stderr
     assert "cannot write" in result.stderr

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from cudaredist.cli import app
+from cudaredist.app import app
 
 SHELLS = ("bash", "zsh", "fish")
 NAMED = "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION"
 """Variable that makes typer use the given shell instead of its parent process."""
-HEAVY = ("cudaredist.pipeline", "cudaredist.schema", "cudaredist.source", "httpx", "jsonschema")
+HEAVY = ("cudaredist.store", "cudaredist.formats", "cudaredist.sources", "httpx", "jsonschema")
 
 
 def request(shell: str, line: str) -> dict[str, str]:
@@ -78,7 +78,7 @@ def test_completion_imports_no_heavy_module(tmp_path: Path) -> None:
     """Completion must be fast, because a shell waits for it at every key."""
     program = (
         "import atexit, sys; atexit.register(lambda: print(*sorted(sys.modules))); "
-        "from cudaredist.cli import app; app(prog_name='cudaredist')"
+        "from cudaredist.app import app; app(prog_name='cudaredist')"
     )
     process = subprocess.run(
         [sys.executable, "-c", program],

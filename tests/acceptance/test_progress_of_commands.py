@@ -16,7 +16,7 @@ LINUX = "linux-x86_64"
 
 @pytest.fixture(autouse=True)
 def _line_for_each_event(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cudaredist.console._BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("cudaredist.cli.console._BETWEEN_LINES", 0.0)
 
 
 def lines(stderr: str, title: str) -> list[str]:

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from conftest import REPOSITORY, Run
 
-from cudaredist.packagesets.inputs import SetData
-from cudaredist.packagesets.invariants import available_entries, check_run, check_set
-from cudaredist.packagesets.libraries import key_of
-from cudaredist.packagesets.spec import Request
-from cudaredist.pipeline.selection import ALL
-from cudaredist.pipeline.sets.build_sets import build_one, specs_for
-from cudaredist.pipeline.sets.load import read_set_data
-from cudaredist.schema.packageset import PackageSet
+from cudaredist.commands.build.build_sets import build_one, specs_for
+from cudaredist.formats.packageset import PackageSet
+from cudaredist.sets.inputs import SetData
+from cudaredist.sets.invariants.set_invariants import available_entries, check_run, check_set
+from cudaredist.sets.libraries import key_of
+from cudaredist.sets.load import read_set_data
+from cudaredist.sets.spec import Request
 from cudaredist.store.data_folder import Store
+from cudaredist.store.selection import ALL
 
 DATA = REPOSITORY / "data"
 MANIFESTS, FEATURES = DATA / "manifests/wheels", DATA / "features/wheels"

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +20,7 @@ from support.nix_builds import (
     run_path_of,
     stand_in,
 )
+from support.optional_programs import needs
 from support.running import ask_index, cudaredist
 
 
@@ -175,9 +175,8 @@ def test_built_libraries_find_needed_libraries(built: Built) -> None:
     assert examined >= 15
 
 
+@needs("gcc")
 def test_program_runs_with_built_libraries(wheels: Built, tmp_path: Path) -> None:
-    if shutil.which("gcc") is None:
-        pytest.skip("no gcc here")
     (tmp_path / "program.c").write_text(PROGRAM)
     cudart, cublas = wheels.outputs["cuda_cudart"]["out"], wheels.outputs["libcublas"]
     headers = (cudart, cublas["include"], *(wheels.outputs[n]["out"] for n in SMALL[:2]))
@@ -190,11 +189,7 @@ def test_program_runs_with_built_libraries(wheels: Built, tmp_path: Path) -> Non
     command = ["gcc", "program.c", *options, "-lcudart", "-lcublas", "-o", "program"]
     subprocess.run(command, cwd=tmp_path, check=True)
     process = subprocess.run(
-        [tmp_path / "program"],
-        env={"PATH": "/usr/bin"},
-        capture_output=True,
-        text=True,
-        check=True,
+        [tmp_path / "program"], env={"PATH": "/usr/bin"}, capture_output=True, text=True, check=True
     )
     assert process.stdout.startswith("runtime 13000, cublas ")
     if "libcuda.so.1" not in host_libraries():

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,13 +10,14 @@ from typing import Any
 
 import pytest
 from conftest import REPOSITORY
+from support.optional_programs import needs
 
 from cudaredist.binaries.examine_file import examine
 from cudaredist.binaries.file_facts import Binary
-from cudaredist.packagesets.headers import ROOTS
-from cudaredist.schema.features import Features
+from cudaredist.formats.features import Features
+from cudaredist.sets.headers import ROOTS
 
-pytestmark = pytest.mark.network
+pytestmark = [pytest.mark.network, needs("g++")]
 
 DATA = REPOSITORY / "data"
 SOURCE = REPOSITORY / "tests" / "saxpy"
@@ -95,12 +95,6 @@ def answers_for_h100(place: Path, code: str) -> bool:
     kinds = {finding["kind"] for finding in json.loads(process.stdout)["findings"]}
     assert (process.returncode, kinds) in [(0, set()), (1, {"gpu"})]
     return process.returncode == 0
-
-
-@pytest.fixture(autouse=True)
-def _has_compiler() -> None:
-    if shutil.which("g++") is None:
-        pytest.skip("no g++ here")
 
 
 @pytest.mark.parametrize("release", RELEASES)

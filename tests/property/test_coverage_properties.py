@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.set_inputs import LINUX, Release, build, cuda, image_sizes, set_data_of, with_code
 
-from cudaredist.schema.features import FileCode
-from cudaredist.schema.registry import read_own_file
-from cudaredist.schema.tables import Gpus
+from cudaredist.formats.features import FileCode
+from cudaredist.formats.registry import read_own_file
+from cudaredist.formats.tables import Gpus
 from cudaredist.tables.gpus.coverage import CoverageRules
 
 WORST_FIRST = ("none", "partial", "lto", "ptx", "native")

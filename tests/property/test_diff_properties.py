@@ -8,19 +8,19 @@ from hypothesis import strategies as st
 from support.factory import archive, archive_path
 from support.package_sets import example_set, package
 
-from cudaredist.diffs.comparable import (
+from cudaredist.commands.diff.comparable import (
     Comparable,
     merge_comparables,
     of_features,
     of_manifest,
     of_package_set,
 )
-from cudaredist.diffs.compare import compare
+from cudaredist.commands.diff.compare import compare
+from cudaredist.commands.diff.report import Delta, DiffReport, Move, PackageDelta
+from cudaredist.commands.diff.text import diff_markdown, diff_text
+from cudaredist.formats.features import Features
+from cudaredist.formats.policy import NamePolicy
 from cudaredist.manifests.read_manifest import read_manifest
-from cudaredist.render.diff_text import diff_markdown, diff_text
-from cudaredist.reports.answer_reports import Delta, DiffReport, Move, PackageDelta
-from cudaredist.schema.features import Features
-from cudaredist.schema.policy import NamePolicy
 
 NAMES = st.sampled_from(["cuda_cccl", "cccl", "cuda_nvcc", "cuda_crt", "libnvvm", "x"])
 VERSIONS = st.sampled_from(["1.0", "1.2", "1.10"])

@@ -2,18 +2,17 @@
 
 import contextlib
 import re
-import shutil
 import subprocess
 
-import pytest
 from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from support.headers import host_config
+from support.optional_programs import needs
 
 from cudaredist.errors import InvalidFileError
-from cudaredist.tables.nvcc_compat.compilers import read_header
-from cudaredist.tables.nvcc_compat.preprocessor import Header
+from cudaredist.tables.nvcc.compilers import read_header
+from cudaredist.tables.nvcc.preprocessor import Header
 
 leaves = st.one_of(
     st.integers(0, 40).map(str),
@@ -66,7 +65,7 @@ def by_gcc(several: list[str]) -> list[bool | None]:
     return answers
 
 
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+@needs("gcc")
 @examples(1 / 4)
 @given(st.lists(expressions, min_size=20, max_size=60))
 def test_expressions_agree_with_gcc(several: list[str]) -> None:

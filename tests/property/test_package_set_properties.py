@@ -20,18 +20,18 @@ from support.set_inputs import (
 )
 
 from cudaredist.binaries.file_facts import Binary
+from cudaredist.commands.build.build_sets import set_bytes
 from cudaredist.errors import CudaRedistError
 from cudaredist.features.derive import derive
 from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts
-from cudaredist.packagesets.inputs import SetData
-from cudaredist.packagesets.invariants import check_run, check_set
-from cudaredist.packagesets.outputs import split_outputs
-from cudaredist.packagesets.requirements import SetTarget
-from cudaredist.packagesets.version_choice import choose_releases
-from cudaredist.pipeline.sets.build_sets import set_bytes
+from cudaredist.formats.features import ArchiveFeatures, ExaminedArchive
+from cudaredist.formats.packageset import PackageSet
 from cudaredist.primitives import Platform, Version
-from cudaredist.schema.features import ArchiveFeatures, ExaminedArchive
-from cudaredist.schema.packageset import PackageSet
+from cudaredist.sets.inputs import SetData
+from cudaredist.sets.invariants.set_invariants import check_run, check_set
+from cudaredist.sets.outputs import split_outputs
+from cudaredist.sets.requirements import SetTarget
+from cudaredist.sets.version_choice import choose_releases
 
 CUDA = ("11.8.0", "12.6.3", "12.9.1", "13.0.2")
 PLATFORMS = (LINUX, SBSA, JETSON, WINDOWS)

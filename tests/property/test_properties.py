@@ -2,17 +2,20 @@
 
 import contextlib
 import json
+from functools import partial
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.factory import manifest
 
 from cudaredist.errors import CudaRedistError, InvalidFileError
-from cudaredist.jsontext import canonical_json, parse_json
+from cudaredist.formats.registry import FILE_KINDS, read_own_file
+from cudaredist.jsontext import DEPTH_LIMIT, canonical_json, is_too_deep, load_json, parse_json
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import Version, is_safe_relative_path
-from cudaredist.schema.registry import FILE_KINDS, read_own_file
-from cudaredist.source.index import is_whole, parse_index
+from cudaredist.sources.index import is_whole, parse_index
 
 versions = st.builds(
     lambda numbers, suffix: ".".join(numbers) + suffix,
@@ -145,3 +148,35 @@ def test_canonical_json_ignores_order_of_keys(document: dict[str, int], random: 
     items = list(document.items())
     random.shuffle(items)  # type: ignore[attr-defined]
     assert canonical_json(dict(items)) == canonical_json(document)
+
+
+def depth(value: Any) -> int:
+    if not isinstance(value, list | dict):
+        return 0
+    items = value.values() if isinstance(value, dict) else value
+    return 1 + max(map(depth, items), default=0)
+
+
+marked = st.text(alphabet='"\\[]{}:,a\n', max_size=8)
+with_marks = st.recursive(
+    marked, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(marked, inner, max_size=3)
+)
+
+
+@given(document=with_marks, in_lists=st.booleans(), indent=st.sampled_from([None, 2]))
+def test_depth_limit_ignores_brackets_in_strings(
+    *, document: Any, in_lists: bool, indent: int | None
+) -> None:
+    for _ in range(DEPTH_LIMIT - depth(document)):
+        document = [document] if in_lists else {"a": document}
+    shallow, deep = (json.dumps(value, indent=indent).encode() for value in (document, [document]))
+    assert not is_too_deep(shallow)
+    assert is_too_deep(deep)
+
+
+@pytest.mark.parametrize("part", [b"[", b'{"a":', b'[{"a":'])
+@pytest.mark.parametrize("end", [b"", b"1", b"NaN", b"]" * 70])
+def test_deep_text_is_refused_before_other_faults(part: bytes, end: bytes) -> None:
+    for read in (load_json, partial(parse_json, what="x", limit=1 << 20)):
+        with pytest.raises((ValueError, InvalidFileError), match="nested more than 64 levels deep"):
+            read(part * 100_000 + end)

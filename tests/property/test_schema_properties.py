@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 from support import package_sets
 
 from cudaredist.errors import InvalidFileError
-from cudaredist.schema.registry import FILE_KINDS, read_own_document, read_own_file, schema_problems
+from cudaredist.formats.registry import (
+    FILE_KINDS,
+    read_own_file,
+    schema_problems,
+)
 
 SHIPPED = {
     "features": "data/features/wheels/cudnn/feature_9.28.0.json",
@@ -79,7 +83,31 @@ def test_schema_accepts_documents_of_model(kind: str, data: st.DataObject) -> No
             break
     text = json.dumps(document).encode()
     try:
-        read_own_document(document, text, FILE_KINDS[kind].model)
+        read_own_file(text, FILE_KINDS[kind].model)
     except InvalidFileError:
         return
     assert schema_problems(document, kind) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "problem"),
+    [
+        ("features", '"label"', '"label": "1.2", "label"', None),
+        ("policy-outputs", '"collapse"', '"collapse": [], "collapse"', "repeated key"),
+        ("features", '"label": "', '"label": "\\u0007', "a control character"),
+        ("features", '"label": "', '"label": "\x9b', "a control character"),
+        ("features", '"label": "', '"label": "\x7f', "a control character"),
+        ("features", '"label": "', '"label": "é', "does not match"),
+    ],
+)
+def test_own_file_is_parsed_strictly_only_if_needed(
+    kind: str, old: str, new: str, problem: str | None
+) -> None:
+    files = {"features": "features/wheels/nccl/feature_2.27.7.json"}
+    text = (REPOSITORY / "data" / files.get(kind, "policy/outputs.json")).read_text("utf-8")
+    data = text.replace(old, new, 1).encode()
+    if problem is None:
+        read_own_file(data, FILE_KINDS[kind].model)
+        return
+    with pytest.raises(InvalidFileError, match=problem):
+        read_own_file(data, FILE_KINDS[kind].model)

@@ -129,7 +129,7 @@ def pairs(data: Path) -> Iterator[tuple[str, str]]:
 
 def test_diff_of_consecutive_releases_is_symmetric(data_folder: Path) -> None:
     # This test does not use the command line.
-    from cudaredist.pipeline.diff_releases import compare_releases as diff  # noqa: PLC0415
+    from cudaredist.commands.diff.diff_releases import compare_releases as diff  # noqa: PLC0415
     from cudaredist.store.cache import Cache  # noqa: PLC0415
     from cudaredist.store.data_folder import Store  # noqa: PLC0415
 

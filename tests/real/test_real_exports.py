@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from conftest import REPOSITORY, Run
 from support.consumers import NIX_SUMMARY, evaluate_nix, read_cyclonedx, read_spdx
+from support.optional_programs import find_program
 
 from cudaredist.exporters import EXPORTERS
 from cudaredist.manifests.read_manifest import read_manifest
@@ -62,7 +63,7 @@ def test_real_sets_are_exported_and_read_by_consumers(
     urls = {package["archive"]["url"] for package in packages}
     assert set(Path("urls/urls.txt").read_text().splitlines()) == urls
     assert len(Path("sha256sums/SHA256SUMS").read_text().splitlines()) == len(urls)
-    if shutil.which("nix-instantiate"):
+    if find_program("nix-instantiate"):
         summary = evaluate_nix(Path("nix"), NIX_SUMMARY)
         assert summary.keys() == document["packages"].keys()
         for name, package in document["packages"].items():

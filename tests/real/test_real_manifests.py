@@ -2,8 +2,6 @@
 
 import json
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,10 +10,10 @@ from conftest import REAL_MANIFESTS, Run
 from support.server import FaultServer
 
 from cudaredist.errors import InvalidFileError
+from cudaredist.formats.registry import schema_problems
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import label_of_manifest_name
 from cudaredist.redists import REDISTS
-from cudaredist.schema.registry import schema_problems
 
 pytestmark = pytest.mark.real
 
@@ -108,13 +106,6 @@ def test_most_flipped_bits_in_manifests_are_refused() -> None:
             except InvalidFileError:
                 refused += 1
     assert refused / flips > 0.85
-
-
-def test_reading_manifests_costs_at_most_five_times_json() -> None:
-    if not FILES:
-        pytest.skip(f"nothing at {REAL_MANIFESTS}")
-    program = Path(__file__).parents[2] / "benchmarks" / "read_manifests.py"
-    subprocess.run([sys.executable, program, REAL_MANIFESTS], check=True)
 
 
 def test_every_manifest_is_downloaded_unchanged(

@@ -1,7 +1,6 @@
 """Tests of package sets from real manifests, including two worked examples."""
 
 import json
-import time
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,16 +11,16 @@ from conftest import REAL_MANIFESTS, SHARED
 from support.running import succeed
 from support.set_inputs import build, put_policy
 
-from cudaredist.packagesets.flags import release_defaults
-from cudaredist.packagesets.invariants import check_run, check_set
-from cudaredist.packagesets.spec import Request
-from cudaredist.pipeline.selection import ALL
-from cudaredist.pipeline.sets.build_sets import build_one, set_bytes, specs_for
-from cudaredist.pipeline.sets.load import read_set_data
+from cudaredist.commands.build.build_sets import build_one, set_bytes, specs_for
+from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.primitives import Platform, Version
-from cudaredist.schema.packageset import PackageSet, SetPackage
-from cudaredist.store.data_folder import Store, shipped_data
+from cudaredist.sets.flags import release_defaults
+from cudaredist.sets.invariants.set_invariants import check_run, check_set
+from cudaredist.sets.load import read_set_data
+from cudaredist.sets.spec import Request
+from cudaredist.store.data_folder import Store
 from cudaredist.store.locate import store_to_read
+from cudaredist.store.selection import ALL
 
 pytestmark = pytest.mark.real
 
@@ -40,51 +39,20 @@ def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_set_of_every_release_satisfies_invariants(
-    data_folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """All sets together cost at most ten times the reading of their inputs as JSON."""
-    before = time.process_time()
+def test_every_set_of_every_release_satisfies_invariants(data_folder: Path) -> None:
     data = read_set_data(store_to_read(data_folder, "redist"))
     specs = specs_for(Request(allow_missing_features=True), data, [ALL])
     sets = [build_one(spec, data) for spec in specs]
-    documents = [set_bytes(package_set) for package_set in sets]
-    cost = time.process_time() - before
-
-    inputs = [path.read_bytes() for path in _inputs_of(data_folder)]
-    before = time.process_time()
-    for text in inputs:
-        json.loads(text)
-    once = time.process_time() - before
-    limit = min(10 * once * len(sets), 60)
-    with capsys.disabled():
-        print(  # noqa: T201 - figures that a maintainer wants to see
-            f"\n{len(sets)} sets of {len(data.cuda_labels)} releases: {cost:.2f} s CPU, "
-            f"{cost / (once * len(sets)):.1f} times json.loads of {len(inputs)} inputs "
-            f"({once * 1000:.1f} ms) once per set; limit {limit:.1f} s"
-        )
     labels = data.cuda_labels
     assert (str(labels[0]), str(labels[-1])) == ("11.4.2", "13.4.2")
     assert len(sets) == sum(len(data.cuda_platforms(label)) for label in labels)
-    assert cost <= limit
-    assert all(document.startswith(b"{") for document in documents)
+    assert all(set_bytes(package_set).startswith(b"{") for package_set in sets)
     violations = {
         f"{found.cuda.release} {found.platform.redist_system}": [str(v) for v in check_set(found)]
         for found in sets
     }
     assert {name: found for name, found in violations.items() if found} == {}
     assert [found for found in check_run(sets) if found] == []
-
-
-def _inputs_of(folder: Path) -> list[Path]:
-    """Return every input file of the sets of a data folder."""
-    shipped = shipped_data()
-    return [
-        *sorted((folder / "manifests").rglob("redistrib_*.json")),
-        *sorted((shipped / "policy").glob("*.json")),
-        shipped / "gpus.json",
-        shipped / "nvcc_compat.json",
-    ]
 
 
 # -- selection by availability, without pins

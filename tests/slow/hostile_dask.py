@@ -14,8 +14,8 @@ from distributed import Scheduler, get_worker
 from distributed.diagnostics.plugin import SchedulerPlugin
 from distributed.protocol.serialize import ToPickle
 
-from cudaredist.pipeline.archives import ArchiveRequest
-from cudaredist.pipeline.features import dask as cluster
+from cudaredist.commands.process import dask as cluster
+from cudaredist.store.archive_service import ArchiveRequest
 
 CODE = f"import os; open(os.path.join({os.environ['HOSTILE_FOLDER']!r}, str(os.getpid())), 'w')"
 honest = cluster.run_task

@@ -16,9 +16,9 @@ from support.killing import Killer
 from support.running import snapshot
 from support.server import FaultServer
 
+from cudaredist.formats.registry import kind_of_document, read_own_file
 from cudaredist.manifests.read_manifest import read_manifest
 from cudaredist.primitives import sha256_of
-from cudaredist.schema.registry import kind_of_document, read_own_document
 
 pytestmark = pytest.mark.slow
 
@@ -36,7 +36,7 @@ def assert_whole(data: Path, published: dict[str, bytes]) -> None:
             document = json.loads(content)
             kind = kind_of_document(document)
             assert kind is not None, path
-            read_own_document(document, content, kind.model)
+            read_own_file(content, kind.model)
     lock = json.loads((data / "manifests/lock.json").read_bytes())["redists"]
     for redist, labels in lock.items():
         for label, entry in labels.items():

@@ -33,10 +33,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def test_dask_engine_with_killed_worker_writes_same_file(
-    run: Run,
-    server: FaultServer,
-    cluster: Cluster,
-    tmp_path: Path,
+    run: Run, server: FaultServer, cluster: Cluster, tmp_path: Path
 ) -> None:
     publish(server, release("12.9.1", PACKAGES))
     local = run("process-manifests", "--base-url", server.url)
@@ -71,9 +68,7 @@ def test_dask_engine_with_killed_worker_writes_same_file(
 
 
 def test_dask_engine_with_killed_scheduler_exits_3(
-    run: Run,
-    server: FaultServer,
-    cluster: Cluster,
+    run: Run, server: FaultServer, cluster: Cluster
 ) -> None:
     publish(server, release("12.9.1", PACKAGES))
     server.delay = 0.3
@@ -97,7 +92,7 @@ def test_dask_engine_with_killed_scheduler_exits_3(
         (["--engine", "dask"], 2, "--scheduler"),
         (["--engine", "dask", "--scheduler", "tcp://127.0.0.1:1"], 3, "dask worker"),
         (["--engine", "dask", "--scheduler", "tls://127.0.0.1:1"], 3, "distributed.comm.tls"),
-        (["--engine", "dask", "--scheduler", "nonsense://x"], 3, "dask scheduler"),
+        (["--engine", "dask", "--scheduler", "nonsense://x"], 2, "tls://host:8786"),
         (["--engine", "dask", "--scheduler", "nonsense://x", "--keep-archives"], 2, "local"),
     ],
 )
@@ -109,7 +104,7 @@ def test_dask_engine_with_unusable_options_reports_hint(
     hint: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("cudaredist.pipeline.features.dask._PATIENCE", 1.0)
+    monkeypatch.setattr("cudaredist.commands.process.dask._PATIENCE", 1.0)
     for path, data in release("12.9.1", PACKAGES).items():
         if path.startswith("redistrib_"):
             put(Path("data/manifests/cuda"), {path: data})

@@ -1,5 +1,6 @@
 """Tests of downloads killed at random moments: files stay whole."""
 
+import itertools
 import json
 import random
 import shutil
@@ -15,7 +16,9 @@ import pytest
 from support import server as faults
 from support.factory import manifest
 from support.killing import Killer
+from support.running import snapshot
 from support.server import FaultServer
+from support.small_sets import make_data
 
 from cudaredist.primitives import sha256_of
 
@@ -78,6 +81,24 @@ def test_download_killed_at_random_moments_leaves_no_broken_file(
     assert sorted(json.loads((data / "manifests/lock.json").read_bytes())["redists"]["cuda"]) == (
         sorted(LABELS)
     )
+
+
+def test_site_killed_at_any_step_is_finished_by_the_next_run(tmp_path: Path) -> None:
+    make_data(tmp_path)
+    call = ("site", "--data-dir", tmp_path / "data", "--output")
+    kills = 0
+    with closing(Killer("new")) as killer:
+        assert killer.run(*call, tmp_path / "whole") == 0
+        # Each page has the same steps, so the later ones are sampled.
+        for step in itertools.chain(range(9), itertools.count(9, 97)):
+            code = killer.run(*call, tmp_path / "new", step=step)
+            if code == 0:
+                break
+            kills += 1
+            assert killer.run(*call, tmp_path / "new") == 0
+            assert snapshot(tmp_path / "new") == snapshot(tmp_path / "whole")
+            shutil.rmtree(tmp_path / "new")
+    assert kills > 9
 
 
 def test_interrupted_download_keeps_complete_manifests_and_exits_130(

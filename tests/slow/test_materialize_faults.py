@@ -20,7 +20,7 @@ from support.killing import STEPS, Killer
 from support.server import FaultServer
 from support.toolkits import FOLDER, MadeSet, listing
 
-from cudaredist.source.folder import FolderSource
+from cudaredist.sources.folder import FolderSource
 
 pytestmark = pytest.mark.slow
 
@@ -130,7 +130,7 @@ def driver(tmp_path: Path) -> Iterator[Callable[..., int]]:
         pytest.param(True, None, id="first"),
         pytest.param(False, None, id="replacing"),
         pytest.param(
-            False, "cudaredist.pipeline.toolkit.staging._exchange", id="replacing in two steps"
+            False, "cudaredist.commands.materialize.staging._exchange", id="replacing in two steps"
         ),
     ],
 )

@@ -132,10 +132,7 @@ def call(server: FaultServer, mirror: Path) -> Callable[[Path], tuple[object, ..
 
 
 def test_mirror_after_kills_and_faults_equals_one_made_in_peace(
-    server: FaultServer,
-    mirror: Path,
-    tmp_path: Path,
-    call: Callable[[Path], tuple[object, ...]],
+    server: FaultServer, mirror: Path, tmp_path: Path, call: Callable[[Path], tuple[object, ...]]
 ) -> None:
     files = serve_releases(server, size=SIZE)
     peaceful = tmp_path / "peaceful"
@@ -167,10 +164,7 @@ def test_mirror_after_kills_and_faults_equals_one_made_in_peace(
 
 
 def test_mirror_killed_at_each_step_resumes(
-    server: FaultServer,
-    mirror: Path,
-    tmp_path: Path,
-    call: Callable[[Path], tuple[object, ...]],
+    server: FaultServer, mirror: Path, tmp_path: Path, call: Callable[[Path], tuple[object, ...]]
 ) -> None:
     files = serve_releases(server)
     peaceful = tmp_path / "peaceful"

@@ -1,23 +1,29 @@
 """Tests of every network command against every server fault.
 
-A fault changes all responses of one kind: listings, manifests, archives, or parts of archives. A
-run against it ends with the documented exit code and leaves no half-written file. If only the
-first responses are bad, the run recovers if a retry can help. In the end, a run against a good
-server gives the same bytes as without any fault.
+A fault changes all responses of one kind: listings, manifests, archives, runfiles, or the page
+with their MD5 sums. A run against it ends with the documented exit code and leaves no half-written
+file. If only the first responses are bad, the run recovers if a retry can help. In the end, a run
+against a good server gives the same bytes as without any fault.
 """
 
 import contextlib
 import functools
 import gc
+import hashlib
 import json
+import random
 import shutil
+import socket
+import ssl
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
 import pytest
-from support import binaries
+import trustme
+from support import binaries, runfiles
 from support import network_faults as bad
 from support import server as faults
 from support.headers import host_config
@@ -29,11 +35,11 @@ from support.server import Behaviour, FaultServer, Handler
 from support.toolkits import MadeSet, listing
 from typer.testing import Result
 
-from cudaredist.pipeline.mirror.mirror_pages import generated_files
-from cudaredist.pipeline.tables import update
-from cudaredist.schema.mirror_lock import MirrorLock
-from cudaredist.schema.registry import kind_of_document, read_own_document, read_own_file
-from cudaredist.tables.nvcc_compat.compilers import read_header
+from cudaredist.commands.mirror.mirror_pages import generated_files
+from cudaredist.commands.update import table_run as update
+from cudaredist.formats.mirror_lock import MirrorLock
+from cudaredist.formats.registry import kind_of_document, read_own_file
+from cudaredist.tables.nvcc.compilers import read_header
 
 
 def with_header(line: bytes) -> Behaviour:
@@ -64,9 +70,24 @@ def hints_before(handler: Handler, data: bytes) -> None:
     handler.serve(data)
 
 
+def then(count: int, behaviour: Behaviour) -> Behaviour:
+    """Send `count` bytes of the file, then close. Use `behaviour` for the resumed request."""
+    start = bad.breaking(count, faults.etag_of)
+
+    def send(handler: Handler, data: bytes) -> None:
+        (behaviour if handler.asked_part(data).start else start)(handler, data)
+
+    return send
+
+
 def to_same_port_over_tls(handler: Handler, _: bytes) -> None:
     """Redirect to https on this port, which does not support TLS."""
     handler.answer(302, b"", Location=f"https://127.0.0.1:{handler.server.owner.port}/")
+
+
+def whole(handler: Handler, data: bytes) -> None:
+    """Send the whole file, with the same ETag."""
+    handler.answer(200, data, ETag=faults.etag_of(data))
 
 
 def redirect_in_a_circle(handler: Handler, _: bytes) -> None:
@@ -79,17 +100,25 @@ pytestmark = [
     pytest.mark.filterwarnings("error:unclosed <socket:ResourceWarning"),
 ]
 
-Kind = Literal["listing", "manifest", "archive", "part"]
+Kind = Literal["listing", "manifest", "archive", "runfile", "sums"]
 
 PATHS: dict[Kind, str | tuple[str, ...]] = {
     "listing": "/redist/",
     "manifest": ".json",
     "archive": ("-archive.tar.xz", "-archive.zip"),
-    "part": "-archive.zip",
+    "runfile": ".run",
+    "sums": "md5sum.txt",
 }
 """Path suffixes of the files for each kind of fault."""
 OLD, NEW = "12.9.0", "12.9.1"
-PATIENT, IMPATIENT = ("--timeout", "60"), ("--timeout", "1")
+PATIENT, IMPATIENT = ("--timeout", "60"), ("--timeout", "0.3")
+LARGE = random.Random(20261123).randbytes(3_500_000)
+"""Bytes that cannot be compressed, so that an archive with them is sent in many pieces."""
+MIDDLE = 3 << 20
+FOLDER = "compute/cuda/12.9.1"
+RUNFILE = f"{FOLDER}/local_installers/{runfiles.NAME}"
+RECORDS = "data/runfiles.json"
+SUMS = f"{FOLDER}/docs/sidebar/md5sum.txt"
 
 
 @dataclass(frozen=True)
@@ -111,7 +140,9 @@ COMMANDS = {
     "download-manifests": Command(
         ("download-manifests", "--redist", "cuda", "--json"), ("listing", "manifest"), has_new=False
     ),
-    "check": Command(("check", "--redist", "cuda", "--json"), ("listing", "manifest"), code=1),
+    "check": Command(
+        ("check", "--redist", "cuda", "--json"), ("listing", "manifest", "sums"), code=1
+    ),
     "versions": Command(
         ("versions", "--redist", "cuda", "--json"),
         ("listing",),
@@ -119,11 +150,11 @@ COMMANDS = {
     ),
     "process-manifests": Command((*PROCESS, "--json"), ("archive",)),
     "process-manifests-keep": Command((*PROCESS, "--keep-archives"), ("archive",)),
-    "process-manifests-peek": Command(
-        ("process-manifests", "--redist", "cuda", "--version", NEW, "--peek", "--json"), ("part",)
-    ),
     "update-nvcc-compat": Command(("update-nvcc-compat",), ("archive",)),
     "update-gpus": Command(("update-gpus",), ("archive",)),
+    "update-symbols": Command(
+        ("update-symbols", "--redist", "cuda", "--version", NEW), ("archive",)
+    ),
     "bump": Command(
         ("bump", "--redist", "cuda"), ("listing", "manifest", "archive"), has_new=False
     ),
@@ -133,6 +164,7 @@ COMMANDS = {
         more=("--cache-dir", "cache", "-j", "2"),
     ),
     "materialize": Command(SET, ("archive",), more=("-j", "2")),
+    "runfile": Command(("runfile", "add", RUNFILE), ("runfile",), more=("--data-dir", "data")),
 }
 
 
@@ -140,88 +172,120 @@ COMMANDS = {
 class Fault:
     """A bad response and the exit codes for each kind of response, in the order of `PATHS`.
 
-    0 means the command's own code: the response is good enough, or a retry helps.
+    The last digit applies to all remaining kinds. 0 means the command's usual code: the response is
+    good enough, or a retry helps.
     """
 
     behaviour: Behaviour
-    always: str = "3333"
-    once: str = "0000"
+    always: str = "3"
+    once: str = "0"
     is_endless: bool = False
     """Whether only the time limit ends the response."""
+    times: int = 1
+    """The number of bad responses from which a run recovers."""
 
 
 # A part instead of the whole response, or instead of another part, is not requested again.
-WRONG_PART = "3303"
+WRONG_PART = "33003"
 
 FAULTS = {
     # -- parts
     "part that begins elsewhere": Fault(part("bytes 7-{last}/{total}"), once=WRONG_PART),
-    "part that ends elsewhere": Fault(part("bytes {first}-{beyond}/{total}"), once="3300"),
-    "part of a larger file": Fault(part("bytes {first}-{last}/{beyond}"), "3343", "3343"),
-    "part of a smaller file": Fault(part("bytes {first}-{last}/1"), once="3300"),
-    "part of a file of unknown size": Fault(part("bytes {first}-{last}/*"), "3303", WRONG_PART),
-    "part without a range": Fault(part(None), once="3300"),
-    "part in another unit": Fault(part("lines {first}-{last}/{total}"), once="3300"),
-    "part backwards": Fault(part("bytes {last}-{first}/{total}"), once="3300"),
-    "part of negative size": Fault(part("bytes -5--1/{total}"), once="3300"),
-    "part of astronomic size": Fault(part("bytes {first}-{last}/9" + "9" * 40), once="3300"),
-    "another part": Fault(bad.shifted(-7), "3303", WRONG_PART),
+    "part that ends elsewhere": Fault(part("bytes {first}-{beyond}/{total}"), once="33003"),
+    "part of a larger file": Fault(part("bytes {first}-{last}/{beyond}"), "3343", "33403"),
+    "part of a smaller file": Fault(part("bytes {first}-{last}/1"), once="33003"),
+    "part of a file of unknown size": Fault(part("bytes {first}-{last}/*"), WRONG_PART, WRONG_PART),
+    "part without a range": Fault(part(None), once="33003"),
+    "part in another unit": Fault(part("lines {first}-{last}/{total}"), once="33003"),
+    "part backwards": Fault(part("bytes {last}-{first}/{total}"), once="33003"),
+    "part of negative size": Fault(part("bytes -5--1/{total}"), once="33003"),
+    "part of astronomic size": Fault(part("bytes {first}-{last}/9" + "9" * 40), once="33003"),
+    "another part": Fault(bad.shifted(-7), WRONG_PART, WRONG_PART),
     "part without a request": Fault(faults.another_part, once=WRONG_PART),
-    "several parts": Fault(bad.several_parts, once="3300"),
-    "half a part": Fault(bad.half_a_part, "3543", "0540"),
-    "no such part": Fault(faults.status(416), once="3333"),
+    "several parts": Fault(bad.several_parts, once="33003"),
+    "half a part": Fault(bad.half_a_part, "35453", "05453"),
+    "no such part": Fault(faults.status(416), once="3"),
     # -- validators
-    "new ETag each time": Fault(bad.new_etag, "0003", "0003"),
-    "breaks, then has a new ETag": Fault(bad.breaking(100, any_etag), once="0003"),
-    "breaks, then has other bytes": Fault(bad.breaking(100, faults.etag_of, is_altered=True)),
+    "new ETag each time": Fault(bad.new_etag, "0"),
+    "breaks, then is whole": Fault(then(MIDDLE, whole), "00330", times=2),
+    "breaks, then has another part": Fault(then(MIDDLE, bad.shifted(-7)), "00330", times=2),
+    "breaks, then has no such part": Fault(then(MIDDLE, faults.status(416)), "00330", times=2),
+    "breaks, then is overloaded": Fault(then(MIDDLE, faults.status(503)), "00330", times=2),
+    "breaks, then is missing": Fault(then(MIDDLE, faults.status(404)), "00330", "0030", times=2),
+    "breaks, then is reset": Fault(then(MIDDLE, faults.reset_in_the_middle), "00330", times=2),
+    "breaks, then has a new ETag": Fault(bad.breaking(100, any_etag), "33330"),
+    "breaks, then has other bytes": Fault(
+        bad.breaking(MIDDLE, faults.etag_of, is_altered=True), "00330", times=2
+    ),
     # -- headers
     "header of megabytes": Fault(with_header(b"X-Long: " + b"x" * (4 << 20))),
     "a hundred thousand headers": Fault(with_header(b"\r\n".join([b"X: y"] * 100_000))),
     "NUL in a header": Fault(with_header(b'ETag: "a\0b"')),
     "NUL in a header's name": Fault(with_header(b"E\0Tag: x")),
     "header without a colon": Fault(with_header(b"nonsense")),
-    "header that is not ASCII": Fault(with_header('ETag: "\u00e4\u2028"'.encode()), "0000"),
+    "header that is not ASCII": Fault(with_header('ETag: "\u00e4\u2028"'.encode()), "0"),
     "two lengths": Fault(with_header(b"Content-Length: 7")),
     "negative length": Fault(headers(b"Content-Length: -1")),
     "length of words": Fault(headers(b"Content-Length: many")),
-    "huge length": Fault(headers(b"Content-Length: 9999999999999999"), "5545", "5545"),
+    "huge length": Fault(headers(b"Content-Length: 9999999999999999"), "5543", "55403"),
     "length of thirty digits": Fault(headers(b"Content-Length: " + b"9" * 30)),
     "unknown transfer encoding": Fault(headers(b"Transfer-Encoding: gzip, chunked")),
     # -- chunks
     "chunk larger than it states": Fault(chunked(lambda data: chunk(b"5", data))),
     "chunk smaller than it states": Fault(
-        chunked(lambda data: chunk(b"fffff", data)), "3345", "0045"
+        chunked(lambda data: chunk(b"fffffff", data)), "33453", "00450"
     ),
     "chunk of no number": Fault(chunked(lambda data: chunk(b"lots", data))),
     "chunk of negative size": Fault(chunked(lambda data: chunk(b"-5", data))),
     "chunk of astronomic size": Fault(chunked(lambda data: chunk(b"f" * 40, data))),
     "no last chunk": Fault(chunked(lambda data: chunk(b"%x" % len(data), data))),
     # -- bodies
+    "other byte": Fault(headers(b"Content-Length: %d", encode=bad.damaged), "05440", "05440"),
+    "cut before the last byte": Fault(headers(b"Content-Length: %d", encode=bad.all_but_one)),
+    "last byte missing, and the length agrees": Fault(
+        headers(encode=bad.all_but_one), "35350", "05050"
+    ),
+    "byte too many": Fault(headers(encode=lambda data: data + b"x"), "05450", "05450"),
     "cut": Fault(headers(b"Content-Length: %d", encode=bad.half)),
-    "cut, and the length agrees": Fault(faults.truncated_with_matching_length, "3543", "0543"),
-    "cut, and there is no length": Fault(headers(encode=bad.half), "3533", "0500"),
-    "longer than its length": Fault(headers(b"Content-Length: 40"), "3543", "0540"),
-    "reset": Fault(faults.reset_in_the_middle, once="0003"),
+    "cut, and the length agrees": Fault(faults.truncated_with_matching_length, "35453", "05453"),
+    "cut, and there is no length": Fault(headers(encode=bad.half), "35353", "05053"),
+    "longer than its length": Fault(headers(b"Content-Length: 40"), "35450", "05450"),
+    "reset": Fault(faults.reset_in_the_middle),
+    "reset before the first byte": Fault(faults.reset),
+    "byte by byte": Fault(faults.never_ending_of_right_length, is_endless=True),
+    "header byte by byte": Fault(faults.header_byte_by_byte, is_endless=True),
+    "chunk's size byte by byte": Fault(faults.chunk_extension_for_ever, is_endless=True),
     "stalled": Fault(faults.stalling_after(40), is_endless=True),
     "silent": Fault(faults.silent, is_endless=True),
     "flood of early hints": Fault(flood_of_hints, is_endless=True),
-    "early hints, then the answer": Fault(hints_before, "0000"),
+    "early hints, then the answer": Fault(hints_before, "0"),
+    # -- statuses
+    **{f"status {code}": Fault(faults.status(code), once="3") for code in (304, 401, 403, 404)},
+    **{f"status {code}": Fault(faults.status(code)) for code in (408, 429, 500, 502, 503)},
+    **{
+        f"503, retry after {value!r}": Fault(faults.status(503, Retry_After=value))
+        for value in ("0", "-1", "soon", "Thu, 01 Jan 1970 00:00:00 GMT")
+    },
+    **{
+        f"503, retry after {days}": Fault(faults.status(503, Retry_After=value), once="3")
+        for days, value in {"a day": "86400", "all days": "9" * 400}.items()
+    },
     # -- redirects
     "redirect in a circle": Fault(redirect_in_a_circle),
-    "redirect to a file": Fault(faults.redirect("file:///etc/passwd"), once="3333"),
-    "redirect to another scheme": Fault(faults.redirect("gopher://x/"), once="3333"),
-    "redirect without encryption": Fault(faults.redirect("http://192.0.2.1/x"), once="3333"),
+    "redirect to a file": Fault(faults.redirect("file:///etc/passwd"), once="3"),
+    "redirect to another scheme": Fault(faults.redirect("gopher://x/"), once="3"),
+    "redirect without encryption": Fault(faults.redirect("http://192.0.2.1/x"), once="3"),
     "redirect to what is not TLS": Fault(to_same_port_over_tls),
     # -- encodings
-    "gzip bomb": Fault(faults.gzip_bomb(256 << 20), "5533", "5533"),
-    "half of gzip": Fault(bad.half_of_gzip, once="0033"),
-    "twice encoded": Fault(faults.body(b"x", Content_Encoding="gzip, gzip"), once="3333"),
+    "gzip bomb": Fault(faults.gzip_bomb(256 << 20), "553", "553"),
+    "half of gzip": Fault(bad.half_of_gzip, once="00330"),
+    "twice encoded": Fault(faults.body(b"x", Content_Encoding="gzip, gzip"), once="3"),
     # -- no HTTP
     "HTTP/0.9": Fault(raw(bytes)),
     "another protocol": Fault(raw(lambda _: b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n")),
     "status of five digits": Fault(raw(lambda _: b"HTTP/1.1 20000 OK\r\n\r\n")),
     "no answer": Fault(raw(lambda _: b"")),
-    "no content": Fault(faults.status(204), once="3333"),
+    "no content": Fault(faults.status(204), once="3"),
 }
 
 
@@ -235,6 +299,7 @@ def packages(label: str) -> Packages:
             "linux-x86_64": {
                 "include/crt/host_config.h": header,
                 "bin/ptxas": ptxas(PROFILES_12_9),
+                "nvvm/libdevice/large.bc": LARGE,
             },
             "windows-x86_64": {"bin/nvcc.exe": b"MZ"},
         },
@@ -258,13 +323,17 @@ def published(label: str) -> dict[str, bytes]:
 def toolkit() -> MadeSet:
     made_set = MadeSet()
     for name in ("cuda_cudart", "libx"):
-        content = {"LICENSE": b"x", f"include/{name}.h": b"//\n" * 99}
+        content = {"LICENSE": b"x", f"include/{name}.h": b"//\n" * 99, "share/large": LARGE}
         made_set.add(name, content)
     return made_set
 
 
 def serve(server: FaultServer, *labels: str) -> None:
     server.add_releases("cuda", *map(published, labels), toolkit().archives)
+    data = runfiles.runfile(LARGE)
+    digest = hashlib.md5(data, usedforsecurity=False).hexdigest()
+    server.files[f"/{RUNFILE}"] = data
+    server.files[f"/{SUMS}"] = f"{digest}  {runfiles.NAME}\n".encode()
 
 
 @dataclass(frozen=True)
@@ -274,19 +343,24 @@ class Place:
     root: Path
     server: FaultServer
 
-    def call(self, command: Command, *more: str) -> tuple[Result, str]:
+    def call(self, command: Command, *more: str, url: str = "") -> tuple[Result, str]:
         """Return the result of a command and its output without values that differ by run."""
-        places = [str(self.root / word) if word in NAMES else word for word in command.words]
-        options = [str(self.root / word) if word in NAMES else word for word in command.more]
-        base = ("--base-url", self.server.url)
-        result = invoke(*places, *base, *options, *more)
+        url = url or self.server.url
+        places = {name: str(self.root / name) for name in NAMES} | {RUNFILE: f"{url}/{RUNFILE}"}
+        words = [places.get(word, word) for word in (*command.words, *command.more)]
+        base = () if RUNFILE in command.words else ("--base-url", url)
+        result = invoke(*words, *base, *more)
         return result, result.stdout.replace(self.server.url, "URL").replace(str(self.root), "")
 
     def files(self) -> dict[str, str | bytes]:
         """Return all permanent files: data, archives and a toolkit root."""
+        files = listing(self.root)
+        if RECORDS in files:
+            record = cast("bytes", files[RECORDS])
+            files[RECORDS] = record.replace(self.server.url.encode(), b"http://127.0.0.1")
         return {
             path: content
-            for path, content in listing(self.root).items()
+            for path, content in files.items()
             if not path.startswith("cache/") or path.startswith("cache/archives/")
         }
 
@@ -301,7 +375,7 @@ def _fast() -> Iterator[None]:
     gc.collect()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(update, "read_header", functools.cache(read_header))
-        patch.setattr("cudaredist.source.http_retry.backoff", lambda _: 0.01)
+        patch.setattr("cudaredist.sources.http_retry.backoff", lambda _: 0.01)
         yield
 
 
@@ -323,7 +397,11 @@ def place_for(command: Command, seed: Path, root: Path, server: FaultServer) -> 
     if command.has_new:
         name = f"redistrib_{NEW}.json"
         put(root / "data/manifests/cuda", {name: published(NEW)[name]})
-    return Place(root, server)
+    place = Place(root, server)
+    if "sums" in command.kinds:
+        result, _ = place.call(COMMANDS["runfile"])
+        assert result.exit_code == 0, result.output
+    return place
 
 
 @pytest.fixture(scope="module")
@@ -370,7 +448,7 @@ def assert_unharmed(
             document = json.loads(content)
             kind = kind_of_document(document)
             assert kind is not None, path
-            read_own_document(document, content, kind.model)
+            read_own_file(content, kind.model)
 
 
 CASES = [
@@ -402,7 +480,7 @@ def test_command_recovers_from_network_fault(
             server.misbehave(path, fault.behaviour, times)
 
     def code(codes: str) -> int:
-        return int(codes[list(PATHS).index(kind)]) or command.code
+        return int(codes[: list(PATHS).index(kind) + 1][-1]) or command.code
 
     misbehave(None)
     limit = IMPATIENT if fault.is_endless else PATIENT
@@ -412,7 +490,7 @@ def test_command_recovers_from_network_fault(
 
     # With a short limit, good responses might come too late.
     if not fault.is_endless:
-        misbehave(1)
+        misbehave(fault.times)
         result, _ = place.call(command, *PATIENT, "--retries", "2")
         assert_documented(result, code(fault.once))
         assert_unharmed(place.files(), before, expected)
@@ -421,5 +499,82 @@ def test_command_recovers_from_network_fault(
     result, again = place.call(command)
     assert result.exit_code == command.code, result.output
     assert place.files() == expected
-    if command.words[0] in {"check", "versions"} or "--peek" in command.words:
+    if command.words[0] in {"check", "versions"}:
         assert again == printed
+
+
+# -- no connection
+
+
+@contextlib.contextmanager
+def listening(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+    """Yield the address of a server that answers each connection without HTTP."""
+
+    def accept() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                with connection:
+                    answer(connection)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=accept)
+        thread.start()
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+        listener.shutdown(socket.SHUT_RDWR)
+    thread.join()
+
+
+def close_at_once(_: socket.socket) -> None:
+    """Close the connection without reading."""
+
+
+def cut_handshake(connection: socket.socket) -> None:
+    """Send the start of a TLS record, then close."""
+    connection.recv(1)
+    connection.sendall(b"\x16\x03\x03\x40\x00")
+
+
+@contextlib.contextmanager
+def untrusted() -> Iterator[str]:
+    """Yield the address of a server whose certificate nobody trusts."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
+    with FaultServer(context) as server:
+        yield f"127.0.0.1:{server.port}"
+
+
+def answer_in_clear(connection: socket.socket) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\n")
+
+
+CONNECTIONS: dict[str, tuple[str, Callable[[], contextlib.AbstractContextManager[str]]]] = {
+    "closed port": ("http", lambda: contextlib.nullcontext("127.0.0.1:9")),
+    "closed at once": ("http", lambda: listening(close_at_once)),
+    "not TLS": ("https", lambda: listening(answer_in_clear)),
+    "cut handshake": ("https", lambda: listening(cut_handshake)),
+    "untrusted certificate": ("https", untrusted),
+}
+
+
+@pytest.mark.parametrize("connection", CONNECTIONS)
+@pytest.mark.parametrize("name", COMMANDS)
+def test_command_without_connection_changes_nothing(
+    name: str,
+    connection: str,
+    seed: Path,
+    server: FaultServer,
+    tmp_path: Path,
+    undisturbed: Callable[[str], tuple[dict[str, str | bytes], str]],
+) -> None:
+    command, (scheme, serving) = COMMANDS[name], CONNECTIONS[connection]
+    expected, _ = undisturbed(name)
+    place = place_for(command, seed, tmp_path / "place", server)
+    before = place.files()
+    with serving() as address:
+        result, _ = place.call(command, "--retries", "1", url=f"{scheme}://{address}")
+    assert_documented(result, 3)
+    assert_unharmed(place.files(), before, expected)
+    result, _ = place.call(command)
+    assert result.exit_code == command.code, result.output
+    assert place.files() == expected

@@ -4,7 +4,6 @@ import functools
 import http.server
 import os
 import re
-import shutil
 import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,16 +15,17 @@ import tinycss2
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 from support.factory import manifest
+from support.optional_programs import find_program
 
-from cudaredist.pipeline.find_symbols import find_symbols
-from cudaredist.pipeline.site_data import read_site_data
-from cudaredist.pipeline.write_site import write_site
-from cudaredist.site.render_site import site_files
+from cudaredist.commands.site.render_site import site_files
+from cudaredist.commands.site.site_data import read_site_data
+from cudaredist.commands.site.write_site import write_site
+from cudaredist.commands.which.find_symbols import find_symbols
 from cudaredist.store.data_folder import Store, shipped_data
 from cudaredist.store.symbol_folder import LayeredSymbols
 from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+CHROMIUM = find_program("chromium", "chromium-browser")
 PREFIX = "some/prefix"
 HANGING = 600_000
 """Milliseconds after which a step hangs."""

@@ -4,26 +4,26 @@ Its rules for style sheets are older than many properties. A browser checks the 
 """
 
 import json
-import shutil
 import subprocess
 from importlib import resources
 from pathlib import Path
 
 import pytest
+from support.optional_programs import find_program, needs
 from support.small_sets import make_data
 
-from cudaredist.pipeline.site_data import read_site_data
-from cudaredist.pipeline.write_site import write_site
-from cudaredist.site.render_site import site_files
+from cudaredist.commands.site.render_site import site_files
+from cudaredist.commands.site.site_data import read_site_data
+from cudaredist.commands.site.write_site import write_site
 from cudaredist.store.data_folder import Store, shipped_data
 
-JAVA = shutil.which("java")
+JAVA = find_program("java")
 GUESS = ".*appears to be written in .*"
 """Ignore guesses of a page's language, because pages contain more names than words."""
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(JAVA is None, reason="Java is not installed"),
+    needs("java"),
 ]
 
 

@@ -10,8 +10,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from cudaredist.schema.base import OwnModel
-from cudaredist.schema.packageset import (
+from cudaredist.formats.base import OwnModel
+from cudaredist.formats.packageset import (
     PACKAGE_SET_FORMAT,
     CudaRelease,
     PackageSet,

@@ -39,6 +39,16 @@ def half(data: bytes) -> bytes:
     return data[: len(data) // 2]
 
 
+def all_but_one(data: bytes) -> bytes:
+    return data[:-1]
+
+
+def damaged(data: bytes) -> bytes:
+    """Change one byte in the middle."""
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+
+
 # -- parts
 
 

@@ -2,37 +2,34 @@
 
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-import pytest
+from support.optional_programs import find_program, needs
 
 STAND_IN = Path(__file__).parent / "nixpkgs"
 """A small nixpkgs: stdenv with phases, hooks and the check of meta attributes."""
 
 _TOOLS = ("nix-build", "patchelf", "readelf", "unzip")
-_MISSING = [name for name in _TOOLS if shutil.which(name) is None]
 
-needs_nix = pytest.mark.skipif(
-    shutil.which("nix-instantiate") is None, reason="needs nix-instantiate, of Debian's nix-bin"
-)
-needs_nix_builds = pytest.mark.skipif(bool(_MISSING), reason=f"needs {', '.join(_MISSING)}")
+needs_nix = needs("nix-instantiate")
+needs_nix_builds = needs(*_TOOLS)
 
-_PROVIDED = {
-    "gcc": ("libstdc++.so.6", "libgcc_s.so.1", "libgomp.so.1"),
-    "zlib": ("libz.so.1",),
-}
+_PROVIDED = {"gcc": ("libstdc++.so.6", "libgcc_s.so.1", "libgomp.so.1"), "zlib": ("libz.so.1",)}
 """Libraries of the host that replace packages of nixpkgs."""
 
 
 @cache
 def host_libraries() -> dict[str, str]:
     """Return the host's libraries by soname."""
-    program = shutil.which("ldconfig") or "/sbin/ldconfig"
-    lines = subprocess.run([program, "-p"], capture_output=True, text=True, check=True).stdout
+    lines = subprocess.run(
+        [find_program("ldconfig") or "/sbin/ldconfig", "-p"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     libraries: dict[str, str] = {}
     for line in lines.splitlines()[1:]:
         name, arrow, path = line.partition(" => ")

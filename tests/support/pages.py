@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from cudaredist.cli import app
+from cudaredist.app import app
 
 GROUP: Any = typer.main.get_command(app)
 COMMANDS: dict[str, Any] = GROUP.commands

@@ -5,18 +5,18 @@ from functools import cache
 
 from conftest import REPOSITORY
 
-from cudaredist.audit.gates import Gates
-from cudaredist.audit.judge import Knowledge, judge_program
-from cudaredist.audit.program import Catalog, KnownLibrary, ProgramFile
 from cudaredist.binaries.file_facts import Binary, CodeSection, DeviceImages
 from cudaredist.binaries.symbols import SymbolTable, pack_groups
+from cudaredist.commands.audit.judge import AuditData, judge_program
+from cudaredist.commands.audit.program import Catalog, KnownLibrary, ProgramFile
+from cudaredist.commands.audit.program_findings import AuditRequirements
+from cudaredist.commands.audit.report import AuditReport
+from cudaredist.formats.policy import LibraryPolicy
+from cudaredist.formats.registry import read_own_file
+from cudaredist.formats.tables import Gpus
 from cudaredist.primitives import parse_label
-from cudaredist.reports.audit_reports import AuditReport
-from cudaredist.schema.policy import LibraryPolicy
-from cudaredist.schema.registry import read_own_file
-from cudaredist.schema.tables import Gpus
 from cudaredist.tables.gpus.coverage import CoverageRules
-from cudaredist.tables.symbols.symbol_table import Column, Export, Provider, SymbolColumns
+from cudaredist.tables.symbols.symbol_table import Column, Export, LibrarySource, SymbolColumns
 
 DATA = REPOSITORY / "data"
 
@@ -38,7 +38,7 @@ def defined(*names: str) -> SymbolTable:
 
 
 def file(
-    shown: str,
+    path: str,
     *needed: str,
     soname: str | None = None,
     code: Mapping[str, int] | None = None,
@@ -66,8 +66,8 @@ def file(
         symbols=symbols or undefined(),
         **values,  # type: ignore[arg-type] # any other facts
     )
-    own = {shown.rpartition("/")[2], *names, *([soname] if soname else [])}
-    return ProgramFile(shown=shown, binary=binary, names=frozenset(own), installed=installed)
+    own = {path.rpartition("/")[2], *names, *([soname] if soname else [])}
+    return ProgramFile(display_path=path, binary=binary, names=frozenset(own), installed=installed)
 
 
 def known(
@@ -89,7 +89,6 @@ def known(
         redist=redist,
         label=parse_label(label),
         package=package,
-        version=version,
         platform=platform,
         variant=variant,
         archive=label,
@@ -131,7 +130,7 @@ def cudnn(label: str, *majors: int) -> list[KnownLibrary]:
 def table(soname: str, exports: Mapping[str, Sequence[str]], version: str = "") -> SymbolColumns:
     """Return a table of libcublas with the exports of each release."""
     columns = SymbolColumns(soname)
-    provider = Provider("wheels", "cuda", "libcublas", "linux-x86_64", "", is_stub=False)
+    provider = LibrarySource("wheels", "cuda", "libcublas", "linux-x86_64", "", is_stub=False)
     for label, names in exports.items():
         columns.add(Column(provider, label, label), [Export(name, version) for name in names])
     return columns
@@ -151,15 +150,15 @@ def judged(
     files: Sequence[ProgramFile],
     libraries: Iterable[KnownLibrary] = (),
     tables: Mapping[str, SymbolColumns] | None = None,
-    gates: Gates | None = None,
+    required: AuditRequirements | None = None,
 ) -> AuditReport:
     """Judge a program by some libraries and tables, and by the GPUs of the shipped data."""
-    knowledge = Knowledge(
+    data = AuditData(
         title="these libraries",
         channel="wheels",
-        catalog=Catalog.of(libraries),
+        catalog=Catalog(libraries),
         policy=policy(),
         rules=coverage_rules(),
         tables=lambda _: tables or {},
     )
-    return judge_program(files, knowledge, gates or Gates())
+    return judge_program(files, data, required or AuditRequirements())

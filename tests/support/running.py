@@ -9,7 +9,7 @@ from typing import Any
 
 from typer.testing import CliRunner, Result
 
-from cudaredist.schema.registry import schema_problems
+from cudaredist.formats.registry import schema_problems
 
 FOLDER = "/compute/cuda/redist/"
 LATEST = f"{FOLDER}redistrib_12.9.1.json"
@@ -17,7 +17,7 @@ LATEST = f"{FOLDER}redistrib_12.9.1.json"
 
 def invoke(*arguments: object) -> Result:
     """Run the command line in this process."""
-    from cudaredist.cli import app  # noqa: PLC0415 - after the environment is clean
+    from cudaredist.app import app  # noqa: PLC0415 - after the environment is clean
 
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
@@ -32,16 +32,17 @@ def report(result: Result) -> Any:
     return json.loads(result.stdout)
 
 
-def assert_report_fits(stdout: str) -> None:
-    """Validate the report on stdout, if any, against its schema."""
+def assert_report_fits(result: Result) -> None:
+    """Check the report on stdout, if any, against its schema and the exit code."""
     try:
-        document = json.loads(stdout)
+        document = json.loads(result.stdout)
     except ValueError:
         return
     if isinstance(document, dict) and "command" in document:
         name = document["command"].partition(" ")[0]
         is_error = "error" in document
         assert schema_problems(document, "report-error" if is_error else f"report-{name}") == []
+        assert document.get("exit_code", result.exit_code) == result.exit_code
 
 
 def cudaredist(folder: Path, *arguments: object, code: int = 0) -> str:
@@ -56,6 +57,18 @@ def cudaredist(folder: Path, *arguments: object, code: int = 0) -> str:
     )
     assert process.returncode == code, process.stderr
     return process.stdout
+
+
+WITHOUT_OVERRIDE = (
+    sys.executable,
+    "-c",
+    "import ctypes, os, sys\n"
+    "CAP_DAC_OVERRIDE, PR_CAPBSET_DROP = 1, 24\n"
+    "ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, 0, 0, 0)\n"
+    "os.execv(sys.argv[1], sys.argv[1:])\n",
+    sys.executable,
+)
+"""Python without root's capability to write to every folder."""
 
 
 def ask_index(*command: object) -> None:

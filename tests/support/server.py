@@ -219,6 +219,11 @@ def reset_in_the_middle(handler: Handler, data: bytes) -> None:
     handler.begin(200, len(data))
     handler.wfile.write(data[: len(data) // 2])
     handler.wfile.flush()
+    reset(handler, data)
+
+
+def reset(handler: Handler, _: bytes) -> None:
+    """Reset the connection."""
     linger = struct.pack("ii", 1, 0)
     handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
     # The handler's readers and writers keep a closed socket open, so close its descriptor.

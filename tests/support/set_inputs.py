@@ -9,11 +9,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cudaredist.binaries.file_facts import Binary, CodeSection, DeviceImages
+from cudaredist.commands.build.build_sets import build_one, specs_for
+from cudaredist.commands.process.feature_file import share_parts
 from cudaredist.features.derive import RULES, derive
 from cudaredist.features.facts import FACTS_SCHEMA, Entry, Facts, Include, IncludeLines
+from cudaredist.formats.features import ArchiveFeatures, ExaminedArchive, WholeFeatures
+from cudaredist.formats.packageset import PackageSet, SetPackage
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.manifests.read_manifest import read_manifest
-from cudaredist.packagesets.inputs import (
+from cudaredist.primitives import Platform, Version, parse_label, sha256_of
+from cudaredist.sets import load
+from cudaredist.sets.inputs import (
     POLICY_MODELS,
     ArchiveHeaders,
     InputFeatures,
@@ -22,13 +28,7 @@ from cudaredist.packagesets.inputs import (
     SetData,
     archive_headers,
 )
-from cudaredist.packagesets.spec import Request
-from cudaredist.pipeline.features.feature_file import share_parts
-from cudaredist.pipeline.sets import load
-from cudaredist.pipeline.sets.build_sets import build_one, specs_for
-from cudaredist.primitives import Platform, Version, parse_label, sha256_of
-from cudaredist.schema.features import ArchiveFeatures, ExaminedArchive, WholeFeatures
-from cudaredist.schema.packageset import PackageSet, SetPackage
+from cudaredist.sets.spec import Request
 from cudaredist.store.data_folder import Store, shipped_data
 from support import factory
 

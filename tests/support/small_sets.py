@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from cudaredist.schema.packageset import PackageSet
+from cudaredist.commands.site.render_site import site_files
+from cudaredist.commands.site.site_data import read_site_data
+from cudaredist.formats.packageset import PackageSet
+from cudaredist.store.data_folder import Store
 from support import binaries
 from support.releases import Files, Packages, put, release
 from support.running import succeed
@@ -98,6 +101,11 @@ def make_sets(root: Path, *options: object) -> dict[str, PackageSet]:
         succeed("build", "--cuda", LABEL, "--platform", platform, *places, *options)
         sets[platform] = PackageSet.model_validate_json(path.read_bytes())
     return sets
+
+
+def site_contents(store: Store) -> dict[str, bytes]:
+    """Return the files of the site of a data folder."""
+    return {path: content() for path, content in site_files(read_site_data(store)).items()}
 
 
 def _places(root: Path) -> tuple[object, ...]:

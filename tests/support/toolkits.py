@@ -12,7 +12,7 @@ from cudaredist.archives.open_archive import open_archive
 from cudaredist.errors import CudaRedistError
 from cudaredist.features.derive import derive
 from cudaredist.features.gather import gather
-from cudaredist.packagesets.outputs import ORDER
+from cudaredist.sets.outputs import ORDER
 from support import binaries
 from support.factory import package_set, set_archive, set_package
 from support.releases import Files, packed, put
@@ -25,11 +25,7 @@ class MadeSet:
     """A package set in the form of `build`, with its archives by path."""
 
     def __init__(
-        self,
-        *,
-        cuda: str = "13.0.2",
-        platform: str = "linux-x86_64",
-        channel: str = "redist",
+        self, *, cuda: str = "13.0.2", platform: str = "linux-x86_64", channel: str = "redist"
     ) -> None:
         self.cuda, self.platform, self.channel = cuda, platform, channel
         self.packages: dict[str, dict[str, Any]] = {}
@@ -138,6 +134,12 @@ def modes(root: Path) -> dict[str, int]:
         for path in sorted(root.rglob("*"))
         if path.is_file() and not path.is_symlink()
     }
+
+
+def modes_of_all(root: Path) -> set[int]:
+    """Return the permission bits of a folder, and of all files and folders in it."""
+    paths = [root, *(path for path in root.rglob("*") if not path.is_symlink())]
+    return {path.stat().st_mode & 0o7777 for path in paths}
 
 
 # -- a set to materialize

@@ -5,7 +5,7 @@ import re
 import pytest
 from conftest import REPOSITORY
 
-from cudaredist.schema.registry import FILE_KINDS
+from cudaredist.formats.registry import FILE_KINDS
 from tools.reference import FOLDER, pages
 
 

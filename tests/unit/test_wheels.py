@@ -40,6 +40,8 @@ REQUIRES = (
     "nvidia-opencl==1.*; sys_platform == 'win32' and platform_machine == 'ARM64'",
     "nvidia-nvjitlink<14,>=13.4.92",
     "not a requirement ;;",
+    f"nvidia-nested; {'(' * 100_000}",
+    "nvidia-long; " + " or ".join(['extra == "x"'] * 100),
 )
 
 
@@ -112,6 +114,8 @@ def test_wheel_tables_agree_with_catalog() -> None:
         ("x-0.0.0.1-py3-none-any.whl", ""),
         ("x-1-py3-none-macosx_11_0_arm64.whl", ""),
         ("x-1.tar.gz", ""),
+        (f"x-{'9' * 5000}-py3-none-any.whl", ""),
+        (f"x-1-{'.'.join(f'p{n}' for n in range(5000))}-none-any.whl", ""),
         ("x-1-py3-none-any.a/../../b.whl", ""),
         ("x-1-py3-none-any.\x1b[2J.whl", ""),
     ],
@@ -306,10 +310,7 @@ def test_number_of_record_differences_is_limited() -> None:
 
 @pytest.mark.parametrize(
     ("content", "note"),
-    [
-        (None, "the wheel has no RECORD"),
-        (b"\xff\xfe", "the wheel's RECORD cannot be read"),
-    ],
+    [(None, "the wheel has no RECORD"), (b"\xff\xfe", "the wheel's RECORD cannot be read")],
 )
 def test_wheel_without_readable_record_is_noted(content: bytes | None, note: str) -> None:
     from support.releases import packed  # noqa: PLC0415 - a zip that is no good wheel

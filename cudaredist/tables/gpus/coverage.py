@@ -35,11 +35,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
 
+from cudaredist.formats.features import FileCode
+from cudaredist.formats.packageset import Coverage, CoverageValue
+from cudaredist.formats.tables import Gpus
 from cudaredist.primitives import Platform, Version
 from cudaredist.redists import CUDA
-from cudaredist.schema.features import FileCode
-from cudaredist.schema.packageset import Coverage, CoverageValue
-from cudaredist.schema.tables import Gpus
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.gpu_table import fact_of
 
@@ -118,6 +118,7 @@ class CoverageRules:
             if entry.last_cuda is not None
         }
         self._known: dict[tuple[str, Capability], Way | None] = {}
+        self._of_images: dict[str, Mapping[Capability, Way]] = {}
 
     def way(self, architecture: str, gpu: Capability) -> Way | None:
         """Return the way a GPU runs an image, or None."""
@@ -168,21 +169,28 @@ class CoverageRules:
         is_tegra = target.base in self._tegra or gpu in self._tegra
         return way if is_family and not is_tegra else None
 
+    def _best_ways(self, images: str) -> Mapping[Capability, Way]:
+        """Return how each GPU runs a module, such as `sm_80 sm_90*2`.
+
+        Results are stored, because many files have modules with the same images.
+        """
+        if images not in self._of_images:
+            names = [image.partition("*")[0] for image in images.split()]
+            ways = {gpu: {self.way(name, gpu) for name in names} for gpu in self.capabilities}
+            self._of_images[images] = {
+                gpu: next(way for way in WAYS if way in present)
+                for gpu, present in ways.items()
+                if present != {None}
+            }
+        return self._of_images[images]
+
     def _modules(self, code: FileCode) -> "_FileModules":
         counts: dict[Capability, Counter[Way]] = {gpu: Counter() for gpu in self.capabilities}
-        for text, count in code.modules.items():
-            images = [image.partition("*")[0] for image in text.split()]
-            for gpu, ways in counts.items():
-                present = {self.way(image, gpu) for image in images}
-                best = next((way for way in WAYS if way in present), None)
-                if best is not None:
-                    ways[best] += count
         sizes: dict[Capability, Counter[Way]] = {gpu: Counter() for gpu in self.capabilities}
-        for image, size in code.unpacked.items():
-            for gpu, ways in sizes.items():
-                way = self.way(image, gpu)
-                if way is not None:
-                    ways[way] += size
+        for totals, amounts in ((counts, code.modules), (sizes, code.unpacked)):
+            for images, amount in amounts.items():
+                for gpu, way in self._best_ways(images).items():
+                    totals[gpu][way] += amount
         return _FileModules(counts, sizes)
 
 

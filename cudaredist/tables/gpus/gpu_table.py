@@ -2,23 +2,19 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from cudaredist.errors import UnknownNameError
-from cudaredist.primitives import Version, parse_label
-from cudaredist.schema.tables import (
+from cudaredist.formats.tables import (
     BinarySource,
     CapabilityEntry,
     GpuPolicy,
     Gpus,
     OverlayEntry,
     PolicyFact,
+    TableFinding,
 )
+from cudaredist.primitives import Version, parse_label
 from cudaredist.tables.gpus.capability import Capability
-
-GpuFindingKind: TypeAlias = Literal[
-    "overlay-lacks", "family-differs", "patches-differ", "gone-in-between"
-]
 
 _NO_OVERLAY = OverlayEntry(jetson=False, products=(), reason="", reference="")
 _SHARED_FACTS = frozenset({"renamed_to"})
@@ -32,24 +28,15 @@ class KnownGpus:
     families: Mapping[Capability, str]
 
 
-@dataclass(frozen=True, slots=True)
-class GpuFinding:
-    """A problem with a capability that a maintainer has to review."""
-
-    kind: GpuFindingKind
-    capability: str
-    message: str
-
-
 def make_table(
     releases: Mapping[str, KnownGpus], policy: GpuPolicy
-) -> tuple[Gpus, tuple[GpuFinding, ...]]:
+) -> tuple[Gpus, tuple[TableFinding, ...]]:
     """Return the table of all releases, and findings about it.
 
     A minor has the capabilities of its newest release. `last_cuda` is null if the newest minor has
     the capability. `first_cuda` is the documented value if even the oldest minor read has it.
     """
-    findings: list[GpuFinding] = []
+    findings: list[TableFinding] = []
     by_minor = _by_minor(releases, findings)
     known = sorted({name for families in by_minor.values() for name in families})
     entries = {str(name): _entry(name, known, by_minor, policy, findings) for name in known}
@@ -87,7 +74,7 @@ def is_between(minor: str, first: str, last: str | None) -> bool:
     return Version.parse(first) <= at and (last is None or at <= Version.parse(last))
 
 
-def takers(
+def capabilities_that_run(
     target: Capability, plain: Iterable[Capability], policy: GpuPolicy
 ) -> Iterator[Capability]:
     """Yield the plain capabilities that run a target's PTX.
@@ -114,15 +101,16 @@ def fact_of(facts: Iterable[PolicyFact], field: str) -> str | None:
 
 
 def _by_minor(
-    releases: Mapping[str, KnownGpus], findings: list[GpuFinding]
+    releases: Mapping[str, KnownGpus], findings: list[TableFinding]
 ) -> dict[str, Mapping[Capability, str]]:
     """Return the families of each minor's newest release, in ascending order."""
     newest: dict[str, Mapping[Capability, str]] = {}
     for label in sorted(map(parse_label, releases)):
         families = releases[str(label)].families
         before = newest.get(label.line, families)
+        message = f"not in every release of {label.line}"
         findings += (
-            GpuFinding("patches-differ", str(name), f"not in every release of {label.line}")
+            TableFinding(kind="patches-differ", about=str(name), message=message)
             for name in sorted(before.keys() ^ families.keys())
         )
         newest[label.line] = families
@@ -130,7 +118,7 @@ def _by_minor(
 
 
 def _family(
-    name: Capability, known: Iterable[Mapping[Capability, str]], findings: list[GpuFinding]
+    name: Capability, known: Iterable[Mapping[Capability, str]], findings: list[TableFinding]
 ) -> str:
     """Return the architecture's name in the oldest release.
 
@@ -139,7 +127,7 @@ def _family(
     names = list(dict.fromkeys(families[name] for families in known))
     if len(names) > 1:
         message = f"has the names {', later '.join(names)}; the first is used"
-        findings.append(GpuFinding("family-differs", str(name), message))
+        findings.append(TableFinding(kind="family-differs", about=str(name), message=message))
     return names[0]
 
 
@@ -148,20 +136,20 @@ def _entry(
     known: Iterable[Capability],
     by_minor: Mapping[str, Mapping[Capability, str]],
     policy: GpuPolicy,
-    findings: list[GpuFinding],
+    findings: list[TableFinding],
 ) -> CapabilityEntry:
     is_plain = name.variant is None
     overlay = policy.overlay.get(str(name.base))
     if overlay is None and is_plain:
         message = "policy/gpus.json has no entry for it"
-        findings.append(GpuFinding("overlay-lacks", str(name), message))
+        findings.append(TableFinding(kind="overlay-lacks", about=str(name), message=message))
     overlay = overlay or _NO_OVERLAY
     minors = list(by_minor)
     at = [index for index, minor in enumerate(minors) if name in by_minor[minor]]
     first, last = minors[at[0]], minors[at[-1]]
     if len(at) != at[-1] - at[0] + 1:
         message = f"in {first} and {last}, but not in all releases between"
-        findings.append(GpuFinding("gone-in-between", str(name), message))
+        findings.append(TableFinding(kind="gone-in-between", about=str(name), message=message))
     facts = tuple(fact for fact in overlay.facts if is_plain or fact.field in _SHARED_FACTS)
     documented = fact_of(facts, "first_cuda")
     if at[0] == 0 and documented and Version.parse(documented) < Version.parse(first):
@@ -177,7 +165,7 @@ def _entry(
         dont_default_after=fact_of(facts, "dont_default_after"),
         products=overlay.products,
         policy=facts,
-        runs_on=tuple(map(str, takers(name, plain, policy))),
+        runs_on=tuple(map(str, capabilities_that_run(name, plain, policy))),
     )
 
 

@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 
+from cudaredist.formats.symbol_tables import ExportGroup, Symbols, is_mangled
 from cudaredist.primitives import parse_label
-from cudaredist.schema.symbol_tables import ExportGroup, Symbols, is_mangled
 from cudaredist.tables.symbols.symbol_table import KEY_SIZE, Import, labels_in
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase, translate
 
 from cudaredist.errors import UsageError
-from cudaredist.schema.symbol_tables import ExportGroup, is_mangled
+from cudaredist.formats.symbol_tables import ExportGroup, is_mangled
 
 _NAME_LIMIT = 4096
 """The longest name that is demangled."""

@@ -8,21 +8,21 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from cudaredist.primitives import parse_label
-from cudaredist.schema.base import Channel
-from cudaredist.schema.symbol_tables import (
+from cudaredist.formats.base import Channel
+from cudaredist.formats.symbol_tables import (
     ExportGroup,
     ImportGroup,
     SymbolProvider,
     Symbols,
     stored_names,
 )
+from cudaredist.primitives import parse_label
 
 KEY_SIZE = 16
 """Digits of an archive's hash that a table contains."""
 
 
-class Provider(NamedTuple):
+class LibrarySource(NamedTuple):
     """A package with a library on one platform."""
 
     channel: Channel
@@ -37,7 +37,7 @@ class Provider(NamedTuple):
 class Column(NamedTuple):
     """One release of a provider."""
 
-    provider: Provider
+    provider: LibrarySource
     label: str
     archive: str
     """The beginning of the archive's hash."""
@@ -79,7 +79,7 @@ class SymbolColumns:
         found = cls(table.soname)
         bits: list[dict[str, int]] = []
         for entry in table.providers:
-            provider = Provider(
+            provider = LibrarySource(
                 entry.channel,
                 entry.redist,
                 entry.package,
@@ -117,13 +117,13 @@ class SymbolColumns:
         for one in imports:
             self.imports[one] |= self.columns[column]
 
-    def over(self, below: "SymbolColumns") -> "SymbolColumns":
+    def overlay_on(self, lower: "SymbolColumns") -> "SymbolColumns":
         """Combine two tables. If both have an archive, this table's column is used."""
         merged = SymbolColumns(self.soname)
         archives = {column.archive for column in (*self.columns, *self.unread)}
-        merged.unread = self.unread | {c for c in below.unread if c.archive not in archives}
+        merged.unread = self.unread | {c for c in lower.unread if c.archive not in archives}
         for table, columns in (
-            (below, [column for column in below.columns if column.archive not in archives]),
+            (lower, [column for column in lower.columns if column.archive not in archives]),
             (self, list(self.columns)),
         ):
             bits = {table.columns[column]: merged._bit(column) for column in columns}
@@ -174,9 +174,9 @@ class SymbolColumns:
             ),
         )
 
-    def labels(self) -> dict[Provider, list[tuple[str, int]]]:
+    def labels(self) -> dict[LibrarySource, list[tuple[str, int]]]:
         """Return the releases of each provider and their bits, in order."""
-        labels: dict[Provider, list[tuple[str, int]]] = defaultdict(list)
+        labels: dict[LibrarySource, list[tuple[str, int]]] = defaultdict(list)
         for column in sorted(self.columns, key=lambda one: (one.provider, parse_label(one.label))):
             labels[column.provider].append((column.label, self.columns[column]))
         return labels
@@ -184,7 +184,7 @@ class SymbolColumns:
     def _groups(
         self,
         symbols: Mapping[Export, int] | Mapping[Import, int],
-        ordered: Sequence[tuple[Provider, Sequence[tuple[str, int]]]],
+        ordered: Sequence[tuple[LibrarySource, Sequence[tuple[str, int]]]],
     ) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], list[str]]]:
         """Yield properties, releases and names of the symbols that have both in common."""
         everything = sum(self.columns.values())
@@ -200,8 +200,8 @@ class SymbolColumns:
         yield from sorted(found)
 
 
-def _archives(columns: Iterable[Column]) -> dict[Provider, dict[str, str]]:
-    archives: dict[Provider, dict[str, str]] = defaultdict(dict)
+def _archives(columns: Iterable[Column]) -> dict[LibrarySource, dict[str, str]]:
+    archives: dict[LibrarySource, dict[str, str]] = defaultdict(dict)
     for column in columns:
         archives[column.provider][column.label] = column.archive
     return archives
@@ -237,9 +237,9 @@ def _mask(releases: tuple[str, ...], bits: Sequence[Mapping[str, int]]) -> int:
 
 
 def labels_in(text: str, labels: Sequence[str]) -> list[str]:
-    """Return those of a provider's sorted labels that a text of a group stands for.
+    """Return the labels that a group's text selects from a provider's sorted labels.
 
-    Raises `ValueError` for a label that is not among them.
+    Raises `ValueError` for a label that the provider does not have.
     """
     if text == "*":
         return list(labels)
@@ -261,7 +261,7 @@ def label_ranges(mask: int, labels: Sequence[tuple[str, int]]) -> str:
     return text
 
 
-def release_ranges(columns: SymbolColumns, mask: int) -> dict[Provider, str]:
+def release_ranges(columns: SymbolColumns, mask: int) -> dict[LibrarySource, str]:
     """Return the releases of each provider that a number selects, as in the document."""
     ranges = {p: label_ranges(mask, labels) for p, labels in columns.labels().items()}
     return {provider: text for provider, text in ranges.items() if text}

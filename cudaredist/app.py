@@ -1,0 +1,133 @@
+"""The command line, with a file for each command.
+
+Slow imports happen inside the commands that need them, to keep the start fast.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from cudaredist import __version__
+from cudaredist.cli.session import report_error
+from cudaredist.commands.audit.command import audit
+from cudaredist.commands.build.command import build
+from cudaredist.commands.bump.command import bump
+from cudaredist.commands.check.command import check
+from cudaredist.commands.diff.command import diff
+from cudaredist.commands.download.command import download_manifests
+from cudaredist.commands.explain.command import explain
+from cudaredist.commands.export.command import export
+from cudaredist.commands.materialize.command import materialize
+from cudaredist.commands.mirror.command import mirror
+from cudaredist.commands.process.command import process_manifests
+from cudaredist.commands.runfile.command import runfile
+from cudaredist.commands.schema.command import schema
+from cudaredist.commands.site.command import site
+from cudaredist.commands.update.update_gpus import update_gpus
+from cudaredist.commands.update.update_nvcc_compat import update_nvcc_compat
+from cudaredist.commands.update.update_symbols import update_symbols
+from cudaredist.commands.validate.command import validate
+from cudaredist.commands.versions.command import versions
+from cudaredist.commands.which.command import which
+from cudaredist.errors import EXIT_CODES, EXIT_OK, UsageError
+
+__all__ = ["app"]
+
+_PANELS = {
+    "Download and inspect": (
+        download_manifests,
+        process_manifests,
+        update_nvcc_compat,
+        update_gpus,
+        update_symbols,
+        runfile,
+    ),
+    "Assemble": (build, export, materialize),
+    "Mirror": (mirror,),
+    "Query": (audit, explain, diff, which, versions, site),
+    "Maintain data": (bump, check, schema, validate),
+}
+
+_ParserError: Any = typer.BadParameter.__base__
+"""typer's exception for an invalid command line."""
+
+
+class _Program(TyperGroup):
+    """The group of all commands.
+
+    If --json is set, a JSON document reports an invalid command line.
+    """
+
+    _words: tuple[str, ...] = ()
+
+    def make_context(self, info_name: str | None, args: list[str], *more: Any, **other: Any) -> Any:  # noqa: ANN401 - as typer has it
+        self._words = tuple(args)
+        with self._reported():
+            return super().make_context(info_name, args, *more, **other)
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - as typer has it
+        with self._reported():
+            return super().invoke(ctx)
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        try:
+            yield
+        except _ParserError as error:
+            if "--json" in self._words:
+                report_error(self._command, UsageError(error.format_message()))
+            raise
+
+    @property
+    def _command(self) -> str:
+        return next((word for word in self._words if word in self.commands), "cudaredist")
+
+
+app = typer.Typer(
+    name="cudaredist",
+    cls=_Program,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(is_set: bool) -> None:
+    if is_set:
+        typer.echo(f"cudaredist {__version__}")
+        raise typer.Exit(EXIT_OK)
+
+
+@app.callback(
+    epilog="Exit codes: " + ", ".join(f"{code} {text}" for code, text in EXIT_CODES.items())
+)
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the version.",
+            metavar="",
+            callback=_print_version,
+            is_eager=True,
+        ),
+    ] = False,
+) -> None:
+    """Create verified CUDA package sets from NVIDIA's redistributable manifests."""
+
+
+def _epilog(function: Callable[..., None]) -> str | None:
+    """List the environment variables of a command's options."""
+    options = [one.default for one in inspect.signature(function).parameters.values()]
+    names = [one.envvar for one in options if getattr(one, "envvar", None)]
+    return f"Environment variables: {', '.join(sorted(names))}" if names else None
+
+
+for _panel, _functions in _PANELS.items():
+    for _function in _functions:
+        app.command(rich_help_panel=_panel, epilog=_epilog(_function))(_function)

@@ -1,0 +1,148 @@
+"""The bytes of one file at any position.
+
+The bytes of an archive's member are stored while they are unpacked: in memory, or in an unnamed
+file if the member is large. A file on the disk is read in place.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+from typing import IO, Protocol
+
+from cudaredist.errors import ReadError, WritingTo
+
+MEMORY = 1 << 20
+"""Maximum bytes of a member in memory."""
+BUFFER = 64 << 10
+"""Minimum bytes of one read from a file."""
+TABLE_LIMIT = 1 << 20
+"""Maximum bytes of one table."""
+NAME_LIMIT = 4096
+"""Maximum bytes of one name, which is also Linux's longest path."""
+_BLOCK = 256 << 10
+
+
+class UnreadableError(Exception):
+    """A part of a file that cannot be read. The text is a note."""
+
+
+class FileContent:
+    """The bytes of one file. Reading them raises `ReadError`."""
+
+    def __init__(self, file: IO[bytes], size: int, path: object) -> None:
+        self._file, self._path = file, path
+        self.size = size
+
+    def read(self, start: int, size: int) -> bytes:
+        """Return `size` bytes from `start`, or fewer at the end of the file."""
+        size = min(size, self.size - start)
+        if size <= 0:
+            return b""
+        try:
+            self._file.seek(start)
+            return self._file.read(size)
+        except OSError as error:
+            raise ReadError(self._path, error) from error
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield all bytes in order."""
+        position = 0
+        while block := self.read(position, _BLOCK):
+            position += len(block)
+            yield block
+
+    def table(self, start: int, size: int, subject: str, limit: int = TABLE_LIMIT) -> bytes:
+        """Return a table. Raises `UnreadableError`."""
+        if size > limit:
+            raise UnreadableError(f"{subject} not read: larger than {limit:,} bytes")
+        data = self.read(start, size)
+        if len(data) < size:
+            raise UnreadableError(f"{subject} not read: it is outside the file")
+        return data
+
+    def name(self, start: int, room: int, subject: str) -> str:
+        """Return a name that ends with a NUL within `room` bytes. Raises `UnreadableError`."""
+        if room <= 0:
+            raise UnreadableError(f"{subject} not read: it is outside its table")
+        raw, nul, _ = self.table(start, min(room, NAME_LIMIT + 1), subject).partition(b"\0")
+        name = text_of_name(raw)
+        if not nul:
+            raise UnreadableError(f"{subject} not read: it has no end")
+        if name is None:
+            raise UnreadableError(f"{subject} not read: it is not text")
+        return name
+
+
+def text_of_name(raw: bytes) -> str | None:
+    """Return a name as text, None if not printable UTF-8."""
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        return None
+    return text if text.isprintable() else None
+
+
+class Storage(Protocol):
+    """Stores the bytes of a file, so that they can be read at any position."""
+
+    def storing(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        """Yield the blocks of a file, and store them unless they are stored already."""
+
+    def content(self) -> FileContent:
+        """Return the bytes of the file, valid until the next file is stored."""
+
+
+class Scratch:
+    """Storage in memory, or in one unnamed file for members above `MEMORY` bytes.
+
+    The system removes the file when it is closed, even if the process is killed. The file becomes
+    as large as the largest member.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """Select the folder of the unnamed file. Default: the system's temporary folder."""
+        self._path = (folder or Path()) / "temporary file"
+        # On a file system without unnamed files, the name is removed before the first byte.
+        self._file: IO[bytes] = SpooledTemporaryFile(  # noqa: SIM115 - `close` closes it
+            MEMORY, buffering=BUFFER, dir=None if folder is None else str(folder), suffix=".tmp"
+        )
+        self._size = 0
+
+    def storing(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        """Yield the blocks of a file, and store them instead of the previous file.
+
+        Raises `WriteError`.
+        """
+        self._size = 0
+        with WritingTo(self._path):
+            self._file.seek(0)
+        for block in blocks:
+            with WritingTo(self._path):
+                self._file.write(block)
+            self._size += len(block)
+            yield block
+        with WritingTo(self._path):
+            self._file.flush()
+
+    def content(self) -> FileContent:
+        """Return the bytes of the file."""
+        return FileContent(self._file, self._size, self._path)
+
+    def close(self) -> None:
+        """Remove the file."""
+        self._file.close()
+
+
+class InPlace:
+    """Storage of a file that is on the disk already."""
+
+    def __init__(self, content: FileContent) -> None:
+        self._content = content
+
+    def storing(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        """Return the blocks."""
+        return blocks
+
+    def content(self) -> FileContent:
+        """Return the bytes of the file."""
+        return self._content

@@ -1,0 +1,213 @@
+"""The terminal: results on stdout, messages and progress on stderr.
+
+Only this module and `cli` import rich.
+"""
+
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self, TextIO
+
+from cudaredist.errors import CudaRedistError, WriteError
+from cudaredist.progress import Tally
+
+if TYPE_CHECKING:
+    from rich.console import Console as RichConsole
+    from rich.progress import TaskID
+
+_BEFORE_PROGRESS = 1.0
+"""Seconds until a terminal shows progress."""
+_BETWEEN_LINES = 10.0
+"""Seconds between progress lines if stderr is not a terminal."""
+
+_STYLES = {"error": "31", "warning": "33", "hint": "36"}
+_CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(128, 160)) if code != 10}  # noqa: PLR2004 - a line break stays
+
+Color = Literal["auto", "always", "never"]
+
+
+class Console:
+    """Output of a command."""
+
+    def __init__(
+        self,
+        color: Color = "auto",
+        *,
+        quiet: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.is_quiet = quiet
+        self.clock = clock
+        self._is_colored = color == "always" or (
+            color == "auto" and sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+        )
+        self.is_interactive = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+    def result(self, text: str) -> None:
+        """Write text to stdout unchanged, and ignore a closed pipe."""
+        if sys.stdout is None:
+            raise WriteError("standard output", OSError("closed"))
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except OSError as error:
+            # Discard the buffer, or the interpreter raises the error again at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if not isinstance(error, BrokenPipeError):
+                raise WriteError("standard output", error) from error
+
+    def lines(self, lines: Iterable[str]) -> None:
+        """Write lines to stdout."""
+        self.result("".join(f"{line.translate(_CONTROL)}\n" for line in lines))
+
+    def error(self, message: str, hint: str | None = None, details: Iterable[str] = ()) -> None:
+        """Print an error with its details and hint."""
+        self._print("error", message)
+        for detail in details:
+            self._write(f"    {detail.translate(_CONTROL)}")
+        if hint:
+            self._print("hint", hint)
+
+    def failure(self, error: CudaRedistError) -> None:
+        """Print a CudaRedistError."""
+        self.error(error.message, error.hint)
+
+    def warning(self, message: str) -> None:
+        """Print a warning, unless --quiet is set."""
+        if not self.is_quiet:
+            self._print("warning", message)
+
+    def note(self, message: str) -> None:
+        """Print a note, unless --quiet is set."""
+        if not self.is_quiet:
+            self._write(message.translate(_CONTROL))
+
+    def progress(self, title: str) -> "TerminalProgress":
+        """Return the progress of a run. --quiet hides it."""
+        return TerminalProgress(title, self)
+
+    def rich(self) -> "RichConsole":
+        """Return rich's console for progress bars."""
+        from rich.console import Console as RichConsole
+
+        return RichConsole(stderr=True, markup=False, emoji=False, highlight=False)
+
+    def _print(self, kind: str, message: str) -> None:
+        prefix = f"{kind}:"
+        if self._is_colored:
+            prefix = f"\x1b[{_STYLES[kind]}m{prefix}\x1b[0m"
+        self._write(f"{prefix} {message.translate(_CONTROL)}")
+
+    def _write(self, line: str) -> None:
+        sys.stderr.write(f"{line}\n")
+
+
+class TerminalProgress(Tally):
+    """Progress of a run, as temporary bars on a terminal and as lines elsewhere."""
+
+    def __init__(self, title: str, console: Console) -> None:
+        super().__init__(console.clock)
+        self._title = title
+        self._console = console
+        self._last_line = self.started
+        self._bars: _Bars | None = None
+        self._screen = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        with self._screen:
+            if self._bars is not None:
+                self._bars.stop()
+
+    def changed(self) -> None:
+        """Show a change."""
+        now = self.clock()
+        with self._screen:
+            if not self._console.is_interactive:
+                if now - self._last_line >= _BETWEEN_LINES:
+                    self._last_line = now
+                    self._console.note(self.text())
+            elif now - self.started >= _BEFORE_PROGRESS and not self._console.is_quiet:
+                if self._bars is None:
+                    self._bars = _Bars(self._console.rich(), self.text)
+                self._bars.show(self)
+
+    def text(self) -> str:
+        """Return the title, items, bytes, rate and remaining time."""
+        return f"{self._title} {super().text()}"
+
+
+class _Bars:
+    """A bar for the run, followed by one for each item in progress."""
+
+    def __init__(self, console: "RichConsole", text: Callable[[], str]) -> None:
+        from rich import progress
+        from rich.table import Column
+
+        whole_line = Column(no_wrap=True, overflow="ellipsis", ratio=1)
+        self._progress = progress.Progress(
+            progress.BarColumn(bar_width=10),
+            progress.TextColumn("{task.fields[text]}", markup=False, table_column=whole_line),
+            console=console,
+            transient=True,
+            expand=True,
+        )
+        self._tasks: dict[int, TaskID] = {}
+        self._whole = self._progress.add_task("", total=1, text=_Text(text))
+        self._progress.start()
+
+    def show(self, tally: Tally) -> None:
+        """Update the bars."""
+        self._progress.update(self._whole, completed=tally.fraction or 0)
+        items = dict(tally.current)
+        for number in self._tasks.keys() - items.keys():
+            self._progress.remove_task(self._tasks.pop(number))
+        for number, item in items.items():
+            if number not in self._tasks:
+                text = _Text(item.text)
+                self._tasks[number] = self._progress.add_task("", total=1, text=text)
+            self._progress.update(self._tasks[number], completed=item.fraction or 0)
+
+    def stop(self) -> None:
+        """Remove the bars."""
+        self._progress.stop()
+
+
+class _Text:
+    """Text that is computed at every display, to stay current between events."""
+
+    def __init__(self, text: Callable[[], str]) -> None:
+        self._text = text
+
+    def __str__(self) -> str:
+        return self._text()
+
+
+class _Handler(logging.StreamHandler[TextIO]):
+    """Handler for the current stderr, which rich replaces while it shows bars."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return f"{record.levelname.lower()}: {record.getMessage()}".translate(_CONTROL)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
+
+
+def configure_logging(level: str) -> None:
+    """Print cudaredist's log records to stderr, from a level up."""
+    logger = logging.getLogger("cudaredist")
+    logger.handlers[:] = [_Handler()]
+    logger.propagate = False
+    logger.setLevel(level)

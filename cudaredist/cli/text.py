@@ -1,0 +1,91 @@
+"""Shared formatting: columns, tables, JSON and escapes."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from cudaredist.errors import printable
+from cudaredist.formats.report import Answer
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+_Word = TypeVar("_Word", bound=str)
+
+_ANNOTATIONS_SHOWN = 9
+
+
+def report_json(report: Answer) -> str:
+    """Return a report as one JSON document, `schema_version` first."""
+    return json.dumps(report.model_dump(mode="json"), indent=2) + "\n"
+
+
+def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Align rows of cells in columns, without truncation."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
+
+
+def text_blocks(*parts: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of all parts that are not empty, with an empty line between parts."""
+    for number, lines in enumerate(filter(None, map(list, parts))):
+        if number:
+            yield ""
+        yield from lines
+
+
+def counted(counts: Mapping[_Word, int]) -> str:
+    """Return the numbers that are not zero with their words."""
+    return ", ".join(f"{n} {word.replace('-', ' ')}" for word, n in counts.items() if n)
+
+
+def grouped(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
+    """Return the values of each key, in their order."""
+    groups: dict[_Key, list[_Value]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
+
+
+def flag(value: bool) -> str:
+    """Return a boolean in the form of `$GITHUB_OUTPUT`."""
+    return "true" if value else "false"
+
+
+def markdown_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield a Markdown table. The first row is its header."""
+    for number, row in enumerate(rows):
+        yield f"| {' | '.join(map(escape_markdown, row))} |"
+        if number == 0:
+            yield f"| {' | '.join('---' for _ in row)} |"
+
+
+def annotations(messages: Iterable[tuple[str, Mapping[str, str], str]]) -> Iterator[str]:
+    """Yield GitHub's workflow commands for levels, properties and messages.
+
+    GitHub shows at most ten per level in a step, so the tenth counts the rest.
+    """
+    counts: Counter[str] = Counter()
+    for level, properties, message in messages:
+        counts[level] += 1
+        if counts[level] <= _ANNOTATIONS_SHOWN:
+            attributes = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
+            yield f"::{level} {attributes}::{_data(message)}"
+    for level, count in counts.items():
+        if count > _ANNOTATIONS_SHOWN:
+            yield f"::{level} title=cudaredist::and {count - _ANNOTATIONS_SHOWN} more"
+
+
+def escape_markdown(text: str) -> str:
+    """Escape Markdown and unprintable characters."""
+    return "".join(f"\\{c}" if c in "\\`*_[]<>|" else c for c in printable(text))
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

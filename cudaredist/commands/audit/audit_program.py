@@ -1,0 +1,142 @@
+"""audit: judge programs by the local data or by a package set."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from cudaredist.commands.audit.judge import AuditData, judge_program
+from cudaredist.commands.audit.program import Catalog, KnownLibrary, label_fits
+from cudaredist.commands.audit.program_findings import AuditRequirements
+from cudaredist.commands.audit.read_program import ProgramReader
+from cudaredist.commands.audit.report import AuditReport
+from cudaredist.errors import UnknownNameError, UsageError
+from cudaredist.formats.packageset import PackageSet
+from cudaredist.formats.policy import LibraryPolicy
+from cudaredist.formats.registry import read_own_file
+from cudaredist.primitives import Version, parse_label
+from cudaredist.progress import NO_PROGRESS, Progress
+from cudaredist.sets.read_set import read_package_set
+from cudaredist.store.data_folder import Store
+from cudaredist.store.layered_tables import read_gpus
+from cudaredist.store.read_data import (
+    examined_archives,
+    load_features,
+    load_manifest,
+    require_manifests,
+)
+from cudaredist.store.symbol_folder import LayeredSymbols, table_name
+from cudaredist.tables.gpus.coverage import CoverageRules
+from cudaredist.tables.symbols.symbol_table import KEY_SIZE
+
+
+def audit_program(
+    paths: Sequence[Path],
+    store: Store,
+    required: AuditRequirements,
+    *,
+    package_set: Path | None = None,
+    temporary_folder: Path | None = None,
+    progress: Progress = NO_PROGRESS,
+) -> AuditReport:
+    """Return the report on the program in some paths.
+
+    It is compared with a package set, or else with all local releases. Raises `UsageError` for a
+    gate with an unknown release or capability.
+    """
+    catalog, title = Catalog(_known_libraries(store)), "all local releases"
+    if package_set is not None:
+        chosen = read_package_set(package_set)[0]
+        catalog = Catalog(_libraries_of_set(chosen))
+        title = f"{package_set} (CUDA {chosen.cuda.release}, {chosen.platform.redist_system})"
+    gpus = read_gpus(store)
+    rules = None if gpus is None else CoverageRules(gpus.table)
+    _check_requirements(required, catalog, rules)
+    program = ProgramReader(progress=progress, temporary_folder=temporary_folder)
+    program.read_all(paths)
+    return judge_program(
+        program.files,
+        AuditData(
+            title=title,
+            channel=store.channel,
+            catalog=catalog,
+            policy=read_own_file(store.read_policy("libraries"), LibraryPolicy),
+            rules=rules,
+            tables=LayeredSymbols(store.symbol_paths).tables,
+        ),
+        required,
+        inputs=program.inputs,
+        notes=program.notes,
+        errors=program.errors,
+    )
+
+
+def _check_requirements(
+    required: AuditRequirements, catalog: Catalog, rules: CoverageRules | None
+) -> None:
+    if required.cuda is not None:
+        labels = catalog.labels("cuda")
+        try:
+            is_known = any(label_fits(label, required.cuda) for label in labels)
+        except ValueError as error:
+            raise UsageError(f"--cuda {required.cuda}: {error}") from None
+        if not is_known:
+            raise UsageError(
+                f"no local release of CUDA {required.cuda}",
+                hint=f"local releases: {', '.join(map(str, labels)) or 'none'}",
+            )
+    if required.max_glibc is not None:
+        try:
+            Version.parse(required.max_glibc)
+        except ValueError as error:
+            raise UsageError(f"--max-glibc {required.max_glibc}: {error}") from None
+    known = set(map(str, rules.capabilities)) if rules is not None else set()
+    for name in required.gpus:
+        if known and name not in known:
+            raise UnknownNameError("compute capability", name, known)
+
+
+def _known_libraries(store: Store) -> Iterator[KnownLibrary]:
+    """Yield the libraries of all local releases, without stubs."""
+    for redist in require_manifests(store):
+        for label in store.manifests(redist).labels():
+            features = load_features(store, redist, label)
+            if features is None:
+                continue
+            wheels = {
+                (archive.package, archive.sha256): archive.relative_path
+                for archive in load_manifest(store, redist, label).archives
+                if archive.relative_path.endswith(".whl")
+            }
+            for (package, *_), _, _, archive in examined_archives(features):
+                for library in archive.libraries:
+                    if not library.stub:
+                        yield KnownLibrary(
+                            soname=table_name(library),
+                            redist=redist,
+                            label=label,
+                            package=package,
+                            platform=archive.platform,
+                            variant=archive.variant,
+                            archive=(archive.sha256 or "")[:KEY_SIZE],
+                            wheel=wheels.get((package, archive.sha256)),
+                        )
+
+
+def _libraries_of_set(package_set: PackageSet) -> Iterator[KnownLibrary]:
+    """Yield the libraries of a package set, without stubs."""
+    for package in package_set.packages.values():
+        archive, redist, label = package.archive, package.redist, package.release
+        if package.status != "available" or archive is None or redist is None or label is None:
+            continue
+        is_wheel = archive.relative_path.endswith(".whl")
+        for library in package.provides:
+            if not library.stub:
+                yield KnownLibrary(
+                    soname=library.soname,
+                    redist=redist,
+                    label=parse_label(label),
+                    package=package.pname,
+                    platform=package_set.platform.redist_system,
+                    variant=archive.cuda_variant,
+                    archive=archive.sha256[:KEY_SIZE],
+                    wheel=archive.relative_path if is_wheel else None,
+                )

@@ -1,0 +1,108 @@
+"""audit: the CUDA libraries, releases and GPUs that a program needs."""
+
+from dataclasses import field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from cudaredist.cli.options import (
+    Data,
+    Options,
+    argument,
+    cache_dir_option,
+    format_option,
+    safety_option,
+    select_option,
+)
+from cudaredist.cli.session import Session, command, open_cache
+from cudaredist.errors import UsageError
+
+AuditFormat: TypeAlias = Literal["text", "markdown", "github", "requirements", "packages", "nix"]
+
+
+class AuditOptions(Options):
+    """Options of audit."""
+
+    typical = ("package_set", "require_gpu", "cuda", "max_glibc", "format")
+
+    paths: list[Path] = argument(
+        "Programs, libraries, folders, wheels or archives of one program.",
+        metavar="PATH...",
+        default=...,
+    )
+    package_set: Path | None = select_option(
+        "Package set to use. Default: all local releases.", names="--set", metavar="FILE"
+    )
+    require_gpu: list[str] | None = select_option(
+        "Require native or PTX code for this capability. Repeatable.",
+        metavar="CAPABILITY",
+    )
+    cuda: str | None = select_option(
+        "Require its libraries and symbols in this CUDA release.",
+        metavar="LABEL",
+    )
+    max_glibc: str | None = select_option("Newest glibc that it may require.", metavar="VERSION")
+    no_bundled: bool = safety_option("Report copies of NVIDIA's libraries.")
+    format: AuditFormat = format_option(
+        "Format: text, markdown, github, requirements, packages, nix."
+    )
+    data: Data = field(default_factory=Data)
+    cache_dir: Path | None = cache_dir_option()
+
+
+@command(AuditOptions)
+def audit(options: AuditOptions, session: Session) -> int:
+    """Report the CUDA libraries, releases and GPUs that a program needs.
+
+    Examples:
+
+        cudaredist audit /bin/sh --max-glibc 2.99
+
+    Examples that need the network:
+
+        cudaredist audit dist/example.whl
+        cudaredist audit dist/example.whl --require-gpu 8.0 --format requirements
+
+    Libraries are bundled, provided by a package of NVIDIA, by the driver or the system, or missing.
+    The report also has the lowest CUDA release with all symbols, the GPUs that run the device code,
+    and the required glibc. Nothing is executed. The exit code is 1 for findings, and 3 if an
+    answer that an option requires is unknown.
+    """
+    from cudaredist.commands.audit import text
+    from cudaredist.commands.audit.audit_program import audit_program
+    from cudaredist.commands.audit.program_findings import AuditRequirements
+
+    store = session.read_store(options.data)
+    report = audit_program(
+        options.paths,
+        store,
+        AuditRequirements(
+            gpus=tuple(options.require_gpu or ()),
+            max_glibc=options.max_glibc,
+            cuda=options.cuda,
+            no_bundled=options.no_bundled,
+        ),
+        package_set=options.package_set,
+        temporary_folder=open_cache(options.cache_dir).temporary_folder(),
+        progress=session.progress("reading"),
+    )
+    errors = [("", error) for error in report.errors]
+    if options.json or options.format in {"text", "markdown"}:
+        texts = {"text": text.audit_text, "markdown": text.audit_markdown}
+        return session.finish(report, texts.get(options.format), errors=errors)
+    if options.format == "github":
+        session.close()
+        session.show_on_github(text.audit_annotations(report), text.audit_markdown(report), ())
+        session.errors(errors)
+        return report.exit_code
+    is_provided = any(library.providers for library in report.libraries)
+    if options.format == "requirements" and is_provided and not report.requirements:
+        raise UsageError(
+            "--format requirements requires data of wheels", hint="add --channel wheels"
+        )
+    lists = {
+        "requirements": text.requirement_lines,
+        "packages": text.package_lines,
+        "nix": text.nix_lines,
+    }
+    warnings = (f"{finding.kind}: {finding.message}" for finding in report.findings)
+    return session.finish(report, lists[options.format], warnings=warnings, errors=errors)

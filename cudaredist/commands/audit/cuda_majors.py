@@ -1,0 +1,131 @@
+"""The CUDA majors that parts of a program are for."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from cudaredist.commands.audit.needs import LibraryNeed, is_bundled_copy
+from cudaredist.commands.audit.program import Catalog, ProgramFile, majors_of
+from cudaredist.sets.libraries import key_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileMajors:
+    """The CUDA majors of the libraries that a file is loaded with."""
+
+    path: str
+    common: frozenset[int]
+    """The majors that all of them fit. Empty if they contradict each other."""
+    single: Mapping[int, tuple[str, ...]]
+    """The libraries that fit one major only."""
+
+
+def file_majors(
+    program: Sequence[ProgramFile], needs: Iterable[LibraryNeed], catalog: Catalog
+) -> tuple[FileMajors, ...]:
+    """Return the CUDA majors of each file with libraries that state one.
+
+    The libraries of a file are those that it needs, and those that the program's own libraries
+    among them need. If no file needs any, libraries that files may open count.
+    """
+    by_name = {key_of(need.soname): need for need in needs if need.kind == "needed"}
+    stated = {file.display_path: dict(_stated(file, by_name, catalog)) for file in program}
+    if any(stated.values()):
+        return _with_loaded(program, by_name, stated)
+    for need in needs:
+        majors = majors_of(need.libraries)
+        for path in need.by if need.kind == "opened" and majors else ():
+            stated[path][need.soname] = majors
+    paths = (file.display_path for file in program)
+    return tuple(_majors_of(path, stated[path]) for path in paths if stated[path])
+
+
+def _with_loaded(
+    program: Sequence[ProgramFile],
+    needs: Mapping[str, LibraryNeed],
+    stated: Mapping[str, Mapping[str, frozenset[int]]],
+) -> tuple[FileMajors, ...]:
+    """Return the majors of files together with the program's own libraries that they need.
+
+    What is known of a library is passed to the files that need it until nothing changes.
+    """
+    users: dict[str, list[str]] = defaultdict(list)
+    for file in program:
+        for name in file.binary.needed:
+            need = needs.get(key_of(name))
+            for path in need.bundled[:1] if need is not None else ():
+                users[path].append(file.display_path)
+    found = {path: _majors_of(path, names) for path, names in stated.items() if names}
+    queue = list(found)
+    while queue:
+        library = found[queue.pop()]
+        for user in users[library.path]:
+            before = found.get(user, library)
+            joined = FileMajors(
+                path=user,
+                common=before.common & library.common,
+                single={**library.single, **before.single},
+            )
+            if joined != found.get(user):
+                found[user] = joined
+                queue.append(user)
+    paths = (file.display_path for file in program)
+    return tuple(found[path] for path in paths if path in found)
+
+
+def major_groups(majors: Sequence[FileMajors]) -> tuple[frozenset[int], ...]:
+    """Return the CUDA majors that parts of the program are for, as sets that exclude each other.
+
+    A program may contain a library for each of several majors, and load one of them.
+    """
+    fitting = [file.common for file in majors if file.common]
+    pinned = {next(iter(common)) for common in fitting if len(common) == 1}
+    if pinned:
+        return tuple(frozenset({major}) for major in sorted(pinned))
+    return (reduce(frozenset.intersection, fitting),) if fitting else (frozenset(),)
+
+
+def needs_of(
+    needs: Iterable[LibraryNeed], majors: frozenset[int], excluded: Collection[str]
+) -> tuple[LibraryNeed, ...]:
+    """Return the libraries that are provided to the part of a program for some CUDA majors."""
+    found = []
+    for need in needs:
+        by = tuple(path for path in need.by if path not in excluded)
+        fitting = tuple(
+            library
+            for library in need.libraries
+            if not majors or library.major is None or library.major in majors
+        )
+        if by and fitting:
+            found.append(need.model_copy(update={"by": by, "libraries": fitting}))
+    return tuple(found)
+
+
+def _stated(
+    file: ProgramFile, needs: Mapping[str, LibraryNeed], catalog: Catalog
+) -> Iterator[tuple[str, frozenset[int]]]:
+    """Yield the libraries of a file that state CUDA majors, and the file if it is one."""
+    for name in file.binary.needed:
+        need = needs.get(key_of(name))
+        majors = majors_of(need.libraries) if need is not None else frozenset[int]()
+        if majors:
+            yield name, majors
+    soname = catalog.soname_of(file.name) if is_bundled_copy(file, catalog) else None
+    if soname is not None:
+        majors = majors_of(catalog.providers(soname, file.platforms))
+        if majors:
+            yield soname, majors
+
+
+def _majors_of(path: str, stated: Mapping[str, frozenset[int]]) -> FileMajors:
+    single: dict[int, list[str]] = defaultdict(list)
+    for name, majors in sorted(stated.items()):
+        if len(majors) == 1:
+            single[next(iter(majors))].append(name)
+    return FileMajors(
+        path=path,
+        common=reduce(frozenset.intersection, stated.values()),
+        single={major: tuple(single[major]) for major in sorted(single)},
+    )

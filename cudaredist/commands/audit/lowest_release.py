@@ -1,0 +1,189 @@
+"""The lowest release of each redistributable that has the libraries and symbols of a program."""
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import reduce
+from operator import or_
+
+from pydantic import SkipValidation
+
+from cudaredist.commands.audit.needs import LibraryNeed
+from cudaredist.commands.audit.program import KnownLibrary, ProgramFile
+from cudaredist.commands.audit.report import AuditedRelease
+from cudaredist.features.library_symbols import exports_of, undefined_symbols
+from cudaredist.primitives import Version
+from cudaredist.sets.libraries import key_of
+from cudaredist.tables.symbols.symbol_table import Import, SymbolColumns
+
+_of_cxx_library = re.compile(r"_Z(?:T[IVSCT])?N?K?S[abdiost]|_Z(?:nw|na|dl|da)").match
+_NAMES = 5
+"""Symbols that are named."""
+
+
+class RequiredRelease(AuditedRelease):
+    """The releases of one redistributable that fit a program.
+
+    The base class has the fields of the report.
+    """
+
+    lacking: SkipValidation[dict[str, tuple[str, ...]]]
+    """Some symbols that releases do not export."""
+    labels_of: SkipValidation[dict[str, dict[Version, bool | None]]]
+    """The releases that have each library, and whether they export all of its symbols."""
+
+    @property
+    def fits_none(self) -> bool:
+        """Whether it is known that no release has all libraries and symbols."""
+        return self.lowest is None and not self.unknown
+
+    def absent(self, label: Version) -> tuple[str, ...]:
+        """Return the libraries that a release does not have."""
+        return tuple(soname for soname in self.sonames if label not in self.labels_of[soname])
+
+
+def symbols_by_library(
+    program: Sequence[ProgramFile], sonames: Collection[str], tables: Mapping[str, SymbolColumns]
+) -> dict[str, set[Import]]:
+    """Return the symbols that a program takes from each of some libraries.
+
+    A symbol that does not state its library belongs to the first needed library that exports it in
+    any release, unless a library of the program exports it. Those of C++'s own library do not
+    count, as other libraries may contain parts of it.
+    """
+    keys = {key_of(soname): soname for soname in sonames}
+    exported = {
+        soname: {export.name for export in tables[soname].exports}
+        for soname in sonames
+        if soname in tables
+    }
+    found: dict[str, set[Import]] = defaultdict(set)
+    unowned: set[str] = set()
+    for file in program:
+        used = (*file.binary.needed, *file.unlinked)
+        needed = [keys[key_of(name)] for name in used if key_of(name) in keys]
+        for symbol in undefined_symbols(file.binary) if needed else ():
+            owner = keys.get(key_of(symbol.library)) if symbol.library else None
+            if not symbol.library and not _of_cxx_library(symbol.name):
+                owner = next((s for s in needed if symbol.name in exported.get(s, ())), None)
+                unowned |= {symbol.name} if owner is not None else set()
+            if owner is not None:
+                found[owner].add(symbol)
+    own = exported_names(program, unowned)
+    return {
+        soname: {symbol for symbol in symbols if symbol.library or symbol.name not in own}
+        for soname, symbols in found.items()
+    }
+
+
+def exported_names(program: Iterable[ProgramFile], names: Collection[str]) -> set[str]:
+    """Return the given names that files of the program export."""
+    if not names:
+        return set()
+    exports = (symbol.name for file in program for symbol in exports_of(file.binary))
+    return {name for name in exports if name in names}
+
+
+def required_releases(
+    needs: Sequence[LibraryNeed],
+    program: Sequence[ProgramFile],
+    tables: Mapping[str, SymbolColumns],
+    majors: frozenset[int],
+) -> tuple[RequiredRelease, ...]:
+    """Return the releases that fit a program, for each redistributable that it needs.
+
+    `needs` are those of its part for some CUDA majors.
+    """
+    provided = [need for need in needs if need.status == "provided" and need.kind != "opened"]
+    symbols = symbols_by_library(program, [need.soname for need in provided], tables)
+    unread = {
+        key_of(name)
+        for file in program
+        if "symbols" in file.binary.unread
+        for name in file.binary.needed
+    }
+    by_redist: dict[str, dict[str, _LibraryState]] = defaultdict(dict)
+    for need in provided:
+        soname = need.soname
+        table = None if key_of(soname) in unread else tables.get(soname)
+        for redist in dict.fromkeys(library.redist for library in need.libraries):
+            libraries = (library for library in need.libraries if library.redist == redist)
+            state = _LibraryState(libraries, table, symbols.get(soname, ()))
+            by_redist[redist][soname] = state
+    return tuple(_required(*entry, majors) for entry in sorted(by_redist.items()))
+
+
+class _LibraryState:
+    """The releases of one library, and whether each exports the symbols."""
+
+    def __init__(
+        self, known: Iterable[KnownLibrary], table: SymbolColumns | None, symbols: Iterable[Import]
+    ) -> None:
+        self.labels: dict[Version, bool | None] = {}
+        """Whether a release exports all symbols. None if it is unknown."""
+        self._masks = _masks(table, set(symbols)) if table else {}
+        self._bits: dict[Version, int] = {}
+        bits = {
+            column.archive: bit
+            for column, bit in (table.columns.items() if table else ())
+            if not column.provider.is_stub
+        }
+        for library in known:
+            bit = bits.get(library.archive)
+            fits = None if bit is None else all(mask & bit for mask in self._masks.values())
+            if bit is not None:
+                self._bits[library.label] = self._bits.get(library.label, 0) | bit
+            before = self.labels.get(library.label)
+            self.labels[library.label] = before if fits is None else bool(before) or fits
+
+    def lacking(self, labels: Iterable[Version]) -> list[str]:
+        """Return the symbols that none of the given releases exports."""
+        bits = reduce(or_, (self._bits.get(label, 0) for label in labels), 0)
+        return [symbol.name for symbol, mask in self._masks.items() if not mask & bits]
+
+
+def _masks(table: SymbolColumns, symbols: Collection[Import]) -> dict[Import, int]:
+    """Return the columns that export each symbol.
+
+    A library without versions has a symbol for any version.
+    """
+    by_name: dict[str, list[Import]] = defaultdict(list)
+    for symbol in symbols:
+        by_name[symbol.name].append(symbol)
+    masks = dict.fromkeys(symbols, 0)
+    for export, mask in table.exports.items():
+        for symbol in by_name.get(export.name, ()):
+            if not symbol.version or export.version.lstrip("@") in {"", symbol.version}:
+                masks[symbol] |= mask
+    return masks
+
+
+def _required(
+    redist: str, states: Mapping[str, _LibraryState], majors: frozenset[int]
+) -> RequiredRelease:
+    labels = sorted(set.intersection(*(set(state.labels) for state in states.values())))
+    verdicts = {label: {state.labels[label] for state in states.values()} for label in labels}
+    fitting = [label for label in labels if verdicts[label] == {True}]
+    lacking = [label for label in labels if False in verdicts[label]]
+    unknown = [label for label in labels if label not in {*fitting, *lacking}]
+    below = [label for label in lacking if fitting and label < fitting[0]]
+    every = {label for state in states.values() for label in state.labels}
+
+    def names(*labels: Version) -> tuple[str, ...]:
+        found = (name for state in states.values() for name in state.lacking(labels))
+        return tuple(sorted(found)[:_NAMES])
+
+    return RequiredRelease(
+        redist=redist,
+        cuda_majors=tuple(sorted(majors)),
+        sonames=tuple(states),
+        lowest=str(fitting[0]) if fitting else None,
+        first=str(labels[0]) if labels else None,
+        last=str(labels[-1]) if labels else None,
+        unknown=tuple(map(str, unknown)),
+        not_fitting=tuple(map(str, lacking)),
+        decisive=names(below[-1]) if below else (),
+        unresolved=() if fitting or unknown else names(*every),
+        lacking={str(label): names(label) for label in lacking},
+        labels_of={soname: state.labels for soname, state in states.items()},
+    )

@@ -1,0 +1,131 @@
+"""A program as audit reads it, and the libraries that are known to provide what it needs."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple
+
+from cudaredist.binaries.file_facts import Binary
+from cudaredist.commands.audit.library_names import family_of, possible_sonames
+from cudaredist.primitives import Version, parse_label
+from cudaredist.sets.libraries import key_of
+
+_PLATFORMS = {
+    ("elf", "aarch64"): ("linux-sbsa", "linux-aarch64"),
+    ("elf", "ppc64le"): ("linux-ppc64le",),
+    ("elf", "x86_64"): ("linux-x86_64",),
+    ("pe", "aarch64"): ("windows-arm64",),
+    ("pe", "x86_64"): ("windows-x86_64",),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramFile:
+    """One binary of the program."""
+
+    display_path: str
+    """Its path in messages."""
+    binary: Binary
+    names: frozenset[str]
+    """Names that others find it by: of the file, of links to it, and its soname."""
+    installed: str | None = None
+    """Its path below site-packages, if it is in a wheel."""
+    unlinked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Symbols that it uses, by known libraries that it does not list as needed."""
+
+    @property
+    def platforms(self) -> tuple[str, ...]:
+        """The platforms that it runs on, the usual one first."""
+        return _PLATFORMS.get((self.binary.kind, self.binary.machine or ""), ())
+
+    @property
+    def name(self) -> str:
+        """Its soname, or the name of the file."""
+        if self.binary.kind == "elf" and self.binary.soname:
+            return self.binary.soname
+        return self.display_path.rpartition("/")[2]
+
+
+def paths_of(files: Iterable[ProgramFile]) -> tuple[str, ...]:
+    """Return the paths of files for messages, sorted."""
+    return tuple(sorted(file.display_path for file in files))
+
+
+class KnownLibrary(NamedTuple):
+    """A library in one package of a release, or of a package set."""
+
+    soname: str
+    redist: str
+    label: Version
+    package: str
+    platform: str
+    variant: str | None
+    archive: str
+    """The beginning of the archive's hash, as tables of symbols have it."""
+    wheel: str | None
+    """Path of the wheel below the package index, such as `nvidia-nccl-cu12/....whl`."""
+
+    @property
+    def project(self) -> str | None:
+        """The project of the wheel."""
+        return None if self.wheel is None else self.wheel.partition("/")[0]
+
+    @property
+    def major(self) -> int | None:
+        """The CUDA major that it is for, or None."""
+        if self.redist == "cuda":
+            return self.label.components[0]
+        digits = (self.variant or "").removeprefix("cuda")
+        return int(digits) if digits.isdecimal() else None
+
+
+def majors_of(libraries: Iterable[KnownLibrary]) -> frozenset[int]:
+    """Return the CUDA majors of libraries of the toolkit itself."""
+    return frozenset(lib.major for lib in libraries if lib.major and lib.redist == "cuda")
+
+
+class Catalog:
+    """All known libraries by soname."""
+
+    def __init__(self, libraries: Iterable[KnownLibrary]) -> None:
+        self._by_name: dict[str, list[KnownLibrary]] = defaultdict(list)
+        for library in libraries:
+            self._by_name[key_of(library.soname)].append(library)
+        self._families = frozenset(map(family_of, self._by_name))
+
+    def providers(self, soname: str, platforms: Sequence[str]) -> tuple[KnownLibrary, ...]:
+        """Return the libraries with a soname, in the order of their releases."""
+        named = self._by_name.get(key_of(soname), ())
+        found = (library for library in named if library.platform in platforms)
+        return tuple(sorted(found, key=lambda library: (library.redist, library.label, library)))
+
+    def has_family(self, name: str) -> bool:
+        """Check if a library of this name, of any version, is known."""
+        return family_of(name) in self._families
+
+    def soname_of(self, name: str) -> str | None:
+        """Return the known soname of a file that may have been renamed."""
+        return next((key for key in possible_sonames(name) if key in self._by_name), None)
+
+    def labels(self, redist: str) -> tuple[Version, ...]:
+        """Return the releases of a redistributable, in ascending order."""
+        return tuple(sorted({lib.label for lib in self._libraries() if lib.redist == redist}))
+
+    def sonames(self, platforms: Sequence[str]) -> tuple[str, ...]:
+        """Return the names of libraries for some platforms, sorted."""
+        return tuple(sorted({lib.soname for lib in self._libraries() if lib.platform in platforms}))
+
+    def others(self, soname: str) -> tuple[str, ...]:
+        """Return the sonames of the same family, sorted."""
+        family = family_of(soname)
+        return tuple(sorted(name for name in self._by_name if family_of(name) == family))
+
+    def _libraries(self) -> Iterator[KnownLibrary]:
+        return chain.from_iterable(self._by_name.values())
+
+
+def label_fits(label: Version, text: str) -> bool:
+    """Check if a release is of a release line such as `12.9`, or is that release."""
+    numbers = Version.parse(text).components if text.isdecimal() else parse_label(text).components
+    return label.components[: len(numbers)] == numbers

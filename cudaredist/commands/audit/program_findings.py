@@ -1,0 +1,229 @@
+"""Findings of audit: what is wrong with a program, and required properties that it lacks."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from shlex import quote
+
+from cudaredist.commands.audit.cuda_majors import FileMajors
+from cudaredist.commands.audit.lowest_release import RequiredRelease
+from cudaredist.commands.audit.needs import LibraryNeed, is_bundled_copy
+from cudaredist.commands.audit.program import Catalog, ProgramFile, label_fits
+from cudaredist.commands.audit.report import AuditFinding, AuditFindingKind, Floor
+from cudaredist.commands.audit.run_paths import RunPathGap
+from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, command_line, shortened
+from cudaredist.formats.packageset import Coverage
+from cudaredist.primitives import Version
+
+_FILES_SHOWN = 3
+_RUNS = frozenset({"native", "ptx"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRequirements:
+    """Properties that the program must have."""
+
+    gpus: tuple[str, ...] = ()
+    """Capabilities that run its device code."""
+    max_glibc: str | None = None
+    cuda: str | None = None
+    """A CUDA release, or a release line such as `12.9`."""
+    no_bundled: bool = False
+
+
+def program_findings(
+    program: Sequence[ProgramFile],
+    needs: Sequence[LibraryNeed],
+    releases: Sequence[RequiredRelease],
+    majors: Sequence[FileMajors],
+    gaps: Sequence[RunPathGap],
+    catalog: Catalog,
+) -> Iterator[AuditFinding]:
+    """Yield what is wrong with a program, whatever is required of it."""
+    mixed = list(_major_findings(majors))
+    yield from mixed
+    for need in needs:
+        if need.status == "missing":
+            others = ", ".join(catalog.others(need.soname))
+            yield _finding(
+                "missing-library",
+                f"nothing provides {need.soname}, which {_files(need.by)} needs; known: {others}",
+                path=need.by[0],
+            )
+    for release in releases:
+        subject = f"no release of {release.redist} exports"
+        if release.unresolved:
+            if release.first is not None and release.first == release.last:
+                subject = f"{release.redist} {release.first} does not export"
+            yield _finding("missing-symbols", f"{subject} {', '.join(release.unresolved)}")
+        elif release.last is None and not mixed:
+            names = ", ".join(release.sonames)
+            yield _finding("mixed-cuda", f"no release of {release.redist} has all of {names}")
+        elif release.last is not None and release.fits_none:
+            lacking = ", ".join(release.lacking[release.last])
+            yield _finding(
+                "missing-symbols", f"{subject} all symbols: {release.last} lacks {lacking}"
+            )
+    yield from _copy_findings(program, catalog)
+    yield from _unlinked_findings(program)
+    yield from _run_path_findings(gaps)
+
+
+def _copy_findings(program: Sequence[ProgramFile], catalog: Catalog) -> Iterator[AuditFinding]:
+    """Yield a warning for each of NVIDIA's libraries with copies in several folders.
+
+    Wheels have copies in one folder in place of links.
+    """
+    copies: dict[str, dict[str, str]] = defaultdict(dict)
+    for file in program:
+        if is_bundled_copy(file, catalog):
+            folder = file.display_path.rpartition("/")[0]
+            soname = catalog.soname_of(file.name) or file.name
+            copies[soname].setdefault(folder, file.display_path)
+    for soname, folders in sorted(copies.items()):
+        if len(folders) > 1:
+            paths = list(folders.values())
+            yield _finding(
+                "duplicate-library",
+                f"the program has {len(paths)} copies of {soname}: {_files(paths)}",
+                path=paths[0],
+                exit_code=EXIT_OK,
+            )
+
+
+def _unlinked_findings(program: Sequence[ProgramFile]) -> Iterator[AuditFinding]:
+    """Yield a warning for each library that files use without listing it as needed."""
+    users: dict[str, list[ProgramFile]] = defaultdict(list)
+    for file in program:
+        for soname in file.unlinked:
+            users[soname].append(file)
+    for soname, files in sorted(users.items()):
+        paths = [file.display_path for file in files]
+        names = sorted({name for file in files for name in file.unlinked[soname]})
+        yield _finding(
+            "unlinked-library",
+            f"symbols of {soname} are used in {_files(paths)}, but the library is not listed as "
+            f"needed: {_files(names)}",
+            path=paths[0],
+            exit_code=EXIT_OK,
+        )
+
+
+def _run_path_findings(gaps: Sequence[RunPathGap]) -> Iterator[AuditFinding]:
+    """Yield a warning if no run path leads to CUDA libraries."""
+    if not gaps:
+        return
+    files = ", ".join(shortened(list(dict.fromkeys(gap.path for gap in gaps)), 1))
+    sonames = ", ".join(shortened(list(dict.fromkeys(gap.need.soname for gap in gaps)), 2))
+    hints = (
+        f"patchelf --add-rpath '{gap.run_path}' {quote(gap.path)}"
+        for gap in gaps
+        if gap.run_path is not None
+    )
+    yield _finding(
+        "run-path",
+        f"no run path leads to {sonames}, so other code must load them before {files}",
+        path=gaps[0].path,
+        hint=next(hints, None),
+        exit_code=EXIT_OK,
+    )
+
+
+def _major_findings(majors: Sequence[FileMajors]) -> Iterator[AuditFinding]:
+    """Yield a finding for each file that is loaded with libraries of several CUDA majors."""
+    for file in majors:
+        if not file.common:
+            parts = [f"{n} ({', '.join(shortened(names, 3))})" for n, names in file.single.items()]
+            yield _finding(
+                "mixed-cuda",
+                f"{file.path} uses libraries of several CUDA majors: {', '.join(parts)}",
+                path=file.path,
+            )
+
+
+def requirement_findings(
+    required: AuditRequirements,
+    coverage: Mapping[str, Coverage] | None,
+    glibc: Floor,
+    releases: Sequence[RequiredRelease],
+    copies: Sequence[ProgramFile],
+    labels: Sequence[Version],
+    channel: str,
+) -> Iterator[AuditFinding]:
+    """Yield a finding for each required property that the program lacks.
+
+    `labels` are the known releases of CUDA in the channel of the data.
+    """
+    yield from _gpu_findings(required.gpus, coverage)
+    if required.max_glibc is not None:
+        yield from _glibc_findings(required.max_glibc, glibc)
+    if required.cuda is not None:
+        chosen = [label for label in labels if label_fits(label, required.cuda)]
+        major = chosen[0].components[0]
+        fitting = [r for r in releases if not r.cuda_majors or major in r.cuda_majors]
+        if releases and not fitting:
+            majors = sorted({number for release in releases for number in release.cuda_majors})
+            yield _finding("cuda", f"it is for CUDA {' and '.join(map(str, majors))}, not {major}")
+        for release in fitting:
+            if release.redist == "cuda":
+                yield from _cuda_findings(release, chosen, channel)
+    for file in copies if required.no_bundled else ():
+        path = file.display_path
+        yield _finding("bundled", f"{path} is a copy of a library of NVIDIA's", path=path)
+
+
+def _gpu_findings(
+    gpus: Sequence[str], coverage: Mapping[str, Coverage] | None
+) -> Iterator[AuditFinding]:
+    for name in gpus:
+        part = None if coverage is None else coverage.get(name)
+        if part is None:
+            yield _unknown(f"GPUs of capability {name} are unknown")
+        elif part.value == "unknown":
+            yield _unknown(
+                f"it is unknown if GPUs of capability {name} run it: a file cannot be read"
+            )
+        elif part.value not in _RUNS:
+            words = {
+                "host-only": "it has no device code",
+                "lto": "its device code must be linked first",
+                "none": "none of its device code does",
+                "partial": f"{part.files} of {part.all_files} files do",
+            }.get(part.value, part.value)
+            yield _finding("gpu", f"GPUs of capability {name} do not run it: {words}")
+
+
+def _glibc_findings(limit: str, glibc: Floor) -> Iterator[AuditFinding]:
+    if glibc.version is not None and Version.parse(glibc.version) > Version.parse(limit):
+        words = f"needs glibc {glibc.version}, not {limit}: {_files(glibc.by)}"
+        yield _finding("glibc", words, path=glibc.by[0])
+    elif glibc.unread:
+        yield _unknown(f"the glibc that {_files(glibc.unread)} needs is unknown")
+
+
+def _cuda_findings(
+    release: RequiredRelease, chosen: Sequence[Version], channel: str
+) -> Iterator[AuditFinding]:
+    for label in chosen:
+        if str(label) in release.unknown:
+            hint = command_line("update-symbols", channel=channel, redist="cuda", version=label)
+            yield _unknown(f"the symbols of CUDA {label} are unknown", hint)
+        elif absent := release.absent(label):
+            yield _finding("cuda", f"CUDA {label} does not have {', '.join(absent)}")
+        elif str(label) in release.lacking:
+            symbols = ", ".join(release.lacking[str(label)])
+            yield _finding("cuda", f"CUDA {label} does not export {symbols}")
+
+
+def _files(names: Sequence[str]) -> str:
+    return ", ".join(shortened(names, _FILES_SHOWN))
+
+
+def _unknown(message: str, hint: str | None = None) -> AuditFinding:
+    return _finding("unknown", message, hint=hint, exit_code=EXIT_INCOMPLETE)
+
+
+def _finding(
+    kind: AuditFindingKind, message: str, exit_code: int = EXIT_FINDINGS, **more: str | None
+) -> AuditFinding:
+    return AuditFinding(kind=kind, message=message, exit_code=exit_code, **more)

@@ -1,0 +1,215 @@
+"""Read the binaries of programs, folders and archives, without executing anything."""
+
+import os
+import stat
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cudaredist.archives.open_archive import SUFFIXES, open_archive
+from cudaredist.binaries.examine_file import examine_file
+from cudaredist.binaries.file_content import Scratch
+from cudaredist.binaries.file_facts import Binary
+from cudaredist.commands.audit.program import ProgramFile
+from cudaredist.commands.audit.report import AuditInput
+from cudaredist.errors import (
+    ContentError,
+    CudaRedistError,
+    ReadError,
+    UsageError,
+    printable,
+    shortened,
+)
+from cudaredist.features.archive_tree import build_tree
+from cudaredist.features.gather import gather_binaries
+from cudaredist.formats.report import ErrorReport
+from cudaredist.progress import NO_PROGRESS, Progress
+
+_CHUNK = 1 << 20
+_FILES_LIMIT = 1_000_000
+_NOTES_SHOWN = 5
+
+
+@dataclass(kw_only=True)
+class ProgramReader:
+    """Reads the paths of one call as one program."""
+
+    progress: Progress = NO_PROGRESS
+    temporary_folder: Path | None = None
+    """The folder of the temporary file for large members."""
+    files: list[ProgramFile] = field(default_factory=list)
+    inputs: list[AuditInput] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    errors: list[ErrorReport] = field(default_factory=list)
+
+    def read_all(self, paths: Sequence[Path]) -> None:
+        """Read all paths.
+
+        A path that fails is reported, and the others continue. Raises `UsageError` for a
+        path that is neither a file nor a folder.
+        """
+        sizes = [_size_of(path) for path in paths]
+        self.progress.expect(len(paths), sum(sizes))
+        for path, size in zip(paths, sizes, strict=True):
+            number, is_done = self.progress.begin(path.name, size), False
+            try:
+                self._read(path, number, "" if len(paths) == 1 else f"{_name_of(path)}/")
+                is_done = True
+            except CudaRedistError as error:
+                self.errors.append(ErrorReport.of(error).about(str(path)))
+            finally:
+                self.progress.end(number, is_done=is_done)
+
+    def _read(self, path: Path, number: int, prefix: str) -> None:
+        if path.is_dir():
+            self._read_folder(path, prefix)
+        elif path.name.lower().endswith(SUFFIXES):
+            self._read_archive(path, number, prefix)
+        else:
+            binary = examine_file(path)
+            if binary is None or binary.kind == "script":
+                raise ContentError(
+                    f"{path}: not a program, library or archive",
+                    hint=f"archives end with {', '.join(SUFFIXES)}",
+                )
+            self._add(_name_of(path), binary, {path.name})
+            self.inputs.append(AuditInput(path=str(path), files=1, binaries=1))
+
+    def _read_archive(self, path: Path, number: int, prefix: str) -> None:
+        def chunks() -> Iterator[bytes]:
+            for chunk in _chunks(path):
+                self.progress.advance(number, len(chunk))
+                yield chunk
+
+        size = path.stat().st_size
+        with (
+            closing(Scratch(self.temporary_folder)) as scratch,
+            closing(open_archive(path.name, chunks(), size=size)) as reader,
+        ):
+            entries = gather_binaries(reader, scratch)
+        tree = build_tree(entries)
+        links = defaultdict(set)
+        for link, end in tree.links.items():
+            links[end].add(link.rpartition("/")[2])
+        count = 0
+        is_wheel = path.suffix.lower() == ".whl"
+        for name, entry in sorted(tree.files.items()):
+            if entry.binary is not None and entry.binary.kind != "script":
+                installed = _installed_path(name) if is_wheel else None
+                names = {name.rpartition("/")[2], *links[name]}
+                self._add(prefix + name, entry.binary, names, installed)
+                count += 1
+        unsafe = shortened(tree.unsafe, _NOTES_SHOWN)
+        self.notes += (printable(f"{path.name}: {note}") for note in unsafe)
+        self.inputs.append(AuditInput(path=str(path), files=len(tree.files), binaries=count))
+
+    def _read_folder(self, path: Path, prefix: str) -> None:
+        files, archives, binaries = 0, 0, 0
+        links: dict[tuple[int, int], set[str]] = defaultdict(set)
+        for each in _walk(path):
+            if each.is_symlink():
+                target = _status(each)
+                if target is not None:
+                    links[target.st_dev, target.st_ino].add(each.name)
+        for each in _walk(path):
+            if each.is_symlink():
+                continue
+            files += 1
+            archives += each.name.lower().endswith(SUFFIXES)
+            binary = examine_file(each)
+            if binary is not None and binary.kind != "script":
+                status = each.stat()
+                names = {each.name, *links[status.st_dev, status.st_ino]}
+                self._add(prefix + each.relative_to(path).as_posix(), binary, names)
+                binaries += 1
+        if archives:
+            self.notes.append(f"{path}: {archives} archives in it are not read; name them instead")
+        self.inputs.append(AuditInput(path=str(path), files=files, binaries=binaries))
+
+    def _add(
+        self, path: str, binary: Binary, names: set[str], installed: str | None = None
+    ) -> None:
+        soname = {binary.soname} if binary.kind == "elf" and binary.soname else set()
+        self.files.append(
+            ProgramFile(
+                display_path=printable(path),
+                binary=binary,
+                names=frozenset({*names, *soname}),
+                installed=installed,
+            )
+        )
+
+
+def _size_of(path: Path) -> int:
+    """Return the size of a file, 0 for a folder.
+
+    Raises `ReadError`, and `UsageError` for anything else.
+    """
+    try:
+        about = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise UsageError(f"{path}: no such file or folder") from None
+    except OSError as error:
+        raise ReadError(path, error) from error
+    if stat.S_ISDIR(about.st_mode):
+        return 0
+    if not stat.S_ISREG(about.st_mode):
+        raise UsageError(f"{path}: not a file or folder")
+    return about.st_size
+
+
+def _name_of(path: Path) -> str:
+    return path.name or path.resolve().name
+
+
+def _installed_path(name: str) -> str | None:
+    """Return the path below site-packages of a wheel's file, None if it is installed elsewhere."""
+    folder, _, rest = name.partition("/")
+    if not folder.endswith(".data"):
+        return name
+    scheme, _, path = rest.partition("/")
+    return path if scheme in {"purelib", "platlib"} else None
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                yield chunk
+    except OSError as error:
+        raise ReadError(path, error) from error
+
+
+def _walk(path: Path) -> Iterator[Path]:
+    """Yield the regular files and links below a folder, sorted.
+
+    Folders behind links are not read. Pipes and devices are left out. Raises `ReadError`, and
+    `ContentError` for too many files.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise ReadError(error.filename or path, error)
+
+    count = 0
+    for folder, folders, names in os.walk(path, onerror=refuse):
+        folders.sort()
+        for name in sorted(names):
+            each = Path(folder, name)
+            status = _status(each, follow=False)
+            if status is None or not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
+                continue
+            count += 1
+            if count > _FILES_LIMIT:
+                raise UsageError(
+                    f"{path}: more than {_FILES_LIMIT:,} files", hint="name a subfolder"
+                )
+            yield each
+
+
+def _status(path: Path, *, follow: bool = True) -> os.stat_result | None:
+    try:
+        return path.stat(follow_symlinks=follow)
+    except OSError:
+        return None

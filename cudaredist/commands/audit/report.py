@@ -1,0 +1,170 @@
+"""The report of audit."""
+
+from typing import Literal, TypeAlias
+
+from pydantic import Field
+
+from cudaredist.formats.base import OwnModel
+from cudaredist.formats.packageset import Coverage
+from cudaredist.formats.policy import Owner
+from cudaredist.formats.report import ErrorReport, Report
+
+NeedKind: TypeAlias = Literal["needed", "unlinked", "opened", "bundled"]
+NeedStatus: TypeAlias = Literal["bundled", "provided", "external", "missing", "unknown"]
+AuditFindingKind: TypeAlias = Literal[
+    "missing-library",
+    "missing-symbols",
+    "mixed-cuda",
+    "duplicate-library",
+    "unlinked-library",
+    "run-path",
+    "gpu",
+    "glibc",
+    "cuda",
+    "bundled",
+    "unknown",
+]
+
+
+class AuditInput(OwnModel):
+    """One PATH of the call."""
+
+    path: str
+    files: int = Field(description="Files in it")
+    binaries: int = Field(description="Programs, libraries and device code among them")
+
+
+class LibraryProvider(OwnModel):
+    """A package with a library, and its releases."""
+
+    redist: str
+    package: str
+    platform: str
+    variant: str | None
+    project: str | None = Field(description="Project of its wheel; null: not of the wheel channel")
+    first: str
+    last: str
+
+
+class AuditedLibrary(OwnModel):
+    """A library that the program needs, may open, or contains a copy of."""
+
+    soname: str
+    kind: NeedKind = Field(
+        description="`unlinked`: files use its symbols, but do not list it as needed; `opened`: a "
+        "guess, because its name is in the data of a file; `bundled`: a copy of NVIDIA's library "
+        "that no file of the program states"
+    )
+    status: NeedStatus = Field(
+        description="`missing`: other versions of it are known; `unknown`: nothing is known of it"
+    )
+    cuda: bool = Field(description="Whether it is one of NVIDIA's libraries or of the driver")
+    by: tuple[str, ...] = Field(description="Files that need it")
+    bundled: tuple[str, ...] = Field(
+        default=(), description="Files of the program with the library"
+    )
+    providers: tuple[LibraryProvider, ...] = ()
+    owner: Owner | None = Field(default=None, description="Of an external library")
+    not_found_by: tuple[str, ...] = Field(
+        default=(), description="Files of wheels that need it, but have no run path to it"
+    )
+
+
+class AuditedRelease(OwnModel):
+    """The releases of a redistributable that the program can use."""
+
+    redist: str
+    cuda_majors: tuple[int, ...] = Field(
+        description="Of the part of the program that needs them; empty: it states none"
+    )
+    sonames: tuple[str, ...]
+    lowest: str | None = Field(description="Exports all symbols; null: none does, or it is unknown")
+    first: str | None = Field(description="Lowest release with all of the libraries")
+    last: str | None
+    unknown: tuple[str, ...] = Field(description="Releases with unknown symbols")
+    not_fitting: tuple[str, ...] = Field(description="Releases that lack symbols")
+    decisive: tuple[str, ...] = Field(
+        description="Symbols that the release before the lowest one lacks; at most five"
+    )
+    unresolved: tuple[str, ...] = Field(description="Symbols that no release exports")
+
+
+class PipRequirement(OwnModel):
+    """A requirement of pip for a wheel of NVIDIA's."""
+
+    cuda_major: int | None = Field(description="Of the part of the program that requires it")
+    project: str | None = Field(description="Null: it depends on the CUDA major")
+    alternatives: tuple[str, ...] = Field(
+        default=(), description="Projects for different CUDA majors"
+    )
+    specifier: str
+    sonames: tuple[str, ...]
+    is_guess: bool = Field(
+        description="Whether the program does not need its libraries, but may open them"
+    )
+    lower_bound: Literal["symbols", "unknown", "none"] = Field(
+        description="`symbols`: it is the first version that exports all symbols; `unknown`: the "
+        "symbols are unknown; `none`: no known version exports all symbols"
+    )
+
+
+class Floor(OwnModel):
+    """The newest version of the C or C++ library that a program needs."""
+
+    version: str | None = Field(description="Null: it needs none")
+    by: tuple[str, ...] = Field(description="Files that need it")
+    unread: tuple[str, ...] = Field(default=(), description="Files whose needs are unknown")
+
+
+class CudaRuntime(OwnModel):
+    """How files are linked with the CUDA runtime, as far as it can be seen."""
+
+    static: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+class DeviceFile(OwnModel):
+    """The device code of one file."""
+
+    path: str
+    architectures: tuple[str, ...]
+
+
+class AuditFinding(OwnModel):
+    """Something wrong with the program, or a required property that it lacks."""
+
+    kind: AuditFindingKind
+    message: str
+    path: str | None = None
+    hint: str | None = None
+    exit_code: int = Field(description="0: a warning; 3: the answer is unknown")
+
+
+class AuditReport(Report):
+    """The result of audit."""
+
+    command: Literal["audit"] = "audit"
+    inputs: tuple[AuditInput, ...]
+    platforms: tuple[str, ...]
+    channel: str = Field(description="Channel of the data")
+    judged_by: str = Field(description="The package set, or the data")
+    libraries: tuple[AuditedLibrary, ...]
+    cuda_majors: tuple[int, ...] = Field(description="CUDA majors that it, or parts of it, are for")
+    releases: tuple[AuditedRelease, ...]
+    requirements: tuple[PipRequirement, ...]
+    runtime: CudaRuntime
+    glibc: Floor
+    libstdcxx: Floor
+    coverage: dict[str, Coverage] | None = Field(
+        description="By capability, of its own device code; null: the GPUs are unknown"
+    )
+    device_code: tuple[DeviceFile, ...]
+    unread: tuple[str, ...] = Field(
+        default=(), description="Files whose needed libraries are unknown"
+    )
+    findings: tuple[AuditFinding, ...]
+    notes: tuple[str, ...]
+    errors: tuple[ErrorReport, ...] = Field(
+        default=(), description="Paths that could not be read, or not to their end"
+    )

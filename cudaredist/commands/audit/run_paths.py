@@ -1,0 +1,127 @@
+"""Run paths of a wheel's files, and the folders of the libraries that they need."""
+
+import posixpath
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from cudaredist.commands.audit.needs import LibraryNeed
+from cudaredist.commands.audit.program import KnownLibrary, ProgramFile, paths_of
+from cudaredist.sets.libraries import key_of
+
+_ORIGIN = "$ORIGIN"
+_without_major = re.compile(r"(?:nvidia-)?(.+?)(?:-cu[0-9]+)?").fullmatch
+_MAJOR_WITH_COMMON_FOLDER = 13
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPathGap:
+    """A CUDA library to which no run path of a file leads."""
+
+    path: str
+    """The path of the file."""
+    need: LibraryNeed
+    run_path: str | None
+    """A run path that leads to it. None if its folder depends on the version of its wheel."""
+
+
+def run_path_gaps(
+    program: Sequence[ProgramFile], needs: Iterable[LibraryNeed]
+) -> Iterator[RunPathGap]:
+    """Yield the CUDA libraries that the loader does not find by run paths.
+
+    Only files of wheels are checked, because they are installed next to NVIDIA's wheels. A library
+    is checked if it is in the program or in one of NVIDIA's wheels. In the program, only a file
+    with the name of the library is a match.
+    """
+    files = {file.display_path: file for file in program}
+    run_paths = _RunPaths([file for file in program if _has_run_path(file)])
+    for need in needs:
+        if need.kind == "needed" and need.cuda and need.status in {"bundled", "provided"}:
+            folders = _folders_of(need, files)
+            if not folders and need.status == "provided":
+                continue
+            for path in run_paths.not_leading_to(folders, need.by):
+                yield RunPathGap(path=path, need=need, run_path=_run_path(files[path], need))
+
+
+def _has_run_path(file: ProgramFile) -> bool:
+    binary = file.binary
+    return file.installed is not None and binary.kind == "elf" and "runpath" not in binary.unread
+
+
+class _RunPaths:
+    """The folders below site-packages that the loader searches for each file.
+
+    Like DT_RPATH, the run paths of a file also apply to the libraries that it needs.
+    """
+
+    def __init__(self, files: Sequence[ProgramFile]) -> None:
+        self._folders = {file.display_path: frozenset(_own_folders(file)) for file in files}
+        self._files = files
+        self._by_name: dict[str, list[ProgramFile]] = defaultdict(list)
+        for file in files:
+            for name in file.names:
+                self._by_name[key_of(name)].append(file)
+
+    def not_leading_to(self, folders: Collection[str], paths: Iterable[str]) -> list[str]:
+        """Return the files for which the loader searches none of some folders."""
+        reached = self._reached_from(folders)
+        return [path for path in paths if path in self._folders and path not in reached]
+
+    def _reached_from(self, folders: Collection[str]) -> set[str]:
+        """Return the files for which the loader searches a folder.
+
+        Each name is followed only once, because many files may share it.
+        """
+        queue = [f for f in self._files if not self._folders[f.display_path].isdisjoint(folders)]
+        reached, names = {*paths_of(queue)}, set[str]()
+        while queue:
+            new = {key_of(name) for name in queue.pop().binary.needed} - names
+            names |= new
+            libraries = [library for name in new for library in self._by_name.get(name, ())]
+            queue += [library for library in libraries if library.display_path not in reached]
+            reached.update(paths_of(libraries))
+        return reached
+
+
+def _own_folders(file: ProgramFile) -> Iterator[str]:
+    here = posixpath.dirname(file.installed or "")
+    for entry in file.binary.runpath:
+        start, _, rest = entry.replace("${ORIGIN}", _ORIGIN).partition("/")
+        if start == _ORIGIN:
+            yield posixpath.normpath(posixpath.join(here, rest))
+
+
+def _folders_of(need: LibraryNeed, files: Mapping[str, ProgramFile]) -> set[str]:
+    """Return the folders below site-packages that may contain a library."""
+    if need.status == "provided":
+        return {folder for library in need.libraries for folder in _wheel_folders(library)}
+    paths = (files[path].installed or "" for path in need.bundled)
+    named = (path for path in paths if posixpath.basename(path) == need.soname)
+    return {posixpath.normpath(posixpath.dirname(path)) for path in named}
+
+
+def _wheel_folders(library: KnownLibrary) -> Iterator[str]:
+    """Yield the folders that NVIDIA's wheels have used for a library.
+
+    Only libraries of CUDA itself have exactly one folder for each CUDA major.
+    """
+    match = _without_major(library.project or "")
+    if match is None:
+        return
+    name, major = match[1].replace("-", "_"), library.major or 0
+    if library.redist == "cuda":
+        yield f"nvidia/{name if major < _MAJOR_WITH_COMMON_FOLDER else f'cu{major}'}/lib"
+    else:
+        yield from (f"nvidia/{name}/lib", f"nvidia/cu{major}/lib", f"{name}/lib")
+
+
+def _run_path(file: ProgramFile, need: LibraryNeed) -> str | None:
+    """Return a run path of a file that leads to a library of CUDA itself."""
+    known = [lib for lib in need.libraries if lib.redist == "cuda" and lib.project is not None]
+    if not known:
+        return None
+    here = posixpath.dirname(file.installed or "") or "."
+    return f"{_ORIGIN}/{posixpath.relpath(next(_wheel_folders(known[-1])), here)}"

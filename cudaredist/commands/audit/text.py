@@ -1,0 +1,298 @@
+"""The report of audit as text, as Markdown, and as annotations of GitHub."""
+
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, repeat
+from typing import NamedTuple
+
+from cudaredist.cli.text import annotations, columns, escape_markdown, grouped, markdown_table
+from cudaredist.commands.audit.report import (
+    AuditedLibrary,
+    AuditedRelease,
+    AuditReport,
+    PipRequirement,
+)
+from cudaredist.errors import EXIT_INCOMPLETE, EXIT_OK, command_line, printable
+from cudaredist.formats.packageset import Coverage
+from cudaredist.tables.gpus.coverage import describe_share
+
+_SHOWN = 2
+_GPU_WIDTH = 64
+_COVERAGE = {
+    "native": "natively",
+    "ptx": "from PTX",
+    "lto": "if linked first",
+    "partial": "partly",
+    "none": "not",
+}
+_LEVELS = {EXIT_OK: "warning", EXIT_INCOMPLETE: "unknown"}
+_LOWER_BOUNDS = {
+    "symbols": "",
+    "unknown": "; lowest version unknown",
+    "none": "; no known version has all symbols",
+}
+_HEADS = {
+    "needed": "CUDA libraries that it needs",
+    "unlinked": "CUDA libraries that it uses without listing them as needed",
+    "opened": "CUDA libraries that it may open (a guess, by names in its data)",
+    "bundled": "Copies of NVIDIA's libraries that no file names",
+}
+
+
+class _Section(NamedTuple):
+    title: str
+    columns: tuple[str, ...] = ()
+    """The names of its columns."""
+    rows: Sequence[tuple[str, ...]] = ()
+
+
+def audit_text(report: AuditReport) -> Iterator[str]:
+    """Yield the wheels, the GPUs and the findings, then the details."""
+    for part in report.inputs:
+        binaries = _count(part.binaries, "binary", "binaries")
+        yield f"{printable(part.path)}: {binaries} in {_count(part.files, 'file', 'files')}"
+    yield from _section_lines(_answers(report))
+    remarks = list(_remarks(report))
+    if remarks:
+        yield ""
+    yield from remarks
+    yield from _section_lines(_details(report))
+
+
+def _section_lines(sections: Iterable[_Section]) -> Iterator[str]:
+    for section in sections:
+        yield ""
+        yield f"{section.title}{':' if section.rows else '.'}"
+        yield from (f"  {line}" for line in columns(section.rows))
+
+
+def audit_markdown(report: AuditReport) -> Iterator[str]:
+    """Yield the same for a pull request or a step summary."""
+    names = ", ".join(escape_markdown(part.path) for part in report.inputs)
+    yield f"## cudaredist audit: {names}"
+    yield from _section_markdown(_answers(report))
+    yield ""
+    yield from (f"- {escape_markdown(line.strip())}" for line in _remarks(report) if line)
+    yield from _section_markdown(_details(report))
+
+
+def _section_markdown(sections: Iterable[_Section]) -> Iterator[str]:
+    for section in sections:
+        yield ""
+        yield f"{escape_markdown(section.title)}{':' if section.rows else '.'}"
+        if section.rows:
+            yield ""
+            yield from markdown_table([section.columns, *section.rows])
+
+
+def _answers(report: AuditReport) -> Iterator[_Section]:
+    """Yield the wheels or packages that the program needs, and the GPUs that run it."""
+    if not any(part.binaries for part in report.inputs):
+        if report.inputs:
+            yield _Section("It contains no program or library")
+        return
+    yield from _wheels(report)
+    values = {part.value for part in (report.coverage or {}).values()}
+    if report.coverage is None:
+        yield _Section("GPUs: unknown; run `cudaredist update-gpus`")
+    elif values == {"unknown"}:
+        yield _Section(f"Its device code is unknown: {_short(report.unread)} cannot be read")
+    elif values <= {"host-only"}:
+        yield _Section("It has no device code of its own")
+    else:
+        title = "Its device code runs on GPUs of compute capability"
+        yield _Section(title, ("code", "GPUs"), list(_gpu_rows(report.coverage)))
+
+
+def _wheels(report: AuditReport) -> Iterator[_Section]:
+    needed = [wheel for wheel in report.requirements if not wheel.is_guess]
+    by_major = grouped((wheel.cuda_major, wheel) for wheel in needed)
+    for major, wheels in by_major.items():
+        part = f" with CUDA {major}" if len(by_major) > 1 and major is not None else ""
+        rows = [(_requirement(w), _short(w.sonames) + _LOWER_BOUNDS[w.lower_bound]) for w in wheels]
+        yield _Section(f"Wheels of NVIDIA that it needs{part}", ("wheel", "provides"), rows)
+    if needed:
+        return
+    names = _packages(report)
+    if report.unread:
+        yield _Section(f"Its needed libraries are unknown: {_short(report.unread)} cannot be read")
+    elif names:
+        yield _Section("Packages of NVIDIA that it needs", ("package",), [(n,) for n in names])
+    elif any(library.cuda and library.kind == "needed" for library in report.libraries):
+        yield _Section("It needs no wheel of NVIDIA")
+    elif report.device_code:
+        yield _Section("No file needs a CUDA library, but the program may load some when it runs")
+    else:
+        yield _Section("It needs no CUDA library")
+
+
+def _details(report: AuditReport) -> Iterator[_Section]:
+    """Yield the sections that have rows."""
+    libraries, releases = report.libraries, report.releases
+    versions = [*(_release_row(r, report.channel) for r in releases), *_system_rows(report)]
+    others = [(lib.soname, _short(lib.by, 1)) for lib in libraries if lib.status == "unknown"]
+    sections = (
+        *(
+            _Section(title, ("library", "status", "files"), list(_library_rows(libraries, kind)))
+            for kind, title in _HEADS.items()
+        ),
+        _Section("Versions that it needs", ("name", "versions", "reason"), versions),
+        _Section("Other libraries that it needs", ("library", "files"), others),
+    )
+    yield from (section for section in sections if section.rows)
+
+
+def audit_annotations(report: AuditReport) -> Iterator[str]:
+    """Return GitHub's workflow commands, one for each finding, on the audited file."""
+    file = report.inputs[0].path if len(report.inputs) == 1 else ""
+
+    def messages() -> Iterator[tuple[str, dict[str, str], str]]:
+        for finding in report.findings:
+            level = "error" if finding.exit_code else "warning"
+            properties = {"file": file or _input_of(finding.path, report), "title": finding.kind}
+            yield level, {key: text for key, text in properties.items() if text}, finding.message
+        for error in report.errors:
+            yield "error", {"title": error.kind}, error.message
+
+    return annotations(messages())
+
+
+def requirement_lines(report: AuditReport) -> Iterator[str]:
+    """Yield lines for pip, with uncertain ones as comments."""
+    if report.unread:
+        yield f"# Unknown: {_short(report.unread)} cannot be read"
+    elif not report.requirements:
+        yield "# No file needs a wheel of NVIDIA"
+    several = len({wheel.cuda_major for wheel in report.requirements} - {None}) > 1
+    major = None
+    for wheel in report.requirements:
+        if several and wheel.cuda_major != major:
+            major = wheel.cuda_major
+            yield f"# CUDA {major}:"
+        sonames = ", ".join(wheel.sonames)
+        if wheel.project is None:
+            yield f"# {_requirement(wheel)}, by the CUDA major: {sonames}"
+        elif wheel.is_guess:
+            yield f"# {_requirement(wheel)}  # may open {sonames}"
+        else:
+            yield f"{_requirement(wheel)}  # {sonames}{_LOWER_BOUNDS[wheel.lower_bound]}"
+
+
+def _requirement(wheel: PipRequirement) -> str:
+    return " or ".join(wheel.alternatives) or f"{wheel.project}{wheel.specifier}"
+
+
+def package_lines(report: AuditReport) -> Iterator[str]:
+    """Yield the arguments of materialize that select the needed packages."""
+    yield from (f"--component {name}" for name in _packages(report))
+
+
+def nix_lines(report: AuditReport) -> Iterator[str]:
+    """Yield the attributes of nixpkgs with the needed packages."""
+    majors = report.cuda_majors
+    attribute = f"cudaPackages_{majors[0]}" if len(majors) == 1 else "cudaPackages"
+    yield from (f"{attribute}.{name}" for name in _packages(report))
+
+
+def _packages(report: AuditReport) -> list[str]:
+    return sorted(
+        {
+            provider.package
+            for library in report.libraries
+            if library.kind in {"needed", "unlinked"} and library.status == "provided"
+            for provider in library.providers
+        }
+    )
+
+
+def _input_of(path: str | None, report: AuditReport) -> str:
+    name = (path or "").partition("/")[0]
+    paths = (part.path for part in report.inputs)
+    return next((path for path in paths if path.rpartition("/")[2] == name), "")
+
+
+def _library_rows(libraries: Iterable[AuditedLibrary], kind: str) -> Iterator[tuple[str, str, str]]:
+    for library in libraries:
+        if library.cuda and library.kind == kind:
+            bundled = f"in {_short(library.bundled, 1)}"
+            files = bundled if kind == "bundled" else _short(library.by, 1)
+            yield library.soname, _status(library), files
+
+
+def _status(library: AuditedLibrary) -> str:
+    if library.owner is not None:
+        return f"by the {library.owner}"
+    names = sorted({provider.project or provider.package for provider in library.providers})
+    return f"by {' or '.join(names)}" if names else library.status
+
+
+def _release_row(release: AuditedRelease, channel: str) -> tuple[str, str, str]:
+    name = release.redist
+    if name != "cuda" and len(release.cuda_majors) == 1:
+        name = f"{name} for CUDA {release.cuda_majors[0]}"
+    if release.first is None:
+        return name, "none", "no release has all of its libraries"
+    if release.lowest is not None:
+        unknown = f"; symbols of {_short(release.unknown)} unknown" if release.unknown else ""
+        reason = _short(release.decisive) if release.decisive else "all of its libraries"
+        reason = f"{release.lowest} is the first with {reason}{unknown}"
+        return name, _span(release.lowest, release.last), reason
+    if release.unknown:
+        command = command_line("update-symbols", channel=channel, redist=release.redist)
+        return name, _span(release.first, release.last), f"symbols unknown; run `{command}`"
+    return name, "none", f"no release exports {_short(release.unresolved) or 'all symbols'}"
+
+
+def _span(first: str, last: str | None) -> str:
+    return first if first == last else f"{first} to {last}"
+
+
+def _system_rows(report: AuditReport) -> Iterator[tuple[str, str, str]]:
+    for title, floor in (("glibc", report.glibc), ("libstdc++", report.libstdcxx)):
+        if floor.version is not None:
+            name = f"GLIBCXX_{floor.version}" if title == "libstdc++" else floor.version
+            yield title, f"{name} or later", f"needed by {_short(floor.by, 1)}"
+    runtime = report.runtime
+    words = {"static": runtime.static, "shared": runtime.shared, "unknown": runtime.unknown}
+    for word, files in words.items():
+        if files:
+            yield "CUDA runtime", word, f"in {_short(files, 1)}"
+
+
+def _gpu_rows(coverage: Mapping[str, Coverage]) -> Iterator[tuple[str, str]]:
+    """Yield the GPUs by coverage, in lines that fit a terminal."""
+    for value, words in _COVERAGE.items():
+        shares = grouped(
+            (f" ({describe_share(part)})" if value == "partial" else "", name)
+            for name, part in coverage.items()
+            if part.value == value
+        )
+        for share, names in shares.items():
+            lines = textwrap.wrap(f"{' '.join(names)}{share}", _GPU_WIDTH)
+            yield from zip(chain([words], repeat("")), lines, strict=False)
+
+
+def _remarks(report: AuditReport) -> Iterator[str]:
+    """Yield the findings and the next step."""
+    for finding in report.findings:
+        names = dict.fromkeys((_LEVELS.get(finding.exit_code, "finding"), finding.kind))
+        yield f"{': '.join(names)}: {finding.message}"
+        if finding.hint:
+            yield f"    hint: run `{finding.hint}`"
+    yield from (f"note: {note}" for note in report.notes)
+    if not report.errors and not any(finding.exit_code for finding in report.findings):
+        other = "other " if report.findings else ""
+        yield f"No {other}findings. Compared with {report.judged_by}."
+    if any(not wheel.is_guess for wheel in report.requirements):
+        yield ""
+        yield "Use --format requirements to print the wheels as requirements of pip."
+
+
+def _count(number: int, singular: str, plural: str) -> str:
+    return f"{number:,} {singular if number == 1 else plural}"
+
+
+def _short(names: Sequence[str], count: int = _SHOWN) -> str:
+    more = len(names) - count
+    shown = ", ".join(names[:count])
+    return shown if more <= 0 else f"{shown} and {more:,} more"

@@ -1,0 +1,78 @@
+"""The wheels of NVIDIA's that a program requires."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+from packaging.utils import parse_wheel_filename
+from packaging.version import Version as WheelVersion
+
+from cudaredist.commands.audit.lowest_release import RequiredRelease
+from cudaredist.commands.audit.needs import LibraryNeed
+from cudaredist.commands.audit.program import KnownLibrary
+from cudaredist.commands.audit.report import PipRequirement
+
+
+def pip_requirements(
+    needs: Iterable[LibraryNeed],
+    releases: Iterable[RequiredRelease],
+    majors: frozenset[int],
+) -> tuple[PipRequirement, ...]:
+    """Return the wheels that provide libraries of a program, those it needs first.
+
+    `needs` and `releases` are those of its part for some CUDA majors.
+    The lower bound is the version in the lowest release that exports all symbols, or the first one
+    with the library if that is unknown. The upper bound is the next major version.
+    """
+    of_redist = {release.redist: release for release in releases}
+    by_projects: dict[tuple[str, ...], list[LibraryNeed]] = defaultdict(list)
+    for need in needs:
+        projects = tuple(sorted({library.project for library in need.libraries if library.project}))
+        if projects:
+            by_projects[projects].append(need)
+    found = []
+    for projects, part in by_projects.items():
+        is_guess = all(need.kind == "opened" for need in part)
+        counted = [
+            [library for library in need.libraries if library.project]
+            for need in part
+            if is_guess or need.kind != "opened"
+        ]
+        redists = {library.redist for libraries in counted for library in libraries}
+        is_single = len(redists) == 1 and not is_guess
+        release = of_redist.get(redists.pop()) if is_single else None
+        project = projects[0] if len(projects) == 1 else None
+        found.append(
+            PipRequirement(
+                cuda_major=next(iter(majors)) if len(majors) == 1 else None,
+                project=project,
+                alternatives=() if project else projects,
+                specifier=_specifier(counted, release.lowest if release else None)
+                if project
+                else "",
+                sonames=tuple(dict.fromkeys(need.soname for need in part)),
+                is_guess=is_guess,
+                lower_bound=_lower_bound(release),
+            )
+        )
+    return tuple(sorted(found, key=lambda pip: (pip.is_guess, pip.project or pip.alternatives[0])))
+
+
+def _lower_bound(release: RequiredRelease | None) -> Literal["symbols", "unknown", "none"]:
+    if release is None:
+        return "unknown"
+    return "none" if release.fits_none else "unknown" if release.lowest is None else "symbols"
+
+
+def _specifier(libraries: Sequence[Sequence[KnownLibrary]], label: str | None) -> str:
+    versions = [list(_versions(known, label)) for known in libraries]
+    lower = max(min(each) for each in versions)
+    newest = max(max(_versions(known, None)) for known in libraries)
+    return f">={lower},<{newest.major + 1}"
+
+
+def _versions(known: Sequence[KnownLibrary], label: str | None) -> Iterator[WheelVersion]:
+    """Yield the versions of wheels with a library, of one release if that has any."""
+    for library in [library for library in known if str(library.label) == label] or known:
+        if library.wheel is not None:
+            yield parse_wheel_filename(library.wheel.rpartition("/")[2])[1]

@@ -1,0 +1,1 @@
+"""build: make package sets from data files."""

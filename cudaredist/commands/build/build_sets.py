@@ -1,0 +1,325 @@
+"""build: package sets from the data files, with an index."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeAlias
+
+from cudaredist.commands.build.report import BuildReport, SetOutcome, SkippedRelease
+from cudaredist.errors import (
+    EXIT_FINDINGS,
+    EXIT_OK,
+    EXIT_USAGE,
+    CudaRedistError,
+    IncompleteError,
+    InvalidFileError,
+    UsageError,
+    WriteError,
+    shortened,
+    worst_exit_code,
+)
+from cudaredist.formats.packageset import IndexedSet, PackageSet, PackageSetIndex, SkippedSet
+from cudaredist.formats.report import ErrorReport, ManifestStatus
+from cudaredist.jsontext import canonical_json
+from cudaredist.primitives import Version, parse_label, sha256_of
+from cudaredist.progress import NO_PROGRESS, Progress
+from cudaredist.redists import CUDA
+from cudaredist.sets.assemble import build_set, count_statuses
+from cudaredist.sets.flags import known_capabilities
+from cudaredist.sets.inputs import SetData
+from cudaredist.sets.invariants.link_invariant import with_link_diagnostics
+from cudaredist.sets.set_coverage import COVERAGE_WARNINGS
+from cudaredist.sets.spec import RefusedSet, Request, SetSpec, resolve_set
+from cudaredist.sets.version_choice import EARLY, find_cuda, newest_patches
+from cudaredist.store.files import read_file, write_output
+from cudaredist.store.read_data import read_file_given
+from cudaredist.store.selection import ALL
+from cudaredist.store.symbol_folder import LayeredSymbols
+
+INDEX_NAME = "index.json"
+_SHOWN = 5
+_WRITE_HINT = "free disk space, fix the permissions, or choose another path with --output"
+_ALLOWED = frozenset({"features-missing", "hollow"})
+"""Findings that only occur if an option allows them."""
+
+
+def specs_for(request: Request, data: SetData, cuda: Sequence[str]) -> list[SetSpec | RefusedSet]:
+    """Resolve a request to one spec for each set.
+
+    The default is the newest patch of each minor release that is published for the platform.
+    Without a platform or a system, there is a set for each platform of a release. Raises
+    `UsageError` for an error that affects every set.
+    """
+    selected, pins = _selected_releases(request, data, cuda)
+    capabilities = known_capabilities(request.capabilities, data.gpus)
+    request = replace(request, pins=pins, capabilities=capabilities)
+    labels = selected or (data.cuda_labels if ALL in cuda else newest_patches(data))
+    is_for_all = request.platform is None and request.system is None
+    resolved = [
+        resolve_set(replace(request, platform=platform), label, data)
+        for label in dict.fromkeys(labels)
+        for platform in (data.cuda_platforms(label) if is_for_all else [request.platform])
+    ]
+    if not resolved:
+        raise UsageError(
+            "a set requires a platform", hint="add --platform PLATFORM or --system SYSTEM"
+        )
+    specs = [
+        spec
+        for spec in resolved
+        if selected or isinstance(spec, SetSpec) or not spec.is_unpublished
+    ]
+    if not specs and isinstance(resolved[-1], RefusedSet):
+        # The newest release has the same error as all others.
+        raise resolved[-1].error
+    return specs
+
+
+def skipped_releases(data: SetData, cuda: Sequence[str]) -> tuple[SkippedRelease, ...]:
+    """Return the local releases that `all` skips, with reasons."""
+    if ALL not in cuda:
+        return ()
+    reason = f"its manifest {EARLY}"
+    return tuple(SkippedRelease(cuda=str(label), reason=reason) for label in data.early_labels)
+
+
+def _selected_releases(
+    request: Request, data: SetData, cuda: Sequence[str]
+) -> tuple[list[Version], dict[str, str]]:
+    """Return the CUDA releases, and the pins of other redistributables."""
+    pins = dict(request.pins)
+    pin = pins.pop(CUDA, None)
+    if pin is None:
+        return [] if ALL in cuda else [find_cuda(text, data) for text in cuda], pins
+    labels = [find_cuda(text, data) for text in cuda]
+    label = find_cuda(pin, data)
+    if any(other != label for other in labels):
+        raise UsageError(
+            f"--cuda does not match the cuda release {pin} of --redist or --redist-map",
+            hint="remove --cuda, or remove cuda from --redist and --redist-map",
+        )
+    return [label], pins
+
+
+Attempt: TypeAlias = tuple[SetSpec | RefusedSet, PackageSet | CudaRedistError]
+"""A spec, with its set or the error."""
+
+
+def make_sets(
+    specs: Sequence[SetSpec | RefusedSet],
+    data: SetData,
+    symbols: Sequence[Path] = (),
+    *,
+    strict: bool = False,
+    progress: Progress = NO_PROGRESS,
+) -> Iterator[Attempt]:
+    """Yield the set of each spec, or its error.
+
+    An error does not stop the other sets. With `strict`, a warning is an error, for example a
+    broken package. `symbols` are folders of tables: a library that requires symbols missing from
+    another library is a warning.
+    """
+    progress.expect(len(specs))
+    tables = LayeredSymbols(symbols)
+    for spec in specs:
+        try:
+            result: PackageSet | CudaRedistError = build_one(
+                spec, data, strict=strict, symbols=tables
+            )
+        except CudaRedistError as error:
+            result = error
+        yield spec, result
+        progress.done()
+
+
+def write_sets(
+    attempts: Iterable[Attempt],
+    output: Path,
+    *,
+    skipped: tuple[SkippedRelease, ...] = (),
+    may_write: bool = True,
+) -> BuildReport:
+    """Write sets to a folder, with an index of all its sets.
+
+    If `output` is a `*.json` file, it is the path of a single set, without an index. The outcome of
+    a set that cannot be written has the error. Raises `WriteError` if the index cannot be written.
+    """
+    is_folder = output.suffix != ".json"
+    outcomes, indexed = [], []
+    for spec, result in attempts:
+        path = output / _set_path(spec) if is_folder else output
+        outcome, entry = _write(result, spec, path, may_write=may_write)
+        outcomes.append(outcome)
+        if entry is not None:
+            indexed.append(entry)
+    index = _write_index(output, indexed, outcomes, may_write=may_write) if is_folder else None
+    codes = [outcome.exit_code for outcome in outcomes]
+    codes += [EXIT_FINDINGS] * (index == "would-write")
+    return BuildReport(
+        output=str(output),
+        sets=tuple(outcomes),
+        skipped=skipped,
+        index=index,
+        exit_code=_worst(codes),
+    )
+
+
+def _worst(codes: Sequence[int]) -> int:
+    """Return the most severe exit code of several sets.
+
+    A usage error is more severe than a finding. It is less severe than an incomplete or broken
+    input, which affects all sets.
+    """
+    worst = worst_exit_code(codes)
+    is_usage = EXIT_USAGE in codes and worst in {EXIT_OK, EXIT_FINDINGS}
+    return EXIT_USAGE if is_usage else worst
+
+
+def build_one(
+    spec: SetSpec | RefusedSet,
+    data: SetData,
+    *,
+    strict: bool = False,
+    symbols: LayeredSymbols | Sequence[Path] = (),
+) -> PackageSet:
+    """Build one set.
+
+    With `strict`, raises `IncompleteError` if the set has a warning. Raises the error of a refused
+    set, and `InvalidFileError` if policies contradict each other.
+    """
+    if data.problems:
+        raise InvalidFileError("policy", data.problems)
+    if isinstance(spec, RefusedSet):
+        raise spec.error
+    package_set = build_set(spec, data)
+    if symbols:
+        tables = symbols if isinstance(symbols, LayeredSymbols) else LayeredSymbols(symbols)
+        package_set = with_link_diagnostics(package_set, tables)
+    if strict:
+        _refuse_warnings(package_set)
+    return package_set
+
+
+def set_bytes(package_set: PackageSet) -> bytes:
+    """Return the file content of a set."""
+    return canonical_json(package_set.model_dump(mode="json", by_alias=True))
+
+
+def _set_path(spec: SetSpec | RefusedSet) -> Path:
+    """Return a set's relative path, such as `linux-sbsa/cuda-13.0.2-9.0a.json`."""
+    suffix = f"-{'_'.join(spec.capabilities)}" if spec.capabilities else ""
+    if isinstance(spec, RefusedSet) and spec.platform is None:
+        raise spec.error
+    if isinstance(spec, SetSpec) and not spec.flags.forward_compat and spec.flags.has_plain:
+        suffix += "-no-forward-compat"
+    return Path(str(spec.platform)) / f"cuda-{spec.cuda}{suffix}.json"
+
+
+def _write(
+    result: PackageSet | CudaRedistError,
+    spec: SetSpec | RefusedSet,
+    path: Path,
+    *,
+    may_write: bool,
+) -> tuple[SetOutcome, IndexedSet | None]:
+    if isinstance(result, CudaRedistError):
+        return _failure(spec, result), None
+    document = set_bytes(result)
+    try:
+        is_same = read_file(path) == document
+        if may_write and not is_same:
+            write_output(path, document)
+    except CudaRedistError as error:
+        return _failure(spec, error), None
+    counts = count_statuses(result)
+    status: ManifestStatus = "unchanged" if is_same else "written" if may_write else "would-write"
+    outcome = SetOutcome(
+        cuda=result.cuda.release,
+        platform=result.platform.redist_system,
+        status=status,
+        path=str(path),
+        size=len(document),
+        counts=counts,
+        diagnostics=result.diagnostics,
+        exit_code=EXIT_FINDINGS if status == "would-write" else EXIT_OK,
+    )
+    entry = IndexedSet(
+        path=f"{path.parent.name}/{path.name}",
+        sha256=sha256_of(document),
+        cuda=result.cuda.release,
+        platform=result.platform.redist_system,
+        attribute=result.cuda.attribute,
+        capabilities=result.capabilities.requested,
+        counts=counts,
+    )
+    return outcome, entry
+
+
+def _failure(spec: SetSpec | RefusedSet, error: CudaRedistError) -> SetOutcome:
+    if isinstance(error, WriteError):
+        error.hint = _WRITE_HINT
+    return SetOutcome(
+        cuda=str(spec.cuda),
+        platform=spec.platform or "",
+        status="failed",
+        error=ErrorReport.of(error),
+        exit_code=error.exit_code,
+    )
+
+
+def _refuse_warnings(package_set: PackageSet) -> None:
+    """Raise `IncompleteError` if a set has a warning.
+
+    Warnings that an option allows do not count. Without requested capabilities, a package may lack
+    some default capabilities.
+    """
+    allowed = _ALLOWED if package_set.capabilities.requested else _ALLOWED | COVERAGE_WARNINGS
+    warnings = [
+        entry
+        for entry in package_set.diagnostics
+        if entry.level != "note" and entry.code not in allowed
+    ]
+    if warnings:
+        lines = shortened([f"{entry.subject}: {entry.text}" for entry in warnings], _SHOWN)
+        raise IncompleteError(
+            f"warnings for CUDA {package_set.cuda.release} on "
+            f"{package_set.platform.redist_system}: {'; '.join(lines)}",
+            hint="remove --strict to write the set with these warnings in its diagnostics",
+        )
+
+
+def _write_index(
+    output: Path, indexed: Sequence[IndexedSet], outcomes: Sequence[SetOutcome], *, may_write: bool
+) -> ManifestStatus:
+    """Write a folder's index, with the sets of this run and existing sets.
+
+    Removes the entries of sets that no longer exist.
+    """
+    path = output / INDEX_NAME
+    data = read_file(path)
+    existing = () if data is None else read_file_given(path, data, PackageSetIndex).sets
+    sets = {entry.path: entry for entry in existing if (output / entry.path).is_file()}
+    sets |= {entry.path: entry for entry in indexed}
+    skipped = [
+        SkippedSet(cuda=o.cuda, platform=o.platform, reason=o.error.message)
+        for o in outcomes
+        if o.error is not None
+    ]
+    index = PackageSetIndex(
+        schema_version=1,
+        sets=tuple(sorted(sets.values(), key=_order)),
+        skipped=tuple(sorted(skipped, key=_order)),
+    )
+    document = canonical_json(index.model_dump(mode="json"))
+    if data == document:
+        return "unchanged"
+    is_read_only = any(o.error is not None and o.error.kind == WriteError.kind for o in outcomes)
+    if is_read_only or not may_write:
+        return "would-write"
+    write_output(path, document)
+    return "written"
+
+
+def _order(entry: IndexedSet | SkippedSet) -> tuple[object, ...]:
+    path = entry.path if isinstance(entry, IndexedSet) else ""
+    return (parse_label(entry.cuda), entry.platform, path)

@@ -1,0 +1,248 @@
+"""build: assemble package sets from the data files."""
+
+from dataclasses import field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cudaredist.cli.options import (
+    CoverageName,
+    Data,
+    Options,
+    capability_option,
+    check_option,
+    folder_option,
+    host_option,
+    output_option,
+    output_path_option,
+    platform_option,
+    safety_option,
+    select_option,
+)
+from cudaredist.cli.session import PUBLIC_WHEEL_BASE, Refusal, Session, command
+from cudaredist.errors import EXIT_OK, ReadError, UsageError
+from cudaredist.redists import CUDA
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cudaredist.formats.base import Channel
+    from cudaredist.sets.spec import Request
+    from cudaredist.store.data_folder import Store
+
+
+class BuildOptions(Options):
+    """Options of build."""
+
+    typical = ("cuda", "platform", "capability", "redist", "output")
+
+    cuda: list[str] | None = select_option(
+        "Release, minor or all; repeatable. Default: newest patches.",
+        metavar="LABEL",
+    )
+    platform: str | None = platform_option(
+        "Platform, such as linux-x86_64. Default: all of the release."
+    )
+    system: str | None = select_option(
+        "Nix system, such as aarch64-linux, instead of --platform.",
+        metavar="SYSTEM",
+    )
+    capability: list[str] | None = select_option(
+        "Compute capability. Repeatable. Default: all of the release.",
+        metavar="X.Y[a|f]",
+    )
+    forward_compat: bool | None = capability_option(
+        "Also embed PTX for newer GPUs. Default: on, unless only a/f capabilities are requested.",
+        names="--forward-compat/--no-forward-compat",
+    )
+    redist: list[str] | None = select_option(
+        "Release, such as cudnn=9.13.0. Repeatable. Default: newest.",
+        metavar="NAME=LABEL",
+    )
+    redist_map: Path | None = select_option(
+        'JSON file, such as {"cuda": "12.9", "cudnn": "9.13.0"}.', metavar="FILE"
+    )
+    also: list[str] | None = select_option(
+        "Additional release: cudnn=8.9.7 adds cudnn_8_9. Repeatable.",
+        metavar="NAME=LABEL",
+    )
+    default_gcc: int | None = host_option(
+        "Preferred GCC, used if nvcc accepts it.", metavar="MAJOR", min=1
+    )
+    available_gcc: str | None = host_option(
+        "Other GCCs to choose from. Default: any.", metavar="MAJOR,..."
+    )
+    wheel_base: str | None = output_option(
+        "Base URL of wheels. Default: their addresses stay unknown.",
+        metavar="URL",
+    )
+    output: Path | None = output_path_option(
+        "Folder, or FILE.json for one set. Default: build.", metavar="PATH"
+    )
+    overlay: list[Path] | None = folder_option(
+        "Folder that overrides the data. Repeatable.",
+        metavar="FOLDER",
+    )
+    data: Data = field(default_factory=Data)
+    allow_missing_features: bool = safety_option(
+        "Accept archives with unknown outputs and libraries."
+    )
+    allow_hollow: bool = safety_option("Accept a set without nvcc or cudart.")
+    require_coverage: CoverageName | None = capability_option(
+        "Use the newest libraries with code for every capability.",
+        metavar="native|ptx",
+    )
+    strict: bool = safety_option("Reject sets with warnings, except about default capabilities.")
+    check: bool = check_option()
+
+
+REFUSED: tuple[Refusal[BuildOptions], ...] = (
+    PUBLIC_WHEEL_BASE,
+    (lambda o: o.platform and o.system, "--platform cannot be combined with --system", None),
+)
+
+
+@command(BuildOptions, REFUSED)
+def build(options: BuildOptions, session: Session) -> int:
+    """Assemble package sets from the data files.
+
+    Examples:
+
+        cudaredist build --cuda 12.9 --platform linux-x86_64
+        cudaredist build --cuda 13.0 --system aarch64-linux --capability 11.0
+
+    Examples that need the network:
+
+        cudaredist build --cuda 13.0 --platform linux-sbsa --redist cudnn=9.13.0 --json
+
+    A set describes one CUDA release on one platform. Sets are written to
+    build/PLATFORM/cuda-LABEL.json, and build/index.json lists them. With --json, a single set is
+    written to standard output.
+
+    By default, --cuda selects the newest patch of every local minor, and `--cuda all` selects every
+    patch. The default capabilities are the release's, and those of Jetsons on linux-aarch64. An
+    overlay is a folder with its own manifests/, features/ and policy/, which override the data's.
+    If there are several, the last one wins.
+
+    The same data always gives the same bytes. Every known package has an entry, with a reason if it
+    is not available.
+    """
+    from cudaredist.commands.build.build_sets import (
+        build_one,
+        make_sets,
+        set_bytes,
+        skipped_releases,
+        specs_for,
+        write_sets,
+    )
+    from cudaredist.commands.build.text import build_text
+    from cudaredist.sets.load import read_set_data
+    from cudaredist.store.read_data import require_manifests
+
+    store = session.read_store(options.data)
+    if options.wheel_base and store.channel != "wheels":
+        raise UsageError(
+            "--wheel-base requires --channel wheels",
+            hint="remove --wheel-base, or add --channel wheels",
+        )
+    overlays = [_overlay(path, store.channel) for path in options.overlay or ()]
+    if not any(CUDA in overlay.redists() for overlay in overlays):
+        require_manifests(store, [CUDA])
+    data = read_set_data(store, overlays)
+    specs = specs_for(_request(options), data, options.cuda or ())
+    if options.json and options.output is None and not options.check:
+        _require_one(specs, "--json")
+        package_set = build_one(specs[0], data, strict=options.strict, symbols=store.symbol_paths)
+        session.console.result(set_bytes(package_set).decode())
+        return EXIT_OK
+    output = options.output or Path("build")
+    if output.suffix == ".json":
+        _require_one(specs, str(output))
+    progress = session.progress("building")
+    results = make_sets(specs, data, store.symbol_paths, strict=options.strict, progress=progress)
+    skipped = skipped_releases(data, options.cuda or ())
+    report = write_sets(results, output, skipped=skipped, may_write=not options.check)
+    return session.finish(report, build_text)
+
+
+def _require_one(matches: "Sequence[object]", target: str) -> None:
+    if len(matches) != 1:
+        raise UsageError(
+            f"{target} needs exactly one set, but {len(matches)} match",
+            hint="select one with --cuda LABEL --platform NAME, or write all with -o FOLDER",
+        )
+
+
+def _request(options: BuildOptions) -> "Request":
+    from cudaredist.sets.spec import Request
+
+    return Request(
+        platform=options.platform,
+        system=options.system,
+        capabilities=tuple(options.capability or ()),
+        forward_compat=options.forward_compat,
+        pins=_pins(options.redist, options.redist_map),
+        also=tuple(_pair(text, "--also") for text in options.also or ()),
+        default_gcc=options.default_gcc,
+        available_gcc=_majors(options.available_gcc),
+        wheel_base=options.wheel_base,
+        allow_missing_features=options.allow_missing_features,
+        allow_hollow=options.allow_hollow,
+        require_coverage=options.require_coverage,
+    )
+
+
+def _overlay(path: Path, channel: "Channel") -> "Store":
+    from cudaredist.store.data_folder import Store
+    from cudaredist.store.files import is_folder
+
+    if not is_folder(path):
+        raise UsageError(f"{path}: no such folder", hint="set an existing folder: --overlay FOLDER")
+    return Store(path, channel)
+
+
+def _pins(texts: list[str] | None, file: Path | None) -> dict[str, str]:
+    """Return the pinned releases. The command line overrides the file."""
+    pins: dict[str, str] = {}
+    for name, label in (_pair(text, "--redist") for text in texts or () if text != "auto"):
+        if name == "cuda":
+            raise UsageError("--redist cannot pin cuda", hint=f"use --cuda {label}")
+        if pins.setdefault(name, label) != label:
+            raise UsageError(
+                f"--redist pins {name} to {pins[name]} and {label}",
+                hint=f"add the other release under a versioned name: --also {name}={label}",
+            )
+    return (_read_map(file) if file else {}) | pins
+
+
+def _read_map(file: Path) -> dict[str, str]:
+    from cudaredist.formats.registry import parse_own_json
+    from cudaredist.store.files import read_file
+
+    data = read_file(file)
+    if data is None:
+        raise ReadError(file, FileNotFoundError("no such file"))
+    document = parse_own_json(data, f"map of releases ({file})")
+    if not isinstance(document, dict) or not all(isinstance(v, str) for v in document.values()):
+        raise UsageError(
+            f"{file}: expected an object with a label for each name",
+            hint='write it as {"cudnn": "9.13.0"}',
+        )
+    return document
+
+
+def _pair(text: str, option: str) -> tuple[str, str]:
+    name, equals, label = text.partition("=")
+    if not (name and equals and label):
+        raise UsageError(f"{option} {text}: expected NAME=LABEL", hint=f"use {option} cudnn=9.13.0")
+    return name, label
+
+
+def _majors(text: str | None) -> tuple[int, ...]:
+    if text is None:
+        return ()
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise UsageError(
+            f"--available-gcc {text}: expected major versions", hint="use --available-gcc 12,13,14"
+        ) from None

@@ -1,0 +1,48 @@
+"""The report of build."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from cudaredist.formats.base import OwnModel
+from cudaredist.formats.packageset import Diagnostic, Status
+from cudaredist.formats.report import ErrorReport, ManifestStatus, Report
+
+
+class SetOutcome(OwnModel):
+    """The outcome for a package set."""
+
+    cuda: str
+    platform: str
+    status: ManifestStatus
+    path: str | None = Field(
+        default=None, description="Relative to the output folder. Null: not written"
+    )
+    size: int = 0
+    counts: dict[Status, int] = Field(
+        default={}, description="Number of packages by status, without aliases"
+    )
+    diagnostics: tuple[Diagnostic, ...] = ()
+    error: ErrorReport | None = None
+    exit_code: int
+
+
+class SkippedRelease(OwnModel):
+    """A local CUDA release without any possible set."""
+
+    cuda: str
+    reason: str
+
+
+class BuildReport(Report):
+    """The result of build."""
+
+    command: Literal["build"] = "build"
+    output: str
+    sets: tuple[SetOutcome, ...]
+    skipped: tuple[SkippedRelease, ...] = Field(
+        default=(), description="Local releases that --cuda all skips"
+    )
+    index: ManifestStatus | None = Field(
+        default=None, description="Null: a single file has no index"
+    )

@@ -1,0 +1,445 @@
+"""bump: update a data folder in one run.
+
+The stages are the other commands: download manifests, process them, update tables, build and
+validate package sets. Files are written atomically, and a second run resumes an interrupted one. If
+a stage fails, the later stages still do as much as they can.
+"""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from cudaredist.commands.build.build_sets import make_sets, specs_for, write_sets
+from cudaredist.commands.build.report import SetOutcome
+from cudaredist.commands.bump.bump_plan import Step, plan_steps
+from cudaredist.commands.bump.report import BumpedRelease, BumpedSet, BumpReport
+from cudaredist.commands.diff.diff_releases import compare_releases
+from cudaredist.commands.diff.report import DiffReport
+from cudaredist.commands.download.download import ManifestDownload, store_destination
+from cudaredist.commands.process.feature_run import FeatureRun
+from cudaredist.commands.process.report import ProcessReport
+from cudaredist.commands.update.collect_symbols import SymbolRun
+from cudaredist.commands.update.report import SymbolReport, TableReport
+from cudaredist.commands.update.table_run import TableRun, update_gpu_table, update_nvcc_table
+from cudaredist.commands.validate.validate_files import SetVerdict, validate_sets
+from cudaredist.commands.versions.list_versions import read_versions
+from cudaredist.errors import (
+    EXIT_FINDINGS,
+    EXIT_INCOMPLETE,
+    EXIT_OK,
+    EXIT_USAGE,
+    CudaRedistError,
+    IncompleteError,
+    command_line,
+    worst_exit_code,
+)
+from cudaredist.formats.base import OwnModel
+from cudaredist.formats.outcomes import FeatureOutcome
+from cudaredist.formats.packageset import PackageSet
+from cudaredist.formats.report import ErrorReport
+from cudaredist.primitives import Version
+from cudaredist.progress import NO_PROGRESS, Progress
+from cudaredist.redists import CUDA, Redist
+from cudaredist.sets.assemble import count_statuses
+from cudaredist.sets.load import read_set_data
+from cudaredist.sets.spec import RefusedSet, Request, SetSpec
+from cudaredist.sources.chain import SourceChain
+from cudaredist.store.archive_service import ArchiveService
+from cudaredist.store.cache import Cache
+from cudaredist.store.data_folder import Store
+from cudaredist.store.locate import store_to_read
+from cudaredist.store.selection import ALL, Selection
+from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE, TABLES, Table
+from cudaredist.store.targets import FeatureTarget, read_local_manifests
+
+_TABLES: tuple[tuple[Table[OwnModel], Callable[[TableRun], TableReport]], ...] = (
+    (NVCC_TABLE, partial(update_nvcc_table, accept_new=True)),
+    (GPU_TABLE, update_gpu_table),
+)
+
+
+_ALL = Selection(versions=(ALL,))
+_Run = TypeVar("_Run")
+_Report = TypeVar("_Report", ProcessReport, SymbolReport, TableReport)
+
+
+@dataclass(kw_only=True)
+class Bump:
+    """A run of bump."""
+
+    store: Store
+    redists: Sequence[Redist]
+    is_explicit: bool
+    """Whether the user named them. If so, a missing one is a failure."""
+    sources: SourceChain
+    """The sources of manifests."""
+    targets: Sequence[FeatureTarget]
+    """The targets of `redists`, with the sources of archives."""
+    chains: Mapping[tuple[str, ...], SourceChain]
+    """The sources of archives, by the bases of targets."""
+    cache: Cache
+    stop: threading.Event
+    versions: Sequence[str] = ()
+    """The labels to bump to. If empty: all newer ones."""
+    with_archives: bool = True
+    """Whether to inspect archives, and to build package sets."""
+    output: Path | None = None
+    """The folder for package sets. None: build and validate them without writing."""
+    allow_missing_features: bool = False
+    strict: bool = False
+    use_shipped: bool = True
+    """Whether shipped tables complete the local ones in package sets."""
+    write: bool = True
+    begin: Callable[[], object] = lambda: None
+    """Called before the first write, to create and lock the folder."""
+    jobs: int = 16
+    archive_jobs: int = 1
+    progress: Callable[[str], AbstractContextManager[Progress]] = lambda _: nullcontext(NO_PROGRESS)
+    announce: Callable[[str], None] = lambda _: None
+    _errors: list[ErrorReport] = field(default_factory=list)
+    _codes: list[int] = field(default_factory=list)
+    _findings: list[str] = field(default_factory=list)
+    _failed: set[tuple[str, Version]] = field(default_factory=set)
+    """Releases that are incomplete because of a failure."""
+    _features: list[FeatureOutcome] = field(default_factory=list)
+    _tables: list[TableReport] = field(default_factory=list)
+    _symbol_files: list[Path] = field(default_factory=list)
+    _fetched: int = 0
+
+    def run(self) -> BumpReport:
+        """Bump to new releases, or report them if `write` is off.
+
+        Failures are in the report. Raises `InvalidFileError` for a broken lock or table, before
+        anything is written.
+        """
+        steps = self._plan()
+        if not self.write:
+            self._codes += [EXIT_FINDINGS] if steps else []
+            return self._report(tuple(step.report("would-bump") for step in steps), ())
+        if steps:
+            self.begin()
+        self.store.sweep()
+        # A killed run may complete a release without reporting it. Then the next run reports it.
+        started = {(step.redist.name, step.label) for step in steps}
+        self.store.write_pending(self.store.pending() | started)
+        local = self._download(steps)
+        sets: tuple[BumpedSet, ...] = ()
+        if self.with_archives:
+            self._examine(local)
+            self._update_tables(local)
+            self._update_symbols(local)
+            if (local or self.output is not None) and self.store.manifests(CUDA).labels():
+                sets = self._build_sets(local)
+        return self._report(tuple(map(self._bumped, steps)), sets)
+
+    def mark_reported(self, report: BumpReport) -> None:
+        """Mark the releases of a report as reported to the user."""
+        if self.write:
+            reported = {(release.redist, Version.parse(release.new)) for release in report.releases}
+            self.store.write_pending(
+                (redist, label)
+                for redist, label in self.store.pending() - reported
+                if label in self.store.manifests(redist).labels()
+            )
+
+    # -- stages
+
+    def _plan(self) -> tuple[Step, ...]:
+        with self.progress("listing") as progress:
+            upstream = read_versions(
+                self.store,
+                self.redists,
+                sources=self.sources,
+                stop=self.stop,
+                jobs=self.jobs,
+                progress=progress,
+                is_explicit=self.is_explicit,
+            )
+        for report in upstream.errors:
+            self._fail(report)
+        steps = plan_steps(
+            self.store,
+            self.redists,
+            upstream,
+            named=self.versions,
+            with_archives=self.with_archives,
+        )
+        known = {label for labels in upstream.releases.values() for label in labels}
+        known |= {str(step.label) for step in steps}
+        for text in self.versions:
+            if upstream.releases and text not in known:
+                newest = ", ".join(f"{name} {ls[-1]}" for name, ls in upstream.releases.items())
+                self._fail(
+                    IncompleteError(
+                        f"none of the selected redistributables lists {text} upstream",
+                        hint=f"newest upstream: {newest}",
+                    )
+                )
+        return steps
+
+    def _download(self, steps: Sequence[Step]) -> list[Step]:
+        """Fetch missing manifests, and return the steps with a manifest."""
+        local = [step for step in steps if step.is_recorded]
+        waiting = [step for step in steps if not step.is_recorded]
+        with self.progress("manifests") as progress:
+            for redist in dict.fromkeys(step.redist for step in waiting):
+                of_redist = {str(s.label): s for s in waiting if s.redist == redist}
+                to = store_destination(self.store, [redist], is_explicit=True)
+                to.sweep()
+                report = ManifestDownload(
+                    sources=self.sources,
+                    to=to,
+                    selection=Selection(versions=tuple(of_redist)),
+                    cache=self.cache,
+                    stop=self.stop,
+                    jobs=self.jobs,
+                    strict=self.strict,
+                    progress=progress,
+                ).run()
+                self._codes.append(report.exit_code)
+                for outcome in report.manifests:
+                    self._findings += (
+                        f"{outcome.redist} {outcome.release}: {warning}"
+                        for warning in outcome.warnings
+                    )
+                    self._fail(outcome.error, f"{redist.name} {outcome.release}")
+                    if outcome.error is None and outcome.release in of_redist:
+                        local.append(of_redist[outcome.release])
+                for listing in report.redists:
+                    self._fail(listing.error, redist.name)
+                for error in report.errors:
+                    self._fail(error)
+        self._failed |= {(s.redist.name, s.label) for s in waiting if s not in local}
+        return sorted(local, key=lambda step: (step.redist.name, step.label))
+
+    def _examine(self, local: Sequence[Step]) -> None:
+        """Inspect the archives of the releases."""
+        targets = self._targets_of(local)
+        for target in targets:
+            target.features.sweep()
+        if not targets:
+            return
+        make = partial(FeatureRun, cache=self.cache, announce=self.announce)
+        report = self._run("archives", targets, make, FeatureRun.run)
+        if report is None:
+            self._failed |= {(step.redist.name, step.label) for step in local}
+            return
+        self._features += report.manifests
+        for outcome in report.manifests:
+            if outcome.error is not None or outcome.failed:
+                self._failed.add((outcome.redist, Version.parse(outcome.release)))
+            self._fail(outcome.error, f"{outcome.redist} {outcome.release}")
+        for archive in report.archives:
+            names = [archive.redist, archive.release, archive.package, archive.platform]
+            self._fail(archive.error, " ".join([*names, *filter(None, [archive.variant])]))
+
+    def _targets_of(self, local: Sequence[Step]) -> list[FeatureTarget]:
+        """Return the targets limited to these releases."""
+        return [
+            replace(target, only=labels)
+            for target in self.targets
+            if (labels := tuple(s.label for s in local if s.redist.name == target.redist.name))
+        ]
+
+    def _update_symbols(self, local: Sequence[Step]) -> None:
+        """Add the releases to the tables of symbols, if the data folder has any."""
+        targets = self._targets_of(local)
+        if not targets or not self.store.symbol_path.exists():
+            return
+        make = partial(SymbolRun, store=self.store)
+        report = self._run("symbols", targets, make, SymbolRun.run)
+        if report is None:
+            return
+        self._symbol_files = [self.store.symbol_path / f"{name}.json" for name in report.changed]
+        for one in report.archives:
+            if one.error is not None:
+                self._failed.add((one.redist, Version.parse(one.release)))
+            self._fail(one.error, f"symbols: {one.redist} {one.release} {one.package}")
+
+    def _update_tables(self, local: Sequence[Step]) -> None:
+        """Add the CUDA releases to both tables.
+
+        A missing table is created with all local CUDA releases.
+        """
+        labels = [step.label for step in local if step.redist.name == CUDA]
+        if not labels:
+            return
+        (target,) = [target for target in self.targets if target.redist.name == CUDA]
+        for table, update in _TABLES:
+            has_table = self.store.table_path(table.name).exists()
+            self.store.sweep_table(table.name)
+            of_table = replace(target, only=tuple(labels)) if has_table else target
+            report = self._run("tables", [of_table], partial(TableRun, store=self.store), update)
+            if report is None:
+                continue
+            self._tables.append(report)
+            self._findings += (f"{report.table}: {entry.message}" for entry in report.findings)
+            if report.held_back:
+                accept = command_line(
+                    "update-nvcc-compat", "--accept-changed", channel=self.store.channel
+                )
+                self._findings.append(
+                    f"{report.table}: CUDA {', '.join(report.held_back)} was not written; review "
+                    f"the bounds, then run `{accept}`"
+                )
+            for release in report.releases:
+                if release.error is not None:
+                    self._failed.add((CUDA, Version.parse(release.release)))
+                self._fail(release.error, f"{report.table}: cuda {release.release}")
+
+    def _run(
+        self,
+        stage: str,
+        targets: Sequence[FeatureTarget],
+        make: Callable[..., _Run],
+        run: Callable[[_Run], _Report],
+    ) -> _Report | None:
+        """Run a stage for all manifests of targets. Return None if it failed as a whole."""
+        with self.progress(stage) as progress:
+            try:
+                manifests = read_local_manifests(targets, _ALL, strict=self.strict)
+                service = ArchiveService(
+                    chains=self.chains,
+                    cache=self.cache,
+                    stop=self.stop,
+                    jobs=self.archive_jobs,
+                    progress=progress,
+                )
+                report = run(make(manifests=manifests, service=service))
+            except CudaRedistError as error:
+                self._fail(error)
+                return None
+        self._codes.append(report.exit_code)
+        self._fetched += report.fetched_bytes
+        return report
+
+    def _build_sets(self, local: Sequence[Step]) -> tuple[BumpedSet, ...]:
+        """Build and validate the package sets that may have changed.
+
+        If only CUDA was bumped and nothing is written, these are the sets of its new releases.
+        Otherwise they are the sets of the newest patch of every minor release.
+        """
+        is_cuda_alone = all(step.redist.name == CUDA for step in local) and self.output is None
+        labels = [str(step.label) for step in local] if is_cuda_alone else []
+        template = Request(allow_missing_features=self.allow_missing_features)
+        with self.progress("building") as progress:
+            try:
+                layered = store_to_read(
+                    self.store.root, self.store.channel, use_shipped=self.use_shipped
+                )
+                data = read_set_data(layered)
+                specs = specs_for(template, data, labels)
+                attempts = list(make_sets(specs, data, progress=progress))
+                written: Sequence[SetOutcome | None] = [None] * len(attempts)
+                if self.output is not None:
+                    written = write_sets(attempts, self.output).sets
+            except CudaRedistError as error:
+                self._fail(error)
+                return ()
+        package_sets = [result for _, result in attempts if isinstance(result, PackageSet)]
+        verdicts = iter(validate_sets(package_sets, cache=self.cache, symbols=layered.symbol_paths))
+        sets = []
+        for (spec, result), outcome in zip(attempts, written, strict=True):
+            if isinstance(result, PackageSet):
+                sets.append(_bumped_set(result, next(verdicts), outcome))
+            else:
+                sets.append(_failed_set(spec, ErrorReport.of(result)))
+        self._codes += [_never_usage(entry.exit_code) for entry in sets]
+        return tuple(sets)
+
+    # -- the report
+
+    def _bumped(self, step: Step) -> BumpedRelease:
+        name, label = step.redist.name, step.label
+        folder = self.store.manifests(name)
+        if folder.read(label) is None:
+            return step.report("failed")
+        paths = [
+            folder.path_of(label),
+            self.store.lock_path,
+            self.store.features(name).path_of(label),
+        ]
+        if name == CUDA and self.with_archives:
+            paths += [self.store.table_path(table.name) for table in TABLES]
+        paths += self._symbol_files
+        return step.report(
+            "incomplete" if (name, label) in self._failed else "bumped",
+            files=tuple(sorted(self.store.relative(path) for path in paths if path.exists())),
+            diff=self._diff(step),
+        )
+
+    def _diff(self, step: Step) -> DiffReport | None:
+        if step.old is None:
+            return None
+        name = step.redist.name
+        try:
+            return compare_releases(
+                f"{name}@{step.old}", f"{name}@{step.label}", self.store, self.cache
+            )
+        except CudaRedistError as error:
+            self._fail(error)
+            return None
+
+    def _fail(self, failure: CudaRedistError | ErrorReport | None, subject: str = "") -> None:
+        """Report a failure, if there is one."""
+        if failure is not None:
+            report = ErrorReport.of(failure).about(subject)
+            self._errors.append(report)
+            self._codes.append(_never_usage(report.exit_code))
+
+    def _report(
+        self, releases: tuple[BumpedRelease, ...], sets: tuple[BumpedSet, ...]
+    ) -> BumpReport:
+        return BumpReport(
+            releases=releases,
+            errors=tuple(self._errors),
+            findings=tuple(dict.fromkeys(self._findings)),
+            features=tuple(self._features),
+            tables=tuple(self._tables),
+            sets=sets,
+            fetched_bytes=self._fetched,
+            exit_code=worst_exit_code(self._codes),
+        )
+
+
+def _bumped_set(
+    package_set: PackageSet, verdict: SetVerdict, written: SetOutcome | None
+) -> BumpedSet:
+    """Report a set, with the outcome of writing it if any."""
+    error = written.error if written else None
+    failure = (error.message,) if error else ()
+    code = EXIT_FINDINGS if verdict.violations else EXIT_OK
+    return BumpedSet(
+        cuda=package_set.cuda.release,
+        platform=package_set.platform.redist_system,
+        counts=count_statuses(package_set),
+        path=written.path if written else None,
+        problems=(*failure, *verdict.problems),
+        warnings=tuple(
+            f"{entry.subject}: {entry.text}"
+            for entry in package_set.diagnostics
+            if entry.level != "note"
+        ),
+        exit_code=error.exit_code if error else code,
+    )
+
+
+def _failed_set(spec: SetSpec | RefusedSet, error: ErrorReport) -> BumpedSet:
+    return BumpedSet(
+        cuda=str(spec.cuda),
+        platform=spec.platform or "",
+        problems=(error.message,),
+        exit_code=error.exit_code,
+    )
+
+
+def _never_usage(code: int) -> int:
+    """Return a failure's exit code, with usage errors as incomplete.
+
+    The command line was right, even if a stage could not use the data.
+    """
+    return EXIT_INCOMPLETE if code == EXIT_USAGE else code

@@ -1,0 +1,180 @@
+"""Plan a bump: newer upstream releases, and unfinished local ones."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from cudaredist.commands.bump.report import BumpedRelease, ReleaseState
+from cudaredist.commands.diff.report import DiffReport
+from cudaredist.commands.process.feature_run import FAILED, UNREACHED
+from cudaredist.commands.versions.report import VersionsReport
+from cudaredist.errors import CudaRedistError
+from cudaredist.formats.features import Lock, UnexaminedArchive
+from cudaredist.primitives import Version, parse_label
+from cudaredist.redists import CUDA, Redist
+from cudaredist.store.data_folder import Store
+from cudaredist.store.read_data import load_features
+from cudaredist.store.table_registry import TABLES, releases_of
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A release to bump to."""
+
+    redist: Redist
+    label: Version
+    old: Version | None
+    """The newest older local release: of its line, else of all."""
+    is_recorded: bool
+    """Whether the manifest is already in the data folder and in the lock."""
+
+    def report(
+        self,
+        status: ReleaseState,
+        files: tuple[str, ...] = (),
+        diff: DiffReport | None = None,
+    ) -> BumpedRelease:
+        """Return the report on the release."""
+        return BumpedRelease(
+            redist=self.redist.name,
+            old=None if self.old is None else str(self.old),
+            new=str(self.label),
+            status=status,
+            files=files,
+            diff=diff,
+        )
+
+
+def plan_steps(
+    store: Store,
+    redists: Sequence[Redist],
+    upstream: VersionsReport,
+    *,
+    named: Sequence[str] = (),
+    with_archives: bool = True,
+) -> tuple[Step, ...]:
+    """Return the releases to bump to, by redistributable and label.
+
+    These are the `named` labels that upstream lists. Without `named`, they are the newest label of
+    each line with newer ones upstream, and of each new line that is newer than all local labels.
+    For a redistributable without local manifests, only the newest label is selected.
+
+    Unfinished releases are added: the ones that an interrupted bump started, and the newest local
+    release of a line if the lock does not record it or, `with_archives`, if its features are
+    incomplete or a CUDA table lacks it. Raises `InvalidFileError` for a broken lock or table.
+    """
+    lock, pending = store.lock(), store.pending()
+    tables = _table_labels(store) if with_archives else None
+    steps: list[Step] = []
+    for redist in redists:
+        name = redist.name
+        local = store.manifests(name).labels()
+        started = {label for redist_name, label in pending if redist_name == name}
+        labels = _labels_to_bump(upstream, name, local, named, started)
+        for label in _newest_of_lines(local):
+            if named and str(label) not in named:
+                continue
+            if not any(new.line == label.line and new > label for new in labels) and _is_unfinished(
+                store, lock, redist, label, tables
+            ):
+                labels.add(label)
+        before = [label for label in local if label not in labels]
+        for label in sorted(labels):
+            entries = lock.redists.get(name, {})
+            steps.append(
+                Step(
+                    redist=redist,
+                    label=label,
+                    old=_newest_before(label, before),
+                    is_recorded=label in local and str(label) in entries,
+                )
+            )
+    return tuple(steps)
+
+
+def _labels_to_bump(
+    upstream: VersionsReport,
+    name: str,
+    local: Sequence[Version],
+    named: Sequence[str],
+    started: Collection[Version],
+) -> set[Version]:
+    """Return the new labels, and the local ones not reported yet."""
+    listed = upstream.releases.get(name, ())
+    pending = {label for label in local if label in started}
+    if named:
+        labels = {Version.parse(text) for text in named if text in listed}
+        return labels.difference(local) | {label for label in pending if str(label) in named}
+    behind = [line for line in upstream.lines if line.redist == name and line.is_behind]
+    # Without local labels, every line is new. Use download-manifests to get the older ones.
+    newest = {Version.parse(line.missing[-1]) for line in (behind if local else behind[-1:])}
+    lines = {label.line for label in newest}
+    # The interrupted bump may have finished a newer line and not yet downloaded an older one.
+    rest = {label for label in started if str(label) in listed and label.line not in lines}
+    return newest | pending | rest
+
+
+def _newest_of_lines(local: Sequence[Version]) -> Iterator[Version]:
+    newest = {label.line: label for label in sorted(local)}
+    yield from newest.values()
+
+
+def _newest_before(label: Version, local: Sequence[Version]) -> Version | None:
+    older = [other for other in local if other < label]
+    in_line = [other for other in older if other.line == label.line]
+    return max(in_line or older, default=None)
+
+
+def _is_unfinished(
+    store: Store,
+    lock: Lock,
+    redist: Redist,
+    label: Version,
+    tables: Collection[frozenset[Version]] | None,
+) -> bool:
+    """Check if an interrupted bump left a local release incomplete.
+
+    A missing record, feature file or table entry counts only if an older release has one. Otherwise
+    the maintainer chose not to have any.
+    """
+    recorded = {Version.parse(text) for text in lock.redists.get(redist.name, {})}
+    if label not in recorded and _is_next(label, recorded):
+        return True
+    if tables is None:
+        return False
+    examined = store.features(redist.name).labels()
+    if label not in examined:
+        return _is_next(label, examined)
+    if _has_failures(store, redist.name, label):
+        return True
+    return redist.name == CUDA and any(
+        label not in known and _is_next(label, known) for known in tables
+    )
+
+
+def _is_next(label: Version, known: Collection[Version]) -> bool:
+    """Check if a label is newer than known ones of its line, or than all."""
+    is_in_line = any(other.line == label.line and other < label for other in known)
+    return is_in_line or (bool(known) and label > max(known))
+
+
+def _has_failures(store: Store, redist: str, label: Version) -> bool:
+    """Check if another run may complete a label's features.
+
+    This is so if an archive failed or was not reached, or if the file is unreadable.
+    """
+    try:
+        features = load_features(store, redist, label)
+    except CudaRedistError:
+        return True
+    # Feature files of other tools are ignored, as in process-manifests.
+    return features is not None and any(
+        isinstance(archive, UnexaminedArchive) and archive.reason.startswith((FAILED, UNREACHED))
+        for package in features.packages.values()
+        for archive in package.archives
+    )
+
+
+def _table_labels(store: Store) -> tuple[frozenset[Version], ...]:
+    """Return the CUDA releases in each existing table."""
+    known = (releases_of(table.read(store)) for table in TABLES)
+    return tuple(frozenset(map(parse_label, labels)) for labels in known if labels)

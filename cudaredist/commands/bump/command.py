@@ -1,0 +1,224 @@
+"""bump: update the data in one run."""
+
+import os
+from dataclasses import field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from cudaredist.cli.options import (
+    ArchiveJobs,
+    ChannelName,
+    Folders,
+    Network,
+    Options,
+    channel_option,
+    check_option,
+    format_option,
+    output_flag,
+    output_option,
+    output_path_option,
+    redist_option,
+    safety_option,
+    select_option,
+    shipped_data_option,
+    strict_option,
+)
+from cudaredist.cli.session import Refusal, Session, command, find_redists, open_cache
+from cudaredist.errors import WriteError
+from cudaredist.redists import REDISTS, Redist
+
+if TYPE_CHECKING:
+    from cudaredist.commands.bump.bump_data import Bump
+    from cudaredist.commands.bump.report import BumpReport
+    from cudaredist.store.data_folder import Store
+
+_LISTINGS = 16
+"""Number of listings and manifests to request at the same time."""
+
+BumpFormat: TypeAlias = Literal["text", "markdown", "github", "nixpkgs-commit"]
+
+
+class BumpOptions(Options):
+    """Options of bump."""
+
+    typical = ("redist", "version", "check", "output", "write_commit_message")
+
+    redist: list[str] | None = redist_option()
+    channel: ChannelName = channel_option()
+    version: list[str] | None = select_option(
+        "Release to add. Repeatable. Default: newer ones.",
+        metavar="LABEL",
+    )
+    process: bool = select_option(
+        "Inspect archives and build sets. Default: on.",
+        names="--process/--no-process",
+        default=True,
+    )
+    network: Network = field(default_factory=Network)
+    jobs: ArchiveJobs = field(default_factory=ArchiveJobs)
+    allow_missing_features: bool = safety_option(
+        "Accept local releases without features in package sets."
+    )
+    check: bool = check_option()
+    strict: bool = strict_option()
+    output: Path | None = output_path_option(
+        "Folder for the newest package sets. Default: none.", metavar="FOLDER"
+    )
+    changelog: Path | None = output_option(
+        "Changelog for new entries under Unreleased, ### Data.", metavar="FILE"
+    )
+    print_commit_message: bool = output_flag(
+        "Print only the commit message. Nothing new: print nothing."
+    )
+    write_commit_message: Path | None = output_option(
+        "File for the commit message.", metavar="FILE"
+    )
+    format: BumpFormat = format_option("Output: text, markdown, github or nixpkgs-commit.")
+    folders: Folders = field(default_factory=Folders)
+    shipped_data: bool = shipped_data_option()
+
+
+REFUSED: tuple[Refusal[BumpOptions], ...] = (
+    (
+        lambda o: o.print_commit_message and (o.json or o.format != "text"),
+        "--print-commit-message cannot be combined with --json or --format",
+        None,
+    ),
+    (
+        lambda o: o.output is not None and not o.process,
+        "--output cannot be combined with --no-process",
+        "use `cudaredist build --output FOLDER` to create package sets",
+    ),
+    (
+        lambda o: {"latest", "all"} & set(o.version or ()),
+        "--version of bump requires a label",
+        "use a label, such as --version 13.0.2",
+    ),
+)
+
+
+@command(BumpOptions, REFUSED)
+def bump(options: BumpOptions, session: Session) -> int:
+    """Update the data in one run and write a commit message.
+
+    Examples that need the network:
+
+        cudaredist bump
+        cudaredist bump --redist cuda --write-commit-message message.txt --changelog CHANGELOG.md
+        cudaredist bump --check --json
+
+    By default, adds the newest release of every outdated line and of every newer line. Downloads
+    these releases of the local redistributables, inspects their archives, updates the tables if
+    CUDA is one of them, builds and validates the package sets, and shows the differences. Nothing
+    is committed.
+
+    If a step fails, the results so far are kept, and the next run resumes. The exit code is 0 if
+    everything succeeded or nothing is new. With --check it is 1 if there are newer releases.
+    """
+    from cudaredist.commands.bump.text import bump_troubles
+
+    run = _bump(options, session)
+    report = run.run()
+    if not options.check:
+        _write_outputs(report, options.write_commit_message, options.changelog)
+    _show(report, options, session, Path(os.path.relpath(run.store.root)))
+    if options.print_commit_message or options.format == "nixpkgs-commit":
+        # The other formats include the problems.
+        for problem in bump_troubles(report):
+            session.console.error(problem)
+    session.errors(("", error) for error in report.errors)
+    run.mark_reported(report)
+    return report.exit_code
+
+
+def _bump(options: BumpOptions, session: Session) -> "Bump":
+    """Open the sources and lock the data folder."""
+    from cudaredist.commands.bump.bump_data import Bump
+    from cudaredist.store.data_folder import Store
+    from cudaredist.store.locate import data_folder
+    from cudaredist.store.selection import Selection
+    from cudaredist.store.targets import targets_in_store
+
+    Selection.parse(options.version or (), None, None)
+    data_dir, is_writing = options.folders.data_dir, not options.check
+    root = data_folder(data_dir, writing=is_writing, use_shipped=options.shipped_data)
+    store = Store(root, options.channel)
+    redists = _redists(store, options.redist, session)
+    bases = session.connect(options.network, store.channel)
+    targets = targets_in_store(store, redists, bases)
+    chains = {one: session.sources(one) for one in {bases, *(target.bases for target in targets)}}
+    begin = session.lock(store.root) if is_writing else lambda: None
+    return Bump(
+        store=store,
+        redists=redists,
+        is_explicit=bool(options.redist),
+        sources=chains[bases],
+        targets=targets,
+        chains=chains,
+        cache=open_cache(options.folders.cache_dir),
+        stop=session.settings.stop,
+        versions=tuple(options.version or ()),
+        with_archives=options.process,
+        output=options.output,
+        allow_missing_features=options.allow_missing_features,
+        strict=options.strict,
+        use_shipped=options.shipped_data,
+        write=is_writing,
+        begin=begin,
+        jobs=_LISTINGS if options.jobs.parallel else 1,
+        archive_jobs=options.jobs.count,
+        progress=session.console.progress,
+        announce=session.console.note,
+    )
+
+
+def _redists(store: "Store", names: list[str] | None, session: Session) -> list[Redist]:
+    """Return the selected redistributables, by default the local ones."""
+    from cudaredist.store.read_data import require_manifests
+
+    if names:
+        return find_redists(names, store.channel)
+    local = require_manifests(store)
+    for name in local:
+        if name not in REDISTS:
+            session.console.warning(f"skipped {name}: not a known redistributable")
+    return [REDISTS[name] for name in local if name in REDISTS]
+
+
+def _write_outputs(report: "BumpReport", message: Path | None, changelog: Path | None) -> None:
+    from cudaredist.commands.bump.text import commit_message, with_entries
+    from cudaredist.store.files import read_file, write_output
+
+    text = commit_message(report)
+    if not text:
+        return
+    if message is not None:
+        write_output(message, text.encode())
+    if changelog is not None:
+        data = read_file(changelog)
+        try:
+            old = None if data is None else data.decode()
+        except UnicodeDecodeError as error:
+            raise WriteError(changelog, OSError("not UTF-8 text")) from error
+        write_output(changelog, with_entries(old, report).encode())
+
+
+def _show(report: "BumpReport", options: BumpOptions, session: Session, root: Path) -> None:
+    from cudaredist.commands.bump import text as render
+
+    console = session.console
+    if options.print_commit_message:
+        console.result(render.commit_message(report))
+        if not report.releases:
+            console.note("nothing is new")
+        return
+    if options.format == "github" and not options.json:
+        annotations, summary = render.bump_annotations(report), render.bump_markdown(report)
+        session.show_on_github(annotations, summary, render.bump_outputs(report))
+        return
+    texts = {
+        "text": render.bump_text,
+        "markdown": render.bump_markdown,
+        "nixpkgs-commit": lambda report: render.nixpkgs_commits(report, root),
+    }
+    session.show(report, texts.get(options.format))

@@ -1,0 +1,284 @@
+"""Bump reports as text, commits, changelog entries and workflow outputs.
+
+Untrusted text reaches commits and workflow files here, so control characters and line breaks are
+removed from every line.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+
+from cudaredist.cli.text import (
+    annotations,
+    columns,
+    escape_markdown,
+    flag,
+    markdown_table,
+    text_blocks,
+)
+from cudaredist.commands.bump.report import BumpedRelease, BumpReport
+from cudaredist.commands.diff.text import diff_markdown, diff_text
+from cudaredist.errors import EXIT_OK, printable
+from cudaredist.primitives import parse_label
+from cudaredist.redists import CUDA
+
+_SUBJECT_LIMIT = 72
+"""Maximum length of a commit's first line, as in git's tools."""
+_PACKAGES_IN_BODY = 40
+"""Maximum number of packages for a title in a commit's body."""
+_NEW_CHANGELOG = """\
+# Changelog
+
+## [Unreleased]
+"""
+
+
+def _news(report: BumpReport) -> list[BumpedRelease]:
+    """Return the added releases, or with --check those to add."""
+    return [release for release in report.releases if release.status != "failed"]
+
+
+def _without_news(report: BumpReport) -> str:
+    """Return the title of a run without releases. After an error, there may be new ones."""
+    return "Nothing is new" if report.exit_code == EXIT_OK else "No release was added"
+
+
+def bump_text(report: BumpReport) -> Iterator[str]:
+    """Yield the releases, the steps' outcomes and the differences."""
+    if not report.releases:
+        yield _without_news(report).lower()
+    else:
+        yield from columns(
+            [
+                (r.redist, f"{r.old or 'none'} -> {r.new}", r.status.replace("-", " "))
+                for r in report.releases
+            ]
+        )
+    for outcome in report.features:
+        yield (
+            f"features: {outcome.redist} {outcome.release}: "
+            f"{outcome.status.replace('-', ' ')}, {outcome.examined} of {outcome.archives} "
+            f"archives examined" + (f", {outcome.failed} failed" if outcome.failed else "")
+        )
+    for table in report.tables:
+        yield f"{table.table}: {table.status.replace('-', ' ')}"
+    if report.sets:
+        good = sum(entry.exit_code == EXIT_OK for entry in report.sets)
+        written = sum(entry.path is not None for entry in report.sets)
+        kept = f"{written} in the output folder" if written else "none stored"
+        yield f"package sets: {len(report.sets)} built, {good} in order, {kept}"
+    yield from (f"to review: {problem}" for problem in bump_troubles(report))
+    for release in report.releases:
+        if release.diff is not None:
+            yield ""
+            yield from diff_text(release.diff)
+
+
+def bump_troubles(report: BumpReport) -> Iterator[str]:
+    """Yield findings and problems of package sets, for review."""
+    yield from report.findings
+    for entry in report.sets:
+        subject = f"package set of CUDA {entry.cuda} for {entry.platform}"
+        yield from (f"{subject}: {problem}" for problem in entry.problems)
+
+
+# -- the commit
+
+
+def _title(report: BumpReport) -> str:
+    """Return a commit's first line, empty if nothing is new."""
+    news = _news(report)
+    if len(news) <= 1:
+        return "".join(map(_change, news))
+    redists = dict.fromkeys(release.redist for release in news)
+    summary = ", ".join(
+        f"{name} {' and '.join(r.new for r in news if r.redist == name)}" for name in redists
+    )
+    subject = f"cuda redistributables: {summary}"
+    if len(subject) > _SUBJECT_LIMIT:
+        subject = f"cuda redistributables: {len(news)} new releases of {len(redists)} products"
+    return subject
+
+
+def commit_message(report: BumpReport) -> str:
+    """Return a commit message, or nothing if nothing is new.
+
+    The message ends with a newline. Its body lists the changes if there are several, and the
+    differences of each release.
+    """
+    news = _news(report)
+    if not news:
+        return ""
+    parts = [_title(report)]
+    if len(news) > 1:
+        parts.append("\n".join(map(_change, news)))
+    parts += [_release_body(release, report) for release in news]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _change(release: BumpedRelease) -> str:
+    return f"{release.redist}: {_versions(release.old, release.new)}"
+
+
+def _versions(old: str | None, new: str) -> str:
+    return f"init at {new}" if old is None else f"{old} -> {new}"
+
+
+def _release_body(release: BumpedRelease, report: BumpReport) -> str:
+    lines = [] if release.diff is None else list(diff_text(release.diff, limit=_PACKAGES_IN_BODY))
+    if release.redist == CUDA:
+        lines += (
+            f"{table.table}: {finding.message}"
+            for table in report.tables
+            for finding in table.findings
+            if finding.about == release.new
+        )
+    if release.status == "incomplete":
+        lines.append(f"{release.redist} {release.new} is incomplete: see the log of the run.")
+    return "\n".join(map(printable, lines))
+
+
+def nixpkgs_commits(report: BumpReport, root: PurePath) -> Iterator[str]:
+    """Yield the output of a nixpkgs update script.
+
+    It is a JSON list with a commit for each release. `root` is the data folder, relative to the
+    working directory of the script.
+    """
+    commits = [
+        {
+            "attrPath": _attribute(release),
+            "oldVersion": _old_version(release) or "",
+            "newVersion": release.new,
+            "files": [str(root / file) for file in release.files],
+            "commitMessage": (
+                f"{_attribute(release)}: {_versions(_old_version(release), release.new)}"
+            ),
+            "commitBody": _release_body(release, report),
+        }
+        for release in _news(report)
+    ]
+    yield json.dumps(commits, indent=2)
+
+
+def _attribute(release: BumpedRelease) -> str:
+    """Return a release's attribute in nixpkgs."""
+    if release.redist == CUDA:
+        return f"cudaPackages_{'_'.join(release.new.split('.')[:2])}"
+    return f"cudaPackages.{release.redist}"
+
+
+def _old_version(release: BumpedRelease) -> str | None:
+    """Return the attribute's old version.
+
+    Every minor of CUDA has its own attribute.
+    """
+    if release.old is None or release.redist != CUDA:
+        return release.old
+    is_same_line = parse_label(release.old).line == parse_label(release.new).line
+    return release.old if is_same_line else None
+
+
+# -- pull requests and workflows
+
+
+def bump_markdown(report: BumpReport) -> Iterator[str]:
+    """Return Markdown for a pull request or a step's summary."""
+    rows = [(r.redist, r.old or "-", r.new, r.status.replace("-", " ")) for r in report.releases]
+    problems = [*(error.message for error in report.errors), *bump_troubles(report)]
+    diffs = (diff_markdown(release.diff) for release in report.releases if release.diff)
+    return text_blocks(
+        [f"## {escape_markdown(_title(report) or _without_news(report))}"],
+        markdown_table([("redistributable", "old", "new", "state"), *rows]) if rows else (),
+        ["**To review**"] if problems else (),
+        [f"- {escape_markdown(_one_line(line))}" for line in problems],
+        *diffs,
+    )
+
+
+def bump_annotations(report: BumpReport) -> Iterator[str]:
+    """Return GitHub's workflow commands, at most ten per level."""
+    about = {"title": "cudaredist bump"}
+    return annotations(
+        [
+            *(("error", about, error.message) for error in report.errors),
+            *(("warning", about, problem) for problem in bump_troubles(report)),
+            *(("notice", {"title": release.redist}, _change(release)) for release in _news(report)),
+        ]
+    )
+
+
+def bump_outputs(report: BumpReport) -> Iterator[str]:
+    """Yield lines of `$GITHUB_OUTPUT` for opening a pull request."""
+    news = _news(report)
+    text = "\n".join(bump_markdown(report))
+    # The delimiter contains the text's hash, so the text cannot contain the delimiter.
+    end = f"end-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+    yield f"exit_code={report.exit_code}"
+    yield f"changed={flag(bool(news))}"
+    yield f"title={_one_line(_title(report))}"
+    yield f"newer={json.dumps([f'{r.redist} {r.new}' for r in news])}"
+    yield f"body<<{end}"
+    yield text
+    yield end
+
+
+def _one_line(text: str) -> str:
+    return printable(" ".join(text.splitlines()))
+
+
+# -- the changelog
+
+
+def with_entries(changelog: str | None, report: BumpReport) -> str:
+    """Add a line for each release to a changelog.
+
+    The lines go under `### Data` of the unreleased section. Existing lines are not repeated. If
+    they are missing, the file, the section `[Unreleased]` (before all others) and the heading `###
+    Data` (at its end) are created.
+    """
+    text = _NEW_CHANGELOG if changelog is None else changelog
+    newline = "\r\n" if "\r\n" in text else "\n"
+    lines = text.splitlines()
+    entries = [f"- {_change(release)}" for release in _news(report)]
+    start, end = _section(lines, r"## \[?unreleased\b", r"## ")
+    if start is None:
+        at = next((n for n, line in enumerate(lines) if line.startswith("## ")), len(lines))
+        if at > 0 and lines[at - 1].strip():
+            lines.insert(at, "")
+            at += 1
+        lines[at:at] = ["## [Unreleased]", ""]
+        start, end = at, at + 2
+    own = lines[start:end]
+    missing = [entry for entry in entries if entry not in own]
+    if not missing:
+        return text
+    first, last = _section(own, r"### data\b", r"### ")
+    if first is None:
+        at = _end_of_text(own, len(own))
+        own[at:at] = ["", "### Data", "", *missing]
+    else:
+        at = _end_of_text(own, last)
+        # If the heading is empty, add the blank line that follows every heading.
+        own[at:at] = missing if at > first + 1 else ["", *missing]
+    lines[start:end] = own
+    return newline.join(lines[: _end_of_text(lines, len(lines))]) + newline
+
+
+def _section(lines: Sequence[str], heading: str, next_heading: str) -> tuple[int | None, int]:
+    """Return the first lines of a section and the next one."""
+    start = next(
+        (n for n, line in enumerate(lines) if re.match(heading, line, re.IGNORECASE)), None
+    )
+    if start is None:
+        return None, len(lines)
+    after = range(start + 1, len(lines))
+    return start, next((n for n in after if re.match(next_heading, lines[n])), len(lines))
+
+
+def _end_of_text(lines: Sequence[str], end: int) -> int:
+    """Return the end of the text, without blank lines before `end`."""
+    while end > 1 and not lines[end - 1].strip():
+        end -= 1
+    return end

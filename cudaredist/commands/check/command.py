@@ -1,0 +1,85 @@
+"""check: verify that the data is fresh, complete, unchanged and valid."""
+
+import os
+from dataclasses import field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from cudaredist.cli.options import (
+    Data,
+    Network,
+    Options,
+    cache_dir_option,
+    format_option,
+    jobs_option,
+    redist_option,
+)
+from cudaredist.cli.session import Session, command, find_redists, open_cache
+from cudaredist.redists import CUDA, REDISTS
+
+CheckFormat: TypeAlias = Literal["text", "markdown", "github"]
+
+
+class CheckOptions(Options):
+    """Options of check."""
+
+    typical = ("redist", "channel", "offline", "data_dir", "format")
+
+    redist: list[str] | None = redist_option()
+    network: Network = field(default_factory=Network)
+    jobs: int = jobs_option()
+    cache_dir: Path | None = cache_dir_option()
+    data: Data = field(default_factory=Data)
+    format: CheckFormat = format_option("Output: text, markdown or github.")
+
+
+@command(CheckOptions)
+def check(options: CheckOptions, session: Session) -> int:
+    """Check that the data is fresh, complete, unchanged and valid.
+
+    Examples:
+
+        cudaredist check --offline --json
+
+    Examples that need the network:
+
+        cudaredist check
+        cudaredist check --redist cuda --format markdown
+
+    Writes nothing. The exit code is 1 for stale or incomplete data, 3 if upstream did not answer, 4
+    if bytes changed in place, and 5 if a file is invalid.
+    """
+    from cudaredist.commands.check.check_data import check_data
+    from cudaredist.commands.check.runfile_findings import runfile_findings
+    from cudaredist.commands.check.text import (
+        check_annotations,
+        check_markdown,
+        check_outputs,
+        check_text,
+    )
+    from cudaredist.store.data_folder import Store, shipped_data
+
+    network = options.network
+    store = session.read_store(options.data, network.base_url, is_layered=False)
+    bases = session.connect(network, store.channel)
+    redists = find_redists(options.redist, store.channel) if options.redist else ()
+    has_runfiles = not redists or REDISTS[CUDA] in redists
+    runfiles = runfile_findings(store, session.settings, options.jobs) if has_runfiles else ()
+    report = check_data(
+        store,
+        redists,
+        sources=None if network.offline else session.sources(bases),
+        cache=open_cache(options.cache_dir),
+        stop=session.settings.stop,
+        jobs=options.jobs,
+        progress=session.progress("checking"),
+        shipped=Store(shipped_data()) if options.data.shipped_data else None,
+        further=tuple(runfiles),
+    )
+    if options.json or options.format != "github":
+        texts = {"text": check_text, "markdown": check_markdown}
+        return session.finish(report, texts.get(options.format))
+    session.close()
+    annotations = check_annotations(report, os.path.relpath(store.root))
+    session.show_on_github(annotations, check_markdown(report), check_outputs(report))
+    return report.exit_code

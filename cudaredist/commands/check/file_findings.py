@@ -1,0 +1,107 @@
+"""Check the feature files, tables, lock and folders of a data folder."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from cudaredist.commands.check.findings import finding, own_file_findings
+from cudaredist.commands.check.inventory import Inventory
+from cudaredist.commands.check.report import Finding
+from cudaredist.errors import CudaRedistError, ReadError, command_line
+from cudaredist.features.derive import RULES
+from cudaredist.features.legacy import is_legacy
+from cudaredist.formats.features import Features
+from cudaredist.formats.registry import FILE_KINDS, parse_own_json, read_own_file
+from cudaredist.primitives import Version
+from cudaredist.redists import REDISTS
+from cudaredist.store.data_folder import Store
+from cudaredist.store.files import read_file
+from cudaredist.store.table_registry import TABLES, releases_of
+
+
+def feature_findings(
+    store: Store, local: Mapping[str, Inventory], redists: Sequence[str]
+) -> Iterator[Finding]:
+    """Find missing, stale, broken and orphaned feature files."""
+    hint = f"run `{command_line('process-manifests', channel=store.channel)}`"
+    for redist in redists:
+        hashes = local[redist].sha256 if redist in local else {}
+        try:
+            with_features = store.features(redist).labels()
+        except ReadError as error:
+            yield finding("unreadable", error.message, redist=redist)
+            continue
+        for label in sorted({*hashes, *with_features}):
+            path = store.features(redist).path_of(label)
+            about = partial(finding, redist=redist, label=label, path=store.relative(path))
+            if label not in with_features:
+                yield about("no-features", "no feature file", hint=hint)
+                continue
+            model = None
+            if _is_legacy_file(path):
+                message = "in nixpkgs' format: libraries and dependencies are unknown"
+                yield about("legacy-features", message)
+            else:
+                model = yield from own_file_findings(store, path, FILE_KINDS["features"])
+            if label not in hashes:
+                yield about("orphan-features", "a feature file without a manifest")
+            elif isinstance(model, Features):
+                made_from = model.manifest_sha256, model.redist, model.label
+                if made_from != (hashes[label], redist, str(label)):
+                    message = "made from a different manifest than the local one"
+                    yield about("stale-features", message, hint=hint)
+                elif model.rules != RULES:
+                    message = f"made by rules version {model.rules}; the current version is {RULES}"
+                    yield about("stale-features", message, hint=hint)
+
+
+def _is_legacy_file(path: Path) -> bool:
+    """Check if a file is readable and in nixpkgs' format."""
+    try:
+        return is_legacy(parse_own_json(read_file(path) or b""))
+    except CudaRedistError:
+        return False
+
+
+def unknown_redist_findings(names: Sequence[str]) -> Iterator[Finding]:
+    """Find unknown redistributables in the data folder or its lock."""
+    for name in names:
+        if name not in REDISTS:
+            yield finding(
+                "unknown-redist",
+                "not a known redistributable, so its files are not checked",
+                redist=name,
+                hint="check the spelling of the folder's name",
+            )
+
+
+def table_findings(
+    store: Store, cuda_labels: Sequence[Version], shipped: Store | None
+) -> Iterator[Finding]:
+    """Find tables that are broken or lack a local CUDA release.
+
+    A release in a `shipped` table is not missing.
+    """
+    for table in TABLES:
+        path = store.table_path(table.name)
+        hint = f"run `{command_line(table.command, channel=store.channel)}`"
+        about = partial(finding, path=store.relative(path), hint=hint)
+        below = None if shipped is None else shipped.read_table(table.name)
+        complete = () if below is None else releases_of(read_own_file(below, table.model)) or ()
+        labels = [str(label) for label in cuda_labels if str(label) not in complete]
+        if not path.exists():
+            if labels:
+                message = f"no table for the local CUDA releases {', '.join(labels)}"
+                yield about("table-missing", message)
+            continue
+        model = yield from own_file_findings(store, path, FILE_KINDS[table.name.replace("_", "-")])
+        known = releases_of(model)
+        lacking = [label for label in labels if known is not None and label not in known]
+        if lacking:
+            yield about("table-lacks", f"has no entry for CUDA {', '.join(lacking)}")
+
+
+def lock_findings(store: Store) -> Iterator[Finding]:
+    """Find defects of the lock file."""
+    if store.lock_path.exists():
+        yield from own_file_findings(store, store.lock_path, FILE_KINDS["lock"])

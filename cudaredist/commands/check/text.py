@@ -1,0 +1,133 @@
+"""The report of check as text."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+
+from cudaredist.cli.text import (
+    annotations,
+    columns,
+    escape_markdown,
+    flag,
+    grouped,
+    markdown_table,
+    text_blocks,
+)
+from cudaredist.commands.check.report import CheckReport, Finding
+from cudaredist.commands.versions.report import LineReport
+from cudaredist.errors import EXIT_FINDINGS, EXIT_OK
+
+_EXIT_MEANINGS = {
+    0: "nothing to report",
+    1: "findings",
+    3: "upstream unreachable, or parts missing",
+    4: "integrity: bytes differ from the record",
+    5: "invalid content",
+}
+
+
+def check_text(report: CheckReport) -> Iterator[str]:
+    """Yield the release lines, the findings and the verdict."""
+    rows = list(_line_rows(report.lines))
+    if len(rows) > 1:
+        yield from columns(rows)
+    hidden = sum(line.status == "not-held" for line in report.lines)
+    if hidden:
+        yield f"({hidden} older release lines without local data are in --json)"
+    for group in _grouped(report.findings):
+        yield ""
+        yield f"{_level(group[0])}: {_subject(group)}: {group[0].message}"
+        yield from (f"    {detail}" for detail in group[0].details)
+        if group[0].hint:
+            yield f"    hint: {group[0].hint}"
+    yield ""
+    yield _verdict(report)
+
+
+def check_markdown(report: CheckReport) -> Iterator[str]:
+    """Return Markdown for a pull request or a step's summary."""
+    rows = list(_line_rows(report.lines))
+    return text_blocks(
+        [f"## cudaredist check: {_EXIT_MEANINGS[report.exit_code]}"],
+        markdown_table(rows) if len(rows) > 1 else (),
+        _bullets(report),
+        [_verdict(report)],
+    )
+
+
+def _bullets(report: CheckReport) -> Iterator[str]:
+    for group in _grouped(report.findings):
+        about, message = escape_markdown(_subject(group)), escape_markdown(group[0].message)
+        yield f"- **{_level(group[0])}** {about}: {message}"
+        yield from (f"  - {escape_markdown(detail)}" for detail in group[0].details)
+        if group[0].hint:
+            yield f"  - hint: {escape_markdown(group[0].hint)}"
+
+
+def check_annotations(report: CheckReport, data_dir: str) -> Iterator[str]:
+    """Return GitHub's workflow commands, at most ten per level."""
+
+    def messages() -> Iterator[tuple[str, dict[str, str], str]]:
+        for group in _grouped(report.findings):
+            first = group[0]
+            level = {EXIT_OK: "notice", EXIT_FINDINGS: "warning"}.get(first.exit_code, "error")
+            properties = {"title": _subject(group)}
+            if first.path:
+                properties["file"] = f"{data_dir}/{first.path}"
+            yield level, properties, "\n".join([first.message, *first.details])
+
+    return annotations(messages())
+
+
+def check_outputs(report: CheckReport) -> Iterator[str]:
+    """Yield `name=value` lines for `$GITHUB_OUTPUT`, as conditions of later steps."""
+    kinds = {finding.kind for finding in report.findings}
+    newer = [f"{line.redist} {line.missing[-1]}" for line in report.lines if line.is_behind]
+    yield f"exit_code={report.exit_code}"
+    yield f"stale={flag('stale' in kinds)}"
+    yield f"unreachable={flag('unreachable' in kinds)}"
+    yield f"findings={flag(any(f.exit_code and f.kind != 'unreachable' for f in report.findings))}"
+    yield f"integrity={flag(bool(kinds & {'changed-upstream', 'edited-locally'}))}"
+    yield f"newer={json.dumps(newer)}"
+
+
+def _line_rows(lines: Iterable[LineReport]) -> Iterator[tuple[str, ...]]:
+    yield ("redist", "line", "local", "upstream", "state", "missing")
+    for line in lines:
+        if line.status != "not-held":
+            missing = ", ".join(line.missing)
+            upstream = "not checked" if line.status == "unknown" else line.upstream or "-"
+            yield (line.redist, line.line, line.held or "-", upstream, line.status, missing)
+
+
+def _grouped(findings: Iterable[Finding]) -> list[list[Finding]]:
+    """Group equal findings of several labels, in their order."""
+    groups = grouped(((one.kind, one.message, one.hint, one.details), one) for one in findings)
+    return list(groups.values())
+
+
+def _subject(group: Sequence[Finding]) -> str:
+    """Return the subject of a group, such as `cuda 12.9.1, 13.0.2`."""
+    labels: dict[str, list[str]] = {}
+    for finding in group:
+        about = finding.path or finding.redist or "data"
+        if finding.release:
+            labels.setdefault(finding.redist or about, []).append(finding.release)
+        else:
+            labels.setdefault(about, [])
+    return "; ".join(f"{name} {', '.join(texts)}".rstrip() for name, texts in labels.items())
+
+
+def _level(finding: Finding) -> str:
+    if finding.exit_code == EXIT_OK:
+        return "note"
+    return f"{finding.kind}" if finding.exit_code == EXIT_FINDINGS else f"error ({finding.kind})"
+
+
+def _verdict(report: CheckReport) -> str:
+    notes = sum(finding.exit_code == EXIT_OK for finding in report.findings)
+    count = len(report.findings) - notes
+    mode = " (offline: without upstream)" if report.offline else ""
+    return (
+        f"{count} finding{'' if count == 1 else 's'}, {notes} note{'' if notes == 1 else 's'}: "
+        f"exit {report.exit_code}, {_EXIT_MEANINGS[report.exit_code]}{mode}"
+    )

@@ -1,0 +1,60 @@
+"""diff: compare two releases or files."""
+
+from dataclasses import field
+from functools import partial
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from cudaredist.cli.options import (
+    Data,
+    Options,
+    argument,
+    cache_dir_option,
+    format_option,
+    output_flag,
+)
+from cudaredist.cli.session import Session, command, open_cache
+
+DiffFormat: TypeAlias = Literal["text", "markdown"]
+
+
+class DiffOptions(Options):
+    """Options of diff."""
+
+    typical = ("channel", "data_dir", "cache_dir", "format", "json")
+
+    old: str = argument("File or local release, such as cuda@12.9.0.", metavar="OLD", default=...)
+    new: str = argument("File or local release of the same kind.", metavar="NEW", default=...)
+    cache_dir: Path | None = cache_dir_option()
+    data: Data = field(default_factory=Data)
+    symbols: bool = output_flag("List changed symbols by name. Default: count them.")
+    format: DiffFormat = format_option("Output: text or markdown.")
+
+
+@command(DiffOptions)
+def diff(options: DiffOptions, session: Session) -> int:
+    """Compare two releases, manifests, feature files or package sets.
+
+    Examples:
+
+        cudaredist diff cuda@12.9.1 cuda@13.0.2
+        cudaredist diff cudnn@9.26.1 cudnn@9.27.0 --format markdown
+
+    Differences are listed in a reviewer's order: changed bytes under the same version, removals,
+    losses and new requirements, additions, other changes. For local releases, features and tables
+    are compared, too. If the cache knows the archives, the result names files that moved to another
+    package, and the package from which a new one was split. The releases can belong to two
+    redistributables.
+    """
+    from cudaredist.commands.diff.diff_releases import compare_releases, is_local_release
+    from cudaredist.commands.diff.text import diff_markdown, diff_text
+
+    is_channel_used = any(map(is_local_release, (options.old, options.new)))
+    store = session.read_store(options.data, is_channel_used=is_channel_used)
+    cache = open_cache(options.cache_dir)
+    texts = {
+        "text": partial(diff_text, has_symbols=options.symbols),
+        "markdown": partial(diff_markdown, has_symbols=options.symbols),
+    }
+    report = compare_releases(options.old, options.new, store, cache)
+    return session.finish(report, texts.get(options.format))

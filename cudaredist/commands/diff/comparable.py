@@ -1,0 +1,195 @@
+"""The compared fields of each kind of file."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from cudaredist.commands.diff.coverage_changes import archive_coverage, coverage_fields
+from cudaredist.formats.features import (
+    ExaminedArchive,
+    Features,
+    Library,
+    Program,
+    UnexaminedArchive,
+)
+from cudaredist.formats.packageset import DriverVersion, PackageSet
+from cudaredist.formats.tables import CompilerRange, Gpus, NvccCompat
+from cudaredist.manifests.manifest_values import Archive, Manifest
+from cudaredist.primitives import Place, Version, parse_label, place_name
+from cudaredist.tables.gpus.coverage import CoverageRules, cuda_major_of
+from cudaredist.tables.gpus.gpu_table import default_capabilities, supported_capabilities
+from cudaredist.tables.nvcc.nvcc_table import newest_of
+
+Value: TypeAlias = str | frozenset[str]
+"""A text, or a set of names that are compared one by one."""
+Fields: TypeAlias = dict[tuple[str, Place], Value]
+"""By field name and place."""
+
+
+@dataclass(slots=True)
+class Comparable:
+    """One side of a comparison."""
+
+    name: str
+    packages: dict[str, Fields] = field(default_factory=dict)
+    tables: dict[str, dict[str, Value]] = field(default_factory=dict)
+    """Values from each table with the CUDA release."""
+    files: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Relative paths of each package's files, if known."""
+
+
+def of_manifest(name: str, manifest: Manifest) -> Comparable:
+    """Return the compared fields of a manifest."""
+    side = Comparable(name)
+    for package in manifest.packages:
+        fields = _published(_joined(package.versions), package.archives)
+        fields["license", ""] = package.license or ""
+        for archive in package.archives:
+            if archive.size is not None:
+                fields["archive size", archive.id.place] = str(archive.size)
+        side.packages[package.name] = fields
+    return side
+
+
+def of_features(name: str, features: Features, rules: CoverageRules | None = None) -> Comparable:
+    """Return the compared fields of a feature file.
+
+    Archives that were not inspected have no fields of their contents. Without `rules`, coverage is
+    not compared.
+    """
+    side, label = Comparable(name), parse_label(features.label)
+    for package_name, package in features.packages.items():
+        fields = _published(package.version or "", package.archives)
+        for archive in package.archives:
+            place = place_name(archive.platform, archive.variant)
+            if isinstance(archive, ExaminedArchive):
+                values = _examined(archive)
+                if rules is not None:
+                    cuda = cuda_major_of(features.redist, label, archive.variant)
+                    values |= archive_coverage(archive, cuda, rules)
+                fields |= {(key, place): value for key, value in values.items()}
+        side.packages[package_name] = fields
+    return side
+
+
+def of_package_set(name: str, package_set: PackageSet) -> Comparable:
+    """Return the compared fields of a package set, without aliases."""
+    side = Comparable(name)
+    for attr, package in package_set.packages.items():
+        if package.alias_of is not None:
+            continue
+        fields: Fields = {
+            ("status", ""): package.status,
+            ("version", ""): package.version or "",
+            ("license", ""): package.license.short_name,
+            ("outputs", ""): frozenset(package.outputs),
+            ("sonames", ""): frozenset(p.soname for p in package.provides if not p.stub),
+            ("needed", ""): frozenset(n.soname for n in package.needs if n.kind == "needed"),
+            ("architectures", ""): frozenset(
+                target for targets in package.gpu_architectures.values() for target in targets
+            ),
+            ("depends", ""): frozenset(entry.attr for entry in package.depends),
+        }
+        if package.archive is not None:
+            # With the place, archives of different platforms are not compared.
+            place = place_name(package.archive.platform, package.archive.cuda_variant)
+            fields["sha256", place] = package.archive.sha256
+            if package.archive.size is not None:
+                fields["archive size", place] = str(package.archive.size)
+        if package.contents:
+            fields["size", ""] = str(sum(part.bytes for part in package.contents.values()))
+        fields |= {(key, ""): text for key, text in coverage_fields(package.coverage).items()}
+        side.packages[attr] = fields
+    flags, gcc = package_set.capabilities, package_set.host_compiler.gcc
+    runfile = package_set.runfile
+    side.tables["set"] = {
+        "capabilities": frozenset(flags.effective),
+        "supported capabilities": frozenset(flags.supported),
+        "host gcc": "" if gcc is None else str(gcc.selected),
+        "runfile": "" if runfile is None else f"{runfile.name} ({runfile.sha256})",
+    }
+    if package_set.driver is not None:
+        side.tables["driver"] = {
+            "driver": _driver(package_set.driver.published),
+            "lowest driver": _driver(package_set.driver.lowest),
+        }
+    return side
+
+
+def of_tables(
+    label: str, compat: NvccCompat | None, gpus: Gpus | None
+) -> dict[str, dict[str, Value]]:
+    """Return each table's values for a CUDA release.
+
+    Skips a table without the release.
+    """
+    line = parse_label(label).line
+    tables: dict[str, dict[str, Value]] = {}
+    lines = {parse_label(release).line for release in compat.releases} if compat else set()
+    if compat is not None and line in lines:
+        tables["compilers"] = {
+            f"{name} accepted": f"{_end(answer.min)} to {_end(answer.max)}"
+            if isinstance(answer, CompilerRange)
+            else answer.status
+            for name, answer in compat.releases[newest_of(line, compat)].compilers.items()
+        }
+    sources = [Version.parse(parse_label(source).line) for source in gpus.sources] if gpus else []
+    if gpus is not None and sources and min(sources) <= Version.parse(line) <= max(sources):
+        tables["gpus"] = {
+            "supported capabilities": frozenset(supported_capabilities(line, gpus)),
+            "default capabilities": frozenset(default_capabilities(line, gpus)),
+        }
+    return tables
+
+
+def merge_comparables(first: Comparable, second: Comparable) -> Comparable:
+    """Merge the fields of two files, preferring the first."""
+    names = first.packages.keys() | second.packages.keys()
+    return Comparable(
+        first.name,
+        {name: second.packages.get(name, {}) | first.packages.get(name, {}) for name in names},
+        second.tables | first.tables,
+    )
+
+
+def _published(
+    version: str, archives: Iterable[Archive | ExaminedArchive | UnexaminedArchive]
+) -> Fields:
+    hashes = {place_name(archive.platform, archive.variant): archive.sha256 for archive in archives}
+    return {
+        ("version", ""): version,
+        ("platforms", ""): frozenset(hashes),
+        **{("sha256", place): sha256 for place, sha256 in hashes.items() if sha256 is not None},
+    }
+
+
+def _examined(archive: ExaminedArchive) -> dict[str, Value]:
+    libraries = [library for library in archive.libraries if not library.stub]
+    files: list[Library | Program] = [*libraries, *archive.programs]
+    floors = [file.glibc for file in files if file.glibc is not None]
+    targets = (
+        target
+        for code in archive.device_code.values()
+        for part in (code.declared, code.embedded)
+        for target in (*part.sass, *part.ptx)
+    )
+    return {
+        "outputs": frozenset(archive.outputs),
+        "sonames": frozenset(library.soname for library in libraries if library.soname),
+        "needed": frozenset(name for file in files for name in file.needed),
+        "architectures": frozenset(targets),
+        "glibc": max(floors, key=Version.parse, default=""),
+        "size": str(sum(size.bytes for size in archive.outputs.values())),
+    }
+
+
+def _joined(versions: Iterable[Version]) -> str:
+    return ", ".join(map(str, versions))
+
+
+def _driver(driver: DriverVersion | None) -> str:
+    return "" if driver is None else driver.version
+
+
+def _end(bound: int | None) -> str:
+    return "any" if bound is None else str(bound)

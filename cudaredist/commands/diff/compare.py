@@ -1,0 +1,218 @@
+"""Compare two sides: packages added, removed and changed."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from cudaredist.commands.diff.comparable import Comparable, Fields, Value
+from cudaredist.commands.diff.coverage_changes import coverage_deltas, is_coverage
+from cudaredist.commands.diff.moves import moved_files, origins_by_files
+from cudaredist.commands.diff.report import Delta, DiffReport, PackageDelta
+from cudaredist.commands.diff.variants import align_variants, places_of, without_platforms_of
+from cudaredist.formats.policy import NamePolicy
+from cudaredist.primitives import Version, natural_order
+
+_BREAKING_FIRST = (
+    "status",
+    "sha256",
+    "exports",
+    "platforms",
+    "variants",
+    "outputs",
+    "sonames",
+    "needed",
+    "glibc",
+    "coverage",
+    "architectures",
+    "depends",
+    "license",
+    "version",
+    "size",
+    "archive size",
+)
+"""Fields, most important first."""
+
+_SIZES = frozenset({"size", "archive size"})
+_SIGNIFICANT_RATIO = 1.1
+"""All sizes change between versions. Report those that changed by a tenth."""
+
+
+def compare(old: Comparable, new: Comparable, names: NamePolicy | None = None) -> DiffReport:
+    """Return the differences between two sides.
+
+    If the sides are swapped, the result is the same with its sides swapped. `names` has the renamed
+    and split packages. Others are found by their files, if these are known.
+    """
+    moves = moved_files(old, new)
+    origins = dict(origins_by_files(old, new, moves)) | _origins(old, new, names)
+    packages = []
+    equal = 0
+    for name in sorted(old.packages.keys() | new.packages.keys()):
+        before, after = old.packages.get(name), new.packages.get(name)
+        if before is None or after is None:
+            packages.append(_one_sided(name, before, after, origins))
+            continue
+        deltas = tuple(_deltas(*align_variants(before, after)))
+        parts = _parts_of(name, origins)
+        if deltas or parts:
+            packages.append(
+                PackageDelta(package=name, status="changed", parts=parts, deltas=deltas)
+            )
+        else:
+            equal += 1
+    # If a table lacks one of the releases, compilers and GPUs are not compared.
+    tables = [
+        delta
+        for table in old.tables.keys() & new.tables.keys()
+        for delta in _field_deltas(
+            {(field, ""): value for field, value in old.tables[table].items()},
+            {(field, ""): value for field, value in new.tables[table].items()},
+        )
+    ]
+    return DiffReport(
+        old=old.name,
+        new=new.name,
+        packages=tuple(packages),
+        platforms=_platforms(_all_places(old), _all_places(new)),
+        moves=moves,
+        tables=tuple(sorted(tables, key=lambda delta: delta.field)),
+        equal=equal,
+    )
+
+
+def is_critical(delta: Delta) -> bool:
+    """Check if the bytes of a published version changed."""
+    return delta.field == "sha256"
+
+
+def may_break(delta: Delta) -> bool:
+    """Check if a change may break users of the package.
+
+    Such a change removes something, or adds a requirement.
+    """
+    match delta.field:
+        case "status":
+            return delta.old == "available"
+        case "license":
+            words = {_license_words(side) for side in (delta.old, delta.new) if side is not None}
+            return len(words) > 1
+        case "glibc":
+            return Version.parse(delta.new or "0") > Version.parse(delta.old or "0")
+        case "variants":
+            return False  # the same archives, listed in another form
+        case "needed" | "depends":
+            return bool(delta.added)
+        case _:
+            return bool(delta.gone)
+
+
+def _license_words(text: str) -> frozenset[str]:
+    """Return a license's words, without variations of spelling."""
+    words = re.split(r"[^a-z0-9.]+", text.lower())
+    return frozenset(words) - {"", "eula", "library", "license", "licenseref", "software"}
+
+
+def _origins(old: Comparable, new: Comparable, names: NamePolicy | None) -> dict[str, str]:
+    """Return the origin of each one-sided package."""
+    added = new.packages.keys() - old.packages.keys()
+    gone = old.packages.keys() - new.packages.keys()
+    origins: dict[str, str] = {}
+    if names is not None:
+        for name, rename in names.renames.items():
+            for before, after in ((name, rename.to), (rename.to, name)):
+                if before in gone and after in added:
+                    origins[before], origins[after] = after, before
+        for name, split in names.splits.items():
+            for part in split.into:
+                # The split package may exist on both sides.
+                is_part = (part in added and name in old.packages) or (
+                    part in gone and name in new.packages
+                )
+                if is_part:
+                    origins.setdefault(part, name)
+    return origins
+
+
+def _one_sided(
+    name: str, before: Fields | None, after: Fields | None, origins: Mapping[str, str]
+) -> PackageDelta:
+    old, new = before or {}, after or {}
+    deltas = [
+        _delta(field, old.get((field, "")), new.get((field, "")))
+        for field in ("version", "platforms")
+        if old.get((field, "")) or new.get((field, ""))
+    ]
+    return PackageDelta(
+        package=name,
+        status="added" if before is None else "gone",
+        origin=origins.get(name),
+        parts=tuple(part for part in _parts_of(name, origins) if part != origins.get(name)),
+        deltas=tuple(deltas),
+    )
+
+
+def _parts_of(name: str, origins: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(sorted(part for part, origin in origins.items() if origin == name))
+
+
+def _all_places(side: Comparable) -> frozenset[str]:
+    return frozenset().union(*map(places_of, side.packages.values()))
+
+
+def _platforms(old: frozenset[str], new: frozenset[str]) -> Delta | None:
+    added, gone = without_platforms_of(new, old), without_platforms_of(old, new)
+    if not added and not gone:
+        return None
+    return Delta(field="platforms", places=(), added=_sorted(added), gone=_sorted(gone))
+
+
+def _deltas(before: Fields, after: Fields) -> Iterator[Delta]:
+    is_same_version = before.get(("version", "")) == after.get(("version", ""))
+    deltas = [
+        delta for delta in _field_deltas(before, after) if is_same_version or _is_significant(delta)
+    ]
+    yield from sorted(deltas, key=lambda d: (_rank(d.field), d.field, d.places))
+
+
+def _is_significant(delta: Delta) -> bool:
+    """Check if a change is unusual for a new version."""
+    if delta.field in _SIZES:
+        small, large = sorted((int(delta.old or 0), int(delta.new or 0)))
+        return large > _SIGNIFICANT_RATIO * small
+    return delta.field != "sha256"
+
+
+def _field_deltas(before: Fields, after: Fields) -> Iterator[Delta]:
+    """Yield the changes. Equal changes of several places are one."""
+    grouped: dict[Delta, list[str]] = defaultdict(list)
+    for key in before.keys() | after.keys():
+        field, place = key
+        if is_coverage(field):
+            continue
+        # If one side lacks a place, the field `platforms` reports it.
+        if place and (key not in before or key not in after):
+            continue
+        old, new = before.get(key), after.get(key)
+        if old != new and (old or new):
+            grouped[_delta(field, old, new)].append(place)
+    for delta, places in grouped.items():
+        yield delta.model_copy(update={"places": tuple(sorted(filter(None, places)))})
+    yield from coverage_deltas(before, after)
+
+
+def _delta(field: str, old: Value | None, new: Value | None) -> Delta:
+    if isinstance(old, frozenset) or isinstance(new, frozenset):
+        before = old if isinstance(old, frozenset) else frozenset()
+        after = new if isinstance(new, frozenset) else frozenset()
+        return Delta(
+            field=field, places=(), added=_sorted(after - before), gone=_sorted(before - after)
+        )
+    return Delta(field=field, places=(), old=old or None, new=new or None)
+
+
+def _sorted(names: frozenset[str]) -> tuple[str, ...]:
+    return tuple(sorted(names, key=natural_order))
+
+
+def _rank(field: str) -> int:
+    return _BREAKING_FIRST.index(field) if field in _BREAKING_FIRST else len(_BREAKING_FIRST)

@@ -1,0 +1,190 @@
+"""diff: compare two releases, feature files or package sets."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from cudaredist.commands.diff.comparable import (
+    Comparable,
+    merge_comparables,
+    of_features,
+    of_manifest,
+    of_package_set,
+    of_tables,
+)
+from cudaredist.commands.diff.compare import compare
+from cudaredist.commands.diff.export_changes import EXPORTS, exports_by_place, keep_common_libraries
+from cudaredist.commands.diff.report import DiffReport
+from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError
+from cudaredist.features.archive_tree import build_tree
+from cudaredist.features.wheel import as_redistributable
+from cudaredist.formats.features import Features
+from cudaredist.formats.packageset import PackageSet
+from cudaredist.formats.policy import NamePolicy
+from cudaredist.formats.registry import (
+    kind_of_document,
+    parse_own_json,
+    read_own_file,
+    schema_version_of,
+)
+from cudaredist.manifests.manifest_values import Manifest
+from cudaredist.manifests.read_manifest import read_manifest
+from cudaredist.primitives import Version, label_of_manifest_name
+from cudaredist.redists import CUDA, REDISTS
+from cudaredist.store.cache import Cache
+from cudaredist.store.data_folder import Store
+from cudaredist.store.facts_cache import known_facts
+from cudaredist.store.files import read_file
+from cudaredist.store.layered_tables import read_gpus, read_nvcc_compat
+from cudaredist.store.read_data import load_features, load_manifest, located, require_manifests
+from cudaredist.store.symbol_folder import LayeredSymbols
+from cudaredist.tables.gpus.coverage import CoverageRules
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One side of a comparison."""
+
+    kind: str
+    comparable: Comparable
+    redist: str | None = None
+    """The redistributable, if the file states it."""
+    manifest: Manifest | None = None
+
+
+class _Tables:
+    """The tables that releases are compared with."""
+
+    def __init__(self, store: Store) -> None:
+        compat, gpus = read_nvcc_compat(store), read_gpus(store)
+        self.compat = compat.table if compat else None
+        self.gpus = gpus.table if gpus else None
+        self.rules = CoverageRules(gpus.table) if gpus else None
+
+
+def compare_releases(old: str, new: str, store: Store, cache: Cache) -> DiffReport:
+    """Compare two files of one kind, or two local releases (`cuda@12.9.1`).
+
+    Local releases are compared with their features and their entries in tables. If the sides are of
+    different redistributables, the report has a note. Raises `UsageError` for a side that is
+    neither a file nor a local release, and for files of different kinds.
+    """
+    first, second = _read(old, store), _read(new, store)
+    if first.kind != second.kind:
+        raise UsageError(
+            f"{old} is a {first.kind}, but {new} is a {second.kind}",
+            hint="compare two manifests, two feature files or two package sets",
+        )
+    names = read_own_file(store.read_policy("names"), NamePolicy)
+    for side in (first, second):
+        side.comparable.files = _files_of(side.manifest, cache)
+    keep_common_libraries(first.comparable, second.comparable)
+    report = compare(first.comparable, second.comparable, names)
+    if first.redist and second.redist and first.redist != second.redist:
+        note = f"different redistributables: {first.redist} and {second.redist}"
+        report = report.model_copy(update={"notes": (note,)})
+    return report
+
+
+def compare_in_order(
+    redist: str, releases: Mapping[Version, tuple[Manifest, Features | None]], store: Store
+) -> dict[Version, DiffReport]:
+    """Return the changes of each release since the one before it.
+
+    The first release has none. File moves are left out, because only a cache knows them. Symbols
+    are left out, because their names would be most of the report.
+    """
+    names = read_own_file(store.read_policy("names"), NamePolicy)
+    tables = _Tables(store)
+    sides = [
+        _of_release(redist, label, manifest, features, tables)
+        for label, (manifest, features) in releases.items()
+    ]
+    pairs = zip(list(releases)[1:], pairwise(sides), strict=True)
+    return {label: compare(old, new, names) for label, (old, new) in pairs}
+
+
+def is_local_release(text: str) -> bool:
+    """Check if an argument is a local release, for example `cuda@12.9.1`."""
+    return "@" in text and not os.path.lexists(text)
+
+
+def _read(text: str, store: Store) -> _Side:
+    if is_local_release(text):
+        return _read_release(text, store)
+    path = Path(text)
+    data = read_file(path)
+    if data is None:
+        raise UsageError(
+            f"{text}: no such file", hint="name a file, or a local release such as cuda@12.9.1"
+        )
+    with located(text):
+        document = parse_own_json(data)
+        if schema_version_of(document) is None:
+            manifest = read_manifest(data, label=label_of_manifest_name(path.name))
+            redist = _redist_of(manifest.release_product)
+            return _Side("manifest", of_manifest(text, manifest), redist, manifest)
+        kind = kind_of_document(document)
+        value = None if kind is None else read_own_file(data, kind.model)
+        match value:
+            case Features():
+                return _Side(
+                    "feature file", of_features(text, value, _Tables(store).rules), value.redist
+                )
+            case PackageSet():
+                return _Side("package set", of_package_set(text, value))
+            case _:
+                problem = Problem("", "is not a manifest, feature file or package set")
+                raise InvalidFileError("file to compare", [problem])
+
+
+def _redist_of(product: str | None) -> str | None:
+    """Return the redistributable of a `release_product`, such as `nccl-nccl-stable-cuda-13`."""
+    names = [] if product is None else [product, product.partition("-")[0]]
+    return next((name for name in names if name in REDISTS), None)
+
+
+def _read_release(text: str, store: Store) -> _Side:
+    redist, _, label_text = text.partition("@")
+    known = require_manifests(store)
+    if redist not in known:
+        raise UnknownNameError("local redistributable", redist, known)
+    labels = {str(label): label for label in store.manifests(redist).labels()}
+    if label_text not in labels:
+        raise UnknownNameError(f"local release of {redist}", label_text, labels)
+    label = labels[label_text]
+    manifest, features = load_manifest(store, redist, label), load_features(store, redist, label)
+    comparable = _of_release(redist, label, manifest, features, _Tables(store))
+    if features is not None:
+        symbols = LayeredSymbols(store.symbol_paths)
+        for package, place, names in exports_by_place(features, symbols):
+            comparable.packages[package][EXPORTS, place] = names
+    return _Side("manifest", comparable, redist, manifest)
+
+
+def _of_release(
+    redist: str, label: Version, manifest: Manifest, features: Features | None, tables: _Tables
+) -> Comparable:
+    """Return the compared fields of a release, without its symbols."""
+    name = f"{redist}@{label}"
+    comparable = of_manifest(name, manifest)
+    if features is not None:
+        comparable = merge_comparables(comparable, of_features(name, features, tables.rules))
+    if redist == CUDA:
+        comparable.tables = of_tables(str(label), tables.compat, tables.gpus)
+    return comparable
+
+
+def _files_of(manifest: Manifest | None, cache: Cache) -> dict[str, frozenset[str]]:
+    """Return the file paths of each package, from its cached archives."""
+    files: dict[str, set[str]] = {}
+    for archive in manifest.archives if manifest else ():
+        facts = known_facts(cache, archive.sha256)
+        if facts is not None:
+            members, _ = as_redistributable(facts.members)
+            # Files at the top, such as the license, are in every package.
+            paths = (path for path in build_tree(members).files if "/" in path)
+            files.setdefault(archive.package, set()).update(paths)
+    return {name: frozenset(paths) for name, paths in files.items()}

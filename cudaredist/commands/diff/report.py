@@ -1,0 +1,66 @@
+"""The report of diff."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from cudaredist.formats.base import OwnModel
+from cudaredist.formats.report import Report
+
+
+class Delta(OwnModel):
+    """A changed value, or added and removed names."""
+
+    field: str
+    places: tuple[str, ...] = Field(description="Platforms and variants. Empty: the whole package")
+    old: str | None = None
+    new: str | None = None
+    added: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+
+
+class PackageDelta(OwnModel):
+    """The changes of a package."""
+
+    package: str
+    status: Literal["added", "gone", "changed"]
+    origin: str | None = Field(
+        default=None, description="The package on the other side that contained it"
+    )
+    parts: tuple[str, ...] = Field(
+        default=(), description="Packages on only one side that are parts of this one"
+    )
+    deltas: tuple[Delta, ...] = ()
+
+
+class Move(OwnModel):
+    """Files that moved to another package, by path below the package's root."""
+
+    old: str = Field(description="The old package")
+    new: str = Field(description="The new package")
+    equal: tuple[str, ...] = Field(description="Files with the same path")
+    gone: tuple[str, ...] = Field(
+        default=(), description="Old paths of files that were matched by name"
+    )
+    added: tuple[str, ...] = Field(default=(), description="New paths of the same files")
+
+
+class DiffReport(Report):
+    """The result of diff."""
+
+    command: Literal["diff"] = "diff"
+    old: str
+    new: str
+    packages: tuple[PackageDelta, ...]
+    platforms: Delta | None = Field(
+        description="Platforms and variants that only one side has, in any package"
+    )
+    moves: tuple[Move, ...] = Field(
+        default=(), description="Sorted by both packages. Requires the archives' facts in the cache"
+    )
+    tables: tuple[Delta, ...] = Field(
+        description="Changes in the compilers, GPUs, drivers and runfile of the CUDA release"
+    )
+    equal: int = Field(description="Packages without a change")
+    notes: tuple[str, ...] = Field(default=(), description="Remarks on the comparison")
+    exit_code: int = 0

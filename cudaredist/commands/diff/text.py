@@ -1,0 +1,282 @@
+"""Differences as text and Markdown.
+
+The order is a reviewer's: changed bytes under the same version, removed platforms and packages,
+losses and new requirements, additions, moved files, other changes.
+"""
+
+import posixpath
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from cudaredist.cli.text import escape_markdown, grouped, text_blocks
+from cudaredist.commands.diff.compare import is_critical, may_break
+from cudaredist.commands.diff.export_changes import EXPORTS
+from cudaredist.commands.diff.report import Delta, DiffReport, Move, PackageDelta
+from cudaredist.errors import printable, shortened
+from cudaredist.primitives import natural_order
+
+_FEW = 3
+"""Maximum number of packages to list for one gained or lost platform."""
+_NAMES_SHOWN = 12
+"""Maximum number of names to list in a line. The others are counted."""
+PACKAGES_SHOWN = 60
+"""Maximum number of packages to list for a title. The others are counted."""
+
+
+class DiffSection(NamedTuple):
+    """A title with lines, each followed by its details."""
+
+    title: str
+    lines: list[tuple[str, list[str]]]
+
+
+def diff_text(
+    report: DiffReport, *, limit: int = PACKAGES_SHOWN, has_symbols: bool = False
+) -> Iterator[str]:
+    """Yield the differences, a line for each package and change."""
+    style = _PLAIN._replace(has_symbols=has_symbols)
+    yield f"{report.old} -> {report.new}"
+    yield from (f"note: {note}" for note in report.notes)
+    for section in diff_sections(report, style, limit):
+        yield f"{section.title}:"
+        for line, details in section.lines:
+            yield f"  {line}"
+            yield from (f"      {detail}" for detail in details)
+    yield diff_summary(report)
+
+
+def diff_markdown(report: DiffReport, *, has_symbols: bool = False) -> Iterator[str]:
+    """Return the differences as Markdown, for a pull request."""
+    style = _MARKDOWN._replace(has_symbols=has_symbols)
+    parts = [[f"### {escape_markdown(report.old)} → {escape_markdown(report.new)}"]]
+    parts += ([f"Note: {escape_markdown(note)}."] for note in report.notes)
+    for section in diff_sections(report, style, PACKAGES_SHOWN):
+        parts.append([f"**{section.title[0].upper()}{section.title[1:]}**"])
+        bullets = ((f"- {line}", *(f"  - {d}" for d in details)) for line, details in section.lines)
+        parts.append([*chain.from_iterable(bullets)])
+    return text_blocks(*parts, [f"{diff_summary(report)}."])
+
+
+class DiffStyle(NamedTuple):
+    """The format of names and other values."""
+
+    name: Callable[[str], str]
+    value: Callable[[str], str]
+    has_symbols: bool = False
+    """Whether symbols are listed by name, or counted."""
+
+
+_PLAIN = DiffStyle(str, str)
+_MARKDOWN = DiffStyle(lambda text: f"`{printable(text).replace('`', '')}`", escape_markdown)
+"""Names are code. Untrusted text is escaped."""
+
+
+def diff_summary(report: DiffReport) -> str:
+    """Return the number of packages that differ."""
+    count = len(report.packages)
+    differ = "1 package differs" if count == 1 else f"{count} packages differ"
+    return f"{differ}, {report.equal} {'is' if report.equal == 1 else 'are'} equal"
+
+
+def diff_sections(report: DiffReport, style: DiffStyle, limit: int) -> Iterator[DiffSection]:
+    """Yield the changes in a reviewer's order, each in one section."""
+    shared = _shared_platforms(report)
+    packages = [_without(package, shared) for package in report.packages]
+    origins = {p.package: p.origin for p in packages if p.status == "added"}
+    renamed = {
+        package.package: package.origin
+        for package in packages
+        if package.status == "gone" and origins.get(package.origin or "") == package.package
+    }
+    tests: tuple[tuple[str, Callable[[PackageDelta], bool]], ...] = (
+        ("warning: other bytes under the same version", lambda p: any(map(is_critical, p.deltas))),
+        ("platforms", lambda _: False),
+        ("gone", lambda p: p.status == "gone" and p.package not in renamed),
+        ("renamed", lambda p: p.package in renamed or p.package in renamed.values()),
+        ("may break", lambda p: p.status == "changed" and _may_break(p)),
+        ("added", lambda p: p.status == "added"),
+        ("changed", lambda p: bool(p.deltas)),
+    )
+    for title, belongs in tests:
+        matches = [package for package in packages if belongs(package)]
+        packages = [package for package in packages if not belongs(package)]
+        lines = [(_package_line(p, style), _details(p, style)) for p in matches[:limit]]
+        if len(matches) > limit:
+            lines.append((f"and {len(matches) - limit} more", []))
+        if title == "platforms":
+            lines = [(line, []) for line in _platform_lines(report, shared, style)]
+        if title == "renamed":
+            lines = [(line, []) for line in _renamed_lines(matches, renamed, style)]
+        if lines:
+            yield DiffSection(title, lines)
+        if title == "added":
+            moves = [move for move in report.moves if renamed.get(move.old) != move.new]
+            if moves:
+                yield DiffSection("moved", [(_move_line(move, style), []) for move in moves])
+    if report.tables:
+        lines = [(_delta_line(delta, style), []) for delta in report.tables]
+        yield DiffSection("CUDA release", lines)
+
+
+# -- platforms that many packages gained or lost
+
+
+def _shared_platforms(report: DiffReport) -> dict[tuple[str, str], list[str]]:
+    """Map platforms to the packages that gained or lost them.
+
+    Keys have the sign `+` or `-`. Only platforms that get one line for many packages are included.
+    """
+    packages = grouped(
+        ((sign, name), package.package)
+        for package in report.packages
+        if package.status == "changed"
+        for delta in package.deltas
+        if delta.field == "platforms"
+        for sign, names in (("-", delta.gone), ("+", delta.added))
+        for name in names
+    )
+    whole = _whole(report)
+    return {key: names for key, names in packages.items() if len(names) > _FEW or key in whole}
+
+
+def _whole(report: DiffReport) -> set[tuple[str, str]]:
+    """Return the platforms that one side lacks completely."""
+    both = report.platforms
+    if both is None:
+        return set()
+    return {("-", name) for name in both.gone} | {("+", name) for name in both.added}
+
+
+def _platform_lines(
+    report: DiffReport, shared: Mapping[tuple[str, str], list[str]], style: DiffStyle
+) -> Iterator[str]:
+    """Yield a line for each platform, completely removed ones first."""
+    whole = _whole(report)
+
+    def order(key: tuple[str, str]) -> tuple[object, ...]:
+        sign, platform = key
+        return (key not in whole or sign == "+", sign == "+", natural_order(platform))
+
+    for key in sorted(shared.keys() | whole, key=order):
+        sign, platform = key
+        names = shared.get(key, [])
+        count = len(names)
+        listed = ", ".join(map(style.name, names)) if count <= _FEW else f"{count} packages"
+        word = ("gone from" if sign == "-" else "new in") if listed else ""
+        if key in whole:
+            word = "gone altogether" if sign == "-" else "new"
+            listed = f"({'from' if sign == '-' else 'in'} {listed})" if listed else ""
+        yield f"{style.name(platform)}: {word} {listed}".rstrip()
+
+
+def _without(package: PackageDelta, shared: Mapping[tuple[str, str], list[str]]) -> PackageDelta:
+    """Return a package's changes without shared platforms."""
+    if package.status != "changed":
+        return package
+    deltas = []
+    for delta in package.deltas:
+        if delta.field != "platforms":
+            deltas.append(delta)
+            continue
+        added = tuple(name for name in delta.added if ("+", name) not in shared)
+        gone = tuple(name for name in delta.gone if ("-", name) not in shared)
+        if added or gone:
+            deltas.append(delta.model_copy(update={"added": added, "gone": gone}))
+    return package.model_copy(update={"deltas": tuple(deltas)})
+
+
+# -- packages
+
+
+def _renamed_lines(
+    packages: Sequence[PackageDelta], renamed: Mapping[str, str | None], style: DiffStyle
+) -> Iterator[str]:
+    by_name = {package.package: package for package in packages}
+    for old, new in renamed.items():
+        before, after = by_name[old], by_name[new or ""]
+        yield " -> ".join(_named(package, style) for package in (before, after))
+
+
+def _move_line(move: Move, style: DiffStyle) -> str:
+    """Return the moved files, combined by old and new folder."""
+    pairs = [(path, path) for path in move.equal]
+    by_name = {posixpath.basename(path): path for path in move.added}
+    pairs += [(path, by_name[posixpath.basename(path)]) for path in move.gone]
+    folders = grouped(((posixpath.dirname(a), posixpath.dirname(b)), (a, b)) for a, b in pairs)
+    moves = []
+    for key in sorted(folders, key=lambda key: tuple(map(natural_order, key))):
+        files = folders[key]
+        ends = files[0] if len(files) == 1 else tuple(f"{folder}/" for folder in key)
+        count = "" if len(files) == 1 else f" ({len(files)} files)"
+        moves.append(" -> ".join(map(style.name, dict.fromkeys(ends))) + count)
+    listed = ", ".join(shortened(moves, _NAMES_SHOWN))
+    return f"{style.name(move.old)} -> {style.name(move.new)}: {listed}"
+
+
+def _named(package: PackageDelta, style: DiffStyle) -> str:
+    version = next((d.old or d.new for d in package.deltas if d.field == "version"), None)
+    return " ".join([style.name(package.package), *map(style.value, filter(None, [version]))])
+
+
+def _may_break(package: PackageDelta) -> bool:
+    return bool(package.parts) or any(map(may_break, package.deltas))
+
+
+def _package_line(package: PackageDelta, style: DiffStyle) -> str:
+    words = [style.name(package.package)]
+    for delta in package.deltas:
+        if delta.field == "version":
+            sides = [side for side in (delta.old, delta.new) if side is not None]
+            words.append(" -> ".join(map(style.value, sides)))
+    if package.status != "changed":
+        platforms = [name for d in package.deltas for name in (*d.added, *d.gone)]
+        words.append(f"({', '.join(map(style.value, platforms))})" if platforms else "")
+    if package.origin:
+        words.append(f"{'from' if package.status == 'added' else 'now in'}")
+        words.append(style.name(package.origin))
+    if package.parts:
+        words.append(f"split: {', '.join(map(style.name, package.parts))}")
+    return " ".join(filter(None, words))
+
+
+def _details(package: PackageDelta, style: DiffStyle) -> list[str]:
+    if package.status != "changed":
+        return []
+    return [_delta_line(delta, style) for delta in package.deltas if delta.field != "version"]
+
+
+def _delta_line(delta: Delta, style: DiffStyle) -> str:
+    suffix = f" [{', '.join(delta.places)}]" if delta.places else ""
+    about = style.value(f"{delta.field}{suffix}")
+    if delta.field == EXPORTS:
+        return f"{about}: {_symbols(delta, style)}"
+    if delta.added or delta.gone:
+        signs = [*_signed("-", delta.gone, style), *_signed("+", delta.added, style)]
+        shares = f" ({delta.old} -> {delta.new})" if delta.old and delta.new else ""
+        return f"{about}: {' '.join(signs)}{style.value(shares)}"
+    old, new = _shortened(delta.old, delta.field), _shortened(delta.new, delta.field)
+    return f"{about}: {style.value(old)} -> {style.value(new)}"
+
+
+def _symbols(delta: Delta, style: DiffStyle) -> str:
+    """Return the symbols that are exported on one side only, or their numbers."""
+    if not style.has_symbols:
+        counts = {"removed": len(delta.gone), "added": len(delta.added)}
+        return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    names = [*(f"-{name}" for name in delta.gone), *(f"+{name}" for name in delta.added)]
+    return " ".join(map(style.value, names))
+
+
+def _signed(sign: str, names: Sequence[str], style: DiffStyle) -> Iterator[str]:
+    yield from (style.value(f"{sign}{name}") for name in names[:_NAMES_SHOWN])
+    if len(names) > _NAMES_SHOWN:
+        yield f"({sign}{len(names) - _NAMES_SHOWN} more)"
+
+
+def _shortened(value: str | None, field_name: str) -> str:
+    if value is None:
+        return "none"
+    if field_name == "sha256":
+        return f"{value[:12]}…"
+    return f"{int(value):,} bytes" if field_name.endswith("size") else value

@@ -1,0 +1,1 @@
+"""download-manifests: find and fetch manifests."""

@@ -1,0 +1,392 @@
+"""download-manifests: list, fetch, compare and store manifests."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from cudaredist.commands.download.report import DownloadReport, RedistOutcome
+from cudaredist.errors import (
+    EXIT_FINDINGS,
+    EXIT_INCOMPLETE,
+    CudaRedistError,
+    EditedLocallyError,
+    ManifestChangedError,
+    NotAtSourceError,
+    WriteError,
+    command_line,
+)
+from cudaredist.formats.features import LockEntry
+from cudaredist.formats.outcomes import ManifestOutcome
+from cudaredist.formats.report import ErrorReport, ManifestStatus, exit_code_of
+from cudaredist.primitives import Version, sha256_of
+from cudaredist.progress import NO_PROGRESS, Progress
+from cudaredist.redists import Redist
+from cudaredist.sources.chain import SourceChain
+from cudaredist.sources.protocol import Listing
+from cudaredist.store.cache import Cache
+from cudaredist.store.data_folder import ManifestFolder, Store
+from cudaredist.store.selection import Selection, redist_at
+from cudaredist.store.upstream import UpstreamManifest, describe_changes, fetch_manifest
+from cudaredist.tasks import Task, raise_if_stopped, run_tasks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A redistributable to download, and the folder for its manifests."""
+
+    redist: Redist
+    folder: ManifestFolder
+    is_explicit: bool
+    """Whether the user named it. If so, its absence upstream is a failure."""
+    recorded: Mapping[str, LockEntry] = field(default_factory=dict)
+    """The lock's entries as they were before the run."""
+    changed: dict[str, LockEntry] = field(default_factory=dict)
+    """The lock's entries that the run added or changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """The folders for a run's manifests."""
+
+    targets: tuple[Target, ...]
+    store: Store | None = None
+    """The data folder with the lock. None: a plain folder without a lock."""
+
+    @property
+    def is_lock_changed(self) -> bool:
+        """Whether the run added or changed lock entries."""
+        return self.store is not None and any(target.changed for target in self.targets)
+
+    def save_lock(self) -> None:
+        """Record the changes in the lock."""
+        if self.store is not None:
+            self.store.update_lock({target.redist.name: target.changed for target in self.targets})
+
+    def sweep(self) -> None:
+        """Remove the temporary files of killed runs.
+
+        The caller must have locked the folder.
+        """
+        if self.store is not None:
+            self.store.sweep()
+        for target in self.targets:
+            target.folder.sweep()
+
+
+def store_destination(store: Store, redists: Sequence[Redist], *, is_explicit: bool) -> Destination:
+    """Return a data folder and its lock as the destination."""
+    recorded = store.lock().redists
+    targets = tuple(
+        Target(
+            redist=redist,
+            folder=store.manifests(redist.name),
+            is_explicit=is_explicit,
+            recorded=recorded.get(redist.name, {}),
+        )
+        for redist in redists
+    )
+    return Destination(targets, store)
+
+
+def folder_destination(url: str, folder: Path) -> Destination:
+    """Return a plain folder as the destination for one address's manifests."""
+    redist = redist_at(url)
+    target = Target(redist=redist, folder=ManifestFolder(folder), is_explicit=True)
+    return Destination((target,))
+
+
+@dataclass(kw_only=True)
+class ManifestDownload:
+    """One run of download-manifests."""
+
+    sources: SourceChain
+    to: Destination
+    selection: Selection
+    cache: Cache
+    stop: threading.Event
+    """The event of the sources. It is set when the run ends early, so that no worker waits."""
+    jobs: int = 16
+    write: bool = True
+    """Whether to write files. If not, outcomes report the files that would be written."""
+    accept_changed: bool = False
+    strict: bool = False
+    fail_fast: bool = False
+    progress: Progress = NO_PROGRESS
+    begin: Callable[[], object] = lambda: None
+    """Called before every write, to create and lock the folder."""
+    _redists: list[RedistOutcome] = field(default_factory=list)
+    _manifests: list[ManifestOutcome] = field(default_factory=list)
+    _errors: dict[str, ErrorReport] = field(default_factory=dict)
+    _open: Counter[str] = field(default_factory=Counter)
+    _mutex: threading.Lock = field(default_factory=threading.Lock)
+    _writes: list[Future[None]] = field(default_factory=list)
+    _writers: ThreadPoolExecutor = field(init=False)
+    _unwritten: threading.Semaphore = field(init=False)
+    """Limits the number of fetched manifests that wait to be written."""
+
+    def __post_init__(self) -> None:
+        """Create one writer per connection, so that no connection waits for the disk."""
+        self._writers = ThreadPoolExecutor(self.jobs, thread_name_prefix="cudaredist-write")
+        self._unwritten = threading.Semaphore(2 * self.jobs)
+
+    def run(self) -> DownloadReport:
+        """Download the manifests and return an outcome for each.
+
+        Finished manifests stay in place, even if Ctrl-C or `fail_fast` ends the run.
+        """
+        self.progress.expect(len(self.to.targets))
+        self._open.update(target.redist.name for target in self.to.targets)
+        try:
+            tasks = [partial(self._list, target) for target in self.to.targets]
+            with self._writers:
+                run_tasks(tasks, self.jobs, self.stop)
+            for write in self._writes:
+                write.result()
+        finally:
+            self._save()
+        return self._report()
+
+    def _save(self) -> None:
+        """Save the lock, or add the failure to the report."""
+        if not self.write:
+            return
+        with self._mutex:
+            try:
+                self.to.save_lock()
+            except WriteError as error:
+                # The fetched manifests are in place and in the report. The next run records them.
+                self._errors[error.message] = ErrorReport.of(error)
+            else:
+                self._errors.clear()
+
+    def _finish(self, name: str, *, failed: bool, more: int = 0) -> None:
+        """Count an item as done.
+
+        Saves the lock after the last item of a redistributable.
+        """
+        if failed and self.fail_fast:
+            self.stop.set()
+        with self._mutex:
+            self._open[name] += more - 1
+            is_complete = self._open[name] == 0
+        if is_complete:
+            self._save()
+
+    def _list(self, target: Target) -> list[Task]:
+        """List a redistributable upstream, and return the tasks that fetch it."""
+        name = target.redist.name
+        tasks: list[Task] = []
+        try:
+            raise_if_stopped(self.stop)
+            # These labels are searched for in all sources, not only in the first.
+            labels = map(Version.parse, {*target.recorded, *self.selection.named})
+            listing = self.sources.listing(target.redist.manifest_folders, labels)
+        except NotAtSourceError as error:
+            is_local = target.recorded or target.folder.is_there()
+            # No server has the manifests that packagers write themselves.
+            is_failure = target.is_explicit or (is_local and not target.redist.handwritten)
+            outcome = RedistOutcome(
+                redist=name,
+                status="failed" if is_failure else "absent",
+                error=ErrorReport.of(_with_redist_hint(error, target.redist)),
+            )
+        except CudaRedistError as error:
+            outcome = RedistOutcome(redist=name, status="failed", error=ErrorReport.of(error))
+        else:
+            selected = self.selection.of(tuple(listing.folders))
+            tasks = [partial(self._fetch, target, label, listing) for label in selected]
+            outcome = RedistOutcome(
+                redist=name,
+                status="listed",
+                source=listing.source,
+                newest=str(max(listing.folders)),
+                listed=len(listing.folders),
+                gone=self._mark_gone(target, listing),
+            )
+        self._redists.append(outcome)
+        self.progress.expect(len(tasks), None if tasks else 0)
+        self.progress.done()
+        self._finish(name, failed=outcome.status == "failed", more=len(tasks))
+        return tasks
+
+    def _mark_gone(self, target: Target, listing: Listing) -> tuple[str, ...]:
+        """Update in the lock which labels upstream no longer lists.
+
+        Return the labels that are newly marked as gone.
+        """
+        if not listing.is_complete:
+            return ()
+        changed = {
+            text: entry.model_copy(update={"gone": not entry.gone})
+            for text, entry in target.recorded.items()
+            if (Version.parse(text) not in listing.folders) is not entry.gone
+        }
+        with self._mutex:
+            target.changed.update(changed)
+        return tuple(sorted((n for n, entry in changed.items() if entry.gone), key=Version.parse))
+
+    def _fetch(self, target: Target, label: Version, listing: Listing) -> None:
+        """Fetch one manifest and pass it to a writer, or record the failure."""
+        try:
+            raise_if_stopped(self.stop)
+            upstream, status = self._compare(target, label, listing)
+        except CudaRedistError as error:
+            self._record(target, label, error)
+        else:
+            self._unwritten.acquire()
+            self._writes.append(self._writers.submit(self._write, target, label, upstream, status))
+
+    def _compare(
+        self, target: Target, label: Version, listing: Listing
+    ) -> tuple[UpstreamManifest, ManifestStatus]:
+        """Fetch a manifest, and compare it with the lock and the local file."""
+        local = target.folder.read(label)
+        entry = target.recorded.get(str(label))
+        upstream = fetch_manifest(
+            self.sources,
+            self.cache,
+            label,
+            listing,
+            local,
+            redist=target.redist,
+            strict=self.strict,
+            whole=self.accept_changed,
+        )
+        if self.write:
+            self.begin()
+            # Before this run locked the folder, another one may have written the file.
+            local = target.folder.read(label)
+        recorded = entry.sha256 if entry else sha256_of(local) if local is not None else None
+        if recorded is not None and not self.accept_changed:
+            self._refuse_change(target, label, local, upstream, recorded)
+        if local == upstream.data:
+            return upstream, "unchanged"
+        return upstream, "written" if self.write else "would-write"
+
+    def _write(
+        self, target: Target, label: Version, upstream: UpstreamManifest, status: ManifestStatus
+    ) -> None:
+        """Write a manifest while its connection already fetches the next one."""
+        try:
+            if status == "written":
+                target.folder.write(label, upstream.data)
+            self._record(target, label, upstream, status)
+        except WriteError as error:
+            self._record(target, label, error)
+        finally:
+            self._unwritten.release()
+
+    def _record(
+        self,
+        target: Target,
+        label: Version,
+        result: UpstreamManifest | CudaRedistError,
+        status: ManifestStatus = "failed",
+    ) -> None:
+        """Add a manifest's outcome and, if it succeeded, its lock entry."""
+        name, text = target.redist.name, str(label)
+        if isinstance(result, CudaRedistError):
+            outcome = ManifestOutcome(
+                redist=name, release=text, status=status, error=ErrorReport.of(result)
+            )
+        else:
+            size = len(result.data)
+            entry = LockEntry(sha256=result.sha256, size=size)
+            if entry != target.recorded.get(text):
+                with self._mutex:
+                    target.changed[text] = entry
+            outcome = ManifestOutcome(
+                redist=name,
+                release=text,
+                status=status,
+                source=result.source,
+                size=size,
+                sha256=result.sha256,
+                warnings=result.warnings,
+            )
+        self._manifests.append(outcome)
+        self.progress.done(outcome.size or 0)
+        self._finish(name, failed=outcome.status == "failed")
+
+    def _refuse_change(
+        self,
+        target: Target,
+        label: Version,
+        local: bytes | None,
+        upstream: UpstreamManifest,
+        recorded: str,
+    ) -> None:
+        """Raise an error if a manifest changed upstream or was edited locally."""
+        redownload = self._redownload(target, label)
+        if recorded != upstream.sha256:
+            raise ManifestChangedError(redownload, describe_changes(local, upstream.data))
+        if local is not None and local != upstream.data:
+            raise EditedLocallyError(redownload, describe_changes(local, upstream.data))
+
+    def _redownload(self, target: Target, label: Version) -> str:
+        """Return the command that replaces one local manifest."""
+        words, name = ["download-manifests", "--accept-changed"], target.redist.name
+        if self.to.store is None:
+            return command_line(*words, "URL MANIFEST_DIR", version=label)
+        return command_line(*words, channel=self.to.store.channel, redist=name, version=label)
+
+    def _report(self) -> DownloadReport:
+        """Sort all outcomes, and add a failure for each unlisted release."""
+        labels = {outcome.release for outcome in self._manifests}
+        redists = sorted(self._redists, key=lambda outcome: outcome.redist)
+        listed = [outcome for outcome in redists if outcome.status == "listed"]
+        codes = [error.exit_code for error in self._errors.values()]
+        for text in self.selection.named:
+            if listed and text not in labels:
+                self._manifests.append(
+                    ManifestOutcome(
+                        redist=", ".join(outcome.redist for outcome in listed),
+                        release=text,
+                        status="failed",
+                        error=_not_listed(text, listed),
+                    )
+                )
+        if all(outcome.status == "absent" for outcome in redists):
+            codes.append(EXIT_INCOMPLETE)
+        would_write = any(o.status == "would-write" for o in self._manifests)
+        if not self.write and (would_write or self.to.is_lock_changed):
+            codes.append(EXIT_FINDINGS)
+        return DownloadReport(
+            redists=tuple(redists),
+            manifests=tuple(
+                sorted(self._manifests, key=lambda o: (o.redist, Version.parse(o.release)))
+            ),
+            is_lock_changed=self.to.is_lock_changed,
+            errors=tuple(self._errors.values()),
+            exit_code=exit_code_of(
+                [*self._manifests, *(o for o in redists if o.status == "failed")], *codes
+            ),
+        )
+
+
+def _with_redist_hint(error: NotAtSourceError, redist: Redist) -> NotAtSourceError:
+    if error.hint is not None:
+        return error
+    hint = "set --base-url to the address or folder that contains compute/"
+    if redist.handwritten:
+        hint = (
+            f"NVIDIA publishes no manifest for {redist.title}; set --base-url to a folder that "
+            f"contains {redist.manifest_folders[0]}/"
+        )
+    return NotAtSourceError(error.where, error.reason, hint=hint)
+
+
+def _not_listed(text: str, listed: Sequence[RedistOutcome]) -> ErrorReport:
+    message = f"none of the selected redistributables lists {text} upstream"
+    newest = ", ".join(f"{outcome.redist} {outcome.newest}" for outcome in listed)
+    return ErrorReport(
+        kind="not-found",
+        message=message,
+        reason=message,
+        hint=f"newest upstream: {newest}",
+        exit_code=EXIT_INCOMPLETE,
+    )

@@ -1,0 +1,60 @@
+"""The report of download-manifests as text."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from cudaredist.cli.text import columns, counted, grouped
+from cudaredist.commands.download.report import DownloadReport, RedistOutcome
+from cudaredist.formats.outcomes import ManifestOutcome
+from cudaredist.formats.report import ErrorReport
+
+
+def download_text(report: DownloadReport) -> Iterator[str]:
+    """Yield the outcome of each manifest, and redistributables without manifests."""
+    rows = [
+        (o.redist, o.release, o.status.replace("-", " "), f"{o.size:,} bytes" if o.size else "")
+        for o in report.manifests
+    ]
+    if rows:
+        yield from columns(rows)
+    absent = [outcome.redist for outcome in report.redists if outcome.status == "absent"]
+    if absent:
+        yield f"not at this source: {', '.join(absent)}"
+    for outcome in report.redists:
+        for label in outcome.gone:
+            yield f"{outcome.redist} {label}: upstream no longer lists it"
+    if report.is_lock_changed and all(o.status == "unchanged" for o in report.manifests):
+        yield "only the lock changes"
+    statuses: list[str] = [o.status for o in report.manifests]
+    statuses += [o.status for o in report.redists if o.status == "failed"]
+    counts = Counter(statuses)
+    answered = [o.source for o in report.manifests] + [o.source for o in report.redists]
+    sources = sorted({source for source in answered if source})
+    yield f"{counted(counts) or 'nothing to do'}" + (
+        f"; from {', '.join(sources)}" if sources else ""
+    )
+
+
+def download_errors(
+    redists: Iterable[RedistOutcome],
+    manifests: Iterable[ManifestOutcome],
+    errors: Iterable[ErrorReport],
+) -> Iterator[tuple[str, ErrorReport]]:
+    """Yield the failures of a download, grouped by reason."""
+    failures = [
+        *((o.redist, o.error) for o in redists if o.status == "failed"),
+        *((f"{o.redist} {o.release}", o.error) for o in manifests),
+    ]
+    groups = grouped(
+        ((error.reason, error.hint, error.changes), (subject, error))
+        for subject, error in failures
+        if error is not None
+    )
+    for items in groups.values():
+        error = items[0][1]
+        origin = error.message.removesuffix(f": {error.reason}")
+        if len(items) > 1 and origin != error.message:
+            message = f"{error.reason}; the first at {origin}"
+            error = error.model_copy(update={"message": message})
+        yield ", ".join(subject for subject, _ in items), error
+    yield from (("lock", error) for error in errors)

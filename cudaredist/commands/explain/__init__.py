@@ -1,0 +1,1 @@
+"""explain: show facts with their sources."""

@@ -1,0 +1,69 @@
+"""explain: show the facts about a compiler, GPU, release, package or set."""
+
+from dataclasses import field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from cudaredist.cli.options import Data, Options, argument
+from cudaredist.cli.session import Session, command
+from cudaredist.errors import EXIT_OK
+
+Subject: TypeAlias = Literal["nvcc", "gpu", "cuda", "package", "set"]
+
+
+class ExplainOptions(Options):
+    """Options of explain."""
+
+    typical = ("channel", "data_dir", "json")
+
+    subject: Subject = argument(
+        "Subject: nvcc, gpu, cuda, package or set.", metavar="SUBJECT", default=...
+    )
+    name: str = argument(
+        "CUDA release; gpu: capability, chip or product; package: name; set: file.",
+        metavar="NAME",
+        default=...,
+    )
+    data: Data = field(default_factory=Data)
+
+
+@command(ExplainOptions)
+def explain(options: ExplainOptions, session: Session) -> int:
+    """Show the facts about a compiler, GPU, CUDA release, package or set.
+
+    Examples:
+
+        cudaredist explain nvcc 13.4
+        cudaredist explain gpu "Jetson Orin"
+        cudaredist explain package libcublas
+
+    Every fact has its source. If documentation or policy differs from NVIDIA's files, both are
+    shown. A GPU lists the library releases that run on it, a package lists its releases and
+    platforms, and a set lists its contents and the reasons for missing packages.
+
+    Facts come from the feature files, nvcc_compat.json and gpus.json. Your tables win over the
+    shipped ones, release by release. Each fact names its source. For a GPU, your feature files are
+    combined with the shipped ones in the same way. The network is not used.
+    """
+    if options.subject == "set":
+        from cudaredist.commands.explain.set_text import set_text
+        from cudaredist.commands.explain.summarize_set import summarize
+        from cudaredist.sets.read_set import read_package_set
+
+        package_set, _ = read_package_set(Path(options.name))
+        session.show(summarize(options.name, package_set), set_text)
+    elif options.subject == "package":
+        from cudaredist.commands.explain.explain_package import explain_package
+        from cudaredist.commands.explain.package_text import package_text
+
+        store = session.read_store(options.data)
+        session.show(explain_package(options.name, store), package_text)
+    else:
+        from cudaredist.commands.explain.explain_by_tables import explain_by_tables
+        from cudaredist.commands.explain.table_text import explain_text
+
+        store = session.read_store(options.data, is_channel_used=False)
+        report = explain_by_tables(options.subject, options.name, store)
+        errors = [("", error) for error in report.errors]
+        return session.finish(report, explain_text, errors=errors)
+    return EXIT_OK

@@ -1,0 +1,121 @@
+"""explain: facts from the tables, with the layer of each."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from cudaredist.commands.explain.coverage_history import coverage_of_releases
+from cudaredist.commands.explain.report import ExplainReport, PackageCoverage
+from cudaredist.errors import CudaRedistError, command_line, worst_exit_code
+from cudaredist.formats.policy import DriverPolicy
+from cudaredist.formats.registry import read_own_file
+from cudaredist.formats.report import ErrorReport
+from cudaredist.formats.tables import Gpus, NvccCompat
+from cudaredist.manifests.manifest_values import Package
+from cudaredist.primitives import Version, parse_label
+from cudaredist.redists import CUDA
+from cudaredist.sets.drivers import driver_facts
+from cudaredist.store.data_folder import Layer, Store, shipped_data
+from cudaredist.store.layered_tables import LayeredTable, require_gpus, require_nvcc_compat
+from cudaredist.store.read_data import load_manifest, process_command
+from cudaredist.store.table_registry import read_gpu_policy, read_nvcc_policy
+from cudaredist.tables.explain_gpu import capabilities_called, explain_cuda, explain_gpu
+from cudaredist.tables.explain_nvcc import explain_nvcc
+from cudaredist.tables.explanation import Topic
+from cudaredist.tables.nvcc.nvcc_table import newest_of
+
+
+def explain_by_tables(
+    subject: Literal["nvcc", "gpu", "cuda"], name: str, store: Store
+) -> ExplainReport:
+    """Explain an nvcc, a GPU or a CUDA release.
+
+    Manifests that cannot be read are among the errors of the report. Raises `IncompleteError` if no
+    layer has the table, and `UnknownNameError` for an unknown name.
+    """
+    coverage: tuple[PackageCoverage, ...] = ()
+    errors: tuple[ErrorReport, ...] = ()
+    hint: str | None = None
+    if subject == "gpu":
+        gpus = require_gpus(store)
+        explained = explain_gpu(name, gpus.table, read_gpu_policy(store))
+        topics = tuple(_with_layers(topic, gpus.layers) for topic in explained)
+        coverage = coverage_of_releases(capabilities_called(name, gpus.table), store, gpus.table)
+        hint = None if coverage else _hint(store)
+    elif subject == "nvcc":
+        compat = require_nvcc_compat(store)
+        topic = explain_nvcc(name, compat.table, read_nvcc_policy(store))
+        topics = (_with_layers(topic, compat.layers),)
+    else:
+        tables = CudaTables(require_nvcc_compat(store), require_gpus(store), store)
+        topics, errors = tables.explain(name)
+    return ExplainReport(
+        kind=subject,
+        asked=name,
+        topics=topics,
+        coverage=coverage,
+        errors=errors,
+        hint=hint,
+        exit_code=worst_exit_code(error.exit_code for error in errors),
+    )
+
+
+class CudaTables:
+    """The tables and policies with facts about CUDA releases, read once."""
+
+    def __init__(
+        self, compat: LayeredTable[NvccCompat], gpus: LayeredTable[Gpus], store: Store
+    ) -> None:
+        """Raise `InvalidFileError` for a broken policy."""
+        self._compat, self._gpus, self._store = compat, gpus, store
+        self._nvcc_policy = read_nvcc_policy(store)
+        self._driver_policy = read_own_file(store.read_policy("drivers"), DriverPolicy)
+        self._lines = {parse_label(label).line for label in compat.table.releases}
+
+    def has_line(self, label: Version) -> bool:
+        """Check if the table of host compilers has the minor of a release."""
+        return label.line in self._lines
+
+    def explain(self, name: str) -> tuple[tuple[Topic, ...], tuple[ErrorReport, ...]]:
+        """Return the facts about a release, and the errors of its manifests.
+
+        Raises `UnknownNameError`.
+        """
+        compat, gpus = self._compat, self._gpus
+        minor = parse_label(newest_of(name, compat.table)).line
+        topics = explain_cuda(name, compat.table, gpus.table, self._nvcc_policy)
+        drivers, errors = self._drivers(minor)
+        layer: Layer = "shipped" if self._store.manifest_root == shipped_data() else "local"
+        labels = (fact.release for topic in drivers for fact in topic.facts if fact.release)
+        layers = compat.layers, gpus.layers, dict.fromkeys(labels, layer)
+        return tuple(map(_with_layers, (*topics, *drivers), layers)), errors
+
+    def _drivers(self, minor: str) -> tuple[tuple[Topic, ...], tuple[ErrorReport, ...]]:
+        """Return the known drivers for a CUDA minor, and the errors of its manifests."""
+        manifests: dict[Version, tuple[Package, ...]] = {}
+        errors: list[ErrorReport] = []
+        for label in self._store.manifests(CUDA).labels():
+            if label.line == minor:
+                try:
+                    manifests[label] = load_manifest(self._store, CUDA, label).packages
+                except CudaRedistError as error:
+                    errors.append(ErrorReport.of(error))
+        facts = tuple(driver_facts(manifests, minor.partition(".")[0], self._driver_policy))
+        topics = (Topic(title=f"drivers for CUDA {minor}", facts=facts),) if facts else ()
+        return topics, tuple(errors)
+
+
+def _hint(store: Store) -> str | None:
+    """Return the command to create feature files, or None if there are some."""
+    if any(layer.feature_redists() for layer in store.feature_stores()):
+        return None
+    if store.redists():
+        return process_command(store)
+    return command_line("download-manifests", channel=store.channel)
+
+
+def _with_layers(topic: Topic, layers: Mapping[str, Layer]) -> Topic:
+    """Add the layer of its release to each fact of a topic."""
+    facts = (
+        fact.model_copy(update={"layer": layers.get(fact.release or "")}) for fact in topic.facts
+    )
+    return topic.model_copy(update={"facts": tuple(facts)})

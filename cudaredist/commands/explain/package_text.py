@@ -1,0 +1,46 @@
+"""Reports of `explain package` as text."""
+
+from collections.abc import Iterator
+
+from cudaredist.cli.text import columns, grouped
+from cudaredist.commands.explain.report import ExplainedArchive, PackageReport
+from cudaredist.errors import shortened
+
+_SHOWN = 3
+"""Maximum number of libraries and headers to list for a dependency."""
+
+
+def package_text(report: PackageReport) -> Iterator[str]:
+    """Yield a package's versions, then the facts for each platform."""
+    labels = grouped(((a.redist, a.version, a.id.place), a.release) for a in report.archives)
+    newest = {(archive.redist, archive.id.place): archive for archive in report.archives}
+    yield from columns(
+        [
+            ("redist", "version", "platform", "releases"),
+            *((*key, " ".join(dict.fromkeys(releases))) for key, releases in labels.items()),
+        ]
+    )
+    for archive in newest.values():
+        yield ""
+        name = f"{archive.package} {archive.version} ({archive.redist} {archive.release})"
+        yield f"{name} for {archive.id.place}"
+        if not archive.is_examined:
+            yield "  not examined"
+        for title, words in _facts(archive).items():
+            if words:
+                yield f"  {title}: {words}"
+
+
+def _facts(archive: ExplainedArchive) -> dict[str, str]:
+    sizes = (f"{name} {files.size / 1e6:,.1f} MB" for name, files in archive.outputs.items())
+    return {
+        "outputs": ", ".join(sizes),
+        "sonames": " ".join(archive.sonames),
+        "architectures": " ".join(archive.architectures),
+        "needed libraries": " ".join(archive.needed),
+        "may open (a guess)": " ".join(archive.opens),
+        "depends on": "; ".join(
+            f"{name} ({', '.join(shortened(names, _SHOWN))})"
+            for name, names in archive.depends.items()
+        ),
+    }

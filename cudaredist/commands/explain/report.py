@@ -1,0 +1,137 @@
+"""The reports of explain."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from cudaredist.formats.base import OutputName, OwnModel
+from cudaredist.formats.packageset import Coverage, Diagnostic, HostCompiler, SetDriver, Status
+from cudaredist.formats.report import Answer, ArchiveName, ErrorReport, OutputFiles, Report
+from cudaredist.tables.explanation import Topic
+
+
+class ReleaseSpan(OwnModel):
+    """The first and the newest local release with a coverage."""
+
+    first: str
+    newest: str
+    gaps: tuple[str, ...] = Field(default=(), description="Local releases in between without it")
+
+
+class ReleaseCoverage(OwnModel):
+    """The coverage of one release."""
+
+    release: str
+    coverage: str = Field(description="The coverage as text")
+
+
+class PackageCoverage(OwnModel):
+    """The local releases of a package that run on a capability's GPUs."""
+
+    capability: str
+    redist: str
+    package: str
+    native: ReleaseSpan | None = Field(description="Releases with native code. Null: none")
+    ptx: ReleaseSpan | None = Field(description="Releases with PTX only. Null: none")
+    without: ReleaseCoverage | None = Field(
+        description="The first release without coverage, newer than all with it. Null: none"
+    )
+    releases: int = Field(description="Local releases with device code")
+    unknown: int = Field(description="Number of these releases with unknown coverage")
+
+
+class ExplainReport(Report):
+    """The result of explain."""
+
+    command: Literal["explain"] = "explain"
+    kind: Literal["nvcc", "gpu", "cuda"]
+    asked: str
+    topics: tuple[Topic, ...]
+    coverage: tuple[PackageCoverage, ...] = Field(
+        default=(), description="For gpu: the packages that run on it, from the feature files"
+    )
+    hint: str | None = Field(
+        default=None, description="For gpu: the command to read device code, if none is known"
+    )
+    errors: tuple[ErrorReport, ...] = Field(
+        default=(), description="For cuda: the manifests that cannot be read"
+    )
+
+
+class ExplainedArchive(ArchiveName):
+    """An archive of a package, with its contents and dependencies."""
+
+    is_examined: bool = Field(
+        description="Whether a feature file describes it. If not, the fields below are empty"
+    )
+    outputs: dict[OutputName, OutputFiles] = Field(default={})
+    sonames: tuple[str, ...] = ()
+    architectures: tuple[str, ...] = Field(
+        default=(), description="Architectures of its device code"
+    )
+    needed: tuple[str, ...] = Field(default=(), description="Libraries that its files require")
+    opens: tuple[str, ...] = Field(
+        default=(), description="Libraries that its files may open (a guess)"
+    )
+    depends: dict[str, tuple[str, ...]] = Field(
+        default={},
+        description="Required libraries or headers, by their package in the release",
+    )
+
+
+class PackageReport(Answer):
+    """The result of explain package."""
+
+    command: Literal["explain"] = "explain"
+    kind: Literal["package"] = "package"
+    asked: str
+    archives: tuple[ExplainedArchive, ...]
+
+
+class SummarizedPackage(OwnModel):
+    """An available package of a set."""
+
+    package: str
+    version: str
+    redist: str
+    outputs: tuple[OutputName, ...]
+    size: dict[OutputName, int] = Field(
+        description="Unpacked bytes by output. Empty: not inspected"
+    )
+    coverage: dict[str, Coverage] = Field(description="By capability")
+
+
+class OutputTotal(OutputFiles):
+    """The total of an output over all packages of a set."""
+
+    output: OutputName
+
+
+class MissingPackage(OwnModel):
+    """An unavailable package of a set."""
+
+    package: str
+    status: Status
+    reason: str
+
+
+class SetSummary(Answer):
+    """The result of explain set."""
+
+    command: Literal["explain"] = "explain"
+    kind: Literal["set"] = "set"
+    asked: str
+    attribute: str
+    cuda: str
+    platform: str
+    channel: str
+    counts: dict[Status, int]
+    capabilities: tuple[str, ...]
+    host_compiler: HostCompiler
+    driver: SetDriver | None
+    packages: tuple[SummarizedPackage, ...]
+    totals: tuple[OutputTotal, ...]
+    library_bytes: int = Field(description="Bytes of all outputs, for packages with the output lib")
+    library_lib_bytes: int = Field(description="Bytes of the output lib")
+    missing: tuple[MissingPackage, ...]
+    diagnostics: tuple[Diagnostic, ...]

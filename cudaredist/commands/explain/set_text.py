@@ -1,0 +1,75 @@
+"""The summary of a package set as text."""
+
+from collections.abc import Iterator
+
+from cudaredist.cli.text import columns, counted
+from cudaredist.commands.explain.report import SetSummary
+from cudaredist.tables.gpus.coverage import describe_coverage
+
+
+def set_text(summary: SetSummary) -> Iterator[str]:
+    """Yield a set's packages, output sizes and missing packages."""
+    yield (
+        f"{summary.attribute}: CUDA {summary.cuda} for {summary.platform} "
+        f"({summary.channel} channel), {counted(summary.counts)}"
+    )
+    yield f"capabilities: {' '.join(summary.capabilities)}"
+    gcc, clang = summary.host_compiler.gcc, summary.host_compiler.clang
+    ranges = [
+        f"{name} {'any' if accepted.min is None else accepted.min} to "
+        f"{'any' if accepted.max is None else accepted.max}"
+        for name, accepted in (("GCC", gcc), ("Clang", clang))
+        if accepted is not None
+    ]
+    selection = f"; GCC {gcc.selected} is selected" if gcc is not None and gcc.selected else ""
+    yield f"host compiler: {', '.join(ranges)}{selection}"
+    if summary.driver is not None:
+        published, lowest = summary.driver.published, summary.driver.lowest
+        texts = [f"{published.version} is published with it"] if published else []
+        texts += [f"{lowest.version} is the lowest for its major"] if lowest else []
+        yield f"driver: {', '.join(texts) or 'unknown'}"
+    yield ""
+    rows = [("package", "version", "outputs, MB unpacked")]
+    for package in summary.packages:
+        sizes = [f"{name} {_megabytes(size)}" for name, size in package.size.items()]
+        rows.append((package.package, package.version, ", ".join(sizes or package.outputs)))
+    yield from columns(rows)
+    yield from _coverage_text(summary)
+    if summary.totals:
+        yield ""
+        yield from columns(
+            [
+                ("output", "files", "MB"),
+                *((t.output, f"{t.files:,}", _megabytes(t.size)) for t in summary.totals),
+            ]
+        )
+    if summary.library_bytes:
+        share = 100 * summary.library_lib_bytes / summary.library_bytes
+        yield (
+            f"at run time, programs need {_megabytes(summary.library_lib_bytes)} MB (lib) of the "
+            f"libraries' {_megabytes(summary.library_bytes)} MB, {share:.0f} %"
+        )
+    yield ""
+    rows = [("missing", "status", "reason")]
+    yield from columns([*rows, *((m.package, m.status, m.reason) for m in summary.missing)])
+
+
+def _coverage_text(summary: SetSummary) -> Iterator[str]:
+    """Yield the coverage of packages with device code."""
+    covered = [p for p in summary.packages if any(c.all_files for c in p.coverage.values())]
+    if not covered:
+        return
+    yield ""
+    rows = [("coverage", *summary.capabilities)]
+    for package in covered:
+        cells = (package.coverage.get(name) for name in summary.capabilities)
+        rows.append((package.package, *(c.value if c else "unknown" for c in cells)))
+    yield from columns(rows)
+    for package in covered:
+        for name, coverage in package.coverage.items():
+            if coverage.value in {"partial", "none"}:
+                yield f"{package.package} on {name}: {describe_coverage(coverage)}"
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f}"

@@ -1,0 +1,72 @@
+"""explain set: packages, sizes by output, and missing packages."""
+
+from cudaredist.cli.text import grouped
+from cudaredist.commands.explain.report import (
+    MissingPackage,
+    OutputTotal,
+    SetSummary,
+    SummarizedPackage,
+)
+from cudaredist.formats.base import OutputName
+from cudaredist.formats.packageset import PackageSet
+from cudaredist.sets.assemble import count_statuses
+
+_ORDER: tuple[OutputName, ...] = (
+    *("out", "bin", "lib", "include", "dev", "static", "stubs", "samples", "python", "doc"),
+)
+
+
+def summarize(asked: str, package_set: PackageSet) -> SetSummary:
+    """Return the summary of a package set.
+
+    Includes the size of all packages with an output `lib`, and the size of these outputs alone. The
+    difference is the saving of split outputs for a program's run time.
+    """
+    own = {n: package for n, package in package_set.packages.items() if package.alias_of is None}
+    available = {name: package for name, package in own.items() if package.status == "available"}
+    contents = [package.contents for package in available.values()]
+    outputs = grouped(item for parts in contents for item in parts.items())
+    with_libraries = [parts for parts in contents if "lib" in parts]
+    return SetSummary(
+        asked=asked,
+        attribute=package_set.cuda.attribute,
+        cuda=package_set.cuda.release,
+        platform=package_set.platform.redist_system,
+        channel=package_set.channel,
+        counts=count_statuses(package_set),
+        capabilities=package_set.capabilities.effective,
+        host_compiler=package_set.host_compiler,
+        driver=package_set.driver,
+        packages=tuple(
+            SummarizedPackage(
+                package=name,
+                version=package.version or "",
+                redist=package.redist or "",
+                outputs=package.outputs,
+                size={output: part.bytes for output, part in package.contents.items()},
+                coverage=package.coverage,
+            )
+            for name, package in available.items()
+        ),
+        totals=tuple(
+            OutputTotal(
+                output=output,
+                files=sum(part.files for part in outputs[output]),
+                size=sum(part.bytes for part in outputs[output]),
+            )
+            for output in _ORDER
+            if output in outputs
+        ),
+        library_bytes=sum(part.bytes for parts in with_libraries for part in parts.values()),
+        library_lib_bytes=sum(parts["lib"].bytes for parts in with_libraries),
+        missing=tuple(
+            MissingPackage(
+                package=name,
+                status=package.status,
+                reason="; ".join(reason.text for reason in package.reasons),
+            )
+            for name, package in own.items()
+            if name not in available
+        ),
+        diagnostics=package_set.diagnostics,
+    )

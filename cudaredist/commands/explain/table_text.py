@@ -1,0 +1,52 @@
+"""Facts of CUDA releases, GPUs and compilers as text."""
+
+from collections.abc import Iterator
+
+from cudaredist.cli.text import columns
+from cudaredist.commands.explain.report import ExplainReport, PackageCoverage, ReleaseSpan
+
+
+def explain_text(report: ExplainReport) -> Iterator[str]:
+    """Yield the facts of each topic with sources and other claims."""
+    for number, topic in enumerate(report.topics):
+        if number:
+            yield ""
+        yield topic.title
+        for fact in topic.facts:
+            yield f"  {fact.statement}"
+            because = f"; {fact.reason}" if fact.reason else ""
+            layer = f", {fact.layer} data" if fact.layer else ""
+            yield f"      {fact.basis}: {fact.source}{layer}{because}"
+            for claim in fact.otherwise:
+                reason = f" ({claim.reason})" if claim.reason else ""
+                value = "none" if claim.value is None else claim.value
+                text = ", ".join(value) if isinstance(value, tuple) else value
+                yield f"      otherwise: {text}{reason}: {claim.source}"
+    for name in dict.fromkeys(entry.capability for entry in report.coverage):
+        yield ""
+        yield f"releases that run on {name}, according to the device code in feature files"
+        rows = [("  package", "native", "PTX only", "first without")]
+        rows += (_coverage_row(part) for part in report.coverage if part.capability == name)
+        yield from columns(rows)
+    if report.hint is not None:
+        yield ""
+        yield (
+            "The releases that run on it are unknown, because there are no feature files. "
+            f"Run `{report.hint}`."
+        )
+
+
+def _coverage_row(part: PackageCoverage) -> tuple[str, str, str, str]:
+    package = part.package if part.redist in part.package else f"{part.package} ({part.redist})"
+    without = "-" if part.without is None else part.without.release
+    if part.without is not None and part.without.coverage != "none":
+        without += f" ({part.without.coverage})"
+    unknown = f"; {part.unknown} of {part.releases} releases unknown" if part.unknown else ""
+    return f"  {package}", _span(part.native), _span(part.ptx), f"{without}{unknown}"
+
+
+def _span(span: ReleaseSpan | None) -> str:
+    if span is None:
+        return "-"
+    gaps = f" except {', '.join(span.gaps)}" if span.gaps else ""
+    return span.first if span.first == span.newest else f"{span.first} to {span.newest}{gaps}"

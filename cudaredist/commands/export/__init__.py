@@ -1,0 +1,1 @@
+"""export: write package sets in the formats of other tools."""

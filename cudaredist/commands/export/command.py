@@ -1,0 +1,245 @@
+"""export: convert a package set to the formats of its consumers."""
+
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING
+
+from cudaredist.cli.options import (
+    Options,
+    argument,
+    check_option,
+    folder_option,
+    output_flag,
+    output_option,
+    output_path_option,
+    read_data_dir_option,
+    shipped_data_option,
+)
+from cudaredist.cli.session import PUBLIC_WHEEL_BASE, Refusal, Session, command
+from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, UsageError
+from cudaredist.redists import REDISTS
+
+if TYPE_CHECKING:
+    from cudaredist.commands.export.report import ExportReport
+    from cudaredist.exporters.export_format import ExportedSet, Exporter
+    from cudaredist.formats.packageset import PackageSet
+    from cudaredist.store.data_folder import Store
+
+
+def complete_format(incomplete: str) -> list[tuple[str, str]]:
+    """Complete the name of a format in a shell."""
+    from cudaredist.exporters import EXPORTERS
+
+    return [(e.name, e.title) for e in EXPORTERS.values() if e.name.startswith(incomplete)]
+
+
+class ExportOptions(Options):
+    """Options of export."""
+
+    typical = ("output", "root", "wheel_base", "diff", "check")
+
+    form: str = argument(
+        "Format: one of those above.", metavar="FORMAT", autocompletion=complete_format, default=...
+    )
+    package_set: Path = argument("Package set from `build` (*.json).", metavar="SET", default=...)
+    output: Path | None = output_path_option(
+        "File or folder. Default: standard output, for one file.", metavar="PATH"
+    )
+    root: str | None = folder_option(
+        "Toolkit root for env and cmake. Default: none.",
+        metavar="DIR",
+    )
+    wheel_base: str | None = output_option(
+        "Base URL of wheels, for sets without addresses.",
+        metavar="URL",
+    )
+    resolve: bool = output_flag("Take the URLs and sizes of wheels from the package index.")
+    diff: Path | None = output_option(
+        "nixpkgs checkout to compare. Requires nix-instantiate.",
+        metavar="FOLDER",
+    )
+    data_dir: Path | None = read_data_dir_option()
+    shipped_data: bool = shipped_data_option()
+    check: bool = check_option()
+
+    @property
+    def exporter(self) -> "Exporter":
+        """The exporter of the format. Raises `UnknownNameError`."""
+        from cudaredist.exporters import find_exporter
+
+        return find_exporter(self.form)
+
+
+def _is_relative(root: str) -> bool:
+    return not (PurePosixPath(root).is_absolute() or PureWindowsPath(root).is_absolute())
+
+
+REFUSED: tuple[Refusal[ExportOptions], ...] = (
+    (
+        lambda o: o.diff is not None and not o.exporter.reads_tables,
+        "--diff requires the format nixpkgs",
+        "run `cudaredist export nixpkgs SET --diff FOLDER`",
+    ),
+    (lambda o: o.diff and o.output, "--diff cannot be combined with --output", None),
+    (
+        lambda o: o.output is None and o.exporter.file is None and o.diff is None,
+        "{form} writes several files",
+        "run `cudaredist export {form} SET -o FOLDER`",
+    ),
+    (lambda o: o.output is None and o.check, "--check requires --output", "add -o FILE"),
+    (
+        lambda o: o.output is None and o.json and o.diff is None,
+        "--json requires --output",
+        "add -o FILE",
+    ),
+    PUBLIC_WHEEL_BASE,
+    (
+        lambda o: o.resolve and o.wheel_base is not None,
+        "--resolve cannot be combined with --wheel-base",
+        None,
+    ),
+    (
+        lambda o: o.wheel_base is not None and not o.exporter.takes_addresses,
+        "--wheel-base cannot be combined with the format {form}",
+        "run `cudaredist export {form} {package_set}`",
+    ),
+    (
+        lambda o: o.resolve and not o.exporter.takes_addresses,
+        "--resolve cannot be combined with the format {form}",
+        "run `cudaredist export {form} {package_set}`",
+    ),
+    (
+        lambda o: o.typed & {"data_dir", "shipped_data"} and not o.exporter.reads_tables,
+        "--data-dir and --no-shipped-data require the format nixpkgs",
+        "run `cudaredist export {form} {package_set}`",
+    ),
+    (
+        lambda o: o.root is not None and not o.exporter.takes_root,
+        "--root cannot be combined with the format {form}",
+        "run `cudaredist export cmake SET --root /opt/cuda`",
+    ),
+    (
+        lambda o: o.root is not None and _is_relative(o.root),
+        "--root {root}: expected an absolute path",
+        "use an absolute path, such as --root /opt/cuda",
+    ),
+)
+
+
+@command(ExportOptions, REFUSED)
+def export(options: ExportOptions, session: Session) -> int:
+    """Convert a package set to a consumer's format.
+
+    Examples:
+
+        cudaredist build --cuda 13.0.2 --platform linux-x86_64 -o set.json
+        cudaredist export nix set.json --wheel-base https://wheels.example.org -o cuda
+        cudaredist export requirements set.json -o requirements.txt
+
+    - **nix**: the set's document, with Nix code for builds with or without nixpkgs.
+    - **nixpkgs**: tables and manifests of nixpkgs; SET can be an index.json of several sets.
+    - **redistrib**: NVIDIA's manifests for one platform.
+    - **bazel**: components and toolkit for rules_cuda.
+    - **pylock**, **requirements**: the set's wheels for pip and uv.
+    - **cyclonedx**, **spdx**: bills of materials.
+    - **urls**, **sha256sums**: lists to download and verify archives.
+    - **outputs**, **ignore-missing**: tables that nixpkgs maintains by hand.
+    - **env**, **cmake**: a toolkit's root, architectures and host compiler.
+    """
+    from cudaredist.commands.export.nixpkgs_diff import diff_checkout
+    from cudaredist.commands.export.shared_tables import indexed_sets
+    from cudaredist.commands.export.text import export_text, table_diff_text
+    from cudaredist.exporters.export_format import ExportedSet
+    from cudaredist.sets.read_set import read_package_set
+    from cudaredist.store.locate import store_to_read
+    from cudaredist.store.table_registry import read_gpu_policy, read_nvcc_policy
+
+    exporter = options.exporter
+    path = options.package_set
+    paths = indexed_sets(path) if exporter.reads_tables else [path]
+    package_set, *others = (read_package_set(path)[0] for path in paths)
+    if options.wheel_base is not None or options.resolve:
+        package_set = _with_wheels(package_set, options)
+    exported = ExportedSet(package_set, options.root, others=tuple(others))
+    if exporter.reads_tables:
+        store = store_to_read(options.data_dir, "redist", use_shipped=options.shipped_data)
+        exported = _with_tables(exported, store, session)
+        if options.diff is not None:
+            nvcc, gpus = read_nvcc_policy(store), read_gpu_policy(store)
+            report = diff_checkout(exported, options.diff, nvcc, gpus)
+            return session.finish(report, table_diff_text)
+    files = exporter.files(exported)
+    skipped = exporter.skipped(exported)
+    if skipped:
+        session.console.warning(f"skipped {len(skipped)} packages without features")
+    if options.output is None:
+        (content,) = files.values()
+        session.console.result(content.decode())
+        return EXIT_OK
+    written = _write(exporter, files, options.output, may_write=not options.check)
+    return session.finish(written, export_text)
+
+
+def _with_tables(exported: "ExportedSet", store: "Store", session: Session) -> "ExportedSet":
+    from dataclasses import replace
+
+    from cudaredist.commands.export.shared_tables import read_shared_tables
+    from cudaredist.exporters.nixpkgs_tables import set_versions
+
+    versions = set_versions(exported.all_sets)
+    if not versions:
+        session.console.warning(
+            "skipped manifests and releases: no set has NVIDIA's own archives for Linux"
+        )
+    own = {redist for one in exported.all_sets for redist in one.redists} - REDISTS.keys()
+    if own:
+        session.console.warning(
+            f"skipped {', '.join(sorted(own))}, because nixpkgs has only NVIDIA's "
+            "redistributables; to build them with Nix, run `cudaredist export nix SET -o FOLDER`"
+        )
+    return replace(exported, tables=read_shared_tables(store, versions))
+
+
+def _with_wheels(package_set: "PackageSet", options: ExportOptions) -> "PackageSet":
+    """Return a set of the wheel channel with the addresses that the options select."""
+    from cudaredist.commands.export.wheel_addresses import with_index_addresses
+    from cudaredist.exporters.export_format import with_addresses
+    from cudaredist.sources.protocol import Settings
+
+    if package_set.channel != "wheels":
+        name = "--resolve" if options.resolve else "--wheel-base"
+        raise UsageError(
+            f"{name} requires a set of the wheel channel",
+            hint=f"remove {name}: the addresses of NVIDIA's archives are known",
+        )
+    if options.resolve:
+        return with_index_addresses(package_set, Settings())
+    return with_addresses(package_set, options.wheel_base or "")
+
+
+def _write(
+    exporter: "Exporter", files: Mapping[str, bytes], output: Path, *, may_write: bool
+) -> "ExportReport":
+    from cudaredist.commands.export.report import ExportedFile, ExportReport
+    from cudaredist.primitives import sha256_of
+    from cudaredist.store.files import is_folder, read_file, write_output
+
+    written = []
+    for name, content in files.items():
+        is_named = exporter.file is not None and not is_folder(output)
+        path = output if is_named else output / name
+        is_same = read_file(path) == content
+        if may_write and not is_same:
+            write_output(path, content)
+        written.append(
+            ExportedFile(
+                path=str(path),
+                status="unchanged" if is_same else "written" if may_write else "would-write",
+                size=len(content),
+                sha256=sha256_of(content),
+            )
+        )
+    is_stale = any(file.status == "would-write" for file in written)
+    return ExportReport(
+        format=exporter.name, files=tuple(written), exit_code=EXIT_FINDINGS if is_stale else EXIT_OK
+    )

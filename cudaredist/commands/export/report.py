@@ -1,0 +1,44 @@
+"""The report of export."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from cudaredist.formats.base import OwnModel
+from cudaredist.formats.report import ManifestStatus, Report
+
+
+class ExportedFile(OwnModel):
+    """A file of an export."""
+
+    path: str
+    status: ManifestStatus
+    size: int
+    sha256: str
+
+
+class ExportReport(Report):
+    """The result of export."""
+
+    command: Literal["export"] = "export"
+    format: str
+    files: tuple[ExportedFile, ...]
+
+
+class TableCell(OwnModel):
+    """A cell that differs between the tables of nixpkgs and cudaredist."""
+
+    table: Literal["compilers", "capabilities", "releases", "manifests"]
+    cell: str = Field(description="Such as 13.4.gcc.maxMajorVersion")
+    nixpkgs: str | bool | None = Field(description="Null: no value")
+    cudaredist: str | bool | None = Field(description="Null: no value")
+    reason: str = Field(description="The source of cudaredist's value")
+
+
+class TableDiffReport(Report):
+    """The result of export nixpkgs --diff."""
+
+    command: Literal["export"] = "export"
+    format: Literal["nixpkgs"] = "nixpkgs"
+    checkout: str
+    cells: tuple[TableCell, ...]

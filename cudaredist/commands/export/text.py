@@ -1,0 +1,29 @@
+"""The report of export as text."""
+
+import json
+from collections.abc import Iterator
+
+from cudaredist.cli.text import columns
+from cudaredist.commands.export.report import ExportReport, TableDiffReport
+
+
+def export_text(report: ExportReport) -> Iterator[str]:
+    """Yield a line for each file of an export."""
+    yield from columns([(file.path, file.status, f"{file.size:,} bytes") for file in report.files])
+
+
+def table_diff_text(report: TableDiffReport) -> Iterator[str]:
+    """Yield each different cell with the reason for cudaredist's value."""
+    table = ""
+    for cell in report.cells:
+        if cell.table != table:
+            table = cell.table
+            yield table
+        yield f"  {cell.cell}: {_cell(cell.nixpkgs)} -> {_cell(cell.cudaredist)}"
+        yield f"      {cell.reason}"
+    count = len(report.cells)
+    yield f"{report.checkout}: {count} cell{'' if count == 1 else 's'} to change"
+
+
+def _cell(value: object) -> str:
+    return "none" if value is None else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,59 @@
+"""Addresses and sizes of a package set's wheels, from the package index."""
+
+import contextlib
+
+from cudaredist.errors import IntegrityError, NotAtSourceError, UsageError, shortened
+from cudaredist.formats.packageset import PackageSet
+from cudaredist.sources.protocol import Settings, without_credentials
+from cudaredist.sources.wheel_index import INDEX
+from cudaredist.sources.wheel_source import WheelSource
+
+_SHOWN = 5
+
+
+def with_index_addresses(package_set: PackageSet, settings: Settings) -> PackageSet:
+    """Return a set of the wheel channel with the address and size of each available wheel.
+
+    Addresses have no credentials. Raises `NotAtSourceError` for wheels that no index has,
+    `IntegrityError` if an index has another hash than the set, and `UsageError` for an address with
+    a query, which may contain a token.
+    """
+    archives = {
+        attr: package.archive
+        for attr, package in package_set.packages.items()
+        if package.archive is not None and package.status == "available"
+    }
+    paths = {archive.relative_path for archive in archives.values()}
+    with contextlib.closing(WheelSource(settings)) as source:
+        wheels = source.wheels_at(paths)
+        sizes = source.sizes(wheels)
+    missing = sorted(paths - wheels.keys())
+    if missing:
+        raise NotAtSourceError(
+            INDEX,
+            f"{len(missing)} wheels of the set are missing: "
+            f"{', '.join(shortened(missing, _SHOWN))}",
+            hint="build the set from current manifests: "
+            "cudaredist download-manifests --channel wheels",
+        )
+    packages = dict(package_set.packages)
+    for attr, archive in archives.items():
+        wheel = wheels[archive.relative_path]
+        if wheel.sha256 not in {None, archive.sha256}:
+            raise IntegrityError(
+                f"{wheel.file_name}: the SHA-256 in the index is {wheel.sha256}, and the set "
+                f"has {archive.sha256}",
+                hint="check the indexes with: pip config list",
+            )
+        url = without_credentials(wheel.url)
+        if "?" in url:
+            raise UsageError(
+                f"{wheel.file_name}: its address in the package index has a query, which may "
+                "contain a token",
+                hint="add --wheel-base URL of a mirror instead of --resolve",
+            )
+        known = {"url": url, "size": sizes.get(archive.relative_path)}
+        packages[attr] = packages[attr].model_copy(
+            update={"archive": archive.model_copy(update=known)}
+        )
+    return package_set.model_copy(update={"packages": packages})

@@ -1,0 +1,148 @@
+"""Select the packages of a toolkit from a package set."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from cudaredist.errors import UnknownNameError, UsageError
+from cudaredist.formats.packageset import PackageSet, SetPackage
+from cudaredist.formats.toolkit_record import ComponentSet
+
+ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedPackages:
+    """Packages of a toolkit."""
+
+    packages: dict[str, SetPackage]
+    """By name, sorted."""
+    required: tuple[ComponentSet, ...]
+    """Named sets selected as a whole; all their programs must exist."""
+    warnings: tuple[str, ...]
+    """One for each broken or withheld package of the named sets."""
+
+
+def select(
+    package_set: PackageSet,
+    components: Sequence[str],
+    exclude: Iterable[str],
+    sets: Mapping[str, ComponentSet],
+) -> SelectedPackages:
+    """Return the selected packages and their dependencies.
+
+    A component is a package, a named set, or `all`, the default. `all` selects every available
+    package in its main version. Excluded packages are skipped even if others depend on them. Raises
+    `UsageError` for unknown names, and for a package that is not available, with its reasons.
+    """
+    packages = package_set.packages
+    component_names = {ALL, *sets, *packages}
+    names: set[str] = set()
+    warnings: list[str] = []
+    for component in components or [ALL]:
+        if component not in component_names:
+            raise UnknownNameError("component", component, component_names)
+        if component == ALL:
+            names |= {name for name, package in packages.items() if _is_main(name, package)}
+        elif component in sets:
+            names |= _of_set(component, sets[component], packages)
+            warnings += _left_out(component, sets[component], packages)
+        else:
+            names.add(_single(component, packages))
+    excluded = set()
+    for name in exclude:
+        if name not in packages:
+            raise UnknownNameError("package", name, packages)
+        excluded.add(_real(name, packages))
+    names = _closure(names - excluded, excluded, packages)
+    if not names:
+        raise UsageError("no packages selected", hint="remove an --exclude option")
+    whole = (
+        sets[name]
+        for name in dict.fromkeys(components)
+        if name in sets
+        and excluded.isdisjoint(_real(member, packages) for member in sets[name].packages)
+    )
+    return SelectedPackages(
+        {name: packages[name] for name in sorted(names)}, tuple(whole), tuple(warnings)
+    )
+
+
+def _closure(
+    names: Iterable[str], excluded: set[str], packages: Mapping[str, SetPackage]
+) -> set[str]:
+    """Add the dependencies of packages, except excluded ones."""
+    closure = set(names)
+    pending = sorted(closure)
+    while pending:
+        package = packages[pending.pop()]
+        for dependency in package.depends:
+            name = _real(dependency.attr, packages)
+            if name not in closure and name not in excluded:
+                _require(name, package, packages)
+                closure.add(name)
+                pending.append(name)
+    return closure
+
+
+def _is_main(name: str, package: SetPackage) -> bool:
+    """Check if a package is available, as a main version and not as an alias."""
+    is_own = package.alias_of is None and name == package.pname
+    return is_own and package.status == "available"
+
+
+def _real(name: str, packages: Mapping[str, SetPackage]) -> str:
+    return packages[name].alias_of or name if name in packages else name
+
+
+def _single(component: str, packages: Mapping[str, SetPackage]) -> str:
+    name = _real(component, packages)
+    if packages[name].status != "available":
+        raise UsageError(
+            f"{component} is {packages[name].status}: {_reasons(packages[name])}",
+            hint="build a package set for another release, platform or channel",
+        )
+    return name
+
+
+def _of_set(component: str, members: ComponentSet, packages: Mapping[str, SetPackage]) -> set[str]:
+    """Return a named set's available members.
+
+    Raises `UsageError` if no member is available.
+    """
+    names = {_real(name, packages) for name in members.packages if name in packages}
+    available = {name for name in names if packages[name].status == "available"}
+    if not available:
+        raise UsageError(
+            f"no package of component {component} is available in this package set",
+            hint=f"select another component; {component} is {', '.join(members.packages)}",
+        )
+    return available
+
+
+def _left_out(
+    component: str, members: ComponentSet, packages: Mapping[str, SetPackage]
+) -> list[str]:
+    return [
+        f"{component} will not include {name}, which is {packages[name].status}: "
+        f"{_reasons(packages[name])}"
+        for name in members.packages
+        if name in packages and packages[name].status in {"broken", "withheld"}
+    ]
+
+
+def _require(name: str, by: SetPackage, packages: Mapping[str, SetPackage]) -> None:
+    """Raise `UsageError` if a dependency is not available.
+
+    `build` never creates such a set.
+    """
+    package = packages.get(name)
+    if package is None or package.status != "available":
+        why = "not in the set" if package is None else _reasons(package) or package.status
+        raise UsageError(
+            f"{by.attr} requires {name}, which is not available: {why}",
+            hint=f"skip it with --exclude {name}" if package else None,
+        )
+
+
+def _reasons(package: SetPackage) -> str:
+    return "; ".join(reason.text for reason in package.reasons)

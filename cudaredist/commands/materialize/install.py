@@ -1,0 +1,201 @@
+"""Create a toolkit root from verified content."""
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cudaredist.commands.materialize.merge import (
+    OURS,
+    RECORD_NAME,
+    VERSION_NAME,
+    Content,
+    Layout,
+    Plan,
+    PlannedFile,
+)
+from cudaredist.commands.materialize.staging import remove_tree
+from cudaredist.errors import UsageError, WriteError
+from cudaredist.formats.packageset import PackageSet, SetArchive, SetPackage
+from cudaredist.formats.toolkit_record import (
+    ToolkitFile,
+    ToolkitLink,
+    ToolkitPackage,
+    ToolkitRecord,
+)
+from cudaredist.jsontext import canonical_json
+from cudaredist.primitives import sha256_of
+from cudaredist.sets.pkgconfig import PKG_CONFIG_LIMIT, relocatable
+from cudaredist.store.files import write_file
+
+_PROGRAM, _FILE = 0o755, 0o644
+_PIECE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toolkit:
+    """A toolkit to create."""
+
+    package_set: PackageSet
+    set_sha256: str
+    packages: Mapping[str, SetPackage]
+    """Selected packages, by name."""
+    layout: Layout
+    with_static: bool
+
+    def is_recorded(self, record: ToolkitRecord) -> bool:
+        """Check if a record belongs to this toolkit.
+
+        Ignores files and links.
+        """
+        return record == self.record(record.files, record.links)
+
+    def record(self, files: dict[str, ToolkitFile], links: dict[str, ToolkitLink]) -> ToolkitRecord:
+        """Return a record with these files and links."""
+        return ToolkitRecord(
+            schema_version=1,
+            set_sha256=self.set_sha256,
+            channel=self.package_set.channel,
+            cuda=self.package_set.cuda.release,
+            platform=self.package_set.platform.redist_system,
+            layout=self.layout,
+            static=self.with_static,
+            packages={
+                attr: ToolkitPackage(
+                    version=package.version or "",
+                    archive_sha256=archive_of(package).sha256,
+                )
+                for attr, package in self.packages.items()
+            },
+            files=files,
+            links=links,
+        )
+
+
+def create_root(new: Path, toolkit: Toolkit, plan: Plan) -> ToolkitRecord:
+    """Create a root and its record. Raises `WriteError`."""
+    remove_tree(new)
+    try:
+        files = _Files(new, plan, toolkit.layout).create()
+    except OSError as error:
+        raise WriteError(error.filename or new, error) from error
+    version = _version_json(toolkit.package_set, toolkit.packages)
+    write_file(new / VERSION_NAME, version)
+    files[VERSION_NAME] = ToolkitFile(
+        sha256=sha256_of(version), size=len(version), executable=False, package=OURS
+    )
+    links = {
+        path: ToolkitLink(target=target, package=plan.link_owners[path])
+        for path, target in plan.links.items()
+    }
+    record = toolkit.record(files, links)
+    write_file(new / RECORD_NAME, canonical_json(record.model_dump(mode="json")))
+    return record
+
+
+def plan_repair(
+    root: Path, record: ToolkitRecord, altered: frozenset[str], plan: Plan
+) -> Plan | None:
+    """Return the plan of the whole root.
+
+    `plan` covers the altered packages. Returns None if these packages lack an altered file.
+    """
+    whole = Plan(
+        links={path: link.target for path, link in record.links.items()},
+        link_owners={path: link.package for path, link in record.links.items()},
+    )
+    for path, file in record.files.items():
+        if path == VERSION_NAME:
+            continue
+        content = Content(root / path, file.sha256, file.size)
+        if path in altered:
+            planned = plan.files.get(path)
+            if planned is None:
+                return None
+            content = planned.content
+        whole.files[path] = PlannedFile(file.package, content, file.executable)
+    return whole
+
+
+def archive_of(package: SetPackage) -> SetArchive:
+    """Return a package's archive. Raises `UsageError` if it has none."""
+    if package.archive is None:
+        raise UsageError(f"{package.attr} has no archive")
+    return package.archive
+
+
+@dataclass(slots=True)
+class _Files:
+    """Creates the files and links of a plan."""
+
+    new: Path
+    plan: Plan
+    layout: Layout
+    _parents: set[Path] = field(default_factory=set)
+    _modes: dict[Path, bool] = field(default_factory=dict)
+
+    def create(self) -> dict[str, ToolkitFile]:
+        """Create everything and return the record's files."""
+        self.new.mkdir(parents=True)
+        files = {path: self._file(path) for path in sorted(self.plan.files)}
+        for path, target in sorted(self.plan.links.items()):
+            self._destination(path).symlink_to(target)
+        return files
+
+    def _file(self, path: str) -> ToolkitFile:
+        planned = self.plan.files[path]
+        executable = planned.executable
+        source, sha256, size = planned.content
+        destination = self._destination(path)
+        if path.endswith(".pc") and size <= PKG_CONFIG_LIMIT:
+            package = planned.package if self.layout == "split" else None
+            text = relocatable(source.read_bytes(), path, package, self.plan.files)
+            with destination.open("xb") as file:
+                file.write(text)
+            sha256, size = sha256_of(text), len(text)
+        elif self._modes.setdefault(source, executable) is executable:
+            _link_or_copy(source, destination)
+        else:
+            # A hard link cannot have a mode of its own.
+            _copy(source, destination)
+        destination.chmod(_PROGRAM if executable else _FILE)
+        return ToolkitFile(sha256=sha256, size=size, executable=executable, package=planned.package)
+
+    def _destination(self, path: str) -> Path:
+        destination = self.new / path
+        if destination.parent not in self._parents:
+            destination.parent.mkdir(parents=True, exist_ok=True)
+            self._parents.add(destination.parent)
+        return destination
+
+
+def _link_or_copy(source: Path, destination: Path) -> None:
+    """Hard-link or copy a file.
+
+    The source stays for a repeated run.
+    """
+    try:
+        os.link(source, destination)
+    except FileExistsError:
+        raise
+    except OSError:
+        _copy(source, destination)
+
+
+def _copy(source: Path, destination: Path) -> None:
+    """Copy a file to a new path.
+
+    Fails if the path exists: some disks take `A` and `a` for one name.
+    """
+    with source.open("rb") as content, destination.open("xb") as file:
+        shutil.copyfileobj(content, file, _PIECE)
+
+
+def _version_json(package_set: PackageSet, packages: Mapping[str, SetPackage]) -> bytes:
+    versions = {
+        attr: {"name": package.description or attr, "version": package.version}
+        for attr, package in packages.items()
+    }
+    cuda = {"name": "CUDA SDK", "version": package_set.cuda.release}
+    return canonical_json({"cuda": cuda, **versions})

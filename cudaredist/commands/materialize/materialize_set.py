@@ -1,0 +1,382 @@
+"""materialize: install a package set into a toolkit root.
+
+The root is created in a staging directory from verified archives, then renamed.
+"""
+
+import contextlib
+import logging
+import os
+import posixpath
+import shutil
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cudaredist.commands.materialize.components import SelectedPackages, select
+from cudaredist.commands.materialize.install import Toolkit, archive_of, create_root, plan_repair
+from cudaredist.commands.materialize.merge import RECORD_NAME, VERSION_NAME, Plan, make_plan
+from cudaredist.commands.materialize.report import ToolkitReport
+from cudaredist.commands.materialize.root import (
+    altered_paths,
+    is_empty,
+    is_intact,
+    list_root,
+    read_record,
+    real_path,
+    toolkit_report,
+)
+from cudaredist.commands.materialize.staging import StagingDirectory
+from cudaredist.commands.materialize.unpack import Unpacked, earlier_content, is_unpacked, unpack
+from cudaredist.errors import (
+    ContentError,
+    CudaRedistError,
+    IntegrityError,
+    InvalidFileError,
+    NotAtSourceError,
+    Problem,
+    SourceError,
+    StoppedError,
+    UsageError,
+    WriteError,
+    shortened,
+)
+from cudaredist.formats.packageset import PackageSet, SetPackage
+from cudaredist.formats.registry import read_own_file
+from cudaredist.formats.toolkit_record import ComponentPolicy, ComponentSet, ToolkitRecord
+from cudaredist.primitives import Platform, path_problem
+from cudaredist.progress import total_size
+from cudaredist.redists import REDISTS
+from cudaredist.sets.package_tree import make_tree
+from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
+from cudaredist.store.data_folder import Store
+from cudaredist.store.kept_archive import kept_bytes
+from cudaredist.tasks import each, raise_if_stopped
+
+_log = logging.getLogger(__name__)
+
+_SHOWN = 3
+
+
+@dataclass(kw_only=True)
+class Materialization:
+    """One toolkit root to create."""
+
+    toolkit: Toolkit
+    required: Sequence[ComponentSet]
+    """Selected named sets; all their programs must exist."""
+    root: Path
+    sources: ArchiveService | None
+    """Downloads archives; None if all are in the local folder."""
+    replace: bool = False
+    """Allow removal of packages, and compare the hash of every existing file."""
+    archives: Path | None = None
+    """Folder to search first for archives, by path at the source or by name."""
+    local: ArchiveService | None = None
+    """Reads the archives in the local folder."""
+    announce: Callable[[str], None] = lambda _: None
+    _sizes: dict[str | None, int | None] = field(default_factory=dict)
+    """Sizes from the source's listing, by hash."""
+
+    def __post_init__(self) -> None:
+        self._services = [service for service in (self.local, self.sources) if service]
+        if not self._services:
+            raise UsageError("no source of archives", hint="add --archives FOLDER")
+        self._path = real_path(self.root)
+        self._staging = StagingDirectory(self._path)
+
+    def run(self) -> ToolkitReport:
+        """Create or update the root, unless it matches already.
+
+        Raises `UsageError` if the root has other files, or if packages would be removed without
+        `replace`. Raises the errors of the archives. The root is unchanged then.
+        """
+        record = self._read_record()
+        if record is not None and self._is_current(record):
+            self._staging.clear_if_idle()
+            return self._report(record, "unchanged")
+        self._check_replaceable(record)
+        with self._staging.locked():
+            # Read again: `locked` may have restored a root, or waited for a run that created it.
+            record = self._read_record()
+            if record is not None and self._is_current(record):
+                self._staging.clear()
+                return self._report(record, "unchanged")
+            self._check_replaceable(record)
+            try:
+                created = (None if record is None else self._repair(record)) or self._create()
+            except (ContentError, IntegrityError, WriteError, UsageError):
+                # A later run would fail in the same way. Free the disk space.
+                self._staging.clear()
+                raise
+            self._check_replaceable(record)
+            try:
+                self._staging.swap_in()
+            except WriteError:
+                self._staging.clear()
+                raise
+        return self._report(created, "written")
+
+    # -- existing root
+
+    def _read_record(self) -> ToolkitRecord | None:
+        if not os.path.lexists(self._path):
+            return None
+        record = read_record(self._path)
+        if record is None and not is_empty(self._path):
+            raise UsageError(
+                f"{self.root} exists and is not a cudaredist toolkit root (no {RECORD_NAME})",
+                hint="choose a new or empty folder with --root FOLDER",
+            )
+        return record
+
+    def _is_current(self, record: ToolkitRecord) -> bool:
+        if not self.toolkit.is_recorded(record):
+            return False
+        is_unchanged = (
+            not altered_paths(self._path, record) if self.replace else is_intact(self._path, record)
+        )
+        if not is_unchanged:
+            _log.warning("files of %s were changed or removed; creating it again", self.root)
+        return is_unchanged
+
+    def _check_replaceable(self, record: ToolkitRecord | None) -> None:
+        """Raise `UsageError` if packages or other files would be removed."""
+        if record is None:
+            return
+        removed = sorted(record.packages.keys() - self.toolkit.packages.keys())
+        if removed and not self.replace:
+            options = " ".join(f"--component {name}" for name in removed[:_SHOWN])
+            raise UsageError(
+                f"{self.root} has packages that are not selected and would be removed: "
+                f"{', '.join(removed)}",
+                hint=f"add {options} to keep them, or --replace to remove them",
+            )
+        foreign = list_root(self._path).foreign_to(record)
+        if foreign:
+            raise UsageError(
+                f"{self.root} would be replaced, but has files that cudaredist did not install: "
+                f"{', '.join(shortened(foreign, _SHOWN))}",
+                hint="move them to another folder, or choose another root with --root FOLDER",
+            )
+
+    def _check_sizes(self, packages: Mapping[str, SetPackage]) -> None:
+        """Announce and check the size of downloads and contents.
+
+        Raises `UsageError` if the downloads exceed the limit, and `WriteError` if the disk
+        is too small.
+        """
+        archives = {archive_of(p).sha256: p for p in packages.values()}
+        pending = {
+            sha256: package
+            for sha256, package in archives.items()
+            if not is_unpacked(self._staging.archives / sha256)
+        }
+        requests = [self._request(package) for package in pending.values()]
+        downloads = [item for item in requests if not self._is_local(item)]
+        if self.sources is not None:
+            downloads = self.sources.sized(downloads)
+        self._sizes = {item.sha256: item.size for item in downloads}
+        # Downloads of an interrupted run are resumed.
+        remaining = [max(0, (d.size or 0) - kept_bytes(self._kept_at(d))) for d in downloads]
+        known = sum(remaining)
+        unknown = sum(item.size is None for item in downloads)
+        unexamined = sum(not package.contents for package in archives.values())
+        unpacked = sum(_unpacked_size(package) for package in archives.values())
+        local = len(archives) - len(downloads)
+        sizes = [f"{known:,} bytes"] if known or not unknown else []
+        sizes += [f"{unknown} of unknown size"] if unknown else []
+        self.announce(
+            f"{len(archives)} archives"
+            + (f", {local} of them local" if local else "")
+            + f"; {' and '.join(sizes)} to download; {unpacked:,} bytes unpacked"
+            + (f", not counting {unexamined} not inspected" if unexamined else "")
+        )
+        limit = None if self.sources is None else self.sources.max_fetched
+        if limit is not None and known > limit:
+            raise UsageError(
+                f"downloads of {known:,} bytes exceed --max-download {limit:,}",
+                hint="select fewer packages with --component or --exclude, or raise the limit",
+            )
+        needed = sum(_unpacked_size(package) for package in pending.values())
+        if self.sources is not None and self.sources.chains[()].has_server:
+            # During a download, both the archive and its content use space.
+            needed += sum(sorted(remaining)[-self.sources.jobs :])
+        free = shutil.disk_usage(self._staging.folder).free
+        if needed > free:
+            raise WriteError(
+                self.root, OSError(f"needs {needed:,} more bytes, but only {free:,} are free")
+            )
+        self._services[-1].pending = len(downloads)
+        self._services[0].pending = len(pending)
+        size = total_size(request.size for request in requests)
+        self._services[0].progress.expect(len(requests), size)
+
+    # -- archives
+
+    def _unpack(self, packages: Mapping[str, SetPackage]) -> dict[str, Unpacked]:
+        """Download and unpack archives. Return the contents by package."""
+        self._check_sizes(packages)
+        # Several packages may share one archive.
+        archives = {archive_of(package).sha256: package for package in packages.values()}
+        jobs = self._services[0].jobs
+        results = each(archives.values(), self._content, jobs, self._stop, fail_fast=True)
+        errors = [result for result in results if isinstance(result, CudaRedistError)]
+        if errors:
+            # Other tasks stopped because of this error.
+            raise next((e for e in errors if not isinstance(e, StoppedError)), errors[0])
+        contents = dict(zip(archives, (r for r in results if isinstance(r, Unpacked)), strict=True))
+        return {attr: contents[archive_of(p).sha256] for attr, p in packages.items()}
+
+    def _content(self, package: SetPackage) -> Unpacked:
+        raise_if_stopped(self._stop)
+        request, folder = (
+            self._request(package),
+            self._staging.archives / archive_of(package).sha256,
+        )
+        earlier = earlier_content(folder)
+        if earlier is not None:
+            return earlier
+        errors: list[SourceError | IntegrityError] = []
+        for service in self._services:
+            keep_at = self._kept_at(request) if service.chains[()].has_server else None
+            try:
+                unpacked = unpack(service, request, folder, keep_at=keep_at)
+            except (SourceError, IntegrityError) as error:
+                errors.append(error)
+                continue
+            if keep_at is not None:
+                with contextlib.suppress(OSError):
+                    keep_at.unlink()
+            return unpacked
+        raise _most_significant(errors)
+
+    @property
+    def _stop(self) -> threading.Event:
+        return self._services[0].stop
+
+    def _kept_at(self, request: ArchiveRequest) -> Path:
+        """Return the path of an archive's partial download."""
+        return self._staging.downloads / f"{request.sha256}{request.suffix}"
+
+    def _request(self, package: SetPackage) -> ArchiveRequest:
+        """Return the request for a package's archive.
+
+        It has all possible paths at the source and in the local folder.
+        """
+        archive = archive_of(package)
+        problem = path_problem(archive.relative_path)
+        if problem is not None:
+            field_path = f"packages.{package.attr}.archive.relative_path"
+            raise InvalidFileError("package-set file", [Problem(field_path, problem)])
+        path, name = archive.relative_path, posixpath.basename(archive.relative_path)
+        folders: Sequence[str] = ("",)
+        if self.toolkit.package_set.channel == "redist":
+            redist = REDISTS.get(package.redist or "")
+            folders = redist.archive_folders if redist else (f"compute/{package.redist}/redist",)
+        paths = [posixpath.normpath(posixpath.join(folder, path)) for folder in folders]
+        if self.archives is not None:
+            paths += [posixpath.normpath(path), name]
+        inside = [path for path in paths if not path.startswith(("../", "/"))]
+        size = archive.size or self._sizes.get(archive.sha256)
+        return ArchiveRequest(name, tuple(dict.fromkeys(inside)), archive.sha256, size)
+
+    def _is_local(self, request: ArchiveRequest) -> bool:
+        """Check if a local file has the archive's path and size."""
+        if self.archives is None:
+            return False
+        paths = (self.archives / path for path in request.paths)
+        sizes = [os.path.getsize(path) for path in paths if os.path.isfile(path)]  # noqa: PTH113, PTH202 - they raise nothing
+        return any(request.size in {None, size} for size in sizes)
+
+    # -- new root
+
+    def _create(self) -> ToolkitRecord:
+        """Create the root from the archives of all packages."""
+        unpacked = self._unpack(self.toolkit.packages)
+        plan = self._plan(unpacked)
+        self._check_programs(plan)
+        return create_root(self._staging.new, self.toolkit, plan)
+
+    def _repair(self, record: ToolkitRecord) -> ToolkitRecord | None:
+        """Create the root from its intact files and some archives.
+
+        Reads only the archives of altered files. Returns None if the selection differs from
+        the record, or if the archives lack a file.
+        """
+        if not self.toolkit.is_recorded(record):
+            return None
+        altered = altered_paths(self._path, record)
+        files = altered & record.files.keys() - {VERSION_NAME}
+        names = {record.files[path].package for path in files}
+        if not names <= self.toolkit.packages.keys():
+            return None
+        unpacked = self._unpack({name: self.toolkit.packages[name] for name in sorted(names)})
+        plan = plan_repair(self._path, record, altered, self._plan(unpacked))
+        return None if plan is None else create_root(self._staging.new, self.toolkit, plan)
+
+    def _plan(self, unpacked: Mapping[str, Unpacked]) -> Plan:
+        trees = {
+            attr: make_tree(
+                posixpath.basename(archive_of(self.toolkit.packages[attr]).relative_path),
+                content.members,
+                self.toolkit.packages[attr],
+                is_split=self.toolkit.layout == "split",
+            )
+            for attr, content in unpacked.items()
+        }
+        return make_plan(
+            trees,
+            {attr: content.contents for attr, content in unpacked.items()},
+            layout=self.toolkit.layout,
+            with_static=self.toolkit.with_static,
+            platform=Platform(self.toolkit.package_set.platform.redist_system),
+        )
+
+    def _check_programs(self, plan: Plan) -> None:
+        names = {
+            posixpath.basename(path).removesuffix(".exe")
+            for path in plan.files
+            if "bin" in path.split("/")[:-1]
+        }
+        for component in self.required:
+            missing = [name for name in component.programs if name not in names]
+            if missing:
+                raise UsageError(
+                    f"the packages of CUDA {self.toolkit.package_set.cuda.release} in the "
+                    f"{self.toolkit.package_set.channel} channel do not include "
+                    f"{', '.join(missing)}",
+                    hint="try another release or channel, or select single packages with "
+                    "--component NAME",
+                )
+
+    def _report(self, record: ToolkitRecord, status: str) -> ToolkitReport:
+        fetched = 0 if self.sources is None else self.sources.fetched
+        return toolkit_report(self.root, record, status, fetched_bytes=fetched)
+
+
+def select_packages(
+    package_set: PackageSet, components: Sequence[str], exclude: Sequence[str], store: Store
+) -> SelectedPackages:
+    """Select packages by the data folder's component policy.
+
+    Raises `UsageError`, and `InvalidFileError` if the policy is invalid.
+    """
+    policy = read_own_file(store.read_policy("components"), ComponentPolicy)
+    selection = select(package_set, components, exclude, policy.components)
+    for warning in selection.warnings:
+        _log.warning("%s", warning)
+    return selection
+
+
+def _unpacked_size(package: SetPackage) -> int:
+    return sum(part.bytes for part in package.contents.values())
+
+
+def _most_significant(errors: Sequence[SourceError | IntegrityError]) -> CudaRedistError:
+    """Return the most significant error.
+
+    Wrong bytes are first, a missing archive is last.
+    """
+    wrong = next((e for e in errors if isinstance(e, IntegrityError)), None)
+    return wrong or next((e for e in errors if not isinstance(e, NotAtSourceError)), errors[-1])

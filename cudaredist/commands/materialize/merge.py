@@ -1,0 +1,160 @@
+"""Combine the files of all packages into one tree."""
+
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
+
+from cudaredist.errors import ConflictError, UnsafePathError
+from cudaredist.formats.base import OutputName
+from cudaredist.primitives import Platform
+from cudaredist.sets.package_tree import PackageTree, folders_above, is_executable
+
+Layout: TypeAlias = Literal["merged", "split"]
+
+RECORD_NAME = ".cudaredist.json"
+"""File name of the record. A folder without it is not a cudaredist root."""
+VERSION_NAME = "version.json"
+OURS = "cudaredist"
+"""Owner of the files that are not from a package."""
+
+
+class Content(NamedTuple):
+    """The content of a file."""
+
+    path: Path
+    """A file with this content."""
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile:
+    """A file of a toolkit."""
+
+    package: str
+    content: Content
+    executable: bool
+
+
+@dataclass(slots=True)
+class Plan:
+    """Files and links of a toolkit, by relative path."""
+
+    files: dict[str, PlannedFile] = field(default_factory=dict)
+    links: dict[str, str] = field(default_factory=dict)
+    """Targets, relative to the link's folder."""
+    link_owners: dict[str, str] = field(default_factory=dict)
+
+
+def make_plan(
+    trees: Mapping[str, PackageTree],
+    contents: Mapping[str, Mapping[int, Content]],
+    *,
+    layout: Layout,
+    with_static: bool,
+    platform: Platform,
+) -> Plan:
+    """Return the plan for all files of these packages.
+
+    `contents` has the content of each member, by package and position. If two packages have the
+    same file, it is installed once. Different files with one path raise `ConflictError`. In the
+    merged layout for Linux, all libraries are in `lib`, with a link from `lib64`, the folder in
+    nvcc's profile.
+    """
+    plan = Plan()
+    is_merged_linux = layout == "merged" and platform.os == "linux"
+    ends: dict[str, str] = {}
+    for attr in sorted(trees):
+        tree = trees[attr]
+
+        def at(path: str, output: OutputName, attr: str = attr) -> str:
+            if is_merged_linux and path.startswith("lib64/"):
+                return f"lib/{path.removeprefix('lib64/')}"
+            return path if layout == "merged" else f"{attr}/{output}/{path}"
+
+        for path, entry in sorted(tree.files.items()):
+            output = tree.outputs[path]
+            if entry.origin is not None and (with_static or output != "static"):
+                content = contents[attr][entry.origin]
+                planned = PlannedFile(attr, content, is_executable(entry))
+                _add_file(plan, at(path, output), planned)
+        for link, end in sorted(tree.links.items()):
+            output = tree.outputs[link]
+            if with_static or output != "static":
+                # A folder may be in several outputs. Prefer the output of the link.
+                path, to = at(link, output), at(end, tree.outputs.get(end, output))
+                _add_link(plan, path, to, attr)
+                ends[path] = to
+    _drop_dangling(plan, ends)
+    if is_merged_linux:
+        for folder in ("", "nvvm/"):
+            _add_lib64(plan, folder)
+    _check(plan)
+    return plan
+
+
+def _add_file(plan: Plan, path: str, planned: PlannedFile) -> None:
+    other = plan.files.get(path)
+    if path in plan.links:
+        raise ConflictError(path, plan.link_owners[path], planned.package)
+    if other is None:
+        plan.files[path] = planned
+    elif other.content.sha256 != planned.content.sha256:
+        raise ConflictError(path, other.package, planned.package)
+    elif planned.executable:
+        plan.files[path] = replace(other, executable=True)
+
+
+def _add_link(plan: Plan, path: str, end: str, attr: str) -> None:
+    target = posixpath.relpath(end, posixpath.dirname(path) or ".")
+    if path in plan.files:
+        raise ConflictError(path, plan.files[path].package, attr)
+    if plan.links.setdefault(path, target) != target:
+        raise ConflictError(path, plan.link_owners[path], attr)
+    plan.link_owners.setdefault(path, attr)
+
+
+def _drop_dangling(plan: Plan, ends: Mapping[str, str]) -> None:
+    """Remove links without a target, and links to themselves."""
+    folders = {folder for path in plan.files for folder in folders_above(path)}
+    for link, end in ends.items():
+        if link == end or (end not in plan.files and end not in folders):
+            plan.links.pop(link, None)
+            plan.link_owners.pop(link, None)
+
+
+def _add_lib64(plan: Plan, folder: str) -> None:
+    def owner_below(name: str) -> str | None:
+        below = f"{folder}{name}/"
+        return next((f.package for path, f in plan.files.items() if path.startswith(below)), None)
+
+    link, owner = f"{folder}lib64", owner_below("lib")
+    if owner is not None and owner_below("lib64") is None and link not in plan.links:
+        plan.links[link] = "lib"
+        plan.link_owners[link] = owner
+
+
+def _check(plan: Plan) -> None:
+    """Raise `UnsafePathError` or `ConflictError` if a path cannot be created.
+
+    An unsafe path is outside the root. A conflict is a path below a file.
+    """
+    owners = {path: file.package for path, file in plan.files.items()} | plan.link_owners
+    for path, owner in owners.items():
+        # On Windows, a first part with a colon is a drive.
+        is_plain = path.isprintable() and "\\" not in path and ":" not in path.partition("/")[0]
+        if not is_plain or not {"", ".", ".."}.isdisjoint(path.split("/")):
+            raise UnsafePathError(path, owner)
+        if path in {RECORD_NAME, VERSION_NAME}:
+            raise ConflictError(path, OURS, owner)
+    owners |= dict.fromkeys((RECORD_NAME, VERSION_NAME), OURS)
+    folders: set[str] = set()
+    for path, owner in owners.items():
+        for folder in folders_above(path):
+            if folder in folders:
+                break
+            if folder in owners:
+                raise ConflictError(folder, owners[folder], owner)
+            folders.add(folder)

@@ -1,0 +1,269 @@
+"""Inspect, verify and remove existing toolkit roots."""
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cudaredist.commands.materialize.merge import RECORD_NAME
+from cudaredist.commands.materialize.report import ToolkitReport
+from cudaredist.commands.materialize.staging import StagingDirectory
+from cudaredist.errors import (
+    EXIT_FINDINGS,
+    EXIT_INTEGRITY,
+    EXIT_OK,
+    ReadError,
+    UsageError,
+    WriteError,
+)
+from cudaredist.formats.toolkit_record import ToolkitFile, ToolkitRecord
+from cudaredist.store.files import hash_of, read_file
+from cudaredist.store.read_data import read_file_given
+
+_OWNER_EXECUTE = 0o100
+_SET_ID = 0o6000
+
+
+def real_path(root: Path) -> Path:
+    """Return a root's path without links.
+
+    A rename then moves the folder itself.
+    """
+    return Path(os.path.realpath(root))
+
+
+def read_record(root: Path) -> ToolkitRecord | None:
+    """Return a root's record, or None. Raises `InvalidFileError`."""
+    path = root / RECORD_NAME
+    data = read_file(path)
+    return None if data is None else read_file_given(path, data, ToolkitRecord)
+
+
+@dataclass(frozen=True, slots=True)
+class RootContents:
+    """Contents of a folder, without following links."""
+
+    files: dict[str, os.stat_result]
+    """Everything except folders, by relative path."""
+    empty_folders: frozenset[str]
+
+    def foreign_to(self, record: ToolkitRecord) -> tuple[str, ...]:
+        """Return the paths that the record does not have."""
+        ours = {RECORD_NAME, *record.files, *record.links}
+        folders = {folder.as_posix() for path in ours for folder in Path(path).parents}
+        empty = (f"{folder}/" for folder in self.empty_folders - folders)
+        return tuple(sorted([*(self.files.keys() - ours), *empty]))
+
+
+def list_root(root: Path) -> RootContents:
+    """Return a folder's contents.
+
+    Raises `ReadError` if a subfolder cannot be read.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise ReadError(error.filename or root, error)
+
+    paths, empty = {}, set()
+    for folder, folders, files in os.walk(root, onerror=refuse):
+        if not folders and not files:
+            empty.add(Path(folder).relative_to(root).as_posix())
+        for name in (*files, *folders):
+            path = Path(folder) / name
+            with contextlib.suppress(FileNotFoundError):
+                about = path.lstat()
+                if not stat.S_ISDIR(about.st_mode):
+                    paths[path.relative_to(root).as_posix()] = about
+    return RootContents(paths, frozenset(empty))
+
+
+def is_empty(root: Path) -> bool:
+    """Check if a path is an empty folder."""
+    try:
+        return not any(root.iterdir())
+    except OSError:
+        return False
+
+
+def is_intact(root: Path, record: ToolkitRecord) -> bool:
+    """Check if all recorded files and links exist.
+
+    Compares names, file sizes and link targets.
+    """
+
+    def has(path: str, file: ToolkitFile) -> bool:
+        about = (root / path).lstat()
+        return stat.S_ISREG(about.st_mode) and about.st_size == file.size
+
+    try:
+        return all(has(path, file) for path, file in record.files.items()) and all(
+            (root / path).readlink().as_posix() == link.target
+            for path, link in record.links.items()
+        )
+    except OSError:
+        return False
+
+
+def verify_root(root: Path) -> ToolkitReport:
+    """Compare each file's hash and each link with the record.
+
+    Other files are reported, but are not a failure. Raises `UsageError` if the root has no record.
+    """
+    record, folder = _record_of(root), real_path(root)
+    contents = list_root(folder)
+    problems = [f"{path}: {problem}" for path, problem in _problems(folder, record, contents)]
+    return toolkit_report(
+        root,
+        record,
+        "altered" if problems else "verified",
+        problems=problems,
+        foreign=contents.foreign_to(record),
+    )
+
+
+def altered_paths(root: Path, record: ToolkitRecord) -> frozenset[str]:
+    """Return changed files and links. Reads every file."""
+    return frozenset(path for path, _ in _problems(root, record, list_root(root)))
+
+
+def _problems(
+    root: Path, record: ToolkitRecord, contents: RootContents
+) -> Iterator[tuple[str, str]]:
+    for path, file in sorted(record.files.items()):
+        problem = _problem(root / path, file, contents.files.get(path))
+        if problem is not None:
+            yield path, problem
+    for path, link in sorted(record.links.items()):
+        about = contents.files.get(path)
+        is_link = about is not None and stat.S_ISLNK(about.st_mode)
+        if not is_link or (root / path).readlink().as_posix() != link.target:
+            yield path, f"is not a link to {link.target}"
+
+
+def _problem(path: Path, file: ToolkitFile, about: os.stat_result | None) -> str | None:
+    if about is None:
+        return "is missing"
+    if not stat.S_ISREG(about.st_mode):
+        return "is not a regular file"
+    try:
+        if about.st_size != file.size or hash_of(path) != file.sha256:
+            return "was changed"
+    except OSError as error:
+        return f"cannot be read: {error.strerror or error}"
+    is_executable = bool(about.st_mode & _OWNER_EXECUTE)
+    if os.name != "nt" and (is_executable is not file.executable or about.st_mode & _SET_ID):
+        return "its mode was changed"
+    return None
+
+
+def remove_root(root: Path) -> ToolkitReport:
+    """Remove the installed files, then the folders that are empty.
+
+    Other files stay. Also removes the staging directory of an interrupted run. Raises `UsageError`
+    if the root has no record.
+    """
+    path = real_path(root)
+    staging = StagingDirectory(path)
+    if os.path.lexists(path):
+        _record_of(root)
+    elif not staging.exists():
+        raise _no_root(root)
+    with staging.locked():
+        # `locked` may have restored the root of an interrupted run.
+        if not os.path.lexists(path):
+            staging.clear()
+            return toolkit_report(root, None, "removed")
+        record = _record_of(root)
+        contents = list_root(path)
+        foreign = contents.foreign_to(record)
+        try:
+            _remove(path, record, contents, staging, is_whole_folder=not foreign)
+        except OSError as error:
+            raise WriteError(error.filename or root, error) from error
+        staging.clear()
+    return toolkit_report(root, record, "removed", foreign=foreign)
+
+
+def _remove(
+    root: Path,
+    record: ToolkitRecord,
+    contents: RootContents,
+    staging: StagingDirectory,
+    *,
+    is_whole_folder: bool,
+) -> None:
+    """Remove a root.
+
+    Moves it away in one step if possible. Otherwise removes each file, without following links.
+    """
+    if is_whole_folder:
+        # Fails if the root is a mount point.
+        with contextlib.suppress(OSError):
+            staging.discard(root)
+            return
+    ours = [path for path in (*record.links, *record.files) if path in contents.files]
+    folders = {folder for path in ours for folder in Path(path).parents}
+    # Remove the record last: an interrupted run can then be repeated.
+    for path in (*ours, RECORD_NAME):
+        (root / path).unlink(missing_ok=True)
+    for folder in sorted(folders, key=lambda f: len(f.parts), reverse=True):
+        # Fails if the folder is not empty.
+        with contextlib.suppress(OSError):
+            (root / folder).rmdir()
+
+
+def toolkit_report(
+    root: Path,
+    record: ToolkitRecord | None,
+    status: str,
+    *,
+    fetched_bytes: int = 0,
+    problems: Sequence[str] = (),
+    foreign: Sequence[str] = (),
+) -> ToolkitReport:
+    """Return the report on a root.
+
+    The record is None if only a staging directory was removed.
+    """
+    code = EXIT_FINDINGS if status == "removed" and foreign else EXIT_OK
+    files = record.files if record else {}
+    return ToolkitReport.model_validate(
+        {
+            "root": str(root),
+            "status": status,
+            "cuda": record.cuda if record else None,
+            "platform": record.platform if record else None,
+            "layout": record.layout if record else None,
+            "packages": tuple(record.packages) if record else (),
+            "files": len(files),
+            "size": sum(file.size for file in files.values()),
+            "fetched_bytes": fetched_bytes,
+            "problems": tuple(problems),
+            "foreign": tuple(foreign),
+            "exit_code": EXIT_INTEGRITY if problems else code,
+        }
+    )
+
+
+def _no_root(root: Path) -> UsageError:
+    return UsageError(
+        f"no toolkit root at {root}",
+        hint=f"run `cudaredist materialize SET --root {root}` to create it",
+    )
+
+
+def _record_of(root: Path) -> ToolkitRecord:
+    record = read_record(root)
+    if record is None:
+        staging = StagingDirectory(real_path(root))
+        if not os.path.lexists(staging.root) and not staging.exists():
+            raise _no_root(root)
+        raise UsageError(
+            f"{root} is not a cudaredist toolkit root: it has no {RECORD_NAME}",
+            hint=f"an interrupted run left {staging.folder}: repeat that run"
+            if staging.exists()
+            else None,
+        )
+    return record

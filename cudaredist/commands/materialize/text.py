@@ -1,0 +1,29 @@
+"""The report of materialize as text."""
+
+from collections.abc import Iterator
+
+from cudaredist.commands.materialize.report import ToolkitReport
+from cudaredist.errors import shortened
+
+_FOREIGN_SHOWN = 20
+
+
+def toolkit_text(report: ToolkitReport) -> Iterator[str]:
+    """Yield a toolkit root's problems and status."""
+    yield from report.problems
+    if report.status != "written":
+        yield from (
+            f"not installed by cudaredist: {path}"
+            for path in shortened(report.foreign, _FOREIGN_SHOWN)
+        )
+    about = "remains of an interrupted run"
+    if report.cuda is not None:
+        about = (
+            f"CUDA {report.cuda} for {report.platform}, {len(report.packages)} packages, "
+            f"{report.files:,} files, {report.size:,} bytes"
+        )
+    yield f"{report.root}: {report.status}; {about}"
+    if report.status == "altered":
+        yield f"to restore it, run `cudaredist materialize SET --root {report.root} --replace`"
+    if report.fetched_bytes:
+        yield f"{report.fetched_bytes:,} bytes downloaded"

@@ -1,0 +1,167 @@
+"""Unpack an archive, with hashes and facts, in one pass."""
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from io import FileIO
+from pathlib import Path
+
+from cudaredist.archives.members import ArchiveReader, Member
+from cudaredist.binaries.file_content import FileContent
+from cudaredist.commands.materialize.merge import Content
+from cudaredist.commands.materialize.staging import TEMPORARY, remove_tree
+from cudaredist.errors import InvalidArchiveError, WritingTo
+from cudaredist.features.facts import Entry, Facts, facts_from_bytes, facts_to_bytes
+from cudaredist.features.gather import gather
+from cudaredist.jsontext import load_json
+from cudaredist.sets.package_tree import with_origins
+from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
+from cudaredist.store.files import hash_of, read_file, write_file
+
+UNPACKED_LIMIT = 64 << 30
+"""Largest unpacked size of an archive, in bytes; four times NVIDIA's largest."""
+
+_INDEX = "index.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Unpacked:
+    """An unpacked archive.
+
+    Each file is named by its member's position.
+    """
+
+    members: list[Entry]
+    contents: dict[int, Content]
+    """The content of each file, by position."""
+
+
+def unpack(
+    service: ArchiveService, request: ArchiveRequest, folder: Path, *, keep_at: Path | None
+) -> Unpacked:
+    """Unpack an archive to a folder.
+
+    The folder gets its final name after the archive's hash and size are verified. Raises the errors
+    of `ArchiveService.read`, and `WriteError`; the folder is removed then.
+    """
+    temporary = folder.with_name(f"{folder.name}{TEMPORARY}")
+    is_wheel = request.name.endswith(".whl")
+
+    def use(reader: ArchiveReader) -> tuple[Facts, _WritingReader]:
+        remove_tree(temporary)
+        with WritingTo(temporary):
+            temporary.mkdir(parents=True)
+        writing = _WritingReader(reader, temporary, request.name)
+        return gather(writing, writing, is_wheel=is_wheel), writing
+
+    try:
+        facts, writing = service.read(request, use, keep_at=keep_at)
+        index = {
+            "facts": facts_to_bytes(facts).decode(),
+            "files": {str(position): file for position, file in writing.files.items()},
+        }
+        write_file(temporary / _INDEX, json.dumps(index).encode(), durable=False)
+        with WritingTo(temporary):
+            temporary.rename(folder)
+    except BaseException:
+        remove_tree(temporary)
+        raise
+    contents = {n: Content(folder / str(n), *file) for n, file in writing.files.items()}
+    return Unpacked(with_origins(facts.members), contents)
+
+
+def is_unpacked(folder: Path) -> bool:
+    """Check if a folder has an unpacked archive."""
+    return (folder / _INDEX).is_file()
+
+
+def earlier_content(folder: Path) -> Unpacked | None:
+    """Return the content unpacked by an earlier run.
+
+    The files may have changed since, for example after a power failure. If so, removes the folder
+    and returns None.
+    """
+    unpacked = _read(folder)
+    with contextlib.suppress(OSError):
+        if unpacked and all(hash_of(c.path) == c.sha256 for c in unpacked.contents.values()):
+            return unpacked
+    remove_tree(folder)
+    return None
+
+
+def _read(folder: Path) -> Unpacked | None:
+    with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+        index = load_json(read_file(folder / _INDEX) or b"{}")
+        facts = facts_from_bytes(index["facts"].encode())
+        if facts is not None:
+            files = index["files"].items()
+            contents = {int(name): Content(folder / name, *file) for name, file in files}
+            return Unpacked(with_origins(facts.members), contents)
+    return None
+
+
+@dataclass(slots=True)
+class _WritingReader:
+    """An archive reader that also writes, hashes and stores files."""
+
+    reader: ArchiveReader
+    folder: Path
+    name: str
+    files: dict[int, tuple[str, int]] = field(default_factory=dict)
+    """SHA-256 and size of each file's content, by position."""
+    _left: int = field(default_factory=lambda: UNPACKED_LIMIT)
+    _content: FileContent = field(init=False)
+
+    @property
+    def corrections(self) -> Mapping[int, Member]:
+        return self.reader.corrections
+
+    def close(self) -> None:
+        self.reader.close()
+
+    def __iter__(self) -> Iterator[tuple[Member, Iterator[bytes]]]:
+        for position, (member, content) in enumerate(self.reader):
+            if member.kind != "file":
+                yield member, content
+                continue
+            path = self.folder / str(position)
+            with WritingTo(path):
+                # A buffer would copy each chunk again.
+                file = path.open("x+b", buffering=0)
+            with file:
+                chunks = self._write_file(position, content, file, path)
+                yield member, chunks
+                # The caller may not have read all of it.
+                for _ in chunks:
+                    pass
+
+    def _write_file(
+        self, position: int, content: Iterator[bytes], file: FileIO, path: Path
+    ) -> Iterator[bytes]:
+        digest = hashlib.sha256()
+        size = 0
+        for chunk in content:
+            size += len(chunk)
+            if size > self._left:
+                raise InvalidArchiveError(
+                    self.name, f"unpacks to more than {UNPACKED_LIMIT:,} bytes"
+                )
+            digest.update(chunk)
+            with WritingTo(path):
+                count = file.write(chunk)
+                while count < len(chunk):
+                    count += file.write(memoryview(chunk)[count:])
+            yield chunk
+        self._left -= size
+        self.files[position] = digest.hexdigest(), size
+        self._content = FileContent(file, size, path)
+
+    def storing(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        """Return the blocks. `__iter__` writes them to a file."""
+        return blocks
+
+    def content(self) -> FileContent:
+        """Return the bytes of the last file that was read to its end."""
+        return self._content

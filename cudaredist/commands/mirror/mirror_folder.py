@@ -1,0 +1,159 @@
+"""A mirror on disk: served files, the lock, and staging.
+
+The hidden folder `.mirror` is a data folder with the manifests as fetched, and has the downloads in
+progress. Each file of the mirror gets its final name in one step.
+"""
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from cudaredist.errors import ReadError, UsageError, WritingTo
+from cudaredist.formats.base import Channel
+from cudaredist.formats.mirror_lock import MIRROR_LOCK, MirrorFile, MirrorLock
+from cudaredist.formats.registry import read_own_file
+from cudaredist.jsontext import canonical_json
+from cudaredist.locks import one_write
+from cudaredist.primitives import Sha256, Version
+from cudaredist.store.data_folder import Store
+from cudaredist.store.files import TEMPORARY_SUFFIX, hash_of, names_in, read_file, write_file
+
+_HIDDEN = ".mirror"
+
+
+class MirrorFolder:
+    """The files of one mirror."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._partial = root / _HIDDEN / "partial"
+
+    def store(self, channel: Channel) -> Store:
+        """Return the data folder with the manifests of a channel."""
+        return Store(self.root / _HIDDEN, channel)
+
+    def path(self, name: str) -> Path:
+        """Return the path of a file of the mirror."""
+        return self.root / name
+
+    # -- the lock
+
+    def lock(self) -> dict[str, MirrorFile]:
+        """Return the recorded files by path.
+
+        Raises `UsageError` if the folder is not a mirror, and `InvalidFileError`.
+        """
+        data = read_file(self.root / MIRROR_LOCK)
+        if data is None:
+            hint = f"run `cudaredist mirror sync {self.root}`"
+            if self._has_others():
+                hint = "select a new or empty folder with `cudaredist mirror sync DIR`"
+            raise UsageError(f"{self.root} is not a mirror: it has no {MIRROR_LOCK}", hint=hint)
+        return dict(read_own_file(data, MirrorLock).mirrored)
+
+    def lock_or_new(self) -> dict[str, MirrorFile]:
+        """Return the recorded files, none if the folder is missing or empty."""
+        return self.lock() if self._has_others() else {}
+
+    def _has_others(self) -> bool:
+        """Check if the folder has files other than manifests and unfinished downloads."""
+        return not set(names_in(self.root)) <= {_HIDDEN}
+
+    def save_lock(self, files: dict[str, MirrorFile]) -> None:
+        """Write the lock."""
+        lock = MirrorLock(schema_version=1, mirrored=dict(sorted(files.items())))
+        write_file(self.root / MIRROR_LOCK, canonical_json(lock.model_dump(mode="json")))
+
+    def remove_manifests(self, channel: Channel, labels: Iterable[tuple[str, Version]]) -> None:
+        """Remove manifests of a channel and their records."""
+        store = self.store(channel)
+        removed = {(redist, str(label)): label for redist, label in labels}
+        redists = {
+            redist: {text: one for text, one in of.items() if (redist, text) not in removed}
+            for redist, of in store.lock().redists.items()
+        }
+        store.save_lock({redist: of for redist, of in redists.items() if of})
+        for (redist, _), label in removed.items():
+            self.remove(store.manifests(redist).path_of(label))
+
+    # -- files
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file of the mirror in one step."""
+        write_file(self.path(name), data)
+
+    def partial_path(self, sha256: Sha256, suffix: str) -> Path:
+        """Return the path of an archive until it is verified."""
+        return self._partial / f"{sha256}{suffix}"
+
+    def put(self, source: Path, names: Iterable[str]) -> None:
+        """Give a verified file its final names, as hard links."""
+        for name in names:
+            path = self.path(name)
+            with WritingTo(path), one_write():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                if path.exists() and path.samefile(source):
+                    continue
+                temporary = self._partial / f"{secrets.token_hex(8)}{TEMPORARY_SUFFIX}"
+                temporary.parent.mkdir(parents=True, exist_ok=True)
+                os.link(source, temporary)
+                temporary.replace(path)
+
+    def has(self, name: str, file: MirrorFile) -> bool:
+        """Check if a regular file of the recorded size is at a path, without reading it."""
+        path = self.path(name)
+        with contextlib.suppress(OSError):
+            return path.is_file() and not path.is_symlink() and path.stat().st_size == file.size
+        return False
+
+    def hash_of(self, name: str) -> Sha256 | None:
+        """Return the SHA-256 of a regular file, None if it is missing. Raises `ReadError`."""
+        path = self.path(name)
+        if path.is_symlink() or not path.is_file():
+            return None
+        try:
+            return hash_of(path)
+        except OSError as error:
+            raise ReadError(path, error) from error
+
+    def remove(self, path: Path) -> None:
+        """Remove a file, and the folders that become empty. Raises `WriteError`."""
+        with WritingTo(path):
+            path.unlink(missing_ok=True)
+        for folder in path.parents:
+            if folder == self.root:
+                break
+            try:
+                folder.rmdir()
+            except OSError:
+                break
+
+    def sweep(self) -> None:
+        """Remove temporary files of killed runs, while the mirror is locked."""
+        for folder, _, names in os.walk(self.root):
+            for name in names:
+                if name.endswith(TEMPORARY_SUFFIX):
+                    with contextlib.suppress(OSError):
+                        Path(folder, name).unlink()
+        for name in names_in(self._partial):
+            path = self._partial / name
+            with contextlib.suppress(OSError):
+                # It already has its final name.
+                if path.stat().st_nlink > 1:
+                    path.unlink()
+
+    def remove_partial(self) -> None:
+        """Remove downloads in progress."""
+        for name in names_in(self._partial):
+            self.remove(self._partial / name)
+
+    def served(self) -> Iterator[str]:
+        """Yield the path of each served file in the mirror."""
+        for folder, folders, names in os.walk(self.root):
+            is_root = Path(folder) == self.root
+            folders[:] = sorted(name for name in folders if not (is_root and name == _HIDDEN))
+            links = (name for name in folders if Path(folder, name).is_symlink())
+            for name in sorted([*names, *links]):
+                yield Path(folder, name).relative_to(self.root).as_posix()

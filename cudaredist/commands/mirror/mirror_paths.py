@@ -1,0 +1,88 @@
+"""The paths of a mirror that a manifest names."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from cudaredist.commands.mirror.mirror_pages import METADATA_SUFFIX, SIMPLE
+from cudaredist.formats.base import Channel
+from cudaredist.manifests.manifest_values import Archive
+from cudaredist.primitives import Sha256, manifest_name
+from cudaredist.redists import CUDA, find_redist
+from cudaredist.store.data_folder import Store
+from cudaredist.store.selection import ALL, Selection
+from cudaredist.store.targets import (
+    Filter,
+    LocalManifest,
+    LocalManifests,
+    read_local_manifests,
+    targets_in_store,
+)
+from cudaredist.wheels import METAPACKAGE, newest_builds, parse_wheel
+
+_RESERVED_ENDS = (".html", ".json", ".part", ".tmp", METADATA_SUFFIX)
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorSelection:
+    """The archives of a manifest that a mirror has."""
+
+    filter: Filter
+    of_set: Mapping[Sha256, str] | None = None
+    """The archives of a package set, with their packages; None: all."""
+
+    def archives(self, manifest: LocalManifest) -> Iterator[Archive]:
+        """Yield the selected archives of a manifest."""
+        for archive in manifest.manifest.archives:
+            is_in_set = self.of_set is None or archive.sha256 in self.of_set
+            if is_in_set and self.filter.excluding(archive) is None:
+                yield archive
+
+
+def mirrored_manifests(store: Store) -> LocalManifests:
+    """Return all manifests that a mirror has of a channel."""
+    names = store.redists()
+    if not names:
+        return LocalManifests((), ())
+    targets = targets_in_store(store, [find_redist(name, own=names) for name in names], ())
+    return read_local_manifests(targets, Selection(versions=(ALL,)))
+
+
+def published_path(manifest: LocalManifest) -> str:
+    """Return the path of a manifest, as on NVIDIA's server."""
+    folder = manifest.target.redist.manifest_folders[0]
+    return f"{folder}/{manifest_name(manifest.label)}"
+
+
+def archive_path_in(manifest: LocalManifest, archive: Archive, channel: Channel) -> str | None:
+    """Return the path of an archive in the mirror.
+
+    None if it is outside the mirror, or the name of a generated file.
+    """
+    if channel == "wheels":
+        return f"{SIMPLE}/{archive.relative_path}"
+    path = next(manifest.paths(archive), None)
+    if path is None or path.startswith((".", "/", f"{SIMPLE}/")) or "/" not in path:
+        return None
+    return None if path.endswith(_RESERVED_ENDS) else path
+
+
+def names_of(
+    manifest: LocalManifest, selection: MirrorSelection, channel: Channel, paths: Collection[str]
+) -> Iterator[str]:
+    """Yield the paths of a manifest and its archives.
+
+    The wheel of the metapackage is one of the `paths` in the mirror.
+    """
+    if channel == "redist":
+        yield published_path(manifest)
+    for archive in selection.archives(manifest):
+        path = archive_path_in(manifest, archive, channel)
+        if path is not None:
+            yield path
+            yield f"{path}{METADATA_SUFFIX}"
+    if channel == "wheels" and manifest.target.redist.name == CUDA:
+        for path in paths:
+            name = path.removeprefix(f"{SIMPLE}/{METAPACKAGE}/").removesuffix(METADATA_SUFFIX)
+            wheel = None if "/" in name else parse_wheel(name, "")
+            if wheel is not None and str(manifest.label) in newest_builds([str(wheel.version)]):
+                yield path

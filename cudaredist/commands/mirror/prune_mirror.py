@@ -1,0 +1,120 @@
+"""mirror prune: remove files outside the selection."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from cudaredist.commands.mirror.mirror_folder import MirrorFolder
+from cudaredist.commands.mirror.mirror_pages import generated_files
+from cudaredist.commands.mirror.mirror_paths import MirrorSelection, mirrored_manifests, names_of
+from cudaredist.commands.mirror.report import MirrorPruneReport
+from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, IncompleteError, UsageError
+from cudaredist.formats.base import Channel
+from cudaredist.formats.mirror_lock import MIRROR_LOCK
+from cudaredist.primitives import Version
+from cudaredist.store.selection import Selection
+from cudaredist.store.targets import Filter, LocalManifest
+
+
+@dataclass(kw_only=True)
+class MirrorPrune:
+    """One run of mirror prune."""
+
+    mirror: MirrorFolder
+    channel: Channel
+    """The channel of the selection; files of the other one stay."""
+    redists: Collection[str]
+    """Selected redistributables; empty: all."""
+    releases: Selection
+    selection: MirrorSelection
+    labels: frozenset[tuple[str, Version]] | None = None
+    """The releases of a package set; None: those that `releases` selects."""
+    write: bool = True
+
+    def run(self) -> MirrorPruneReport:
+        """Remove files, after the lock and the pages that named them.
+
+        Raises `UsageError` if nothing is selected, and `IncompleteError` for a broken manifest: its
+        archives are unknown.
+        """
+        files = self.mirror.lock()
+        local = self._local(self.channel)
+        selected = self._selected(local)
+        kept_names: set[str] = set()
+        other: Channel = "wheels" if self.channel == "redist" else "redist"
+        everything = MirrorSelection(Filter())
+        for channel, manifests, selection in (
+            (self.channel, selected, self.selection),
+            (other, self._local(other), everything),
+        ):
+            for manifest in manifests:
+                kept_names.update(names_of(manifest, selection, channel, files))
+        kept = {path: file for path, file in files.items() if path in kept_names}
+        pages = generated_files(kept)
+        known = {*kept, *pages, MIRROR_LOCK}
+        removed = [path for path in self.mirror.served() if path not in known]
+        freed = self._freed(removed, kept)
+        if self.write:
+            self.mirror.save_lock(kept)
+            for path, data in pages.items():
+                self.mirror.write(path, data)
+            gone = {(m.target.redist.name, m.label) for m in local if m not in selected}
+            if gone:
+                self.mirror.remove_manifests(self.channel, gone)
+            for path in removed:
+                self.mirror.remove(self.mirror.path(path))
+            self.mirror.sweep()
+            self.mirror.remove_partial()
+        return MirrorPruneReport(
+            folder=str(self.mirror.root),
+            removed=tuple(removed),
+            kept=len(kept),
+            freed_bytes=freed,
+            is_dry_run=not self.write,
+            exit_code=EXIT_FINDINGS if removed and not self.write else EXIT_OK,
+        )
+
+    def _local(self, channel: Channel) -> tuple[LocalManifest, ...]:
+        manifests = mirrored_manifests(self.mirror.store(channel))
+        for outcome in manifests.broken:
+            raise IncompleteError(
+                f"the manifest {outcome.redist} {outcome.release} cannot be read",
+                hint=f"run `cudaredist mirror verify {self.mirror.root}`",
+            )
+        return manifests.readable
+
+    def _selected(self, local: Sequence[LocalManifest]) -> list[LocalManifest]:
+        """Return the selected manifests. Raises `UsageError` if there are none."""
+        of_redist: dict[str, list[Version]] = {}
+        for manifest in local:
+            of_redist.setdefault(manifest.target.redist.name, []).append(manifest.label)
+        labels = {
+            (redist, label)
+            for redist, present in of_redist.items()
+            if not self.redists or redist in self.redists
+            for label in self.releases.of(present)
+        }
+        if self.labels is not None:
+            labels &= self.labels
+        selected = [m for m in local if (m.target.redist.name, m.label) in labels]
+        present_labels = {str(label) for _, label in labels}
+        unknown = [text for text in self.releases.named if text not in present_labels]
+        unknown += [name for name in self.redists if name not in of_redist]
+        if local and (not selected or unknown):
+            raise UsageError(
+                f"the mirror has no manifest {', '.join(unknown) or 'of this selection'}",
+                hint=f"list its files: `cat {self.mirror.path(MIRROR_LOCK)}`",
+            )
+        if local:
+            archives = (a for manifest in selected for a in manifest.manifest.archives)
+            self.selection.filter.check(archives)
+        return selected
+
+    def _freed(self, removed: Collection[str], kept: Collection[str]) -> int:
+        """Return the bytes that are freed.
+
+        Contents that other files have do not count.
+        """
+        inodes = {path: self.mirror.path(path).lstat() for path in removed}
+        stay = {self.mirror.path(p).lstat().st_ino for p in kept if self.mirror.path(p).exists()}
+        sizes = {about.st_ino: about.st_size for about in inodes.values()}
+        return sum(size for inode, size in sizes.items() if inode not in stay)

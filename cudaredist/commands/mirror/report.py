@@ -1,0 +1,70 @@
+"""Reports of mirror: sync, verify and prune."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from cudaredist.commands.download.report import RedistOutcome
+from cudaredist.formats.base import OwnModel
+from cudaredist.formats.outcomes import ManifestOutcome
+from cudaredist.formats.report import ErrorReport, Report
+
+ArchiveCopy = Literal["copied", "present", "failed"]
+
+
+class MirroredArchive(OwnModel):
+    """The outcome of one archive or wheel."""
+
+    path: str = Field(description="Path below the mirror")
+    status: ArchiveCopy
+    size: int | None = None
+    error: ErrorReport | None = None
+
+
+class MirrorSyncReport(Report):
+    """The result of mirror sync."""
+
+    command: Literal["mirror sync"] = "mirror sync"
+    folder: str
+    redists: tuple[RedistOutcome, ...]
+    manifests: tuple[ManifestOutcome, ...]
+    archives: tuple[MirroredArchive, ...]
+    errors: tuple[ErrorReport, ...] = Field(description="Errors of the run, not of one item")
+    fetched_bytes: int = Field(description="Bytes of archives that were read from a source")
+
+
+DefectKind = Literal["missing", "altered", "wrong-link", "not-linked", "extra", "lock"]
+
+
+class MirrorDefect(OwnModel):
+    """One defect of a mirror."""
+
+    kind: DefectKind
+    path: str
+    message: str
+    hint: str
+    exit_code: int = Field(description="Exit code of the command if this is the only defect")
+
+
+class MirrorVerifyReport(Report):
+    """The result of mirror verify."""
+
+    command: Literal["mirror verify"] = "mirror verify"
+    folder: str
+    files: int = Field(description="Recorded files")
+    contents: int = Field(description="Distinct contents of these files")
+    size: int = Field(description="Bytes of the distinct contents")
+    defects: tuple[MirrorDefect, ...]
+
+
+class MirrorPruneReport(Report):
+    """The result of mirror prune."""
+
+    command: Literal["mirror prune"] = "mirror prune"
+    folder: str
+    removed: tuple[str, ...] = Field(
+        description="Removed files, or with --check the files to remove"
+    )
+    kept: int = Field(description="Recorded files that stay")
+    freed_bytes: int
+    is_dry_run: bool

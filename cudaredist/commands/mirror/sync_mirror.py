@@ -1,0 +1,311 @@
+"""mirror sync: copy and verify selected manifests and archives."""
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from packaging.metadata import parse_email
+
+from cudaredist.commands.download.download import ManifestDownload
+from cudaredist.commands.mirror.mirror_folder import MirrorFolder
+from cudaredist.commands.mirror.mirror_pages import METADATA_SUFFIX, SIMPLE, generated_files
+from cudaredist.commands.mirror.mirror_paths import MirrorSelection, archive_path_in, published_path
+from cudaredist.commands.mirror.report import ArchiveCopy, MirroredArchive, MirrorSyncReport
+from cudaredist.errors import (
+    CudaRedistError,
+    IncompleteError,
+    IntegrityError,
+    NotAtSourceError,
+)
+from cudaredist.formats.base import Channel
+from cudaredist.formats.mirror_lock import MirrorFile
+from cudaredist.formats.report import ErrorReport, exit_code_of
+from cudaredist.primitives import Sha256, Version, sha256_of
+from cudaredist.redists import CUDA
+from cudaredist.sources.wheel_index import LocalMetadata, metadata_in
+from cudaredist.sources.wheel_source import WheelSource
+from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
+from cudaredist.store.files import read_file
+from cudaredist.store.selection import ALL, Selection
+from cudaredist.store.targets import FeatureTarget, LocalManifest, read_local_manifests
+from cudaredist.tasks import each, raise_if_stopped
+from cudaredist.wheels import METAPACKAGE, Wheel
+
+_SAVE_EVERY = 32
+"""Archives after which the lock is saved, so that a killed run verifies few of them again."""
+
+
+@dataclass(slots=True)
+class _Content:
+    """One distinct content, and the paths that it is to have."""
+
+    sha256: Sha256
+    request: ArchiveRequest
+    paths: list[str]
+    yanked: bool = False
+
+
+@dataclass(kw_only=True)
+class MirrorSync:
+    """One run of mirror sync."""
+
+    mirror: MirrorFolder
+    channel: Channel
+    download: ManifestDownload
+    targets: Sequence[FeatureTarget]
+    """The redistributables whose archives are copied."""
+    selection: MirrorSelection
+    service: ArchiveService
+    wheels: WheelSource | None = None
+    """The package index, in the wheel channel."""
+    labels: frozenset[tuple[str, Version]] | None = None
+    """The releases of a package set; None: those that the download selects."""
+    _files: dict[str, MirrorFile] = field(default_factory=dict)
+    """The lock's records."""
+    _by_hash: dict[Sha256, str] = field(default_factory=dict)
+    _claims: dict[str, Sha256] = field(default_factory=dict)
+    """The content that each path of the selection is to have."""
+    _archives: list[MirroredArchive] = field(default_factory=list)
+    _mutex: threading.Lock = field(default_factory=threading.Lock)
+    _unsaved: int = 0
+
+    def run(self) -> MirrorSyncReport:
+        """Copy manifests and archives, and publish them with index pages.
+
+        Files that the mirror already has are replaced only by verified ones.
+        """
+        self._files = self.mirror.lock_or_new()
+        self.mirror.sweep()
+        self.mirror.save_lock(self._files)
+        downloaded = self.download.run()
+        # A manifest that changed upstream is still local.
+        labels = {
+            (o.redist, Version.parse(o.release))
+            for o in downloaded.manifests
+            if o.error is None or o.error.exit_code != IncompleteError.exit_code
+        }
+        manifests = self._manifests(labels)
+        try:
+            contents = self._contents(manifests)
+            self.service.expect([content.request.size for content in contents])
+            results = each(contents, self._copy, self.service.jobs, self.service.stop)
+            for content, result in zip(contents, results, strict=True):
+                for path in content.paths:
+                    if isinstance(result, CudaRedistError):
+                        self._fail(path, result)
+                    else:
+                        size = self._files[path].size
+                        copy = MirroredArchive(path=path, status=result, size=size)
+                        self._archives.append(copy)
+            self._publish(manifests)
+        finally:
+            self.mirror.save_lock(self._files)
+        for path, data in generated_files(self._files).items():
+            self.mirror.write(path, data)
+        return MirrorSyncReport(
+            folder=str(self.mirror.root),
+            redists=downloaded.redists,
+            manifests=downloaded.manifests,
+            archives=tuple(sorted(self._archives, key=lambda one: one.path)),
+            errors=downloaded.errors,
+            fetched_bytes=self.service.fetched,
+            exit_code=exit_code_of(self._archives, downloaded.exit_code),
+        )
+
+    # -- the archives to copy
+
+    def _manifests(self, labels: set[tuple[str, Version]]) -> Sequence[LocalManifest]:
+        """Read the local manifests of these releases."""
+        selected = labels if self.labels is None else self.labels & labels
+        targets = []
+        for target in self.targets:
+            local = target.manifests.labels()
+            only = tuple(x for x in local if (target.redist.name, x) in selected)
+            if only:
+                targets.append(replace(target, only=only))
+        if not targets:
+            return []
+        manifests = read_local_manifests(targets, Selection(versions=(ALL,)))
+        for outcome in manifests.broken:
+            if outcome.error is not None:
+                self._fail(f"{outcome.redist} {outcome.release}", outcome.error)
+        return manifests.readable
+
+    def _contents(self, manifests: Sequence[LocalManifest]) -> list[_Content]:
+        """Return the distinct contents that manifests name, largest first."""
+        if manifests:
+            self.selection.filter.check(a for m in manifests for a in m.manifest.archives)
+        places = [
+            (manifest, archive, archive_path_in(manifest, archive, self.channel))
+            for manifest in manifests
+            for archive in self.selection.archives(manifest)
+        ]
+        self._claim((path, archive.sha256) for _, archive, path in places)
+        contents: dict[Sha256, _Content] = {}
+        for manifest, archive, path in places:
+            about = f"{manifest.name}: {archive.relative_path}"
+            if path is None:
+                self._fail(about, IntegrityError(f"{about}: not a path that a mirror can have"))
+            elif archive.sha256 is None:
+                self._fail(path, IncompleteError(f"{about}: the manifest states no SHA-256"))
+            elif self._claims[path] != archive.sha256:
+                self._fail(path, _conflict(manifest, about))
+            else:
+                _add(contents, path, manifest.request(archive))
+        for sha256, package in (self.selection.of_set or {}).items():
+            if manifests and sha256 not in contents:
+                error = NotAtSourceError(package, "no manifest has the archive of the package set")
+                self._fail(package, error)
+        if self.wheels is not None:
+            self._add_wheels(self.wheels, contents, manifests)
+        return sorted(contents.values(), key=lambda content: -(content.request.size or 0))
+
+    def _claim(self, stated: Iterable[tuple[str | None, Sha256 | None]]) -> None:
+        """Select the content of each path.
+
+        If manifests disagree, it is the content in the mirror, or else that of the newest manifest.
+        """
+        for path, sha256 in stated:
+            if path is not None and sha256 is not None:
+                file = self._files.get(path)
+                if file is None or self._claims.get(path) != file.sha256:
+                    self._claims[path] = sha256
+
+    def _add_wheels(
+        self,
+        source: WheelSource,
+        contents: dict[Sha256, _Content],
+        manifests: Sequence[LocalManifest],
+    ) -> None:
+        """Add the metapackage of each CUDA release, and mark yanked wheels."""
+        labels = [str(m.label) for m in manifests if m.target.redist.name == CUDA]
+        bases = {m.target.bases for m in manifests}
+        for wheel in source.metapackages(labels) if labels else ():
+            name = f"{METAPACKAGE}/{wheel.file_name}"
+            request = ArchiveRequest(
+                wheel.file_name, (name,), wheel.sha256, wheel.size, next(iter(bases))
+            )
+            _add(contents, f"{SIMPLE}/{name}", request)
+        paths = {path: content for content in contents.values() for path in content.paths}
+        for path, wheel in source.wheels_at(paths).items():
+            paths[path].yanked = wheel.is_yanked
+
+    # -- one archive
+
+    def _fail(self, path: str, error: CudaRedistError | ErrorReport) -> None:
+        report = ErrorReport.of(error)
+        self._archives.append(MirroredArchive(path=path, status="failed", error=report))
+
+    def _copy(self, content: _Content) -> ArchiveCopy:
+        """Copy one content to all its paths."""
+        raise_if_stopped(self.service.stop)
+        request, source = content.request, self._local(content)
+        if source is not None:
+            self.service.progress.done()
+            self._record(content, source)
+            return "present"
+        source = self.mirror.partial_path(content.sha256, request.suffix)
+        self.service.fetch(request, source)
+        self._record(content, source)
+        source.unlink(missing_ok=True)
+        with self._mutex:
+            self._unsaved += 1
+            if self._unsaved >= _SAVE_EVERY:
+                self._unsaved = 0
+                self.mirror.save_lock(self._files)
+        return "copied"
+
+    def _local(self, content: _Content) -> Path | None:
+        """Return a file of the mirror with this content.
+
+        A recorded file counts if it has its size. One that a killed run did not record is read.
+        """
+        sha256 = content.sha256
+        with self._mutex:
+            recorded = [(p, self._files[p]) for p in content.paths if p in self._files]
+            if not self._by_hash:
+                self._by_hash = {file.sha256: path for path, file in self._files.items()}
+            other = self._by_hash.get(sha256)
+            # Another thread may replace a file that is to have another content.
+            if other is not None and self._claims.get(other, sha256) == sha256:
+                recorded.append((other, self._files[other]))
+        for path, file in recorded:
+            if file.sha256 == sha256 and self.mirror.has(path, file):
+                return self.mirror.path(path)
+        paths = (path for path in content.paths if path not in self._files)
+        same = (self.mirror.path(path) for path in paths if self.mirror.hash_of(path) == sha256)
+        return next(same, None)
+
+    def _record(self, content: _Content, source: Path) -> None:
+        """Give a content its paths, and record them."""
+        size = source.stat().st_size
+        file = MirrorFile(size=size, sha256=content.sha256, yanked=content.yanked)
+        added: dict[str, MirrorFile] = {}
+        for path in content.paths:
+            if self.channel == "wheels":
+                file, more = self._metadata(path, source, file)
+                added |= more
+            added[path] = file
+        self.mirror.put(source, content.paths)
+        with self._mutex:
+            self._files |= added
+
+    def _metadata(
+        self, path: str, source: Path, file: MirrorFile
+    ) -> tuple[MirrorFile, Mapping[str, MirrorFile]]:
+        """Write the metadata of a wheel next to it, and return both records."""
+        name = f"{path}{METADATA_SUFFIX}"
+        earlier, metadata = self._files.get(path), self._files.get(name)
+        is_known = metadata is not None and self.mirror.has(name, metadata)
+        if metadata is not None and is_known and earlier and earlier.sha256 == file.sha256:
+            requires = earlier.requires_python
+        else:
+            data = metadata_in(source, source.name)
+            self.mirror.write(name, data)
+            requires = parse_email(data)[0].get("requires_python")
+            metadata = MirrorFile(size=len(data), sha256=sha256_of(data))
+        return file.model_copy(update={"requires_python": requires}), {name: metadata}
+
+    # -- manifests
+
+    def _publish(self, manifests: Sequence[LocalManifest]) -> None:
+        """Give manifests their final names, after their archives."""
+        for manifest in manifests if self.channel == "redist" else ():
+            place = manifest.target.manifests.path_of(manifest.label)
+            path = published_path(manifest)
+            self.mirror.put(place, [path])
+            size = place.stat().st_size
+            self._files[path] = MirrorFile(size=size, sha256=manifest.sha256)
+
+
+def _conflict(manifest: LocalManifest, about: str) -> IntegrityError:
+    """Return the error for a path that has the content of another manifest."""
+    release = f"--redist {manifest.target.redist.name} --version {manifest.label}"
+    return IntegrityError(
+        f"{about}: another manifest states another SHA-256 for this path",
+        hint=f"run `cudaredist mirror sync OTHER_DIR {release}`, and select the other releases "
+        "of this mirror with --version, --min-version or --max-version",
+    )
+
+
+def local_metadata(mirror: MirrorFolder) -> LocalMetadata:
+    """Return a function that finds the metadata of a wheel in a mirror."""
+    files = mirror.lock_or_new()
+
+    def read(wheel: Wheel) -> bytes | None:
+        path = f"{SIMPLE}/{wheel.project}/{wheel.file_name}"
+        file, metadata = files.get(path), files.get(f"{path}{METADATA_SUFFIX}")
+        if file is None or metadata is None or file.sha256 != wheel.sha256:
+            return None
+        data = read_file(mirror.path(f"{path}{METADATA_SUFFIX}"))
+        return data if data is not None and sha256_of(data) == metadata.sha256 else None
+
+    return read
+
+
+def _add(contents: dict[Sha256, _Content], path: str, request: ArchiveRequest) -> None:
+    sha256 = request.sha256 or ""
+    content = contents.setdefault(sha256, _Content(sha256, request, []))
+    if path not in content.paths:
+        content.paths.append(path)

@@ -1,0 +1,213 @@
+"""Process archives on a Dask cluster.
+
+A worker receives the sources of an archive, reads it, and returns its facts or an error report as
+bytes. Workers share no folder, cache or state. If a worker dies, the scheduler assigns its archives
+to another one.
+"""
+
+import contextlib
+import os
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from cudaredist.commands.process.feature_run import Engine, FeatureRun, Job
+from cudaredist.errors import (
+    CudaRedistError,
+    IncompleteError,
+    SourceError,
+    StoppedError,
+    UsageError,
+    error_kinds,
+    shown,
+)
+from cudaredist.features.facts import Facts, facts_from_bytes, facts_to_bytes
+from cudaredist.formats.report import ErrorReport
+from cudaredist.jsontext import is_too_deep
+from cudaredist.sources.chain import open_sources
+from cudaredist.sources.protocol import Settings, redacted, without_credentials
+from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
+from cudaredist.store.facts_cache import remember_facts
+
+if TYPE_CHECKING:
+    from distributed import Future
+    from distributed import as_completed as AsCompleted  # noqa: N812 - a class
+
+    from cudaredist.commands.process.dask_client import BytesClient
+
+_PATIENCE = 30.0
+"""Seconds to wait for the scheduler, and again for its first worker."""
+_SCHEDULER = r"((tcp|tls|ucxx?|wss?)://)?[^\s/?#@]+/?"
+_SAME_VERSION = "install the same cudaredist on the scheduler and on every worker"
+
+
+def run_task(request: ArchiveRequest, timeout: float, retries: int, *, allow_http: bool) -> bytes:
+    """Examine an archive on a worker, and return facts or an error.
+
+    Both are JSON. The request's bases have no credentials. Never raises, because an exception would
+    arrive at the client as a pickle.
+    """
+    try:
+        settings = Settings(
+            timeout=timeout, retries=retries, allow_http=allow_http, stop=threading.Event()
+        )
+        with contextlib.closing(open_sources(map(_own_base, request.bases), settings)) as sources:
+            service = ArchiveService(chains={request.bases: sources})
+            return facts_to_bytes(service.examine(request).facts)
+    except CudaRedistError as error:
+        return _report_to_bytes(error)
+    except Exception as error:  # noqa: BLE001 - see above
+        message = f"{request.name}: {type(error).__name__}: {error}"
+        return _report_to_bytes(IncompleteError(message))
+
+
+def _report_to_bytes(error: CudaRedistError) -> bytes:
+    return ErrorReport.of(error).model_dump_json().encode()
+
+
+def _own_base(base: str) -> str:
+    """Return a source with this worker's credentials, if it has any."""
+    for own in os.environ.get("CUDAREDIST_BASE_URL", "").split():
+        if without_credentials(own).rstrip("/") == base.rstrip("/"):
+            return own
+    return base
+
+
+@contextlib.contextmanager
+def dask_engine(address: str, settings: Settings) -> Iterator[Engine]:
+    """Connect to a scheduler, and yield an engine for its workers.
+
+    Raises `UsageError` for an invalid address or without Dask, and `SourceError` if the scheduler
+    does not answer or has no workers.
+    """
+    try:
+        from distributed import as_completed  # noqa: PLC0415 - an extra
+
+        from cudaredist.commands.process.dask_client import BytesClient  # noqa: PLC0415
+    except ImportError:
+        raise UsageError(
+            "--engine dask requires Dask",
+            hint="run `pip install 'cudaredist[dask]'` here and on the workers",
+        ) from None
+    if re.fullmatch(_SCHEDULER, address) is None:
+        raise UsageError(
+            f"{shown(redacted(address))} is not the address of a Dask scheduler",
+            hint="use --scheduler tls://host:8786, without user name and password",
+        )
+    try:
+        client = BytesClient(address, _PATIENCE)
+    except (OSError, ValueError, ImportError) as error:
+        raise SourceError(
+            address,
+            f"cannot connect to a Dask scheduler: {error}",
+            hint="start one with `dask scheduler`, and workers with `dask worker`; "
+            "tls:// requires distributed.comm.tls in Dask's configuration",
+        ) from error
+
+    try:
+        try:
+            client.wait_for_workers(1, timeout=_PATIENCE)
+        except TimeoutError:
+            raise SourceError(
+                address, "the scheduler has no workers", hint="start some with `dask worker`"
+            ) from None
+        yield partial(_run_on_workers, client, as_completed, settings)
+    finally:
+        # A dead scheduler does not answer, and a busy machine may take too long.
+        with contextlib.suppress(TimeoutError):
+            client.close(timeout=_PATIENCE)
+
+
+def _run_on_workers(
+    client: "BytesClient",
+    as_completed: "type[AsCompleted]",
+    settings: Settings,
+    run: FeatureRun,
+    jobs: Sequence[Job],
+) -> None:
+    """Send all archives to the workers, and report their answers."""
+    if any(without_credentials(base) != base for job in jobs for base in job.request.bases):
+        run.announce(
+            "credentials in base URLs are not sent to workers; set CUDAREDIST_BASE_URL on the "
+            "workers instead"
+        )
+    waiting: dict[Future[bytes], Job] = {}
+    try:
+        for position, job in enumerate(jobs):
+            request = job.request._replace(bases=tuple(map(_shared_base, job.request.bases)))
+            future = client.submit(
+                run_task,
+                request,
+                settings.timeout,
+                settings.retries,
+                allow_http=settings.allow_http,
+                # Keep the order of the jobs: largest first.
+                priority=-position,
+                pure=False,
+            )
+            waiting[future] = job
+        for future in as_completed(list(waiting), loop=client.loop):
+            job = waiting.pop(future)
+            # Only the cluster knows which archives are in progress, so show the finished ones.
+            number = run.service.progress.begin(job.request.name, job.request.size)
+            _settle(run, job, future)
+            run.service.progress.advance(number, job.request.size or 0)
+            run.service.progress.end(number)
+            if run.service.stop.is_set():
+                break
+        for job in waiting.values():
+            run.failed(job, StoppedError())
+    finally:
+        with contextlib.suppress(Exception):
+            # A dead scheduler cannot cancel anything.
+            client.cancel(list(waiting))
+
+
+def _shared_base(base: str) -> str:
+    """Return a source as an absolute path or a URL without credentials."""
+    return without_credentials(base) if ":" in base else str(Path(base).absolute())
+
+
+def _settle(run: FeatureRun, job: Job, future: "Future[bytes]") -> None:
+    """Report a worker's answer to the run."""
+    name = job.request.name
+    if future.cancelled():
+        run.failed(
+            job,
+            SourceError("the Dask scheduler", "disconnected", hint="run the same command again"),
+        )
+        return
+    try:
+        answer = read_answer(future.result())
+    except Exception as error:  # noqa: BLE001 - whatever Dask raises
+        hint = f"read the logs of the workers; {_SAME_VERSION}"
+        run.failed(job, IncompleteError(f"{name}: {error}", hint=hint))
+        return
+    if isinstance(answer, Facts):
+        run.service.count_fetched(job.request.size or 0)
+        remember_facts(run.cache, job.request.sha256, answer)
+        run.succeeded(job, answer)
+    elif answer is not None:
+        run.failed(job, answer)
+    else:
+        message = f"{name}: unknown format of a worker's answer"
+        run.failed(job, IncompleteError(message, hint=_SAME_VERSION))
+
+
+def read_answer(answer: object) -> Facts | ErrorReport | None:
+    """Parse a worker's answer. Return None if it is invalid."""
+    if not isinstance(answer, bytes) or is_too_deep(answer):
+        return None
+    facts = facts_from_bytes(answer)
+    if facts is not None:
+        return facts
+    try:
+        report = ErrorReport.model_validate_json(answer)
+    except ValidationError:
+        return None
+    return report if (report.kind, report.exit_code) in error_kinds() else None

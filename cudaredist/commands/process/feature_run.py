@@ -1,0 +1,400 @@
+"""process-manifests: inspect archives and write feature files."""
+
+import functools
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeAlias
+
+from cudaredist.commands.process.feature_file import (
+    EXCLUDED,
+    ArchiveItem,
+    FeatureFile,
+    checked_bytes,
+    earlier_entries,
+    features_in,
+    identity,
+)
+from cudaredist.commands.process.report import ArchiveOutcome, ArchiveStatus, ProcessReport
+from cudaredist.errors import (
+    EXIT_FINDINGS,
+    EXIT_INCOMPLETE,
+    EXIT_OK,
+    CudaRedistError,
+    IncompleteError,
+    InvalidFileError,
+    StoppedError,
+)
+from cudaredist.features.derive import derive
+from cudaredist.features.facts import Facts
+from cudaredist.features.legacy import legacy_json
+from cudaredist.formats.features import Features
+from cudaredist.formats.outcomes import FeatureOutcome
+from cudaredist.formats.report import ErrorReport, ManifestStatus, exit_code_of
+from cudaredist.manifests.manifest_values import Archive
+from cudaredist.primitives import Version, sha256_of
+from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
+from cudaredist.store.cache import Cache
+from cudaredist.store.facts_cache import (
+    FILES_KIND,
+    Document,
+    known_facts,
+    known_features,
+    remember_features,
+)
+from cudaredist.store.targets import Filter, LocalManifest, LocalManifests
+from cudaredist.tasks import run_tasks
+
+_NO_HASH = "the manifest states no hash"
+_BEYOND = "beyond --max-download"
+_UNKNOWN_SIZE = "of unknown size, left out because of --max-download"
+UNREACHED = "the run was stopped before"
+FAILED = "failed: "
+"""The beginning of reasons for archives that a later run may examine."""
+_NOT_READ = "not read because nothing is written"
+_INCOMPLETE = frozenset({_NO_HASH, _BEYOND, _UNKNOWN_SIZE})
+
+Engine: TypeAlias = Callable[["FeatureRun", Sequence["Job"]], None]
+"""Runs all jobs, and reports each result to the run as soon as it is known."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Job:
+    """An archive to inspect, for all manifests that list it."""
+
+    request: ArchiveRequest
+    users: list[tuple[FeatureFile, ArchiveItem]]
+
+    def add(self, file: FeatureFile, item: ArchiveItem) -> None:
+        """Add a manifest that lists the archive."""
+        archive, request = item.archive, self.request
+        self.users.append((file, item))
+        self.request = request._replace(
+            paths=tuple(dict.fromkeys([*request.paths, *file.source.paths(archive)])),
+            # If two manifests state different sizes, only the hash is verified.
+            size=request.size if request.size == archive.size else None,
+        )
+
+
+@dataclass(kw_only=True)
+class FeatureRun:
+    """One run of process-manifests."""
+
+    manifests: LocalManifests
+    service: ArchiveService
+    cache: Cache
+    filter: Filter = field(default_factory=Filter)
+    write: bool = True
+    """Whether to read archives and write files. If not, outcomes report the changes to expect."""
+    legacy: bool = False
+    fill_cache: bool = False
+    """Whether to also read archives with known features, if the cache lacks their facts."""
+    allow_unverified: bool = False
+    max_download: int | None = None
+    """The limit of bytes to fetch. With a limit, the smallest archives are selected first."""
+    fail_fast: bool = False
+    engine: Engine | None = None
+    announce: Callable[[str], None] = lambda _: None
+    """Called with a summary of the work before anything is fetched."""
+    _files: list[FeatureFile] = field(default_factory=list)
+    _outcomes: dict[tuple[str, Version], FeatureOutcome] = field(default_factory=dict)
+    _mutex: threading.Lock = field(default_factory=threading.Lock)
+
+    def run(self) -> ProcessReport:
+        """Inspect unknown archives, and write a feature file per manifest.
+
+        Finished work is kept, even if Ctrl-C or `fail_fast` ends the run. Raises `UnknownNameError`
+        if the filter has a name that matches no archive.
+        """
+        jobs = self._plan()
+        try:
+            if jobs and self.write:
+                self.cache.sweep()
+                self.service.expect([job.request.size for job in jobs])
+                (self.engine or run_locally)(self, jobs)
+        finally:
+            for file in self._files:
+                if file.waiting:
+                    self._write(file)
+        return self._report()
+
+    # -- the plan
+
+    def _plan(self) -> list[Job]:
+        """Return the archives to inspect, largest first.
+
+        Writes the feature files that need no inspection.
+        """
+        readable, broken = self.manifests.readable, self.manifests.broken
+        if not broken:
+            # With an unreadable manifest, this check could refuse a name that is in it.
+            self.filter.check(a for manifest in readable for a in manifest.manifest.archives)
+        for outcome in broken:
+            self._outcomes[outcome.redist, Version.parse(outcome.release)] = outcome
+        jobs: dict[str, Job] = {}
+        self._files = [self._file(manifest, jobs) for manifest in readable]
+        if self.write:
+            requests = self.service.sized([job.request for job in jobs.values()])
+            for job, request in zip(jobs.values(), requests, strict=True):
+                job.request = request
+        selection = self._within_budget(list(jobs.values()))
+        self._announce(selection)
+        for job in selection:
+            for file, _ in job.users:
+                file.waiting += 1
+        for file in self._files:
+            if not file.waiting:
+                self._write(file)
+        return selection
+
+    def _file(self, manifest: LocalManifest, jobs: dict[str, Job]) -> FeatureFile:
+        file = FeatureFile(source=manifest)
+        archives = manifest.manifest.archives
+        if self._is_done(file):
+            file.items = [ArchiveItem(archive=archive, status="known") for archive in archives]
+        else:
+            file.items = [self._item(file, archive, jobs) for archive in archives]
+        return file
+
+    def _announce(self, selection: Sequence[Job]) -> None:
+        known = {
+            file.source.key(item.archive): item.archive.size or 0
+            for file in self._files
+            for item in file.items
+            if item.status == "known"
+        }
+        total = _size(sum(job.request.size or 0 for job in selection))
+        count = f"{len(selection):,} archive{'' if len(selection) == 1 else 's'}"
+        unknown = sum(job.request.size is None for job in selection)
+        sizes = f"{total}, {unknown:,} of unknown size" if unknown else total
+        self.announce(f"{count} to read, {sizes}; {_size(sum(known.values()))} already known")
+
+    def _is_done(self, file: FeatureFile) -> bool:
+        """Check if the existing feature file is complete and unchanged."""
+        sha256 = self.cache.get(FILES_KIND, file.source.sha256)
+        if sha256 is None or self.legacy or self.fill_cache:
+            return False
+        data = file.read()
+        return data is not None and sha256_of(data).encode() == sha256
+
+    def _item(self, file: FeatureFile, archive: Archive, jobs: dict[str, Job]) -> ArchiveItem:
+        """Return an archive's item, and add a job if necessary."""
+        item = ArchiveItem(archive=archive, status="known")
+        option = self.filter.excluding(archive)
+        # Archives without a hash are never cached.
+        is_filling = self.fill_cache and archive.sha256 is not None
+        known = known_facts if is_filling else known_features
+        if known(self.cache, archive.sha256) is not None:
+            return item
+        if not is_filling or option is not None:
+            features = self._in_file(file, archive)
+            if features is not None:
+                item.features = features
+                return item
+        if option is not None:
+            item.status, item.reason = "skipped", f"{EXCLUDED}{option}"
+        elif archive.sha256 is None and not self.allow_unverified:
+            item.status, item.reason = "skipped", _NO_HASH
+        else:
+            key = file.source.key(archive)
+            if key not in jobs:
+                jobs[key] = Job(request=file.source.request(archive), users=[])
+            jobs[key].add(file, item)
+            item.status = "would-examine"
+            item.reason = UNREACHED if self.write else _NOT_READ
+        return item
+
+    def _in_file(self, file: FeatureFile, archive: Archive) -> Document | None:
+        """Return an archive's features from the existing feature file."""
+        if self.legacy:
+            return None
+        if file.earlier is None:
+            try:
+                file.earlier = earlier_entries(file.read(), file.source.name)
+            except CudaRedistError:
+                # If the entries are needed to write the file, the error is raised again there.
+                file.earlier = {}
+        has_several = len(file.source.versions_of(archive.package)) > 1
+        entry = ArchiveItem(archive=archive, status="known").entry(None, has_several=has_several)
+        previous = file.earlier.get(identity(archive.package, entry))
+        if previous is None or previous["status"] != "examined":
+            return None
+        return features_in(previous)
+
+    def _within_budget(self, jobs: list[Job]) -> list[Job]:
+        jobs.sort(key=lambda job: (job.request.size or 0, job.request.name))
+        selection, budget = [], self.max_download
+        for job in jobs:
+            if budget is not None and self.service.kept_at(job.request) is None:
+                size = job.request.size
+                if size is None or size > budget:
+                    for _, item in job.users:
+                        item.status = "skipped"
+                        item.reason = _UNKNOWN_SIZE if size is None else _BEYOND
+                    continue
+                budget -= size
+            selection.append(job)
+        return selection[::-1]
+
+    # -- results, reported by an engine from any thread
+
+    def succeeded(self, job: Job, facts: Facts) -> None:
+        """Store an archive's features, and write complete feature files."""
+        try:
+            features = remember_features(self.cache, job.request.sha256, derive(facts))
+        except InvalidFileError as error:
+            self.failed(job, error)
+            return
+        for _, item in job.users:
+            item.features = features
+            item.status, item.reason = "examined", None
+        self._finish(job)
+
+    def failed(self, job: Job, error: CudaRedistError | ErrorReport) -> None:
+        """Record why an archive could not be examined.
+
+        Stops the run if `fail_fast`.
+        """
+        report = ErrorReport.of(error)
+        is_stopped = report.kind == StoppedError.kind
+        for _, item in job.users:
+            item.status, item.error = "failed", report
+            item.reason = UNREACHED if is_stopped else f"{FAILED}{report.kind}"
+        if self.fail_fast:
+            self.service.stop.set()
+        self._finish(job)
+
+    def _finish(self, job: Job) -> None:
+        complete = []
+        with self._mutex:
+            for file, _ in job.users:
+                file.waiting -= 1
+                if not file.waiting:
+                    complete.append(file)
+        for file in complete:
+            self._write(file)
+
+    # -- feature files
+
+    def _write(self, file: FeatureFile) -> None:
+        """Write a manifest's feature file, and record the outcome."""
+        statuses = Counter(item.status for item in file.items)
+        examined = len(file.items)
+        error: ErrorReport | None = None
+        status: ManifestStatus = "unchanged"
+        try:
+            if not self._is_done(file):
+                status, examined = self._write_if_changed(file, statuses)
+        except CudaRedistError as failure:
+            status, error, examined = "failed", ErrorReport.of(failure), 0
+        self._outcomes[file.source.target.redist.name, file.source.label] = FeatureOutcome(
+            redist=file.source.target.redist.name,
+            release=str(file.source.label),
+            status=status,
+            archives=len(file.items),
+            examined=examined,
+            failed=statuses["failed"],
+            skipped=statuses["skipped"],
+            warnings=file.source.warnings,
+            error=error,
+        )
+        for item in file.items:
+            # The cache or the file has the features. Free the memory for the next manifests.
+            if item.archive.sha256 is not None:
+                item.features = None
+        file.earlier = None
+
+    def _write_if_changed(
+        self, file: FeatureFile, statuses: Counter[ArchiveStatus]
+    ) -> tuple[ManifestStatus, int]:
+        """Write a feature file if it changed.
+
+        Returns the status, and the number of archives with features.
+        """
+        before = file.read()
+
+        @functools.cache
+        def earlier() -> dict[object, Document]:
+            return {} if self.legacy else earlier_entries(before, file.source.name)
+
+        document = file.document(self.cache, earlier)
+        entries = [e for p in document["packages"].values() for e in p["archives"]]
+        examined = sum(entry["status"] == "examined" for entry in entries)
+        if not examined and before is None:
+            if statuses["failed"]:
+                raise IncompleteError("none of its archives could be examined")
+            return "unchanged" if self.write or not statuses["would-examine"] else "would-write", 0
+        data = checked_bytes(document)
+        is_whole = examined == len(entries) and all(entry["sha256"] for entry in entries)
+        sha256 = sha256_of(data)
+        if self.legacy:
+            data = legacy_json(Features.model_validate_json(data), before)
+        if data != before and self.write:
+            file.source.target.features.write(file.source.label, data)
+        if is_whole and not self.legacy and (self.write or data == before):
+            self.cache.put(FILES_KIND, file.source.sha256, sha256.encode())
+        if not self.write and (data != before or statuses["would-examine"]):
+            return "would-write", examined
+        return ("unchanged" if data == before else "written"), examined
+
+    def _report(self) -> ProcessReport:
+        outcomes = tuple(outcome for _, outcome in sorted(self._outcomes.items()))
+        archives = tuple(self._archive_outcomes())
+        is_incomplete = any(a.status == "failed" or a.reason in _INCOMPLETE for a in archives)
+        would_write = any(outcome.status == "would-write" for outcome in outcomes)
+        return ProcessReport(
+            manifests=outcomes,
+            archives=archives,
+            fetched_bytes=self.service.fetched,
+            exit_code=exit_code_of(
+                [*outcomes, *archives],
+                EXIT_INCOMPLETE if is_incomplete else EXIT_OK,
+                EXIT_FINDINGS if would_write else EXIT_OK,
+            ),
+        )
+
+    def _archive_outcomes(self) -> Iterator[ArchiveOutcome]:
+        for file in self._files:
+            for item in file.items:
+                status = item.status
+                if status == "would-examine" and self.write:
+                    status = "failed"
+                yield ArchiveOutcome.of(
+                    file.source.target.redist.name,
+                    file.source.label,
+                    item.archive,
+                    size=item.archive.size,
+                    sha256=item.archive.sha256,
+                    status=status,
+                    reason=item.reason if status in {"skipped", "failed"} else None,
+                    error=item.error,
+                )
+
+
+def run_locally(run: FeatureRun, jobs: Sequence[Job]) -> None:
+    """Inspect archives with threads of this process.
+
+    Threads are enough, because hashing and decompression release the interpreter's lock.
+    """
+    service = run.service
+    run_tasks([partial(_inspect, run, job) for job in jobs], service.jobs, service.stop)
+
+
+def _inspect(run: FeatureRun, job: Job) -> None:
+    try:
+        facts = run.service.examine(job.request).facts
+    except CudaRedistError as error:
+        run.failed(job, error)
+    else:
+        run.succeeded(job, facts)
+
+
+def _size(count: int) -> str:
+    """Format a number of bytes for people."""
+    size, units = float(count), ["bytes", "kB", "MB", "GB", "TB"]
+    while size >= 1000 and len(units) > 1:  # noqa: PLR2004 - a thousand is a thousand
+        size /= 1000
+        units.pop(0)
+    return f"{count} bytes" if units[0] == "bytes" else f"{size:.1f} {units[0]}"

@@ -1,0 +1,60 @@
+"""The reports of process-manifests as text."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import get_args
+
+from cudaredist.cli.text import columns, counted, grouped
+from cudaredist.commands.process.report import (
+    ArchiveOutcome,
+    ArchiveStatus,
+    ProcessReport,
+)
+from cudaredist.formats.outcomes import FeatureOutcome
+from cudaredist.formats.report import ErrorReport
+
+_FAILURES_SHOWN = 3
+"""Maximum number of failures to show separately for one reason."""
+
+
+def process_text(report: ProcessReport) -> Iterator[str]:
+    """Yield a line for each manifest, and the totals."""
+    yield from columns(
+        [
+            (
+                outcome.redist,
+                outcome.release,
+                outcome.status.replace("-", " "),
+                f"{outcome.examined} of {outcome.archives} archives examined",
+                counted({"failed": outcome.failed, "skipped": outcome.skipped}),
+            )
+            for outcome in report.manifests
+        ]
+    )
+    counts = Counter(archive.status for archive in report.archives)
+    total = counted({status: counts[status] for status in get_args(ArchiveStatus)})
+    yield f"archives: {total or 'none'}; {report.fetched_bytes:,} bytes read"
+    reasons = Counter(archive.reason for archive in report.archives if archive.reason is not None)
+    if reasons:
+        yield "skipped: " + ", ".join(f"{reasons[text]} {text}" for text in sorted(reasons))
+
+
+def process_errors(
+    outcomes: Iterable[FeatureOutcome | ArchiveOutcome],
+) -> Iterator[tuple[str, ErrorReport]]:
+    """Yield errors with their subjects, combined by reason."""
+    groups = grouped((o.error.reason, (_subject(o), o.error)) for o in outcomes if o.error)
+    for reason, group in groups.items():
+        if len(group) <= _FAILURES_SHOWN:
+            yield from group
+            continue
+        first, error = group[0]
+        about = f"{first} and {len(group) - 1} more"
+        yield about, error.model_copy(update={"message": reason})
+
+
+def _subject(outcome: FeatureOutcome | ArchiveOutcome) -> str:
+    subject = [outcome.redist, outcome.release]
+    if not isinstance(outcome, FeatureOutcome):
+        subject += [outcome.package, outcome.platform, outcome.variant or ""]
+    return " ".join(filter(None, subject))

@@ -1,0 +1,1 @@
+"""runfile: record the deprecated installers."""

@@ -1,0 +1,75 @@
+"""runfile: records of the runfile installers of CUDA."""
+
+from dataclasses import field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from cudaredist.cli.options import (
+    Options,
+    Requests,
+    argument,
+    data_dir_option,
+    output_option,
+    safety_option,
+)
+from cudaredist.cli.session import Refusal, Session, command
+
+Action: TypeAlias = Literal["add"]
+
+
+class RunfileOptions(Options):
+    """Options of runfile."""
+
+    typical = ("url", "accept_changed", "data_dir")
+
+    action: Action = argument("Add a record.", metavar="add", default=...)
+    location: str = argument(
+        "Runfile with NVIDIA's name: an address or a local file.", metavar="URL|FILE", default=...
+    )
+    url: str | None = output_option("Address to record for a local file.", metavar="URL")
+    accept_changed: bool = safety_option("Replace a record that has other bytes.")
+    requests: Requests = field(default_factory=Requests)
+    data_dir: Path | None = data_dir_option()
+
+
+REFUSED: tuple[Refusal[RunfileOptions], ...] = (
+    (
+        lambda o: o.url is not None and o.location.lower().startswith(("http:", "https:")),
+        "--url requires a local file",
+        "run `cudaredist runfile add FILE --url URL`",
+    ),
+)
+
+
+@command(RunfileOptions, REFUSED)
+def runfile(options: RunfileOptions, session: Session) -> int:
+    """Record a runfile installer of CUDA.
+
+    Examples that need the network:
+
+        cudaredist runfile add ./cuda_12.9.1_575.57.08_linux.run
+        cudaredist runfile add https://mirror.example/cuda_12.9.1_575.57.08_linux.run
+
+    The runfile is read once and verified: its script states the size and MD5 of the files inside.
+    Nothing is executed, unpacked or kept. If the release already has a record of other bytes, the
+    exit code is 4 and the record is kept, unless --accept-changed is used. DATA/runfiles.json gets
+    its address, size, hashes, release, driver and platform. Package sets and `export nix` use the
+    record, and `check` compares it with NVIDIA's page of MD5 sums.
+    """
+    from cudaredist.commands.runfile.add_runfile import add_runfile
+    from cudaredist.commands.runfile.text import runfile_text
+    from cudaredist.sources.protocol import Settings
+    from cudaredist.store.data_folder import Store
+    from cudaredist.store.locate import data_folder
+
+    root = data_folder(options.data_dir, writing=True)
+    report = add_runfile(
+        options.location,
+        options.url,
+        Store(root),
+        accept_changed=options.accept_changed,
+        begin=session.lock(root),
+        settings=Settings(timeout=options.requests.timeout, retries=options.requests.retries),
+        progress=session.progress("runfiles"),
+    )
+    return session.finish(report, runfile_text)

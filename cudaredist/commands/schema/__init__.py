@@ -1,0 +1,1 @@
+"""schema: print the JSON Schemas of files and reports."""

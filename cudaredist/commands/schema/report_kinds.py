@@ -1,0 +1,37 @@
+"""All reports of `--json`, by the name of their JSON Schema."""
+
+import importlib
+import pkgutil
+from functools import cache
+from typing import get_args
+
+from cudaredist import commands
+from cudaredist.formats.report import Answer, ErrorAnswer
+
+
+@cache
+def report_models() -> dict[str, tuple[type[Answer], ...]]:
+    """Map `report-error`, and `report-NAME` of each command, to the report's models."""
+    models: dict[str, tuple[type[Answer], ...]] = {"report-error": (ErrorAnswer,)}
+    for folder in pkgutil.iter_modules(commands.__path__):
+        module = importlib.import_module(f"{commands.__name__}.{folder.name}.report")
+        for model in vars(module).values():
+            if isinstance(model, type) and model.__module__ == module.__name__:
+                for command in _commands_of(model):
+                    name = f"report-{command.split()[0]}"
+                    models[name] = (*models.get(name, ()), model)
+    return models
+
+
+def _commands_of(model: type) -> tuple[str, ...]:
+    """Return the commands that a model reports on."""
+    if not issubclass(model, Answer):
+        return ()
+    return get_args(model.model_fields["command"].annotation)
+
+
+def report_summaries() -> dict[str, str]:
+    """Map the schema names of reports to summaries."""
+    return {
+        name: (models[0].__doc__ or "").splitlines()[0] for name, models in report_models().items()
+    }

@@ -1,0 +1,57 @@
+"""site: a static web site of the data folder."""
+
+from collections.abc import Iterator
+from dataclasses import field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cudaredist.cli.options import Data, Options, output_path_option
+from cudaredist.cli.session import Session, command
+
+if TYPE_CHECKING:
+    from cudaredist.commands.site.report import SiteReport
+
+
+class SiteOptions(Options):
+    """Options of site."""
+
+    typical = ("output", "channel", "data_dir")
+
+    output: Path = output_path_option(
+        "Folder for the site: a new one, or one of an earlier site.", metavar="DIR", default=...
+    )
+    data: Data = field(default_factory=Data)
+
+
+@command(SiteOptions)
+def site(options: SiteOptions, session: Session) -> int:
+    """Write a static web site from the data folder.
+
+    Examples:
+
+        cudaredist site --output site
+        cudaredist site --output site --json
+
+    The site has a page for each release, package, product and compute capability, a page of host
+    compilers, and a search for sonames, symbols, files, packages and GPUs. It works without a
+    server. Each page is also available as JSON (`index.json`). The same data gives the same bytes.
+    If a run is interrupted, the next one resumes it.
+    """
+    from cudaredist.commands.site.render_site import site_files
+    from cudaredist.commands.site.site_data import read_site_data
+    from cudaredist.commands.site.write_site import earlier_files, write_site
+
+    store = session.read_store(options.data)
+    session.share_files(with_group=True)
+    session.lock(options.output)()
+    earlier = earlier_files(options.output)
+    report = write_site(site_files(read_site_data(store)), options.output, earlier)
+    return session.finish(report, _text)
+
+
+def _text(report: "SiteReport") -> Iterator[str]:
+    megabytes = report.size / 1e6
+    yield (
+        f"{report.pages} pages, {report.files} files ({megabytes:.1f} MB) in {report.output}: "
+        f"{report.written} written, {report.removed} removed"
+    )

@@ -1,0 +1,257 @@
+"""The pages of the web site as values: the JSON next to each page."""
+
+from typing import Literal, TypeAlias
+
+from pydantic import Field
+
+from cudaredist.commands.diff.report import DiffReport
+from cudaredist.commands.explain.report import ExplainedArchive, PackageCoverage
+from cudaredist.formats.base import Channel, OutputName, OwnModel
+from cudaredist.formats.tables import CapabilityEntry, NvccRelease
+from cudaredist.tables.explanation import Topic
+
+
+class SitePage(OwnModel):
+    """A page."""
+
+    schema_version: Literal[1] = 1
+    channel: Channel
+    title: str
+
+
+class ReleaseArchive(OwnModel):
+    """One archive of a release."""
+
+    platform: str
+    variant: str | None
+    size: int | None = Field(description="Bytes of the archive; null: unknown")
+    unpacked: int | None = Field(description="Bytes of its files; null: not examined")
+
+
+class PlatformTotal(OwnModel):
+    """All archives of a release for one platform."""
+
+    platform: str
+    packages: int
+    size: int | None = Field(description="Bytes of the archives; null: unknown for some")
+    unpacked: int | None = Field(description="Bytes of their files; null: unknown for some")
+
+
+class ReleasePackage(OwnModel):
+    """One package of a release."""
+
+    package: str
+    title: str | None
+    version: str
+    license: str | None
+    archives: tuple[ReleaseArchive, ...]
+    architectures: tuple[str, ...] = Field(description="Of its device code, on all platforms")
+
+
+class ReleaseSummary(OwnModel):
+    """One release in a list."""
+
+    redist: str
+    release: str
+    date: str | None
+    platforms: tuple[PlatformTotal, ...]
+
+
+class ChangedLibrary(OwnModel):
+    """Symbols that a library no longer exports, and new ones."""
+
+    package: str
+    library: str
+    places: tuple[str, ...] = Field(description="Platforms, with variants")
+    removed: int
+    added: int
+    removed_names: tuple[str, ...] = Field(description="Without C++ names, at most 200")
+    added_names: tuple[str, ...] = Field(description="Without C++ names, at most 200")
+
+
+class ReleasePage(SitePage):
+    """One release of a product."""
+
+    kind: Literal["release"] = "release"
+    redist: str
+    product: str
+    summary: ReleaseSummary
+    previous: str | None
+    next: str | None
+    packages: tuple[ReleasePackage, ...]
+    topics: tuple[Topic, ...] = Field(description="Host compilers, GPUs and drivers; of CUDA only")
+    changes: DiffReport | None = Field(description="Since the previous release; null: none before")
+    exports: tuple[ChangedLibrary, ...] | None = Field(
+        description="Changes of symbols since the previous release; null: none before, or unknown"
+    )
+    unknown_exports: tuple[str, ...] = Field(
+        description="Packages with symbols that are unknown in one of the two releases"
+    )
+
+
+class ProductPage(SitePage):
+    """All releases of a product, the newest first."""
+
+    kind: Literal["product"] = "product"
+    redist: str
+    product: str
+    platforms: tuple[str, ...]
+    releases: tuple[ReleaseSummary, ...]
+
+
+class ProductSummary(OwnModel):
+    """One product in a list."""
+
+    redist: str
+    product: str
+    releases: int
+    oldest: str
+    newest: str
+    packages: int
+
+
+class StartPage(SitePage):
+    """The start page."""
+
+    kind: Literal["start"] = "start"
+    platforms: tuple[str, ...]
+    cuda: tuple[ReleaseSummary, ...]
+    products: tuple[ProductSummary, ...]
+    packages: int
+    files: int
+    capabilities: int
+    unexamined: int = Field(description="Archives without features")
+
+
+class Span(OwnModel):
+    """Releases with a name, from the first to the newest."""
+
+    redist: str
+    first: str
+    newest: str
+    releases: int
+
+
+class SonameSpan(Span):
+    """A soname and its releases."""
+
+    soname: str
+    platforms: tuple[str, ...]
+
+
+class PackageRelease(OwnModel):
+    """One release of a package."""
+
+    redist: str
+    release: str
+    version: str
+    archives: tuple[ReleaseArchive, ...]
+    sonames: tuple[str, ...]
+
+
+class PlatformCode(OwnModel):
+    """The device code of a package on one platform."""
+
+    platform: str
+    variant: str | None
+    sizes: dict[str, int] = Field(description="Decompressed bytes by architecture")
+
+
+class PackageSummary(OwnModel):
+    """One package in a list."""
+
+    package: str
+    title: str | None
+    version: str
+    license: str | None
+    spans: tuple[Span, ...]
+    platforms: tuple[str, ...] = Field(description="Of its newest release")
+
+
+class PackagePage(SitePage):
+    """One package."""
+
+    kind: Literal["package"] = "package"
+    summary: PackageSummary
+    platforms: tuple[str, ...] = Field(description="Of all releases")
+    releases: tuple[PackageRelease, ...] = Field(description="The newest first")
+    sonames: tuple[SonameSpan, ...]
+    newest: tuple[ExplainedArchive, ...] = Field(description="The archives of its newest release")
+    device_code: tuple[PlatformCode, ...] = Field(description="Of its newest release")
+    coverage: tuple[PackageCoverage, ...]
+    files: int | None = Field(description="Known file paths; null: unknown")
+
+
+class PackagesPage(SitePage):
+    """All packages."""
+
+    kind: Literal["packages"] = "packages"
+    packages: tuple[PackageSummary, ...]
+
+
+class FileSpan(Span):
+    """A file of a package, and its releases."""
+
+    name: str
+    output: OutputName
+    platforms: tuple[str, ...]
+
+
+class FilesPage(SitePage):
+    """The files of a package by folder."""
+
+    kind: Literal["files"] = "files"
+    package: str
+    spans: tuple[Span, ...]
+    platforms: tuple[str, ...]
+    folders: dict[str, tuple[FileSpan, ...]]
+
+
+class GpuPage(SitePage):
+    """One compute capability."""
+
+    kind: Literal["gpu"] = "gpu"
+    capability: str
+    entry: CapabilityEntry
+    topic: Topic
+    coverage: tuple[PackageCoverage, ...]
+
+
+class GpusPage(SitePage):
+    """All compute capabilities."""
+
+    kind: Literal["gpus"] = "gpus"
+    capabilities: dict[str, CapabilityEntry] | None = Field(description="Null: no table")
+
+
+class CompilersPage(SitePage):
+    """The host compilers that each CUDA release accepts."""
+
+    kind: Literal["compilers"] = "compilers"
+    compilers: tuple[str, ...]
+    releases: dict[str, NvccRelease] | None = Field(description="Null: no table")
+
+
+class SearchPage(SitePage):
+    """The search."""
+
+    kind: Literal["search"] = "search"
+    counts: dict[str, int] = Field(description="Entries of the index by kind")
+    libraries: int = Field(description="Libraries with known symbols")
+    unknown_libraries: tuple[str, ...] = Field(
+        description="Libraries whose symbols are unknown in a release"
+    )
+
+
+AnyPage: TypeAlias = (
+    StartPage
+    | ProductPage
+    | ReleasePage
+    | PackagesPage
+    | PackagePage
+    | FilesPage
+    | GpusPage
+    | GpuPage
+    | CompilersPage
+    | SearchPage
+)

@@ -1,0 +1,192 @@
+"""Render pages as HTML and JSON, and list all files of the site."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from cudaredist import __version__
+from cudaredist.commands.diff.report import DiffReport
+from cudaredist.commands.diff.text import PACKAGES_SHOWN, DiffStyle, diff_sections, diff_summary
+from cudaredist.commands.site.addresses import (
+    files_address,
+    gpu_address,
+    package_address,
+    page_link,
+    product_address,
+    relative,
+    release_address,
+)
+from cudaredist.commands.site.package_pages import (
+    PackageHistory,
+    make_files_page,
+    make_package_page,
+    make_packages_page,
+    package_histories,
+)
+from cudaredist.commands.site.page_models import AnyPage, PackagePage
+from cudaredist.commands.site.plots import LinePlot, bar_plot, line_plot
+from cudaredist.commands.site.release_pages import (
+    make_product_page,
+    make_release_pages,
+    make_start_page,
+    platform_order,
+)
+from cudaredist.commands.site.search_index import make_index, span_words
+from cudaredist.commands.site.site_data import SiteData
+from cudaredist.commands.site.table_pages import (
+    make_compilers_page,
+    make_gpu_pages,
+    make_gpus_page,
+    make_search_page,
+)
+from cudaredist.jsontext import canonical_json
+from cudaredist.progress import size_words
+
+_ASSETS = ("icon.svg", "search.js", "style.css")
+_Address = Callable[..., str]
+
+
+def site_files(data: SiteData) -> dict[str, Callable[[], bytes]]:
+    """Map the paths of the site's files to functions that return the contents."""
+    pages = _pages(data)
+    index = make_index(pages, data.libraries)
+    pages["search"] = make_search_page(index.counts(), data)
+    packages = frozenset(page.title for page in pages.values() if isinstance(page, PackagePage))
+    environment = _environment(data)
+    files: dict[str, Callable[[], bytes]] = {}
+    for address, page in pages.items():
+        folder = f"{address}/" if address else ""
+        files[f"{folder}index.html"] = partial(_html, environment, address, page, packages)
+        files[f"{folder}index.json"] = partial(_json, page)
+    assets = resources.files("cudaredist.commands.site") / "assets"
+    return (
+        files | index.files() | {f"assets/{name}": (assets / name).read_bytes for name in _ASSETS}
+    )
+
+
+def _json(page: AnyPage) -> bytes:
+    return canonical_json(page.model_dump(mode="json"))
+
+
+def _pages(data: SiteData) -> dict[str, AnyPage]:
+    """Return the pages by address, without the search."""
+    histories = package_histories(data)
+    pages: dict[str, AnyPage] = {
+        "": make_start_page(data, len(histories)),
+        "packages": make_packages_page(histories.values(), data),
+        "gpus": make_gpus_page(data),
+        "compilers": make_compilers_page(data),
+    }
+    for redist in data.releases:
+        pages[product_address(redist)] = make_product_page(redist, data)
+        for release in make_release_pages(redist, data):
+            pages[release_address(redist, release.summary.release)] = release
+    for history in histories.values():
+        pages |= _package_pages(history, data)
+    for gpu in make_gpu_pages(data):
+        pages[gpu_address(gpu.capability)] = gpu
+    return pages
+
+
+def _package_pages(history: PackageHistory, data: SiteData) -> dict[str, AnyPage]:
+    name = history.name
+    pages: dict[str, AnyPage] = {package_address(name): make_package_page(history, data)}
+    if name in data.files:
+        pages[files_address(name)] = make_files_page(name, history.spans, data)
+    return pages
+
+
+def _environment(data: SiteData) -> Environment:
+    environment = Environment(
+        loader=PackageLoader("cudaredist.commands.site"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"size": size_words, "heading": _heading}
+    environment.globals |= {
+        "version": __version__,
+        "products": frozenset(data.releases),
+        "releases": frozenset(
+            (redist, str(one.label)) for redist, group in data.releases.items() for one in group
+        ),
+        "capabilities": frozenset(data.capabilities),
+        "span_words": span_words,
+        "bar_plot": bar_plot,
+        "size_plot": size_plot,
+    }
+    return environment
+
+
+def _heading(text: str) -> str:
+    """Return a title with a capital letter, unless it begins with the name of a program."""
+    return text if text.startswith("nvcc") else f"{text[:1].upper()}{text[1:]}"
+
+
+def _html(environment: Environment, address: str, page: AnyPage, packages: frozenset[str]) -> bytes:
+    def link(make: _Address, *names: str) -> str:
+        return page_link(make(*names), address)
+
+    links: dict[str, Any] = {
+        "to_start": page_link("", address),
+        "to_file": lambda path: relative(path, address),
+        "to_page": lambda other: page_link(other, address),
+        "to_product": partial(link, product_address),
+        "to_release": partial(link, release_address),
+        "to_package": partial(link, package_address),
+        "to_files": partial(link, files_address),
+        "to_gpu": partial(link, gpu_address),
+    }
+
+    def name_html(text: str) -> str:
+        if text in packages:
+            return f'<a href="{escape(links["to_package"](text))}">{escape(text)}</a>'
+        return f"<code>{escape(text)}</code>"
+
+    style = DiffStyle(name_html, lambda text: str(escape(text)))
+    template = environment.get_template(f"{page.kind}.html")
+    text = template.render(
+        page=page, packages=packages, changes=partial(change_sections, style=style), **links
+    )
+    return text.encode()
+
+
+def change_sections(
+    report: DiffReport, *, style: DiffStyle
+) -> tuple[str, list[tuple[str, list[tuple[Markup, list[Markup]]]]]]:
+    """Return the summary of changes, and the sections with lines as HTML.
+
+    The style escapes all text of the data.
+    """
+    sections = [
+        (section.title, [(_line(line), list(map(_line, below))) for line, below in section.lines])
+        for section in diff_sections(report, style, PACKAGES_SHOWN)
+    ]
+    return diff_summary(report), sections
+
+
+def _line(text: str) -> Markup:
+    return Markup(text.replace(" -> ", " → ").replace(" -&gt; ", " → "))  # noqa: S704 - the style has escaped the data
+
+
+def size_plot(page: PackagePage) -> Mapping[str, LinePlot]:
+    """Return plots of a package's unpacked sizes over its releases, by product."""
+    plots = {}
+    for span in page.summary.spans:
+        releases = [one for one in reversed(page.releases) if one.redist == span.redist]
+        series: dict[str, dict[str, int]] = {}
+        for one in releases:
+            for archive in one.archives:
+                if archive.unpacked is not None:
+                    name = " ".join(filter(None, (archive.platform, archive.variant)))
+                    series.setdefault(name, {})[one.release] = archive.unpacked
+        if series:
+            names = [one.release for one in releases]
+            ordered = sorted(series, key=lambda name: (platform_order(name.split()[0]), name))
+            plots[span.redist] = line_plot({name: series[name] for name in ordered}, names)
+    return plots

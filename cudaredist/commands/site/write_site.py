@@ -1,0 +1,84 @@
+"""site: write the files of the web site to a folder.
+
+The folder contains the list of its files, so that a later run removes files that it no longer
+makes.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from cudaredist.commands.site.report import SiteReport
+from cudaredist.errors import InvalidFileError, UsageError, WritingTo
+from cudaredist.formats.registry import parse_own_json
+from cudaredist.jsontext import canonical_json
+from cudaredist.store.files import names_in, read_file, sweep, write_file
+
+LIST_NAME = "files.json"
+
+
+def write_site(
+    files: Mapping[str, Callable[[], bytes]], output: Path, earlier: Iterable[str]
+) -> SiteReport:
+    """Write files to a folder, and remove other files of an earlier run.
+
+    The list of all these files is written first, so that the next run can complete this one.
+    Raises `WriteError`.
+    """
+    listed = {*files, *earlier}
+    _write_list(output, listed)
+    for folder in {(output / path).parent for path in listed}:
+        sweep(folder, ".")
+    sizes: dict[str, int] = {}
+    written = 0
+    for path, content in files.items():
+        data = content()
+        written += write_file(output / path, data, durable=False)
+        sizes[path] = len(data)
+    gone = sorted(listed - sizes.keys())
+    for path in gone:
+        with WritingTo(output / path):
+            (output / path).unlink(missing_ok=True)
+    _write_list(output, sizes)
+    return SiteReport(
+        output=str(output),
+        pages=sum(path.endswith(".html") for path in sizes),
+        files=len(sizes),
+        size=sum(sizes.values()),
+        written=written,
+        removed=len(gone),
+        exit_code=0,
+    )
+
+
+def _write_list(output: Path, paths: Iterable[str]) -> None:
+    listing = {"schema_version": 1, "files": sorted(paths)}
+    write_file(output / LIST_NAME, canonical_json(listing))
+
+
+def earlier_files(output: Path) -> set[str]:
+    """Return the files of an earlier run, even of an interrupted one.
+
+    Paths outside the folder are omitted. Raises `UsageError` for a folder with
+    other files.
+    """
+    sweep(output, f".{LIST_NAME}.")
+    data = read_file(output / LIST_NAME)
+    if data is None:
+        if names_in(output):
+            raise UsageError(
+                f"{output} has files, but no {LIST_NAME} of an earlier site",
+                hint="name a new folder: --output FOLDER",
+            )
+        return set()
+    try:
+        document: Any = parse_own_json(data, LIST_NAME)
+        names = {str(name) for name in document["files"]}
+    except (InvalidFileError, KeyError, TypeError):
+        raise UsageError(
+            f"{output / LIST_NAME} is not the list of a site", hint=f"run `rm -r {output}`"
+        ) from None
+    root = output.resolve()
+    # Path.resolve refuses a loop of links.
+    return {name for name in names if root in Path(os.path.realpath(root / name)).parents}

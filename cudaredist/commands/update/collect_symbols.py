@@ -1,0 +1,219 @@
+"""update-symbols: the tables of exported symbols, from the facts of all archives.
+
+What the cache knows of an archive is enough. A release that fails keeps what the tables have of
+it, and the others continue.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from cudaredist.commands.update.report import BrokenManifest, SymbolArchive, SymbolReport
+from cudaredist.errors import EXIT_FINDINGS, InvalidFileError, ReadError
+from cudaredist.features.library_symbols import LibraryBinary, libraries_of
+from cudaredist.formats.report import ErrorReport, ManifestStatus, exit_code_of
+from cudaredist.manifests.manifest_values import Archive
+from cudaredist.store.archive_service import ArchiveService
+from cudaredist.store.data_folder import Store
+from cudaredist.store.read_data import examined_archives, load_features
+from cudaredist.store.symbol_folder import SymbolFolder, can_be_stored
+from cudaredist.store.targets import LocalManifest, LocalManifests
+from cudaredist.tables.symbols.symbol_table import (
+    KEY_SIZE,
+    Column,
+    Import,
+    LibrarySource,
+    SymbolColumns,
+)
+from cudaredist.tasks import each
+
+_Plan: TypeAlias = tuple[LocalManifest, Archive]
+_Place: TypeAlias = tuple[LibrarySource, str]
+"""The provider and the label of an archive. The provider is never marked as a stub."""
+
+
+@dataclass(kw_only=True)
+class SymbolRun:
+    """One run of update-symbols."""
+
+    manifests: LocalManifests
+    service: ArchiveService
+    store: Store
+    write: bool = True
+    fail_fast: bool = False
+    _tables: dict[str, SymbolColumns] = field(default_factory=dict)
+    _read: dict[_Place, tuple[str, list[LibraryBinary]]] = field(default_factory=dict)
+    """Of each archive that was read, the beginning of its hash, and its libraries."""
+
+    def run(self) -> SymbolReport:
+        """Bring the tables up to the releases of the run.
+
+        Raises `InvalidFileError` for a broken table.
+        """
+        folder = SymbolFolder(self.store.symbol_path)
+        self._tables = {
+            soname: SymbolColumns.of(document)
+            for soname in folder.sonames()
+            if (document := folder.document(soname))
+        }
+        plans = list(self._plans())
+        service = self.service
+        service.expect([0 if service.known(a.sha256) else a.size for _, a in plans])
+        results = each(plans, self._examine, service.jobs, service.stop, fail_fast=self.fail_fast)
+        archives = [
+            result
+            if isinstance(result, SymbolArchive)
+            else SymbolArchive.of(
+                m.target.redist.name, m.label, a, status="failed", error=ErrorReport.of(result)
+            )
+            for (m, a), result in zip(plans, results, strict=True)
+        ]
+        unnamed = self._add_columns()
+        changed = folder.changed(self._tables)
+        if self.write and changed:
+            folder.sweep()
+            folder.write(changed)
+        return self._report(changed, unnamed, archives)
+
+    # -- the archives
+
+    def _plans(self) -> Iterator[_Plan]:
+        """Yield the archives to read. Other archives of a release leave the tables."""
+        known: dict[_Place, set[str]] = defaultdict(set)
+        for table in self._tables.values():
+            for column in (*table.columns, *table.unread):
+                known[_place_of(column)].add(column.archive)
+        releases = {(m.target.redist.name, str(m.label)) for m in self.manifests.readable}
+        current: set[tuple[_Place, str]] = set()
+        for manifest in self.manifests.readable:
+            bare = _archives_without_libraries(self.store, manifest)
+            for archive in manifest.manifest.archives:
+                place, key = self._place(manifest, archive), (archive.sha256 or "")[:KEY_SIZE]
+                current.add((place, key))
+                if archive.sha256 and known.get(place) != {key} and archive.sha256 not in bare:
+                    yield manifest, archive
+        for table in self._tables.values():
+            table.drop(
+                lambda column: (
+                    column.provider.channel == self.store.channel
+                    and (column.provider.redist, column.label) in releases
+                    and (_place_of(column), column.archive) not in current
+                )
+            )
+
+    def _examine(self, plan: _Plan) -> SymbolArchive:
+        """Read the libraries of an archive."""
+        manifest, archive = plan
+        examined = self.service.examine(manifest.request(archive))
+        libraries = libraries_of(examined.facts)
+        self._read[self._place(manifest, archive)] = str(archive.sha256)[:KEY_SIZE], libraries
+        return SymbolArchive.of(
+            manifest.target.redist.name,
+            manifest.label,
+            archive,
+            status="read" if examined.is_read else "cached",
+            libraries=len(libraries),
+            unread=tuple(library.path for library in libraries if not library.has_symbols),
+        )
+
+    def _place(self, manifest: LocalManifest, archive: Archive) -> _Place:
+        names = manifest.target.redist.name, archive.package, archive.platform
+        provider = LibrarySource(self.store.channel, *names, archive.variant or "", is_stub=False)
+        return provider, str(manifest.label)
+
+    # -- the tables
+
+    def _add_columns(self) -> tuple[str, ...]:
+        """Add what was read to the tables, and return the libraries that can have none."""
+        for table in self._tables.values():
+            table.drop(lambda column: _place_of(column) in self._read)
+        unnamed: set[str] = set()
+        added: list[tuple[Column, LibraryBinary]] = []
+        for (place, label), (key, libraries) in sorted(self._read.items()):
+            for library in libraries:
+                if not can_be_stored(library.soname):
+                    unnamed.add(library.soname)
+                    continue
+                column = Column(place._replace(is_stub=library.is_stub), label, key)
+                table = self._tables.setdefault(library.soname, SymbolColumns(library.soname))
+                if not library.has_symbols:
+                    table.unread.add(column)
+                    continue
+                added.append((column, library))
+                table.add(column, library.exports())
+        owners = _Owners(self._tables)
+        for column, library in added:
+            self._tables[library.soname].add_imports(column, owners.resolved_imports(library))
+        return tuple(sorted(unnamed))
+
+    def _report(
+        self,
+        changed: Mapping[str, bytes | None],
+        unnamed: tuple[str, ...],
+        outcomes: list[SymbolArchive],
+    ) -> SymbolReport:
+        broken = [
+            BrokenManifest(redist=manifest.redist, label=manifest.release, error=manifest.error)
+            for manifest in self.manifests.broken
+            if manifest.error is not None
+        ]
+        archives = sum(len(list(m.manifest.archives)) for m in self.manifests.readable)
+        new_status: ManifestStatus = "written" if self.write else "would-write"
+        has_changes = bool(changed) and not self.write
+        return SymbolReport(
+            status=new_status if changed else "unchanged",
+            tables=sum(bool(table.columns or table.unread) for table in self._tables.values()),
+            changed=tuple(soname for soname, data in changed.items() if data is not None),
+            removed=tuple(soname for soname, data in changed.items() if data is None),
+            unnamed=unnamed,
+            releases=len(self.manifests.readable),
+            known=archives - len(outcomes),
+            archives=tuple(sorted(outcomes, key=_order)),
+            manifests=tuple(broken),
+            archives_read=self.service.opened,
+            fetched_bytes=self.service.fetched,
+            exit_code=exit_code_of([*outcomes, *broken], EXIT_FINDINGS * has_changes),
+        )
+
+
+class _Owners:
+    """The libraries that symbols are taken from, as far as they have a table."""
+
+    def __init__(self, tables: Mapping[str, SymbolColumns]) -> None:
+        self._names = {soname: {e.name for e in table.exports} for soname, table in tables.items()}
+        self._dlls = {soname.lower(): soname for soname in tables}
+
+    def resolved_imports(self, library: LibraryBinary) -> Iterator[Import]:
+        """Yield a library's imports from others, except the system's symbols."""
+        if library.binary.kind == "pe":
+            for symbol in library.imports():
+                owner = self._dlls.get(symbol.library.lower())
+                if owner is not None:
+                    yield symbol._replace(library=owner)
+            return
+        needed = [soname for soname in library.binary.needed if soname in self._names]
+        for symbol in library.imports():
+            if symbol.library in self._names:
+                yield symbol
+            elif not symbol.library:
+                owner = next((s for s in needed if symbol.name in self._names[s]), None)
+                if owner is not None:
+                    yield symbol._replace(library=owner)
+
+
+def _archives_without_libraries(store: Store, manifest: LocalManifest) -> set[str | None]:
+    """Return the hashes of a release's archives that have no libraries, by its feature file."""
+    try:
+        features = load_features(store, manifest.target.redist.name, manifest.label)
+    except (InvalidFileError, ReadError):
+        return set()
+    return {archive.sha256 for *_, archive in examined_archives(features) if not archive.libraries}
+
+
+def _place_of(column: Column) -> _Place:
+    return column.provider._replace(is_stub=False), column.label
+
+
+def _order(outcome: SymbolArchive) -> tuple[str, ...]:
+    return outcome.redist, outcome.release, outcome.package, outcome.platform, outcome.variant or ""

@@ -1,0 +1,81 @@
+"""The reports of update-nvcc-compat, update-gpus and update-symbols."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from cudaredist.formats.base import OwnModel
+from cudaredist.formats.report import ArchiveName, ErrorReport, ManifestStatus, Report
+from cudaredist.formats.tables import TableFinding
+
+
+class SymbolArchive(ArchiveName):
+    """One archive of a run of update-symbols that was not known, or failed."""
+
+    status: Literal["read", "cached", "failed"]
+    libraries: int = Field(default=0, description="Shared libraries in it")
+    unread: tuple[str, ...] = Field(
+        default=(), description="Libraries whose symbols could not be read, by path"
+    )
+    error: ErrorReport | None = None
+
+
+class BrokenManifest(OwnModel):
+    """A manifest that could not be read."""
+
+    redist: str
+    label: str
+    error: ErrorReport
+
+
+class SymbolReport(Report):
+    """The result of update-symbols."""
+
+    command: Literal["update-symbols"] = "update-symbols"
+    status: ManifestStatus
+    tables: int = Field(description="Libraries with a table")
+    changed: tuple[str, ...] = Field(description="Libraries whose table is written, or would be")
+    removed: tuple[str, ...] = Field(description="Libraries that no release has any more")
+    unnamed: tuple[str, ...] = Field(
+        default=(), description="Libraries without a table: their name cannot be that of a file"
+    )
+    releases: int
+    known: int = Field(description="Archives that the tables had already, or without libraries")
+    archives: tuple[SymbolArchive, ...] = Field(description="All others")
+    manifests: tuple[BrokenManifest, ...] = ()
+    archives_read: int
+    fetched_bytes: int = Field(description="Bytes of archives that were read from a source")
+
+
+ReleaseStatus = Literal["read", "known", "stands", "held-back", "failed"]
+
+
+class ReleaseOutcome(OwnModel):
+    """The outcome for a CUDA release in an update of a table."""
+
+    release: str
+    status: ReleaseStatus = Field(
+        description="read: from an archive in this run; known: from the cache or the table; "
+        "stands: the table's entry is from the redist channel; held-back: its bounds changed or "
+        "are lower, so the table's entry, if any, stays unchanged"
+    )
+    package: str | None = Field(default=None, description="The package with the archive")
+    archive_sha256: str | None = None
+    error: ErrorReport | None = None
+
+
+class TableReport(Report):
+    """The result of update-nvcc-compat and update-gpus."""
+
+    command: Literal["update-nvcc-compat", "update-gpus"]
+    table: str = Field(description="The table's name below the data folder")
+    status: ManifestStatus
+    releases: tuple[ReleaseOutcome, ...]
+    findings: tuple[TableFinding, ...]
+    held_back: tuple[str, ...] = Field(
+        default=(),
+        description="Releases with changed or lower bounds. --accept-changed writes them",
+    )
+    diff: tuple[str, ...] = Field(description="The table's changes, as unified diff")
+    archives_read: int
+    fetched_bytes: int = Field(description="Bytes of archives from a source")

@@ -1,0 +1,105 @@
+"""The common options and steps of commands that update a table."""
+
+from dataclasses import field
+from typing import TYPE_CHECKING, TypeVar
+
+from cudaredist.cli.options import (
+    ArchiveJobs,
+    ChannelName,
+    Folders,
+    LocalReleases,
+    Network,
+    Options,
+    channel_option,
+    check_option,
+    keep_going_option,
+    strict_option,
+)
+from cudaredist.cli.session import Session, find_redists, open_cache
+from cudaredist.errors import command_line
+from cudaredist.redists import CUDA
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cudaredist.commands.update.collect_symbols import SymbolRun
+    from cudaredist.commands.update.report import TableReport
+    from cudaredist.commands.update.table_run import TableRun
+    from cudaredist.formats.base import OwnModel
+    from cudaredist.store.table_registry import Table
+
+
+_Run = TypeVar("_Run", "TableRun", "SymbolRun")
+
+
+class TableOptions(Options):
+    """Options of the commands that update a table."""
+
+    typical = ("channel", "version", "jobs", "check", "data_dir")
+
+    channel: ChannelName = channel_option()
+    releases: LocalReleases = field(default_factory=LocalReleases)
+    network: Network = field(default_factory=Network)
+    jobs: ArchiveJobs = field(default_factory=ArchiveJobs)
+    check: bool = check_option()
+    keep_going: bool = keep_going_option()
+    strict: bool = strict_option()
+    folders: Folders = field(default_factory=Folders)
+
+
+def open_run(
+    kind: "type[_Run]", options: TableOptions, session: Session, names: list[str] | None
+) -> "_Run":
+    """Open the sources of local manifests, and lock the data folder."""
+    from cudaredist.store.data_folder import Store
+    from cudaredist.store.locate import data_folder
+    from cudaredist.store.read_data import require_manifests
+    from cudaredist.store.targets import read_local_manifests, targets_in_store
+
+    selection, is_writing = options.releases.selection, not options.check
+    bases = session.connect(options.network, options.channel)
+    root = data_folder(options.folders.data_dir, writing=is_writing)
+    store = Store(root, options.channel)
+    known = find_redists(names, options.channel)
+    local = require_manifests(store, names or ())
+    targets = targets_in_store(store, [one for one in known if one.name in local], bases)
+    cache = open_cache(options.folders.cache_dir)
+    service = session.archive_service(targets, cache=cache, jobs=options.jobs.count)
+    if is_writing:
+        session.lock(root)
+    return kind(
+        manifests=read_local_manifests(targets, selection, strict=options.strict),
+        service=service,
+        store=store,
+        write=is_writing,
+        fail_fast=not options.keep_going,
+    )
+
+
+def update_table(
+    options: TableOptions,
+    session: Session,
+    table: "Table[OwnModel]",
+    update: "Callable[[TableRun], TableReport]",
+) -> int:
+    """Update a table from the archives of CUDA releases, and report it."""
+    from cudaredist.commands.update.table_run import TableRun
+    from cudaredist.commands.update.text import table_text
+
+    run = open_run(TableRun, options, session, [CUDA])
+    if run.write:
+        run.store.sweep_table(table.name)
+    report = update(run)
+    code = session.finish(
+        report,
+        table_text,
+        warnings=(f"{finding.kind}: {finding.message}" for finding in report.findings),
+    )
+    if report.held_back:
+        session.console.error(
+            f"skipped CUDA {', '.join(report.held_back)}: bounds are lower or changed",
+            hint="review the findings, then run "
+            f"`{command_line('update-nvcc-compat', '--accept-changed', channel=options.channel)}`",
+        )
+    session.errors((f"cuda {row.release}", row.error) for row in report.releases if row.error)
+    return code

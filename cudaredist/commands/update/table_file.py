@@ -1,0 +1,113 @@
+"""Find the file of a release that a table is built from."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cudaredist.errors import (
+    ContentError,
+    IncompleteError,
+    InvalidFileError,
+    Problem,
+    TooLargeError,
+)
+from cudaredist.features.extracts import EXTRACT_PATHS, HEADER_LIMIT
+from cudaredist.features.facts import Extract
+from cudaredist.formats.base import OwnModel
+from cudaredist.jsontext import load_json
+from cudaredist.manifests.manifest_values import Archive
+from cudaredist.store.archive_service import ArchiveService
+from cudaredist.store.table_registry import Table
+from cudaredist.store.targets import LocalManifest
+from cudaredist.tables.gpus.capability import Capability
+
+_WHEEL_TOP = re.compile(r"(?:nvidia/)?[^/]+/")
+_ANY_TOP = re.compile(r"[^/]+/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFile:
+    """File of a release, with its archive."""
+
+    archive: Archive
+    extract: Extract
+    is_read: bool
+    """Whether this run read the archive."""
+
+    @property
+    def path(self) -> str:
+        """Path relative to the archive's top folder."""
+        top = _WHEEL_TOP if self.archive.relative_path.endswith(".whl") else _ANY_TOP
+        path = self.extract.name.removeprefix("./")
+        match = top.match(path)
+        is_below = match is not None and path not in EXTRACT_PATHS[self.extract.kind]
+        path = path[match.end() :] if match and is_below else path
+        return path.encode("ascii", "backslashreplace").decode("ascii")
+
+    @property
+    def header(self) -> bytes:
+        """Contents of `host_config.h`."""
+        return self.extract.content.encode("latin-1")
+
+    @property
+    def families(self) -> dict[Capability, str]:
+        """Architecture name of each capability in `ptxas`."""
+        families = load_json(self.extract.content.encode())
+        return {Capability.parse(name): family for name, family in families.items()}
+
+
+def archives_to_read(
+    service: ArchiveService,
+    manifest: LocalManifest,
+    table: Table[OwnModel],
+    known_sha256: str | None,
+) -> list[Archive]:
+    """Return the archives to read for a release's file, in order.
+
+    `known_sha256` is the archive of the table's entry. If the manifest still lists this archive,
+    and its facts are not in the cache, the entry stays and nothing is read. Raises
+    `IncompleteError` if no archive can be verified.
+    """
+    archives = [a for a in manifest.manifest.archives if a.package in table.packages]
+    hashed = {archive.sha256: archive for archive in archives if archive.sha256 is not None}
+    if not hashed:
+        missing = "no hash for any archive" if archives else "no archive"
+        raise IncompleteError(f"the manifest has {missing} of {' or '.join(table.packages)}")
+    if known_sha256 in hashed and service.known(known_sha256) is None:
+        return []
+    return sorted(
+        hashed.values(),
+        key=lambda archive: (
+            archive.sha256 != known_sha256,
+            float("inf") if archive.size is None else archive.size,
+            archive.relative_path,
+        ),
+    )
+
+
+def find_table_file(
+    service: ArchiveService,
+    manifest: LocalManifest,
+    table: Table[OwnModel],
+    archives: Sequence[Archive],
+) -> TableFile:
+    """Return a release's file from the first archive that has it.
+
+    Reads an archive only if the cache lacks its facts. Raises `CudaRedistError` if no archive has
+    the file, or if an archive cannot be read.
+    """
+    for position, archive in enumerate(archives):
+        if position:
+            service.progress.expect(1, 0 if service.known(archive.sha256) else archive.size)
+        facts, is_read = service.examine(manifest.request(archive))
+        extract = next(
+            (extract for extract in facts.extracts if extract.kind == table.extract), None
+        )
+        if extract is not None:
+            if extract.problem is not None and extract.kind == "host-config":
+                raise TooLargeError(EXTRACT_PATHS[extract.kind][0], HEADER_LIMIT)
+            if extract.problem is not None:
+                raise InvalidFileError(extract.kind, [Problem("", extract.problem)])
+            return TableFile(archive=archive, extract=extract, is_read=is_read)
+    names, packages = " or ".join(EXTRACT_PATHS[table.extract]), " and ".join(table.packages)
+    raise ContentError(f"none of the {len(archives)} archives of {packages} has {names}")

@@ -1,0 +1,288 @@
+"""update-nvcc-compat and update-gpus: build the tables from NVIDIA's files.
+
+If a release fails, its entry in the table stays, and the run continues. Archives are also read if
+nothing may be written, because the run then reports the changes.
+"""
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Generic, TypeVar
+
+from pydantic import ValidationError
+
+from cudaredist.commands.update.report import (
+    ReleaseOutcome,
+    ReleaseStatus,
+    TableReport,
+)
+from cudaredist.commands.update.table_file import TableFile, archives_to_read, find_table_file
+from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, CudaRedistError, InvalidFileError
+from cudaredist.formats.base import OwnModel
+from cudaredist.formats.registry import read_own_file, validation_problems
+from cudaredist.formats.report import ErrorReport, ManifestStatus, exit_code_of
+from cudaredist.formats.tables import (
+    BinarySource,
+    CompilerRange,
+    HeaderSource,
+    NvccPolicy,
+    NvccRelease,
+    TableFinding,
+)
+from cudaredist.jsontext import canonical_json
+from cudaredist.manifests.manifest_values import Archive
+from cudaredist.primitives import Version
+from cudaredist.store.archive_service import ArchiveService
+from cudaredist.store.data_folder import Store
+from cudaredist.store.table_registry import (
+    GPU_TABLE,
+    NVCC_TABLE,
+    Table,
+    read_gpu_policy,
+    read_nvcc_policy,
+)
+from cudaredist.store.targets import LocalManifest, LocalManifests
+from cudaredist.tables.gpus.gpu_table import KnownGpus, known_of_table, make_table
+from cudaredist.tables.nvcc.compilers import read_header
+from cudaredist.tables.nvcc.nvcc_table import findings as bound_findings
+from cudaredist.tables.nvcc.nvcc_table import hold_back, make_compat, make_release
+from cudaredist.tasks import run_tasks
+
+_Entry = TypeVar("_Entry")
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRun:
+    """Inputs and options of an update."""
+
+    manifests: LocalManifests
+    service: ArchiveService
+    store: Store
+    write: bool = True
+    fail_fast: bool = False
+
+
+def update_nvcc_table(
+    run: TableRun, *, accept_changed: bool = False, accept_new: bool = False
+) -> TableReport:
+    """Update the table of host compilers from a run's releases.
+
+    A new release with lower bounds requires `accept_new` or `accept_changed`. A changed bound of a
+    known release requires `accept_changed`. Raises `InvalidFileError` for a broken table or policy.
+    """
+    store = run.store
+    table, policy = NVCC_TABLE.read(store), read_nvcc_policy(store)
+    known = {} if table is None else dict(table.releases)
+    sources = {
+        label: release.source
+        for label, release in known.items()
+        if isinstance(release.source, HeaderSource)
+    }
+
+    def make(manifest: LocalManifest, file: TableFile) -> NvccRelease:
+        version = {"version": str(file.archive.version)}
+        source = HeaderSource.model_validate(_source_fields(file, store) | version)
+        return make_release(_nvcc_version(manifest), source, read_header(file.header), policy)
+
+    current = {label for label in sources if _follows(known[label], policy)}
+    work = _Work(run, NVCC_TABLE, sources, current.__contains__, make)
+    work.run_all()
+    compat = make_compat(known | work.entries, policy)
+    findings = bound_findings(table, compat)
+    rejected: AbstractSet[str] = frozenset()
+    if not accept_changed:
+        compat, rejected = hold_back(table, work.entries, policy, accept_new=accept_new)
+    for label in rejected & work.outcomes.keys():
+        outcome = work.outcomes[label]
+        work.outcomes[label] = outcome.model_copy(update={"status": "held-back"})
+    return work.report(
+        compat if known or work.entries else None,
+        [TableFinding(kind=f.kind, about=f.release, message=str(f)) for f in findings],
+        is_finding=bool(rejected) or (bool(findings) and not run.write),
+        held_back=sorted(rejected, key=Version.parse),
+    )
+
+
+def update_gpu_table(run: TableRun) -> TableReport:
+    """Update the table of capabilities from a run's releases and the policy.
+
+    Raises `InvalidFileError` for a broken table or policy.
+    """
+    store = run.store
+    table, policy = GPU_TABLE.read(store), read_gpu_policy(store)
+    known = {} if table is None else known_of_table(table)
+
+    def make(_: LocalManifest, file: TableFile) -> KnownGpus:
+        source = BinarySource.model_validate(_source_fields(file, store))
+        return KnownGpus(source=source, families=file.families)
+
+    sources = {} if table is None else table.sources
+    work = _Work(run, GPU_TABLE, sources, sources.__contains__, make)
+    work.run_all()
+    known |= work.entries
+    gpus, findings = make_table(known, policy)
+    return work.report(
+        gpus if known else None,
+        findings,
+        # Other findings are in NVIDIA's files. The diff shows them if they change the table.
+        is_finding=not run.write and any(f.kind == "overlay-lacks" for f in findings),
+    )
+
+
+@dataclass(slots=True)
+class _Work(Generic[_Entry]):
+    """Builds the entries of a table, and collects the outcomes."""
+
+    run: TableRun
+    table: Table[OwnModel]
+    sources: Mapping[str, HeaderSource | BinarySource]
+    """Source of each entry of the table."""
+    is_current: Callable[[str], bool]
+    """Whether a release's entry is up to date if its archive is unchanged."""
+    make: Callable[[LocalManifest, TableFile], _Entry]
+    entries: dict[str, _Entry] = field(default_factory=dict)
+    """New entries, by label. Unchanged ones may be missing."""
+    outcomes: dict[str, ReleaseOutcome] = field(default_factory=dict)
+
+    def run_all(self) -> None:
+        """Read every release. An error becomes the release's outcome."""
+        manifests, service = self.run.manifests, self.run.service
+        for broken in manifests.broken:
+            self.outcomes[broken.release] = ReleaseOutcome(
+                release=broken.release, status="failed", error=broken.error
+            )
+        plans = [(m, plan) for m in manifests.readable if (plan := self._attempt(m, self._plan))]
+        service.expect([0 if service.known(a.sha256) else a.size for _, (a, *_) in plans])
+        tasks = [
+            partial(self._attempt, manifest, partial(self._read, archives=archives))
+            for manifest, archives in plans
+        ]
+        run_tasks(tasks, service.jobs, service.stop)
+
+    def _attempt(
+        self, manifest: LocalManifest, step: Callable[[LocalManifest], _Result]
+    ) -> _Result | None:
+        """Run a step for a release. An error becomes its outcome."""
+        try:
+            return step(manifest)
+        except CudaRedistError as error:
+            label = str(manifest.label)
+            self.outcomes[label] = ReleaseOutcome(
+                release=label, status="failed", error=ErrorReport.of(error)
+            )
+            if self.run.fail_fast:
+                self.run.service.stop.set()
+        return None
+
+    def _plan(self, manifest: LocalManifest) -> list[Archive]:
+        """Return the archives to read for a release, in order.
+
+        Returns none if the table's entry is up to date.
+        """
+        label = str(manifest.label)
+        source = self.sources.get(label)
+        if source is not None and (source.channel, self.run.store.channel) == ("redist", "wheels"):
+            self.outcomes[label] = _outcome_of(label, "stands", source)
+            return []
+        known = source.archive_sha256 if source is not None and self.is_current(label) else None
+        archives = archives_to_read(self.run.service, manifest, self.table, known)
+        if not archives and source is not None:
+            self.outcomes[label] = _outcome_of(label, "known", source)
+        return archives
+
+    def _read(self, manifest: LocalManifest, archives: Sequence[Archive]) -> None:
+        label = str(manifest.label)
+        file = find_table_file(self.run.service, manifest, self.table, archives)
+        try:
+            self.entries[label] = self.make(manifest, file)
+        except ValidationError as error:
+            entry = f"table entry for CUDA {label}"
+            raise InvalidFileError(entry, validation_problems(error)) from None
+        self.outcomes[label] = ReleaseOutcome(
+            release=label,
+            status="read" if file.is_read else "known",
+            package=file.archive.package,
+            archive_sha256=file.archive.sha256,
+        )
+
+    def report(
+        self,
+        model: OwnModel | None,
+        findings: Iterable[TableFinding],
+        *,
+        is_finding: bool,
+        held_back: Iterable[str] = (),
+    ) -> TableReport:
+        """Write the table if it changed, and return the report."""
+        name, file_name = self.table.name, self.run.store.table_path(self.table.name).name
+        before = self.run.store.read_table(name)
+        status: ManifestStatus = "unchanged"
+        diff: tuple[str, ...] = ()
+        if model is not None:
+            data = canonical_json(model.model_dump(mode="json"))
+            read_own_file(data, type(model))
+            diff = tuple(_diff(before or b"", data, file_name))
+            if data != before:
+                status = "written" if self.run.write else "would-write"
+            if self.run.write:
+                self.run.store.write_table(name, data)
+        outcomes = [self.outcomes[label] for label in sorted(self.outcomes, key=Version.parse)]
+        has_findings = is_finding or status == "would-write"
+        return TableReport(
+            command=self.table.command,
+            table=file_name,
+            status=status,
+            releases=tuple(outcomes),
+            findings=tuple(findings),
+            held_back=tuple(held_back),
+            diff=diff,
+            archives_read=self.run.service.opened,
+            fetched_bytes=self.run.service.fetched,
+            exit_code=exit_code_of(outcomes, EXIT_FINDINGS if has_findings else EXIT_OK),
+        )
+
+
+def _outcome_of(
+    label: str, status: ReleaseStatus, source: HeaderSource | BinarySource
+) -> ReleaseOutcome:
+    package, sha256 = source.package, source.archive_sha256
+    return ReleaseOutcome(release=label, status=status, package=package, archive_sha256=sha256)
+
+
+def _source_fields(file: TableFile, store: Store) -> dict[str, str]:
+    return {
+        "channel": store.channel,
+        "package": file.archive.package,
+        "archive_sha256": str(file.archive.sha256),
+        "path": file.path,
+        "file_sha256": file.extract.sha256,
+    }
+
+
+def _nvcc_version(manifest: LocalManifest) -> str | None:
+    """Return a manifest's version of nvcc, or None if it is not unique."""
+    versions = {str(a.version) for a in manifest.manifest.archives if a.package == "cuda_nvcc"}
+    return versions.pop() if len(versions) == 1 else None
+
+
+def _follows(release: NvccRelease, policy: NvccPolicy) -> bool:
+    """Check if an entry's lower bounds match the current policy."""
+    for compiler, answer in release.compilers.items():
+        if not isinstance(answer, CompilerRange):
+            continue
+        bound, document = policy.lower_bounds.get(compiler), answer.documented_by
+        if document is not None:
+            stated = answer.min, document.reference
+            if bound is None or (bound.min, bound.reference) != stated:
+                return False
+        elif bound is not None and (answer.min is None or answer.min < bound.min):
+            return False
+    return True
+
+
+def _diff(before: bytes, after: bytes, name: str) -> Iterator[str]:
+    old, new = (data.decode("utf-8", "replace").splitlines() for data in (before, after))
+    yield from difflib.unified_diff(old, new, f"a/{name}", f"b/{name}", lineterm="")

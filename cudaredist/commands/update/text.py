@@ -1,0 +1,50 @@
+"""The reports of update-nvcc-compat, update-gpus and update-symbols as text."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from cudaredist.cli.text import columns
+from cudaredist.commands.update.report import SymbolReport, TableReport
+
+_SHOWN = 20
+
+
+def symbols_text(report: SymbolReport) -> Iterator[str]:
+    """Yield the tables that changed, and the number of archives."""
+    yield from _names(f"table {report.status.replace('-', ' ')}", report.changed)
+    yield from _names("table removed", report.removed)
+    yield from _names("no table, by its name", report.unnamed)
+    statuses = Counter(one.status for one in report.archives)
+    counts = [f"{report.known:,} known", *(f"{n:,} {s}" for s, n in sorted(statuses.items()))]
+    yield f"archives of {report.releases} releases: {', '.join(counts)}"
+    yield (
+        f"symbols: {report.tables:,} libraries, {len(report.changed):,} changed; "
+        f"{report.archives_read:,} archives read, {report.fetched_bytes:,} bytes"
+    )
+
+
+def _names(title: str, names: Sequence[str]) -> Iterator[str]:
+    yield from (f"{title}: {name}" for name in names[:_SHOWN])
+    if len(names) > _SHOWN:
+        yield f"{title}: and {len(names) - _SHOWN:,} more"
+
+
+def table_text(report: TableReport) -> Iterator[str]:
+    """Yield a table's changes, then the outcome of each release."""
+    yield from report.diff
+    yield from columns(
+        [
+            (
+                outcome.release,
+                outcome.status.replace("-", " "),
+                outcome.package or "",
+                (outcome.archive_sha256 or "")[:12],
+            )
+            for outcome in report.releases
+        ]
+    )
+    count = report.archives_read
+    yield (
+        f"{report.table}: {report.status.replace('-', ' ')}; {count} "
+        f"archive{'' if count == 1 else 's'} read, {report.fetched_bytes:,} bytes"
+    )

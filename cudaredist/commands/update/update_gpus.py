@@ -1,0 +1,25 @@
+"""update-gpus: the compute capabilities of each release."""
+
+from cudaredist.cli.session import Session, command
+from cudaredist.commands.update.table_command import TableOptions, update_table
+
+
+@command(TableOptions)
+def update_gpus(options: TableOptions, session: Session) -> int:
+    """Read the compute capabilities of CUDA releases from ptxas.
+
+    Examples that need the network:
+
+        cudaredist update-gpus
+        cudaredist update-gpus --version latest
+        cudaredist update-gpus --check --json
+
+    For every local CUDA release, the smallest archive with bin/ptxas is downloaded, verified and
+    searched for the names of capabilities. Nothing is executed, files are unpacked only to an
+    unnamed temporary file, and no archive is read twice. Policy adds facts that no file contains.
+    The result is DATA/gpus.json. Its changes are shown.
+    """
+    from cudaredist.commands.update.table_run import update_gpu_table
+    from cudaredist.store.table_registry import GPU_TABLE
+
+    return update_table(options, session, GPU_TABLE, update_gpu_table)

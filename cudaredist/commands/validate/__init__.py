@@ -1,0 +1,1 @@
+"""validate: check files against their schemas and invariants."""

@@ -1,0 +1,1 @@
+"""versions: list local and published releases."""

@@ -1,0 +1,73 @@
+"""versions: list local and upstream labels without fetching manifests."""
+
+import threading
+from collections.abc import Sequence
+from functools import partial
+
+from cudaredist.commands.versions.release_lines import line_reports
+from cudaredist.commands.versions.report import LineReport, VersionsReport
+from cudaredist.errors import CudaRedistError, NotAtSourceError, worst_exit_code
+from cudaredist.formats.report import ErrorReport
+from cudaredist.progress import NO_PROGRESS, Progress
+from cudaredist.redists import Redist
+from cudaredist.sources.chain import SourceChain
+from cudaredist.sources.protocol import Listing
+from cudaredist.store.data_folder import Store
+from cudaredist.tasks import each, raise_if_stopped
+
+
+def read_versions(
+    store: Store,
+    redists: Sequence[Redist],
+    *,
+    sources: SourceChain | None,
+    stop: threading.Event,
+    jobs: int = 16,
+    progress: Progress = NO_PROGRESS,
+    is_explicit: bool = False,
+) -> VersionsReport:
+    """Return the local and upstream release lines of redistributables.
+
+    Without `sources`, return only local ones. If upstream lacks a redistributable, that is a
+    failure if the user named it, or if it has local manifests that NVIDIA wrote. Failures are in
+    the report and decide its exit code.
+    """
+    progress.expect(len(redists))
+
+    def ask(chain: SourceChain, redist: Redist) -> Listing:
+        try:
+            raise_if_stopped(stop)
+            return chain.listing(redist.manifest_folders)
+        finally:
+            progress.done()
+
+    answers: Sequence[Listing | CudaRedistError | None] = [None] * len(redists)
+    if sources is not None:
+        answers = each(redists, partial(ask, sources), jobs, stop)
+    lines: list[LineReport] = []
+    releases: dict[str, tuple[str, ...]] = {}
+    absent: list[str] = []
+    # A source that is down causes the same message for every redistributable.
+    errors: dict[str, ErrorReport] = {}
+    for redist, answer in zip(redists, answers, strict=True):
+        folder = store.manifests(redist.name)
+        local = folder.labels()
+        upstream = tuple(sorted(answer.folders)) if isinstance(answer, Listing) else None
+        is_absent = isinstance(answer, NotAtSourceError)
+        if is_absent:
+            absent.append(redist.name)
+        is_known = is_explicit or (folder.is_there() and not redist.handwritten)
+        if isinstance(answer, CudaRedistError) and (is_known or not is_absent):
+            errors[answer.message] = ErrorReport.of(answer)
+        if local or upstream:
+            lines += line_reports(redist.name, local, upstream)
+        known = local if sources is None else upstream
+        if known:
+            releases[redist.name] = tuple(map(str, known))
+    return VersionsReport(
+        lines=tuple(lines),
+        releases=releases,
+        absent=tuple(sorted(absent)),
+        errors=tuple(errors[message] for message in sorted(errors)),
+        exit_code=worst_exit_code(error.exit_code for error in errors.values()),
+    )

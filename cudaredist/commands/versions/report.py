@@ -1,0 +1,40 @@
+"""The report of versions."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from cudaredist.formats.base import OwnModel
+from cudaredist.formats.report import ErrorReport, Report
+
+LineStatus = Literal["current", "stale", "new", "not-held", "local-only", "unknown"]
+
+
+class LineReport(OwnModel):
+    """A release line of a redistributable, compared to upstream."""
+
+    redist: str
+    line: str
+    held: str | None = Field(description="Newest local label. Null: none")
+    upstream: str | None = Field(description="Newest label upstream. Null: none or unknown")
+    missing: tuple[str, ...] = Field(
+        description="Labels upstream that are newer than all local ones"
+    )
+    status: LineStatus
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether upstream has a newer release or a new line."""
+        return self.status in {"stale", "new"}
+
+
+class VersionsReport(Report):
+    """The result of versions."""
+
+    command: Literal["versions"] = "versions"
+    lines: tuple[LineReport, ...]
+    releases: dict[str, tuple[str, ...]] = Field(
+        description="Releases upstream (offline: local releases), oldest first. Absent: unknown"
+    )
+    absent: tuple[str, ...] = Field(default=(), description="Redistributables without a source")
+    errors: tuple[ErrorReport, ...] = ()

@@ -1,0 +1,30 @@
+"""The report of versions as text."""
+
+import json
+from collections.abc import Iterator
+
+from cudaredist.cli.text import columns
+from cudaredist.commands.versions.report import VersionsReport
+from cudaredist.redists import NVIDIA_BASE
+
+
+def versions_text(report: VersionsReport) -> Iterator[str]:
+    """Yield the release lines, local and upstream."""
+    rows = [("redist", "line", "local", "upstream", "state")]
+    rows += [
+        (line.redist, line.line, line.held or "-", line.upstream or "-", line.status)
+        for line in report.lines
+    ]
+    yield from columns(rows)
+    if report.absent:
+        yield f"not at this source: {', '.join(report.absent)}"
+
+
+def versions_renovate(report: VersionsReport) -> Iterator[str]:
+    """Yield the releases of one redistributable for Renovate's custom data source.
+
+    Without a listing, yields nothing: an empty list would mean that all releases are gone.
+    """
+    for labels in report.releases.values():
+        releases = [{"version": label} for label in labels]
+        yield json.dumps({"releases": releases, "homepage": NVIDIA_BASE}, indent=2)

@@ -1,0 +1,1 @@
+"""which: find the packages that provide a file, a library or a symbol."""

@@ -1,0 +1,83 @@
+"""which: find the packages that provide a file or a soname."""
+
+from dataclasses import field
+from functools import partial
+
+from cudaredist.cli.options import (
+    Data,
+    Options,
+    argument,
+    output_flag,
+    platform_option,
+    redist_option,
+    select_option,
+)
+from cudaredist.cli.session import Refusal, Session, command, find_redists
+
+
+class WhichOptions(Options):
+    """Options of which."""
+
+    typical = ("symbol", "cuda", "platform", "redist", "data_dir")
+
+    name: str | None = argument(
+        "Soname, file name or end of a path. Use * for any characters.",
+        metavar="[FILE|SONAME]",
+    )
+    symbol: str | None = select_option(
+        "Exported symbol to find. Use * for any characters.",
+        metavar="NAME",
+    )
+    demangle: bool = output_flag("With --symbol, match and print C++ names in readable form.")
+    cuda: str | None = select_option("CUDA release or minor. Default: all.", metavar="LABEL")
+    platform: str | None = platform_option("Platform, such as linux-x86_64. Default: all.")
+    redist: list[str] | None = redist_option()
+    data: Data = field(default_factory=Data)
+
+
+REFUSED: tuple[Refusal[WhichOptions], ...] = (
+    (
+        lambda o: o.name is not None and o.symbol is not None,
+        "FILE cannot be combined with --symbol",
+        None,
+    ),
+    (
+        lambda o: not o.name and not o.symbol,
+        "which requires a file, a soname or --symbol",
+        "run `cudaredist which libcublas.so.12`",
+    ),
+    (lambda o: o.demangle and o.symbol is None, "--demangle requires --symbol", None),
+)
+
+
+@command(WhichOptions, REFUSED)
+def which(options: WhichOptions, session: Session) -> int:
+    """Find the packages that provide a file, a soname or a symbol.
+
+    Examples:
+
+        cudaredist which libcublas.so.12
+        cudaredist which --symbol cublasLtMatmul
+        cudaredist which libcudart.so.13 --cuda 13.0 --platform linux-x86_64
+
+    Lists the package, output and release of every match in the feature files. Libraries of the
+    driver and the system are marked. The exit code is 1 if no local package provides the file, and
+    3 if the files of some archives are unknown.
+    """
+    from cudaredist.commands.which.find_providers import find_providers
+    from cudaredist.commands.which.find_symbols import find_symbols
+    from cudaredist.commands.which.text import which_text
+    from cudaredist.store.selection import Selection
+    from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
+
+    cuda = options.cuda
+    store = session.read_store(options.data)
+    names = options.redist or ([] if cuda is None else ["cuda"])
+    redists = [one.name for one in find_redists(names, store.channel)] if names else []
+    selection = None if cuda is None else Selection.parse([], cuda, cuda)
+    if options.symbol is None:
+        find = partial(find_providers, options.name or "")
+    else:
+        find = partial(find_symbols, SymbolPattern(options.symbol, demangle=options.demangle))
+    report = find(store, redists=redists, cuda=selection, platform=options.platform)
+    return session.finish(report, which_text)

@@ -1,0 +1,98 @@
+"""which --symbol: the libraries that export a symbol, and since when."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from cudaredist.commands.which.report import SymbolHit, WhichReport
+from cudaredist.errors import (
+    EXIT_FINDINGS,
+    EXIT_OK,
+    IncompleteError,
+    UnknownNameError,
+    command_line,
+)
+from cudaredist.primitives import Version, parse_label
+from cudaredist.redists import CUDA
+from cudaredist.store.data_folder import Store
+from cudaredist.store.selection import ALL, Selection
+from cudaredist.store.symbol_folder import LayeredSymbols
+from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
+from cudaredist.tables.symbols.symbol_table import Column, SymbolColumns, release_ranges
+
+
+def find_symbols(
+    pattern: SymbolPattern,
+    store: Store,
+    *,
+    redists: Sequence[str] = (),
+    cuda: Selection | None = None,
+    platform: str | None = None,
+) -> WhichReport:
+    """Return the libraries that export the symbols of a pattern, with the releases of each.
+
+    Raises `IncompleteError` without tables, and `UnknownNameError` for an unknown platform.
+    """
+    symbols = LayeredSymbols(store.symbol_paths)
+    if not symbols.sonames():
+        raise IncompleteError(
+            f"{store.symbol_path}: no tables of symbols",
+            hint=f"run `{command_line('update-symbols', channel=store.channel)}`",
+        )
+    sonames = symbols.search(pattern)
+    platforms: set[str] = set()
+    hits: list[SymbolHit] = []
+    for table in symbols.tables(sonames).values():
+        platforms |= {column.provider.platform for column in table.columns}
+        labels = {column.label for column in table.columns if column.provider.redist == CUDA}
+        chosen = set(map(str, (cuda or Selection(versions=(ALL,))).of([*map(parse_label, labels)])))
+
+        def is_dropped(column: Column, chosen: set[str] = chosen) -> bool:
+            provider = column.provider
+            return (
+                provider.channel != store.channel
+                or bool(redists and provider.redist not in redists)
+                or platform not in {None, provider.platform}
+                or (provider.redist == CUDA and column.label not in chosen)
+            )
+
+        table.drop(is_dropped)
+        hits += _hits(table, pattern)
+    if platform is not None and sonames and platform not in platforms:
+        raise UnknownNameError("platform of the tables", platform, platforms)
+    return WhichReport(
+        name=pattern.text,
+        hits=(),
+        symbol=pattern.text,
+        symbols=tuple(sorted(hits, key=_order)),
+        unknown=0,
+        exit_code=EXIT_OK if hits else EXIT_FINDINGS,
+    )
+
+
+def _hits(table: SymbolColumns, pattern: SymbolPattern) -> Iterator[SymbolHit]:
+    newest = {p: re.split(r"\.\.| ", text)[-1] for p, text in release_ranges(table, -1).items()}
+    for export, mask in table.exports.items():
+        if not pattern.fits(export.name):
+            continue
+        for provider, text in release_ranges(table, mask).items():
+            labels = re.split(r"\.\.| ", text)
+            yield SymbolHit(
+                symbol=export.name,
+                demangled=pattern.readable(export.name),
+                version=export.version,
+                library=table.soname,
+                redist=provider.redist,
+                package=provider.package,
+                platform=provider.platform,
+                variant=provider.variant or None,
+                stub=provider.is_stub,
+                first=labels[0],
+                last=labels[-1],
+                releases=text,
+                is_newest=labels[-1] == newest[provider],
+            )
+
+
+def _order(hit: SymbolHit) -> tuple[object, ...]:
+    variant = hit.variant or ""
+    return hit.symbol, hit.redist, hit.library, hit.platform, variant, Version.parse(hit.first)

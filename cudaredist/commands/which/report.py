@@ -1,0 +1,61 @@
+"""The report of which."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from cudaredist.formats.base import OutputName, OwnModel
+from cudaredist.formats.report import ArchiveName, Report
+
+
+class SymbolHit(OwnModel):
+    """One symbol of one library, and the releases of a package that export it."""
+
+    symbol: str
+    demangled: str | None = Field(default=None, description="A readable form; absent: not asked")
+    version: str = Field(default="", description="`@@V` for a default version, else `@V`")
+    library: str
+    redist: str
+    package: str
+    platform: str
+    variant: str | None
+    stub: bool = Field(default=False, description="Only for linking")
+    first: str
+    last: str
+    releases: str = Field(description="Labels and ranges of those that are local")
+    is_newest: bool = Field(description="Whether the newest release with the library exports it")
+
+
+class WhichHit(ArchiveName):
+    """A file of an archive."""
+
+    path: str
+    output: OutputName
+
+
+class OutsideProvider(OwnModel):
+    """The provider of a library outside the redistributables, such as the driver."""
+
+    owner: str
+    provider: str | None = Field(description="The distribution's package, if known")
+    reason: str
+
+
+class WhichReport(Report):
+    """The result of which."""
+
+    command: Literal["which"] = "which"
+    name: str
+    hits: tuple[WhichHit, ...]
+    outside: OutsideProvider | None = None
+    symbol: str | None = Field(default=None, description="The symbol of --symbol")
+    symbols: tuple[SymbolHit, ...] = Field(
+        default=(), description="With --symbol, the releases that export each symbol"
+    )
+    unknown: int = Field(description="Number of archives with unknown files")
+    suggestions: tuple[str, ...] = Field(
+        default=(), description="Similar sonames, if no package provides the name"
+    )
+    hint: str | None = Field(
+        default=None, description="Command to inspect the archives with unknown files"
+    )

@@ -1,0 +1,426 @@
+"""Model of a package set: a CUDA release on a platform, with reasons."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from cudaredist.formats.base import (
+    Count,
+    CudaMinor,
+    HexSha256,
+    Label,
+    OutputName,
+    OwnFile,
+    OwnModel,
+    optional,
+)
+from cudaredist.formats.policy import Owner
+from cudaredist.formats.runfile_records import Runfile
+from cudaredist.formats.tables import CapabilityName
+
+PACKAGE_SET_FORMAT: Literal["cudaredist.package-set/1"] = "cudaredist.package-set/1"
+
+ArchiveFormat = Literal["tar.xz", "tar.gz", "tar.zst", "tar", "zip", "whl"]
+
+Status = Literal["available", "unsupported", "broken", "withheld", "foreign"]
+ReasonCode = Literal[
+    "not-in-manifest",
+    "platform-not-published",
+    "variant-not-published",
+    "capability-unsupported",
+    "cuda-version-unsupported",
+    "dependency-unavailable",
+    "unresolved-library",
+    "outputs-empty",
+    "withheld-by-policy",
+    "other-operating-system",
+    "marked-broken",
+]
+
+
+CoverageValue = Literal["native", "ptx", "lto", "partial", "none", "host-only", "unknown"]
+
+
+class Input(OwnModel):
+    """An input file of the set."""
+
+    kind: Literal["manifest", "features", "nvcc", "capabilities", "policy", "runfiles"]
+    name: str = Field(description="Redistributable, or name of the policy")
+    label: Label | None
+    sha256: HexSha256
+    overlay: bool = Field(description="Whether it comes from an overlay")
+
+
+class CudaRelease(OwnModel):
+    """The set's CUDA release and names."""
+
+    release: Label
+    major_minor: CudaMinor
+    major: str
+    attribute: str = Field(
+        description="Such as cudaPackages_12_6, or cudaPackages_12_6_2 if a newer patch is local"
+    )
+    name_prefix: str = Field(description="Such as cuda12.6")
+    aliases: tuple[str, ...] = Field(description="Short names of this set, from policy")
+
+
+class SetPlatform(OwnModel):
+    """The set's platform."""
+
+    redist_system: str
+    nix_system: str | None
+    pkgs_cross: str | None
+    elf_machine: int | None
+    jetson: bool = Field(description="Whether the effective capabilities include a Jetson")
+
+
+class Flags(OwnModel):
+    """Compute capabilities and their compiler flags.
+
+    The flags up to `cmake_cuda_architectures` have nixpkgs' form: in the requested order, with
+    portable code for the last capability without a letter. The two flags after them are sorted,
+    with portable code for the highest capability.
+    """
+
+    requested: tuple[CapabilityName, ...]
+    supported: tuple[CapabilityName, ...]
+    default: tuple[CapabilityName, ...]
+    effective: tuple[CapabilityName, ...]
+    forward_compat: bool
+    arch_names: tuple[str, ...]
+    real_arches: tuple[str, ...]
+    virtual_arches: tuple[str, ...]
+    arches: tuple[str, ...]
+    gencode: tuple[str, ...]
+    gencode_string: str
+    cmake_cuda_architectures: str
+    cmake_architectures_real_virtual: str
+    torch_cuda_arch_list: str
+
+    @property
+    def has_plain(self) -> bool:
+        """Whether a capability has no letter and allows portable code."""
+        return any(name[-1].isdigit() for name in self.effective)
+
+
+class HostRange(OwnModel):
+    """The accepted versions of a host compiler. Null means no limit."""
+
+    min: int | None
+    max: int | None
+
+    def accepts(self, major: int) -> bool:
+        """Check if a version is in the range."""
+        return (self.min is None or self.min <= major) and (self.max is None or major <= self.max)
+
+
+class HostGcc(HostRange):
+    """The selected GCC."""
+
+    default: int | None = Field(description="The distribution's GCC. Null: not specified")
+    selected: int | None
+    uses_default: bool
+
+
+class HostCompiler(OwnModel):
+    """The host compilers. Null means that nvcc accepts no version."""
+
+    gcc: HostGcc | None
+    clang: HostRange | None
+    msvc: HostRange | None = Field(description="Values of _MSC_VER")
+    cxx_runtime: Literal["default", "selected"] = Field(
+        description="The compiler that provides libstdc++: the newer one"
+    )
+
+
+class RejectedRelease(OwnModel):
+    """A newer release of a redistributable that was not selected."""
+
+    release: Label
+    reason: str
+
+
+class ChosenRelease(OwnModel):
+    """The selected release of a redistributable, and rejected newer ones."""
+
+    release: Label | None = Field(description="Null: no release for this set")
+    mode: Literal["pinned", "auto"]
+    newer_rejected: tuple[RejectedRelease, ...] = Field(description="Newest first")
+
+
+class Reason(OwnModel):
+    """The reason for an unavailable package."""
+
+    code: ReasonCode
+    text: str
+    subject: str
+    source: str = Field(description="The data or policy file")
+
+
+class SetArchive(OwnModel):
+    """The archive of a package."""
+
+    relative_path: str
+    url: str | None = Field(description="Null: unknown address, as for wheels")
+    sha256: HexSha256
+    sri: str = Field(description="The hash in the form of Nix and browsers")
+    md5: str | None
+    size: int | None = Field(gt=0, description="Bytes. Null: not in the manifest")
+    platform: str = Field(
+        description="Platform in the manifest. `source` and `linux-all` serve several platforms"
+    )
+    cuda_variant: str | None
+    format: ArchiveFormat | None
+    strip_prefix: str | None = Field(
+        description="The single top directory of the archive. Null: detect it"
+    )
+
+
+class OutputContents(OwnModel):
+    """The size of an output."""
+
+    files: Count
+    bytes: Count
+
+
+class TreeChange(OwnModel):
+    """A change of the archive's tree before the split into outputs."""
+
+    op: Literal["lift", "rename", "drop", "symlink"]
+    source: str = Field(alias="from")
+    to: str | None
+    split_only: bool = optional(
+        "Skipped if packages are merged into one tree. Absent: always applied", default=False
+    )
+
+
+class Provided(OwnModel):
+    """A library of a package."""
+
+    soname: str = Field(description="The soname, or else the file name")
+    path: str
+    output: OutputName
+    stub: bool
+
+
+class InSet(OwnModel):
+    """The provider of a library in the set."""
+
+    attr: str
+    output: OutputName
+
+
+class OutsideSet(OwnModel):
+    """The provider of a library outside package sets."""
+
+    external: Owner
+
+
+class Needed(OwnModel):
+    """A library that a package's file requires."""
+
+    soname: str
+    by_path: str
+    output: OutputName
+    satisfied_by: InSet | OutsideSet | None
+    kind: Literal["needed", "dlopen"]
+
+
+class Opened(OwnModel):
+    """A library name in a file's data, which it may open at run time."""
+
+    soname: str
+    by_path: str
+    satisfied_by: InSet | OutsideSet | None = Field(description="Null: no known provider")
+
+
+class Depends(OwnModel):
+    """A dependency on another package of the set."""
+
+    attr: str
+    output: OutputName
+    kind: Literal["runtime", "header", "dlopen"]
+    header: str | None = optional(
+        "One of its headers that the package includes. Absent: from policy"
+    )
+    included_by: str | None = optional("The package's header that includes it")
+
+
+class Coverage(OwnModel):
+    """The share of a package's device code that runs on a capability's GPUs."""
+
+    value: CoverageValue
+    files: Count = optional("Files with code that runs in any form", 0)
+    all_files: Count = optional("Files with device code", 0)
+    native: Count = optional("Modules that run unchanged", 0)
+    ptx: Count = optional("Modules that the driver must compile from PTX", 0)
+    lto: Count = optional("Modules that a linker must compile, in files without other code", 0)
+    modules: Count = optional("Maximum number of modules that a GPU uses, over all files", 0)
+
+
+class SetLicense(OwnModel):
+    """The license of a package."""
+
+    manifest: str | None = Field(description="The manifest's license field")
+    manifest_path: str | None = optional(
+        "The manifest's path to its text, relative to the archives' address. Absent: none"
+    )
+    files: dict[str, HexSha256] | None = optional(
+        "SHA-256 of each license and notice in the archive, by path. Absent: unknown"
+    )
+    spdx: str | None
+    short_name: str = Field(description="The policy's name for the license, or else the manifest's")
+    url: str | None
+    free: bool
+    redistributable: bool | None
+    source: str
+
+
+class SetMeta(OwnModel):
+    """Additional metadata for packagers."""
+
+    homepage: str | None
+    changelog: str | None
+    main_program: str | None
+    fhs_exempt: bool
+
+
+class SetPackage(OwnModel):
+    """A package of a set, available or not."""
+
+    pname: str
+    attr: str
+    alias_of: str | None = Field(
+        description="The package for which this name is an alias. Null: not an alias"
+    )
+    redist: str | None = Field(description="Null: the package is only in policy")
+    release: Label | None
+    version: str | None
+    description: str | None
+    status: Status
+    reasons: tuple[Reason, ...]
+    platforms: tuple[str, ...] = Field(description="Platforms of the package in the release")
+    archive: SetArchive | None
+    outputs: tuple[OutputName, ...] = Field(description="Declared outputs, in nixpkgs' order")
+    collapsed: str | None = Field(
+        description="Reason why all files stay in `out`. Null: they do not"
+    )
+    contents: dict[OutputName, OutputContents] = Field(
+        description="The archive's outputs before `normalise`. Empty: not inspected"
+    )
+    normalise: tuple[TreeChange, ...]
+    propagates: dict[OutputName, tuple[OutputName, ...]]
+    provides: tuple[Provided, ...]
+    needs: tuple[Needed, ...]
+    opens: tuple[Opened, ...] = optional(
+        "Libraries that its files may open at run time: a guess, not a dependency. If policy "
+        "confirms one, it is in `needs`. Absent: none",
+        (),
+    )
+    depends: tuple[Depends, ...]
+    driver_runpath: bool = Field(
+        description="Whether the driver's folder must be in the run path of its binaries"
+    )
+    compat_runpath: bool = Field(
+        description="Whether a compatibility driver precedes the driver in the run path"
+    )
+    gpu_architectures: dict[str, tuple[str, ...]] = Field(description="By directory of libraries")
+    coverage: dict[CapabilityName, Coverage] = optional(
+        "By effective capability. Absent: not available, or from an earlier version", {}
+    )
+    license: SetLicense
+    meta: SetMeta
+    overlay: tuple[str, ...] = Field(description="Changes by overlays")
+
+
+class SonameProvider(OwnModel):
+    """A library of the set with a soname."""
+
+    attr: str
+    output: OutputName
+    path: str
+    stub: bool
+
+
+class ExternalSoname(OwnModel):
+    """A library that the set requires but does not contain."""
+
+    owner: Owner
+    provider: str | None
+    needed_by: tuple[str, ...]
+
+
+class Diagnostic(OwnModel):
+    """A message about the set for maintainers."""
+
+    level: Literal["note", "warning", "error"]
+    code: str
+    subject: str
+    text: str
+
+
+class DriverVersion(OwnModel):
+    """A version of NVIDIA's driver, and the file that states it."""
+
+    version: str
+    source: str
+
+
+class SetDriver(OwnModel):
+    """Drivers for a CUDA release."""
+
+    published: DriverVersion | None = Field(
+        description="Published with the release for the platform; null: no manifest states it"
+    )
+    lowest: DriverVersion | None = Field(
+        description="Runs programs of the CUDA major, with minor version compatibility; null: no "
+        "policy states it"
+    )
+
+
+class PackageSet(OwnFile):
+    """`cuda-<release>.json`: the packages of a CUDA release on a platform."""
+
+    format: Literal["cudaredist.package-set/1"] = Field(alias="schema")
+    channel: Literal["redist", "wheels"]
+    inputs: tuple[Input, ...]
+    cuda: CudaRelease
+    platform: SetPlatform
+    capabilities: Flags
+    host_compiler: HostCompiler
+    driver: SetDriver | None = optional("Absent: made by an earlier version")
+    runfile: Runfile | None = optional("Runfile installer of the CUDA release; absent: no record")
+    redists: dict[str, ChosenRelease]
+    packages: dict[str, SetPackage] = Field(description="All known names")
+    sonames: dict[str, tuple[SonameProvider, ...]]
+    external: dict[str, ExternalSoname]
+    diagnostics: tuple[Diagnostic, ...]
+
+
+class IndexedSet(OwnModel):
+    """A package set in an index."""
+
+    path: str
+    sha256: HexSha256
+    cuda: Label
+    platform: str
+    attribute: str
+    capabilities: tuple[CapabilityName, ...] = Field(
+        description="Requested capabilities. Empty: the default"
+    )
+    counts: dict[Status, Annotated[int, Field(ge=0)]]
+
+
+class SkippedSet(OwnModel):
+    """A package set that was not built."""
+
+    cuda: Label
+    platform: str
+    reason: str
+
+
+class PackageSetIndex(OwnFile):
+    """`build/index.json`: the package sets in its folder."""
+
+    sets: tuple[IndexedSet, ...]
+    skipped: tuple[SkippedSet, ...]

@@ -1,0 +1,291 @@
+"""Models of the policy files for `build`."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from cudaredist.formats.base import CudaMinor, OutputName, OwnFile, OwnModel, VersionText, optional
+from cudaredist.formats.tables import CapabilityName, PlainCapability
+
+_PLATFORM = "Platform of NVIDIA's manifests. Absent: every platform"
+
+
+class Bounds(OwnModel):
+    """An inclusive range of versions. As a bound, `12.9` includes all 12.9.x."""
+
+    min: VersionText | None = optional("Absent: no lower bound")
+    max: VersionText | None = optional("Absent: no upper bound")
+
+
+class Reasoned(OwnModel):
+    """Base class of policy entries, with a reason and its source."""
+
+    reason: str = Field(min_length=1)
+    reference: str = Field(description="The document or observation that supports it")
+
+
+class PlatformEntry(Reasoned):
+    """A platform of package sets."""
+
+    nix_systems: tuple[str, ...] = Field(description="Nix systems that use it. Empty: none")
+    pkgs_cross: str | None = Field(description="Attribute of nixpkgs' cross sets")
+    elf_machine: int | None = Field(description="e_machine of its binaries. Null: PE binaries")
+
+
+class JetsonThreshold(Reasoned):
+    """The first Jetson capability that `linux-sbsa` supports."""
+
+    cuda: Bounds
+    capability: PlainCapability
+
+
+class OldestJetson(Reasoned):
+    """The oldest Jetson capability that `linux-aarch64` supports."""
+
+    capability: PlainCapability
+
+
+class PlatformPolicy(OwnFile):
+    """`policy/platforms.json`: platforms, and the choice between the two for ARM."""
+
+    platforms: dict[str, PlatformEntry]
+    jetson_thresholds: tuple[JetsonThreshold, ...] = Field(
+        description="The first entry with bounds that include the CUDA release applies"
+    )
+    oldest_jetson: OldestJetson | None = optional("Absent: no lower limit")
+
+
+class LowestDriver(Reasoned):
+    """The oldest driver that runs programs of a CUDA major."""
+
+    version: VersionText
+
+
+class DriverPolicy(OwnFile):
+    """`policy/drivers.json`: the lowest driver for each CUDA major, as NVIDIA documents it."""
+
+    lowest: dict[str, LowestDriver] = Field(description="By CUDA major")
+
+
+class NamePolicy(OwnFile):
+    """`policy/names.json`: aliases of package sets and packages, renames and splits."""
+
+    sets: "SetAliases"
+    aliases: dict[str, "Alias"] = Field(description="Aliases of packages in every set")
+    renames: dict[str, "Rename"] = Field(description="By old name")
+    splits: dict[str, "Split"] = Field(description="By the split package")
+
+
+class SetAliases(Reasoned):
+    """The CUDA minors that short names of package sets refer to."""
+
+    default: str = Field(description="Major of `cudaPackages`")
+    majors: dict[str, CudaMinor] = Field(description="Minor of each `cudaPackages_<major>`")
+
+
+class Alias(Reasoned):
+    """An alias of a package."""
+
+    to: str
+
+
+class Rename(Reasoned):
+    """A package with another name since a release."""
+
+    to: str
+    since: VersionText
+
+
+class Split(Reasoned):
+    """A package with parts that moved to new packages in a release."""
+
+    into: tuple[str, ...]
+    since: VersionText
+
+
+class WithheldEntry(Reasoned):
+    """A published package that sets deliberately omit."""
+
+
+class WithheldPolicy(OwnFile):
+    """`policy/withheld.json`: packages that sets deliberately omit."""
+
+    withheld: dict[str, WithheldEntry]
+
+
+class Collapse(Reasoned):
+    """A package with all files in one output."""
+
+
+class Propagation(Reasoned):
+    """Outputs that a package's `dev` propagates, in addition to bin, include and lib."""
+
+    outputs: tuple[OutputName, ...]
+
+
+class Normalisation(Reasoned):
+    """A change of a package's tree before the split into outputs."""
+
+    package: str
+    versions: Bounds = Field(default=Bounds(), description="Versions of the package")
+    op: Literal["lift", "rename", "drop", "symlink"]
+    source: str = Field(alias="from")
+    to: str | None = None
+    split_only: bool = optional(
+        "Only for separate packages. In a merged tree, nvcc finds its parts itself", default=False
+    )
+
+
+class OutputPolicy(OwnFile):
+    """`policy/outputs.json`: unsplit packages, propagated outputs, tree changes."""
+
+    collapse: dict[str, Collapse]
+    propagates: dict[str, Propagation]
+    normalise: tuple[Normalisation, ...]
+
+
+class Requirement(Reasoned):
+    """Conditions for a package to be available. All given ones must be true."""
+
+    package: str
+    kind: Literal["unsupported", "broken"] = Field(
+        description="unsupported: not available; broken: would not work"
+    )
+    releases: Bounds = Field(default=Bounds(), description="Releases of the redistributable")
+    cuda: Bounds = Field(default=Bounds(), description="Affected CUDA releases")
+    platform: str | None = optional(_PLATFORM)
+    min_capability: CapabilityName | None = optional("Lower bound of every requested capability")
+    only_capabilities: tuple[CapabilityName, ...] | None = optional("Allowed capabilities")
+    exact_capabilities: tuple[CapabilityName, ...] | None = optional(
+        "The exact list of requested capabilities"
+    )
+    needs_cuda: Bounds | None = optional("Compatible CUDA releases")
+    needs_packages: dict[str, Bounds] | None = optional("Compatible versions of other packages")
+
+
+class RequirementPolicy(OwnFile):
+    """`policy/requirements.json`: requirements of packages that no manifest states."""
+
+    requirements: tuple[Requirement, ...]
+
+
+class Constraint(Reasoned):
+    """The compatible CUDA releases of a redistributable's releases."""
+
+    redist: str
+    releases: Bounds
+    cuda: Bounds
+
+
+class ConstraintPolicy(OwnFile):
+    """`policy/constraints.json`: compatible CUDA releases of redistributables."""
+
+    constraints: tuple[Constraint, ...]
+
+
+Owner = Literal[
+    "glibc", "gcc", "driver", "jetson", "distribution", "windows", "msvc", "python", "unknown"
+]
+
+
+class External(Reasoned):
+    """Libraries outside package sets, and their providers."""
+
+    owner: Owner
+    provider: str | None = optional("The distribution's package with them")
+    names: tuple[str, ...] = Field(
+        description="Sonames. `*` matches any characters. DLL names ignore case"
+    )
+
+
+class LoadedLibrary(Reasoned):
+    """A library that another one loads at run time.
+
+    The loading file does not list it as needed.
+    """
+
+    package: str
+    versions: Bounds = Field(default=Bounds(), description="Versions of the package")
+    by: str = Field(description="Name of the loading library, without `.so`")
+    loads: str = Field(description="Name of the loaded library, without `.so`")
+
+
+class Dependency(Reasoned):
+    """A dependency that is not in the files' lists of libraries."""
+
+    package: str
+    cuda: Bounds = Field(default=Bounds())
+    needs: str
+    kind: Literal["header", "runtime"]
+
+
+class LibraryPolicy(OwnFile):
+    """`policy/libraries.json`: external and loaded libraries, and header dependencies."""
+
+    external: tuple[External, ...]
+    loaded: tuple[LoadedLibrary, ...]
+    dependencies: tuple[Dependency, ...]
+    compat_run_path: tuple["CompatRunPath", ...]
+
+
+class CompatRunPath(Reasoned):
+    """A platform where a compatibility package precedes the driver."""
+
+    package: str
+    platform: str
+
+
+class License(Reasoned):
+    """The facts about a license."""
+
+    spdx: str | None
+    short_name: str
+    url: str | None
+    free: bool
+    redistributable: bool | None = Field(description="Null: unknown")
+
+
+class LicensePolicy(OwnFile):
+    """`policy/licenses.json`: licenses by package, redistributable or manifest's text."""
+
+    packages: dict[str, License]
+    manifests: dict[str, License] = Field(description="By the manifest's `license`")
+    redists: dict[str, License]
+    default: License
+
+
+class PackageMeta(Reasoned):
+    """Additional metadata of a package."""
+
+    homepage: str | None = optional("URL of the product page")
+    changelog: str | None = optional("URL of the release notes")
+    main_program: str | None = optional("The package's main program")
+    fhs_exempt: bool | None = optional("Whether its files may contain paths such as /usr")
+
+
+class MetaPolicy(OwnFile):
+    """`policy/meta.json`: home pages, main programs, exemptions."""
+
+    redists: dict[str, PackageMeta]
+    packages: dict[str, PackageMeta]
+
+
+class Fixup(Reasoned):
+    """A user's change to a package, in all sets or some."""
+
+    package: str
+    cuda: Bounds = Field(default=Bounds(), description="CUDA releases. Absent: all")
+    platform: str | None = optional(_PLATFORM)
+    outputs: tuple[OutputName, ...] | None = optional("The exact list of outputs, `out` first")
+    broken: str | None = optional("Mark the package broken, with this reason")
+    withheld: str | None = optional("Omit the package, with this reason")
+    depends: tuple[str, ...] | None = optional("Additional dependencies")
+
+
+class FixupPolicy(OwnFile):
+    """`policy/fixups.json`: a user's changes, and addresses of added packages."""
+
+    fixups: tuple[Fixup, ...]
+    urls: dict[str, Annotated[str, Field(pattern="^[a-z][a-z0-9+.-]*://")]] = Field(
+        default={}, description="Base address of archives, by redistributable"
+    )

@@ -1,0 +1,189 @@
+"""The kinds of cudaredist's files, and their validation."""
+
+import json
+from dataclasses import dataclass
+from importlib import resources
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import ValidationError
+
+from cudaredist.errors import InvalidFileError, Problem
+from cudaredist.formats.base import OwnModel
+from cudaredist.formats.features import Features, Lock
+from cudaredist.formats.mirror_lock import MirrorLock
+from cudaredist.formats.packageset import PackageSet, PackageSetIndex
+from cudaredist.formats.policy import (
+    ConstraintPolicy,
+    DriverPolicy,
+    FixupPolicy,
+    LibraryPolicy,
+    LicensePolicy,
+    MetaPolicy,
+    NamePolicy,
+    OutputPolicy,
+    PlatformPolicy,
+    RequirementPolicy,
+    WithheldPolicy,
+)
+from cudaredist.formats.runfile_records import Runfiles
+from cudaredist.formats.symbol_tables import Symbols
+from cudaredist.formats.tables import GpuPolicy, Gpus, NvccCompat, NvccPolicy
+from cudaredist.formats.toolkit_record import ComponentPolicy, ToolkitRecord
+from cudaredist.jsontext import is_plain, join_path, parse_json
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError as JsonSchemaError
+
+_OwnModel = TypeVar("_OwnModel", bound=OwnModel)
+
+OWN_FILE_LIMIT = 256 << 20
+"""Maximum size of a file in bytes."""
+
+_PROBLEMS_GATHERED = 1000
+_MESSAGE_LIMIT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class FileKind:
+    """A kind of cudaredist's files."""
+
+    name: str
+    """The name for the command `schema`."""
+    model: type[OwnModel]
+    keys: frozenset[str]
+    """Outermost keys that identify a file of this kind."""
+
+
+FILE_KINDS = {
+    kind.name: kind
+    for kind in (
+        FileKind("features", Features, frozenset({"manifest_sha256", "packages"})),
+        FileKind("gpus", Gpus, frozenset({"capabilities"})),
+        FileKind("lock", Lock, frozenset({"redists"})),
+        FileKind("mirror-lock", MirrorLock, frozenset({"mirrored"})),
+        FileKind("nvcc-compat", NvccCompat, frozenset({"releases"})),
+        FileKind("package-set", PackageSet, frozenset({"cuda", "capabilities", "packages"})),
+        FileKind("package-set-index", PackageSetIndex, frozenset({"sets", "skipped"})),
+        FileKind("policy-components", ComponentPolicy, frozenset({"components"})),
+        FileKind("policy-constraints", ConstraintPolicy, frozenset({"constraints"})),
+        FileKind("policy-drivers", DriverPolicy, frozenset({"lowest"})),
+        FileKind("policy-fixups", FixupPolicy, frozenset({"fixups"})),
+        FileKind("policy-gpus", GpuPolicy, frozenset({"overlay"})),
+        FileKind("policy-libraries", LibraryPolicy, frozenset({"external", "loaded"})),
+        FileKind("policy-licenses", LicensePolicy, frozenset({"manifests", "default"})),
+        FileKind("policy-meta", MetaPolicy, frozenset({"redists", "packages"})),
+        FileKind("policy-names", NamePolicy, frozenset({"renames"})),
+        FileKind("policy-nvcc", NvccPolicy, frozenset({"unseen_releases"})),
+        FileKind("policy-outputs", OutputPolicy, frozenset({"collapse"})),
+        FileKind("policy-platforms", PlatformPolicy, frozenset({"jetson_thresholds"})),
+        FileKind("policy-requirements", RequirementPolicy, frozenset({"requirements"})),
+        FileKind("policy-withheld", WithheldPolicy, frozenset({"withheld"})),
+        FileKind("runfiles", Runfiles, frozenset({"runfiles"})),
+        FileKind("symbols", Symbols, frozenset({"soname", "exports"})),
+        FileKind("toolkit-record", ToolkitRecord, frozenset({"set_sha256", "files"})),
+    )
+}
+"""All kinds of cudaredist's files, by name."""
+
+LEGACY_FEATURES = "legacy-features"
+UPSTREAM_KINDS = {
+    "manifest": "NVIDIA's `redistrib_<label>.json`: the archives of a release",
+    LEGACY_FEATURES: "A feature file for nixpkgs: outputs by package and platform",
+}
+"""Summaries of file kinds that others define, by the name for `schema`."""
+
+
+def schema_summaries() -> dict[str, str]:
+    """Map the schema names of files to summaries."""
+    own = {kind.name: (kind.model.__doc__ or "").splitlines()[0] for kind in FILE_KINDS.values()}
+    return own | UPSTREAM_KINDS
+
+
+def kind_of_document(document: object) -> FileKind | None:
+    """Detect a document's kind by its outermost keys, or return None.
+
+    If several kinds match, the one with the most keys is returned. NVIDIA's manifests have no
+    `schema_version`, so a document with that key is cudaredist's or unknown.
+    """
+    if not isinstance(document, dict) or schema_version_of(document) is None:
+        return None
+    fitting = [kind for kind in FILE_KINDS.values() if kind.keys <= document.keys()]
+    return max(fitting, key=lambda kind: len(kind.keys), default=None)
+
+
+def schema_version_of(document: object) -> object:
+    """Return a document's `schema_version`, or None if it has none."""
+    return document.get("schema_version") if isinstance(document, dict) else None
+
+
+def names_schema_version(data: bytes) -> bool:
+    """Check for the key `schema_version` without parsing. Files of other tools do not have it."""
+    return b'"schema_version"' in data
+
+
+def shipped_schema(name: str) -> str:
+    """Return the text of a shipped schema."""
+    return (resources.files("cudaredist") / "schemas" / f"{name}.json").read_text("utf-8")
+
+
+def read_own_file(data: bytes, model: type[_OwnModel]) -> _OwnModel:
+    """Parse a file and validate it against its model.
+
+    A model never accepts a file that its JSON Schema rejects. Raises `InvalidFileError` with every
+    problem and its path. Policies must not repeat keys, because people edit them. In other
+    files, only `validate` and `check` report repeated keys, because cudaredist writes these files.
+    """
+    kind = next(kind for kind in FILE_KINDS.values() if kind.model is model)
+    what = f"{kind.name} file"
+    if kind.name.startswith("policy-") or len(data) > OWN_FILE_LIMIT or not is_plain(data):
+        parse_own_json(data, what)
+    try:
+        return model.model_validate_json(data)
+    except ValidationError as error:
+        # The strict parser and the schema have plainer messages, but only the model has all rules.
+        problems = schema_problems(parse_own_json(data, what), kind.name)
+        raise InvalidFileError(what, problems or validation_problems(error)) from None
+
+
+def parse_own_json(data: bytes, what: str = "JSON file") -> object:
+    """Parse a file as JSON. Raises `InvalidFileError`."""
+    return parse_json(data, what=what, limit=OWN_FILE_LIMIT)
+
+
+def validation_problems(error: ValidationError) -> list[Problem]:
+    """Return the violations of a model's rules with their paths."""
+    return [
+        Problem(".".join(map(str, item["loc"])), _cut(item["msg"]))
+        for item in error.errors(include_url=False, include_input=False)
+    ]
+
+
+def schema_problems(document: object, kind: str) -> list[Problem]:
+    """Return a document's violations of its schema with their paths."""
+    # Importing jsonschema takes half of a short command's time, and most commands do not need it.
+    from jsonschema import Draft202012Validator  # noqa: PLC0415
+
+    validator = Draft202012Validator(json.loads(shipped_schema(kind)))
+    problems = []
+    for error in map(_cause, islice(validator.iter_errors(document), _PROBLEMS_GATHERED)):
+        path = ""
+        for step in error.absolute_path:
+            path = f"{path}[{step}]" if isinstance(step, int) else join_path(path, str(step))
+        problems.append(Problem(path, _cut(error.message)))
+    return sorted(problems, key=lambda problem: (problem.path, problem.message))
+
+
+def _cause(error: "JsonSchemaError") -> "JsonSchemaError":
+    """Return the error of the only alternative with matching constants, if any.
+
+    For example, `status` selects the alternative for an archive of a feature file. Without this
+    function, the message would describe both alternatives and contain the whole archive.
+    """
+    others = {below.schema_path[0] for below in error.context if below.validator == "const"}
+    matching = [below for below in error.context if below.schema_path[0] not in others]
+    return _cause(matching[0]) if others and matching else error
+
+
+def _cut(message: str) -> str:
+    return message if len(message) <= _MESSAGE_LIMIT else f"{message[:_MESSAGE_LIMIT]}…"

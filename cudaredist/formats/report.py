@@ -1,0 +1,124 @@
+"""Base classes of reports, and errors as data."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, Protocol, Self
+
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+
+from cudaredist.errors import CudaRedistError, worst_exit_code
+from cudaredist.formats.base import OutputName, OwnModel
+from cudaredist.formats.features import OutputSize
+from cudaredist.manifests.manifest_values import Archive
+from cudaredist.primitives import ArchiveId, Version
+
+ManifestStatus = Literal["written", "would-write", "unchanged", "failed"]
+
+
+class Answer(OwnModel):
+    """The result of a command."""
+
+    schema_version: Literal[1] = 1
+    command: str
+
+
+class ArchiveName(OwnModel):
+    """The identification of an archive in a manifest."""
+
+    redist: str
+    release: str
+    package: str
+    version: str
+    platform: str
+    variant: str | None
+
+    @property
+    def id(self) -> ArchiveId:
+        """The archive's key in the release."""
+        return ArchiveId(self.package, self.platform, self.variant)
+
+    @classmethod
+    def of(cls, redist: str, label: Version, archive: Archive, **more: object) -> Self:
+        """Return a report on an archive, with additional fields."""
+        fields = {"redist": redist, "release": str(label), "version": str(archive.version)}
+        return cls.model_validate(fields | archive.id._asdict() | more)
+
+
+class OutputFiles(OwnModel):
+    """The files of one output."""
+
+    files: int
+    size: int = Field(description="Unpacked bytes")
+
+    @classmethod
+    def by_output(cls, sizes: Mapping[OutputName, OutputSize]) -> dict[OutputName, Self]:
+        """Return the files of each output of an archive."""
+        return {name: cls(files=one.files, size=one.bytes) for name, one in sizes.items()}
+
+
+class Report(Answer):
+    """The result of a command, with its exit code."""
+
+    exit_code: int
+
+    @model_serializer(mode="wrap")
+    def _with_exit_code_last(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        document: dict[str, Any] = fields(self)
+        return document | {"exit_code": document.pop("exit_code")}
+
+
+class ErrorReport(OwnModel):
+    """An error as data."""
+
+    kind: str
+    message: str
+    reason: str = Field(
+        description="The message without the affected file, equal for equal failures"
+    )
+    hint: str | None = None
+    changes: tuple[str, ...] = ()
+    exit_code: int
+
+    @classmethod
+    def of(cls, error: CudaRedistError | Self) -> Self:
+        """Return an error as data."""
+        if not isinstance(error, CudaRedistError):
+            return error
+        return cls(
+            kind=error.kind,
+            message=error.message,
+            reason=getattr(error, "reason", error.message),
+            hint=error.hint,
+            changes=getattr(error, "changes", ()),
+            exit_code=error.exit_code,
+        )
+
+    def about(self, subject: str) -> Self:
+        """Prefix the message with its subject, unless it already begins with it."""
+        if self.message.startswith(subject):
+            return self
+        return self.model_copy(update={"message": f"{subject}: {self.message}"})
+
+
+class ItemOutcome(Protocol):
+    """The result of one item of a run, with its error if it failed."""
+
+    @property
+    def error(self) -> ErrorReport | None:
+        """The error of the item."""
+
+
+def exit_code_of(outcomes: Iterable[ItemOutcome], *others: int) -> int:
+    """Return the most severe of the outcomes' and other exit codes."""
+    errors = (outcome.error for outcome in outcomes)
+    return worst_exit_code([*others, *(error.exit_code for error in errors if error is not None)])
+
+
+class ErrorAnswer(Report):
+    """The report of a command that failed."""
+
+    error: ErrorReport
+
+    @classmethod
+    def to(cls, command: str, error: CudaRedistError) -> Self:
+        """Return the report of a command that failed with an error."""
+        return cls(command=command, error=ErrorReport.of(error), exit_code=error.exit_code)

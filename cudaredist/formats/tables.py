@@ -1,0 +1,193 @@
+"""Models of the tables of host compilers and GPUs, and of their policy."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from cudaredist.formats.base import (
+    Channel,
+    CudaMinor,
+    HexSha256,
+    Label,
+    OwnFile,
+    OwnModel,
+    VersionText,
+    optional,
+)
+
+
+class HeaderSource(OwnModel):
+    """The header with the facts about host compilers."""
+
+    channel: Channel
+    package: str
+    version: VersionText
+    archive_sha256: HexSha256
+    path: str
+    file_sha256: HexSha256
+
+
+class PolicySource(OwnModel):
+    """A policy file, for facts that only documentation states."""
+
+    policy: str = Field(description="The policy file's name")
+    reference: str = Field(description="The document and its version")
+
+
+Basis = Literal["derived", "documented"]
+
+
+class CompilerRange(OwnModel):
+    """An inclusive range of accepted versions. Null means no limit."""
+
+    status: Literal["range"]
+    min: int | None
+    max: int | None
+    min_basis: Basis | None = optional("Null: no lower bound")
+    max_basis: Basis | None = optional("Null: no upper bound")
+    unit: Literal["major", "_MSC_VER", "version"] = optional(
+        "The unit of the bounds. Absent: major", "major"
+    )
+    years: dict[str, str] | None = optional("Releases of Visual Studio by _MSC_VER")
+    header_min: str | None = optional("The header's lower bound, if `min` is stricter")
+    documented_by: PolicySource | None = optional("The source of the documented bounds")
+    note: str | None = optional("Text of the header that contradicts its code")
+
+
+class CompilerVerdict(OwnModel):
+    """A compiler that the header rejects or does not check."""
+
+    status: Literal["refused", "unchecked"]
+    note: str | None = optional("The compiler whose check applies instead")
+
+
+class NvccRelease(OwnModel):
+    """The accepted host compilers of a CUDA release's nvcc."""
+
+    nvcc: VersionText | None
+    source: HeaderSource | PolicySource
+    compilers: dict[str, Annotated[CompilerRange | CompilerVerdict, Field(discriminator="status")]]
+
+
+class NvccCompat(OwnFile):
+    """`nvcc_compat.json`: accepted host compilers of nvcc, by CUDA release."""
+
+    releases: dict[Label, NvccRelease]
+
+
+class DocumentedCompiler(OwnModel):
+    """The inclusive range of a compiler's versions in the documentation."""
+
+    min: int | None
+    max: int | None
+    note: str | None = optional("Another source that differs")
+
+
+class UnseenRelease(OwnModel):
+    """The documented compilers of a CUDA minor without a known header."""
+
+    compilers: dict[str, DocumentedCompiler]
+    reason: str
+    reference: str = Field(description="The document and its version")
+
+
+class LowerBound(OwnModel):
+    """The oldest major of a compiler that the documentation supports."""
+
+    min: int
+    reason: str
+    reference: str = Field(description="The document and its version")
+
+
+class NvccPolicy(OwnFile):
+    """`policy/nvcc.json`: facts about host compilers from documentation."""
+
+    lower_bounds: dict[str, LowerBound] = Field(description="By compiler")
+    unseen_releases: dict[CudaMinor, UnseenRelease]
+
+
+PlainCapability = Annotated[
+    str,
+    Field(
+        pattern=r"^[1-9][0-9]{0,2}\.[0-9]$", description="Without a variant's letter, such as 10.3"
+    ),
+]
+CapabilityName = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,2}\.[0-9][af]?$")]
+
+
+class PolicyFact(OwnModel):
+    """A policy fact that supplements or overrides a field of a capability."""
+
+    field: Literal["first_cuda", "last_cuda", "dont_default_after", "renamed_to"]
+    value: Annotated[str, Field(pattern=r"^[0-9]{1,9}\.[0-9]{1,9}$")] = Field(
+        description="A CUDA minor, or a capability for `renamed_to`"
+    )
+    reason: str
+    reference: str = Field(description="The document and its version")
+
+
+class CapabilityEntry(OwnModel):
+    """A compute capability."""
+
+    family: str
+    base: str
+    variant: Literal["a", "f"] | None
+    first_cuda: CudaMinor = Field(
+        description="Documented if `policy` contains it, otherwise the oldest inspected release"
+    )
+    last_cuda: CudaMinor | None = Field(description="Derived. Null: no known end")
+    jetson: bool
+    dont_default_after: CudaMinor | None
+    products: tuple[str, ...]
+    policy: tuple[PolicyFact, ...]
+    runs_on: tuple[str, ...] = Field(
+        description="Plain capabilities with GPUs that accept PTX for this target"
+    )
+
+
+class OverlayEntry(OwnModel):
+    """The policy for a plain capability and its variants."""
+
+    jetson: bool
+    products: tuple[str, ...]
+    reason: str = Field(description="The reason for the Jetson flag and the products")
+    reference: str
+    facts: tuple[PolicyFact, ...] = ()
+
+
+class GpuPolicy(OwnFile):
+    """`policy/gpus.json`: facts about compute capabilities that no NVIDIA file states."""
+
+    overlay: dict[PlainCapability, OverlayEntry]
+
+
+class BinarySource(OwnModel):
+    """The ptxas program that lists a release's capabilities."""
+
+    channel: Channel
+    package: str
+    archive_sha256: HexSha256
+    path: str
+    file_sha256: HexSha256
+
+
+class Gpus(OwnFile):
+    """`gpus.json`: compute capabilities and the CUDA releases that support them."""
+
+    capabilities: dict[CapabilityName, CapabilityEntry]
+    sources: dict[Label, BinarySource]
+
+
+class TableFinding(OwnModel):
+    """A finding about a table, for review by a maintainer."""
+
+    kind: Literal[
+        "goes-down",
+        "changed",
+        "overlay-lacks",
+        "family-differs",
+        "patches-differ",
+        "gone-in-between",
+    ]
+    about: str = Field(description="The CUDA release or the capability")
+    message: str

@@ -1,0 +1,58 @@
+"""Models of toolkit components, and of the record in a toolkit root."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from cudaredist.formats.base import Channel, Count, HexSha256, Label, OwnFile, OwnModel
+from cudaredist.formats.policy import Reasoned
+
+
+class ComponentSet(Reasoned):
+    """The packages of a component."""
+
+    packages: tuple[str, ...]
+    programs: tuple[str, ...] = Field(description="Required programs in `bin`, without .exe")
+
+
+class ComponentPolicy(OwnFile):
+    """`policy/components.json`: the components that `materialize` installs."""
+
+    components: dict[str, ComponentSet]
+
+
+class ToolkitFile(OwnModel):
+    """An installed file."""
+
+    sha256: HexSha256
+    size: Count
+    executable: bool
+    package: str
+
+
+class ToolkitLink(OwnModel):
+    """An installed symbolic link."""
+
+    target: str = Field(description="Relative to the link's folder")
+    package: str
+
+
+class ToolkitPackage(OwnModel):
+    """An installed package."""
+
+    version: str
+    archive_sha256: HexSha256
+
+
+class ToolkitRecord(OwnFile):
+    """`.cudaredist.json`: installed files of a toolkit root, to verify or remove them."""
+
+    set_sha256: HexSha256 = Field(description="SHA-256 of the package set's document")
+    channel: Channel
+    cuda: Label
+    platform: str
+    layout: Literal["merged", "split"]
+    static: bool = Field(description="Whether static libraries are installed")
+    packages: dict[str, ToolkitPackage]
+    files: dict[str, ToolkitFile] = Field(description="By path relative to the root")
+    links: dict[str, ToolkitLink] = Field(description="By path relative to the root")

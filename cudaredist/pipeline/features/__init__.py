@@ -1,1 +1,0 @@
-"""Examine archives and write feature files."""

@@ -1,1 +1,0 @@
-"""List, compare and download manifests."""

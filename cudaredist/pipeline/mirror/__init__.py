@@ -1,1 +1,0 @@
-"""Mirrors of manifests and archives: sync, verify and prune."""

@@ -1,1 +1,0 @@
-"""Build package sets from the data folder and check them."""

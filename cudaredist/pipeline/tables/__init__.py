@@ -1,1 +1,0 @@
-"""Update the tables of host compilers and GPUs."""

@@ -1,1 +1,0 @@
-"""Create, verify and remove toolkit roots."""

@@ -1,1 +1,0 @@
-"""Reports as text, Markdown and machine-readable formats."""

@@ -1,0 +1,338 @@
+"""Assembly of a package set."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+from cudaredist.errors import IncompleteError, UsageError, command_line, shortened
+from cudaredist.formats.packageset import (
+    PACKAGE_SET_FORMAT,
+    CudaRelease,
+    Diagnostic,
+    Input,
+    PackageSet,
+    SetPackage,
+    SetPlatform,
+    Status,
+)
+from cudaredist.primitives import Version, manifest_name
+from cudaredist.sets.draft import Draft
+from cudaredist.sets.drivers import find_driver
+from cudaredist.sets.entries import find_aliases, make_entries
+from cudaredist.sets.flags import set_attribute
+from cudaredist.sets.host_compiler import choose_host
+from cudaredist.sets.inputs import InputFeatures, InputManifest, SetData
+from cudaredist.sets.libraries import (
+    external_sonames,
+    resolve_dependencies,
+    soname_index,
+    unread_files,
+    warning,
+)
+from cudaredist.sets.metadata import make_package
+from cudaredist.sets.platforms import JETSON, SBSA, UNSUPPORTED, threshold_of
+from cudaredist.sets.set_coverage import coverage_diagnostics
+from cudaredist.sets.spec import SetSpec
+from cudaredist.sets.version_choice import Choice, choose_releases, is_for_later_cuda
+
+ESSENTIAL = ("cuda_nvcc", "cuda_cudart")
+"""Packages that every compilation requires."""
+
+_ORIN_ON_SERVER_BUILD = Version.parse("13.2")
+OLDER_RELEASE = "older-release"
+"""The diagnostic code of a release that was selected for its coverage."""
+
+_SHOWN = 5
+
+
+def build_set(spec: SetSpec, data: SetData) -> PackageSet:
+    """Build a package set.
+
+    The same data and spec always give the same set. Unless the options allow it, raises
+    `UsageError` if nvcc or cudart is not available, and `IncompleteError` if features are missing.
+    """
+    choices = choose_releases(spec.target, spec.pins, data, coverage=spec.options.require_coverage)
+    entries = make_entries(spec, choices, data)
+    missing = [draft for draft in entries.values() if draft.missing and draft.is_available]
+    if missing and not spec.options.allow_missing_features:
+        raise _missing_error(missing, spec)
+    aliases = find_aliases(entries, data)
+    own = {name: draft for name, draft in entries.items() if name not in aliases}
+    drafts, diagnostics = resolve_dependencies(own, aliases, spec, data)
+    packages = _packages(drafts, aliases, spec, data)
+    hollow = [
+        name for name in ESSENTIAL if name not in packages or packages[name].status != "available"
+    ]
+    if hollow and not spec.options.allow_hollow:
+        raise _hollow_error(hollow, packages, spec)
+    diagnostics += _diagnostics(drafts, missing, hollow, data)
+    diagnostics += coverage_diagnostics(packages)
+    diagnostics += _platform_diagnostics(spec, data)
+    diagnostics += _release_diagnostics(choices, drafts, spec, data)
+    return PackageSet(
+        schema_version=1,
+        schema=PACKAGE_SET_FORMAT,
+        channel=data.channel,
+        inputs=tuple(_inputs(choices, spec, data)),
+        cuda=_cuda_release(spec, data),
+        platform=_set_platform(spec, data),
+        capabilities=spec.flags,
+        host_compiler=choose_host(spec, data.nvcc),
+        driver=find_driver(spec, data),
+        runfile=data.runfiles.get(str(spec.cuda), {}).get(spec.platform),
+        redists={name: choice.chosen for name, choice in choices.items()},
+        packages=packages,
+        sonames=soname_index(drafts.values()),
+        external=external_sonames(drafts.values(), data),
+        diagnostics=tuple(sorted(diagnostics, key=lambda d: (d.level, d.code, d.subject, d.text))),
+    )
+
+
+# -- packages
+
+
+def _packages(
+    drafts: Mapping[str, Draft], aliases: Mapping[str, str], spec: SetSpec, data: SetData
+) -> dict[str, SetPackage]:
+    """Return the finished entries and their aliases, sorted."""
+    with_compat = _compat_runpaths(drafts, spec, data)
+    packages = {
+        attr: make_package(draft, spec, data, compat_runpath=attr in with_compat)
+        for attr, draft in drafts.items()
+    }
+    for name, to in aliases.items():
+        packages[name] = packages[to].model_copy(update={"attr": name, "alias_of": to})
+    return dict(sorted(packages.items()))
+
+
+def _compat_runpaths(drafts: Mapping[str, Draft], spec: SetSpec, data: SetData) -> set[str]:
+    """Return the packages whose run path includes the compatibility driver."""
+    available = {attr for attr, draft in drafts.items() if draft.is_available}
+    attrs: set[str] = set()
+    for entry in data.policies.libraries.compat_run_path:
+        if entry.package in available and entry.platform == spec.platform:
+            attrs |= available - {entry.package}
+    return attrs
+
+
+# -- release and platform
+
+
+def _cuda_release(spec: SetSpec, data: SetData) -> CudaRelease:
+    cuda = spec.cuda
+    major = str(cuda.components[0])
+    short = data.policies.names.sets
+    aliases = []
+    # Only the newest local patch of a minor for the platform gets the minor's name.
+    is_newest = not any(
+        label.line == cuda.line and label > cuda and spec.platform in data.cuda_platforms(label)
+        for label in data.cuda_labels
+    )
+    if is_newest and short.majors.get(major) == cuda.line:
+        aliases.append(f"cudaPackages_{major}")
+        if short.default == major:
+            aliases.append("cudaPackages")
+    return CudaRelease(
+        release=str(cuda),
+        major_minor=cuda.line,
+        major=major,
+        attribute=set_attribute(cuda.line if is_newest else str(cuda)),
+        name_prefix=f"cuda{cuda.line}",
+        aliases=tuple(aliases),
+    )
+
+
+def _set_platform(spec: SetSpec, data: SetData) -> SetPlatform:
+    known = data.policies.platforms.platforms.get(spec.platform)
+    systems = known.nix_systems if known else ()
+    return SetPlatform(
+        redist_system=spec.platform,
+        nix_system=spec.nix_system or (systems[0] if systems else None),
+        pkgs_cross=known.pkgs_cross if known else None,
+        elf_machine=known.elf_machine if known else None,
+        jetson=bool(_jetson_capabilities(spec, data)),
+    )
+
+
+def _jetson_capabilities(spec: SetSpec, data: SetData) -> list[str]:
+    return [name for name in spec.flags.effective if data.gpus.capabilities[name].jetson]
+
+
+# -- inputs, diagnostics, errors
+
+
+def _inputs(choices: Mapping[str, Choice], spec: SetSpec, data: SetData) -> Iterable[Input]:
+    for manifest in _manifests_of(choices, spec):
+        redist, label = manifest.redist, manifest.label
+        yield _input("manifest", redist, label, manifest)
+        features = data.read_features(redist, label)
+        if features is not None:
+            yield _input("features", redist, label, features)
+    yield from data.inputs
+
+
+def _manifests_of(choices: Mapping[str, Choice], spec: SetSpec) -> list[InputManifest]:
+    """Return the manifests used by a set, sorted."""
+    manifests = [*(choice.manifest for choice in choices.values()), *spec.also]
+    used = {
+        (manifest.redist, manifest.label): manifest
+        for manifest in manifests
+        if manifest is not None
+    }
+    return [used[key] for key in sorted(used)]
+
+
+def _input(
+    kind: Literal["manifest", "features"],
+    redist: str,
+    label: Version,
+    file: InputManifest | InputFeatures,
+) -> Input:
+    return Input(
+        kind=kind, name=redist, label=str(label), sha256=file.sha256, overlay=file.is_overlay
+    )
+
+
+def _diagnostics(
+    drafts: Mapping[str, Draft], missing: Sequence[Draft], hollow: Sequence[str], data: SetData
+) -> Iterable[Diagnostic]:
+    if missing:
+        text = (
+            f"{len(missing)} packages were not examined; their outputs and libraries are unknown: "
+            f"{_some([draft.attr for draft in missing], ', ')}"
+        )
+        yield warning("features-missing", "packages", text)
+    partial = [draft.attr for draft in drafts.values() if draft.has_outputs_only]
+    if partial:
+        text = (
+            f"only the outputs of {len(partial)} packages are known, from a feature file in "
+            "nixpkgs' form; their libraries and dependencies are unknown: "
+            f"{_some(partial, ', ')}"
+        )
+        yield warning("outputs-only", "packages", text)
+    for name in hollow:
+        text = "is not available; nothing can be compiled with this set"
+        yield warning("hollow", name, text)
+    for fixup in data.policies.fixups.fixups:
+        if data.names[fixup.package].redist is None:
+            text = "a fixup changes this package, but no local manifest contains it"
+            yield warning("unknown-package", fixup.package, text)
+    for attr, draft in drafts.items():
+        if draft.status == "broken":
+            yield warning("broken", attr, "; ".join(reason.text for reason in draft.reasons))
+        if draft.is_available:
+            yield from _file_diagnostics(draft)
+
+
+def _file_diagnostics(draft: Draft) -> Iterable[Diagnostic]:
+    for need in draft.needs:
+        if need.satisfied_by is None:
+            text = f"{need.by_path} loads {need.soname}, which is not in the set"
+            yield warning("unresolved-dlopen", draft.attr, text)
+    for path, fields in unread_files(draft):
+        text = f"{path}: {', '.join(fields)} could not be read and are unknown"
+        yield warning("unread", draft.attr, text)
+
+
+def _release_diagnostics(
+    choices: Mapping[str, Choice], drafts: Mapping[str, Draft], spec: SetSpec, data: SetData
+) -> Iterable[Diagnostic]:
+    for manifest in _manifests_of(choices, spec):
+        if manifest.is_edited:
+            command = command_line(
+                "download-manifests",
+                channel=data.channel,
+                redist=manifest.redist,
+                version=manifest.label,
+            )
+            text = (
+                f"{manifest_name(manifest.label)} differs from the downloaded file; to restore it, "
+                f"delete it and run `{command}`"
+            )
+            yield warning("edited-manifest", manifest.redist, text)
+    for redist, choice in choices.items():
+        if choice.uncovered is not None:
+            text = f"{choice.uncovered.release} is not selected: {choice.uncovered.reason}"
+            level: Literal["note", "warning"] = "note" if choice.manifest else "warning"
+            yield Diagnostic(level=level, code=OLDER_RELEASE, subject=redist, text=text)
+        if choice.manifest is not None and is_for_later_cuda(choice.manifest.label, spec.cuda):
+            minor = ".".join(map(str, choice.manifest.label.suffix))
+            text = f"{choice.manifest.label} is built for CUDA {minor}, newer than the set's CUDA"
+            yield Diagnostic(level="note", code="later-cuda", subject=redist, text=text)
+    for attr, draft in drafts.items():
+        if draft.archive is None or draft.redist is None or not draft.is_available:
+            continue
+        path = draft.archive.relative_path
+        by_hash = data.labels_by_path[draft.redist, path]
+        others = [
+            str(label)
+            for sha256, labels in by_hash.items()
+            if sha256 != draft.archive.sha256
+            for label in labels
+        ]
+        if others:
+            text = (
+                f"{draft.redist} {', '.join(others)} has a different file at {path}: a server has "
+                "only one of them, so downloads of the other one fail"
+            )
+            yield warning("path-clash", attr, text)
+
+
+def _platform_diagnostics(spec: SetSpec, data: SetData) -> Iterable[Diagnostic]:
+    jetson = _jetson_capabilities(spec, data)
+    threshold = threshold_of(spec.cuda, data.policies.platforms)
+    if (
+        spec.platform == SBSA
+        and threshold is not None
+        and threshold.capability in jetson
+        and threshold.cuda.min is not None
+        and spec.cuda.components < _ORIN_ON_SERVER_BUILD.components
+    ):
+        yield warning("jetson-unsupported", ", ".join(jetson), threshold.reason)
+    if spec.platform == JETSON and not jetson:
+        yield Diagnostic(
+            level="note",
+            code="no-jetson-capability",
+            subject=", ".join(spec.flags.effective),
+            text="linux-aarch64 is the Jetson platform, but no selected capability is a Jetson GPU",
+        )
+
+
+def _some(texts: Sequence[str], separator: str) -> str:
+    """Join the first few texts, and count the rest."""
+    return separator.join(shortened(texts, _SHOWN))
+
+
+def _missing_error(missing: Sequence[Draft], spec: SetSpec) -> IncompleteError:
+    packages = _some([f"{draft.attr} ({draft.missing})" for draft in missing], "; ")
+    return IncompleteError(
+        f"CUDA {spec.cuda} on {spec.platform}: {len(missing)} packages have no features: "
+        f"{packages}",
+        hint="run `cudaredist process-manifests` to create them, or use --allow-missing-features",
+    )
+
+
+def _hollow_error(
+    hollow: Sequence[str], packages: Mapping[str, SetPackage], spec: SetSpec
+) -> UsageError:
+    texts = []
+    for name in hollow:
+        reasons = packages[name].reasons if name in packages else ()
+        text = "; ".join(reason.text for reason in reasons) or "not in any local manifest"
+        texts.append(f"{name} ({text})")
+    system = spec.nix_system if spec.platform == UNSUPPORTED else spec.platform
+    return UsageError(
+        f"CUDA {spec.cuda} on {system}: the set would be without {' and '.join(texts)}",
+        hint=f"see {manifest_name(spec.cuda)}, or use --allow-hollow to create the set anyway",
+    )
+
+
+_STATUSES: tuple[Status, ...] = ("available", "broken", "unsupported", "withheld", "foreign")
+
+
+def count_statuses(package_set: PackageSet) -> dict[Status, int]:
+    """Count the packages with each status, without aliases."""
+    counts = Counter(
+        package.status for package in package_set.packages.values() if package.alias_of is None
+    )
+    return {status: counts[status] for status in _STATUSES}

@@ -1,0 +1,63 @@
+"""Drivers for a CUDA release: the one published with it, and the lowest one for its major.
+
+Manifests name the driver in `nvidia_driver` and the compatibility driver in `cuda_compat`. The
+lowest driver is NVIDIA's documentation, in `policy/drivers.json`.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from cudaredist.formats.packageset import DriverVersion, SetDriver
+from cudaredist.formats.policy import DriverPolicy
+from cudaredist.manifests.manifest_values import Package
+from cudaredist.primitives import Version, manifest_name
+from cudaredist.redists import CUDA
+from cudaredist.sets.inputs import SetData
+from cudaredist.sets.spec import SetSpec
+from cudaredist.tables.explanation import Fact, Origin, make_fact
+
+DRIVER, COMPATIBILITY = "nvidia_driver", "cuda_compat"
+_TITLES = {DRIVER: "driver", COMPATIBILITY: "compatibility driver"}
+
+
+def find_driver(spec: SetSpec, data: SetData) -> SetDriver:
+    """Return the drivers for a set's CUDA release and platform.
+
+    If a manifest has several drivers for the platform, none of them is stated.
+    """
+    manifest = data.manifests[CUDA][spec.cuda]
+    package = manifest.packages.get(DRIVER)
+    archives = () if package is None else package.archives
+    versions = {str(archive.version) for archive in archives if archive.platform == spec.platform}
+    published = None
+    if len(versions) == 1:
+        published = DriverVersion(
+            version=versions.pop(), source=f"{DRIVER} in {manifest_name(spec.cuda)}"
+        )
+    lowest = None
+    policy = data.policies.drivers
+    entry = policy.lowest.get(str(spec.cuda.components[0]))
+    if entry is not None:
+        lowest = DriverVersion(version=entry.version, source=data.policies.source("drivers", entry))
+    return SetDriver(published=published, lowest=lowest)
+
+
+def driver_facts(
+    manifests: Mapping[Version, tuple[Package, ...]], major: str, policy: DriverPolicy
+) -> Iterator[Fact]:
+    """Yield the drivers in the manifests of a CUDA minor, and the lowest one for its major."""
+    for label, packages in manifests.items():
+        for package in packages:
+            for version in package.versions if package.name in _TITLES else ():
+                platforms = {a.platform for a in package.archives if a.version == version}
+                yield make_fact(
+                    f"driver.{package.name}",
+                    f"published with CUDA {label}: {_TITLES[package.name]} {version} "
+                    f"({', '.join(sorted(platforms))})",
+                    str(version),
+                    Origin("derived", manifest_name(label), release=str(label)),
+                )
+    entry = policy.lowest.get(major)
+    if entry is not None:
+        words = f"lowest driver for CUDA {major}: {entry.version}"
+        origin = Origin("documented", f"{entry.reference} (policy/drivers.json)")
+        yield make_fact("driver.lowest", words, entry.version, origin, entry.reason)

@@ -1,0 +1,126 @@
+"""Compute capabilities of a set, and their compiler flags."""
+
+from collections.abc import Iterable, Sequence
+
+from cudaredist.errors import UnknownNameError, UsageError
+from cudaredist.formats.packageset import Flags
+from cudaredist.formats.tables import CapabilityEntry, Gpus
+from cudaredist.primitives import Version
+from cudaredist.tables.gpus.capability import Capability
+from cudaredist.tables.gpus.gpu_table import (
+    default_capabilities,
+    fact_of,
+    is_supported,
+    supported_capabilities,
+)
+
+
+def known_capabilities(texts: Iterable[str], gpus: Gpus) -> tuple[str, ...]:
+    """Return the names of capabilities: `8.9` for `sm_89`, `compute_89` and `89`.
+
+    Raises `UnknownNameError`, which suggests the nearest one, if no CUDA release has a capability.
+    """
+    names = tuple(map(Capability.name_of, texts))
+    for name in names:
+        if name not in gpus.capabilities:
+            raise UnknownNameError("compute capability", name, gpus.capabilities)
+    return names
+
+
+def capability_problems(
+    requested: Sequence[str], cuda: Version, gpus: Gpus
+) -> tuple[list[str], list[str]]:
+    """Return the supported capabilities, and problems with the others."""
+    good, problems = [], []
+    for name in dict.fromkeys(requested):
+        entry = gpus.capabilities[name]
+        if not is_supported(entry, cuda.line):
+            problems.append(
+                f"CUDA {cuda.line} does not support {name}, CUDA {_supported_by(entry)}"
+            )
+        else:
+            good.append(name)
+    return good, problems
+
+
+def release_defaults(cuda: Version, gpus: Gpus) -> tuple[str, ...]:
+    """Return a release's default capabilities on platforms without Jetsons.
+
+    Raises `UsageError` if the release is not in the table.
+    """
+    try:
+        return default_capabilities(cuda.line, gpus)
+    except UnknownNameError as error:
+        raise UsageError(
+            f"gpus.json has no capabilities for CUDA {cuda.line}",
+            hint="run `cudaredist update-gpus`",
+        ) from error
+
+
+def make_flags(
+    requested: Sequence[str],
+    default: tuple[str, ...],
+    cuda: Version,
+    gpus: Gpus,
+    *,
+    forward_compat: bool | None,
+) -> Flags:
+    """Return the requested or default capabilities, with their flags.
+
+    Unless disabled, PTX for later GPUs is embedded if a capability has no letter: code for one
+    architecture or family does not run on later GPUs. Raises `UsageError` if `forward_compat` is
+    set but every capability has a letter.
+    """
+    effective = tuple(requested) or default
+    parsed = [Capability.parse(name) for name in effective]
+    plain = [str(capability) for capability in parsed if capability.variant is None]
+    if forward_compat and not plain:
+        names = ", ".join(effective)
+        raise UsageError(
+            f"forward compatibility requires a capability without a letter, but all have one: "
+            f"{names}",
+            hint="add one, for example --capability 9.0, or remove --forward-compat",
+        )
+    portable = bool(plain) if forward_compat is None else forward_compat
+    numbers = [_digits(name) for name in effective]
+    pairs = [(number, f"sm_{number}") for number in numbers]
+    if portable:
+        last = _digits(plain[-1])
+        pairs.append((last, f"compute_{last}"))
+    gencode = tuple(f"-gencode=arch=compute_{number},code={code}" for number, code in pairs)
+    ordered = sorted(set(parsed))
+    highest = max((c for c in ordered if c.variant is None), default=None) if portable else None
+    families = {gpus.capabilities[name].family for name in effective}
+    return Flags(
+        requested=tuple(requested),
+        supported=supported_capabilities(cuda.line, gpus),
+        default=default,
+        effective=effective,
+        forward_compat=portable,
+        arch_names=tuple(sorted(families)),
+        real_arches=tuple(f"sm_{number}" for number in numbers),
+        virtual_arches=tuple(f"compute_{number}" for number in numbers),
+        arches=tuple(code for _, code in pairs),
+        gencode=gencode,
+        gencode_string=" ".join(gencode),
+        cmake_cuda_architectures=";".join(numbers),
+        cmake_architectures_real_virtual=";".join(
+            _digits(str(c)) if c == highest else f"{_digits(str(c))}-real" for c in ordered
+        ),
+        torch_cuda_arch_list=";".join(f"{c}+PTX" if c == highest else f"{c}" for c in ordered),
+    )
+
+
+def set_attribute(release: str) -> str:
+    """Return the set's name for a release, such as `cudaPackages_12_6`."""
+    return f"cudaPackages_{release.replace('.', '_')}"
+
+
+def _digits(name: str) -> str:
+    return name.replace(".", "")
+
+
+def _supported_by(entry: CapabilityEntry) -> str:
+    ends = filter(None, (fact_of(entry.policy, "last_cuda"), entry.last_cuda))
+    last = min(ends, key=Version.parse, default=None)
+    return f"{entry.first_cuda} {'and newer' if last is None else f'to {last}'} do"

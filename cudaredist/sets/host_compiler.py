@@ -1,0 +1,64 @@
+"""Host compiler of a set."""
+
+from collections.abc import Sequence
+
+from cudaredist.errors import UnknownNameError, UsageError
+from cudaredist.formats.packageset import HostCompiler, HostGcc, HostRange
+from cudaredist.formats.tables import CompilerRange, NvccCompat
+from cudaredist.primitives import Version
+from cudaredist.sets.spec import SetSpec
+from cudaredist.tables.nvcc.nvcc_table import newest_of
+
+
+def choose_host(spec: SetSpec, compat: NvccCompat) -> HostCompiler:
+    """Choose the GCC of a set, and return all ranges.
+
+    If nvcc accepts the distribution's default GCC, that one is selected. Otherwise, the highest
+    available major that nvcc accepts is selected, or its newest one if `available_gcc` is empty.
+    Raises `UsageError` if none fits, or if the release is not in the table.
+    """
+    cuda, default = spec.cuda, spec.options.default_gcc
+    try:
+        answers = compat.releases[newest_of(cuda.line, compat)].compilers
+    except UnknownNameError as error:
+        raise UsageError(
+            f"nvcc_compat.json has no compilers for CUDA {cuda.line}",
+            hint="run `cudaredist update-nvcc-compat`",
+        ) from error
+    ranges = {
+        name: HostRange(min=answer.min, max=answer.max)
+        for name, answer in answers.items()
+        if isinstance(answer, CompilerRange)
+    }
+    gcc = ranges.get("gcc")
+    chosen = None if gcc is None else _choose_gcc(cuda, gcc, default, spec.options.available_gcc)
+    is_newer = chosen is not None and default is not None and (chosen.selected or 0) > default
+    return HostCompiler(
+        gcc=chosen,
+        clang=ranges.get("clang"),
+        msvc=ranges.get("msvc"),
+        cxx_runtime="selected" if default is None or is_newer else "default",
+    )
+
+
+def _choose_gcc(
+    cuda: Version, accepted: HostRange, default: int | None, available: Sequence[int]
+) -> HostGcc:
+    uses_default = default is not None and accepted.accepts(default)
+    selected = default if uses_default else accepted.max
+    if not uses_default and available:
+        selected = max(filter(accepted.accepts, available), default=None)
+        if selected is None:
+            majors = ", ".join(map(str, sorted(available)))
+            raise UsageError(
+                f"nvcc of CUDA {cuda.line} accepts GCC {accepted.min} to {accepted.max}, "
+                f"but the available versions are {majors}",
+                hint="add an accepted version with --available-gcc",
+            )
+    return HostGcc(
+        min=accepted.min,
+        max=accepted.max,
+        default=default,
+        selected=selected,
+        uses_default=uses_default,
+    )

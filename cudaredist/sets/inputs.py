@@ -1,0 +1,384 @@
+"""Input of package sets: all data files, read and merged."""
+
+import difflib
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import NamedTuple, get_type_hints
+
+from cudaredist.errors import Problem, UnknownNameError, UsageError
+from cudaredist.formats.base import Channel, OutputName, OwnModel
+from cudaredist.formats.features import ExaminedArchive, MissingHeaders
+from cudaredist.formats.packageset import Input
+from cudaredist.formats.policy import (
+    Bounds,
+    ConstraintPolicy,
+    DriverPolicy,
+    FixupPolicy,
+    LibraryPolicy,
+    LicensePolicy,
+    MetaPolicy,
+    NamePolicy,
+    OutputPolicy,
+    PlatformPolicy,
+    RequirementPolicy,
+    WithheldPolicy,
+)
+from cudaredist.formats.runfile_records import Runfile
+from cudaredist.formats.tables import Gpus, NvccCompat
+from cudaredist.manifests.manifest_values import Manifest, Package
+from cudaredist.primitives import LINUX_ALL, SOURCE, ArchiveId, Platform, Sha256, Version
+from cudaredist.redists import CUDA, REDISTS
+from cudaredist.tables.gpus.coverage import CoverageRules
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """All policy files, with overlays merged in."""
+
+    platforms: PlatformPolicy
+    drivers: DriverPolicy
+    names: NamePolicy
+    withheld: WithheldPolicy
+    outputs: OutputPolicy
+    requirements: RequirementPolicy
+    constraints: ConstraintPolicy
+    libraries: LibraryPolicy
+    licenses: LicensePolicy
+    meta: MetaPolicy
+    fixups: FixupPolicy
+    from_overlay: tuple[OwnModel, ...] = ()
+    """Entries that an overlay added or replaced."""
+    removals: frozenset[tuple[str, str]] = frozenset()
+    """Entries that an overlay removed, each by the subject and its name."""
+
+    def notes(self, subject: str, *entries: OwnModel | None) -> tuple[str, ...]:
+        """Return a note if an overlay defines one of these entries."""
+        is_noted = any(entry is not None and self.is_overlaid(entry) for entry in entries)
+        return (f"policy/{subject}.json",) if is_noted else ()
+
+    def source(self, subject: str, entry: OwnModel) -> str:
+        """Return the file of an entry, for display.
+
+        The text begins with "overlay" if an overlay defines the entry.
+        """
+        path = f"policy/{subject}.json"
+        return f"overlay {path}" if self.is_overlaid(entry) else path
+
+    def entries(self) -> Iterator[tuple[str, OwnModel]]:
+        """Yield all policies and their entries, with their paths."""
+        for subject in fields(self):
+            if subject.name in POLICY_MODELS:
+                yield from _entries(getattr(self, subject.name), subject.name)
+
+    def is_overlaid(self, entry: OwnModel) -> bool:
+        """Check if an overlay defines the entry."""
+        return any(entry is other for other in self.from_overlay)
+
+
+POLICY_MODELS: Mapping[str, type[OwnModel]] = {
+    subject: kind
+    for subject, kind in sorted(get_type_hints(Policies).items())
+    if isinstance(kind, type) and issubclass(kind, OwnModel)
+}
+"""By subject; each model describes the file `policy/<subject>.json`."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputManifest:
+    """A manifest of the data folder, or of an overlay."""
+
+    redist: str
+    label: Version
+    manifest: Manifest
+    sha256: Sha256
+    is_overlay: bool
+    packages: Mapping[str, Package]
+    """By name."""
+    is_edited: bool = False
+    """Whether it differs from the bytes that the lock recorded."""
+
+
+class ArchiveHeaders(NamedTuple):
+    """The headers in an archive, and those missing."""
+
+    paths: tuple[str, ...]
+    missing: MissingHeaders
+
+
+def archive_headers(files: Iterable[str], missing: MissingHeaders) -> ArchiveHeaders:
+    """Return the headers of an archive with these files."""
+    paths = (path for path in files if path.startswith("include/"))
+    return ArchiveHeaders(tuple(sorted(paths)), missing)
+
+
+@dataclass(frozen=True, slots=True)
+class InputFeatures:
+    """A feature file, with its facts by archive."""
+
+    sha256: Sha256
+    is_overlay: bool
+    examined: Mapping[tuple[str, Sha256], ExaminedArchive]
+    """By package and the archive's SHA-256."""
+    unexamined: Mapping[tuple[str, Sha256], str]
+    """The reason why an archive was not examined."""
+    legacy: Mapping[ArchiveId, tuple[OutputName, ...]]
+    """Outputs by archive, from a feature file in the form that nixpkgs used."""
+    headers: Mapping[tuple[str, Sha256], ArchiveHeaders] = field(default_factory=dict)
+    """Like `examined`, without archives whose headers are unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownName:
+    """A package name from the data or policy."""
+
+    redist: str | None
+    systems: frozenset[str]
+    """Operating systems with a build in any release: linux, windows, or any."""
+
+
+@dataclass(frozen=True)
+class SetData:
+    """All input of `build_set`."""
+
+    channel: Channel
+    manifests: Mapping[str, Mapping[Version, InputManifest]]
+    """By redistributable and label."""
+    read_features: Callable[[str, Version], InputFeatures | None]
+    nvcc: NvccCompat
+    gpus: Gpus
+    policies: Policies
+    runfiles: Mapping[str, Mapping[str, Runfile]]
+    """By CUDA release and platform."""
+    inputs: tuple[Input, ...]
+    """Tables and policies. Manifests and features are added when a set uses them."""
+
+    @cached_property
+    def coverage_rules(self) -> CoverageRules:
+        """The rules that relate device code to GPUs."""
+        return CoverageRules(self.gpus)
+
+    @cached_property
+    def cuda_labels(self) -> list[Version]:
+        """The CUDA releases that can become sets, in ascending order.
+
+        Manifests of the early form contain no hashes, so their archives cannot be verified.
+        """
+        manifests = self.manifests.get(CUDA, {})
+        return sorted(
+            label for label, entry in manifests.items() if entry.manifest.shape != "early"
+        )
+
+    @cached_property
+    def early_labels(self) -> list[Version]:
+        """The CUDA releases with early manifests, in ascending order."""
+        return sorted(self.manifests.get(CUDA, {}).keys() - set(self.cuda_labels))
+
+    def cuda_platforms(self, label: Version) -> list[Platform]:
+        """Return the platforms of a CUDA release, sorted."""
+        published = self.manifests[CUDA][label].manifest.platforms
+        return sorted(map(Platform, published - {SOURCE, LINUX_ALL}))
+
+    @cached_property
+    def labels_by_path(self) -> Mapping[tuple[str, str], Mapping[Sha256 | None, list[Version]]]:
+        """The releases of archives, by redistributable, path and hash."""
+        labels: dict[tuple[str, str], dict[Sha256 | None, list[Version]]] = defaultdict(dict)
+        for redist, releases in self.manifests.items():
+            for label, entry in sorted(releases.items()):
+                for archive in entry.manifest.archives:
+                    of_path = labels[redist, archive.relative_path]
+                    of_path.setdefault(archive.sha256, []).append(label)
+        return labels
+
+    @cached_property
+    def platforms(self) -> frozenset[str]:
+        """The platforms in policy or in any CUDA manifest."""
+        manifests = self.manifests.get(CUDA, {}).values()
+        published = frozenset[str]().union(*(entry.manifest.platforms for entry in manifests))
+        return (published | self.policies.platforms.platforms.keys()) - {SOURCE, LINUX_ALL}
+
+    @cached_property
+    def problems(self) -> tuple[Problem, ...]:
+        """Contradictions in the policies, and unknown names in them."""
+        return (
+            *policy_problems(self.policies),
+            *self._unknown_platforms(),
+            *self._mistyped_names(),
+        )
+
+    def _unknown_platforms(self) -> Iterator[Problem]:
+        for path, entry in self.policies.entries():
+            platform = getattr(entry, "platform", None)
+            if platform is not None and platform not in self.platforms:
+                yield _unknown("platform", platform, self.platforms, f"{path}.platform")
+
+    def _mistyped_names(self) -> Iterator[Problem]:
+        """Yield names in overlay policies that resemble known names.
+
+        An overlay may name packages that are not in the data folder.
+        """
+        fixups = self.policies.fixups
+        packages = {name for redist in REDISTS.values() for name in redist.packages}
+        packages |= {name for name, known in self.names.items() if known.redist is not None}
+        for name, entry in self.policies.withheld.withheld.items():
+            if self.policies.is_overlaid(entry) and _is_mistyped(name, packages):
+                yield _unknown("package", name, packages, f"withheld.{name}")
+        packages.update(self._policy_names())
+        for number, fixup in enumerate(fixups.fixups):
+            if _is_mistyped(fixup.package, packages):
+                path = f"fixups.fixups[{number}].package"
+                yield _unknown("package", fixup.package, packages, path)
+        redists = self.manifests.keys() | REDISTS.keys()
+        for name in fixups.urls:
+            if _is_mistyped(name, redists):
+                yield _unknown("redistributable", name, redists, f"fixups.urls.{name}")
+
+    @cached_property
+    def names(self) -> Mapping[str, KnownName]:
+        """Every package name in the data or policy, sorted.
+
+        Raises `UsageError` if two redistributables have the same package.
+        """
+        redists: dict[str, str] = {}
+        systems: dict[str, set[str]] = defaultdict(set)
+        for redist, labels in sorted(self.manifests.items()):
+            for manifest in labels.values():
+                for name, package in manifest.packages.items():
+                    redists[name] = _owner(name, redist, redists.get(name, redist))
+                    systems[name].update(Platform(a.platform).os for a in package.archives)
+        fixed = (fixup.package for fixup in self.policies.fixups.fixups)
+        for name in (*self._policy_names(), *fixed):
+            systems.setdefault(name, set())
+        return {
+            name: KnownName(redists.get(name), frozenset(systems[name])) for name in sorted(systems)
+        }
+
+    def root(self, name: str) -> str:
+        """Return the newest name of a package, following renames and aliases."""
+        names = self.policies.names
+        while name in names.renames or name in names.aliases:
+            name = (names.renames.get(name) or names.aliases[name]).to
+        return name
+
+    def _policy_names(self) -> Iterable[str]:
+        names, libraries = self.policies.names, self.policies.libraries
+        yield from self.policies.withheld.withheld
+        for name, rename in names.renames.items():
+            yield from (name, rename.to)
+        for name, split in names.splits.items():
+            yield from (name, *split.into)
+        for name, alias in names.aliases.items():
+            yield from (name, alias.to)
+        yield from self.policies.outputs.collapse
+        yield from self.policies.outputs.propagates
+        yield from (entry.package for entry in self.policies.outputs.normalise)
+        for requirement in self.policies.requirements.requirements:
+            yield from (requirement.package, *(requirement.needs_packages or ()))
+        yield from (entry.package for entry in libraries.loaded)
+        for dependency in libraries.dependencies:
+            yield from (dependency.package, dependency.needs)
+        yield from (entry.package for entry in libraries.compat_run_path)
+        yield from self.policies.licenses.packages
+        yield from self.policies.meta.packages
+
+
+def _owner(name: str, redist: str, other: str) -> str:
+    """Return the preferred one of two redistributables with a package.
+
+    NVIDIA publishes parts of the driver both with CUDA and alone; sets use CUDA's. Any other pair
+    is ambiguous.
+    """
+    if redist == other:
+        return redist
+    if CUDA in {redist, other} and {redist, other} <= REDISTS.keys():
+        return CUDA
+    raise UsageError(
+        f"package {name} is in the manifests of {other} and of {redist}",
+        hint="rename one of them",
+    )
+
+
+def is_within(version: Version, bounds: Bounds) -> bool:
+    """Check if a version is within bounds.
+
+    An upper bound of `12.9` includes 12.9.1. Suffixes are ignored.
+    """
+    low, high = bounds.min, bounds.max
+    if low is not None:
+        least = Version.parse(low).components
+        # 0.7 is not older than 0.7.0.
+        filled = version.components + (0,) * (len(least) - len(version.components))
+        if filled < least:
+            return False
+    if high is None:
+        return True
+    end = Version.parse(high).components
+    return version.components[: len(end)] <= end
+
+
+def bounds_text(bounds: Bounds) -> str:
+    """Describe bounds in words."""
+    if bounds.min and bounds.max:
+        return bounds.min if bounds.min == bounds.max else f"{bounds.min} to {bounds.max}"
+    if bounds.min:
+        return f"{bounds.min} or newer"
+    return f"{bounds.max} or older" if bounds.max else "any"
+
+
+def policy_problems(policies: Policies) -> list[Problem]:
+    """Return contradictions in policies: circular renames and aliases, odd bounds."""
+    names = policies.names
+    problems = []
+    onward = {old: entry.to for old, entry in (names.renames | names.aliases).items()}
+    for start in sorted(onward):
+        path = [start]
+        while (to := onward.get(path[-1])) and to not in path:
+            path.append(to)
+        if to == start:
+            circle = " -> ".join([*path, start])
+            problems.append(Problem(f"names.{start}", f"is renamed in a circle: {circle}"))
+    problems += [
+        Problem(f"names.{name}", "is both an alias and an old name")
+        for name in sorted(names.renames.keys() & names.aliases.keys())
+    ]
+    problems += _reversed_bounds(policies)
+    problems += [
+        Problem(f"fixups.fixups[{i}]", "declares outputs without `out` first, or an output twice")
+        for i, fixup in enumerate(policies.fixups.fixups)
+        if fixup.outputs is not None
+        and (fixup.outputs[:1] != ("out",) or len(set(fixup.outputs)) < len(fixup.outputs))
+    ]
+    return problems
+
+
+def _is_mistyped(name: str, known: Collection[str]) -> bool:
+    return name not in known and bool(difflib.get_close_matches(name, known, n=1, cutoff=0.8))
+
+
+def _unknown(what: str, name: str, known: Collection[str], path: str) -> Problem:
+    error = UnknownNameError(what, name, known)
+    return Problem(path, f"{error.message}; {error.hint}")
+
+
+def _reversed_bounds(policies: Policies) -> Iterator[Problem]:
+    """Yield every range in a policy that ends before it begins."""
+    for below, value in policies.entries():
+        if isinstance(value, Bounds) and value.min and value.max:
+            low, high = Version.parse(value.min), Version.parse(value.max)
+            if high.components < low.components[: len(high.components)]:
+                yield Problem(below, f"begins at {low}, after its end {high}")
+
+
+def _entries(value: object, path: str) -> Iterator[tuple[str, OwnModel]]:
+    """Yield a model and its nested models, with their paths."""
+    if isinstance(value, OwnModel):
+        yield path, value
+        for name in type(value).model_fields:
+            yield from _entries(getattr(value, name), f"{path}.{name}")
+    elif isinstance(value, dict):
+        for name, entry in value.items():
+            yield from _entries(entry, f"{path}.{name}")
+    elif isinstance(value, tuple):
+        for number, entry in enumerate(value):
+            yield from _entries(entry, f"{path}[{number}]")

@@ -1,0 +1,104 @@
+"""Invariant of the link closure: libraries of a set export all required symbols."""
+
+from collections.abc import Iterator
+
+from cudaredist.errors import shortened
+from cudaredist.formats.packageset import Diagnostic, PackageSet, SetPackage
+from cudaredist.sets.invariants.set_invariants import (
+    Violation,
+    available_entries,
+    is_additional_version,
+)
+from cudaredist.store.symbol_folder import LayeredSymbols, table_name
+from cudaredist.tables.symbols.library_release import library_release
+from cudaredist.tables.symbols.link_closure import (
+    LinkCheck,
+    LinkedLibrary,
+    MissingSymbols,
+    check_links,
+)
+
+LINK_INVARIANT = "I28"
+LINK_RULE = "Libraries export the symbols that others of the set need of them."
+_NAMES_SHOWN = 3
+
+
+def check_set_links(package_set: PackageSet, symbols: LayeredSymbols) -> LinkCheck:
+    """Check the libraries of a set against each other.
+
+    Further versions of a package are never installed next to the chosen one; each is checked with
+    the other packages.
+    """
+    entries = list(available_entries(package_set))
+    chosen = [entry for entry in entries if not is_additional_version(entry)]
+    missing: dict[tuple[str, str, str], MissingSymbols] = {}
+    unknown: dict[LinkedLibrary, None] = {}
+    for group in [chosen, *_with_further(entries, chosen)]:
+        libraries = {
+            library: library_release(symbols.documents(library.soname), library.archive_sha256)
+            for entry in group
+            for library in _libraries(entry)
+        }
+        check = check_links(libraries)
+        for one in check.missing:
+            key = one.library.owner, one.library.soname, one.provider.soname
+            missing.setdefault(key, one)
+        unknown |= dict.fromkeys(check.unknown)
+    return LinkCheck(tuple(missing.values()), tuple(unknown))
+
+
+def with_link_diagnostics(package_set: PackageSet, symbols: LayeredSymbols) -> PackageSet:
+    """Return a set with a warning for each library that lacks symbols of another one."""
+    found = [
+        Diagnostic(
+            level="warning",
+            code="missing-symbols",
+            subject=one.library.owner,
+            text=missing_text(one),
+        )
+        for one in check_set_links(package_set, symbols).missing
+    ]
+    if not found:
+        return package_set
+    return package_set.model_copy(update={"diagnostics": (*package_set.diagnostics, *found)})
+
+
+def link_violations(check: LinkCheck) -> Iterator[Violation]:
+    """Yield a violation for each library that lacks symbols of another one."""
+    for one in check.missing:
+        yield Violation(LINK_INVARIANT, one.library.owner, missing_text(one))
+
+
+def unchecked_links(check: LinkCheck) -> Iterator[str]:
+    """Yield the libraries whose symbols are unknown, if there are any."""
+    if check.unknown:
+        count, first = len(check.unknown), check.unknown[0]
+        libraries = "library" if count == 1 else "libraries"
+        text = f"no table has the symbols of {count} {libraries}, such as {first.soname}"
+        yield f"{LINK_INVARIANT} in part: {text}"
+
+
+def missing_text(one: MissingSymbols) -> str:
+    """Describe the symbols that a library needs and another one lacks."""
+    names = ", ".join(shortened(list(one.names), _NAMES_SHOWN))
+    count = f"{len(one.names)} symbol{'' if len(one.names) == 1 else 's'}"
+    return (
+        f"{one.library.soname} needs {count} that {one.provider.soname} of {one.provider.owner} "
+        f"does not export: {names}"
+    )
+
+
+def _with_further(
+    entries: list[SetPackage], chosen: list[SetPackage]
+) -> Iterator[list[SetPackage]]:
+    """Yield, for each further version, the packages that it can be used with."""
+    for entry in entries:
+        if is_additional_version(entry):
+            yield [entry, *(other for other in chosen if other.pname != entry.pname)]
+
+
+def _libraries(entry: SetPackage) -> Iterator[LinkedLibrary]:
+    if entry.archive is not None:
+        names = {table_name(provided) for provided in entry.provides if not provided.stub}
+        for name in sorted(names):
+            yield LinkedLibrary(name, entry.attr, entry.archive.sha256)

@@ -1,0 +1,304 @@
+"""Read the inputs of package sets: data folder, shipped tables, overlays."""
+
+import difflib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from cudaredist.errors import InvalidFileError, Problem, UnknownNameError, UsageError
+from cudaredist.features.legacy import legacy_outputs
+from cudaredist.formats.base import OwnModel
+from cudaredist.formats.features import ExaminedArchive, Features
+from cudaredist.formats.packageset import Input
+from cudaredist.formats.registry import (
+    names_schema_version,
+    parse_own_json,
+    read_own_file,
+)
+from cudaredist.formats.tables import Gpus, NvccCompat
+from cudaredist.manifests.read_manifest import read_manifest
+from cudaredist.primitives import Version, label_of_manifest_name, sha256_of
+from cudaredist.sets.inputs import (
+    POLICY_MODELS,
+    InputFeatures,
+    InputManifest,
+    Policies,
+    SetData,
+    archive_headers,
+)
+from cudaredist.store.data_folder import Store, shipped_data
+from cudaredist.store.layered_tables import require_gpus, require_nvcc_compat
+from cudaredist.store.read_data import RUNFILES, located, read_runfiles
+from cudaredist.store.table_registry import GPU_TABLE, NVCC_TABLE
+
+_InputKind: TypeAlias = Literal["nvcc", "capabilities", "policy", "runfiles"]
+
+_OF_OTHER_COMMANDS = ("components", "gpus", "nvcc")
+_OVERLAY_PARTS = frozenset({"features", "manifests", "policy"})
+_POLICY_NAMES = frozenset({f"{name}.json" for name in (*POLICY_MODELS, *_OF_OTHER_COMMANDS)})
+
+
+def read_set_data(store: Store, overlays: Sequence[Store] = ()) -> SetData:
+    """Read the inputs of package sets.
+
+    The files of an overlay override those of the data folder. Raises `InvalidFileError` for a
+    broken file, and `IncompleteError` if a table is missing.
+    """
+    for overlay in overlays:
+        _check_overlay(overlay)
+    stores = [store, *_overlay_stores(overlays)]
+    inputs: list[Input] = []
+    nvcc, gpus = _tables(store, inputs)
+    policies = _policies(store, overlays, inputs)
+    runfiles = store.read_table(RUNFILES)
+    if runfiles is not None:
+        inputs.append(_input("runfiles", RUNFILES, runfiles))
+    return SetData(
+        channel=store.channel,
+        manifests=_manifests(stores),
+        read_features=_features_reader(stores),
+        nvcc=nvcc,
+        gpus=gpus,
+        policies=policies,
+        runfiles=read_runfiles(runfiles).runfiles,
+        inputs=tuple(inputs),
+    )
+
+
+def _overlay_stores(overlays: Sequence[Store]) -> Iterator[Store]:
+    """Yield the stores of overlays.
+
+    Custom packages use the redist channel's format on every channel, so an overlay for another
+    channel has two stores.
+    """
+    for overlay in overlays:
+        redist_store = Store(overlay.root)
+        yield redist_store
+        if overlay.channel != redist_store.channel:
+            yield overlay
+
+
+def _check_overlay(overlay: Store) -> None:
+    """Raise `UsageError` if a folder is not an overlay.
+
+    Also raises it for files that no command would read.
+    """
+    present = [path.name for path in overlay.root.iterdir() if path.is_dir()]
+    if not _OVERLAY_PARTS & set(present):
+        raise UsageError(
+            f"overlay {overlay.root} has no manifests/, features/ or policy/ folder",
+            hint="an overlay has the same structure as a data folder: run "
+            "`cudaredist build --overlay FOLDER` with the parent of these folders",
+        )
+    for name in sorted(set(present) - _OVERLAY_PARTS):
+        if difflib.get_close_matches(name, _OVERLAY_PARTS, cutoff=0.8):
+            raise UnknownNameError("part of an overlay", name, _OVERLAY_PARTS)
+    for path in sorted((overlay.root / "manifests").rglob("*.json")):
+        is_manifest = label_of_manifest_name(path.name) and path.parent.name != "manifests"
+        if not is_manifest and path.name != "lock.json":
+            raise UsageError(
+                f"{path} is not the path of a manifest",
+                hint="rename it to manifests/NAME/redistrib_LABEL.json, or to "
+                "features/NAME/feature_LABEL.json if it is a feature file",
+            )
+    for path in sorted((overlay.root / "policy").glob("*")):
+        if path.name not in _POLICY_NAMES:
+            raise UnknownNameError("policy file", path.name, _POLICY_NAMES)
+
+
+def _manifests(stores: Sequence[Store]) -> dict[str, dict[Version, InputManifest]]:
+    manifests: dict[str, dict[Version, InputManifest]] = {}
+    for store in stores:
+        lock = store.lock().redists
+        for redist in store.redists():
+            folder = store.manifests(redist)
+            lock_entries = lock.get(redist, {})
+            for label in folder.labels():
+                data = folder.read(label)
+                if data is None:
+                    continue
+                with located(_shown_path(store, folder.path_of(label), stores)):
+                    manifest = read_manifest(data, label=label)
+                sha256, entry = sha256_of(data), lock_entries.get(str(label))
+                manifests.setdefault(redist, {})[label] = InputManifest(
+                    redist=redist,
+                    label=label,
+                    manifest=manifest,
+                    sha256=sha256,
+                    is_overlay=store is not stores[0],
+                    packages={package.name: package for package in manifest.packages},
+                    is_edited=entry is not None and entry.sha256 != sha256,
+                )
+    return manifests
+
+
+def _shown_path(store: Store, path: Path, stores: Sequence[Store]) -> str:
+    """Return a file's path for messages: relative only in the data folder."""
+    return store.relative(path) if store is stores[0] else str(path)
+
+
+def _features_reader(
+    stores: Sequence[Store],
+) -> Callable[[str, Version], InputFeatures | None]:
+    @cache
+    def read(redist: str, label: Version) -> InputFeatures | None:
+        for store in reversed(stores):
+            folder = store.features(redist)
+            data = folder.read(label)
+            if data is not None:
+                with located(_shown_path(store, folder.path_of(label), stores)):
+                    return _features(data, is_overlay=store is not stores[0])
+        return None
+
+    return read
+
+
+def _features(data: bytes, *, is_overlay: bool) -> InputFeatures:
+    examined, unexamined, headers = {}, {}, {}
+    if not names_schema_version(data):
+        outputs = legacy_outputs(parse_own_json(data, "features file"))
+        if not outputs:
+            problem = Problem("", "unknown format: neither the current nor the earlier one")
+            raise InvalidFileError("features file", [problem])
+        return InputFeatures(sha256_of(data), is_overlay, {}, {}, outputs)
+    features = read_own_file(data, Features)
+    for name, package in features.packages.items():
+        for position, archive in enumerate(package.archives):
+            if archive.sha256 is None:
+                continue
+            if isinstance(archive, ExaminedArchive):
+                examined[name, archive.sha256] = archive
+                files, missing = package.files_of(position), package.missing_headers_of(position)
+                if files is not None and missing is not None:
+                    headers[name, archive.sha256] = archive_headers(files, missing)
+            else:
+                unexamined[name, archive.sha256] = archive.reason
+    return InputFeatures(sha256_of(data), is_overlay, examined, unexamined, {}, headers)
+
+
+def _tables(store: Store, inputs: list[Input]) -> tuple[NvccCompat, Gpus]:
+    """Return both tables, and add their files to the inputs."""
+    compat, gpus = require_nvcc_compat(store), require_gpus(store)
+    inputs += (_input("nvcc", NVCC_TABLE.name, data) for data in compat.files)
+    inputs += (_input("capabilities", GPU_TABLE.name, data) for data in gpus.files)
+    if len(gpus.files) > 1:
+        # This policy controls the merge of several GPU tables.
+        inputs.append(_input("policy", "gpus", store.read_policy("gpus")))
+    return compat.table, gpus.table
+
+
+# -- policies
+
+
+def _policies(store: Store, overlays: Sequence[Store], inputs: list[Input]) -> Policies:
+    merged: dict[str, Any] = {}
+    from_overlay: list[OwnModel] = []
+    removals: set[tuple[str, str]] = set()
+    for subject, model in POLICY_MODELS.items():
+        data = store.read_policy(subject)
+        document = _document(data, subject)
+        inputs.append(_input("policy", subject, data))
+        added: dict[str, Any] = {}
+        place = f"policy/{subject}.json"
+        for overlay in overlays:
+            own = overlay.own_policy(subject)
+            if own is not None:
+                inputs.append(_input("policy", subject, own, is_overlay=True))
+                changes = _document(own, f"overlay {subject}")
+                removals |= {(subject, name) for name in _removed_names(document, changes)}
+                document = merge_policy(document, changes)
+                added = merge_policy(added, changes)
+                place = f"{place} (with {overlay.root / 'policy' / subject}.json)"
+        with located(place):
+            policy = read_own_file(json.dumps(document).encode(), model)
+        merged[subject] = policy
+        from_overlay += _entries_of(policy, added)
+    return Policies(**merged, from_overlay=tuple(from_overlay), removals=frozenset(removals))
+
+
+def overlay_model(path: Path) -> type[OwnModel] | None:
+    """Return the model of `policy/SUBJECT.json`, or None."""
+    return POLICY_MODELS.get(path.stem) if path.absolute().parent.name == "policy" else None
+
+
+def read_overlay_policy(path: Path, data: bytes) -> OwnModel:
+    """Read an overlay's policy file, merged into the shipped policy.
+
+    Raises `InvalidFileError`.
+    """
+    shipped = _document(Store(shipped_data()).read_policy(path.stem), path.stem)
+    changes = _document(data, f"overlay {path.stem}")
+    try:
+        tuple(_removed_names(shipped, changes))
+    except UnknownNameError as error:
+        problem = Problem("", f"{error.message}; {error.hint}")
+        raise InvalidFileError(f"policy-{path.stem} file", [problem]) from None
+    merged = json.dumps(merge_policy(shipped, changes)).encode()
+    return read_own_file(merged, POLICY_MODELS[path.stem])
+
+
+def merge_policy(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Return a policy with an overlay's changes.
+
+    The keys of an object override those of the base, and null removes a key. The items of a list
+    are inserted first.
+    """
+    merged = dict(base)
+    for key, value in changes.items():
+        current = merged.get(key)
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, dict) and isinstance(current, dict) and _is_table(current):
+            both = current | value
+            merged[key] = {name: entry for name, entry in both.items() if entry is not None}
+        elif isinstance(value, list) and isinstance(current, list):
+            merged[key] = [*value, *current]
+        else:
+            merged[key] = value
+    return merged
+
+
+def _removed_names(base: dict[str, Any], changes: dict[str, Any]) -> Iterator[str]:
+    """Yield the names of entries that are null in an overlay.
+
+    Raises `UnknownNameError` if the base has no such entry.
+    """
+    for key, value in changes.items():
+        current = base.get(key)
+        if not isinstance(value, dict) or not isinstance(current, dict) or not _is_table(current):
+            continue
+        for name in (name for name, entry in value.items() if entry is None):
+            if name not in current:
+                raise UnknownNameError(f"entry of {key}", name, current)
+            yield name
+
+
+def _is_table(value: dict[str, Any]) -> bool:
+    return all(isinstance(entry, dict | str) for entry in value.values()) and "reason" not in value
+
+
+def _entries_of(policy: OwnModel, added: Mapping[str, Any]) -> list[OwnModel]:
+    """Return a merged policy's entries that are from an overlay."""
+    entries: list[object] = []
+    for key, value in added.items():
+        merged = getattr(policy, key, None)
+        if isinstance(merged, tuple) and isinstance(value, list):
+            entries += merged[: len(value)]
+        elif isinstance(merged, dict) and isinstance(value, dict):
+            entries += [merged[name] for name in value if name in merged]
+        elif isinstance(merged, OwnModel):
+            entries.append(merged)
+    return [entry for entry in entries if isinstance(entry, OwnModel)]
+
+
+def _document(data: bytes, subject: str) -> dict[str, Any]:
+    document = parse_own_json(data, f"policy file ({subject})")
+    if not isinstance(document, dict):
+        raise InvalidFileError(f"policy file ({subject})", [Problem("", "expected an object")])
+    return document
+
+
+def _input(kind: _InputKind, name: str, data: bytes, *, is_overlay: bool = False) -> Input:
+    return Input(kind=kind, name=name, label=None, sha256=sha256_of(data), overlay=is_overlay)

@@ -1,0 +1,184 @@
+"""Finished package entries: URLs, hashes, licenses and metadata."""
+
+import re
+
+from cudaredist.formats.features import DeviceCode
+from cudaredist.formats.packageset import ArchiveFormat, SetArchive, SetLicense, SetMeta, SetPackage
+from cudaredist.formats.policy import License, PackageMeta
+from cudaredist.manifests.manifest_values import Archive
+from cudaredist.primitives import join_address, natural_order, sri_of
+from cudaredist.redists import NVIDIA_BASE, REDISTS
+from cudaredist.sets.draft import Draft
+from cudaredist.sets.inputs import SetData
+from cudaredist.sets.outputs import OutputSplit, propagated
+from cudaredist.sets.set_coverage import package_coverage
+from cudaredist.sets.spec import SetSpec
+
+_FORMATS: tuple[ArchiveFormat, ...] = ("tar.xz", "tar.gz", "tar.zst", "tar", "zip", "whl")
+_USUAL = {
+    "cuda": ("CUDA Toolkit",),
+    "cusparselt": ("cuSPARSELt",),
+    "cutensor": ("cuTensor",),
+    "tensorrt": ("TensorRT",),
+}
+"""The name of a redistributable's license in manifests, if not its own name."""
+_is_vague = re.compile(
+    r"(?:LicenseRef-)?NVIDIA(?:[- ]Proprietary)?(?: Software)?", re.IGNORECASE
+).fullmatch
+_top = re.compile(r"(.*-archive)\.[a-z.]+").fullmatch
+
+
+def make_package(draft: Draft, spec: SetSpec, data: SetData, *, compat_runpath: bool) -> SetPackage:
+    """Return the finished entry of a package."""
+    has_files = draft.has_files
+    split = draft.split if has_files else None
+    outputs = draft.outputs if has_files else ("out",)
+    package, manifest, archive = draft.package, draft.manifest, draft.archive
+    versions = package.versions if package else ()
+    address = _address(draft, data, spec.options.wheel_base)
+    has_binaries = draft.split is None or bool(draft.split.binaries)
+    license_entry, (of_redist, own) = _license_entry(draft, data), _meta_entries(draft, data)
+    draft = draft.noted(
+        *data.policies.notes("licenses", license_entry),
+        *data.policies.notes("meta", of_redist, own),
+    )
+    return SetPackage(
+        pname=draft.pname,
+        attr=draft.attr,
+        alias_of=None,
+        redist=draft.redist,
+        release=None if manifest is None else str(manifest.label),
+        version=str(archive.version if archive else versions[0]) if versions else None,
+        description=package.title if package else None,
+        status=draft.status,
+        reasons=draft.reasons,
+        platforms=tuple(sorted({a.platform for a in package.archives})) if package else (),
+        archive=None if archive is None else _archive(archive, address),
+        outputs=outputs,
+        collapsed=split.collapsed if split else None,
+        contents=dict(split.contents) if split else {},
+        normalise=split.changes if split else (),
+        propagates=propagated(draft.pname, outputs, data.policies.outputs),
+        provides=tuple(sorted(draft.provides, key=lambda p: (p.stub, p.path))) if has_files else (),
+        needs=draft.needs if has_files else (),
+        opens=draft.opens if has_files else (),
+        depends=draft.depends if has_files else (),
+        driver_runpath=has_files and spec.platform.os == "linux" and has_binaries,
+        compat_runpath=compat_runpath,
+        gpu_architectures={} if split is None else _architectures(split),
+        coverage=package_coverage(split, spec.flags.effective, data) if has_files else {},
+        license=_license(draft, license_entry, address, data),
+        meta=_meta(of_redist, own),
+        overlay=draft.overlay,
+    )
+
+
+def _address(draft: Draft, data: SetData, wheel_base: str | None) -> str | None:
+    """Return the base URL of a package, or None.
+
+    All paths of archives and licenses are relative to it. None: unknown.
+    """
+    archive = draft.archive
+    if draft.redist is None:
+        return None
+    own = data.policies.fixups.urls.get(draft.redist)
+    if own is not None:
+        return f"{own.rstrip('/')}/"
+    is_own = draft.manifest is not None and draft.manifest.is_overlay
+    is_wheel = archive is None or archive.relative_path.endswith(".whl")
+    if data.channel == "wheels" and (is_wheel or not is_own):
+        return None if wheel_base is None else f"{wheel_base.rstrip('/')}/"
+    known = REDISTS.get(draft.redist)
+    if known is None:
+        return None
+    # nixpkgs uses the last folder of TensorRT, with the server of all other products.
+    return f"{NVIDIA_BASE}/{known.archive_folders[-1 if known.archive_base else 0]}/"
+
+
+def _archive(archive: Archive, address: str | None) -> SetArchive:
+    path = archive.relative_path
+    name = path.rpartition("/")[2]
+    top = _top(name)
+    sha256 = archive.sha256 or ""
+    return SetArchive(
+        relative_path=path,
+        url=None if address is None else join_address(address, path),
+        sha256=sha256,
+        sri=sri_of(sha256),
+        md5=archive.md5,
+        size=archive.size,
+        platform=archive.platform,
+        cuda_variant=archive.variant,
+        format=next((form for form in _FORMATS if name.endswith(f".{form}")), None),
+        strip_prefix=top[1] if top else None,
+    )
+
+
+def _license_entry(draft: Draft, data: SetData) -> License:
+    """Return policy's most specific entry for a package's license.
+
+    The redistributable's entry does not count if the manifest names another license.
+    """
+    policy, redist = data.policies.licenses, draft.redist or ""
+    word = draft.package.license if draft.package else None
+    is_usual = word is None or word in (redist, *_USUAL.get(redist, ())) or _is_vague(word)
+    return (
+        policy.packages.get(draft.pname)
+        or policy.manifests.get(word or "")
+        or (policy.redists.get(redist) if is_usual else None)
+        or policy.default
+    )
+
+
+def _license(draft: Draft, entry: License, address: str | None, data: SetData) -> SetLicense:
+    package = draft.package
+    word = package.license if package else None
+    path = package.license_path if package else None
+    # If policy has only the default, the manifest has the better name.
+    is_known = entry is not data.policies.licenses.default or word is None
+    url = entry.url if is_known else None
+    return SetLicense(
+        manifest=word,
+        manifest_path=path,
+        files=None if draft.split is None else draft.split.examined.license_files,
+        spdx=entry.spdx if is_known else None,
+        short_name=entry.short_name if is_known or word is None else word,
+        url=join_address(address, path) if address and path else url,
+        free=entry.free,
+        redistributable=entry.redistributable,
+        source=data.policies.source("licenses", entry),
+    )
+
+
+def _meta_entries(draft: Draft, data: SetData) -> tuple[PackageMeta | None, PackageMeta | None]:
+    """Return policy's metadata of a redistributable and its package."""
+    policy = data.policies.meta
+    return policy.redists.get(draft.redist or ""), policy.packages.get(draft.pname)
+
+
+def _meta(of_redist: PackageMeta | None, own: PackageMeta | None) -> SetMeta:
+    return SetMeta(
+        homepage=(own and own.homepage) or (of_redist and of_redist.homepage) or None,
+        changelog=(own and own.changelog) or (of_redist and of_redist.changelog) or None,
+        main_program=own.main_program if own else None,
+        fhs_exempt=bool(own and own.fhs_exempt),
+    )
+
+
+def _architectures(split: OutputSplit) -> dict[str, tuple[str, ...]]:
+    """Return the device code's targets by folder."""
+    by_folder = {
+        split.place(f"{folder}/x"): _targets(code)
+        for folder, code in split.examined.device_code.items()
+    }
+    return {
+        place.removesuffix("/x"): targets
+        for place, targets in by_folder.items()
+        if place is not None and targets
+    }
+
+
+def _targets(code: DeviceCode) -> tuple[str, ...]:
+    first, second = code.declared, code.embedded
+    kinds = (first.sass + second.sass, first.ptx + second.ptx, first.lto + second.lto)
+    return tuple(name for names in kinds for name in sorted(set(names), key=natural_order))

@@ -1,0 +1,205 @@
+"""Outputs of a package: declaration, contents and propagation."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import TypeVar
+
+from cudaredist.formats.base import OutputName
+from cudaredist.formats.features import ExaminedArchive, Library, OutputSize, Program
+from cudaredist.formats.packageset import OutputContents, TreeChange
+from cudaredist.formats.policy import OutputPolicy
+from cudaredist.primitives import Version
+from cudaredist.sets.inputs import is_within
+
+ORDER: tuple[OutputName, ...] = (
+    "out",
+    "doc",
+    "samples",
+    "python",
+    "bin",
+    "dev",
+    "include",
+    "lib",
+    "static",
+    "stubs",
+)
+"""nixpkgs' order. `lib` must precede `static`: otherwise, moving `lib` takes static libraries."""
+
+_STUB_FOLDERS = ("stubs", "lib/stubs")
+_OLDEST_CUDA = 10
+"""The oldest CUDA major with a folder in `lib`. Lower numbers are not CUDA versions."""
+
+
+_Binary = TypeVar("_Binary", bound=Library | Program)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSplit:
+    """The outputs of an examined archive, with their files."""
+
+    examined: ExaminedArchive
+    nested: str | None
+    """The CUDA-versioned folder that replaces `lib`."""
+    changes: tuple[TreeChange, ...]
+    contents: Mapping[OutputName, OutputContents]
+    collapsed: str | None = None
+
+    @property
+    def outputs(self) -> tuple[OutputName, ...]:
+        """The declared outputs, in order."""
+        return tuple(self.contents)
+
+    @property
+    def binaries(self) -> tuple[Library | Program, ...]:
+        """The libraries and programs of the archive."""
+        return (*self.examined.libraries, *self.examined.programs)
+
+    def place(self, path: str) -> str | None:
+        """Return a file's path in the set, or None.
+
+        If a CUDA-versioned folder replaces `lib`, all other files of `lib` are removed. So are the
+        files that policy drops.
+        """
+        if self.nested is not None and path.startswith("lib/"):
+            below = f"lib/{self.nested}/"
+            if not path.startswith(below):
+                return None
+            path = f"lib/{path.removeprefix(below)}"
+        return None if self.drops(path) else path
+
+    def drops(self, path: str) -> bool:
+        """Check if policy drops a file or its folder."""
+        ways = [path, *(path[:end] for end, sign in enumerate(path) if sign == "/")]
+        return any(
+            fnmatchcase(way, change.source)
+            for change in self.changes
+            if change.op == "drop"
+            for way in ways
+        )
+
+    def placed(self, files: Iterable[_Binary]) -> Iterator[tuple[_Binary, str, OutputName]]:
+        """Yield the remaining files, with their paths and outputs."""
+        for file in files:
+            path = self.place(file.path)
+            if path is not None:
+                yield file, path, resolve((file.output,), self.outputs)
+
+
+def nested_folder(examined: ExaminedArchive, cuda: Version) -> str | None:
+    """Return the subfolder of `lib` for a CUDA release, or None.
+
+    `12.6` takes precedence over `12`.
+    """
+    numbers = [str(number) for number in cuda.components]
+    names = [".".join(numbers[:count]) for count in (2, 1)]
+    return next((name for name in names if name in examined.cuda_versions_in_lib), None)
+
+
+def nested_refusal(examined: ExaminedArchive, cuda: Version) -> str | None:
+    """Return a refusal if `lib` only supports other CUDA releases."""
+    versions = [
+        name
+        for name in examined.cuda_versions_in_lib
+        if int(name.partition(".")[0]) >= _OLDEST_CUDA
+    ]
+    if not versions or nested_folder(examined, cuda) is not None:
+        return None
+    return f"its libraries are for CUDA {', '.join(versions)}"
+
+
+def split_outputs(
+    name: str,
+    version: Version,
+    examined: ExaminedArchive,
+    cuda: Version,
+    policy: OutputPolicy,
+    *,
+    declared: Sequence[OutputName] | None = None,
+) -> OutputSplit:
+    """Split an examined archive into non-empty outputs.
+
+    `declared` fixes the outputs. Files of all other outputs are then in `out`, and the package
+    stays whole only if `declared` contains nothing else.
+    """
+    nested = nested_folder(examined, cuda)
+    changes = [] if nested is None else [_change("lift", f"lib/{nested}", "lib")]
+    changes += [
+        _change(entry.op, entry.source, entry.to, split_only=entry.split_only)
+        for entry in policy.normalise
+        if entry.package == name and is_within(version, entry.versions)
+    ]
+    contents = _contents(examined.outputs if nested is None else examined.unnested[nested])
+    split = OutputSplit(examined, nested, tuple(changes), contents)
+    has_stubs = any(library.stub for library, _, _ in split.placed(examined.libraries))
+    if any(split.drops(f"{folder}/x") for folder in _STUB_FOLDERS) and not has_stubs:
+        contents.pop("stubs", None)
+    collapse = policy.collapse.get(name)
+    if declared is not None:
+        return replace(split, contents=_gathered(contents, declared))
+    if collapse is not None and len(contents) > 1:
+        gathered = _gathered(contents, ("out",))
+        return replace(split, contents=gathered, collapsed=collapse.reason)
+    return split
+
+
+def _gathered(
+    contents: Mapping[OutputName, OutputContents], outputs: Sequence[OutputName]
+) -> dict[OutputName, OutputContents]:
+    """Return the contents of outputs, all others in `out`."""
+    gathered = {}
+    for output in outputs:
+        parts = [part for name, part in contents.items() if resolve((name,), outputs) == output]
+        gathered[output] = OutputContents(
+            files=sum(part.files for part in parts), bytes=sum(part.bytes for part in parts)
+        )
+    return gathered
+
+
+def order_outputs(names: Iterable[str]) -> tuple[OutputName, ...]:
+    """Return outputs in nixpkgs' order, each once.
+
+    `sample` becomes `samples`, unknown outputs are removed, and `out` is always present.
+    """
+    outputs = {"samples" if name == "sample" else name for name in names} | {"out"}
+    return tuple(name for name in ORDER if name in outputs)
+
+
+def _contents(sizes: Mapping[OutputName, OutputSize]) -> dict[OutputName, OutputContents]:
+    sizes = {"out": OutputSize(files=0, bytes=0), **sizes}
+    return {
+        name: OutputContents(files=sizes[name].files, bytes=sizes[name].bytes)
+        for name in ORDER
+        if name in sizes and (sizes[name].files or name == "out")
+    }
+
+
+def _change(op: str, source: str, to: str | None, *, split_only: bool = False) -> TreeChange:
+    change = {"op": op, "from": source, "to": to, "split_only": split_only}
+    return TreeChange.model_validate(change)
+
+
+def propagated(
+    name: str, outputs: Sequence[OutputName], policy: OutputPolicy
+) -> dict[OutputName, tuple[OutputName, ...]]:
+    """Return the outputs propagated by `dev` and `out`.
+
+    Static libraries and stubs are propagated only if policy adds them. No output propagates itself,
+    and no two outputs propagate each other.
+    """
+    if len(outputs) == 1:
+        return {}
+    preferences: list[tuple[OutputName, ...]] = [("bin",), ("include", "dev"), ("lib",)]
+    names = dict.fromkeys(resolve(preference, outputs) for preference in preferences)
+    extra = policy.propagates.get(name)
+    names |= dict.fromkeys(o for o in (extra.outputs if extra else ()) if o in outputs)
+    by_output: dict[OutputName, tuple[OutputName, ...]] = {
+        "dev": tuple(output for output in names if output != "dev"),
+        "out": tuple(output for output in names if output not in {"out", "dev"}),
+    }
+    return {output: to for output, to in by_output.items() if output in outputs and to}
+
+
+def resolve(preference: Sequence[OutputName], outputs: Sequence[OutputName]) -> OutputName:
+    """Return the first preferred output that is declared, else `out`."""
+    return next((output for output in preference if output in outputs), "out")

@@ -1,0 +1,83 @@
+"""Coverage of packages, used for selection and in diagnostics."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+from cudaredist.formats.features import ExaminedArchive
+from cudaredist.formats.packageset import Coverage, CoverageValue, Diagnostic, SetPackage
+from cudaredist.manifests.manifest_values import Archive
+from cudaredist.sets.inputs import SetData
+from cudaredist.sets.outputs import OutputSplit, split_outputs
+from cudaredist.sets.requirements import SetTarget
+from cudaredist.tables.gpus.coverage import describe_share
+
+RequiredCoverage: TypeAlias = Literal["native", "ptx"]
+
+_LEVELS: dict[CoverageValue, Literal["note", "warning"]] = {
+    "none": "warning",
+    "partial": "warning",
+    "unknown": "note",
+}
+COVERAGE_WARNINGS = frozenset({"coverage-none", "coverage-partial"})
+"""Codes of diagnostics that can refuse a set if its capabilities were requested."""
+
+_TEXTS: dict[CoverageValue, str] = {
+    "none": "no code for {{}}",
+    "partial": "partial code for {{}}{share}",
+    "lto": "only LTO code for {{}}",
+    "ptx": "only PTX for {{}}",
+    "unknown": "coverage of {{}} is unknown",
+}
+_ACCEPTED: dict[RequiredCoverage, frozenset[CoverageValue]] = {
+    "native": frozenset({"native", "host-only"}),
+    "ptx": frozenset({"native", "ptx", "host-only"}),
+}
+
+
+def package_coverage(
+    split: OutputSplit | None, capabilities: Sequence[str], data: SetData
+) -> dict[str, Coverage]:
+    """Return the coverage of each capability by a package."""
+    files = split.examined.code_by_file if split else None
+    if split is None or files is None:
+        return dict.fromkeys(capabilities, Coverage(value="unknown"))
+    placed = [code for path, code in files.items() if split.place(path) is not None]
+    return data.coverage_rules.cover(placed, capabilities)
+
+
+def coverage_problem(
+    examined: ExaminedArchive | None,
+    archive: Archive,
+    target: SetTarget,
+    least: RequiredCoverage,
+    data: SetData,
+) -> str | None:
+    """Return the gaps in an archive's required coverage, or None."""
+    split = None
+    if examined is not None:
+        policy = data.policies.outputs
+        split = split_outputs(archive.package, archive.version, examined, target.cuda, policy)
+    found = package_coverage(split, target.capabilities, data)
+    lacking = {name: part for name, part in found.items() if part.value not in _ACCEPTED[least]}
+    return "; ".join(_reasons(lacking)) or None
+
+
+def coverage_diagnostics(packages: Mapping[str, SetPackage]) -> Iterator[Diagnostic]:
+    """Yield diagnostics for gaps in the coverage of packages."""
+    for attr, package in packages.items():
+        if package.status != "available" or package.alias_of is not None or not package.contents:
+            continue
+        for value, level in _LEVELS.items():
+            lacking = {n: part for n, part in package.coverage.items() if part.value == value}
+            for text in _reasons(lacking):
+                yield Diagnostic(level=level, code=f"coverage-{value}", subject=attr, text=text)
+
+
+def _reasons(lacking: Mapping[str, Coverage]) -> Iterator[str]:
+    """Yield the gaps in coverage, each with its capabilities."""
+    names: dict[str, list[str]] = {}
+    for name, coverage in lacking.items():
+        share = f" ({describe_share(coverage)})" if coverage.value == "partial" else ""
+        names.setdefault(_TEXTS[coverage.value].format(share=share), []).append(name)
+    for text, found in names.items():
+        yield text.replace("{}", ", ".join(found))

@@ -1,0 +1,203 @@
+"""Resolution of a request: every name becomes exact here, once."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from cudaredist.errors import UnknownNameError, UsageError
+from cudaredist.formats.packageset import Flags
+from cudaredist.primitives import Platform, Version
+from cudaredist.redists import CUDA
+from cudaredist.sets.flags import capability_problems, make_flags, release_defaults, set_attribute
+from cudaredist.sets.inputs import InputManifest, SetData
+from cudaredist.sets.platforms import (
+    JETSON,
+    SBSA,
+    UNSUPPORTED,
+    below_threshold,
+    jetson_defaults,
+    platform_of_system,
+)
+from cudaredist.sets.requirements import SetTarget
+from cudaredist.sets.set_coverage import RequiredCoverage
+from cudaredist.sets.version_choice import find_release
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetOptions:
+    """Options without names to resolve."""
+
+    default_gcc: int | None = None
+    available_gcc: tuple[int, ...] = ()
+    wheel_base: str | None = None
+    """Base URL of the wheels' paths."""
+    allow_missing_features: bool = False
+    allow_hollow: bool = False
+    """Whether to build a set without nvcc or cudart."""
+    require_coverage: RequiredCoverage | None = None
+    """The coverage that selected releases must have for every capability."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request(SetOptions):
+    """A user's request for one or several sets."""
+
+    platform: str | None = None
+    system: str | None = None
+    """A Nix system, an alternative to the platform."""
+    capabilities: tuple[str, ...] = ()
+    """Empty: the defaults of the release on the platform."""
+    forward_compat: bool | None = None
+    """Whether to embed PTX for later GPUs. None: if possible."""
+    pins: Mapping[str, str] = field(default_factory=dict)
+    """Release by redistributable; all others are selected automatically."""
+    also: tuple[tuple[str, str], ...] = ()
+    """Additional releases with their redistributables, under versioned names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetSpec:
+    """One package set to build, with all names resolved."""
+
+    cuda: Version
+    platform: Platform
+    nix_system: str | None
+    """As requested; None: the platform's own."""
+    flags: Flags
+    pins: Mapping[str, InputManifest]
+    also: tuple[InputManifest, ...]
+    options: SetOptions
+
+    @property
+    def target(self) -> SetTarget:
+        """The target for policy's requirements."""
+        return SetTarget(self.cuda, self.platform, self.flags.effective)
+
+    @property
+    def capabilities(self) -> tuple[str, ...]:
+        """The requested capabilities. Empty: the defaults."""
+        return self.flags.requested
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedSet:
+    """A package set that cannot be built, and the reason."""
+
+    cuda: Version
+    capabilities: tuple[str, ...]
+    platform: Platform | None
+    """None if the Nix system has no platform."""
+    error: UsageError
+    is_unpublished: bool = False
+    """Whether the reason is that the release is not published for the platform."""
+
+
+def resolve_set(request: Request, cuda: Version, data: SetData) -> SetSpec | RefusedSet:
+    """Resolve a request for one CUDA release.
+
+    Raises `UsageError` for names that are wrong for every release.
+    """
+    pins = {redist: find_release(redist, label, data) for redist, label in request.pins.items()}
+    also = [find_release(redist, label, data) for redist, label in dict.fromkeys(request.also)]
+    named = None if request.platform is None else _check_platform(request.platform, data)
+    platform = named
+    try:
+        platform = _resolve_platform(request, named, cuda, data)
+        if not request.allow_hollow and platform not in data.cuda_platforms(cuda):
+            unpublished = _unpublished(request.system, platform, cuda, data)
+            return RefusedSet(cuda, request.capabilities, named, unpublished, is_unpublished=True)
+        flags = make_flags(
+            request.capabilities,
+            _default_capabilities(platform, cuda, data),
+            cuda,
+            data.gpus,
+            forward_compat=request.forward_compat,
+        )
+    except UsageError as error:
+        return RefusedSet(cuda, request.capabilities, platform, error)
+    if CUDA in dict(request.also):
+        several = UsageError(
+            "a set has only one CUDA release", hint="build a separate set for each release"
+        )
+        return RefusedSet(cuda, request.capabilities, platform, several)
+    return SetSpec(
+        cuda=cuda,
+        platform=platform,
+        nix_system=request.system,
+        flags=flags,
+        pins=pins,
+        also=tuple(also),
+        options=request,
+    )
+
+
+def _check_platform(name: str, data: SetData) -> Platform:
+    if name not in data.platforms:
+        raise UnknownNameError("platform", name, data.platforms)
+    return Platform(name)
+
+
+def _resolve_platform(
+    request: Request, named: Platform | None, cuda: Version, data: SetData
+) -> Platform:
+    """Return the platform for the requested name or Nix system.
+
+    Raises one `UsageError` for all problems with the capabilities.
+    """
+    good, problems = capability_problems(request.capabilities, cuda, data.gpus)
+    platform = named
+    if platform is None:
+        capabilities = good or release_defaults(cuda, data.gpus)
+        policy = data.policies.platforms
+        platform = platform_of_system(request.system or "", capabilities, cuda, policy, data.gpus)
+    problems += _jetson_problems(good, platform, cuda, data)
+    if problems:
+        raise UsageError(
+            f"{set_attribute(cuda.line)}: {'; '.join(problems)}",
+            hint=f"run `cudaredist explain cuda {cuda.line}` to list its capabilities",
+        )
+    return platform
+
+
+def _default_capabilities(platform: Platform, cuda: Version, data: SetData) -> tuple[str, ...]:
+    """Return a platform's default capabilities."""
+    default = release_defaults(cuda, data.gpus)
+    if platform != JETSON:
+        return default
+    return jetson_defaults(cuda, data.policies.platforms, data.gpus) or default
+
+
+def _jetson_problems(
+    requested: Sequence[str], platform: Platform, cuda: Version, data: SetData
+) -> Iterable[str]:
+    """Yield the reasons against the requested Jetsons."""
+    jetson = [name for name in requested if data.gpus.capabilities[name].jetson]
+    below = below_threshold(requested, cuda, data.policies.platforms, data.gpus)
+    others = [name for name in requested if name not in below]
+    above = [name for name in jetson if name not in below]
+    if jetson and platform not in {JETSON, SBSA}:
+        yield (
+            f"capability {', '.join(jetson)} is a Jetson GPU, but {platform} has no Jetson build: "
+            "use --system aarch64-linux"
+        )
+    if below and others:
+        yield (
+            f"capability {', '.join(below)} is a Jetson with its own build in CUDA {cuda}, so it "
+            f"cannot be in one set with {', '.join(others)}: build a separate set for each"
+        )
+    elif below and platform == SBSA:
+        yield f"in CUDA {cuda}, {', '.join(below)} requires {JETSON}, not {SBSA}"
+    elif above and platform == JETSON:
+        yield f"in CUDA {cuda}, {', '.join(above)} requires {SBSA}, not {JETSON}"
+
+
+def _unpublished(
+    system: str | None, platform: Platform, cuda: Version, data: SetData
+) -> UsageError:
+    if platform == UNSUPPORTED:
+        known = data.policies.platforms.platforms.values()
+        systems = {name for entry in known for name in entry.nix_systems}
+        return UnknownNameError("supported Nix system", system or "", systems)
+    return UsageError(
+        f"CUDA {cuda} is not published for {platform}",
+        hint=f"published: {', '.join(data.cuda_platforms(cuda))}",
+    )

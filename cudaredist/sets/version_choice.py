@@ -1,0 +1,312 @@
+"""Selection of each redistributable's release for a set."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from cudaredist.errors import UnknownNameError, UsageError, command_line, shown
+from cudaredist.formats.features import ExaminedArchive
+from cudaredist.formats.packageset import ChosenRelease, RejectedRelease
+from cudaredist.formats.policy import Constraint
+from cudaredist.manifests.manifest_values import Archive
+from cudaredist.primitives import Version
+from cudaredist.redists import CUDA, REDISTS
+from cudaredist.sets.inputs import InputManifest, SetData, is_within
+from cudaredist.sets.outputs import nested_refusal
+from cudaredist.sets.platforms import Absence, select_archive
+from cudaredist.sets.requirements import (
+    SetTarget,
+    package_problem,
+    requirements_of,
+    target_problems,
+)
+from cudaredist.sets.set_coverage import RequiredCoverage, coverage_problem
+
+EARLY = "has no hashes, so no set can be built from it"
+"""The reason against releases with manifests of the early form."""
+
+_Unmet: TypeAlias = Callable[[InputManifest, Archive], str | None]
+"""Returns the unmet requirement of a release's package, or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The selected release of one redistributable."""
+
+    manifest: InputManifest | None
+    """None if no release is published for the set."""
+    chosen: ChosenRelease
+    uncovered: RejectedRelease | None = None
+    """The newest release that only lacks the required coverage."""
+
+
+def find_cuda(text: str, data: SetData) -> Version:
+    """Return the CUDA release for a label or minor.
+
+    Raises `UsageError`, which suggests the nearest release, if it is not in the data folder or its
+    manifest has no hashes.
+    """
+    labels = data.cuda_labels
+    matches = [label for label in labels if str(label) == text]
+    matches = matches or [label for label in labels if label.line == text]
+    if matches:
+        return matches[-1]
+    early = [label for label in data.early_labels if text in {str(label), label.line}]
+    if early:
+        raise UsageError(
+            f"the manifest of CUDA {early[-1]} {EARLY}",
+            hint=f"the oldest local release with hashes is {labels[0]}" if labels else None,
+        )
+    if not labels:
+        raise _no_cuda(data)
+    raise UsageError(f"no local manifest of CUDA {shown(text)}", hint=_nearest_hint(text, labels))
+
+
+def _nearest_hint(text: str, labels: Sequence[Version]) -> str:
+    """Suggest nearby local releases, or minors of a major."""
+    try:
+        version = Version.parse(text)
+    except ValueError:
+        return f"local releases: {', '.join(map(str, labels))}"
+    if len(version.components) == 1:
+        minors = dict.fromkeys(x.line for x in labels if x.components[:1] == version.components)
+        if minors:
+            return f"select a minor: {', '.join(minors)}"
+    older = [label for label in labels if label < version][-1:]
+    newer = [label for label in labels if label > version][:1]
+    nearest = [*older, *newer]
+    noun = "release" if len(nearest) == 1 else "releases"
+    return f"the nearest local {noun}: {' and '.join(map(str, nearest))}"
+
+
+def newest_patches(data: SetData) -> list[Version]:
+    """Return the newest local release of each CUDA minor.
+
+    Raises `UsageError` if there is none.
+    """
+    newest = list({label.line: label for label in data.cuda_labels}.values())
+    if not newest:
+        raise _no_cuda(data)
+    return newest
+
+
+def _no_cuda(data: SetData) -> UsageError:
+    download = command_line("download-manifests", channel=data.channel, redist=CUDA)
+    return UsageError("no local CUDA manifest has hashes", hint=f"run `{download}`")
+
+
+def choose_releases(
+    target: SetTarget,
+    pins: Mapping[str, InputManifest],
+    data: SetData,
+    *,
+    coverage: RequiredCoverage | None = None,
+) -> dict[str, Choice]:
+    """Choose the pinned or newest suitable release of every redistributable.
+
+    Redistributables that require versions of others are chosen after those. If coverage is
+    required, releases without it are never chosen, except CUDA's own release and pinned ones.
+    """
+    fixed = {**pins, CUDA: data.manifests[CUDA][target.cuda]}
+    requirements = data.policies.requirements.requirements
+    requiring = {data.names[entry.package].redist for entry in requirements if entry.needs_packages}
+    chooser = _Chooser(target, data, coverage)
+    for redist in sorted(data.manifests, key=lambda name: (name in requiring, name)):
+        manifest = fixed.get(redist)
+        if manifest is None:
+            choice = chooser.fitting(redist)
+        else:
+            label = str(manifest.label)
+            chosen = ChosenRelease(release=label, mode="pinned", newer_rejected=())
+            choice = Choice(manifest, chosen)
+        chooser.choices[redist] = choice
+    return dict(sorted(chooser.choices.items()))
+
+
+def find_release(redist: str, text: str, data: SetData) -> InputManifest:
+    """Return the manifest of a redistributable's release.
+
+    Raises `UsageError` if it is not in the data folder.
+    """
+    if redist not in data.manifests:
+        raise UnknownNameError("local redistributable", redist, data.manifests)
+    labels = data.manifests[redist]
+    manifest = next((entry for label, entry in labels.items() if str(label) == text), None)
+    if manifest is None:
+        hint = _nearest_hint(text, sorted(labels))
+        raise UsageError(f"no local manifest of {redist} {shown(text)}", hint=hint)
+    return manifest
+
+
+def broken_constraints(manifest: InputManifest, cuda: Version, data: SetData) -> list[Constraint]:
+    """Return the constraints that a release breaks with a CUDA release."""
+    return [
+        entry
+        for entry in data.policies.constraints.constraints
+        if entry.redist == manifest.redist
+        and is_within(manifest.label, entry.releases)
+        and not is_within(cuda, entry.cuda)
+    ]
+
+
+def built_for_other(label: Version, cuda: Version) -> str | None:
+    """Return a refusal if a label names another CUDA major.
+
+    NCCL's labels contain the CUDA version of the build. None: no other major.
+    """
+    if not label.suffix or label.suffix[0] == cuda.components[0]:
+        return None
+    return f"built for CUDA {label.suffix[0]}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Chooser:
+    """Chooses releases that are not pinned."""
+
+    target: SetTarget
+    data: SetData
+    coverage: RequiredCoverage | None
+    choices: dict[str, Choice] = field(default_factory=dict)
+    """The choices so far."""
+
+    def fitting(self, redist: str) -> Choice:
+        """Return the newest suitable release, else the newest published one."""
+        uncovered: set[str] = set()
+
+        def uncovered_reason(manifest: InputManifest, archive: Archive) -> str | None:
+            if self.coverage is None:
+                return None
+            examined = examined_archive(manifest, archive, self.data)
+            problem = coverage_problem(examined, archive, self.target, self.coverage, self.data)
+            if problem is not None:
+                uncovered.add(problem)
+            return problem
+
+        def unmet(manifest: InputManifest, archive: Archive) -> str | None:
+            reason = next(self._unmet(manifest, archive), None)
+            return reason or uncovered_reason(manifest, archive)
+
+        fitting = self._newest(redist, unmet)
+        if not uncovered:
+            return fitting if fitting.manifest else self._newest(redist)
+        if fitting.manifest is not None:
+            return _naming_newest(fitting, uncovered)
+        rejected = fitting.chosen.newer_rejected
+        newest = next(entry for entry in rejected if entry.reason in uncovered)
+        return replace(self._newest(redist, uncovered_reason), uncovered=newest)
+
+    def _unmet(self, manifest: InputManifest, archive: Archive) -> Iterator[str]:
+        """Yield the unmet requirements of a release's package."""
+        target, data = self.target, self.data
+        for entry in requirements_of(archive.package, manifest.label, target, data):
+            for _, problem in target_problems(entry, target):
+                yield f"{entry.reason}: {problem}"
+            for name, bounds in sorted((entry.needs_packages or {}).items()):
+                other = self.choices.get(data.names[name].redist or "")
+                package = other.manifest.packages.get(name) if other and other.manifest else None
+                archive_of = package and select_archive(package, target.platform, target.cuda)
+                versions = [archive_of.version] if isinstance(archive_of, Archive) else []
+                lacking = package_problem(name, bounds, versions)
+                if lacking is not None:
+                    yield f"{entry.reason}: {lacking}"
+
+    def _newest(self, redist: str, unmet: _Unmet | None = None) -> Choice:
+        """Return the newest release that supports a set.
+
+        NCCL has builds for several CUDA releases of one major. Those for a minor newer than the
+        set's are the last choice.
+        """
+        cuda, manifests = self.target.cuda, self.data.manifests[redist]
+        refusals: dict[Version, str | None] = {}
+        best: Version | None = None
+        for label in sorted(manifests, reverse=True):
+            is_settled = best is not None and not is_for_later_cuda(best, cuda)
+            if best is not None and is_settled and label.components < best.components:
+                break
+            refusals[label] = self._refusal(manifests[label], unmet)
+            if refusals[label] is None and (best is None or _rank(label, cuda) > _rank(best, cuda)):
+                best = label
+        rejected = tuple(
+            RejectedRelease(
+                release=str(label),
+                reason=refusal or f"built for another CUDA {cuda.components[0]} than the set's",
+            )
+            for label, refusal in refusals.items()
+            if best is None or label > best
+        )
+        release = None if best is None else str(best)
+        chosen = ChosenRelease(release=release, mode="auto", newer_rejected=rejected)
+        return Choice(None if best is None else manifests[best], chosen)
+
+    def _refusal(self, manifest: InputManifest, unmet: _Unmet | None) -> str | None:
+        """Return the reason against a release, or None."""
+        cuda, data = self.target.cuda, self.data
+        other = built_for_other(manifest.label, cuda)
+        if other is not None:
+            return other
+        for entry in broken_constraints(manifest, cuda, data):
+            return entry.reason
+        refusals = []
+        for name in _main_packages(manifest, data):
+            selection = select_archive(manifest.packages[name], self.target.platform, cuda)
+            if isinstance(selection, Absence):
+                refusal: str | None = selection.text
+            else:
+                examined = examined_archive(manifest, selection, data)
+                refusal = None if examined is None else nested_refusal(examined, cuda)
+                if refusal is None and unmet is not None:
+                    refusal = unmet(manifest, selection)
+            if refusal is None:
+                return None
+            refusals.append(refusal)
+        return refusals[0] if refusals else "has no package that a set can include"
+
+
+def _naming_newest(choice: Choice, uncovered: Collection[str]) -> Choice:
+    """Add the chosen release to reasons against uncovered ones."""
+    suffix = f"; the newest release with it is {choice.chosen.release}"
+    named = {
+        entry.release: entry.model_copy(update={"reason": entry.reason + suffix})
+        for entry in choice.chosen.newer_rejected
+        if entry.reason in uncovered
+    }
+    rejected = tuple(named.get(entry.release, entry) for entry in choice.chosen.newer_rejected)
+    chosen = choice.chosen.model_copy(update={"newer_rejected": rejected})
+    return replace(choice, chosen=chosen, uncovered=next(iter(named.values())))
+
+
+def _rank(label: Version, cuda: Version) -> tuple[object, ...]:
+    """Return the rank of a release, the best one highest.
+
+    Ranks order by version, then by CUDA minor. Builds for a minor newer than the set's rank lowest.
+    """
+    is_later = is_for_later_cuda(label, cuda)
+    distance = tuple(-number for number in label.suffix) if is_later else label.suffix
+    return (not is_later, label.components, distance)
+
+
+def is_for_later_cuda(label: Version, cuda: Version) -> bool:
+    """Check if a label (of NCCL) names a later CUDA minor."""
+    return label.suffix > cuda.components[:2]
+
+
+def _main_packages(manifest: InputManifest, data: SetData) -> Iterable[str]:
+    """Return the packages that decide if a release fits.
+
+    That is the product's first package, or else all packages that are not withheld.
+    """
+    known = REDISTS.get(manifest.redist)
+    first = known.packages[:1] if known else ()
+    main = [name for name in first if name in manifest.packages]
+    withheld = data.policies.withheld.withheld
+    return main or sorted(name for name in manifest.packages if name not in withheld)
+
+
+def examined_archive(
+    manifest: InputManifest, archive: Archive, data: SetData
+) -> ExaminedArchive | None:
+    """Return the facts of an archive, or None if unexamined."""
+    features = data.read_features(manifest.redist, manifest.label)
+    if features is None or archive.sha256 is None:
+        return None
+    return features.examined.get((archive.package, archive.sha256))

@@ -1,0 +1,296 @@
+"""Several sources in order: if one fails, try the next."""
+
+import contextlib
+import logging
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import unquote
+
+from cudaredist.errors import (
+    CannotResumeError,
+    ContentError,
+    CudaRedistError,
+    EmptyIndexError,
+    IntegrityError,
+    NotAtSourceError,
+    SourceError,
+    StoppedError,
+    UnreachedError,
+    UsageError,
+)
+from cudaredist.primitives import Version
+from cudaredist.sources.folder import FolderSource
+from cudaredist.sources.protocol import (
+    Delivery,
+    Listing,
+    Settings,
+    Source,
+    check_locations,
+    redacted,
+)
+
+_log = logging.getLogger(__name__)
+
+_Answer = TypeVar("_Answer")
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+
+
+_MAX_FAILURES = 4
+"""Consecutive archives without a connection, retries included, before a source is skipped."""
+
+_RESTARTS = 3
+"""Maximum restarts of a stream that cannot resume."""
+
+_MANIFESTS_LIMIT = 1000
+"""Maximum manifests in a listing. NVIDIA's listings have fewer than 100."""
+
+WHEELS = "wheels:"
+"""The location of NVIDIA's wheels in the package indexes of pip."""
+
+
+def open_sources(locations: Iterable[str], settings: Settings) -> "SourceChain":
+    """Open addresses and folders as one chain, in the order given.
+
+    Raises `UsageError` if a location is neither an address nor a folder, if it is plain http to
+    another machine without permission, and if it is an address in an offline run.
+    """
+    bases = list(locations)
+    check_locations(bases)
+    return SourceChain([_open(base, settings) for base in bases])
+
+
+def _open(location: str, settings: Settings) -> Source:
+    location = location.strip()
+    if location == WHEELS:
+        from cudaredist.sources.wheel_source import WheelSource  # noqa: PLC0415 - one channel of two
+
+        return WheelSource(settings)
+    scheme = _SCHEME.match(location)
+    if scheme is None:
+        if re.match(r"(?:https?|file):", location, re.IGNORECASE):
+            raise UsageError(
+                f"{redacted(location)}: two slashes are missing after the colon",
+                hint="use https://host/folder, file:///folder or a folder",
+            )
+        return FolderSource(Path(location))
+    match scheme[1].lower():
+        case "http" | "https":
+            # Importing httpx takes half of a short command's time, and folders do not need it.
+            from cudaredist.sources.http import HttpSource  # noqa: PLC0415
+
+            return HttpSource(location, settings)
+        case "file":
+            machine, slash, path = location[scheme.end() :].partition("/")
+            if machine not in {"", "localhost"} or not slash:
+                raise UsageError(
+                    f"{redacted(location)}: a file:// address cannot contain a host",
+                    hint="use file:///folder or a folder",
+                )
+            return FolderSource(Path(os.path.normpath(unquote(slash + path))))
+        case other:
+            raise UsageError(
+                f"{other}:// addresses are not supported",
+                hint="use https://, file:// or a folder",
+            )
+
+
+class SourceChain:
+    """Sources in order of preference, tried until one answers."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        if not sources:
+            raise UsageError("no source given", hint="add --base-url with an address or folder")
+        self._sources = tuple(sources)
+        self._failures_to_connect: Counter[str] = Counter()
+        """Consecutive archives for which a source could not be connected to, by its name."""
+
+    @property
+    def has_server(self) -> bool:
+        """Whether any source is a server, with resumable downloads."""
+        return any(not isinstance(source, FolderSource) for source in self._sources)
+
+    def listing(self, folders: Sequence[str], labels: Iterable[Version] = ()) -> Listing:
+        """Return the manifests of the first source that answers.
+
+        The manifests of all `folders` are combined. If that source lacks some of `labels`, later
+        sources are searched for them. Raises `NotAtSourceError` if every source answered that it
+        has none of the folders, otherwise the most severe other error.
+        """
+        errors: list[CudaRedistError] = []
+        first: str | None = None
+        folders_of: dict[Version, str] = {}
+        source_of: dict[Version, str] = {}
+        missing = set(labels)
+        for source in self._sources:
+            if first is not None and not missing:
+                break
+            try:
+                listed = _list(source, folders)
+            except StoppedError:
+                raise
+            except (SourceError, ContentError) as error:
+                _log.info("%s did not answer: %s", source.name, error)
+                errors.append(error)
+                continue
+            for label in listed.keys() if first is None else listed.keys() & missing:
+                folders_of[label], source_of[label] = listed[label], source.name
+            first = first or source.name
+            missing -= listed.keys()
+        if first is None:
+            raise _most_severe(errors)
+        is_complete = all(isinstance(error, NotAtSourceError) for error in errors)
+        return Listing(first, folders_of, source_of, is_complete=is_complete)
+
+    def read(
+        self,
+        path: str,
+        limit: int,
+        *,
+        first: str | None = None,
+        etag: Callable[[str], str | None] | None = None,
+        inspect: Callable[[bytes], None] | None = None,
+    ) -> tuple[str, Delivery]:
+        """Return a file's address and bytes from the first good source.
+
+        `first` is the name of the source to try first, usually the one that listed the file. `etag`
+        returns the known ETag of an address. `inspect` may raise `ContentError` for invalid bytes.
+        The next source is then tried, as for any other failure.
+        """
+
+        def deliver(source: Source) -> tuple[str, Delivery]:
+            place = source.place_of(path)
+            delivery = source.read(path, limit, etag(place) if etag else None)
+            if inspect is not None and delivery.data is not None:
+                inspect(delivery.data)
+            return place, delivery
+
+        ordered = sorted(self._sources, key=lambda source: source.name != first)
+        return _first_answer([partial(deliver, source) for source in ordered])
+
+    def consume(
+        self,
+        paths: Sequence[str],
+        use: Callable[[str, Callable[[int], Iterator[bytes]]], _Answer],
+        *,
+        size: int | None = None,
+    ) -> _Answer:
+        """Stream a large file to `use` from the first good source.
+
+        `use` receives the address, and a function that streams the file from a given byte. If it
+        raises a `CudaRedistError`, for example about a wrong hash or invalid bytes, the next source
+        is tried. If a stream cannot resume, `use` is called again. At each source, `paths` are
+        tried in order. If all fail, the most severe error is raised.
+        """
+
+        def deliver(source: Source, path: str) -> _Answer:
+            if self._failures_to_connect[source.name] >= _MAX_FAILURES:
+                raise SourceError(
+                    source.name, f"skipped after {_MAX_FAILURES} consecutive failures"
+                )
+            try:
+                answer = _restarting(
+                    use, source.place_of(path), lambda start: source.stream(path, start, size)
+                )
+            except UnreachedError:
+                self._failures_to_connect[source.name] += 1
+                raise
+            except CudaRedistError:
+                self._failures_to_connect[source.name] = 0
+                raise
+            self._failures_to_connect[source.name] = 0
+            return answer
+
+        return _first_answer(
+            [partial(deliver, source, path) for source in self._sources for path in paths]
+        )
+
+    def sizes(self, paths: Sequence[str]) -> dict[str, int]:
+        """Return the sizes of files that any source lists.
+
+        If a source fails, its sizes are missing.
+        """
+        sizes: dict[str, int] = {}
+        for source in reversed(self._sources):
+            try:
+                sizes |= source.sizes(paths)
+            except SourceError as error:
+                _log.info("sizes are not known: %s", error)
+        return sizes
+
+    def close(self) -> None:
+        """Close every source."""
+        for source in self._sources:
+            source.close()
+
+
+def _restarting(
+    use: Callable[[str, Callable[[int], Iterator[bytes]]], _Answer],
+    place: str,
+    stream: Callable[[int], Iterator[bytes]],
+) -> _Answer:
+    """Call `use` again if its stream cannot resume, for example because the file changed."""
+    for _ in range(_RESTARTS):
+        with contextlib.suppress(CannotResumeError):
+            return use(place, stream)
+        _log.info("%s: restarting from the first byte", place)
+    return use(place, stream)
+
+
+def _list(source: Source, folders: Sequence[str]) -> dict[Version, str]:
+    """Return the folder of each label at a source.
+
+    Missing and empty folders are skipped.
+    """
+    folder_of: dict[Version, str] = {}
+    failures: list[CudaRedistError] = []
+    for folder in folders:
+        try:
+            labels = source.labels(folder)
+        except (NotAtSourceError, EmptyIndexError) as error:
+            failures.append(error)
+            continue
+        if len(labels) > _MANIFESTS_LIMIT:
+            raise SourceError(
+                source.place_of(folder),
+                f"lists {len(labels):,} manifests, more than the limit of {_MANIFESTS_LIMIT:,}",
+                hint="use another --base-url",
+            )
+        for label in labels:
+            folder_of.setdefault(label, folder)
+    if not folder_of:
+        raise _most_severe(failures)
+    return folder_of
+
+
+def _first_answer(attempts: Iterable[Callable[[], _Answer]]) -> _Answer:
+    """Return the result of the first successful attempt.
+
+    If all fail, the most severe error is raised.
+    """
+    errors: list[CudaRedistError] = []
+    for attempt in attempts:
+        try:
+            return attempt()
+        except StoppedError:
+            raise
+        except (SourceError, ContentError, IntegrityError) as error:
+            _log.info("failed: %s", error)
+            errors.append(error)
+    if not errors:
+        raise NotAtSourceError("an archive", "its path is outside the source")
+    raise _most_severe(errors)
+
+
+def _most_severe(errors: Sequence[CudaRedistError]) -> CudaRedistError:
+    """Return the most severe error.
+
+    A wrong hash is the most severe, an absence the least.
+    """
+    integrity = next((e for e in errors if isinstance(e, IntegrityError)), None)
+    return integrity or next((e for e in errors if not isinstance(e, NotAtSourceError)), errors[0])

@@ -1,0 +1,106 @@
+"""Credentials for package indexes, from addresses, netrc and the keyring."""
+
+import importlib.util
+import logging
+import netrc
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+import httpx
+
+from cudaredist.jsontext import load_json
+
+_log = logging.getLogger(__name__)
+
+Login = tuple[str, str]
+
+
+class Credentials:
+    """The credentials of several indexes, in pip's order: address, netrc, keyring."""
+
+    def __init__(self, indexes: Iterable[httpx.URL], keyring: str) -> None:
+        self._indexes = tuple(indexes)
+        self._keyring = _keyring_command(keyring)
+        self._mutex = threading.Lock()
+        self._known: dict[str, Login | None] = {}
+
+    def find(self, url: httpx.URL, is_refused: bool) -> Login | None:  # noqa: FBT001 - the client's callback
+        """Return the credentials for an address.
+
+        The keyring is used only if the server refused the other credentials.
+        """
+        index = self._index_of(url)
+        if index.password:
+            return None if is_refused else (index.username, index.password)
+        service = str(index.copy_with(userinfo=b"", query=None, fragment=None)).rstrip("/") + "/"
+        with self._mutex:
+            if is_refused and service not in self._known:
+                self._known[service] = self._from_keyring(
+                    service, index.username
+                ) or self._from_keyring(index.netloc.decode("ascii"), index.username)
+        known = self._known.get(service)
+        if is_refused or known is not None:
+            return known
+        return _from_netrc(url.host) or ((index.username, "") if index.username else None)
+
+    def _index_of(self, url: httpx.URL) -> httpx.URL:
+        """Return the closest index on the same server.
+
+        If there is none, return the server's root.
+        """
+        bare = url.copy_with(raw_path=b"/")
+        on_server = [
+            index
+            for index in self._indexes
+            if (index.scheme, index.host, index.port) == (url.scheme, url.host, url.port)
+        ]
+        parts = url.path.split("/")
+        return max(
+            on_server or [bare],
+            key=lambda index: _shared(index.path.rstrip("/").split("/"), parts),
+        )
+
+    def _from_keyring(self, service: str, name: str) -> Login | None:
+        if not self._keyring:
+            return None
+        command = [*self._keyring, "--mode=creds", "--output=json", "get", service]
+        command += [name] * bool(name)
+        process = subprocess.run(  # noqa: S603 - the user's own keyring
+            command, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
+        try:
+            answer = load_json(process.stdout)
+            return str(answer["username"]), str(answer["password"])
+        except (ValueError, KeyError, TypeError):
+            return None
+
+
+def _shared(one: list[str], other: list[str]) -> int:
+    """Return the number of leading folders that two paths share."""
+    pairs = zip(one, other, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), len(one))
+
+
+def _keyring_command(provider: str) -> tuple[str, ...]:
+    """Return the keyring command for a value of pip's option `keyring-provider`."""
+    if provider in {"auto", "import"} and importlib.util.find_spec("keyring"):
+        return (sys.executable, "-m", "keyring")
+    program = shutil.which("keyring") if provider in {"auto", "subprocess"} else None
+    return (program,) if program else ()
+
+
+def _from_netrc(host: str) -> Login | None:
+    path = Path(os.environ.get("NETRC") or "~/.netrc")
+    try:
+        login = netrc.netrc(path.expanduser()).authenticators(host)
+    except (FileNotFoundError, RuntimeError):  # a user without a home
+        return None
+    except (OSError, netrc.NetrcParseError, UnicodeError) as error:
+        _log.warning("%s cannot be read and is skipped: %s", path, type(error).__name__)
+        return None
+    return None if login is None else (login[0], login[2])

@@ -1,0 +1,101 @@
+"""A local folder as a source, with the layout of a server."""
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from cudaredist.errors import (
+    ArchiveMismatchError,
+    EmptyIndexError,
+    NotAtSourceError,
+    SourceError,
+    TooLargeError,
+)
+from cudaredist.primitives import Version, label_of_manifest_name
+from cudaredist.sources.protocol import Delivery, Part, Source
+
+_CHUNK = 1 << 18
+
+
+class FolderSource(Source):
+    """A folder or mount that contains `compute/<redist>/redist/` and perhaps `handwritten/`."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    @property
+    def name(self) -> str:
+        """The folder as given."""
+        return str(self._root)
+
+    def place_of(self, path: str) -> str:
+        """Return the file's path."""
+        return str(self._root / path)
+
+    def labels(self, folder: str) -> tuple[Version, ...]:
+        """Return the labels of the manifests in a folder, in ascending order."""
+        place = self._root / folder
+        try:
+            if not self._root.is_dir():
+                hint = "set --base-url to the address or folder that contains compute/"
+                raise SourceError(str(self._root), "no such folder", hint=hint)
+            labels = {label_of_manifest_name(entry.name) for entry in place.iterdir()} - {None}
+        except (FileNotFoundError, NotADirectoryError):
+            raise NotAtSourceError(str(place), "no such folder") from None
+        except OSError as error:
+            raise SourceError(str(place), error.strerror or str(error)) from error
+        if not labels:
+            raise EmptyIndexError(str(place))
+        return tuple(sorted(label for label in labels if label is not None))
+
+    def read(self, path: str, limit: int, etag: str | None = None) -> Delivery:  # noqa: ARG002 - files have none
+        """Return the bytes of a regular file of at most `limit` bytes."""
+        place = self._root / path
+        with _opened(place) as file:
+            data = file.read(limit + 1)
+        if len(data) > limit:
+            raise TooLargeError(str(place), limit)
+        return Delivery(self.name, data)
+
+    def stream(self, path: str, start: int = 0, size: int | None = None) -> Iterator[bytes]:
+        """Yield the bytes of a regular file, beginning at byte `start`."""
+        place = self._root / path
+        with _opened(place) as file:
+            total = os.fstat(file.fileno()).st_size
+            if size is not None and total != size:
+                raise ArchiveMismatchError(str(place), "size", f"{size:,}", f"{total:,} bytes")
+            file.seek(start)
+            while chunk := file.read(_CHUNK):
+                yield chunk
+
+    def part(self, path: str, start: int | None, length: int, etag: str | None = None) -> Part:  # noqa: ARG002 - files have none
+        """Return some bytes of a regular file, by default its last."""
+        place = self._root / path
+        with _opened(place) as file:
+            total = os.fstat(file.fileno()).st_size
+            begin = max(0, total - length) if start is None else start
+            file.seek(begin)
+            return Part(file.read(length), begin, total)
+
+    def close(self) -> None:
+        """Do nothing, because no file stays open."""
+
+
+@contextlib.contextmanager
+def _opened(place: Path) -> Iterator[BinaryIO]:
+    """Open a regular file. Translate errors to `NotAtSourceError` and `SourceError`."""
+    try:
+        # Without O_NONBLOCK, opening a named pipe would wait forever for its other end.
+        handle = os.open(place, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise SourceError(str(place), "not a regular file")
+        with os.fdopen(handle, "rb") as file:
+            yield file
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotAtSourceError(str(place), "no such file") from None
+    except OSError as error:
+        raise SourceError(str(place), error.strerror or str(error)) from error

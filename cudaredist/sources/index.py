@@ -1,0 +1,103 @@
+"""Parser of a folder's listing page, from bytes to labels.
+
+No stored copy of NVIDIA's page is known, so the parser accepts every `href` with the name of a
+manifest: both quote styles or none, upper-case tags, absolute and relative targets, duplicates,
+query strings and broken HTML. Only the name is used. A file is always fetched from the source's own
+base, so a page cannot redirect to another server.
+"""
+
+import html
+import re
+from urllib.parse import unquote, urljoin, urlsplit
+
+from cudaredist.primitives import Version, label_of_manifest_name
+
+INDEX_LIMIT = 8 << 20
+"""Maximum bytes of a listing."""
+
+_HREF = re.compile(
+    rb"""\bhref\s{0,8}=\s{0,8}(?:"([^"<>]{0,2048})"|'([^'<>]{0,2048})'|["']?([^\s"'<>]{1,2048}))""",
+    re.IGNORECASE,
+)
+
+
+_COMMENT_END = re.compile(rb"--!?>")
+_is_document = re.compile(rb"<(?:html|body)\b").search
+_ends_document = re.compile(rb"</(?:html|body)\s{0,8}>").search
+_ends_list = re.compile(rb"</(?:pre|ul|ol|table)\s{0,8}>").search
+
+
+def parse_index(page: bytes, address: str = "") -> tuple[Version, ...]:
+    """Return the labels of the manifests in a listing, ascending.
+
+    `address` is the page's address. Relative targets are resolved against it, and targets in other
+    folders are skipped. Never raises, even if the page is invalid.
+    """
+    folder = _folder_parts(address if address.endswith("/") else address.rpartition("/")[0] + "/")
+    labels = set()
+    for match in _HREF.finditer(without_comments(page)):
+        target = unescaped(match[1] or match[2] or match[3] or b"")
+        if "redistrib_" not in target:
+            continue
+        label = _label_in_folder(target, address, folder)
+        if label is not None:
+            labels.add(label)
+    return tuple(sorted(labels))
+
+
+def is_whole(page: bytes) -> bool:
+    """Return whether a listing ends after its last manifest.
+
+    nginx, Apache, Caddy and Python end a listing with `</html>`. Go has no document tags and ends
+    it with `</pre>`. A page that was truncated in transit has no end, even if its length matches.
+    """
+    text = without_comments(page).lower()
+    ends = _ends_document if _is_document(text) else _ends_list
+    return ends(text, text.rfind(b"redistrib_") + 1) is not None
+
+
+def is_whole_document(visible: bytearray) -> bool:
+    """Check if a page without comments has its end after the last link."""
+    text = visible.lower()
+    return not _is_document(text) or _ends_document(text, text.rfind(b"<a ") + 1) is not None
+
+
+def _label_in_folder(target: str, address: str, folder: list[str]) -> Version | None:
+    try:
+        path = urlsplit(urljoin(address, target)).path
+    except ValueError:  # for example an unmatched bracket in the address
+        return None
+    *parents, name = unquote(path).split("/")
+    label = label_of_manifest_name(name)
+    if label is None:
+        return None
+    # A mirror below a prefix may serve NVIDIA's page. Its absolute targets lack the prefix.
+    parts = [part for part in parents if part]
+    is_here = parts == folder or (parts and folder[-len(parts) :] == parts)
+    return label if is_here else None
+
+
+def _folder_parts(address: str) -> list[str]:
+    try:
+        path = urlsplit(address).path
+    except ValueError:
+        return []
+    return [part for part in unquote(path).split("/") if part]
+
+
+def unescaped(value: bytes) -> str:
+    """Return the text of an attribute's value."""
+    return html.unescape(value.decode("utf-8", "replace")).strip()
+
+
+def without_comments(page: bytes) -> bytearray:
+    """Replace each comment of a page with a space."""
+    # A regular expression would take quadratic time if a page has many unclosed comments.
+    visible, start = bytearray(), 0
+    while (opening := page.find(b"<!--", start)) >= 0:
+        closing = _COMMENT_END.search(page, opening + 4)
+        if closing is None:
+            break
+        visible += page[start:opening] + b" "
+        start = closing.end()
+    return visible + page[start:]

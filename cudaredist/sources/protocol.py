@@ -1,0 +1,145 @@
+"""The interface of every source and the values it returns."""
+
+import os
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from cudaredist.errors import UsageError
+from cudaredist.primitives import Version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Limits of time and retries for a run."""
+
+    timeout: float = 30.0
+    """Maximum seconds of one attempt at a listing or a manifest, and of the wait for the next bytes
+    of an archive."""
+
+    retries: int = 3
+    """Further attempts after a transient failure."""
+
+    longest_wait: float = 120.0
+    """Maximum seconds of all pauses between the attempts at one file."""
+
+    allow_http: bool = False
+    """Whether plain http to other machines is allowed."""
+
+    offline: bool = False
+    """Whether sources that require the network are refused."""
+
+    stop: threading.Event = field(default_factory=threading.Event)
+    """Set to stop waiting and reading in every thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The manifests of a redistributable in one or more folders."""
+
+    source: str
+    """The name of the first source that answered, for messages."""
+    folders: dict[Version, str]
+    """The folder of each label's manifest, relative to the source's root."""
+    sources: dict[Version, str]
+    """The source that lists each label."""
+    is_complete: bool
+    """Whether no source failed. If so, a requested label that is missing exists at no source."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """The answer of a source to a request for a file."""
+
+    source: str
+    """The name of the source, for messages."""
+    data: bytes | None
+    """The bytes. None if the file still has the ETag of the request."""
+    etag: str | None = None
+    """The file's strong ETag, if the server sent one. A later request can use it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some bytes of a file and its total size."""
+
+    data: bytes
+    start: int
+    total: int
+    etag: str | None = None
+    """The file's strong ETag, if the server sent one."""
+
+
+class Source(Protocol):
+    """A source of manifests and archives."""
+
+    @property
+    def name(self) -> str:
+        """The address or folder, without credentials."""
+
+    def labels(self, folder: str) -> tuple[Version, ...]:
+        """Return the labels of the manifests in a folder.
+
+        Raises `NotAtSourceError` if the folder does not exist, `EmptyIndexError` if its listing
+        contains no manifest, and other `SourceError`s.
+        """
+
+    def read(self, path: str, limit: int, etag: str | None = None) -> Delivery:
+        """Return a file, without its bytes if `etag` is valid.
+
+        Raises `SourceError`, and `TooLargeError` if the file has more than `limit` bytes.
+        """
+
+    def stream(self, path: str, start: int = 0, size: int | None = None) -> Iterator[bytes]:
+        """Yield the bytes of a file from byte `start` in chunks.
+
+        If the connection breaks, the source resumes at the same byte. Raises `SourceError`, and
+        `CannotResumeError` if resuming is impossible because the file changed or the source only
+        serves whole files. If the source knows that the file does not have `size` bytes, it raises
+        `ArchiveMismatchError` before the first byte.
+        """
+
+    def sizes(self, paths: Iterable[str]) -> Mapping[str, int]:  # noqa: ARG002 - of some sources
+        """Return the sizes of the files that the source lists.
+
+        By default, none, because manifests state the sizes. Raises `SourceError`.
+        """
+        return {}
+
+    def place_of(self, path: str) -> str:
+        """Return a file's address or path, without credentials."""
+
+    def close(self) -> None:
+        """Close connections."""
+
+
+def redacted(location: str) -> str:
+    """Return a perhaps malformed address without user name and password."""
+    scheme = r"\s*[A-Za-z][A-Za-z0-9+.-]*:/*|\s*([A-Za-z]+)?//|/*(?=.*:)"
+    return re.sub(rf"^({scheme}).*@", r"\1", location, flags=re.DOTALL)
+
+
+def check_locations(locations: Sequence[str]) -> None:
+    """Refuse malformed addresses with passwords.
+
+    They would be used as folders and shown in messages. If a password contains a space, the address
+    was split in a list. Raises `UsageError`.
+    """
+    text = " ".join(locations)
+    for location in locations:
+        is_address = re.match(
+            r"\s*([A-Za-z][A-Za-z0-9+.-]+://|(https?|file):)", location, re.IGNORECASE
+        )
+        is_suspect = "@" in location and not is_address and redacted(text) != text
+        if is_suspect and not os.path.lexists(location):
+            raise UsageError(
+                f"{redacted(text)} is neither an address nor a folder",
+                hint="use https://host/folder; write a space in a password as %20",
+            )
+
+
+def without_credentials(location: str) -> str:
+    """Return a valid address without user name and password."""
+    return re.sub(r"^\s*([A-Za-z][A-Za-z0-9+.-]*://)[^/?#]*@", r"\1", location)

@@ -1,0 +1,423 @@
+"""Fetch, verify and read archives in one pass.
+
+All commands open archives here. The facts of an archive, including the extracts for tables, are
+cached by its hash. So process-manifests, both tables, `bump` and `materialize` never need the same
+archive twice.
+"""
+
+import contextlib
+import hashlib
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple, TypeVar
+
+from cudaredist.archives.members import ArchiveReader, Member
+from cudaredist.archives.open_archive import open_archive
+from cudaredist.binaries.file_content import Scratch
+from cudaredist.errors import (
+    ArchiveMismatchError,
+    CannotResumeError,
+    IncompleteError,
+    InvalidArchiveError,
+    SourceError,
+    UsageError,
+    WriteError,
+)
+from cudaredist.features.facts import Facts
+from cudaredist.features.gather import gather
+from cudaredist.private import private_size
+from cudaredist.progress import NO_PROGRESS, Progress, total_size
+from cudaredist.sources.chain import SourceChain
+from cudaredist.store.cache import Cache
+from cudaredist.store.facts_cache import known_facts, remember_facts
+from cudaredist.store.kept_archive import ByteStream, PartialArchive, remove_part, stream_of
+from cudaredist.tasks import raise_if_stopped
+
+_log = logging.getLogger(__name__)
+
+_Result = TypeVar("_Result")
+
+_DRAIN_LIMIT = 16 << 30
+"""The limit of bytes to read only to verify the hash of an invalid archive."""
+
+
+class ArchiveRequest(NamedTuple):
+    """An archive to read. It is pickled for Dask workers."""
+
+    name: str
+    """The archive's file name. Its suffix is the format."""
+    paths: tuple[str, ...]
+    """The paths to try below a source's root."""
+    sha256: str | None
+    size: int | None
+    bases: tuple[str, ...] = ()
+    """The sources, in the order to try."""
+
+    @property
+    def suffix(self) -> str:
+        """The suffix of the name, for example `.tar.xz`."""
+        stem, dot, last = self.name.rpartition(".")
+        return f".tar{dot}{last}" if stem.endswith(".tar") else f"{dot}{last}"
+
+
+class Examined(NamedTuple):
+    """The facts of an archive."""
+
+    facts: Facts
+    is_read: bool
+    """Whether the archive was read, because the cache did not have the facts."""
+
+
+@dataclass(kw_only=True)
+class ArchiveService:
+    """Opens the archives of a run, from any thread."""
+
+    chains: Mapping[tuple[str, ...], SourceChain]
+    """The chains of sources, by their bases."""
+    cache: Cache | None = None
+    """The cache of facts and archives, if any."""
+    stop: threading.Event = field(default_factory=threading.Event)
+    jobs: int = 1
+    """Threads of the run. The last archives use idle threads for decompression."""
+    progress: Progress = NO_PROGRESS
+    keep_archives: bool = False
+    max_fetched: int | None = None
+    """The limit of bytes to fetch."""
+    pending: int = 1
+    """Archives not read yet."""
+    opened: int = 0
+    """Archives opened so far."""
+    fetched: int = 0
+    """Bytes fetched so far."""
+    _locks: defaultdict[str, threading.Lock] = field(
+        default_factory=lambda: defaultdict(threading.Lock)
+    )
+    _mutex: threading.Lock = field(default_factory=threading.Lock)
+
+    def examine(self, request: ArchiveRequest) -> Examined:
+        """Return an archive's facts, from the cache if possible.
+
+        Raises the same errors as `read`.
+        """
+        with self._mutex:
+            lock = self._locks[request.sha256] if request.sha256 else threading.Lock()
+        with lock:
+            facts = self.known(request.sha256)
+            if facts is not None:
+                self._count_done()
+                self.progress.done()
+                return Examined(facts, is_read=False)
+            facts = self._gather(request)
+            if self.cache is not None:
+                remember_facts(self.cache, request.sha256, facts)
+            return Examined(facts, is_read=True)
+
+    def sized(self, requests: Sequence[ArchiveRequest]) -> list[ArchiveRequest]:
+        """Add sizes from the sources to requests without one."""
+        unknown = [request for request in requests if request.size is None]
+        sizes: dict[str, int] = {}
+        for bases in {request.bases for request in unknown}:
+            paths = [
+                path for request in unknown if request.bases == bases for path in request.paths
+            ]
+            sizes |= self.chains[bases].sizes(paths)
+        return [
+            request._replace(size=next((sizes[p] for p in request.paths if p in sizes), None))
+            if request.size is None
+            else request
+            for request in requests
+        ]
+
+    def expect(self, sizes: Sequence[int | None]) -> None:
+        """Begin a run over archives of these sizes. The size of a cached archive is 0."""
+        self.pending = len(sizes)
+        self.progress.expect(len(sizes), total_size(sizes))
+
+    def known(self, sha256: str | None) -> Facts | None:
+        """Return an archive's facts from the cache, or None."""
+        return None if self.cache is None else known_facts(self.cache, sha256)
+
+    def read(
+        self,
+        request: ArchiveRequest,
+        use: Callable[[ArchiveReader], _Result],
+        *,
+        keep_at: Path | None = None,
+    ) -> _Result:
+        """Return the result of `use` for a verified archive.
+
+        `use` must read to the end, and may be called again. `keep_at` is the path to keep the
+        archive at; if the archive is already there, it is not fetched. After trying every source,
+        raises `SourceError`, `ArchiveMismatchError` or `InvalidArchiveError`. Also raises
+        `WriteError` if the archive cannot be kept, and `StoppedError`.
+        """
+        with self._reading(request, keep_at) as reading:
+            return reading.read(use)
+
+    def fetch(self, request: ArchiveRequest, keep_at: Path) -> None:
+        """Keep an archive at a path, verified but not opened.
+
+        Raises what `read` raises.
+        """
+        with self._reading(request, keep_at, opener=_Unopened) as reading:
+            reading.read(list)
+
+    def kept_at(self, request: ArchiveRequest) -> Path | None:
+        """Return the path of an archive in the cache, or None."""
+        if self.cache is None or request.sha256 is None:
+            return None
+        path = self.cache.archive_path(request.sha256, request.suffix)
+        return path if private_size(path) is not None else None
+
+    def count_fetched(self, size: int) -> None:
+        """Count fetched bytes.
+
+        Raises `IncompleteError` above the limit of `--max-download`.
+        """
+        with self._mutex:
+            self.fetched += size
+        limit = self.max_fetched
+        if limit is not None and self.fetched > limit:
+            self.stop.set()
+            raise IncompleteError(
+                f"the download exceeds --max-download {limit:,} bytes",
+                hint="select fewer components with --component, or increase --max-download; the "
+                "next run reuses the files of this one",
+            )
+
+    @property
+    def threads(self) -> int:
+        """The number of threads for the decompression of one archive."""
+        return max(1, self.jobs // max(1, self.pending))
+
+    def _count_done(self, opened: int = 0) -> None:
+        with self._mutex:
+            self.opened += opened
+            self.pending -= 1
+
+    @contextlib.contextmanager
+    def _reading(
+        self,
+        request: ArchiveRequest,
+        keep_at: Path | None,
+        *,
+        is_temporary: bool = False,
+        opener: Callable[..., ArchiveReader] | None = None,
+    ) -> Iterator["_Reading"]:
+        raise_if_stopped(self.stop)
+        number, is_done = self.progress.begin(request.name, request.size), False
+        try:
+            yield _Reading(self, request, number, keep_at, is_temporary, opener or open_archive)
+            is_done = True
+        finally:
+            self.progress.end(number, is_done=is_done)
+            self._count_done(opened=1)
+
+    def _gather(self, request: ArchiveRequest) -> Facts:
+        stored = self.kept_at(request)
+        keep_at = stored or self._new_path(request)
+        is_temporary = stored is None and not self.keep_archives
+        folder = None if self.cache is None else self.cache.temporary_folder()
+        with (
+            contextlib.closing(Scratch(folder)) as scratch,
+            self._reading(request, keep_at, is_temporary=is_temporary) as reading,
+        ):
+            use = partial(gather, storage=scratch, is_wheel=request.name.endswith(".whl"))
+            facts = reading.read(use)
+        if keep_at is not None and is_temporary:
+            remove_part(keep_at)
+        return facts
+
+    def _new_path(self, request: ArchiveRequest) -> Path | None:
+        """Return the path to store an archive at, or None.
+
+        Without `keep_archives`, the file is temporary: an interrupted download resumes from it.
+        Raises `WriteError` if `keep_archives` is set and the folder cannot be created.
+        """
+        if self.cache is None or request.sha256 is None:
+            return None
+        if not self.keep_archives and not self.chains[request.bases].has_server:
+            return None
+        try:
+            return self.cache.new_archive_path(request.sha256, request.suffix)
+        except (WriteError, UsageError):
+            if self.keep_archives:
+                raise
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """An archive that is being read."""
+
+    service: ArchiveService
+    request: ArchiveRequest
+    number: int
+    keep_at: Path | None
+    is_temporary: bool
+    opener: Callable[..., ArchiveReader]
+
+    def read(self, use: Callable[[ArchiveReader], _Result]) -> _Result:
+        """Read the stored archive, else fetch it from a source."""
+        result = self._from_kept(use)
+        if result is not None:
+            return result
+
+        def consume(location: str, stream: ByteStream) -> _Result:
+            return self._from_source(location, stream, use)
+
+        request = self.request
+        chain = self.service.chains[request.bases]
+        return chain.consume(request.paths, consume, size=request.size)
+
+    def _from_kept(self, use: Callable[[ArchiveReader], _Result]) -> _Result | None:
+        """Read the stored archive.
+
+        Return None if it is missing, unreadable or damaged.
+        """
+        path = self.keep_at
+        if path is None or private_size(path) is None:
+            return None
+        try:
+            return self._once(str(path), stream_of(path), use)
+        except (ArchiveMismatchError, SourceError) as error:
+            _log.warning("fetching the stored archive again: %s", error)
+            with contextlib.suppress(OSError):
+                path.unlink()
+            return None
+
+    def _from_source(
+        self, location: str, stream: ByteStream, use: Callable[[ArchiveReader], _Result]
+    ) -> _Result:
+        """Read an archive from a source, and store it if necessary."""
+
+        def counted(start: int) -> Iterator[bytes]:
+            for chunk in stream(start):
+                self.service.count_fetched(len(chunk))
+                yield chunk
+
+        path = self.keep_at
+        if path is None:
+            return self._once(location, counted, use)
+        with contextlib.ExitStack() as stack:
+            try:
+                part = stack.enter_context(PartialArchive(path, is_temporary=self.is_temporary))
+            except WriteError as error:
+                if not self.is_temporary:
+                    raise
+                _log.info("%s: cannot resume if interrupted: %s", self.request.name, error)
+                return self._once(location, counted, use)
+            return self._through_file(part, location, counted, use)
+
+    def _through_file(
+        self,
+        part: PartialArchive,
+        location: str,
+        stream: ByteStream,
+        use: Callable[[ArchiveReader], _Result],
+    ) -> _Result:
+        """Read and store an archive, resuming from the bytes of earlier runs.
+
+        Raises `CannotResumeError` if the stored bytes are damaged.
+        """
+        if part.is_done:
+            # Another run has finished it while this one waited.
+            kept = self._from_kept(use)
+            if kept is None:
+                raise CannotResumeError(location, "the stored archive is damaged")
+            return kept
+        try:
+            result = self._once(location, part.through(stream, self.request.size), use)
+        except (ArchiveMismatchError, InvalidArchiveError, CannotResumeError) as error:
+            part.forget()
+            if not part.resumed:
+                raise
+            # The bytes of the interrupted run may be the damaged ones.
+            raise CannotResumeError(location, "the stored bytes are damaged") from error
+        if not self.is_temporary:
+            part.complete()
+        return result
+
+    def _once(
+        self, location: str, stream: ByteStream, use: Callable[[ArchiveReader], _Result]
+    ) -> _Result:
+        """Read an archive once, from its first byte, and verify it."""
+        request, service = self.request, self.service
+        verifier = _Verifier(request, location)
+
+        def chunks() -> Iterator[bytes]:
+            for chunk in stream(0):
+                verifier.update(chunk)
+                service.progress.advance(self.number, len(chunk))
+                yield chunk
+
+        passing = chunks()
+        try:
+            try:
+                reader = self.opener(request.name, passing, size=request.size, jobs=service.threads)
+                with contextlib.closing(reader):
+                    result = use(reader)
+            except InvalidArchiveError as error:
+                # An invalid archive with the right hash is NVIDIA's defect. With the wrong hash,
+                # it is damaged.
+                if request.sha256 is not None:
+                    for _ in passing:
+                        if verifier.count > _DRAIN_LIMIT:
+                            break
+                    verifier.check()
+                raise InvalidArchiveError(location, error.reason) from error
+            verifier.check()
+        except BaseException:
+            service.progress.advance(self.number, -verifier.count)
+            raise
+        return result
+
+
+class _Unopened:
+    """A reader that passes all bytes and finds no members."""
+
+    corrections: Mapping[int, Member] = MappingProxyType({})
+
+    def __init__(self, _: str, chunks: Iterator[bytes], **__: object) -> None:
+        self._chunks = chunks
+
+    def __iter__(self) -> Iterator[tuple[Member, Iterator[bytes]]]:
+        """Read to the end."""
+        for _ in self._chunks:
+            pass
+        return iter(())
+
+    def close(self) -> None:
+        """Do nothing, because no thread was started."""
+
+
+class _Verifier:
+    """The size and SHA-256 of a stream, compared with the manifest's."""
+
+    def __init__(self, request: ArchiveRequest, location: str) -> None:
+        self._request = request
+        self._location = location
+        self._digest = hashlib.sha256()
+        self.count = 0
+
+    def update(self, chunk: bytes) -> None:
+        self._digest.update(chunk)
+        self.count += len(chunk)
+        size = self._request.size
+        if size is not None and self.count > size:
+            raise ArchiveMismatchError(self._location, "size", f"{size:,}", "larger")
+
+    def check(self) -> None:
+        """Raise `ArchiveMismatchError` if the size or the hash is wrong."""
+        size, sha256 = self._request.size, self._request.sha256
+        if size is not None and self.count != size:
+            raise ArchiveMismatchError(self._location, "size", f"{size:,}", f"{self.count:,} bytes")
+        actual = self._digest.hexdigest()
+        if sha256 is not None and actual != sha256:
+            raise ArchiveMismatchError(self._location, "SHA-256", sha256, actual)

@@ -1,0 +1,136 @@
+"""Read single files of a data folder, with errors that name the file."""
+
+import shlex
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from cudaredist.errors import InvalidFileError, Problem, ReadError, UsageError, command_line
+from cudaredist.formats.base import OwnModel
+from cudaredist.formats.features import ExaminedArchive, Features, PackageFeatures
+from cudaredist.formats.registry import (
+    names_schema_version,
+    parse_own_json,
+    read_own_file,
+)
+from cudaredist.formats.runfile_records import Runfiles
+from cudaredist.manifests.manifest_values import Manifest
+from cudaredist.manifests.read_manifest import read_manifest
+from cudaredist.primitives import ArchiveId, Version
+from cudaredist.store.data_folder import Store, shipped_data
+
+RUNFILES = "runfiles"
+"""The name of the file of records, without its suffix."""
+
+Model = TypeVar("Model", bound=OwnModel)
+
+
+def require_manifests(store: Store, redists: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the redistributables with local manifests.
+
+    `redists` limits them to these names. Raises `UsageError` if there are none.
+    """
+    local = tuple(name for name in store.redists() if not redists or name in redists)
+    if local:
+        return local
+    raise no_manifests(store, redists)
+
+
+def no_manifests(store: Store, redists: Collection[str] = ()) -> UsageError:
+    """Return the error for missing local manifests, with a command to get them."""
+    other = Store(store.manifest_root, "redist" if store.channel == "wheels" else "wheels")
+    download = command_line(
+        "download-manifests", *(f"--redist {name}" for name in redists), channel=store.channel
+    )
+    hint = f"run `{download}`, or select another folder with --data-dir"
+    if any(name in (redists or (name,)) for name in other.redists()):
+        hint = f"add --channel {other.channel}: it has local manifests"
+    of = f" of {', '.join(redists)}" if redists else ""
+    folder = "the shipped data" if store.root == shipped_data() else store.root
+    return UsageError(
+        f"no local manifests{of} for --channel {store.channel} in {folder}", hint=hint
+    )
+
+
+def process_command(
+    store: Store, redists: Collection[str] = (), platform: str | None = None
+) -> str:
+    """Return the command to create the feature files of local manifests."""
+    is_default = store.root in {Path("data"), shipped_data()}
+    flags = [] if is_default else [f"--data-dir {shlex.quote(str(store.root))}"]
+    flags += [f"--redist {shlex.quote(redist)}" for redist in redists]
+    flags += [f"--platform {shlex.quote(platform)}"] if platform else []
+    return command_line("process-manifests", *flags, channel=store.channel)
+
+
+def load_manifest(store: Store, redist: str, label: Version) -> Manifest:
+    """Return a local manifest.
+
+    Raises `ReadError` if it is missing or unreadable, and `InvalidFileError` if it is not valid.
+    """
+    folder = store.manifests(redist)
+    data = folder.read(label)
+    if data is None:
+        raise ReadError(folder.path_of(label), FileNotFoundError("no such file"))
+    with located(store.relative(folder.path_of(label))):
+        return read_manifest(data, label=label)
+
+
+def load_features(store: Store, redist: str, label: Version) -> Features | None:
+    """Return a feature file, or None if it is missing.
+
+    A feature file of another tool counts as missing. Raises `ReadError` or `InvalidFileError`.
+    """
+    folder = store.features(redist)
+    data = folder.read(label)
+    if data is None:
+        return None
+    with located(store.relative(folder.path_of(label))):
+        if names_schema_version(data):
+            return read_own_file(data, Features)
+        parse_own_json(data, "features file")
+        return None
+
+
+def examined_archives(
+    features: Features | None,
+) -> Iterator[tuple[ArchiveId, PackageFeatures, int, ExaminedArchive]]:
+    """Yield each examined archive with its key, package and position."""
+    for package, entry in features.packages.items() if features else ():
+        for position, archive in enumerate(entry.archives):
+            if isinstance(archive, ExaminedArchive):
+                identity = ArchiveId(package, archive.platform, archive.variant)
+                yield identity, entry, position, archive
+
+
+def read_runfiles(data: bytes | None) -> Runfiles:
+    """Read the file of records, which may be missing. Raises `InvalidFileError`."""
+    if data is None:
+        return Runfiles(schema_version=1, runfiles={})
+    with located(f"{RUNFILES}.json"):
+        return read_own_file(data, Runfiles)
+
+
+def read_file_given(path: Path, data: bytes, model: type[Model]) -> Model:
+    """Read a file of ours that the user named.
+
+    Raises `InvalidFileError` with the path.
+    """
+    try:
+        return read_own_file(data, model)
+    except InvalidFileError as error:
+        raise InvalidFileError(f"{error.what} ({path})", error.problems) from None
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Add a file's name to the problems of an `InvalidFileError`."""
+    try:
+        yield
+    except InvalidFileError as error:
+        problems = [
+            Problem(f"{where}: {problem.path}".rstrip(": "), problem.message)
+            for problem in error.problems
+        ]
+        raise InvalidFileError(error.what, problems) from None

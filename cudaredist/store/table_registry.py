@@ -1,0 +1,72 @@
+"""The two tables of a data folder, with their policies."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeAlias, TypeVar
+
+from cudaredist.features.facts import ExtractKind
+from cudaredist.formats.base import OwnModel
+from cudaredist.formats.registry import read_own_file
+from cudaredist.formats.tables import GpuPolicy, Gpus, NvccCompat, NvccPolicy
+from cudaredist.store.data_folder import Store
+
+_Model_co = TypeVar("_Model_co", bound=OwnModel, covariant=True)
+
+TableCommand: TypeAlias = Literal["update-nvcc-compat", "update-gpus"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table(Generic[_Model_co]):
+    """A table that is built from a file of each CUDA release."""
+
+    name: str
+    """File name without suffix."""
+    command: TableCommand
+    """Command that builds the table."""
+    model: type[_Model_co]
+    extract: ExtractKind
+    """Kind of file that the table is built from."""
+    packages: tuple[str, ...]
+    """Packages that may have this file."""
+
+    def read(self, store: Store) -> _Model_co | None:
+        """Return the table, or None. Raises `InvalidFileError`."""
+        data = store.read_table(self.name)
+        return None if data is None else read_own_file(data, self.model)
+
+
+NVCC_TABLE = Table(
+    name="nvcc_compat",
+    command="update-nvcc-compat",
+    model=NvccCompat,
+    extract="host-config",
+    packages=("cuda_crt", "cuda_nvcc"),
+)
+GPU_TABLE = Table(
+    name="gpus", command="update-gpus", model=Gpus, extract="ptxas", packages=("cuda_nvcc",)
+)
+TABLES = (NVCC_TABLE, GPU_TABLE)
+
+
+def releases_of(table: OwnModel | None) -> Collection[str] | None:
+    """Return a table's CUDA releases, or None for another file."""
+    match table:
+        case NvccCompat():
+            return table.releases
+        case Gpus():
+            return table.sources
+        case _:
+            return None
+
+
+def read_nvcc_policy(store: Store) -> NvccPolicy:
+    """Return the policy for host compilers. Raises `InvalidFileError`.
+
+    It has the facts that are only in NVIDIA's documentation.
+    """
+    return read_own_file(store.read_policy("nvcc"), NvccPolicy)
+
+
+def read_gpu_policy(store: Store) -> GpuPolicy:
+    """Return the policy for compute capabilities. Raises `InvalidFileError`."""
+    return read_own_file(store.read_policy("gpus"), GpuPolicy)

@@ -1,0 +1,244 @@
+"""Select the manifests and archives of a run."""
+
+import os
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cudaredist.errors import (
+    CudaRedistError,
+    IncompleteError,
+    UnknownNameError,
+    UsageError,
+    command_line,
+    shortened,
+)
+from cudaredist.formats.outcomes import FeatureOutcome
+from cudaredist.formats.registry import parse_own_json
+from cudaredist.formats.report import ErrorReport
+from cudaredist.manifests.manifest_values import Archive, Manifest
+from cudaredist.primitives import Version, sha256_of
+from cudaredist.redists import NVIDIA_BASE, Redist
+from cudaredist.store.archive_service import ArchiveRequest
+from cudaredist.store.data_folder import FeatureFolder, ManifestFolder, Store
+from cudaredist.store.selection import Selection, redist_at
+from cudaredist.store.upstream import validate_manifest
+
+_USUAL_END = re.compile(r"(.*[^:/])/(compute/[^/]+/redist)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureTarget:
+    """A redistributable with its manifest folder, feature folder and sources."""
+
+    redist: Redist
+    manifests: ManifestFolder
+    features: FeatureFolder
+    folders: tuple[str, ...]
+    """Folders below a source's root. The archives' paths are relative to them."""
+    bases: tuple[str, ...]
+    """The sources of its archives, in the order to try."""
+    only: tuple[Version, ...] | None = None
+    """The labels to process. None: all in the folder."""
+
+    def labels(self) -> tuple[Version, ...]:
+        """Return the labels of its manifests, in ascending order."""
+        return self.manifests.labels() if self.only is None else tuple(sorted(self.only))
+
+
+def targets_in_store(
+    store: Store, redists: Iterable[Redist], bases: Iterable[str]
+) -> tuple[FeatureTarget, ...]:
+    """Return the redistributables of a data folder with their sources.
+
+    If NVIDIA's server is a source, NVIDIA's other address of a redistributable is one too. A user's
+    own packages come from the address in `policy/fixups.json`, never from NVIDIA's server.
+    """
+    common, urls = tuple(bases), _own_urls(store)
+    targets = []
+    for redist in redists:
+        folders, of_redist = redist.archive_folders, common
+        if redist.name in urls:
+            others = (base for base in common if base != NVIDIA_BASE)
+            folders, of_redist = (*folders, ""), (*others, urls[redist.name])
+        elif redist.archive_base is not None and NVIDIA_BASE in common:
+            of_redist = (*common, redist.archive_base)
+        target = FeatureTarget(
+            redist=redist,
+            manifests=store.manifests(redist.name),
+            features=store.features(redist.name),
+            folders=folders,
+            bases=of_redist,
+        )
+        targets.append(target)
+    return tuple(targets)
+
+
+def _own_urls(store: Store) -> Mapping[str, str]:
+    """Return the addresses in the data folder's fixups, by redistributable."""
+    data = store.own_policy("fixups")
+    document = None if data is None else parse_own_json(data, "policy file (fixups)")
+    urls = document.get("urls") if isinstance(document, dict) else None
+    return urls if isinstance(urls, dict) else {}
+
+
+def targets_in_folder(url: str, folder: Path) -> tuple[FeatureTarget, ...]:
+    """Return a plain folder of manifests with one source of archives.
+
+    If the address ends with `compute/<name>/redist`, the part before that is the root of the
+    source, because some archives' paths climb up to it with `..`.
+    """
+    redist = redist_at(url)
+    usual = _USUAL_END.fullmatch(url.rstrip("/"))
+    base, below = (usual[1], usual[2]) if usual else (url, "")
+    return (
+        FeatureTarget(
+            redist=redist,
+            manifests=ManifestFolder(folder),
+            features=FeatureFolder(folder),
+            folders=(below,),
+            bases=(base,),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """A filter for archives. An empty set selects all."""
+
+    packages: frozenset[str] = frozenset()
+    platforms: frozenset[str] = frozenset()
+    variants: frozenset[str] = frozenset()
+
+    def excluding(self, archive: Archive) -> str | None:
+        """Return the option that excludes an archive, or None."""
+        if self.packages and archive.package not in self.packages:
+            return "--package"
+        if self.platforms and archive.platform not in self.platforms:
+            return "--platform"
+        if self.variants and archive.variant not in self.variants:
+            return "--variant"
+        return None
+
+    def check(self, archives: Iterable[Archive]) -> None:
+        """Raise `UnknownNameError` for a name without archives in the run."""
+        known = list(archives)
+        for kind, names, present in (
+            ("package", self.packages, {archive.package for archive in known}),
+            ("platform", self.platforms, {archive.platform for archive in known}),
+            ("variant", self.variants, {archive.variant for archive in known} - {None}),
+        ):
+            for name in sorted(names - present):
+                raise UnknownNameError(kind, name, (text for text in present if text))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalManifest:
+    """A manifest in a data folder."""
+
+    target: FeatureTarget
+    label: Version
+    manifest: Manifest
+    sha256: str
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The redistributable and its label, for messages."""
+        return f"{self.target.redist.name} {self.label}"
+
+    def versions_of(self, package: str) -> tuple[Version, ...]:
+        """Return the versions of a package in the manifest."""
+        return next(p.versions for p in self.manifest.packages if p.name == package)
+
+    def key(self, archive: Archive) -> str:
+        """Return an archive's hash, or its path without one."""
+        return archive.sha256 or f"{self.target.redist.name}/{archive.relative_path}"
+
+    def request(self, archive: Archive) -> ArchiveRequest:
+        """Return the request to read an archive."""
+        return ArchiveRequest(
+            name=posixpath.basename(archive.relative_path),
+            paths=tuple(self.paths(archive)),
+            sha256=archive.sha256,
+            size=archive.size,
+            bases=self.target.bases,
+        )
+
+    def paths(self, archive: Archive) -> Iterator[str]:
+        """Yield the paths of an archive to try in each source.
+
+        Paths outside the root are left out.
+        """
+        for folder in self.target.folders:
+            path = posixpath.normpath(posixpath.join(folder, archive.relative_path))
+            if not path.startswith("../"):
+                yield path
+
+
+@dataclass(frozen=True, slots=True)
+class LocalManifests:
+    """The manifests of a run, readable or not."""
+
+    readable: tuple[LocalManifest, ...]
+    broken: tuple[FeatureOutcome, ...]
+
+
+def read_local_manifests(
+    targets: Sequence[FeatureTarget], selection: Selection, *, strict: bool = False
+) -> LocalManifests:
+    """Read the selected manifests.
+
+    An unreadable manifest becomes a failed outcome. Raises `UsageError` if the folder has no
+    manifests, or none with a label that the user named.
+    """
+    labels = {target.redist.name: target.labels() for target in targets}
+    folder = os.path.commonpath([target.manifests.path for target in targets])
+    _require(labels, selection, folder)
+    readable: list[LocalManifest] = []
+    broken: list[FeatureOutcome] = []
+    for target in targets:
+        for label in selection.of(labels[target.redist.name]):
+            try:
+                readable.append(_read(target, label, strict=strict))
+            except CudaRedistError as error:
+                broken.append(
+                    FeatureOutcome(
+                        redist=target.redist.name,
+                        release=str(label),
+                        status="failed",
+                        error=ErrorReport.of(error),
+                    )
+                )
+    return LocalManifests(tuple(readable), tuple(broken))
+
+
+def _require(labels: Mapping[str, Sequence[Version]], selection: Selection, folder: str) -> None:
+    if not any(labels.values()):
+        raise UsageError(
+            f"no local manifests of any known redistributable in {folder}",
+            hint=f"run `{command_line('download-manifests')}`",
+        )
+    present = {str(label) for of_redist in labels.values() for label in of_redist}
+    for text in selection.named:
+        if text not in present:
+            raise UsageError(
+                f"no local manifest {text} in {folder}",
+                hint=f"run `{command_line('download-manifests', version=text)}`",
+            )
+
+
+def _read(target: FeatureTarget, label: Version, *, strict: bool) -> LocalManifest:
+    data = target.manifests.read(label)
+    if data is None:
+        raise IncompleteError(f"{target.manifests.path_of(label)}: removed during the run")
+    manifest, warnings = validate_manifest(data, label, target.redist, strict=strict)
+    return LocalManifest(
+        target=target,
+        label=label,
+        manifest=manifest,
+        sha256=sha256_of(data),
+        warnings=shortened([str(warning) for warning in warnings]),
+    )

@@ -1,0 +1,99 @@
+"""Fetch, validate and compare a single upstream manifest."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from cudaredist.errors import InvalidFileError, Problem, shortened, shown
+from cudaredist.manifests.manifest_changes import manifest_changes
+from cudaredist.manifests.manifest_values import Manifest
+from cudaredist.manifests.read_manifest import MANIFEST_LIMIT, read_manifest
+from cudaredist.primitives import Version, manifest_name, sha256_of
+from cudaredist.redists import REDISTS, Redist
+from cudaredist.sources.chain import SourceChain
+from cudaredist.sources.protocol import Listing
+from cudaredist.store.cache import Cache
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamManifest:
+    """A manifest with the source that served it."""
+
+    source: str
+    data: bytes
+    sha256: str
+    warnings: tuple[str, ...]
+    """Empty if the local file already has these bytes."""
+
+
+def fetch_manifest(
+    sources: SourceChain,
+    cache: Cache,
+    label: Version,
+    listing: Listing,
+    local: bytes | None,
+    *,
+    redist: Redist | None = None,
+    strict: bool = False,
+    whole: bool = False,
+) -> UpstreamManifest:
+    """Fetch a listed manifest, and validate it if it is new.
+
+    If the server sent an ETag for the local bytes, only ask whether they changed. `whole` turns
+    that off: bytes that were damaged in transit came with the ETag of the good ones. After trying
+    every source, raises `SourceError`, or `InvalidFileError` if the bytes are not a valid manifest
+    or, with `strict`, cause warnings.
+    """
+    folder = listing.folders[label]
+    name = manifest_name(label)
+    # `strict` validates local bytes too, so it needs them from the source.
+    is_needed = strict or whole or local is None
+    warnings: list[Problem] = []
+
+    def inspect(data: bytes) -> None:
+        if data != local or strict:
+            _, warnings[:] = validate_manifest(data, label, redist, strict=strict)
+
+    location, delivery = sources.read(
+        f"{folder}/{name}" if folder else name,
+        MANIFEST_LIMIT,
+        first=listing.sources[label],
+        etag=None if is_needed else partial(cache.etag, sha256=sha256_of(local or b"")),
+        inspect=inspect,
+    )
+    data = (local if delivery.data is None else delivery.data) or b""
+    if delivery.etag:
+        cache.remember(location, sha256_of(data), delivery.etag)
+    return UpstreamManifest(
+        delivery.source, data, sha256_of(data), shortened([str(problem) for problem in warnings])
+    )
+
+
+def validate_manifest(
+    data: bytes, label: Version | None, redist: Redist | None, *, strict: bool
+) -> tuple[Manifest, list[Problem]]:
+    """Read a manifest, and return it with its warnings.
+
+    A manifest that names another product causes a warning too. Raises `InvalidFileError` if it is
+    not valid or, with `strict`, if there are warnings.
+    """
+    manifest = read_manifest(data, label=label)
+    warnings = list(manifest.warnings)
+    product = manifest.release_product
+    is_known = redist is not None and redist.name in REDISTS
+    if redist is not None and is_known and product and not redist.accepts_product(product):
+        message = f"names the product {shown(product)}, expected {redist.name}"
+        warnings.append(Problem("release_product", message))
+    if strict and warnings:
+        raise InvalidFileError("manifest under --strict", warnings)
+    return manifest, warnings
+
+
+def describe_changes(local: bytes | None, served: bytes) -> tuple[str, ...]:
+    """Describe the differences between two manifests, one per line."""
+    if local is None:
+        return ("the SHA-256 differs; details are unknown because the local file is missing",)
+    try:
+        changes = manifest_changes(read_manifest(local), read_manifest(served))
+    except InvalidFileError as error:
+        return (f"local file: {error.message}",)
+    return changes or ("same contents; only the bytes differ, for example in formatting",)

@@ -1,0 +1,221 @@
+"""Accepted versions of each host compiler, found by evaluating a header.
+
+A header recognizes a compiler by its macros. It is evaluated once for each version in a sensible
+range, and the versions without an `#error` are accepted. The text of an `#error` does not count,
+because NVIDIA forgets to update it. If the text disagrees, a note is added.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+from cudaredist.formats.tables import CompilerRange, CompilerVerdict
+from cudaredist.tables.nvcc.preprocessor import ErrorDirective, Header, Outcome, reject
+
+Compiler: TypeAlias = Literal[
+    "gcc", "clang", "msvc", "grace-clang", "horizon-clang", "icc", "icx", "nvhpc"
+]
+
+_EVERY = {"__CUDACC__": 1, "__CUDA_INCLUDE_COMPILER_INTERNAL_HEADERS__": 1, "__cplusplus": 201703}
+_LINUX = _EVERY | {"__linux__": 1, "__LP64__": 1, "__x86_64__": 1}
+_WINDOWS = _EVERY | {"_WIN32": 1, "_WIN64": 1}
+
+# On Linux, Clang defines __GNUC__ as 4 in all versions.
+_GCC_OF_CLANG = 4
+_MAJORS = range(1, 100)
+# Intel's versions are hundreds up to 19.0, then 19.1, then years.
+_ICC_VERSIONS = (*range(1000, 1901, 100), 1910, *range(2021, 2031))
+_ICX_YEARS = range(2021, 2036)
+
+VISUAL_STUDIO = MappingProxyType(
+    {1900: "2015", 1910: "2017", 1920: "2019", 1930: "2022", 1950: "2026"}
+)
+"""The first `_MSC_VER` of each Visual Studio. 2022 uses two ranges of ten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """The macros that simulate one compiler."""
+
+    own: str
+    """The macro by which a header recognizes the compiler."""
+    versions: tuple[int, ...]
+    macros: Callable[[int, int, int], Mapping[str, int]]
+    """Macros for a version, given accepted versions of GCC and Clang."""
+    unit: Literal["major", "_MSC_VER", "version"] = "major"
+
+
+def _clang(version: int, **more: int) -> dict[str, int]:
+    # Headers check minors only up to 3.3, so minor 9 passes for every major.
+    named = {"__clang__": 1, "__clang_major__": version, "__clang_minor__": 9}
+    return _LINUX | {"__GNUC__": _GCC_OF_CLANG} | named | more
+
+
+COMPILERS: Mapping[Compiler, Simulation] = MappingProxyType(
+    {
+        "gcc": Simulation(
+            "__GNUC__", tuple(_MAJORS), lambda n, _gcc, _clang: _LINUX | {"__GNUC__": n}
+        ),
+        "clang": Simulation("__clang_major__", tuple(_MAJORS), lambda n, _gcc, _llvm: _clang(n)),
+        "msvc": Simulation(
+            "_MSC_VER",
+            tuple(range(1500, 2101)),
+            lambda n, _gcc, _clang: _WINDOWS | {"_MSC_VER": n},
+            unit="_MSC_VER",
+        ),
+        "grace-clang": Simulation(
+            "__GRCO_CLANG_COMPILER__",
+            tuple(_MAJORS),
+            lambda n, _gcc, _llvm: _clang(n, __GRCO_CLANG_COMPILER__=1),
+        ),
+        "horizon-clang": Simulation(
+            "__HORIZON__", tuple(_MAJORS), lambda n, _gcc, _llvm: _clang(n, __HORIZON__=1)
+        ),
+        "icc": Simulation(
+            "__ICC",
+            _ICC_VERSIONS,
+            lambda n, gcc, _clang: _LINUX | {"__GNUC__": gcc, "__ICC": n},
+            unit="version",
+        ),
+        "icx": Simulation(
+            "__INTEL_CLANG_COMPILER",
+            tuple(_ICX_YEARS),
+            lambda n, _gcc, llvm: _clang(llvm, __INTEL_CLANG_COMPILER=n * 10000),
+        ),
+        "nvhpc": Simulation(
+            "__PGIC__",
+            tuple(range(10, 60)),
+            lambda n, gcc, _clang: _LINUX | {"__GNUC__": gcc, "__PGIC__": n},
+        ),
+    }
+)
+"""All simulated compilers. A compiler follows those that its macros depend on."""
+
+_MUST_BE_RANGES = ("gcc", "clang", "msvc")
+
+
+def read_header(data: bytes) -> dict[str, CompilerRange | CompilerVerdict]:
+    """Return the versions that a `crt/host_config.h` accepts, by compiler.
+
+    The result for GCC, Clang and Visual C++ is always a range. Other compilers may be refused or
+    unchecked. If the text of an `#error` is stale, the range has a note. Raises `InvalidFileError`,
+    with the line if known, if the header cannot be understood or does not check those three.
+    """
+    header = Header(data)
+    answers: dict[str, CompilerRange | CompilerVerdict] = {}
+    gcc = clang = 0
+    for compiler, simulation in COMPILERS.items():
+        answer = _evaluate(header, compiler, simulation, gcc=gcc, clang=clang)
+        answers[compiler] = answer
+        if compiler in _MUST_BE_RANGES and not isinstance(answer, CompilerRange):
+            reject(None, f"{compiler} is {answer.status}: the header does not check it")
+        if isinstance(answer, CompilerRange) and answer.max is not None:
+            gcc = answer.max if compiler == "gcc" else gcc
+            clang = answer.max if compiler == "clang" else clang
+    return answers
+
+
+def _evaluate(
+    header: Header, compiler: str, simulation: Simulation, *, gcc: int, clang: int
+) -> CompilerRange | CompilerVerdict:
+    outcomes = {n: header.run(simulation.macros(n, gcc, clang)) for n in simulation.versions}
+    accepted = [version for version, outcome in outcomes.items() if not outcome.errors]
+    if not any(simulation.own in outcome.tested for outcome in outcomes.values()):
+        return CompilerVerdict(
+            status="unchecked",
+            note=f"the header does not test {simulation.own}, so another compiler's check applies",
+        )
+    if not accepted:
+        return CompilerVerdict(status="refused")
+    if len(accepted) == len(outcomes):
+        return CompilerVerdict(status="unchecked")
+    _check_is_one_span(compiler, accepted, outcomes)
+    bottom, top = accepted[0], accepted[-1]
+    lowest = None if bottom == simulation.versions[0] else bottom
+    names_minor = compiler == "clang" and lowest is not None
+    return CompilerRange(
+        status="range",
+        min=lowest,
+        max=top,
+        min_basis=None if lowest is None else "derived",
+        max_basis="derived",
+        unit=simulation.unit,
+        header_min=_with_minor(header, simulation, bottom) if names_minor else None,
+        years=_years(bottom, top) if compiler == "msvc" else None,
+        note=_stale_text(compiler, bottom, top, _errors_outside(outcomes, bottom, top)),
+    )
+
+
+def _check_is_one_span(compiler: str, accepted: list[int], outcomes: Mapping[int, Outcome]) -> None:
+    versions = list(outcomes)
+    if accepted[-1] == versions[-1]:
+        reject(None, f"{compiler} {versions[-1]} is accepted, so there is no upper bound")
+    span = versions[versions.index(accepted[0]) : versions.index(accepted[-1]) + 1]
+    for version in span:
+        if outcomes[version].errors:
+            line = outcomes[version].errors[0].line
+            reject(line, f"refuses {compiler} {version} between accepted versions")
+
+
+def _with_minor(header: Header, simulation: Simulation, major: int) -> str:
+    """Return the oldest accepted version of Clang with its minor number."""
+    minors = (
+        minor
+        for minor in range(9)
+        if not header.run({**simulation.macros(major, 0, 0), "__clang_minor__": minor}).errors
+    )
+    return f"{major}.{next(minors, 9)}"
+
+
+def visual_studio(msc_ver: int) -> str | None:
+    """Return the year of Visual Studio for a `_MSC_VER`, or None."""
+    years = [year for first, year in VISUAL_STUDIO.items() if first <= msc_ver]
+    return years[-1] if years else None
+
+
+def _years(bottom: int, top: int) -> dict[str, str]:
+    ends = {str(end): visual_studio(end) for end in (bottom, top)}
+    inner = {str(first): year for first, year in VISUAL_STUDIO.items() if bottom <= first <= top}
+    known = {**inner, **{end: year for end, year in ends.items() if year is not None}}
+    return dict(sorted(known.items()))
+
+
+def _errors_outside(outcomes: Mapping[int, Outcome], bottom: int, top: int) -> list[ErrorDirective]:
+    """Return the errors for the nearest versions outside the range."""
+    versions = list(outcomes)
+    outside = (versions.index(bottom) - 1, versions.index(top) + 1)
+    return [error for at in outside if at >= 0 for error in outcomes[versions[at]].errors]
+
+
+_LESS_THAN = re.compile(r"\bless than (\d{1,9})\b").search
+_STATED: Mapping[str, Callable[[str], re.Match[str] | None]] = {
+    "gcc": re.compile(r"\blater than (\d{1,9}) are not supported").search,
+    "clang": _LESS_THAN,
+    "horizon-clang": _LESS_THAN,
+    "grace-clang": re.compile(r"\bmust be (\d{1,9})\.x(?: to (\d{1,9})\.x)?").search,
+    "msvc": re.compile(r"\bbetween (\d{4}) and (\d{4}) \(inclusive\)").search,
+}
+"""Patterns of error texts by compiler. For other compilers, the texts vary too much."""
+
+
+def _stale_text(
+    compiler: str, bottom: int, top: int, errors: Iterable[ErrorDirective]
+) -> str | None:
+    search = _STATED.get(compiler)
+    for line, text in errors if search is not None else ():
+        match = search(text) if search is not None else None
+        if match is None:
+            continue
+        if compiler == "msvc":
+            is_stale = match.groups() != (visual_studio(bottom), visual_studio(top))
+        elif compiler == "grace-clang":
+            is_stale = (int(match[1]), int(match[2] or match[1])) != (bottom, top)
+        else:
+            is_stale = int(match[1]) != top + (compiler != "gcc")
+        if is_stale:
+            claim = f'the text of #error is "{match[0]}"'
+            span = f"{bottom} to {top}" if bottom > _MAJORS[0] else f"up to {top}"
+            return f"line {line}: {claim}, but its #if accepts {span}"
+    return None

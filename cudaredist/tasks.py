@@ -1,0 +1,72 @@
+"""Run tasks on a thread pool."""
+
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from queue import SimpleQueue
+from typing import TypeAlias, TypeVar
+
+from cudaredist.errors import CudaRedistError, StoppedError
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+Task: TypeAlias = Callable[[], "list[Task] | None"]
+"""A function to run in a thread. It returns the tasks that follow it, if any."""
+
+
+def raise_if_stopped(stop: threading.Event) -> None:
+    """Raise `StoppedError` if the run must stop."""
+    if stop.is_set():
+        raise StoppedError
+
+
+def run_tasks(tasks: Iterable[Task], jobs: int, stop: threading.Event) -> None:
+    """Run tasks and the tasks they return, `jobs` at a time.
+
+    If a task raises an error or the user interrupts the run, set `stop` and raise without waiting
+    for the other tasks.
+    """
+    pool = ThreadPoolExecutor(jobs, thread_name_prefix="cudaredist")
+    finished: SimpleQueue[Future[list[Task] | None]] = SimpleQueue()
+    pending = 0
+    waiting = list(tasks)
+    try:
+        while waiting or pending:
+            for task in waiting:
+                pool.submit(task).add_done_callback(finished.put)
+            pending += len(waiting) - 1
+            waiting = finished.get().result() or []
+    except BaseException:
+        stop.set()
+        raise
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def each(
+    items: Iterable[_Item],
+    work: Callable[[_Item], _Result],
+    jobs: int,
+    stop: threading.Event,
+    *,
+    fail_fast: bool = False,
+) -> list[_Result | CudaRedistError]:
+    """Process items, `jobs` at a time, and return the results in their order.
+
+    If an item raises a `CudaRedistError`, the error is its result. With `fail_fast`, it also sets
+    `stop`.
+    """
+    results: dict[int, _Result | CudaRedistError] = {}
+
+    def run(position: int, item: _Item) -> None:
+        try:
+            results[position] = work(item)
+        except CudaRedistError as error:
+            results[position] = error
+            if fail_fast:
+                stop.set()
+
+    run_tasks([partial(run, *entry) for entry in enumerate(items)], jobs, stop)
+    return [results[position] for position in range(len(results))]

@@ -1,0 +1,369 @@
+"""audit as a user sees it, on small wheels, folders and archives, and on hostile ones."""
+
+import io
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from support import binaries, wheels
+from support.archives import ZipEntry, plain_tar, raw_zip
+from support.binaries import Symbol, elf
+from support.golden import Golden
+from support.releases import put, release
+from support.running import report, succeed
+
+LABELS = ("12.4.1", "12.9.1")
+
+
+NEWER = "cublasLtNewer"
+"""A symbol that only the newer release exports."""
+
+
+def make_gpu_data(root: Path) -> Path:
+    """Put manifests, features and symbols of two small releases into `data/`; return it."""
+    for label in LABELS:
+        names = ["cublasLtCreate", *([NEWER] if label == LABELS[1] else [])]
+        symbols = [Symbol(name, version="libcublasLt.so.12") for name in names]
+        lt = elf(symbols=symbols, soname="libcublasLt.so.12", defines=["libcublasLt.so.12"])
+        files = release(
+            label,
+            {
+                "libcublas": {"linux-x86_64": {"lib/libcublasLt.so.12": lt}},
+                "cuda_cudart": {
+                    "linux-x86_64": {
+                        "lib/libcudart.so.12": elf(
+                            symbols=[Symbol("cudaMalloc")], soname="libcudart.so.12"
+                        )
+                    }
+                },
+            },
+        )
+        put(root / "source/compute/cuda/redist", files)
+        manifests = {name: data for name, data in files.items() if "/" not in name}
+        put(root / "data/manifests/cuda", manifests)
+    places = ("--data-dir", root / "data", "--cache-dir", root / "cache", "--quiet")
+    succeed("process-manifests", "--base-url", root / "source", *places)
+    succeed("update-symbols", "--base-url", root / "source", *places)
+    return root / "data"
+
+
+def extension(*symbols: str) -> bytes:
+    """Return a library that takes symbols from cuBLASLt."""
+    library = "libcublasLt.so.12"
+    return elf(
+        symbols=[Symbol(name, is_defined=False, version=library) for name in symbols],
+        needs={library: [library]},
+        needed=[library],
+    )
+
+
+def kernels(*images: binaries.Image, needed: tuple[str, ...] = (), glibc: str = "2.17") -> bytes:
+    """Return a library with device code."""
+    code = binaries.fatbin(images, payload=bytes(4096))
+    return binaries.elf(needed=needed, glibc=glibc, sections={".nv_fatbin": code})
+
+
+def put_gpu_wheel(folder: Path, files: Mapping[str, bytes]) -> Path:
+    """Put a wheel with an extension into a folder and return its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "example-1.0-cp312-cp312-manylinux_2_28_x86_64.whl"
+    path.write_bytes(wheels.wheel("example", "1.0", files))
+    return path
+
+
+FILES = {
+    "example/__init__.py": b"",
+    "example/_ext.so": extension("cublasLtCreate", NEWER),
+    "example/_kernels.so": kernels(
+        ("sm", 80, ""), ("compute", 80, ""), needed=("libcudart.so.12", "libc.so.6"), glibc="2.28"
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with two releases of CUDA and their symbols."""
+    return make_gpu_data(tmp_path_factory.mktemp("gpu"))
+
+
+@pytest.fixture
+def audit(run: Run, data: Path) -> Run:
+    """Audit by that data folder."""
+    return lambda *arguments: run("audit", *arguments, "--data-dir", data)
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    """A wheel that needs a symbol of CUDA 12.9."""
+    return put_gpu_wheel(tmp_path / "dist", FILES)
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "packages", "nix", "github"])
+def test_audit_prints_its_report_in_each_form(
+    audit: Run, wheel: Path, golden: Golden, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    monkeypatch.chdir(wheel.parent)
+    result = audit(wheel.name, "--format", form, "--cuda", "12", "--require-gpu", "7.5")
+    assert result.exit_code == 1
+    assert "CUDA 12.4.1 does not export cublasLtNewer" in result.output
+    golden.check("audit.txt", form, result.stdout.rstrip("\n"))
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "message"),
+    [
+        ("nowhere", 2, "no such file or folder"),
+        (os.devnull, 2, "not a file or folder"),
+        ("n" * 300, 3, "cannot read"),
+    ],
+)
+def test_audit_of_unreachable_path_is_refused(
+    audit: Run, name: str, code: int, message: str
+) -> None:
+    result = audit(name)
+    assert result.exit_code == code
+    assert message in result.stderr
+
+
+def test_audit_requirements_need_data_of_wheels(audit: Run, wheel: Path) -> None:
+    result = audit(wheel, "--format", "requirements")
+    assert result.exit_code == 2
+    assert "add --channel wheels" in result.stderr
+
+
+def test_audit_json_has_the_lowest_release_and_its_reason(audit: Run, wheel: Path) -> None:
+    answer = report(audit(wheel, "--json"))
+    (release,) = answer["releases"]
+    assert (release["lowest"], release["decisive"]) == ("12.9.1", [NEWER])
+    assert answer["glibc"] == {"version": "2.28", "by": ["example/_kernels.so"], "unread": []}
+    assert answer["exit_code"] == 0
+
+
+def test_audit_takes_a_folder_an_archive_and_a_file(audit: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "root"
+    for name, content in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    (folder / "example/libmore.so.1").write_bytes(binaries.elf(needed=("libown.so",)))
+    (folder / "example/libown.so").symlink_to("_kernels.so")
+    answer = report(audit(folder, "--json"))
+    assert answer["inputs"] == [{"path": str(folder), "files": 4, "binaries": 3}]
+    libraries = {one["soname"]: one for one in answer["libraries"]}
+    assert libraries["libown.so"]["bundled"] == ["example/_kernels.so"]
+    one = report(audit(folder / "example/_ext.so", "--json"))
+    assert one["releases"][0]["lowest"] == "12.9.1"
+    both = report(audit(folder / "example/_ext.so", folder / "example", "--json"))
+    assert [each["binaries"] for each in both["inputs"]] == [1, 3]
+    assert both["releases"][0]["lowest"] == "12.9.1"
+
+
+def test_audit_by_a_set_finds_what_it_lacks(audit: Run, data: Path, wheel: Path) -> None:
+    found = {}
+    for label in ("12.4.1", "12.9.1"):
+        path = wheel.parent / f"{label}.json"
+        options = ("--cuda", label, "--platform", "linux-x86_64", "-o", path, "--allow-hollow")
+        succeed("build", *options, "--data-dir", data)
+        result = audit(wheel, "--set", path, "--json")
+        found[label] = [one["kind"] for one in report(result)["findings"]]
+    assert found == {"12.4.1": ["missing-symbols"], "12.9.1": []}
+
+
+@pytest.mark.parametrize(
+    ("passes", "fails"),
+    [
+        (("--require-gpu", "8.6"), ("--require-gpu", "7.5")),
+        (("--max-glibc", "2.28"), ("--max-glibc", "2.17")),
+        (("--cuda", "12.9"), ("--cuda", "12.4")),
+        (("--no-bundled",), ("--no-bundled", "--require-gpu", "7.0")),
+    ],
+)
+def test_audit_gate_decides_the_exit_code(
+    audit: Run, wheel: Path, passes: tuple[str, ...], fails: tuple[str, ...]
+) -> None:
+    assert audit(wheel, *passes).exit_code == 0
+    assert audit(wheel, *fails).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message", "code"),
+    [
+        (("--require-gpu", "8"), "no compute capability is called '8'", 2),
+        (("--cuda", "11.8"), "no local release of CUDA 11.8", 2),
+        (("--cuda", "latest"), "--cuda latest: expected", 2),
+        (("--max-glibc", "new"), "--max-glibc new: expected", 2),
+    ],
+)
+def test_audit_refuses_unknown_values(
+    audit: Run, wheel: Path, options: tuple[str, ...], message: str, code: int
+) -> None:
+    result = audit(wheel, *options)
+    assert result.exit_code == code
+    assert message in result.stderr
+
+
+def test_audit_of_a_pure_wheel_finds_no_program(audit: Run, tmp_path: Path) -> None:
+    result = audit(put_gpu_wheel(tmp_path, {"example/__init__.py": b""}))
+    assert result.exit_code == 0
+    assert "It contains no program or library." in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "answer"),
+    [
+        (kernels(("sm", 80, "")), "No file needs a CUDA library, but the program may load some"),
+        (elf(needed=["libc.so.6"]), "It needs no CUDA library."),
+    ],
+    ids=["device code", "host code"],
+)
+def test_audit_of_device_code_without_libraries_does_not_exclude_them(
+    audit: Run, tmp_path: Path, content: bytes, answer: str
+) -> None:
+    """xgboost loads NCCL from Python, and jax-cuda12-plugin opens all of its CUDA libraries."""
+    assert answer in audit(put_gpu_wheel(tmp_path, {"example/_ext.so": content})).stdout
+
+
+def test_audit_names_paths_that_it_cannot_read(audit: Run, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("nothing")
+    os.mkfifo(tmp_path / "pipe")
+    cases = {"text": 5, "pipe": 2, "absent": 2}
+    for name, code in cases.items():
+        result = audit(tmp_path / name)
+        assert result.exit_code == code, name
+        assert str(tmp_path / name) in result.stderr
+
+
+def test_audit_skips_pipes_and_names_archives_in_a_folder(audit: Run, wheel: Path) -> None:
+    os.mkfifo(wheel.parent / "pipe")
+    (wheel.parent / "loop").symlink_to(".")
+    result = audit(wheel.parent)
+    assert result.exit_code == 0
+    assert "1 archives in it are not read" in result.stdout
+
+
+def test_audit_continues_after_a_broken_archive(audit: Run, wheel: Path) -> None:
+    broken = wheel.with_name("broken.whl")
+    broken.write_bytes(wheel.read_bytes()[:-100])
+    result = audit(broken, wheel, "--json")
+    assert result.exit_code == 5
+    answer = report(result)
+    assert [each["path"] for each in answer["inputs"]] == [str(wheel)]
+    assert [error["kind"] for error in answer["errors"]] == ["invalid-archive"]
+
+
+# -- hostile wheels
+
+
+def bomb() -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("example/_ext.so", bytes(200 << 20))
+    return out.getvalue()
+
+
+def many_names() -> bytes:
+    needed = [f"lib{number}.so.1" for number in range(5000)]
+    return binaries.elf(needed=needed)
+
+
+def test_audit_refuses_a_bomb(audit: Run, tmp_path: Path) -> None:
+    path = tmp_path / "bomb.whl"
+    path.write_bytes(bomb())
+    result = audit(path)
+    assert result.exit_code == 5
+    assert "bomb.whl" in result.stderr
+
+
+def test_audit_reports_unsafe_names_in_printable_form(audit: Run, tmp_path: Path) -> None:
+    entries = [
+        ZipEntry(b"../../etc/x.so", FILES["example/_ext.so"]),
+        ZipEntry(b"a\x1b[31m.so", FILES["example/_ext.so"]),
+        ZipEntry(b"example/_ext.so", FILES["example/_ext.so"]),
+    ]
+    path = tmp_path / "names.whl"
+    path.write_bytes(raw_zip(*entries))
+    result = audit(path, "--json")
+    answer = report(result)
+    assert answer["inputs"][0]["binaries"] == 1
+    assert any("unsafe name" in note for note in answer["notes"])
+    assert "\x1b" not in audit(path).output
+
+
+def test_audit_states_that_names_are_unread(audit: Run, tmp_path: Path) -> None:
+    path = put_gpu_wheel(tmp_path, {"example/_ext.so": many_names()})
+    answer = report(audit(path, "--json"))
+    assert answer["libraries"] == []
+    assert answer["notes"] == ["example/_ext.so: not read: needed, opens"]
+
+
+def test_audit_of_an_unread_file_does_not_state_that_it_needs_nothing(
+    audit: Run, tmp_path: Path, wheel: Path
+) -> None:
+    path = put_gpu_wheel(tmp_path, {"example/_ext.so": many_names()})
+    assert "Its needed libraries are unknown: example/_ext.so" in audit(path).stdout
+    path.write_bytes(wheel.read_bytes()[:-100])
+    assert audit(path).stdout == ""
+
+
+def test_audit_states_the_data_after_warnings(audit: Run, tmp_path: Path) -> None:
+    copy = binaries.elf(soname="libcudart.so.12")
+    files = {"a/libcudart.so.12": copy, "b/libcudart.so.12": copy}
+    result = audit(put_gpu_wheel(tmp_path, files))
+    assert result.exit_code == 0
+    assert "warning: duplicate-library" in result.stdout
+    assert "No other findings. Compared with all local releases." in result.stdout
+
+
+@pytest.mark.parametrize("cut", range(0, 1500, 97))
+def test_audit_of_a_cut_library_ends_without_a_bug(audit: Run, tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "libcut.so"
+    path.write_bytes(FILES["example/_ext.so"][:cut] or b"\x7fELF")
+    assert audit(path).exit_code in {0, 1, 5}
+
+
+def test_device_code_of_a_cut_library_is_unknown(audit: Run, tmp_path: Path) -> None:
+    path = tmp_path / "libcut.so"
+    path.write_bytes(FILES["example/_ext.so"][:100])
+    result = audit(path, "--require-gpu", "9.0")
+    assert result.exit_code == 3
+    assert "Its device code is unknown: libcut.so cannot be read." in result.stdout
+    assert "unknown: it is unknown if GPUs of capability 9.0 run it" in result.stdout
+
+
+def test_audit_takes_a_root_file_system(audit: Run, tmp_path: Path) -> None:
+    path = tmp_path / "root.tar"
+    path.write_bytes(plain_tar())
+    assert audit(path).exit_code == 0
+
+
+def test_audit_on_github_annotates_the_wheel(
+    audit: Run, wheel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summary = wheel.parent / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    result = audit(wheel, "--format", "github", "--require-gpu", "7.5")
+    assert f"::error file={wheel},title=gpu::" in result.stdout
+    assert "cudaredist audit" in summary.read_text()
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "github", "requirements"])
+def test_audit_escapes_the_name_of_its_file(
+    audit: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    summary = tmp_path / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    path = tmp_path / "a\x1b[31m\n::add-mask::\u202eb.so"
+    path.write_bytes(FILES["example/_ext.so"])
+    output = audit(path, "--max-glibc", "2.0", "--format", form).output
+    output += summary.read_text() if summary.exists() else ""
+    for line in output.split("\n"):
+        assert line.isprintable(), line
+        assert not line.startswith("::add-mask")
+
+
+def test_audit_json_is_one_document_after_an_error(audit: Run, tmp_path: Path) -> None:
+    answer = json.loads(audit(tmp_path / "absent.whl", "--json").stdout)
+    assert answer["error"]["kind"] == "usage"

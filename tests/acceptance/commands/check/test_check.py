@@ -1,0 +1,467 @@
+"""Tests of the check command: findings, output and exit codes."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import REPOSITORY, SAMPLE, Run
+from support import server as faults
+from support.factory import manifest
+from support.running import held, snapshot
+from support.server import FaultServer
+
+from cudaredist.features.derive import RULES
+from cudaredist.jsontext import canonical_json
+from cudaredist.primitives import sha256_of
+
+LABELS = ("12.9.0", "12.9.1")
+FOLDER = "/compute/cuda/redist/"
+
+
+@pytest.fixture
+def cuda(server: FaultServer, run: Run) -> FaultServer:
+    """Serve two releases of CUDA that are also in a complete data folder."""
+    server.add_manifests("cuda", {label: manifest(label) for label in LABELS})
+    run("download-manifests", "--base-url", server.url, "--version", "all")
+    for label in LABELS:
+        write_features(label)
+    write_tables(*LABELS)
+    return server
+
+
+def write(path: str, document: object) -> Path:
+    place = Path("data") / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(canonical_json(document))
+    return place
+
+
+def write_features(of: str, **changes: object) -> Path:
+    document = {
+        "schema_version": 1,
+        "redist": "cuda",
+        "label": of,
+        "manifest_sha256": sha256_of(held(of).read_bytes()) if held(of).exists() else "a" * 64,
+        "rules": RULES,
+        "packages": {},
+        **changes,
+    }
+    return write(f"features/cuda/feature_{of}.json", document)
+
+
+def write_tables(*labels: str) -> None:
+    source = {"channel": "redist", "package": "cuda_nvcc", "archive_sha256": "a" * 64}
+    source |= {"path": "bin/ptxas", "file_sha256": "b" * 64}
+    releases = {
+        label: {
+            "nvcc": "12.9.86",
+            "source": {**source, "version": "12.9.86"},
+            "compilers": {"icx": {"status": "refused"}},
+        }
+        for label in labels
+    }
+    write("nvcc_compat.json", {"schema_version": 1, "releases": releases})
+    write(
+        "gpus.json",
+        {"schema_version": 1, "capabilities": {}, "sources": dict.fromkeys(labels, source)},
+    )
+
+
+def check(run: Run, server: FaultServer | None, *options: str) -> Any:
+    source = ["--offline"] if server is None else ["--base-url", server.url, "--retries", "0"]
+    result = run("check", "--json", *source, *options)
+    document = json.loads(result.stdout)
+    assert document["exit_code"] == result.exit_code
+    return document
+
+
+def kinds(document: Any) -> list[tuple[str, str | None]]:
+    return [(f["kind"], f["release"]) for f in document["findings"]]
+
+
+def lines(document: Any) -> dict[str, Any]:
+    return {line["line"]: line for line in document["lines"]}
+
+
+def test_check_of_complete_data_exits_0(run: Run, cuda: FaultServer) -> None:
+    document = check(run, cuda)
+    assert (document["exit_code"], document["findings"]) == (0, [])
+    assert lines(document)["12.9"]["status"] == "current"
+
+
+def test_newer_release_of_local_line_is_stale(run: Run, cuda: FaultServer) -> None:
+    cuda.add_manifests("cuda", {x: manifest(x) for x in (*LABELS, "12.9.2", "12.9.10")})
+    document = check(run, cuda)
+    assert document["exit_code"] == 1
+    assert kinds(document) == [("stale", "12.9.10")]
+    assert lines(document)["12.9"]["missing"] == ["12.9.2", "12.9.10"]
+
+
+def test_newer_line_is_stale_and_older_line_is_optional(run: Run, cuda: FaultServer) -> None:
+    cuda.add_manifests("cuda", {x: manifest(x) for x in ("12.8.1", *LABELS, "13.0.0")})
+    document = check(run, cuda)
+    assert kinds(document) == [("stale", "13.0.0")]
+    assert {name: line["status"] for name, line in lines(document).items()} == {
+        "12.8": "not-held",
+        "12.9": "current",
+        "13.0": "new",
+    }
+
+
+def test_platforms_missing_from_newer_release_are_reported(run: Run, cuda: FaultServer) -> None:
+    newer = manifest("12.9.2", platforms=("linux-x86_64", "linux-riscv64"))
+    cuda.add_manifests("cuda", {**{x: manifest(x) for x in LABELS}, "12.9.2": newer})
+    (finding,) = check(run, cuda)["findings"]
+    assert finding["details"] == [
+        "missing: 12.9.2",
+        "12.9.2 lacks linux-sbsa, which 12.9.1 has",
+        "12.9.2 adds linux-riscv64",
+    ]
+
+
+def test_platforms_lost_between_local_releases_are_a_note(run: Run) -> None:
+    run("download-manifests", "--base-url", SAMPLE, "--redist", "cudnn", "--version", "all")
+    document = check(run, None)
+    assert ("platform-lost", "8.9.6") in kinds(document)
+    note = document["findings"][-1]
+    assert note["exit_code"] == 0
+    assert note["message"] == "has no linux-aarch64; the newest release with it is 8.9.5"
+
+
+def test_manifest_changed_upstream_exits_4(run: Run, cuda: FaultServer) -> None:
+    cuda.files[f"{FOLDER}redistrib_12.9.0.json"] = manifest("12.9.0", salt="rebuilt")
+    document = check(run, cuda)
+    assert document["exit_code"] == 4
+    assert kinds(document) == [("changed-upstream", "12.9.0")]
+    assert "sha256" in document["findings"][0]["details"][0]
+
+
+def test_manifest_edited_locally_exits_4(run: Run, cuda: FaultServer) -> None:
+    held().write_bytes(held().read_bytes() + b"\n")
+    document = check(run, cuda)
+    assert document["exit_code"] == 4
+    assert ("edited-locally", "12.9.1") in kinds(document)
+    assert ("changed-upstream", "12.9.1") not in kinds(document)
+
+
+def test_unreachable_upstream_exits_3(run: Run, cuda: FaultServer) -> None:
+    cuda.misbehave(FOLDER, faults.status(503))
+    document = check(run, cuda)
+    assert document["exit_code"] == 3
+    assert kinds(document) == [("unreachable", None)]
+    assert lines(document)["12.9"]["status"] == "unknown"
+
+
+def test_several_findings_exit_with_worst_code(run: Run, cuda: FaultServer) -> None:
+    cuda.add_manifests("cuda", {x: manifest(x) for x in (*LABELS, "12.9.2")})
+    cuda.misbehave(f"{FOLDER}redistrib_12.9.0.json", faults.status(503))
+    assert check(run, cuda)["exit_code"] == 3
+    cuda.files[f"{FOLDER}redistrib_12.9.1.json"] = manifest("12.9.1", salt="rebuilt")
+    document = check(run, cuda)
+    assert document["exit_code"] == 4
+    assert kinds(document) == [
+        ("unreachable", "12.9.0"),
+        ("changed-upstream", "12.9.1"),
+        ("stale", "12.9.2"),
+    ]
+
+
+def test_invalid_newer_manifest_exits_5(run: Run, cuda: FaultServer) -> None:
+    both = {x: manifest(x) for x in LABELS}
+    cuda.add_manifests("cuda", {**both, "12.9.2": b"<html>"})
+    document = check(run, cuda)
+    assert document["exit_code"] == 5
+    assert ("invalid", "12.9.2") in kinds(document)
+
+
+def test_unlisted_manifest_is_a_finding_until_recorded(run: Run, cuda: FaultServer) -> None:
+    cuda.add_manifests("cuda", {"12.9.1": manifest("12.9.1")})
+    document = check(run, cuda)
+    assert (document["exit_code"], kinds(document)) == (1, [("gone", "12.9.0")])
+    run("download-manifests", "--base-url", cuda.url)
+    document = check(run, cuda)
+    assert (document["exit_code"], kinds(document)) == (0, [("gone", "12.9.0")])
+
+
+def test_offline_check_sends_no_request(run: Run, cuda: FaultServer) -> None:
+    requests = sum(cuda.requests.values())
+    document = check(run, None)
+    assert (document["exit_code"], document["offline"]) == (0, True)
+    assert lines(document)["12.9"]["upstream"] is None
+    assert sum(cuda.requests.values()) == requests
+
+
+def test_second_check_sends_conditional_requests(run: Run, cuda: FaultServer) -> None:
+    check(run, cuda)
+    requests = [headers for path, headers in cuda.headers if path.endswith(".json")]
+    assert all("If-None-Match" in headers for headers in requests[-2:])
+
+
+@pytest.mark.parametrize(
+    ("damage", "kind", "code"),
+    [
+        pytest.param(lambda: held().unlink(), "missing-file", 1, id="manifest lost"),
+        pytest.param(
+            lambda: held().write_bytes(b"{"), "invalid", 4, id="manifest broken, so edited too"
+        ),
+        pytest.param(lambda: lock().unlink(), "unrecorded", 1, id="lock lost"),
+        pytest.param(lambda: lock().write_bytes(b"{}"), "invalid", 5, id="lock broken"),
+        pytest.param(
+            lambda: lock().write_bytes(lock().read_bytes() + b"\n"),
+            "not-canonical",
+            1,
+            id="lock form",
+        ),
+        pytest.param(lambda: feature().unlink(), "no-features", 1, id="features lost"),
+        pytest.param(lambda: feature().write_bytes(b"[]"), "invalid", 5, id="features broken"),
+        pytest.param(
+            lambda: write_features("12.9.1", manifest_sha256="a" * 64),
+            "stale-features",
+            1,
+            id="stale",
+        ),
+        pytest.param(
+            lambda: write_features("12.9.1", label="12.9.0"), "stale-features", 1, id="of another"
+        ),
+        pytest.param(
+            lambda: feature().write_text('{"x": {"linux-x86_64": {"outputs": {"lib": true}}}}'),
+            "legacy-features",
+            0,
+            id="features in nixpkgs' form",
+        ),
+        pytest.param(lambda: write_features("12.8.0"), "orphan-features", 1, id="orphan"),
+        pytest.param(lambda: write_tables("12.9.0"), "table-lacks", 1, id="table lacks one"),
+        pytest.param(lambda: Path("data/gpus.json").unlink(), "table-missing", 1, id="no table"),
+        pytest.param(
+            lambda: write("gpus.json", {"schema_version": 1, "x": 1}),
+            "invalid",
+            5,
+            id="table broken",
+        ),
+    ],
+)
+def test_damaged_data_is_reported_offline(
+    run: Run, cuda: FaultServer, damage: Callable[[], object], kind: str, code: int
+) -> None:
+    damage()
+    document = check(run, None, "--no-shipped-data")
+    assert document["exit_code"] == code
+    assert kind in {findings for findings, _ in kinds(document)}
+
+
+def test_shipped_tables_complete_missing_local_tables(run: Run, cuda: FaultServer) -> None:
+    Path("data/gpus.json").unlink()
+    messages = [f["message"] for f in check(run, None)["findings"] if f["path"] == "gpus.json"]
+    assert messages == ["no table for the local CUDA releases 12.9.0"]  # 12.9.1 is shipped
+
+
+def test_unreadable_manifest_is_reported_once(run: Run, cuda: FaultServer) -> None:
+    held().unlink()
+    held().mkdir()
+    document = check(run, cuda)
+    assert document["exit_code"] == 3
+    findings = kinds(document)
+    assert ("unreadable", "12.9.1") in findings
+    assert not {kind for kind, _ in findings} & {"missing-file", "stale", "unreachable"}
+
+
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_unreadable_lock_is_the_only_finding(
+    run: Run,
+    cuda: FaultServer,
+    is_folder: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    lock().unlink()
+    if is_folder:
+        lock().mkdir()
+    else:
+        lock().write_bytes(b"{")
+    document = check(run, cuda)
+    assert len(document["findings"]) == 1
+    assert document["exit_code"] == (3 if is_folder else 5)
+
+
+def lock() -> Path:
+    return Path("data/manifests/lock.json")
+
+
+def feature() -> Path:
+    return Path("data/features/cuda/feature_12.9.1.json")
+
+
+def test_feature_file_with_legacy_name_is_read(run: Run, cuda: FaultServer) -> None:
+    feature().rename(feature().with_name("redistrib_features_12.9.1.json"))
+    assert check(run, cuda)["exit_code"] == 0
+
+
+def test_empty_data_folder_exits_1(run: Run) -> None:
+    Path("data/manifests").mkdir(parents=True)
+    document = check(run, None, "--data-dir", "data")
+    assert (document["exit_code"], kinds(document)) == (1, [("nothing-held", None)])
+
+
+@pytest.mark.slow
+def test_check_without_data_folder_reads_shipped_data(run: Run) -> None:
+    shipped = run("check", "--offline", "--json")
+    named = run("check", "--offline", "--json", "--data-dir", REPOSITORY / "data")
+    assert shipped.stdout == named.stdout
+    assert shipped.exit_code == named.exit_code
+
+
+def test_missing_data_folder_exits_2(run: Run) -> None:
+    result = run("check", "--offline", "--data-dir", "nowhere")
+    assert result.exit_code == 2
+    assert "nowhere: no such folder" in result.stderr
+
+
+def test_redist_missing_upstream_exits_3(run: Run, cuda: FaultServer) -> None:
+    cuda.add_manifests("nvpl", {"24.7": manifest("24.7", "nvpl")})
+    run("download-manifests", "--base-url", cuda.url)
+    for path in (f"/compute/nvpl/redist/{name}" for name in ("", "redistrib_24.7.json")):
+        del cuda.files[path]
+    document = check(run, cuda, "--redist", "nvpl")
+    assert document["exit_code"] == 3
+    assert ("absent", None) in kinds(document)
+
+
+def test_handwritten_manifest_missing_upstream_is_a_note(
+    run: Run, cuda: FaultServer, tmp_path: Path
+) -> None:
+    folder = tmp_path / "own" / "handwritten" / "tensorrt"
+    folder.mkdir(parents=True)
+    (folder / "redistrib_10.9.0.json").write_bytes(manifest("10.9.0", "tensorrt"))
+    run("download-manifests", "--base-url", tmp_path / "own", "--redist", "tensorrt")
+    document = check(run, cuda, "--redist", "tensorrt")
+    assert document["exit_code"] == 1, (
+        "a missing feature file is a finding, a missing upstream folder is a note"
+    )
+    assert ("absent", None) in kinds(document)
+
+
+def test_orphan_features_and_unknown_folders_are_reported(run: Run, cuda: FaultServer) -> None:
+    write("features/cudnn/feature_9.0.0.json", {})
+    Path("data/manifests/cudda").mkdir()
+    Path("data/manifests/cudda/redistrib_1.2.json").write_bytes(b"{}")
+    findings = kinds(check(run, None))
+    assert ("invalid", None) in findings
+    assert ("orphan-features", "9.0.0") in findings
+    assert ("unknown-redist", None) in findings
+
+
+def test_selected_redist_with_many_releases_is_one_finding(run: Run, cuda: FaultServer) -> None:
+    labels = ("1.0.0", "1.1.0", "1.2.0")
+    cuda.add_manifests("cudss", {x: manifest(x, "cudss") for x in labels})
+    stale = [f for f in check(run, cuda, "--redist", "cudss")["findings"] if f["kind"] == "stale"]
+    assert [finding["release"] for finding in stale] == ["1.2.0"]
+
+
+def test_github_annotations_beyond_limit_are_counted(run: Run, cuda: FaultServer) -> None:
+    for n in range(20):
+        write(f"features/cuda/feature_1.2.{n}.json", {"schema_version": 1, f"n{n}": n})
+    result = run("check", "--base-url", cuda.url, "--format", "github")
+    errors = [line for line in result.stdout.splitlines() if line.startswith("::error ")]
+    assert len(errors) == 10
+    assert errors[-1] == "::error title=cudaredist::and 11 more"
+
+
+# -- output formats
+
+
+@pytest.fixture
+def stale(run: Run, cuda: FaultServer) -> FaultServer:
+    """Create data with a stale line, a lost platform and missing features."""
+    feature().unlink()
+    newer = manifest("12.9.2", platforms=("linux-x86_64",))
+    cuda.add_manifests("cuda", {**{x: manifest(x) for x in LABELS}, "12.9.2": newer})
+    return cuda
+
+
+def test_text_report_lists_lines_and_findings(run: Run, stale: FaultServer) -> None:
+    result = run("check", "--base-url", stale.url)
+    assert result.exit_code == 1
+    assert result.stdout.splitlines() == [
+        "redist  line  local   upstream  state  missing",
+        "cuda    12.9  12.9.1  12.9.2    stale  12.9.2",
+        "",
+        "no-features: cuda 12.9.1: no feature file",
+        "    hint: run `cudaredist process-manifests`",
+        "",
+        "stale: cuda 12.9.2: line 12.9: 12.9.1 local, 12.9.2 upstream",
+        "    missing: 12.9.2",
+        "    12.9.2 lacks linux-sbsa, which 12.9.1 has",
+        "    hint: run `cudaredist download-manifests --redist cuda --version 12.9.2`",
+        "",
+        "2 findings, 0 notes: exit 1, findings",
+    ]
+
+
+def test_markdown_report_has_table_and_findings(run: Run, stale: FaultServer) -> None:
+    result = run("check", "--base-url", stale.url, "--format", "markdown")
+    assert "| cuda | 12.9 | 12.9.1 | 12.9.2 | stale | 12.9.2 |" in result.stdout
+    assert "- **stale** cuda 12.9.2: line 12.9: 12.9.1 local, 12.9.2 upstream" in result.stdout
+    assert "linux-sbsa, which 12.9.1 has" in result.stdout
+
+
+def test_github_format_writes_summary_and_outputs(
+    run: Run, stale: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summary, outputs = tmp_path / "summary", tmp_path / "outputs"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    monkeypatch.setenv("GITHUB_OUTPUT", str(outputs))
+    result = run("check", "--base-url", stale.url, "--format", "github")
+    assert result.stdout.splitlines() == [
+        "::warning title=cuda 12.9.1,file=data/features/cuda/feature_12.9.1.json::no feature file",
+        "::warning title=cuda 12.9.2::line 12.9: 12.9.1 local, 12.9.2 upstream%0A"
+        "missing: 12.9.2%0A12.9.2 lacks linux-sbsa, which 12.9.1 has",
+    ]
+    assert summary.read_text().startswith("## cudaredist check: findings\n")
+    assert outputs.read_text().splitlines() == [
+        "exit_code=1",
+        "stale=true",
+        "unreachable=false",
+        "findings=true",
+        "integrity=false",
+        'newer=["cuda 12.9.2"]',
+    ]
+
+
+def test_github_outside_of_github_writes_no_file(run: Run, stale: FaultServer) -> None:
+    assert run("check", "--base-url", stale.url, "--format", "github").exit_code == 1
+
+
+def test_check_writes_nothing(run: Run, stale: FaultServer) -> None:
+    before = snapshot(Path())
+    run("check", "--base-url", stale.url)
+    assert snapshot(Path()) == before
+
+
+def test_default_channel_is_the_local_one(run: Run, server: FaultServer) -> None:
+    for name in ("check", "versions", "build"):
+        result = run(name, *(["--cuda", "13.0", "--check"] if name == "build" else ["--offline"]))
+        assert "cuda" in result.stdout
+        assert result.stderr.startswith(
+            "using --channel wheels, the only one in the data shipped with cudaredist"
+        )
+    # A base URL or a channel option selects the channel, and so do local manifests of both.
+    assert "nothing-held" in run("check", "--offline", "--channel", "redist").stdout
+    assert "nothing-held" in run("check", "--base-url", server.url).stdout
+    shutil.copytree(REPOSITORY / "data/manifests/wheels/nccl", "data/manifests/wheels/nccl")
+    assert "using --channel wheels, the only one in data" in run("versions", "--offline").stderr
+    server.add_manifests("cuda", {"12.9.1": manifest()})
+    run("download-manifests", "--base-url", server.url)
+    both = run("versions", "--offline")
+    assert ("12.9.1" in both.stdout, "nccl" in both.stdout, both.stderr) == (True, False, "")
+
+
+def test_truncated_listing_of_matching_length_is_unreachable_not_gone(
+    run: Run, cuda: FaultServer
+) -> None:
+    cuda.misbehave(FOLDER, faults.truncated_with_matching_length)
+    result = run("check", "--base-url", cuda.url, "--retries", "0", "--json")
+    assert result.exit_code == 3
+    findings = {finding["kind"] for finding in json.loads(result.stdout)["findings"]}
+    assert "unreachable" in findings
+    assert "gone" not in findings

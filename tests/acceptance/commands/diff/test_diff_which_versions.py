@@ -1,0 +1,427 @@
+"""Tests of the diff, which and versions commands on small releases."""
+
+import json
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import REPOSITORY, Run
+from support import server as faults
+from support.factory import manifest
+from support.releases import put, release
+from support.running import report, succeed
+from support.server import FaultServer
+from support.small_sets import LABEL, LINUX, library, make_data, make_sets
+from typer.testing import Result
+
+NEWER = "12.9.2"
+
+
+def newer() -> dict[str, Any]:
+    """Return a release with moved headers, a renamed library and another license."""
+    return {
+        "cuda_cudart": {
+            platform: {"lib/libcudart.so.13": library(machine, "libcudart.so.13", "libm.so.6")}
+            for platform, machine in LINUX.items()
+        },
+        "cuda_headers": {
+            platform: {"include/cuda_runtime.h": b"#pragma once\n"} for platform in LINUX
+        },
+        "libcublas": {
+            "linux-x86_64": {"lib/libcublas.so.12": library("x86_64", "libcublas.so.12")}
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def folder_with_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Create a cache and a data folder with examined releases."""
+    root = tmp_path_factory.mktemp("folder_with_data")
+    make_data(root)
+    files = release(NEWER, newer())
+    put(root / "source/compute/cuda/redist", files)
+    put(root / "data/manifests/cuda", {n: d for n, d in files.items() if "/" not in n})
+    options = ("--data-dir", root / "data", "--cache-dir", root / "cache")
+    succeed("process-manifests", "-q", "--base-url", root / "source", *options)
+    make_sets(root)
+    return root
+
+
+@pytest.fixture
+def ask(run: Run, folder_with_data: Path) -> Run:
+    """Run a command on that data folder and cache."""
+    options = ("--data-dir", folder_with_data / "data")
+    return lambda command, *more: run(command, *options, *more)
+
+
+@pytest.fixture
+def cached(folder_with_data: Path) -> tuple[object, ...]:
+    """The options for the cache that knows every archive."""
+    return ("--cache-dir", folder_with_data / "cache")
+
+
+# -- diff
+
+
+def test_diff_of_local_releases_includes_features(ask: Run, cached: tuple[object, ...]) -> None:
+    result = ask("diff", f"cuda@{LABEL}", f"cuda@{NEWER}", *cached)
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0] == "cuda@12.9.1 -> cuda@12.9.2"
+    assert "  windows-x86_64: gone altogether" in lines
+    assert "  linux-sbsa: gone altogether" not in lines
+    assert "  mft 12.9.1.5 (linux-sbsa, linux-x86_64)" in lines
+    assert "  cuda_headers 12.9.2.5 (linux-sbsa, linux-x86_64) from cuda_cudart" in lines
+    assert "  cuda_cudart 12.9.1.5 -> 12.9.2.5 split: cuda_headers" in lines
+    assert "      sonames [linux-sbsa, linux-x86_64]: -libcudart.so.12 +libcudart.so.13" in lines
+    assert "      needed [linux-sbsa, linux-x86_64]: +libm.so.6" in lines
+    assert lines.index("platforms:") < lines.index("gone:") < lines.index("may break:")
+
+
+def test_diff_without_cache_reports_split_as_new_package(ask: Run) -> None:
+    lines = ask("diff", f"cuda@{LABEL}", f"cuda@{NEWER}").stdout.splitlines()
+    assert "  cuda_headers 12.9.2.5 (linux-sbsa, linux-x86_64)" in lines
+
+
+@pytest.mark.parametrize("form", [("--format", "text"), ("--format", "markdown"), ("--json",)])
+@pytest.mark.parametrize(
+    "kind",
+    [f"cuda@{LABEL}", "data/manifests/cuda/redistrib_12.9.1.json",
+     "data/features/cuda/feature_12.9.1.json", "sets/linux-x86_64/cuda-12.9.1.json"],
+)  # fmt: skip
+def test_diff_of_a_side_with_itself_is_empty(
+    ask: Run, folder_with_data: Path, kind: str, form: tuple[str, ...]
+) -> None:
+    side = kind if "@" in kind else str(folder_with_data / kind)
+    result = ask("diff", side, side, *form)
+    assert result.exit_code == 0
+    if "--json" in form:
+        document = report(result)
+        assert (document["packages"], document["platforms"], document["tables"]) == ([], None, [])
+        assert document["equal"] > 0
+    else:
+        assert "0 packages differ" in result.stdout
+
+
+def test_diff_of_package_sets_reports_status_changes(ask: Run, folder_with_data: Path) -> None:
+    sets = [folder_with_data / f"sets/{platform}/cuda-12.9.1.json" for platform in LINUX]
+    lines = ask("diff", *sets).stdout.splitlines()
+    index = lines.index("may break:")
+    assert "      status: available -> unsupported" in lines[index:]
+
+
+@pytest.mark.parametrize(
+    ("sides", "code", "message"),
+    [
+        (("cuda@12.9.1", "cuda@1.0"), 2, "no local release of cuda is called '1.0'"),
+        (("cuda@12.9.1", "cudn@9.10.2"), 2, "did you mean cudnn"),
+        (("cuda@12.9.1", "nowhere.json"), 2, "no such file"),
+        (("cuda@12.9.1", f"cuda@{'1' * 300}"), 2, "no local release of cuda is called"),
+        (("cuda@12.9.1", "DATA/features/cuda/feature_12.9.1.json"), 2, "is a feature file"),
+        (("DATA/manifests/lock.json", "DATA/manifests/lock.json"), 2, "no such file"),
+        (("DATA/gpus.json", "DATA/gpus.json"), 5, "is not a manifest"),
+    ],
+)
+def test_diff_of_invalid_sides_is_rejected(
+    ask: Run, folder_with_data: Path, sides: tuple[str, ...], code: int, message: str
+) -> None:
+    shutil.copytree(folder_with_data / "data", "copy")
+    shutil.copy(REPOSITORY / "data/gpus.json", "copy/gpus.json")
+    result = ask("diff", *(side.replace("DATA", "copy") for side in sides))
+    assert result.exit_code == code, result.output
+    assert message in result.stderr
+
+
+def test_diff_of_local_release_and_manifest_file_lists_packages(
+    ask: Run, folder_with_data: Path
+) -> None:
+    """A user compares a manifest before storing it."""
+    manifest_path = folder_with_data / "data/manifests/cuda/redistrib_12.9.2.json"
+    both = ask("diff", f"cuda@{LABEL}", f"cuda@{NEWER}", "--json")
+    result = ask("diff", f"cuda@{LABEL}", manifest_path, "--json")
+    assert result.exit_code == 0
+    names = [package["package"] for package in report(both)["packages"]]
+    assert [package["package"] for package in report(result)["packages"]] == names
+    assert "-libcudart.so.12" not in ask("diff", f"cuda@{LABEL}", manifest_path).stdout
+
+
+def test_diff_of_feature_files_reports_platforms_and_hashes(
+    ask: Run, folder_with_data: Path
+) -> None:
+    path = folder_with_data / "data/features/cuda/feature_12.9.1.json"
+    document = json.loads(path.read_bytes())
+    package = document["packages"]["libcublas"]
+    archives = package["archives"]
+    del archives[0], package["files"], package["missing_headers"]
+    archives[0]["sha256"] = "0" * 64
+    Path("other.json").write_text(json.dumps(document))
+    lines = ask("diff", path, "other.json").stdout.splitlines()
+    assert lines[1:3] == ["warning: other bytes under the same version:", "  libcublas"]
+    assert lines[3].startswith("      sha256 [linux-x86_64]: ")
+    assert "      platforms: -linux-sbsa" in lines
+
+
+def test_feature_files_of_other_tools_are_ignored(ask: Run, folder_with_data: Path) -> None:
+    shutil.copytree(folder_with_data / "data", "copy")
+    Path("copy/features/cuda/feature_12.9.2.json").unlink()
+    Path("copy/features/cuda/redistrib_features_12.9.2.json").write_text('{"cuda_cudart": {}}')
+    options = ("--data-dir", "copy")
+    assert ask("diff", f"cuda@{LABEL}", f"cuda@{NEWER}", *options).exit_code == 0
+    document = report(ask("which", "libcudart.so.1?", "--json", *options))
+    assert {hit["release"] for hit in document["hits"]} == {LABEL}
+
+
+@pytest.mark.parametrize("call", [("diff", "cuda@12.9.1", "cuda@12.9.2"), ("which", "x.h")])
+@pytest.mark.parametrize(
+    "path", ["manifests/cuda/redistrib_12.9.2.json", "features/cuda/feature_12.9.2.json"]
+)
+def test_broken_file_is_named_in_error(
+    ask: Run, folder_with_data: Path, call: tuple[str, ...], path: str
+) -> None:
+    shutil.copytree(folder_with_data / "data", "copy")
+    Path("copy", path).write_text('{"schema_version": 1}')
+    result = ask(*call, "--data-dir", "copy")
+    assert result.exit_code == 5
+    assert path in result.stderr
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("diff", "cuda@12.9.1", "cuda@12.9.2"),
+        ("which", "x.h"),
+        ("build",),
+        *(
+            (command, "--data-dir", REPOSITORY / "data", "--check")
+            for command in ("bump", "process-manifests", "update-gpus", "update-nvcc-compat")
+        ),
+    ],
+)
+def test_missing_local_manifests_suggest_other_channel(run: Run, call: tuple[str, ...]) -> None:
+    result = run(*call, "--channel", "redist")
+    assert result.exit_code == 2
+    assert "no local manifests" in result.stderr
+    assert "add --channel wheels" in result.stderr
+
+
+def test_diff_of_different_redistributables_has_a_note(ask: Run, folder_with_data: Path) -> None:
+    manifests = folder_with_data / "data/manifests"
+    feature_files = folder_with_data / "data/features"
+    note = "note: different redistributables: cuda and cudnn"
+    for sides in (
+        ("cuda@12.9.1", "cudnn@9.10.2"),
+        (manifests / "cuda/redistrib_12.9.1.json", manifests / "cudnn/redistrib_9.10.2.json"),
+        (feature_files / "cuda/feature_12.9.1.json", feature_files / "cudnn/feature_9.10.2.json"),
+    ):
+        result = ask("diff", *sides)
+        assert result.exit_code == 0, result.output
+        assert result.stdout.splitlines()[1] == note
+        assert f"Note: {note[6:]}.\n" in ask("diff", *sides, "--format", "markdown").stdout
+    assert report(ask("diff", "cuda@12.9.1", "cuda@12.9.2", "--json"))["notes"] == []
+
+
+def test_diff_of_two_files_prints_no_channel_note(run: Run) -> None:
+    """The shipped data has only the wheel channel."""
+    put(Path(), {f"{name}/redistrib_12.9.1.json": manifest() for name in ("old", "new")})
+    result = run("diff", "old/redistrib_12.9.1.json", "new/redistrib_12.9.1.json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "--channel wheels" in run("diff", "cuda@12.9.1", "cuda@13.0.2").stderr
+
+
+# -- which
+
+
+def rows(result: Result) -> list[list[str]]:
+    assert result.exit_code == 0, result.output
+    return [line.split() for line in result.stdout.splitlines() if not line.startswith("of ")]
+
+
+def test_which_finds_soname_in_features(ask: Run) -> None:
+    result = ask("which", "libcublas.so.12")
+    assert rows(result) == [
+        ["redist", "package", "output", "file", "platform", "releases"],
+        ["cuda", "libcublas", "lib", "lib/libcublas.so.12", "linux-sbsa", "12.9.1"],
+        ["cuda", "libcublas", "lib", "lib/libcublas.so.12", "linux-x86_64", "12.9.1", "12.9.2"],
+        ["cuda", "libcublas", "stubs", "lib/stubs/libcublas.so", "linux-sbsa", "12.9.1"],
+        ["cuda", "libcublas", "stubs", "lib/stubs/libcublas.so", "linux-x86_64", "12.9.1"],
+    ]
+    assert "process-manifests" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    "name", ["cublas_v2.h", "include/cublas_v2.h", "cublas_v?.h", "*/cublas_v2.h"]
+)
+def test_which_finds_header_in_features(ask: Run, name: str) -> None:
+    result = ask("which", name, "--platform", "linux-sbsa")
+    assert rows(result)[1:] == [
+        ["cuda", "libcublas", "include", "include/cublas_v2.h", "linux-sbsa", "12.9.1"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "labels"),
+    [
+        ((), ["12.9.1", "12.9.2"]),
+        (("--cuda", "12.9"), ["12.9.1", "12.9.2"]),
+        (("--cuda", "12.9.2"), ["12.9.2"]),
+        (("--redist", "cuda"), ["12.9.1", "12.9.2"]),
+    ],
+)
+def test_which_options_select_releases(
+    ask: Run, options: tuple[str, ...], labels: list[str]
+) -> None:
+    document = report(
+        ask("which", "lib/libcublas.so.12", "--platform", "linux-x86_64", "--json", *options)
+    )
+    assert [hit["release"] for hit in document["hits"]] == labels
+
+
+def test_which_reports_variants_of_other_redists(ask: Run) -> None:
+    document = report(ask("which", "libcudnn.so.*", "--json"))
+    assert {(h["redist"], h["release"], h["variant"]) for h in document["hits"]} == {
+        ("cudnn", "8.9.7", "cuda12"),
+        ("cudnn", "9.10.2", "cuda12"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (("libnothing.so",), 1, "no local package provides libnothing.so"),
+        (("ib/libcublas.so.12",), 1, "no local package provides ib/libcublas.so.12"),
+        (("x", "--cuda", "11.8"), 2, "no local manifest of CUDA 11.8"),
+        (("x", "--cuda", "twelve"), 2, "hint: use a version such as 13.0 or 13.0.2"),
+        (("",), 2, "which requires a file, a soname or --symbol"),
+        (("x", "--platform", "linux-x86"), 2, "did you mean linux-x86_64"),
+        (("x", "--redist", "cudn"), 2, "did you mean"),
+    ],
+)
+def test_which_without_provider_or_with_invalid_options_fails(
+    ask: Run, options: tuple[str, ...], code: int, message: str
+) -> None:
+    result = ask("which", *options)
+    assert result.exit_code == code
+    assert message in result.output
+
+
+@pytest.mark.parametrize("name", ["libcuda.so.1", "lib/libcuda.so.1", "NVCUDA.dll"])
+def test_which_driver_library_names_driver(ask: Run, name: str) -> None:
+    result = ask("which", name)
+    assert result.exit_code == 0
+    assert f"{name}: part of the driver\n" in result.stdout
+    assert report(ask("which", name, "--json"))["outside"]["owner"] == "driver"
+
+
+@pytest.mark.parametrize("name", ["libcublas", "libcublas.so", "libcublass.so.12"])
+def test_which_name_without_version_suggests_sonames(run: Run, name: str) -> None:
+    """On the shipped data."""
+    words = run("which", name).stdout.splitlines()
+    (line,) = [line for line in words if line.startswith("did you mean ")] or [""]
+    if name == "libcublas.so":  # a stub has this name
+        assert line == ""
+    else:
+        assert "libcublas.so.12" in line
+
+
+@pytest.fixture
+def aged(folder_with_data: Path) -> Path:
+    """Copy the data folder with features of earlier rules, without files."""
+    shutil.copytree(folder_with_data / "data", "aged")
+    for path in Path("aged/features").rglob("*.json"):
+        document = json.loads(path.read_bytes())
+        document["rules"] = 1
+        for package in document["packages"].values():
+            for name in ("files", "missing_headers"):
+                package.pop(name, None)
+        path.write_text(json.dumps(document))
+    return Path("aged")
+
+
+def test_which_header_in_outdated_features_is_unknown(run: Run, aged: Path) -> None:
+    result = run("which", "cublas_v2.h", "--data-dir", aged)
+    assert result.exit_code == 3
+    assert "the provider of cublas_v2.h is unknown\n" in result.stdout
+    assert "no local package provides" not in result.stdout
+    assert run("which", "libnothing.so", "--data-dir", aged).exit_code == 1
+    assert run("which", "libcublas.so.12", "--data-dir", aged).exit_code == 0
+
+
+def test_which_hint_about_unknown_archives_works(
+    run: Run, folder_with_data: Path, aged: Path
+) -> None:
+    """Run the hint's command with the source of these archives."""
+    call = ("which", "cublas_v2.h", "--data-dir", aged, "--redist", "cuda")
+    unknown = report(run(*call, "--json"))
+    words = shlex.split(unknown["hint"])[1:]
+    assert run(*words, "-q", "--base-url", folder_with_data / "source").exit_code == 0
+    assert run(*call).exit_code == 0
+
+
+# -- versions
+
+
+@pytest.fixture
+def upstream(server: FaultServer, run: Run) -> FaultServer:
+    """Serve newer releases than the local ones."""
+    server.add_manifests(
+        "cuda", {label: manifest(label) for label in ("12.9.0", "12.9.1", "13.0.2")}
+    )
+    server.add_manifests("cudnn", {"9.10.2": manifest("9.10.2", "cudnn")})
+    put(Path("data/manifests/cuda"), {"redistrib_12.9.1.json": manifest("12.9.1")})
+    return server
+
+
+def test_versions_lists_local_and_upstream_lines(upstream: FaultServer, run: Run) -> None:
+    both = ("--redist", "cuda", "--redist", "cudnn")
+    result = run("versions", "--base-url", upstream.url, *both)
+    assert [line.split() for line in result.stdout.splitlines()] == [
+        ["redist", "line", "local", "upstream", "state"],
+        ["cuda", "12.9", "12.9.1", "12.9.1", "current"],
+        ["cuda", "13.0", "-", "13.0.2", "new"],
+        ["cudnn", "9.10", "-", "9.10.2", "new"],
+    ]
+    assert not [path for path in upstream.requests if path.endswith(".json")]
+
+
+def test_versions_renovate_format_lists_releases(upstream: FaultServer, run: Run) -> None:
+    result = run("versions", "--base-url", upstream.url, "--redist", "cuda", "--format", "renovate")
+    document = report(result)
+    assert document["releases"] == [{"version": label} for label in ("12.9.0", "12.9.1", "13.0.2")]
+    assert document["homepage"].startswith("https://")
+
+
+def test_versions_newest_format_prints_newest_release(upstream: FaultServer, run: Run) -> None:
+    options = ("versions", "--base-url", upstream.url, "--redist", "cuda")
+    assert run(*options, "--format", "newest").stdout == "13.0.2\n"
+    assert report(run(*options, "--json"))["releases"]["cuda"][-1] == "13.0.2"
+
+
+def test_versions_offline_lists_local_releases(upstream: FaultServer, run: Run) -> None:
+    result = run("versions", "--offline")
+    assert [line.split() for line in result.stdout.splitlines()][1:] == [
+        ["cuda", "12.9", "12.9.1", "-", "unknown"]
+    ]
+    assert not upstream.requests
+
+
+def test_versions_without_server_exits_3(upstream: FaultServer, run: Run) -> None:
+    upstream.misbehave("/compute/cuda/redist/", faults.status(503))
+    result = run("versions", "--base-url", upstream.url, "--retries", 0, "--redist", "cuda")
+    assert result.exit_code == 3
+    assert "503" in result.stderr
+    assert "unknown" in result.stdout
+    # Local releases are not upstream releases, and an empty list would look like a withdrawal.
+    for form in ("renovate", "newest"):
+        call = ("versions", "--base-url", upstream.url, "--retries", 0, "--redist", "cuda")
+        result = run(*call, "--format", form)
+        assert (result.exit_code, result.stdout) == (3, "")
+
+
+def test_versions_reports_redists_missing_upstream(upstream: FaultServer, run: Run) -> None:
+    result = run("versions", "--base-url", upstream.url)
+    assert result.exit_code == 0
+    assert "not at this source: cublasmp" in result.stdout
+    single = run("versions", "--base-url", upstream.url, "--redist", "nccl", "--format", "newest")
+    assert (single.exit_code, single.stdout) == (3, "")

@@ -1,0 +1,339 @@
+"""Tests of the data folder: lock, full disks, parallel and failed runs."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Run, Start
+from support import server as faults
+from support.factory import manifest
+from support.running import FOLDER, files, held, lock, report
+from support.server import FaultServer
+
+from cudaredist.errors import WriteError
+from cudaredist.locks import writing
+from cudaredist.store.data_folder import ManifestFolder, Store
+
+
+def test_parallel_runs_with_different_caches_keep_all_lock_entries(
+    server: FaultServer, start: Start, tmp_path: Path
+) -> None:
+    server.delay = 0.05
+    for redist in ("cuda", "cudnn"):
+        server.add_manifests(redist, {f"1.2.{n}": manifest(f"1.2.{n}", redist) for n in range(9)})
+    runs = [
+        start(
+            *("download-manifests", "--base-url", server.url, "--version", "all"),
+            *("--redist", redist, "--cache-dir", tmp_path / redist),
+        )
+        for redist in ("cuda", "cudnn")
+    ]
+    assert [process.wait() for process in runs] == [0, 0]
+    entries = json.loads((tmp_path / "data/manifests/lock.json").read_bytes())["redists"]
+    assert {name: len(labels) for name, labels in entries.items()} == {"cuda": 9, "cudnn": 9}
+
+
+def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+    return condition()
+
+
+def test_download_with_slow_disk_requests_next_manifest(
+    run: Run, cuda_manifests: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def both_requested() -> bool:
+        return all(cuda_manifests.requests[f"{FOLDER}redistrib_12.9.{n}.json"] for n in (0, 1))
+
+    def slow(_: int) -> None:
+        if not wait_until(both_requested, seconds=20):
+            raise OSError(5, "the disk was waited for")
+
+    monkeypatch.setattr(os, "fsync", slow)
+    result = run(
+        *(
+            "download-manifests",
+            "--base-url",
+            cuda_manifests.url,
+            "--redist",
+            "cuda",
+            "--version",
+            "all",
+        ),
+        *("--jobs", "1"),
+    )
+    assert result.exit_code == 0, result.stderr
+    assert set(lock()["cuda"]) == {"12.9.0", "12.9.1"}
+
+
+def test_download_with_stalled_disk_stops_fetching(
+    run: Run, server: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels = [f"1.2.{n}" for n in range(9)]
+    server.add_manifests("cuda", {label: manifest(label) for label in labels})
+    requests: list[int] = []
+
+    def fetched() -> int:
+        return sum(server.requests[f"{FOLDER}redistrib_{label}.json"] for label in labels)
+
+    def stalled(_: int) -> None:
+        if not requests:
+            wait_until(lambda: fetched() > 4, seconds=1)
+            requests.append(fetched())
+
+    monkeypatch.setattr(os, "fsync", stalled)
+    result = run(
+        *("download-manifests", "--base-url", server.url, "--redist", "cuda", "--version", "all"),
+        *("--jobs", "1"),
+    )
+    assert result.exit_code == 0
+    assert requests[0] <= 4
+    assert fetched() == 9
+
+
+def test_download_with_full_disk_fails_each_manifest(
+    run: Run, cuda_manifests: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    result = run(
+        "download-manifests", "--base-url", cuda_manifests.url, "--version", "all", "--json"
+    )
+    assert result.exit_code == 3
+    assert [outcome["status"] for outcome in report(result)["manifests"]] == ["failed", "failed"]
+    assert "No space left on device" in result.stderr
+    assert files() == set()
+
+
+def test_download_with_internal_error_in_writer_exits_70(
+    run: Run, cuda_manifests: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> bool:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(ManifestFolder, "write", broken)
+    result = run("download-manifests", "--base-url", cuda_manifests.url)
+    assert result.exit_code == 70
+    assert "ZeroDivisionError" in result.stderr
+
+
+def test_lock_that_is_a_folder_exits_3(run: Run, cuda_manifests: FaultServer) -> None:
+    Path("data/manifests/lock.json/x").mkdir(parents=True)
+    result = run("download-manifests", "--base-url", cuda_manifests.url, "--json")
+    assert result.exit_code == 3
+    assert "cannot read" in result.stderr
+
+
+def test_unwritable_lock_is_reported_with_written_manifests(
+    run: Run, cuda_manifests: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Store, entries: object) -> bool:
+        raise WriteError(self.lock_path, PermissionError(13, "Permission denied"))
+
+    monkeypatch.setattr(Store, "update_lock", refuse)
+    result = run("download-manifests", "--base-url", cuda_manifests.url, "--json")
+    assert result.exit_code == 3
+    assert report(result)["manifests"][0]["status"] == "written"
+    assert "cannot write" in report(result)["errors"][0]["message"]
+    assert "error: lock: cannot write" in result.stderr
+    assert held().exists()
+
+
+def test_broken_lock_is_not_replaced(run: Run, cuda_manifests: FaultServer) -> None:
+    Path("data/manifests").mkdir(parents=True)
+    Path("data/manifests/lock.json").write_text('{"schema_version": 1, "redists": {"cuda": 1}}')
+    result = run("download-manifests", "--base-url", cuda_manifests.url)
+    assert result.exit_code == 5
+    assert "redists.cuda" in result.stderr
+    assert files() == {"data/manifests/lock.json"}
+
+
+def test_temporary_files_of_killed_run_are_removed(run: Run, cuda_manifests: FaultServer) -> None:
+    held().parent.mkdir(parents=True)
+    leftover = held().with_name(".redistrib_12.9.1.json.0a1b2c3d4e5f.tmp")
+    leftover.write_bytes(b"half")
+    run("download-manifests", "--base-url", cuda_manifests.url)
+    assert not leftover.exists()
+
+
+UNREACHABLE = ["--base-url", "http://127.0.0.1:9"]
+
+
+def _unlisted(server: FaultServer) -> list[str]:
+    return ["--base-url", server.url, "--redist", "cuda", "--version", "1.2.3"]
+
+
+def _without_manifests(server: FaultServer) -> list[str]:
+    for path in [path for path in server.files if path.endswith(".json")]:
+        server.misbehave(path, faults.status(404))
+    return ["--base-url", server.url]
+
+
+def _with_broken_manifests(server: FaultServer) -> list[str]:
+    for path in [path for path in server.files if path.endswith(".json")]:
+        server.misbehave(path, faults.body(b"{"))
+    return ["--base-url", server.url]
+
+
+def _without_listing(server: FaultServer) -> list[str]:
+    server.files.clear()
+    return ["--base-url", server.url, "--redist", "cuda"]
+
+
+def _unreachable(_: FaultServer) -> list[str]:
+    return UNREACHABLE
+
+
+WITHOUT_RESULT = pytest.mark.parametrize(
+    "prepare",
+    [_unreachable, _unlisted, _without_manifests, _with_broken_manifests, _without_listing],
+)
+
+
+@WITHOUT_RESULT
+@pytest.mark.parametrize("command", ["download-manifests", "bump"])
+def test_run_without_manifests_creates_nothing(
+    run: Run, cuda_manifests: FaultServer, prepare: Callable[[FaultServer], list[str]], command: str
+) -> None:
+    options = [*prepare(cuda_manifests), "--retries", "0"]
+    if command == "bump" and "--redist" not in options:
+        options += ["--redist", "cuda"]
+    assert run(command, *options).exit_code in {3, 5}
+    assert not list(Path().iterdir())
+
+
+@WITHOUT_RESULT
+def test_run_without_manifests_changes_no_data_folder(
+    run: Run, cuda_manifests: FaultServer, prepare: Callable[[FaultServer], list[str]]
+) -> None:
+    Path("data/policy").mkdir(parents=True)
+    options = [*prepare(cuda_manifests), "--retries", "0", "--data-dir", "data"]
+    assert run("download-manifests", *options).exit_code in {3, 5}
+    assert [str(path) for path in Path().rglob("*")] == ["data", "data/policy"]
+
+
+def test_positional_form_without_manifests_creates_nothing(
+    run: Run, cuda_manifests: FaultServer
+) -> None:
+    _without_manifests(cuda_manifests)
+    url = f"{cuda_manifests.url}/compute/cuda/redist"
+    assert run("download-manifests", "--retries", "0", url, "new/folder").exit_code == 3
+    assert not list(Path().iterdir())
+
+
+def test_shipped_data_is_read_after_run_without_manifests(run: Run) -> None:
+    before = run("versions", "--json").stdout
+    assert run("download-manifests", *UNREACHABLE, "--retries", "0").exit_code == 3
+    assert run("versions", "--json").stdout == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_run_interrupted_before_first_manifest_creates_nothing(
+    cuda_manifests: FaultServer, start: Start, tmp_path: Path, number: signal.Signals
+) -> None:
+    for path in [path for path in cuda_manifests.files if path.endswith(".json")]:
+        cuda_manifests.misbehave(path, faults.silent)
+    process = start("download-manifests", "--base-url", cuda_manifests.url, "--redist", "cuda")
+    deadline = time.monotonic() + 90
+    while not cuda_manifests.count(".json"):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == (130 if number == signal.SIGINT else -9)
+    assert not (tmp_path / "data").exists()
+
+
+INTERRUPTED = """
+import os, signal, sys, time
+from cudaredist.__main__ import main
+step, started = sys.argv.pop(1), []
+def note(event, about):
+    if event == step and "/.redistrib_" in str(about) and not started:
+        started.append(event)
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.5)
+fsync = os.fsync
+os.fsync = lambda file: note("fsync", os.readlink(f"/proc/self/fd/{file}")) or fsync(file)
+sys.addaudithook(note)
+main()
+"""
+
+
+@pytest.mark.parametrize("step", ["open", "fsync", "os.rename"])
+def test_run_interrupted_twice_while_writing_leaves_no_temporary_file(
+    server: FaultServer, tmp_path: Path, step: str
+) -> None:
+    server.add_manifests("cuda", {"12.9.1": manifest()})
+    program = [sys.executable, "-c", INTERRUPTED, step, "download-manifests"]
+    done = subprocess.run([*program, "--base-url", server.url], cwd=tmp_path, check=False)
+    assert done.returncode == 130
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+ENDING = """
+import threading
+from pathlib import Path
+from cudaredist import locks
+begun, ending, wait_for = threading.Event(), threading.Event(), locks._writes.wait_for
+def wait(*arguments):
+    ending.set()
+    return wait_for(*arguments)
+locks._writes.wait_for = wait
+def write_later():
+    with locks.one_write():
+        Path("later.tmp").touch()
+def write():
+    with locks.one_write():
+        begun.set()
+        ending.wait()
+        later = threading.Thread(target=write_later, daemon=True)
+        later.start()
+        later.join(0.5)
+threading.Thread(target=write, daemon=True).start()
+begun.wait()
+locks.exit_interrupted()
+"""
+
+
+def test_interrupted_run_begins_no_other_writes(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", ENDING], cwd=tmp_path, check=False)
+    assert done.returncode == 130
+    assert not list(tmp_path.iterdir())
+
+
+def test_run_waiting_for_run_without_writes_creates_folder(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    root = tmp_path / "data"
+    with contextlib.ExitStack() as first, contextlib.ExitStack() as second:
+        begin = first.enter_context(writing(root))
+        waiting = threading.Thread(target=second.enter_context(writing(root)))
+        begin()
+        waiting.start()
+        while "waiting for another run" not in caplog.text:
+            assert waiting.is_alive()
+            time.sleep(0.01)
+        first.close()
+        waiting.join(60)
+        (root / "file").touch()
+    assert (root / "file").exists()
+
+
+def test_run_without_writes_keeps_empty_folders_of_another_run(tmp_path: Path) -> None:
+    folder = tmp_path / "data/manifests/cuda"
+    with writing(tmp_path / "data"):
+        folder.mkdir(parents=True)
+    assert folder.is_dir()

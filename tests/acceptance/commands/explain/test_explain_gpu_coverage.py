@@ -1,0 +1,168 @@
+"""Tests of `explain gpu`: releases of each package that run on a GPU."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import REPOSITORY, Run
+from support.set_inputs import JETSON, LINUX, SBSA, Release, cuda, put_data, with_code
+
+from cudaredist.formats.features import ArchiveFeatures
+
+
+def span(first: str, newest: str, *gaps: str) -> dict[str, Any]:
+    return {"first": first, "newest": newest, "gaps": list(gaps)}
+
+
+def library(label: str, *modules: dict[str, int] | None, platform: str = LINUX) -> Release:
+    return Release(
+        "cutensor", label, {"libcutensor": [platform]}, {"libcutensor": with_code(*modules)}
+    )
+
+
+def cublas(label: str, *modules: dict[str, int]) -> Release:
+    return cuda(label, [LINUX], features={"libcublas": with_code(*modules)}, libcublas=[LINUX])
+
+
+RELEASES = (
+    cublas("12.9.1", {"sm_70 sm_80": 5}),
+    # Code for a GPU that CUDA 13 no longer supports.
+    cublas("13.0.2", {"sm_70 sm_80": 5}),
+    library("1.9.0", {"compute_50": 5}),
+    library("2.0.0", {"sm_70": 5, "sm_90": 5}),
+    library("2.1.0", {"sm_70": 5, "sm_120": 5}),
+    library("2.2.0", {"sm_75": 5}, {"sm_70": 5, "sm_120": 5}),
+    library("2.3.0", {"sm_75 sm_120": 9}),
+)  # fmt: skip
+
+
+@pytest.fixture
+def explain(run: Run, tmp_path: Path) -> Any:
+    """Return a function that explains a GPU from given releases."""
+
+    def answer(name: str, *releases: Release, text: bool = False) -> Any:
+        root = tmp_path / str(len(list(tmp_path.iterdir())))
+        put_data(root, *releases)
+        put_tables(root)
+        result = run("explain", "gpu", name, "--data-dir", root, *(() if text else ("--json",)))
+        assert result.exit_code == 0
+        return result.stdout if text else json.loads(result.stdout)["coverage"]
+
+    return answer
+
+
+def test_explain_gpu_lists_native_ptx_and_first_unsupported_release(explain: Any) -> None:
+    assert explain("V100", *RELEASES) == [
+        {
+            "capability": "7.0",
+            "redist": "cuda",
+            "package": "libcublas",
+            "native": span("12.9.1", "12.9.1"),
+            "ptx": None,
+            "without": {"release": "13.0.2", "coverage": "none"},
+            "releases": 2,
+            "unknown": 0,
+        },
+        {
+            "capability": "7.0",
+            "redist": "cutensor",
+            "package": "libcutensor",
+            "native": span("2.0.0", "2.1.0"),
+            "ptx": span("1.9.0", "1.9.0"),
+            "without": {
+                "release": "2.2.0",
+                "coverage": "partial: 1 of 2 files, native 5 of 10 modules",
+            },
+            "releases": 5,
+            "unknown": 0,
+        },
+    ]
+
+
+def test_explain_gpu_of_new_gpu_names_first_supporting_release(explain: Any) -> None:
+    blas, tensor = explain("RTX 5090", *RELEASES)
+    assert (blas["native"], blas["without"]["release"]) == (None, "12.9.1")
+    assert tensor["native"] == span("2.1.0", "2.3.0", "2.2.0")
+    assert tensor["ptx"] == span("1.9.0", "1.9.0")
+    assert tensor["without"] is None
+
+
+def test_explain_gpu_of_jetson_counts_jetson_builds_only(explain: Any) -> None:
+    releases = (
+        library("2.0.0", {"sm_87": 5}, platform=JETSON),
+        library("2.1.0", {"sm_80 sm_87": 5}, platform=LINUX),
+        library("2.2.0", {"sm_87": 5}, platform=SBSA),
+    )
+    (orin,) = explain("8.7", *releases)
+    assert (orin["native"], orin["releases"]) == (span("2.0.0", "2.2.0"), 2)
+    (ampere,) = explain("8.0", *releases)
+    assert (ampere["native"], ampere["releases"]) == (span("2.1.0", "2.1.0"), 2)
+
+
+def test_explain_gpu_counts_releases_of_unknown_coverage(explain: Any) -> None:
+    def earlier(features: ArchiveFeatures) -> ArchiveFeatures:
+        return features.model_copy(update={"code_by_file": None})
+
+    unknown = library("2.4.0")._replace(features={"libcutensor": earlier(with_code({"sm_70": 5}))})
+    (coverage,) = explain("7.0", *RELEASES[2:], unknown)
+    assert (coverage["releases"], coverage["unknown"]) == (6, 1)
+    assert [part["unknown"] for part in explain("7.0", unknown)] == [1]
+
+
+def test_explain_gpu_text_ends_with_releases(explain: Any) -> None:
+    assert explain("7.0", *RELEASES, text=True).splitlines()[-4:] == [
+        "releases that run on 7.0, according to the device code in feature files",
+        "  package           native          PTX only  first without",
+        "  libcublas (cuda)  12.9.1          -         13.0.2",
+        "  libcutensor       2.0.0 to 2.1.0  1.9.0     2.2.0 (partial: 1 of 2 files, native 5 of "
+        "10 modules)",
+    ]
+
+
+def test_explain_gpu_names_unsupported_releases_in_between(explain: Any) -> None:
+    releases = (
+        library("2.0.0", {"sm_70": 5}),
+        library("2.1.0", {"sm_90": 5}),
+        library("2.2.0", {"sm_70": 5}),
+    )
+    (coverage,) = explain("7.0", *releases)
+    assert coverage["native"] == span("2.0.0", "2.2.0", "2.1.0")
+    assert "2.0.0 to 2.2.0 except 2.1.0" in explain("7.0", *releases, text=True)
+
+
+def put_tables(root: Path) -> None:
+    for name in ("gpus.json", "nvcc_compat.json"):
+        (root / name).write_bytes((REPOSITORY / "data" / name).read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("releases", "command"),
+    [
+        ([library("2.0.0", {"sm_70": 5})._replace(features=None)], "process-manifests"),
+        ([], "download-manifests"),
+    ],
+)
+def test_explain_gpu_without_features_suggests_command(
+    run: Run, releases: list[Release], command: str
+) -> None:
+    """Nothing was said about the releases that run on the GPU."""
+    Path("data").mkdir()
+    put_data(Path("data"), *releases)
+    put_tables(Path("data"))
+    options = () if releases else ("--no-shipped-data",)
+    result = run("explain", "gpu", "V100", *options)
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[-1] == (
+        "The releases that run on it are unknown, because there are no feature files. "
+        f"Run `cudaredist {command}`."
+    )
+    document = json.loads(run("explain", "gpu", "V100", "--json", *options).stdout)
+    assert (document["coverage"], document["hint"]) == ([], f"cudaredist {command}")
+
+
+def test_explain_gpu_with_features_gives_no_hint(run: Run) -> None:
+    put_data(Path("data"), library("2.0.0", None))
+    put_tables(Path("data"))
+    document = json.loads(run("explain", "gpu", "V100", "--json").stdout)
+    assert (document["coverage"], document["hint"]) == ([], None)

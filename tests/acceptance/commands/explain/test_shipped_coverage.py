@@ -1,0 +1,208 @@
+"""Tests of the coverage of shipped releases for old and new GPUs."""
+
+import json
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+from conftest import REPOSITORY, Run
+
+from cudaredist.commands.explain.coverage_history import coverage_of_releases
+from cudaredist.commands.explain.report import PackageCoverage
+from cudaredist.formats.features import ExaminedArchive
+from cudaredist.formats.registry import read_own_file
+from cudaredist.formats.tables import Gpus
+from cudaredist.primitives import parse_label
+from cudaredist.store.data_folder import Store
+from cudaredist.store.read_data import load_features
+from cudaredist.tables.gpus.coverage import CoverageRules, cuda_major_of, describe_coverage
+
+DATA = REPOSITORY / "data"
+STORE = Store(DATA, "wheels")
+NAMES = ("7.0", "7.5", "8.0", "12.0")
+
+
+def is_known(redist: str) -> bool:
+    """Check if every examined archive of a redistributable states its device code by file."""
+    documents = (
+        json.loads(path.read_bytes())
+        for path in (DATA / "features/wheels" / redist).glob("feature_*.json")
+    )
+    return all(
+        "code_by_file" in archive
+        for document in documents
+        for entry in document["packages"].values()
+        for archive in entry["archives"]
+        if archive["status"] == "examined"
+    )
+
+
+pytestmark = pytest.mark.skipif(
+    not is_known("cutensor"), reason="the feature files are of rules without code by file"
+)
+
+
+@cache
+def history() -> dict[tuple[str, str], PackageCoverage]:
+    gpus = read_own_file((DATA / "gpus.json").read_bytes(), Gpus)
+    found = coverage_of_releases(NAMES, STORE, gpus)
+    return {(entry.package, entry.capability): entry for entry in found}
+
+
+def newest(redist: str) -> str:
+    return str(max(STORE.features(redist).labels()))
+
+
+def newest_native(package: str) -> Iterator[str | None]:
+    for name in NAMES:
+        span = history()[package, name].native
+        yield span.newest if span else None
+
+
+@pytest.mark.parametrize(
+    ("redist", "package", "expected"),
+    [
+        ("cudnn", "cudnn", ["9.10.2", "newest", "newest", "newest"]),
+        ("cutensor", "libcutensor", ["2.2.0", "newest", "newest", "newest"]),
+        ("nccl", "nccl", ["newest", "newest", "newest", "newest"]),
+        ("cusparselt", "libcusparse_lt", [None, None, "newest", "newest"]),
+    ],
+)
+def test_newest_release_with_native_code_is_expected(
+    redist: str, package: str, expected: list[str | None]
+) -> None:
+    labels = [newest(redist) if label == "newest" else label for label in expected]
+    assert list(newest_native(package)) == labels
+
+
+def test_newest_cublas_with_native_code_is_expected() -> None:
+    labels = STORE.features("cuda").labels()
+    last_of_12 = str(max(label for label in labels if label.components[0] == 12))
+    assert list(newest_native("libcublas")) == [last_of_12, *[newest("cuda")] * 3]
+
+
+def test_first_cublas_for_new_gpu_is_expected() -> None:
+    span = history()["libcublas", "12.0"].native
+    assert span is not None
+    assert span.first == "12.8.2"
+
+
+@pytest.mark.parametrize(
+    ("release", "package", "variant", "capability", "expected"),
+    [
+        # cuDNN supports Maxwell to Volta until 9.10, by its support matrix and release notes.
+        ("cudnn 9.1.1", "cudnn", "cuda12", "5.0", "native 778 of 974 modules"),
+        ("cudnn 9.3.0", "cudnn", "cuda12", "7.5", "native 516 of 622 modules"),
+        ("cudnn 9.5.1", "cudnn", "cuda12", "7.0", "native 487 of 632 modules"),
+        ("cudnn 9.8.0", "cudnn", "cuda11", "7.0", "native 533 of 688 modules"),
+        ("cudnn 9.10.2", "cudnn", "cuda12", "7.0", "native 525 of 1,180 modules"),
+        (
+            *("cudnn 9.11.1", "cudnn", "cuda12", "7.0"),
+            "partial: 1 of 5 files, native 291 of 1,180 modules",
+        ),
+        ("cudnn 9.11.1", "cudnn", "cuda12", "7.5", "native 528 of 1,180 modules"),
+        ("cudnn 9.12.0", "cudnn", "cuda13", "7.0", "none"),
+        # CUDA 13 supports 7.5 and later.
+        ("cuda 12.9.1", "libcusparse", None, "7.0", "native 142, ptx 8 of 163 modules"),
+        ("cuda 13.0.2", "libcusparse", None, "7.0", "none"),
+        ("cuda 13.5.0", "libcusparse", None, "7.0", "none"),
+        ("cuda 13.5.0", "libcusparse", None, "7.5", "native 171 of 171 modules"),
+        ("cuda 12.9.1", "libcublas", None, "5.0", "native 280 of 2,080 modules"),
+        # cuTENSOR: the last of Pascal, of Volta, and what is left of them.
+        ("cutensor 2.0.2", "libcutensor", "cuda12", "6.0", "native 132 of 544 modules"),
+        (
+            *("cutensor 2.2.0", "libcutensor", "cuda11", "6.0"),
+            "partial: 0 of 1 files, native 7 of 113 modules",
+        ),
+        ("cutensor 2.2.0", "libcutensor", "cuda12", "7.0", "native 65 of 185 modules"),
+        (
+            *("cutensor 2.3.1", "libcutensor", "cuda12", "7.0"),
+            "partial: 0 of 1 files, native 4, ptx 1 of 189 modules",
+        ),
+        # The other library, cutensorMp, has no kernels yet.
+        (
+            *("cutensor 2.4.1", "libcutensor", "cuda12", "12.0"),
+            "native 145, ptx 116 of 333 modules",
+        ),
+        # cuSPARSELt supports 8.0 and later.
+        ("cusparselt 0.7.1", "libcusparse_lt", "cuda12", "8.0", "native 39 of 829 modules"),
+        (
+            *("cusparselt 0.8.1", "libcusparse_lt", "cuda13", "7.5"),
+            "partial: 0 of 1 files, native 1, ptx 1 of 804 modules",
+        ),
+        # Of NCCL 2.17, there is no wheel for CUDA 11, the last CUDA for Kepler.
+        ("nccl 2.16.5", "nccl", "cuda11", "3.5", "native 363 of 363 modules"),
+        ("nccl 2.17.1", "nccl", "cuda12", "3.5", "none"),
+        ("nccl 2.18.3", "nccl", "cuda11", "3.7", "native 363 of 363 modules"),
+    ],
+)
+def test_shipped_release_on_gpu_has_expected_coverage(
+    release: str, package: str, variant: str | None, capability: str, expected: str
+) -> None:
+    redist, _, text = release.partition(" ")
+    label = parse_label(text)
+    features = load_features(STORE, redist, label)
+    assert features is not None
+    (files,) = (
+        archive.code_by_file
+        for archive in features.packages[package].archives
+        if isinstance(archive, ExaminedArchive)
+        and (archive.platform, archive.variant) == ("linux-x86_64", variant)
+    )
+    assert files is not None
+    rules = CoverageRules(read_own_file((DATA / "gpus.json").read_bytes(), Gpus))
+    major = cuda_major_of(redist, label, variant)
+    found = rules.cover(tuple(files.values()), [capability], major)[capability]
+    assert describe_coverage(found) == expected
+
+
+def test_set_with_native_code_for_volta_selects_older_releases(run: Run) -> None:
+    options = ("--capability", "7.0", "--require-coverage", "native", "--data-dir", DATA)
+    made = json.loads(
+        run("build", "--cuda", "12.9", "--platform", "linux-x86_64", *options, "--json").stdout
+    )
+    found = {name: made["redists"][name]["release"] for name in ("cudnn", "cutensor", "nccl")}
+    assert found == {"cudnn": "9.10.2", "cutensor": "2.2.0", "nccl": newest("nccl")}
+    newer = made["redists"]["cutensor"]["newer_rejected"][0]
+    assert newer["reason"].startswith("partial code for 7.0 (0 of 2 files, ptx 1 of 665 modules)")
+
+
+def test_set_of_default_capabilities_has_code_in_every_package(run: Run) -> None:
+    options = ("--platform", "linux-x86_64", "--data-dir", DATA, "--json")
+    made = json.loads(run("build", "--cuda", "13.0", *options).stdout)
+    values = {
+        (name, capability): part["value"]
+        for name, package in made["packages"].items()
+        if package["alias_of"] is None
+        for capability, part in package.get("coverage", {}).items()
+    }
+    assert len({capability for _, capability in values}) >= 7
+    assert {key for key, value in values.items() if value in {"none", "unknown"}} == set()
+    # cuSPARSELt supports 8.0 and later.
+    partial = {key for key, value in values.items() if value == "partial"}
+    assert partial == {("libcusparse_lt", "7.5")}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "gained", "lost"),
+    [
+        ("12.9.2", "13.0.2", set(), {"5.0", "5.2", "6.0", "6.1", "7.0"}),
+        # Shares of leftovers for 7.0 changed, which CUDA 13 does not support.
+        ("13.3.1", "13.4.3", set(), set()),
+        (*("12.6.3", "12.9.2"), {"10.0", "10.3", "10.7", "12.0", "12.1"}, set()),
+    ],
+)
+def test_diff_of_releases_lists_capabilities_of_cusparse(
+    run: Run, old: str, new: str, gained: set[str], lost: set[str]
+) -> None:
+    result = run("diff", f"cuda@{old}", f"cuda@{new}", "--data-dir", DATA, "--json")
+    (package,) = (
+        each for each in json.loads(result.stdout)["packages"] if each["package"] == "libcusparse"
+    )
+    found = [
+        delta
+        for delta in package["deltas"]
+        if delta["field"] == "coverage" and "linux-x86_64" in delta["places"]
+    ]
+    assert {name for delta in found for name in delta["added"]} == gained
+    assert {name for delta in found for name in delta["gone"]} == lost

@@ -1,0 +1,116 @@
+"""Tests of `export --resolve`: wheel addresses, sizes and hashes from an index."""
+
+import json
+import os
+import tomllib
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from support.package_sets import archive, example_set, package
+
+from cudaredist.exporters.export_format import ExportedSet
+from cudaredist.primitives import sha256_of
+
+NAME = "nvidia_cublas-13.1.0.3-py3-none-manylinux_2_27_x86_64.whl"
+WHEEL = b"a wheel"
+
+
+@pytest.fixture
+def index(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Configure pip for one index page and write a set of one wheel."""
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    page = tmp_path / "page.html"
+    monkeypatch.setenv("PIP_FIND_LINKS", str(page))
+    write_page(page, f"https://files.example/{NAME}", sha256_of(WHEEL))
+    wheel = {"url": None, "md5": None, "size": None, "format": "whl", "strip_prefix": None}
+    entry = archive(f"nvidia-cublas/{NAME}") | wheel | {"sha256": sha256_of(WHEEL)}
+    package_set = example_set(channel="wheels", packages={"libcublas": package("x", archive=entry)})
+    Path("set.json").write_bytes(ExportedSet(package_set).document)
+    return page
+
+
+def write_page(page: Path, url: str, sha256: str) -> None:
+    page.write_text(f"<html><body><a href='{url}#sha256={sha256}'>x</a></body></html>")
+
+
+def test_resolve_uses_address_of_index(run: Run, index: Path) -> None:
+    path = index.parent / NAME
+    path.write_bytes(WHEEL)
+    write_page(index, path.as_uri(), sha256_of(WHEEL))
+    result = run("export", "pylock", "set.json", "--resolve")
+    assert result.exit_code == 0
+    (package,) = tomllib.loads(result.stdout)["packages"]
+    (wheel,) = package["wheels"]
+    assert wheel == {
+        "name": NAME,
+        "url": path.as_uri(),
+        "size": len(WHEEL),
+        "hashes": {"sha256": sha256_of(WHEEL)},
+    }
+
+
+def test_resolve_records_no_credentials(run: Run, index: Path) -> None:
+    write_page(index, f"https://user:SECRET@127.0.0.1:9/{NAME}", sha256_of(WHEEL))
+    made = run("export", "pylock", "set.json", "--resolve")
+    assert made.exit_code == 0
+    assert "SECRET" not in made.output
+    assert f'url = "https://127.0.0.1:9/{NAME}"' in made.stdout
+
+
+def test_resolve_of_address_with_query_is_refused(run: Run, index: Path) -> None:
+    write_page(index, f"https://127.0.0.1:9/{NAME}?token=SECRET", sha256_of(WHEEL))
+    made = run("export", "pylock", "set.json", "--resolve", "-o", "lock.toml")
+    assert made.exit_code == 2
+    assert "may contain a token" in made.stderr
+    assert "--wheel-base" in made.stderr
+    assert "SECRET" not in made.output
+    assert not Path("lock.toml").exists()
+
+
+@pytest.mark.parametrize(
+    "base", ["https://user:SECRET@w.example", "https://w.example/?t=SECRET", "https://u:SECRET@w x"]
+)
+@pytest.mark.usefixtures("index")
+def test_wheel_base_with_a_secret_is_refused(run: Run, base: str) -> None:
+    made = run("export", "pylock", "set.json", "--wheel-base", base)
+    assert made.exit_code == 2
+    assert "SECRET" not in made.output
+
+
+def test_resolve_requests_only_exported_wheels(run: Run, index: Path) -> None:
+    path = index.parent / NAME
+    path.write_bytes(WHEEL)
+    write_page(index, path.as_uri(), sha256_of(WHEEL))
+    document = json.loads(Path("set.json").read_bytes())
+    entry = document["packages"]["libcublas"]
+    gone = entry["archive"] | {"relative_path": f"nvidia-cublas/{NAME}".replace("cublas", "gone")}
+    withheld = {"attr": "gone", "status": "withheld", "archive": gone}
+    document["packages"]["gone"] = entry | withheld
+    Path("set.json").write_text(json.dumps(document))
+    made = run("export", "pylock", "set.json", "--resolve")
+    assert made.exit_code == 0, made.output
+
+
+def test_resolve_of_missing_wheel_exits_3(run: Run, index: Path) -> None:
+    write_page(index, "https://files.example/x-1-py3-none-any.whl", sha256_of(WHEEL))
+    result = run("export", "pylock", "set.json", "--resolve", "-o", "lock.toml")
+    assert result.exit_code == 3
+    assert NAME in result.stderr
+    assert "cudaredist download-manifests" in result.stderr
+    assert not Path("lock.toml").exists()
+
+
+def test_resolve_of_wheel_with_other_hash_exits_4(run: Run, index: Path) -> None:
+    path = index.parent / NAME
+    path.write_bytes(b"another wheel")
+    write_page(index, path.as_uri(), sha256_of(b"another wheel"))
+    made = run("export", "pylock", "set.json", "--resolve", "-o", "lock.toml", "--json")
+    assert made.exit_code == 4
+    error = json.loads(made.stdout)["error"]
+    assert sha256_of(WHEEL) in error["message"]
+    assert "--base-url" not in error["hint"]
+    assert not Path("lock.toml").exists()

@@ -1,0 +1,328 @@
+"""Tests of later materialize runs: repeated, resumed, offline and failing."""
+
+import json
+import shutil
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+from support import server as faults
+from support.server import FaultServer
+from support.toolkits import MadeSet, Materialize, assert_nothing_left, listing, modes, put_packages
+
+# -- repeated runs
+
+
+def test_second_materialize_sends_no_request_and_changes_nothing(
+    made_set: MadeSet,
+    materialize: Materialize,
+    server: FaultServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server.add_folder(Path("source"))
+    assert materialize(base=server.url).exit_code == 0
+    before = {path: path.stat().st_mtime_ns for path in Path("root").rglob("*")}
+    server.requests.clear()
+    for module in ("unpack", "root"):
+        name = f"cudaredist.commands.materialize.{module}.hash_of"
+        monkeypatch.setattr(name, lambda _: pytest.fail("read a file"))
+    result = materialize(base=server.url)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("root: unchanged; CUDA 13.0.2 for linux-x86_64, 4 packages")
+    assert not server.requests
+    assert {path: path.stat().st_mtime_ns for path in Path("root").rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--component", "cuda_cudart", "--replace"],
+        ["--layout", "split"],
+        ["--no-static"],
+        ["--exclude", "cuda_crt", "--replace"],
+    ],
+)
+def test_other_selection_replaces_root(
+    made_set: MadeSet, materialize: Materialize, run: Run, options: list[str]
+) -> None:
+    materialize()
+    result = materialize(*options)
+    assert result.exit_code == 0, result.output
+    assert "root: written" in result.stdout
+    again = materialize(*options, root="other")
+    assert again.exit_code == 0
+    assert listing(Path("root")) == listing(Path("other"))
+    assert materialize(*options).stdout.startswith("root: unchanged")
+    assert_nothing_left("root", "other")
+
+
+def test_root_with_foreign_files_is_not_replaced(
+    made_set: MadeSet, materialize: Materialize
+) -> None:
+    materialize("--component", "cuda_cudart")
+    Path("root/lib/mine.so").write_bytes(b"mine")
+    before = listing(Path("root"))
+    result = materialize()
+    assert result.exit_code == 2
+    assert "has files that cudaredist did not install: lib/mine.so" in result.stderr
+    assert listing(Path("root")) == before
+    assert_nothing_left("root")
+    # The same selection keeps the root.
+    assert materialize("--component", "cuda_cudart").exit_code == 0
+
+
+@pytest.mark.parametrize("damage", ["missing", "size", "link", "folder"])
+def test_damaged_root_is_created_again(
+    made_set: MadeSet, materialize: Materialize, run: Run, damage: str
+) -> None:
+    materialize()
+    expected = listing(Path("root"))
+    match damage:
+        case "missing":
+            Path("root/bin/nvcc").unlink()
+        case "size":
+            Path("root/bin/nvcc").write_bytes(b"x")
+        case "link":
+            Path("root/lib64").unlink()
+            Path("root/lib64").symlink_to("bin")
+        case "folder":
+            shutil.rmtree("root/include")
+        case _:
+            pytest.fail(damage)
+    result = materialize()
+    assert result.exit_code == 0
+    assert "creating it again" in result.stderr
+    assert listing(Path("root")) == expected
+
+
+def test_root_is_the_same_for_any_number_of_jobs(
+    made_set: MadeSet, materialize: Materialize
+) -> None:
+    materialize("-j", 1)
+    materialize("-j", 8, root="other")
+    assert listing(Path("root")) == listing(Path("other"))
+    assert modes(Path("root")) == modes(Path("other"))
+
+
+def test_root_is_the_same_for_every_kind_of_source(
+    made_set: MadeSet, materialize: Materialize, server: FaultServer
+) -> None:
+    materialize(root="folder")
+    server.add_folder(Path("source"))
+    materialize(base=server.url, root="http")
+    made_set.put_archives(Path("flat"), is_flat=True)
+    assert (
+        materialize("--archives", "flat", "--offline", base=None, root="flat-root").exit_code == 0
+    )
+    assert listing(Path("folder")) == listing(Path("http")) == listing(Path("flat-root"))
+
+
+# -- local archives
+
+
+@pytest.mark.parametrize("is_flat", [True, False])
+def test_local_archives_are_not_downloaded(
+    made_set: MadeSet, materialize: Materialize, server: FaultServer, *, is_flat: bool
+) -> None:
+    server.add_folder(Path("source"))
+    made_set.put_archives(Path("local"), is_flat=is_flat)
+    next(Path("local").rglob("libcublas*.xz")).unlink()
+    size = made_set.packages["libcublas"]["archive"]["size"]
+    # Only downloaded bytes count.
+    options = ("--archives", "local", "--max-download", size, "--json")
+    result = materialize(*options, base=server.url)
+    assert result.exit_code == 0, result.output
+    assert [path.rpartition("/")[2].partition("-")[0] for path in server.requests] == ["libcublas"]
+    assert json.loads(result.stdout)["fetched_bytes"] == size
+    assert f"4 archives, 3 of them local; {size:,} bytes to download" in result.stderr
+
+
+def test_local_archive_with_wrong_content_is_downloaded(
+    made_set: MadeSet, materialize: Materialize, server: FaultServer
+) -> None:
+    server.add_folder(Path("source"))
+    made_set.put_archives(Path("local"), is_flat=True)
+    for path in Path("local").iterdir():
+        path.write_bytes(bytes(path.stat().st_size))
+    assert materialize("--archives", "local", base=server.url).exit_code == 0
+    assert server.requests.total() == 4
+    assert materialize("--archives", "local", "--offline", base=None, root="two").exit_code == 4
+    # A wrong archive is a more severe failure than a missing one.
+    for path in Path("source").rglob("*.xz"):
+        path.unlink()
+    assert materialize("--archives", "local", root="two").exit_code == 4
+    assert not Path("two").exists()
+
+
+def test_offline_run_names_missing_archive(made_set: MadeSet, materialize: Materialize) -> None:
+    made_set.put_archives(Path("local"), is_flat=True)
+    next(Path("local").glob("cuda_crt*")).unlink()
+    result = materialize("--archives", "local", "--offline", base=None)
+    assert result.exit_code == 3
+    assert "cuda_crt-linux-x86_64-1.2.3-archive.tar.xz" in result.stderr
+    # Complete archives are kept for the next run.
+    result = materialize("--archives", "local", "--offline")
+    assert result.exit_code == 0, result.output
+
+
+# -- limits and resumed runs
+
+
+def test_archives_before_download_limit_are_kept(
+    run: Run, materialize: Materialize, server: FaultServer
+) -> None:
+    made_set = put_packages(MadeSet())
+    for package in made_set.packages.values():
+        if package["archive"]:
+            package["archive"]["size"] = None
+    made_set.write(Path("set.json"))
+    made_set.put_archives(Path("source"))
+    server.add_folder(Path("source"))
+    limit = len(made_set.archives[made_set.packages["cuda_crt"]["archive"]["relative_path"]])
+    result = materialize("--max-download", limit, "-j", 1, base=server.url)
+    assert result.exit_code == 3
+    assert f"the download exceeds --max-download {limit:,} bytes" in result.stderr
+    assert "4 of unknown size" in result.stderr
+    assert not Path("root").exists()
+    (staging,) = Path().glob(".root*")
+    assert len(list((staging / "archives").iterdir())) == 1
+    assert stat.S_IMODE(staging.stat().st_mode) == 0o700
+    server.requests.clear()
+    result = materialize(base=server.url)
+    assert result.exit_code == 0
+    assert "4 archives, 1 of them local" in result.stderr
+    assert server.requests.total() == 3
+    assert not staging.exists()
+
+
+@pytest.mark.parametrize("is_altered", [False, True])
+def test_partial_archive_is_resumed(
+    made_set: MadeSet, materialize: Materialize, server: FaultServer, *, is_altered: bool
+) -> None:
+    server.add_folder(Path("source"))
+    path = next(path for path in server.files if "libcublas" in path)
+    size = len(server.files[path])
+    server.misbehave(path, faults.truncated)
+    assert materialize("--retries", 0, "-j", 1, base=server.url).exit_code == 3
+    (part,) = Path(".root.cudaredist/fetched").iterdir()
+    half = part.stat().st_size
+    assert 0 < half < size
+    if is_altered:
+        part.write_bytes(bytes(half))
+    server.behaviours.clear()
+    server.requests.clear()
+    server.headers.clear()
+    result = materialize("--json", base=server.url)
+    assert result.exit_code == 0, result.output
+    assert f"4 archives, 3 of them local; {size - half:,} bytes to download" in result.stderr
+    ranges = [headers.get("Range") for _, headers in server.headers]
+    # An archive with a wrong hash is downloaded again in full.
+    assert ranges == [f"bytes={half}-", *[None] * is_altered]
+    fetched = size - half + size * is_altered
+    assert json.loads(result.stdout)["fetched_bytes"] == fetched
+    materialize(root="other")
+    assert listing(Path("root")) == listing(Path("other"))
+    assert_nothing_left("root", "other")
+
+
+def test_archives_of_source_folder_are_not_copied(
+    made_set: MadeSet, materialize: Materialize, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cudaredist.store.archive_service.PartialArchive", None)
+    assert materialize().exit_code == 0
+
+
+def test_archives_of_interrupted_run_are_verified_again(
+    made_set: MadeSet, materialize: Materialize, server: FaultServer
+) -> None:
+    server.add_folder(Path("source"))
+    missing = next(path for path in server.files if "libcublas" in path)
+    data = server.files.pop(missing)
+    assert materialize("-j", 1, base=server.url).exit_code == 3
+    (staging,) = Path().glob(".root*")
+    stored = sorted((staging / "archives").iterdir())
+    assert len(stored) == 3
+    # After a power failure, files exist without their contents.
+    next(path for path in stored[0].iterdir() if path.name.isdigit()).write_bytes(b"")
+    next(path for path in stored[1].iterdir() if path.name.isdigit()).unlink()
+    (stored[2] / "index.json").write_bytes(b"{}")
+    server.files[missing] = data
+    server.requests.clear()
+    assert materialize(base=server.url).exit_code == 0
+    assert server.requests.total() == 4
+    assert materialize(root="other").exit_code == 0
+    assert listing(Path("root")) == listing(Path("other"))
+
+
+def test_root_set_aside_by_killed_run_is_restored(
+    made_set: MadeSet, materialize: Materialize, run: Run
+) -> None:
+    materialize()
+    expected = listing(Path("root"))
+
+    def kill_between_both_steps() -> None:
+        Path(".root.cudaredist").mkdir()
+        Path("root").rename(".root.cudaredist/old")
+
+    kill_between_both_steps()
+    result = run("materialize", "--root", "root", "--verify")
+    assert "interrupted" in result.stderr
+    # Even a run without any work restores the root.
+    assert materialize("--max-download", "1", "--layout", "split").exit_code == 2
+    assert listing(Path("root")) == expected
+    kill_between_both_steps()
+    assert materialize().stdout.startswith("root: unchanged")
+    kill_between_both_steps()
+    assert materialize("--layout", "split").exit_code == 0
+    assert Path("root/cuda_nvcc/out/bin/nvcc").is_file()
+    kill_between_both_steps()
+    assert run("materialize", "--root", "root", "--remove").exit_code == 0
+    assert_nothing_left()
+
+
+def test_staging_directory_of_killed_run_is_removed(
+    made_set: MadeSet, materialize: Materialize
+) -> None:
+    materialize()
+    staging = Path(".root.cudaredist")
+    shutil.copytree("root", staging / "old")
+    (staging / "trash/half").mkdir(parents=True)
+    assert materialize().stdout.startswith("root: unchanged")
+    assert_nothing_left("root")
+
+
+# -- a broken network
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "times", "code"),
+    [
+        pytest.param(faults.reset_in_the_middle, 1, 0, id="reset"),
+        pytest.param(faults.truncated, 1, 0, id="truncated"),
+        pytest.param(faults.truncated, None, 3, id="always truncated"),
+        pytest.param(faults.status(404), None, 3, id="missing"),
+        pytest.param(faults.body(b"other bytes"), None, 4, id="other bytes"),
+    ],
+)
+def test_failing_server_is_retried_or_reported(
+    made_set: MadeSet,
+    materialize: Materialize,
+    server: FaultServer,
+    behaviour: Any,
+    times: int | None,
+    code: int,
+) -> None:
+    server.add_folder(Path("source"))
+    path = next(path for path in server.files if "libcublas" in path)
+    server.misbehave(path, behaviour, times)
+    result = materialize("--retries", 1, base=server.url)
+    assert result.exit_code == code, result.output
+    assert Path("root").exists() is (code == 0)
+    if code == 4:
+        assert_nothing_left()
+    server.behaviours.clear()
+    assert materialize(base=server.url).exit_code == 0
+    materialize(root="other")
+    assert listing(Path("root")) == listing(Path("other"))

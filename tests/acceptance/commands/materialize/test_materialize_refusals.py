@@ -1,0 +1,273 @@
+"""Tests of conflicts, hostile archives, full disks and refused roots."""
+
+import errno
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+from support import archives
+from support.running import WITHOUT_OVERRIDE
+from support.server import FaultServer
+from support.toolkits import FOLDER, MadeSet, Materialize, assert_nothing_left, listing
+
+from cudaredist.commands.materialize import unpack
+
+# -- conflicts and refusals
+
+
+def tar_with(*members: tarfile.TarInfo) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for member in members:
+            tar.addfile(member, io.BytesIO(bytes(member.size)) if member.isreg() else None)
+    return archives.gz(out.getvalue())
+
+
+def info(name: str, **fields: Any) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    for field, value in fields.items():
+        setattr(member, field, value)
+    return member
+
+
+HONEST = info("top/include/a.h", size=3)
+HOSTILE = {
+    "name above": (tar_with(HONEST, info("top/../../evil", size=1)), "unsafe name"),
+    "absolute name": (tar_with(HONEST, info("/evil", size=1)), "unsafe name"),
+    "link above": (
+        tar_with(HONEST, info("top/x", type=tarfile.SYMTYPE, linkname="../../../evil")),
+        "link leaves the archive",
+    ),
+    "absolute link": (
+        tar_with(HONEST, info("top/x", type=tarfile.SYMTYPE, linkname="/etc/passwd")),
+        "link leaves the archive",
+    ),
+    "through a link": (
+        tar_with(
+            HONEST,
+            info("top/x", type=tarfile.SYMTYPE, linkname="include"),
+            info("top/x/evil", size=1),
+        ),
+        "below a path that is not a folder",
+    ),
+    "hard link above": (
+        tar_with(HONEST, info("top/x", type=tarfile.LNKTYPE, linkname="../evil")),
+        "link leaves the archive",
+    ),
+    "device": (tar_with(HONEST, info("top/null", type=tarfile.CHRTYPE)), "neither file"),
+    "pipe": (tar_with(HONEST, info("top/pipe", type=tarfile.FIFOTYPE)), "neither file"),
+    "set-user-id": (tar_with(HONEST, info("top/bin/x", mode=0o4755, size=1)), "set-id bit"),
+    "set-group-id": (tar_with(HONEST, info("top/bin/x", mode=0o2755, size=1)), "set-id bit"),
+    "not an archive": (b"not an archive at all", "is not valid gzip"),
+    "cut": (archives.gz(archives.plain_tar()[:2000]), "is truncated"),
+    "ratio": (archives.gz(bytes(1 << 20)) * 200, "times its"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_archive_leaves_no_files(run: Run, materialize: Materialize, case: str) -> None:
+    data, words = HOSTILE[case]
+    made_set = MadeSet()
+    made_set.add("honest", {"include/b.h": b"x"})
+    made_set.add("hostile", data=data, suffix="tar.gz")
+    made_set.write(Path("set.json"))
+    made_set.put_archives(Path("source"))
+    result = materialize(root="deep/root")
+    assert result.exit_code == 5, result.output
+    assert words in result.stderr
+    assert "hostile-linux-x86_64" in result.stderr
+    assert_nothing_left()
+    assert not Path("../evil").exists()
+
+
+def test_hostile_archive_keeps_existing_root(run: Run, materialize: Materialize) -> None:
+    made_set = MadeSet()
+    made_set.add("honest", {"include/b.h": b"x"})
+    made_set.add("hostile", data=HOSTILE["link above"][0], suffix="tar.gz")
+    made_set.write(Path("set.json"))
+    made_set.put_archives(Path("source"))
+    assert materialize("--component", "honest").exit_code == 0
+    before = listing(Path("root"))
+    assert materialize().exit_code == 5
+    assert listing(Path("root")) == before
+    assert_nothing_left("root")
+
+
+def test_archive_above_unpacked_limit_is_refused(
+    run: Run, materialize: Materialize, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_set = MadeSet()
+    made_set.add("x", {"lib/a": bytes(3000), "lib/b": bytes(3000)})
+    made_set.write(Path("set.json"))
+    made_set.put_archives(Path("source"))
+    monkeypatch.setattr(unpack, "UNPACKED_LIMIT", 5000)
+    result = materialize()
+    assert result.exit_code == 5
+    assert "unpacks to more than 5,000 bytes" in result.stderr
+    assert_nothing_left()
+
+
+@pytest.mark.parametrize("change", ["sha256", "size", "content"])
+def test_archive_with_wrong_hash_or_size_leaves_no_files(
+    made_set: MadeSet, materialize: Materialize, change: str
+) -> None:
+    archive = made_set.packages["libcublas"]["archive"]
+    if change == "sha256":
+        archive["sha256"] = "0" * 64
+    elif change == "size":
+        archive["size"] += 1
+    else:
+        path = Path("source", FOLDER, archive["relative_path"])
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+    made_set.write(Path("set.json"))
+    result = materialize()
+    assert result.exit_code == 4, result.output
+    assert "size" if change == "size" else "SHA-256" in result.stderr
+    assert_nothing_left()
+
+
+@pytest.mark.parametrize("operation", ["write", "open", "link", "rename"])
+def test_full_disk_is_reported_and_leaves_no_files(
+    made_set: MadeSet, materialize: Materialize, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    if operation == "link":
+        monkeypatch.setattr(os, "link", full)
+        monkeypatch.setattr(shutil, "copyfileobj", full)
+    elif operation == "rename":
+        monkeypatch.setattr(Path, "rename", full)
+    else:
+        opened = Path.open
+
+        def in_staging(path: Path, mode: str = "r", **more: Any) -> Any:
+            if "/archives/" not in str(path) or "x" not in mode:
+                return opened(path, mode, **more)
+            return full() if operation == "open" else opened(Path("/dev/full"), "r+b", buffering=0)
+
+        monkeypatch.setattr(Path, "open", in_staging)
+    result = materialize()
+    assert result.exit_code == 3, result.output
+    assert "No space left on device" in result.stderr
+    assert "--root" in result.stderr
+    assert_nothing_left()
+
+
+def test_too_small_disk_is_reported_before_download(
+    made_set: MadeSet, materialize: Materialize, server: FaultServer
+) -> None:
+    made_set.packages["libcublas"]["contents"]["lib"]["bytes"] = 1 << 60
+    made_set.write(Path("set.json"))
+    result = materialize(base=server.url)
+    assert result.exit_code == 3
+    assert "more bytes, but only" in result.stderr
+    assert not server.requests
+    assert_nothing_left()
+
+
+def test_files_are_copied_without_hard_links(
+    made_set: MadeSet, materialize: Materialize, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    materialize(root="linked")
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    assert materialize().exit_code == 0
+    assert listing(Path("root")) == listing(Path("linked"))
+
+
+# -- root path
+
+
+def test_foreign_folder_as_root_is_not_changed(made_set: MadeSet, materialize: Materialize) -> None:
+    Path("root").mkdir()
+    Path("root/mine").write_bytes(b"mine")
+    result = materialize()
+    assert result.exit_code == 2
+    assert "not a cudaredist toolkit root" in result.stderr
+    assert listing(Path("root")) == {"mine": b"mine"}
+    assert_nothing_left("root")
+
+
+def test_file_as_root_is_not_changed(made_set: MadeSet, materialize: Materialize) -> None:
+    Path("root").write_bytes(b"mine")
+    assert materialize().exit_code == 2
+    assert Path("root").read_bytes() == b"mine"
+    assert_nothing_left("root")
+
+
+def test_empty_folder_becomes_root(made_set: MadeSet, materialize: Materialize) -> None:
+    Path("root").mkdir()
+    assert materialize().exit_code == 0
+    assert_nothing_left("root")
+
+
+def test_working_folder_becomes_root(
+    made_set: MadeSet, materialize: Materialize, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = Path.cwd()
+    Path("root").mkdir()
+    monkeypatch.chdir("root")
+    result = run("materialize", base / "set.json", "--root", ".", "--base-url", base / "source")
+    assert result.exit_code == 0, result.output
+    assert (base / "root/bin/nvcc").is_file()
+
+
+def test_link_to_root_is_kept(made_set: MadeSet, materialize: Materialize, run: Run) -> None:
+    Path("current").symlink_to("cuda-13.0")
+    assert materialize(root="current").exit_code == 0
+    assert materialize("--layout", "split", root="current").exit_code == 0
+    assert Path("current").readlink() == Path("cuda-13.0")
+    assert Path("cuda-13.0/cuda_nvcc").is_dir()
+    assert run("materialize", "--root", "current", "--verify").exit_code == 0
+    assert_nothing_left("current", "cuda-13.0")
+
+
+def test_unwritable_root_path_exits_3(made_set: MadeSet, materialize: Materialize) -> None:
+    Path("file").write_bytes(b"")
+    result = materialize(root="file/root")
+    assert result.exit_code == 3
+    assert "cannot write" in result.stderr
+    assert "--root" in result.stderr
+    if sys.platform == "linux":
+        # No user can create a folder in /proc.
+        assert materialize(root="/proc/cudaredist/root").exit_code == 3
+    assert_nothing_left("file")
+
+
+def test_invalid_root_path_exits_3(made_set: MadeSet, materialize: Materialize) -> None:
+    # No file system has such names.
+    assert materialize(root="x" * 250).exit_code == 3
+    assert materialize(root="x" * 300).exit_code == 3
+    Path("loop").symlink_to("loop")
+    assert materialize(root="loop").exit_code == 3
+    assert_nothing_left("loop")
+
+
+def test_read_only_folder_exits_3(made_set: MadeSet) -> None:
+    Path("locked").mkdir(mode=0o555)
+    arguments = ["set.json", "--root", "locked/root", "--base-url", "source"]
+    command = [*WITHOUT_OVERRIDE, "-m", "cudaredist", "materialize", *arguments]
+    assert subprocess.run(command, check=False).returncode == 3
+    assert not list(Path("locked").iterdir())
+
+
+def test_broken_record_exits_5(made_set: MadeSet, materialize: Materialize, run: Run) -> None:
+    materialize()
+    Path("root/.cudaredist.json").write_bytes(b"{")
+    for result in (materialize(), run("materialize", "--root", "root", "--remove")):
+        assert result.exit_code == 5
+        assert "root/.cudaredist.json" in result.stderr
+    assert Path("root/bin/nvcc").is_file()

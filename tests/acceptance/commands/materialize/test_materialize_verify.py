@@ -1,0 +1,158 @@
+"""Tests of verifying and removing a toolkit root."""
+
+import errno
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from support.toolkits import FOLDER, MadeSet, Materialize, assert_nothing_left, record
+
+
+def altered(path: str) -> None:
+    file = Path("root") / path
+    data = bytearray(file.read_bytes())
+    data[0] ^= 1
+    file.write_bytes(data)
+
+
+def swapped(path: str) -> None:
+    file = Path("root") / path
+    file.rename("elsewhere")
+    file.symlink_to(Path("elsewhere").resolve())
+
+
+def replaced(path: str, target: str | None) -> None:
+    file = Path("root") / path
+    file.unlink()
+    if target is None:
+        file.write_bytes(b"")
+    else:
+        file.symlink_to(target)
+
+
+DAMAGES: dict[str, tuple[Callable[[], object], str]] = {
+    "altered": (lambda: altered("bin/nvcc"), "bin/nvcc: was changed"),
+    "longer": (lambda: Path("root/include/cuda.h").write_bytes(b"//"), "cuda.h: was changed"),
+    "missing": (lambda: Path("root/bin/ptxas").unlink(), "bin/ptxas: is missing"),
+    "not executable": (lambda: Path("root/bin/nvcc").chmod(0o644), "nvcc: its mode was changed"),
+    "executable": (lambda: Path("root/include/cuda.h").chmod(0o755), "cuda.h: its mode was"),
+    "set-user-id": (lambda: Path("root/bin/nvcc").chmod(0o4755), "nvcc: its mode was changed"),
+    "file is a link": (lambda: swapped("bin/nvcc"), "bin/nvcc: is not a regular file"),
+    "folder is a link": (lambda: swapped("include"), "include/cuda.h: is missing"),
+    "missing link": (lambda: Path("root/lib64").unlink(), "lib64: is not a link to lib"),
+    "link to another folder": (lambda: replaced("lib64", "bin"), "lib64: is not a link to lib"),
+    "link is a file": (lambda: replaced("lib64", None), "lib64: is not a link to lib"),
+    "version": (lambda: altered("version.json"), "version.json: was changed"),
+}
+
+
+def test_verify_names_damaged_files(made_set: MadeSet, materialize: Materialize, run: Run) -> None:
+    materialize(root="whole")
+    for change, words in DAMAGES.values():
+        shutil.copytree("whole", "root", symlinks=True)
+        result = run("materialize", "--root", "root", "--verify")
+        assert result.stdout.startswith("root: verified; CUDA 13.0.2"), words
+        change()
+        result = run("materialize", "--root", "root", "--verify", "--json")
+        assert result.exit_code == 4
+        report = json.loads(result.stdout)
+        assert report["status"] == "altered"
+        assert words in " ".join(report["problems"])
+        assert report["exit_code"] == 4
+        shutil.rmtree("root")
+        shutil.rmtree("elsewhere", ignore_errors=True)
+        Path("elsewhere").unlink(missing_ok=True)
+
+
+def test_verify_reports_unreadable_file(
+    made_set: MadeSet, materialize: Materialize, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    materialize()
+
+    def refuse(_: object) -> str:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("cudaredist.commands.materialize.root.hash_of", refuse)
+    result = run("materialize", "--root", "root", "--verify")
+    assert result.exit_code == 4
+    assert "bin/nvcc: cannot be read: Permission denied" in result.stdout
+
+
+def test_remove_reports_and_keeps_foreign_files(
+    made_set: MadeSet, materialize: Materialize, run: Run
+) -> None:
+    materialize()
+    Path("root/lib/mine").mkdir()
+    for number in range(25):
+        Path(f"root/lib/mine/{number:02}").write_bytes(b"mine")
+    Path("root/lib/link").symlink_to("/etc")
+    Path("root/empty/inner").mkdir(parents=True)
+    result = run("materialize", "--root", "root", "--verify")
+    assert result.exit_code == 0
+    assert "not installed by cudaredist: empty/inner/" in result.stdout
+    assert "not installed by cudaredist: and 7 more" in result.stdout
+    result = run("materialize", "--root", "root", "--remove")
+    assert result.exit_code == 1
+    assert "root: removed" in result.stdout
+    paths = {path.relative_to("root").as_posix() for path in Path("root").rglob("*")}
+    assert paths == {"lib", "lib/mine", "lib/link", "empty", "empty/inner"} | {
+        f"lib/mine/{number:02}" for number in range(25)
+    }
+    assert_nothing_left("root")
+
+
+def test_remove_deletes_whole_root(made_set: MadeSet, materialize: Materialize, run: Run) -> None:
+    materialize()
+    result = run("materialize", "--root", "root", "--remove")
+    assert result.exit_code == 0
+    assert_nothing_left()
+
+
+def test_remove_deletes_files_of_interrupted_run(
+    made_set: MadeSet, materialize: Materialize, run: Run
+) -> None:
+    shutil.rmtree(next(Path("source", FOLDER).glob("libcublas")))
+    assert materialize().exit_code == 3
+    assert list(Path().glob(".root*"))
+    result = run("materialize", "--root", "root", "--remove")
+    assert result.exit_code == 0
+    assert result.stdout == "root: removed; remains of an interrupted run\n"
+    assert_nothing_left()
+
+
+def test_remove_of_immovable_root_deletes_each_file(
+    made_set: MadeSet, materialize: Materialize, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    materialize()
+
+    def busy(*_: object) -> None:
+        raise OSError(errno.EBUSY, "Device or resource busy")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", busy)
+        patch.setattr("cudaredist.commands.materialize.staging._exchange", lambda *_: False)
+        result = materialize("--layout", "split")
+        assert result.exit_code == 3
+        assert "busy" in result.stderr
+        assert run("materialize", "--root", "root", "--verify").exit_code == 0
+        assert run("materialize", "--root", "root", "--remove").exit_code == 0
+    assert_nothing_left()
+
+
+@pytest.mark.parametrize("path", ["../precious", "link/precious", "/precious"])
+def test_forged_record_deletes_nothing_outside_root(
+    made_set: MadeSet, materialize: Materialize, run: Run, path: str
+) -> None:
+    materialize()
+    Path("precious").write_bytes(b"precious")
+    Path("root/link").symlink_to("..")
+    document = record()
+    document["files"][path] = document["files"]["bin/nvcc"]
+    Path("root/.cudaredist.json").write_text(json.dumps(document))
+    result = run("materialize", "--root", "root", "--verify")
+    assert f"{path}: is missing" in result.stdout
+    assert run("materialize", "--root", "root", "--remove").exit_code == 1
+    assert Path("precious").read_bytes() == b"precious"

@@ -1,0 +1,123 @@
+"""`site`: the folder of a web site, a second run, and refusals."""
+
+import errno
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from support.running import snapshot
+from support.small_sets import make_data
+from support.toolkits import modes_of_all
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with a few releases, examined."""
+    root = tmp_path_factory.mktemp("site")
+    make_data(root)
+    return root / "data"
+
+
+def test_site_is_written_and_a_second_run_changes_nothing(run: Run, data: Path) -> None:
+    first = json.loads(run("site", "-o", "site", "--data-dir", data, "--json").stdout)
+    assert first["written"] == first["files"] > first["pages"] > 0
+    assert Path("site/cuda/12.9.1/index.html").is_file()
+    second = json.loads(run("site", "-o", "site", "--data-dir", data, "--json").stdout)
+    assert (second["written"], second["removed"]) == (0, 0)
+    assert second["size"] == first["size"]
+
+
+@pytest.mark.usefixtures("strict_umask")
+def test_site_is_readable_for_all_users(run: Run, data: Path) -> None:
+    assert run("site", "-o", "site", "--data-dir", data).exit_code == 0
+    assert modes_of_all(Path("site")) == {0o755, 0o644}
+
+
+def test_site_removes_pages_of_releases_that_are_gone(run: Run, data: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    folder = own / "manifests/cudnn"
+    folder.mkdir(parents=True)
+    for label in ("8.9.7", "9.10.2"):
+        name = f"redistrib_{label}.json"
+        (folder / name).write_bytes((data / "manifests/cudnn" / name).read_bytes())
+    assert run("site", "-o", "site", "--data-dir", own).exit_code == 0
+    (folder / "redistrib_8.9.7.json").unlink()
+    result = json.loads(run("site", "-o", "site", "--data-dir", own, "--json").stdout)
+    assert result["removed"] == 2
+    assert not Path("site/cudnn/8.9.7/index.html").exists()
+    assert Path("site/cudnn/9.10.2/index.html").exists()
+
+
+@pytest.mark.parametrize(("last", "earlier"), [(0, False), (1, False), (9, True)])
+def test_site_resumes_after_a_full_disk_or_a_kill(
+    run: Run, data: Path, monkeypatch: pytest.MonkeyPatch, *, last: int, earlier: bool
+) -> None:
+    assert run("site", "-o", "whole", "--data-dir", data).exit_code == 0
+    if earlier:
+        Path("site").mkdir()
+        Path("site/files.json").write_text('{"files": ["gone.html"]}')
+        Path("site/gone.html").write_text("old")
+    steps, replace = itertools.count(), Path.replace
+
+    def replaced(path: Path, target: Path) -> Path:
+        if next(steps) >= last:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return replace(path, target)
+
+    with monkeypatch.context() as context:
+        context.setattr(Path, "replace", replaced)
+        # Nothing is removed, as if the run had been killed.
+        context.setattr(Path, "unlink", lambda *_, **__: None)
+        assert run("site", "-o", "site", "--data-dir", data).exit_code == 3
+    assert list(Path("site").rglob(".*.tmp"))
+    assert run("site", "-o", "site", "--data-dir", data).exit_code == 0
+    assert snapshot(Path("site")) == snapshot(Path("whole"))
+
+
+def test_site_in_a_folder_with_other_files_is_refused(run: Run, data: Path) -> None:
+    Path("site").mkdir()
+    Path("site/notes.txt").write_text("mine")
+    result = run("site", "-o", "site", "--data-dir", data)
+    assert result.exit_code == 2
+    assert "site has files, but no files.json of an earlier site" in result.stderr
+    assert [path.name for path in Path("site").iterdir()] == ["notes.txt"]
+
+
+def test_list_of_an_earlier_site_cannot_name_files_elsewhere(run: Run, data: Path) -> None:
+    Path("mine.txt").write_text("mine")
+    Path(".mine.tmp").touch()
+    Path("site").mkdir()
+    listing = {"schema_version": 1, "files": ["../mine.txt", ".", "gone.html"]}
+    Path("site/files.json").write_text(json.dumps(listing))
+    Path("site/gone.html").write_text("old")
+    assert run("site", "-o", "site", "--data-dir", data).exit_code == 0
+    assert Path("mine.txt").read_text() == "mine"
+    assert Path(".mine.tmp").exists()
+    assert not Path("site/gone.html").exists()
+
+
+def test_list_of_an_earlier_site_with_a_loop_of_links_exits_3(run: Run, data: Path) -> None:
+    Path("site").mkdir()
+    Path("site/loop").symlink_to("loop")
+    Path("site/files.json").write_text('{"schema_version": 1, "files": ["loop/x"]}')
+    result = run("site", "-o", "site", "--data-dir", data)
+    assert result.exit_code == 3
+    assert "cannot write site/loop/x" in result.stderr
+
+
+def test_broken_list_of_an_earlier_site_is_refused(run: Run, data: Path) -> None:
+    Path("site").mkdir()
+    Path("site/files.json").write_text("[]")
+    result = run("site", "-o", "site", "--data-dir", data)
+    assert result.exit_code == 2
+    assert "files.json is not the list of a site" in result.stderr
+
+
+def test_site_without_manifests_names_a_command(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    result = run("site", "-o", "site", "--data-dir", tmp_path / "empty", "--no-shipped-data")
+    assert result.exit_code == 2
+    assert "download-manifests" in result.stderr
+    assert not Path("site").exists()

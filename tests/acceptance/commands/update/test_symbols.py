@@ -1,0 +1,216 @@
+"""Tests of update-symbols, which --symbol, diff and validate on small releases."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+from support.binaries import Symbol, dll_with_symbols, elf
+from support.releases import Files, put, release
+from support.running import snapshot, succeed
+
+LABELS = ("12.4.1", "12.9.1")
+VERSION = "libcublasLt.so.12"
+
+
+def lt(*names: str) -> bytes:
+    symbols = [Symbol(name, version=VERSION) for name in names]
+    return elf(symbols=symbols, defines=[VERSION], soname=VERSION)
+
+
+def blas(*needed: str) -> bytes:
+    symbols = [Symbol(name, is_defined=False, version=VERSION) for name in needed]
+    symbols += [Symbol("cublasCreate"), Symbol("_ZN6cublas6handleEv")]
+    return elf(symbols=symbols, needs={VERSION: [VERSION]}, soname="libcublas.so.12")
+
+
+def packages(label: str) -> Mapping[str, Mapping[str, Files]]:
+    """Return packages in which the newer cuBLAS needs more symbols of a smaller cuBLASLt."""
+    new = ["ltMode"] if label == "12.9.1" else ["ltGone"]
+    linux = {"lib/libcublas.so.12": blas("ltMatmul", *new[: label == "12.9.1"])}
+    return {
+        "libcublas": {
+            "linux-x86_64": linux,
+            "windows-x86_64": {
+                "bin/cublas64_12.dll": dll_with_symbols(
+                    [(1, "cublasCreate", "")], {"CUBLASLT64_12.dll": ["ltMatmul"]}
+                )
+            },
+        },
+        "libcublaslt": {
+            "linux-x86_64": {"lib/libcublasLt.so.12": lt("ltMatmul", *new)},
+            "windows-x86_64": {"bin/cublasLt64_12.dll": dll_with_symbols([(1, "ltMatmul", "")])},
+        },
+        "cuda_cudart": {"linux-x86_64": {"include/cuda.h": b"#pragma once\n"}},
+        "cuda_nvcc": {"linux-x86_64": {"bin/nvcc": b"#!/bin/sh\n"}},
+    }
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Create a data folder with two releases and symbol tables."""
+    root = tmp_path_factory.mktemp("symbols")
+    for label in LABELS:
+        files = release(label, packages(label))
+        put(root / "source/compute/cuda/redist", files)
+        put(root / "data/manifests/cuda", {n: d for n, d in files.items() if "/" not in n})
+    succeed("process-manifests", "-q", *sources(root))
+    succeed("update-symbols", "-q", *sources(root))
+    return root
+
+
+def places(root: Path) -> tuple[object, ...]:
+    return ("--data-dir", root / "data", "--cache-dir", root / "cache")
+
+
+def sources(root: Path) -> tuple[object, ...]:
+    return ("--base-url", root / "source", *places(root))
+
+
+def table(root: Path, soname: str) -> Any:
+    return json.loads((root / f"data/symbols/{soname}.json").read_bytes())
+
+
+def test_tables_state_releases_of_each_symbol(root: Path) -> None:
+    found = table(root, "libcublasLt.so.12")
+    assert list(found["providers"][0]["releases"]) == ["12.4.1", "12.9.1"]
+    assert found["exports"] == [
+        {"version": f"@@{VERSION}", "names": "ltMatmul"},
+        {"version": f"@@{VERSION}", "releases": ["12.4.1"], "names": "ltGone"},
+        {"version": f"@@{VERSION}", "releases": ["12.9.1"], "names": "ltMode"},
+    ]
+    assert [entry["names"] for entry in table(root, "libcublas.so.12")["imports"]] == [
+        "ltMatmul",
+        "ltMode",
+    ]
+    (from_dll,) = table(root, "cublas64_12.dll")["imports"]
+    assert (from_dll["library"], from_dll["names"]) == ("cublasLt64_12.dll", "ltMatmul")
+    assert {path.name for path in (root / "data/symbols").iterdir()} == {
+        f"{name}.json"
+        for name in ("libcublas.so.12", VERSION, "cublas64_12.dll", "cublasLt64_12.dll")
+    }
+
+
+def test_update_twice_changes_nothing(root: Path, run: Run) -> None:
+    before = snapshot(root / "data/symbols")
+    for option in ("--check", "--offline"):
+        result = run("update-symbols", option, *sources(root))
+        assert (result.exit_code, "unchanged" in result.stdout) == (0, False)
+        assert "4 libraries, 0 changed; 0 archives read" in result.stdout
+    assert snapshot(root / "data/symbols") == before
+
+
+def test_check_reports_planned_tables(root: Path, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    for part in ("manifests", "features"):
+        (tmp_path / "data" / part).symlink_to(root / "data" / part)
+    folders = ("--data-dir", tmp_path / "data", "--cache-dir", root / "cache")
+    options = (*folders, "--base-url", root / "source")
+    assert run("update-symbols", "--check", *options).exit_code == 1
+    assert not (tmp_path / "data/symbols").exists()
+    assert run("update-symbols", "--version", "12.4.1", *options).exit_code == 0
+    lacking = run("check", "--offline", "--data-dir", tmp_path / "data")
+    assert "cuda 12.9.1: no table has its symbols of cublas64_12.dll and 3 more" in lacking.stdout
+    assert run("update-symbols", *options).exit_code == 0
+    assert snapshot(tmp_path / "data/symbols") == snapshot(root / "data/symbols")
+
+
+def test_unknown_archive_fails_alone(root: Path, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/manifests").symlink_to(root / "data/manifests")
+    options = ("--data-dir", tmp_path / "data", "--cache-dir", tmp_path / "cache")
+    result = run("update-symbols", *options, "--base-url", tmp_path / "nothing", "--json")
+    report = json.loads(result.stdout)
+    assert result.exit_code == report["exit_code"] != 0
+    assert {one["status"] for one in report["archives"]} == {"failed"}
+    assert report["status"] == "unchanged"
+
+
+def test_which_symbol_names_libraries_and_releases(root: Path, run: Run) -> None:
+    data = ("--data-dir", root / "data", "--no-shipped-data")
+    result = run("which", "--symbol", "ltMo*", *data)
+    assert result.exit_code == 0
+    header, line = result.stdout.splitlines()
+    assert header.split() == [
+        *("symbol", "library", "package", "first", "last", "releases", "platforms")
+    ]
+    name = f"ltMode@@{VERSION}"
+    assert line.split() == [name, VERSION, "libcublaslt", "12.9.1", "12.9.1", "linux-x86_64"]
+    assert "12.4.1 (removed)" in run("which", "--symbol", "ltGone", *data).stdout
+    missing = run("which", "--symbol", "nothing", *data)
+    assert (missing.exit_code, missing.stdout) == (1, "no local release exports nothing\n")
+    readable = run("which", "--symbol", "cublas::handle", "--demangle", *data)
+    assert "cublas::handle()  libcublas.so.12" in readable.stdout
+    of_release = run("which", "--symbol", "lt*", "--cuda", "12.4", *data, "--json")
+    hits = json.loads(of_release.stdout)["symbols"]
+    assert {hit["symbol"] for hit in hits} == {"ltMatmul", "ltGone"}
+
+
+@pytest.mark.parametrize(
+    ("channel", "command"),
+    [
+        ("redist", "cudaredist update-symbols"),
+        ("wheels", "cudaredist update-symbols --channel wheels"),
+    ],
+)
+def test_which_symbol_without_tables_suggests_command(
+    run: Run, tmp_path: Path, channel: str, command: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    places = ("--data-dir", tmp_path / "empty", "--no-shipped-data", "--channel", channel)
+    result = run("which", "--symbol", "a", *places)
+    assert result.exit_code == 3
+    assert f"run `{command}`" in result.stderr
+
+
+def test_diff_reports_removed_exports_first(root: Path, run: Run) -> None:
+    options = ("diff", "cuda@12.4.1", "cuda@12.9.1", *places(root))
+    counted = run(*options).stdout.splitlines()
+    at = next(n for n, line in enumerate(counted) if line.startswith("  libcublaslt"))
+    assert counted[at + 1] == "      exports [linux-x86_64]: 1 removed, 1 added"
+    assert counted.index("may break:") < at
+    named = run(*options, "--symbols").stdout
+    assert "exports [linux-x86_64]: -libcublasLt.so.12:ltGone +libcublasLt.so.12:ltMode" in named
+
+
+def mixed(root: Path, run: Run, tmp_path: Path) -> Path:
+    """Write a set with the newer cuBLAS and the older cuBLASLt."""
+    sets = []
+    for label in LABELS:
+        path = tmp_path / f"{label}.json"
+        options = ("--cuda", label, "--platform", "linux-x86_64", "--output", path)
+        result = run("build", *options, "--data-dir", root / "data")
+        assert result.exit_code == 0, result.output
+        assert "missing-symbols" not in path.read_text()
+        sets.append(json.loads(path.read_bytes()))
+    older = sets[0]["packages"]["libcublaslt"]
+    newer = sets[1]["packages"]["libcublaslt"]
+    newer["archive"] = older["archive"]
+    path = tmp_path / "mixed.json"
+    path.write_text(json.dumps(sets[1]))
+    return path
+
+
+def test_validate_reports_library_next_to_older_one(
+    root: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = mixed(root, run, tmp_path)
+    monkeypatch.chdir(root)
+    for label in LABELS:
+        matching = run("validate", tmp_path / f"{label}.json", "--cache-dir", root / "cache")
+        assert "I28" not in matching.stdout
+    result = run("validate", path, "--cache-dir", root / "cache")
+    assert result.exit_code == 1
+    assert (
+        f"I28 libcublas: libcublas.so.12 needs 1 symbol that {VERSION} of libcublaslt does not "
+        f"export: ltMode@{VERSION}"
+    ) in result.stdout
+
+
+def test_update_symbols_refuses_an_unknown_redistributable(run: Run) -> None:
+    result = run("update-symbols", "--redist", "cudn")
+    assert result.exit_code == 2
+    assert "no redistributable is called 'cudn'" in result.stderr
+    assert "did you mean cudnn" in result.stderr

@@ -1,0 +1,125 @@
+"""Tests of makeself archives: verification in any chunks, and hostile files."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.runfiles import runfile
+
+from cudaredist.archives.makeself import MakeselfCheck
+from cudaredist.errors import CudaRedistError, IntegrityError, InvalidArchiveError
+from cudaredist.formats.runfile_records import RunfileName
+
+
+def check(data: bytes, chunk: int = 1 << 16) -> None:
+    reader = MakeselfCheck("x.run")
+    for start in range(0, len(data), chunk):
+        reader.feed(data[start : start + chunk])
+    reader.finish()
+
+
+@given(st.lists(st.binary(min_size=1, max_size=300), min_size=1, max_size=4), st.integers(1, 5000))
+def test_valid_archive_is_accepted_in_any_chunks(parts: list[bytes], chunk: int) -> None:
+    check(runfile(*parts), chunk)
+
+
+def test_header_of_older_makeself_is_accepted() -> None:
+    check(runfile(b"content", skip='offset=`head -n 6 "$0" | wc -c | tr -d " "`'))
+
+
+def test_endless_file_is_refused_after_its_stated_size() -> None:
+    data = runfile(bytes(5000))
+    reader = MakeselfCheck("x.run")
+    reader.feed(data)
+    with pytest.raises(InvalidArchiveError, match=r"has at least 5,.* its script states 5,"):
+        reader.feed(b"x")
+
+
+def test_zero_md5_is_not_compared() -> None:
+    check(runfile(b"content", md5="0" * 32))
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "message"),
+    [
+        pytest.param(b"", InvalidArchiveError, "truncated", id="empty"),
+        pytest.param(
+            b"\x7fELF" + bytes(9000), InvalidArchiveError, "not a makeself script", id="other"
+        ),
+        pytest.param(
+            b"#!/bin/sh\necho\n" + bytes(9000),
+            InvalidArchiveError,
+            "not a makeself script",
+            id="shell",
+        ),
+        pytest.param(runfile(b"content")[:40], InvalidArchiveError, "truncated", id="cut"),
+        pytest.param(runfile(b"content")[:-1], InvalidArchiveError, "its script states", id="-1"),
+        pytest.param(runfile(b"content") + b"x", InvalidArchiveError, "script states", id="+1"),
+        pytest.param(runfile(b"a", md5="1" * 32), IntegrityError, "MD5", id="md5"),
+        pytest.param(
+            runfile(b"a", b"b", md5=f"{'0' * 32} {'1' * 32}"), IntegrityError, "MD5", id="second"
+        ),
+        pytest.param(
+            runfile(b"a", sizes="9" * 400),
+            InvalidArchiveError,
+            "states more than 68,719,476,736 bytes",
+            id="huge",
+        ),
+        pytest.param(runfile(b"a", sizes="many"), InvalidArchiveError, "truncated", id="no sizes"),
+        pytest.param(
+            runfile(b"a", skip='skip="99999"'), InvalidArchiveError, "truncated", id="lines"
+        ),
+        pytest.param(
+            runfile(bytes(5 << 20), skip='skip="999999999"'),
+            InvalidArchiveError,
+            "is larger than",
+            id="endless",
+        ),
+    ],
+)
+def test_invalid_archive_is_refused(
+    data: bytes, error: type[CudaRedistError], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        check(data)
+
+
+def test_endless_header_is_searched_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each search of all bytes so far would take minutes for a script without an end."""
+    searched: list[int] = []
+
+    class Sizes:
+        def search(self, data: bytearray) -> None:
+            searched.append(len(data))
+
+    monkeypatch.setattr("cudaredist.archives.makeself._sizes", Sizes())
+    data = runfile(b"\n" * (5 << 20), skip='skip="999999999"')
+    with pytest.raises(InvalidArchiveError, match="is larger than"):
+        check(data, 1 << 14)
+    assert sum(searched) < 4 * len(data)
+
+
+@given(st.binary(max_size=6000))
+def test_random_bytes_are_refused(data: bytes) -> None:
+    with pytest.raises(InvalidArchiveError):
+        check(data)
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("cuda_12.9.1_575.57.08_linux.run", ("12.9.1", "575.57.08", "linux-x86_64")),
+        ("cuda_12.9.1_575.57.08_linux_sbsa.run", ("12.9.1", "575.57.08", "linux-sbsa")),
+        ("cuda_11.8.0_520.61.05_linux_ppc64le.run", ("11.8.0", "520.61.05", "linux-ppc64le")),
+        ("cuda_13.9.0_linux.run", ("13.9.0", None, "linux-x86_64")),
+        ("cuda_12.9.1_576.57_windows.exe", None),
+        ("cuda_012.9.1_575.57.08_linux.run", None),
+        ("cuda_9999999999999999999.9.1_575.57.08_linux.run", None),
+        ("cuda_12.9_575.57.08_linux.run", None),
+        ("NVIDIA-Linux-x86_64-575.57.08.run", None),
+        ("cuda_12.9.1_575.57.08_linux.run.part", None),
+    ],
+)
+def test_runfile_name_contains_release_driver_and_platform(
+    name: str, parts: tuple[str, str | None, str] | None
+) -> None:
+    assert RunfileName.parse(name) == parts

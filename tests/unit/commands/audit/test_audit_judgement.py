@@ -1,0 +1,464 @@
+"""audit's judgement: libraries, releases, CUDA majors, GPUs, floors, requirements and gates."""
+
+import pytest
+from packaging.requirements import Requirement
+from support.golden import Golden
+from support.programs import cuda, cudnn, defined, file, judged, known, table, undefined
+
+from cudaredist.commands.audit.library_names import family_of, original_name, possible_sonames
+from cudaredist.commands.audit.program import ProgramFile
+from cudaredist.commands.audit.program_findings import AuditRequirements as Required
+from cudaredist.commands.audit.report import AuditReport
+from cudaredist.commands.audit.text import audit_text, requirement_lines
+
+RELEASES = ("12.4.1", "12.6.3", "12.9.1")
+
+
+def statuses(report: AuditReport) -> dict[str, str]:
+    return {one.soname: one.status for one in report.libraries}
+
+
+def kinds(report: AuditReport) -> list[str]:
+    return [one.kind for one in report.findings]
+
+
+def lines(report: AuditReport) -> list[str]:
+    return [f"{one.project}{one.specifier}" for one in report.requirements]
+
+
+# -- names
+
+
+@pytest.mark.parametrize(
+    ("name", "original", "family"),
+    [
+        ("libcublas.so.12", "libcublas.so.12", "libcublas"),
+        ("libcudart-9335f6a2.so.11.0", "libcudart.so.11.0", "libcudart"),
+        ("libcudart.3eda8113.so.13", "libcudart.so.13", "libcudart"),
+        ("libcudart-d0da41ae.so.12.4.127", "libcudart.so.12.4.127", "libcudart"),
+        ("libnvrtc-builtins.so.12.4", "libnvrtc-builtins.so.12.4", "libnvrtc-builtins"),
+        ("libnvrtc-builtins.alt.so.12.9", "libnvrtc-builtins.alt.so.12.9", "libnvrtc-builtins"),
+        ("cublas64_12.dll", "cublas64_12.dll", "cublas"),
+        ("cudnn_ops64_9.dll", "cudnn_ops64_9.dll", "cudnn_ops"),
+        ("nvJitLink_120_0.dll", "nvJitLink_120_0.dll", "nvjitlink"),
+        ("nvrtc64_120_0.alt.dll", "nvrtc64_120_0.alt.dll", "nvrtc"),
+        ("cudart64_12-0123456789abcdef0123456789abcdef.dll", "cudart64_12.dll", "cudart"),
+    ],
+)
+def test_library_name_loses_hash_and_version(name: str, original: str, family: str) -> None:
+    assert original_name(name) == original
+    assert family_of(name) == family
+
+
+def test_possible_sonames_are_shortened() -> None:
+    assert list(possible_sonames("libcudart-d0da41ae.so.12.4.127")) == [
+        "libcudart.so.12.4.127",
+        "libcudart.so.12.4",
+        "libcudart.so.12",
+    ]
+
+
+# -- libraries
+
+
+@pytest.mark.parametrize(
+    ("needed", "status", "is_cuda"),
+    [
+        ("libcublas.so.12", "provided", True),
+        ("libcublas.so.10", "missing", True),
+        ("libcuda.so.1", "external", True),
+        ("libc.so.6", "external", False),
+        ("libown.so", "bundled", False),
+        ("libcudart-9335f6a2.so.12.4.127", "bundled", True),
+        ("libsomething.so.1", "unknown", False),
+    ],
+)
+def test_needed_library_has_a_status(needed: str, status: str, *, is_cuda: bool) -> None:
+    program = [
+        file("a.so", needed),
+        file("lib/libown.so"),
+        file("lib/libcudart-9335f6a2.so.12.4.127"),
+    ]
+    (found,) = [one for one in judged(program, cuda("12.4.1")).libraries if one.soname == needed]
+    assert (found.status, found.cuda, found.kind) == (status, is_cuda, "needed")
+    assert found.by == ("a.so",)
+
+
+def test_missing_library_is_a_finding_with_known_versions() -> None:
+    report = judged([file("a.so", "libcublas.so.10")], cuda("12.4.1"))
+    assert kinds(report) == ["missing-library"]
+    assert "known: libcublas.so.12" in report.findings[0].message
+    assert report.exit_code == 1
+
+
+def test_library_for_another_machine_is_not_provided() -> None:
+    report = judged([file("a.so", "libcublas.so.12", machine="aarch64")], cuda("12.4.1"))
+    assert statuses(report) == {"libcublas.so.12": "missing"}
+
+
+def test_library_of_the_program_for_another_machine_does_not_count() -> None:
+    program = [file("a.so", "libown.so"), file("libown.so", machine="aarch64")]
+    assert statuses(judged(program)) == {"libown.so": "unknown"}
+
+
+def test_link_to_a_library_counts_as_bundled() -> None:
+    program = [file("a.so", "libown.so.1"), file("libown.so.1.2", names=["libown.so.1"])]
+    assert statuses(judged(program)) == {"libown.so.1": "bundled"}
+
+
+def test_opened_libraries_are_those_of_cuda() -> None:
+    opens = ("libcublas.so.12", "libcuda.so.1", "libfoo.so", "libcublas.so")
+    report = judged([file("a.so", opens=opens)], cuda("12.4.1"))
+    assert statuses(report) == {"libcublas.so.12": "provided", "libcuda.so.1": "external"}
+    assert {one.kind for one in report.libraries} == {"opened"}
+    assert [one.is_guess for one in report.requirements] == [True]
+
+
+def test_library_that_is_needed_is_not_opened_as_well() -> None:
+    program = [file("a.so", "libcublas.so.12"), file("b.so", opens=("libcublas.so.12",))]
+    assert [one.kind for one in judged(program, cuda("12.4.1")).libraries] == ["needed"]
+
+
+def test_copy_of_nvidias_library_is_reported() -> None:
+    report = judged(
+        [file("a.so"), file("lib/libcudart.so.12", soname="libcudart.so.12")], cuda("12.4.1")
+    )
+    assert [(one.soname, one.kind) for one in report.libraries] == [("libcudart.so.12", "bundled")]
+
+
+@pytest.mark.parametrize(
+    ("other", "found"),
+    [("y/libcudart-9335f6a2.so.12.4.127", ["duplicate-library"]), ("x/libcudart.so", [])],
+    ids=["in another folder", "in place of a link"],
+)
+def test_second_copy_of_a_library_is_a_warning(other: str, found: list[str]) -> None:
+    soname = "libcudart.so.12"
+    program = [file(f"x/{soname}", soname=soname), file(other, soname=soname)]
+    report = judged(program, cuda("12.4.1"))
+    assert kinds(report) == found
+    assert report.exit_code == 0
+
+
+# -- releases
+
+
+def program_with(*symbols: tuple[str, str, str]) -> list[ProgramFile]:
+    return [file("a.so", "libcublas.so.12", symbols=undefined(*symbols))]
+
+
+VERSIONED = ("new", "libcublas.so.12", "libcublas.so.12")
+
+
+@pytest.mark.parametrize(
+    ("symbols", "exports", "version", "lowest", "decisive"),
+    [
+        ([], {"12.4.1": [], "12.6.3": [], "12.9.1": []}, "", "12.4.1", ()),
+        ([VERSIONED], {"12.4.1": [], "12.6.3": ["new"], "12.9.1": ["new"]}, "", "12.6.3", ("new",)),
+        (
+            [VERSIONED],
+            {"12.4.1": [], "12.6.3": ["new"], "12.9.1": ["new"]},
+            "@@libcublas.so.12",
+            "12.6.3",
+            ("new",),
+        ),
+        ([VERSIONED], {n: ["new"] for n in RELEASES}, "@@other", None, ()),
+        (
+            [("new", "", "")],
+            {"12.4.1": [], "12.6.3": [], "12.9.1": ["new"]},
+            "",
+            "12.9.1",
+            ("new",),
+        ),
+        # Other libraries may have a copy of it.
+        ([("_ZSt4copy", "", "")], {n: ["_ZSt4copy"] for n in RELEASES[1:]}, "", "12.6.3", ()),
+        # Not known to be a symbol of this library.
+        ([("elsewhere", "", "")], {n: ["new"] for n in RELEASES}, "", "12.4.1", ()),
+        # The symbols of the oldest release are unknown.
+        ([VERSIONED], {"12.6.3": ["new"], "12.9.1": ["new"]}, "", "12.6.3", ()),
+        ([VERSIONED], {}, "", None, ()),
+    ],
+)
+def test_lowest_release_exports_all_symbols(
+    symbols: list[tuple[str, str, str]],
+    exports: dict[str, list[str]],
+    version: str,
+    lowest: str | None,
+    decisive: tuple[str, ...],
+) -> None:
+    tables = {"libcublas.so.12": table("libcublas.so.12", exports, version)}
+    (release,) = judged(program_with(*symbols), cuda(*RELEASES), tables).releases
+    assert (release.lowest, release.decisive) == (lowest, decisive)
+    assert release.unknown == tuple(label for label in RELEASES if label not in exports)
+
+
+def test_symbol_that_the_program_exports_is_its_own() -> None:
+    exports = {"12.4.1": [], "12.6.3": ["new"], "12.9.1": ["new"]}
+    tables = {"libcublas.so.12": table("libcublas.so.12", exports)}
+    own = file("libown.so", symbols=defined("new"))
+    (release,) = judged([*program_with(("new", "", "")), own], cuda(*RELEASES), tables).releases
+    assert release.lowest == "12.4.1"
+
+
+def test_symbols_without_a_table_are_unknown() -> None:
+    (release,) = judged(program_with(VERSIONED), cuda(*RELEASES)).releases
+    assert (release.lowest, release.first, release.unknown) == (None, "12.4.1", RELEASES)
+
+
+def test_unknown_symbols_name_the_command_for_the_channel() -> None:
+    report = judged(program_with(VERSIONED), cuda(*RELEASES), required=Required(cuda="12.4"))
+    command = "cudaredist update-symbols --channel wheels --redist cuda"
+    assert [one.hint for one in report.findings] == [f"{command} --version 12.4.1"]
+    assert f"run `{command}`" in "\n".join(audit_text(report))
+
+
+def test_device_code_of_an_unreadable_file_is_unknown() -> None:
+    program = [file("a.so", unread=("needed",))]
+    report = judged(program, required=Required(gpus=("9.0",)))
+    assert report.coverage is not None
+    assert {part.value for part in report.coverage.values()} == {"unknown"}
+    assert (kinds(report), report.exit_code) == (["unknown"], 3)
+    assert list(requirement_lines(report)) == ["# Unknown: a.so cannot be read"]
+
+
+def test_requirements_of_a_program_without_cuda_have_a_comment() -> None:
+    assert list(requirement_lines(judged([file("a.so")]))) == ["# No file needs a wheel of NVIDIA"]
+
+
+def test_symbols_of_another_archive_with_the_same_release_do_not_count() -> None:
+    tables = {"libcublas.so.12": table("libcublas.so.12", {n: [] for n in RELEASES})}
+    libraries = [one._replace(archive="other") for one in cuda(*RELEASES)]
+    (release,) = judged(program_with(VERSIONED), libraries, tables).releases
+    assert release.unknown == RELEASES
+
+
+def test_unreadable_symbols_are_unknown() -> None:
+    program = [file("a.so", "libcublas.so.12", unread=("symbols",))]
+    tables = {"libcublas.so.12": table("libcublas.so.12", {n: [] for n in RELEASES})}
+    (release,) = judged(program, cuda(*RELEASES), tables).releases
+    assert (release.lowest, release.unknown) == (None, RELEASES)
+
+
+def test_symbol_that_no_release_exports_is_a_finding() -> None:
+    tables = {"libcublas.so.12": table("libcublas.so.12", {n: [] for n in RELEASES})}
+    report = judged(program_with(VERSIONED), cuda(*RELEASES), tables)
+    assert kinds(report) == ["missing-symbols"]
+    assert report.releases[0].unresolved == ("new",)
+
+
+def test_symbols_that_no_release_exports_together_are_a_finding() -> None:
+    symbols = [(name, "", "libcublas.so.12") for name in ("old", "new")]
+    exports = {"12.4.1": ["old"], "12.6.3": ["old"], "12.9.1": ["new"]}
+    tables = {"libcublas.so.12": table("libcublas.so.12", exports)}
+    report = judged(program_with(*symbols), cuda(*RELEASES), tables)
+    (finding,) = report.findings
+    assert finding.kind == "missing-symbols"
+    assert finding.message == "no release of cuda exports all symbols: 12.9.1 lacks old"
+    assert report.exit_code == 1
+    assert any("no release exports all symbols" in line for line in audit_text(report))
+
+
+def test_symbols_of_a_dll_are_found_in_any_case() -> None:
+    """cupy for Windows needs `cuTENSOR.dll`, and NVIDIA's file is `cutensor.dll`."""
+    exports = {label: ["new"] if label > "12.4.1" else [] for label in RELEASES}
+    tables = {"cutensor.dll": table("cutensor.dll", exports)}
+    libraries = [
+        known("cutensor.dll", label, project="cutensor-cu12", platform="windows-x86_64")
+        for label in RELEASES
+    ]
+    program = [
+        file("a.pyd", "cuTENSOR.dll", kind="pe", symbols=undefined(("new", "", "cuTENSOR.dll")))
+    ]
+    (release,) = judged(program, libraries, tables).releases
+    assert (release.lowest, release.decisive) == ("12.6.3", ("new",))
+
+
+# -- CUDA majors
+
+
+def test_libraries_for_each_major_are_separate_parts() -> None:
+    program = [file("cu12.so", "libcublas.so.12"), file("cu13.so", "libcublas.so.13")]
+    report = judged(program, cuda("12.4.1", "13.0.2"))
+    assert report.findings == ()
+    assert [(one.cuda_majors, one.first) for one in report.releases] == [
+        ((12,), "12.4.1"),
+        ((13,), "13.0.2"),
+    ]
+    assert lines(report) == ["nvidia-cublas-cu12>=12.4.1.7,<13", "nvidia-cublas>=13.0.2.7,<14"]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        [file("a.so", "libcublas.so.12", "libcudart.so.13")],
+        [file("a.so", "libcublas.so.12", "libb.so"), file("libb.so", "libcudart.so.13")],
+        [
+            file("a.so", "libcublas.so.12", "libcudart-9335f6a2.so.11.0"),
+            file("libcudart-9335f6a2.so.11.0"),
+        ],
+    ],
+    ids=["needs", "through its own library", "bundled"],
+)
+def test_file_with_libraries_of_several_majors_is_a_finding(program: list[ProgramFile]) -> None:
+    report = judged(program, cuda("11.8.0", "12.4.1", "13.0.2"))
+    assert "mixed-cuda" in kinds(report)
+    assert report.findings[0].path == "a.so"
+    assert report.exit_code == 1
+
+
+def test_majors_pass_through_many_libraries_and_cycles() -> None:
+    chain = [file(f"lib{n}.so", f"lib{n + 1}.so", "lib0.so") for n in range(3000)]
+    program = [
+        file("a.so", "libcublas.so.12", "lib0.so"),
+        *chain,
+        file("lib3000.so", "libcudart.so.13"),
+    ]
+    report = judged(program, cuda("12.4.1", "13.0.2"))
+    assert [one.path for one in report.findings] == ["a.so"]
+
+
+def test_variant_follows_the_other_libraries() -> None:
+    program = [file("a.so", "libcudnn.so.9", "libcublas.so.12")]
+    report = judged(program, [*cuda("12.4.1", "13.0.2"), *cudnn("9.5.1", 12, 13)])
+    assert lines(report) == ["nvidia-cublas-cu12>=12.4.1.7,<13", "nvidia-cudnn-cu12>=9.5.1.7,<10"]
+
+
+def test_variant_is_open_if_no_library_states_a_major() -> None:
+    (one,) = judged([file("a.so", "libcudnn.so.9")], cudnn("9.5.1", 12, 13)).requirements
+    assert one.project is None
+    assert one.alternatives == ("nvidia-cudnn-cu12", "nvidia-cudnn-cu13")
+
+
+@pytest.mark.parametrize(
+    ("exports", "bound", "words"),
+    [
+        ({}, "unknown", "lowest version unknown"),
+        ({n: [] for n in RELEASES}, "none", "no known version has all symbols"),
+        # The symbols of another release are unknown.
+        ({"12.4.1": []}, "unknown", "lowest version unknown"),
+    ],
+)
+def test_requirement_without_a_lowest_release_states_the_reason(
+    exports: dict[str, list[str]], bound: str, words: str
+) -> None:
+    tables = {"libcublas.so.12": table("libcublas.so.12", exports)}
+    report = judged(program_with(VERSIONED), cuda(*RELEASES), tables)
+    assert lines(report) == ["nvidia-cublas-cu12>=12.4.1.7,<13"]
+    assert report.requirements[0].lower_bound == bound
+    assert next(requirement_lines(report)).endswith(f"; {words}")
+
+
+def test_requirements_are_lines_for_pip(golden: Golden) -> None:
+    program = [
+        file("cu12.so", "libcublas.so.12", "libcudnn.so.9", opens=("libcurand.so.10",)),
+        file("cu13.so", "libcublas.so.13"),
+    ]
+    report = judged(program, [*cuda("12.4.1", "13.0.2"), *cudnn("9.5.1", 12, 13)], TABLES)
+    text = "\n".join(requirement_lines(report))
+    for line in text.splitlines():
+        assert line.startswith("#") or Requirement(line.partition("  #")[0]).specifier
+    golden.check("audit.txt", "requirements", text)
+
+
+# -- device code, runtime and floors
+
+
+def test_gpus_are_those_of_own_device_code() -> None:
+    program = [
+        file("a.so", code={"sm_80": 4, "compute_80": 4}),
+        file("libcublas.so.12", soname="libcublas.so.12", code={"sm_50": 4}),
+    ]
+    report = judged(program, cuda("12.4.1"))
+    assert report.coverage is not None
+    values = {name: part.value for name, part in report.coverage.items()}
+    assert (values["7.5"], values["8.0"], values["8.6"], values["9.0"]) == (
+        *("none", "native", "native"),
+        "ptx",
+    )
+    assert "8.7" not in values
+    assert [one.path for one in report.device_code] == ["a.so"]
+
+
+REGISTER = ("__cudaRegisterFatBinary", "", "")
+CODE = {"sm_80": 1}
+
+
+@pytest.mark.parametrize(
+    ("program", "linking"),
+    [
+        (file("a.so", "libcudart.so.12", code=CODE), "shared"),
+        # As in tensorflow, where another of its libraries has a substitute.
+        (file("a.so", code=CODE, symbols=undefined(REGISTER)), "unknown"),
+        (file("a.so", code=CODE, opens=("libcuda.so.1",)), "static"),
+        # XLA's substitute opens the runtime itself.
+        (file("a.so", code=CODE), "unknown"),
+        (file("a.so", code=CODE, opens=("libcuda.so.1",), unread=("symbols",)), "unknown"),
+        (file("a.so", opens=("libcuda.so.1",)), None),
+    ],
+)
+def test_linking_of_the_runtime(program: ProgramFile, linking: str | None) -> None:
+    runtime = judged([program], cuda("12.4.1")).runtime.model_dump()
+    assert {key for key, files in runtime.items() if files} == ({linking} if linking else set())
+
+
+def test_floor_is_the_newest_version() -> None:
+    program = [
+        file("a.so", glibc="2.9", libstdcxx="3.4.9"),
+        file("b.so", glibc="2.28", libstdcxx="3.4.21"),
+        file("c.so", unread=("glibc",)),
+    ]
+    report = judged(program)
+    assert (report.glibc.version, report.glibc.by, report.glibc.unread) == (
+        *("2.28", ("b.so",)),
+        ("c.so",),
+    )
+    assert report.libstdcxx.version == "3.4.21"
+
+
+# -- gates
+
+
+TABLES = {
+    "libcublas.so.12": table(
+        "libcublas.so.12", {"12.4.1": [], "12.6.3": ["new"], "12.9.1": ["new"]}
+    )
+}
+WITH_CODE = file(
+    "a.so", "libcublas.so.12", code={"sm_80": 1}, symbols=undefined(VERSIONED), glibc="2.28"
+)
+COPY = file("libcublas.so.12", soname="libcublas.so.12")
+
+
+@pytest.mark.parametrize(
+    ("required", "program", "found", "code"),
+    [
+        (Required(gpus=("8.0",)), [WITH_CODE], [], 0),
+        (Required(gpus=("8.6", "8.9")), [WITH_CODE], [], 0),
+        (Required(gpus=("8.0", "9.0", "7.5")), [WITH_CODE], ["gpu", "gpu"], 1),
+        (Required(gpus=("8.0",)), [file("a.so")], ["gpu"], 1),
+        (
+            Required(gpus=("8.0",)),
+            [WITH_CODE, file("b.so", code={"sm_90": 1})],
+            ["gpu"],
+            1,
+        ),
+        (Required(max_glibc="2.28"), [WITH_CODE], [], 0),
+        (Required(max_glibc="2.28"), [file("a.so")], [], 0),
+        (Required(max_glibc="2.17"), [WITH_CODE], ["glibc"], 1),
+        (Required(max_glibc="2.28"), [file("a.so", unread=("glibc",))], ["unknown"], 3),
+        (Required(cuda="12.6"), [WITH_CODE], [], 0),
+        (Required(cuda="12.9.1"), [WITH_CODE], [], 0),
+        (Required(cuda="12.4"), [WITH_CODE], ["cuda"], 1),
+        (Required(cuda="12"), [WITH_CODE], ["cuda", "unknown"], 3),
+        (Required(cuda="13.0"), [WITH_CODE], ["cuda"], 1),
+        (Required(cuda="12.8"), [WITH_CODE], ["unknown"], 3),
+        (Required(cuda="12.4"), [file("a.so")], [], 0),
+        (Required(no_bundled=True), [WITH_CODE], [], 0),
+        (Required(no_bundled=True), [WITH_CODE, COPY], ["bundled"], 1),
+    ],
+)
+def test_gate_passes_or_has_a_finding(
+    required: Required, program: list[ProgramFile], found: list[str], code: int
+) -> None:
+    report = judged(program, cuda(*RELEASES, "12.8.1", "13.0.2"), TABLES, required)
+    assert kinds(report) == found
+    assert report.exit_code == code

@@ -1,0 +1,229 @@
+"""Tests of audit: run paths, and symbols of libraries that are not listed as needed."""
+
+import tracemalloc
+
+import pytest
+from support.programs import cuda, cudnn, defined, file, judged, table, undefined
+
+from cudaredist.binaries.symbols import SymbolTable, pack_groups
+from cudaredist.commands.audit.program import KnownLibrary, ProgramFile
+from cudaredist.commands.audit.report import AuditReport
+
+
+def warnings(report: AuditReport, kind: str) -> list[str]:
+    found = [one for one in report.findings if one.kind == kind]
+    assert all(one.exit_code == 0 for one in found)
+    return [one.message for one in found]
+
+
+def installed(path: str, *needed: str, **facts: object) -> ProgramFile:
+    """Return a file of a wheel."""
+    return file(path, *needed, installed=path, **facts)  # type: ignore[arg-type] # any facts
+
+
+# -- run paths
+
+TWELVE = cuda("12.4.1")
+
+
+@pytest.mark.parametrize(
+    ("needed", "runpath", "is_found"),
+    [
+        ("libcublas.so.12", ("$ORIGIN/../../nvidia/cublas/lib",), True),
+        ("libcublas.so.12", ("$ORIGIN", "${ORIGIN}/../../nvidia/cublas/lib/"), True),
+        ("libcudart.so.12", ("$ORIGIN/../../nvidia/cuda_runtime/lib",), True),
+        ("libcudart.so.12", ("$ORIGIN/../../nvidia/cublas/lib",), False),
+        ("libcublas.so.12", ("$ORIGIN/../nvidia/cublas/lib",), False),
+        ("libcublas.so.12", ("/usr/local/cuda/lib64",), False),
+        ("libcublas.so.12", ("$ORIGINAL/../../nvidia/cublas/lib",), False),
+        ("libcublas.so.12", (), False),
+        # All wheels of CUDA 13 share one folder.
+        ("libcublas.so.13", ("$ORIGIN/../../nvidia/cu13/lib",), True),
+        ("libcublas.so.13", ("$ORIGIN/../../nvidia/cublas/lib",), False),
+        # The folders of other products changed over time.
+        ("libcudnn.so.9", ("$ORIGIN/../../nvidia/cudnn/lib",), True),
+        ("libcudnn.so.9", ("$ORIGIN/../../nvidia/cu12/lib",), True),
+        ("libcudnn.so.9", ("$ORIGIN/../../cudnn/lib",), True),
+        # These libraries do not belong to CUDA.
+        ("libc.so.6", (), True),
+        ("libelse.so.1", (), True),
+        ("libcuda.so.1", (), True),
+    ],
+)
+def test_run_path_leads_to_the_folder_of_a_wheel(
+    needed: str, runpath: tuple[str, ...], *, is_found: bool
+) -> None:
+    libraries = [*TWELVE, *cuda("13.0.2"), *cudnn("9.5.1", 12)]
+    report = judged([installed("example/lib/a.so", needed, runpath=runpath)], libraries)
+    assert (not warnings(report, "run-path")) == is_found
+    assert report.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "runpath", "is_found"),
+    [
+        ("libcudart.so.12", ("$ORIGIN/../example.libs",), True),
+        ("libcudart.so.12", ("$ORIGIN",), False),
+        # As in torchvision: the loader searches for the name of the file.
+        ("libcudart-0123abcd.so.12", ("$ORIGIN/../example.libs",), False),
+    ],
+)
+def test_run_path_leads_to_a_copy(name: str, runpath: tuple[str, ...], *, is_found: bool) -> None:
+    program = [
+        installed("example/a.so", "libcudart.so.12", runpath=runpath),
+        installed(f"example.libs/{name}", soname="libcudart.so.12"),
+    ]
+    assert (not warnings(judged(program, TWELVE), "run-path")) == is_found
+
+
+def test_run_path_counts_for_the_libraries_that_a_file_needs() -> None:
+    program = [
+        installed("a.so", "libb.so", runpath=("$ORIGIN/nvidia/cublas/lib",)),
+        installed("libb.so", "libc.so", "libb.so"),
+        installed("libc.so", "libcublas.so.12", "libb.so"),
+        installed("libd.so", "libcublas.so.12"),
+    ]
+    (message,) = warnings(judged(program, TWELVE), "run-path")
+    assert "libd.so" in message
+    assert "libc.so" not in message
+
+
+def test_run_path_finding_names_the_files_and_a_command() -> None:
+    program = [
+        installed("example/a.so", "libcudnn.so.9", "libcublas.so.12"),
+        installed("b.so", "libcublas.so.12"),
+    ]
+    report = judged(program, [*TWELVE, *cudnn("9.5.1", 12)])
+    (finding,) = [one for one in report.findings if one.kind == "run-path"]
+    assert "to libcublas.so.12, libcudnn.so.9, so" in finding.message
+    assert finding.message.endswith("before b.so, and 1 more")
+    assert {one.soname: one.not_found_by for one in report.libraries} == {
+        "libcublas.so.12": ("b.so", "example/a.so"),
+        "libcudnn.so.9": ("example/a.so",),
+    }
+    assert finding.hint == "patchelf --add-rpath '$ORIGIN/nvidia/cublas/lib' b.so"
+
+
+def test_run_path_hint_quotes_the_name_of_a_file() -> None:
+    """A wheel from elsewhere may contain any name, and the hint is a command to copy."""
+    report = judged([installed("a; touch b.so", "libcublas.so.12")], TWELVE)
+    (hint,) = [one.hint for one in report.findings if one.kind == "run-path"]
+    assert hint == "patchelf --add-rpath '$ORIGIN/nvidia/cublas/lib' 'a; touch b.so'"
+
+
+def test_run_paths_of_many_files_with_one_name_are_followed_once() -> None:
+    """The time was cubic: 600 files in a wheel of 130 KB took minutes."""
+    program = [
+        installed(
+            f"{n}.so", "libx.so", "libcublas.so.12", soname="libx.so", runpath=(f"$ORIGIN/{n}",)
+        )
+        for n in range(2000)
+    ]
+    report = judged(program, TWELVE)
+    (library,) = [one for one in report.libraries if one.soname == "libcublas.so.12"]
+    assert len(library.not_found_by) == len(program)
+
+
+def test_run_path_to_an_archive_is_not_reported() -> None:
+    """Archives of NVIDIA have no folder below site-packages."""
+    libraries = [one._replace(wheel=None) for one in TWELVE]
+    report = judged([installed("a.so", "libcublas.so.12")], libraries)
+    assert warnings(report, "run-path") == []
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        file("a.so", "libcublas.so.12"),
+        installed("a.so", "libcublas.so.12", unread=("runpath",)),
+        installed("a.dll", "cublas64_12.dll", kind="pe"),
+        installed("a.so", opens=("libcublas.so.12",)),
+    ],
+    ids=["not in a wheel", "unread", "DLL", "only opens it"],
+)
+def test_run_path_that_does_not_matter_is_not_reported(other: ProgramFile) -> None:
+    assert warnings(judged([other], TWELVE), "run-path") == []
+
+
+# -- symbols of libraries that a file does not need
+
+CREATE = ("cublasCreate", "", "")
+LIBRARIES: list[KnownLibrary] = [*cuda("12.4.1", "12.9.1"), *cuda("13.0.2")]
+TABLES = {
+    "libcublas.so.12": table("libcublas.so.12", {"12.4.1": [], "12.9.1": ["cublasCreate"]}),
+    "libcublas.so.13": table("libcublas.so.13", {"13.0.2": ["cublasCreate"]}),
+}
+
+
+def test_symbol_of_a_library_that_is_not_needed_is_a_warning() -> None:
+    """vllm and transformer-engine rely on torch to load cuBLAS and NVRTC."""
+    program = [file("a.so", "libcudart.so.12", symbols=undefined(CREATE))]
+    report = judged(program, LIBRARIES, TABLES)
+    (message,) = warnings(report, "unlinked-library")
+    assert message == (
+        "symbols of libcublas.so.12 are used in a.so, but the library is not listed as needed: "
+        "cublasCreate"
+    )
+    assert {one.soname: one.kind for one in report.libraries} == {
+        "libcudart.so.12": "needed",
+        "libcublas.so.12": "unlinked",
+    }
+    assert [one.lowest for one in report.releases] == [None]
+    assert "nvidia-cublas-cu12" in [one.project for one in report.requirements]
+
+
+def test_unlinked_symbol_decides_the_lowest_release() -> None:
+    program = [file("a.so", "libcublasLt.so.12", symbols=undefined(CREATE))]
+    tables = {
+        **TABLES,
+        "libcublasLt.so.12": table("libcublasLt.so.12", dict.fromkeys(RELEASES, ())),
+    }
+    (release,) = judged(program, LIBRARIES, tables).releases
+    assert (release.lowest, release.decisive) == ("12.9.1", ("cublasCreate",))
+
+
+RELEASES = ("12.4.1", "12.9.1")
+
+
+def test_symbols_that_no_library_exports_are_not_kept() -> None:
+    """A wheel of 5 MB with 20 files of 128,000 symbols took 490 MB."""
+    group = ("undefined", "global", "func", "", "", "")
+    files = ([f"unknown_function_{file}_{n}".encode() for n in range(10_000)] for file in range(10))
+    program = [
+        file(
+            f"{number}.so",
+            "libcudart.so.12",
+            symbols=SymbolTable(exports=0, imports=10_000, packed=pack_groups([(group, names)])),
+        )
+        for number, names in enumerate(files)
+    ]
+    tracemalloc.start()
+    try:
+        judged(program, LIBRARIES, TABLES)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 10 << 20
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        [file("a.so", "libcublas.so.12", symbols=undefined(CREATE))],
+        [
+            file("a.so", "libcudart.so.12", symbols=undefined(CREATE)),
+            file("b.so", symbols=defined("cublasCreate")),
+        ],
+        [file("a.so", symbols=undefined(CREATE))],
+        [file("a.so", "libcublasLt.so.12", "libcudart.so.13", symbols=undefined(CREATE))],
+        [file("a.so", "libcudart.so.12", symbols=undefined(("PyInit", "", "")))],
+        [file("a.so", "libcudart.so.12", symbols=undefined(("cublasCreate", "V", "libown.so")))],
+    ],
+    ids=["needed", "own", "no CUDA major", "two majors", "of Python", "of another library"],
+)
+def test_symbol_that_is_not_of_an_unneeded_library_is_not_reported(
+    program: list[ProgramFile],
+) -> None:
+    report = judged(program, LIBRARIES, TABLES)
+    assert warnings(report, "unlinked-library") == []
+    assert "unlinked" not in [one.kind for one in report.libraries]

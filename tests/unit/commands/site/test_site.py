@@ -1,0 +1,248 @@
+"""The web site: addresses, plots, pages and links of small data."""
+
+import json
+import posixpath
+import re
+from collections.abc import Mapping
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import html5lib
+import pytest
+from support import binaries
+from support.factory import manifest
+from support.releases import put, release
+from support.running import succeed
+from support.small_sets import library, make_data, site_contents
+
+from cudaredist.commands.site.addresses import (
+    package_address,
+    page_link,
+    product_address,
+    release_address,
+)
+from cudaredist.commands.site.plots import bar_plot, line_plot
+from cudaredist.store.data_folder import Store, shipped_data
+
+OLD_ELEMENTS = re.compile(r"<(center|font|marquee|big|tt)\b")
+
+
+class _Links(HTMLParser):
+    """Collects the addresses and anchors of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+        self.anchors: list[str] = []
+
+    def handle_starttag(self, _tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in {"href", "src", "action"}:
+                self.addresses.append(value or "")
+            if name == "id":
+                self.anchors.append(value or "")
+
+
+def links_of(content: bytes) -> tuple[list[str], list[str]]:
+    """Return the addresses in a page, and its anchors."""
+    parser = _Links()
+    parser.feed(content.decode())
+    return parser.addresses, parser.anchors
+
+
+def broken_site_links(files: Mapping[str, bytes]) -> list[tuple[str, str]]:
+    """List the pages and addresses that lead out of the site, nowhere or to a missing anchor."""
+    pages = {path: links_of(content) for path, content in files.items() if path.endswith(".html")}
+    broken = []
+    for path, (addresses, _) in pages.items():
+        for address in addresses:
+            parts = urlsplit(address)
+            below = posixpath.join(posixpath.dirname(path), unquote(parts.path))
+            target = posixpath.normpath(below) if parts.path else path
+            is_elsewhere = parts.scheme or parts.netloc or address.startswith("/")
+            has_anchor = not parts.fragment or parts.fragment in pages.get(target, ([], []))[1]
+            if is_elsewhere or target not in files or not has_anchor:
+                broken.append((path, address))
+    return broken
+
+
+def html_problems(content: bytes) -> list[str]:
+    """List the problems of a page: parse errors, and identifiers that are not unique."""
+    parser = html5lib.HTMLParser()
+    parser.parse(content.decode())
+    problems = [f"{place}: {code}" for place, code, _ in parser.errors]
+    _, anchors = links_of(content)
+    problems += [f"id {name}" for name in sorted(set(anchors)) if anchors.count(name) > 1]
+    return problems + OLD_ELEMENTS.findall(content.decode())
+
+
+HOSTILE = "<img src=x onerror=alert(1)>\"'&javascript:alert(1)"
+
+
+def site_of(root: Path) -> dict[str, bytes]:
+    """Return the files of the site of a data folder, with the shipped tables."""
+    return site_contents(Store(root, base=Store(shipped_data())))
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with one release of CUDA, examined."""
+    root = tmp_path_factory.mktemp("site")
+    make_data(root)
+    return root / "data"
+
+
+@pytest.fixture(scope="module")
+def files(small: Path) -> dict[str, bytes]:
+    """The site of the small data."""
+    return site_of(small)
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        (release_address("cuda", "13.0.2"), "cuda/13.0.2"),
+        (package_address("libcublas"), "packages/libcublas"),
+        (product_address("packages"), "%70ackages"),
+        (product_address(".."), "%2E%2E"),
+        (product_address("a/b <c>"), "a%2Fb%20%3Cc%3E"),
+    ],
+)
+def test_address_is_one_safe_folder_for_each_name(address: str, expected: str) -> None:
+    assert address == expected
+
+
+def test_links_between_pages_are_relative() -> None:
+    assert page_link("cuda/13.0.2", "packages/libcublas") == "../../cuda/13.0.2/index.html"
+    assert page_link("", "") == "index.html"
+    assert page_link("a%20b", "") == "a%2520b/index.html"
+
+
+def test_line_plot_of_one_value_and_of_none_is_inside_the_drawing() -> None:
+    for series in ({"linux": {"1.0": 5}}, {"linux": {"1.0": 0}}, {}):
+        plot = line_plot(series, ["1.0"])
+        positions = [(x, y) for line in plot.lines for x, y, _ in line.points]
+        assert all(plot.left <= x <= plot.right and 0 <= y <= plot.bottom for x, y in positions)
+
+
+def test_bar_plot_scales_to_the_largest_value() -> None:
+    plot = bar_plot({"sm_80": 50, "compute_90": 100})
+    assert [bar.kind for bar in plot.bars] == ["sm", "compute"]
+    assert plot.bars[0].length * 2 == plot.bars[1].length
+
+
+def test_every_page_type_is_written_with_its_json(files: dict[str, bytes]) -> None:
+    kinds = {
+        json.loads(content)["kind"] for path, content in files.items() if path.endswith("json")
+    }
+    assert kinds == {
+        *("start", "product", "release", "packages", "package", "files"),
+        *("gpus", "gpu", "compilers", "search"),
+    }
+    pages = {posixpath.dirname(path) for path in files if path.endswith("index.html")}
+    assert pages == {posixpath.dirname(path) for path in files if path.endswith("index.json")}
+
+
+def test_all_links_lead_to_a_file_and_anchor_of_the_site(files: dict[str, bytes]) -> None:
+    assert broken_site_links(files) == []
+
+
+def test_every_page_is_valid_html(files: dict[str, bytes]) -> None:
+    pages = {path: content for path, content in files.items() if path.endswith(".html")}
+    problems = {path: html_problems(content) for path, content in pages.items()}
+    assert {path: found for path, found in problems.items() if found} == {}
+
+
+def test_release_page_lists_packages_and_compilers(files: dict[str, bytes]) -> None:
+    page = files["cuda/12.9.1/index.html"].decode()
+    assert '<a href="../../packages/libcublas/index.html">libcublas</a>' in page
+    assert "nvcc of CUDA 12.9" in page
+    assert "This is the first release in the data." in page
+
+
+def test_package_page_lists_sonames_and_dependencies(files: dict[str, bytes]) -> None:
+    page = json.loads(files["packages/libcusolver/index.json"])
+    assert [one["soname"] for one in page["sonames"]] == ["libcusolver.so.11"]
+    assert page["newest"][0]["depends"] == {"libcublas": ["libcublas.so.12"]}
+
+
+def test_search_index_contains_sonames_files_and_packages(files: dict[str, bytes]) -> None:
+    script = files["assets/search-index.js"].decode()
+    prefix, _, document = script.partition("=")
+    assert prefix == "window.cudaredistIndex"
+    index = json.loads(document.rstrip(";\n"))
+    entries = {
+        (index["kinds"][kind], text): index["texts"][link]
+        for kind, text, link, _ in index["entries"]
+    }
+    package = "packages/libcublas/index.html"
+    assert entries["soname", "libcublas.so.12"] == f"{package}#sonames"
+    assert entries["package", "libcublas LIBCUBLAS"] == package
+    assert entries["file", "include/cublas_v2.h"].startswith("packages/libcublas/files/")
+
+
+def test_same_data_gives_the_same_bytes(small: Path, files: dict[str, bytes]) -> None:
+    assert site_of(small) == files
+
+
+def test_hostile_names_appear_as_text(tmp_path: Path) -> None:
+    content = manifest("12.9.1", packages=["libx"], license=HOSTILE, name=HOSTILE)
+    folder = tmp_path / "manifests" / "<b>javascript:x"
+    folder.mkdir(parents=True)
+    (folder / "redistrib_12.9.1.json").write_bytes(content)
+    (folder / "redistrib_13.0.0.json").write_bytes(content.replace(b"12.9.1", b"13.0.0"))
+    files = site_of(tmp_path)
+    assert broken_site_links(files) == []
+    for path, page in files.items():
+        if path.endswith(".html"):
+            assert html_problems(page) == [], path
+            assert b"<img" not in page
+            assert b"<b>" not in page
+            assert not [link for link in links_of(page)[0] if link.startswith("javascript")]
+    assert b"&lt;img src=x" in files["packages/libx/index.html"]
+
+
+def test_hostile_sonames_and_files_appear_as_text(tmp_path: Path) -> None:
+    name = HOSTILE.replace("/", "")
+    contents = {f"include/{name}.h": b"//\n", "lib/libx.so": library("x86_64", name, name)}
+    archives = release("12.9.1", {"libx": {"linux-x86_64": {"LICENSE": b"terms\n", **contents}}})
+    put(tmp_path / "source/compute/cuda/redist", archives)
+    places = ("--data-dir", tmp_path / "data", "--base-url", tmp_path / "source")
+    succeed("download-manifests", "--redist", "cuda", *places)
+    succeed("process-manifests", "--cache-dir", tmp_path / "cache", *places)
+    files = site_of(tmp_path / "data")
+    assert b"&lt;img src=x" in files["packages/libx/index.html"]
+    assert all(b"<img" not in page for path, page in files.items() if path.endswith(".html"))
+
+
+def test_package_page_names_each_variant_in_plots_and_device_code(tmp_path: Path) -> None:
+    files = {"LICENSE": b"terms\n", "lib/x.fatbin": binaries.fatbin()}
+    places = ("linux-sbsa/cuda12", "linux-x86_64/cuda12", "linux-x86_64/cuda11")
+    archives = release("9.1.0", {"cudnn": dict.fromkeys(places, files)}, product="cudnn")
+    put(tmp_path / "source/compute/cudnn/redist", archives)
+    options = ("--data-dir", tmp_path / "data", "--base-url", tmp_path / "source")
+    succeed("download-manifests", "--redist", "cudnn", *options)
+    succeed("process-manifests", "--cache-dir", tmp_path / "cache", *options)
+    page = site_of(tmp_path / "data")["packages/cudnn/index.html"].decode()
+    legend = page.partition('<ul class="legend">')[2].partition("</ul>")[0]
+    assert re.findall(r'class="(series-\d dashes-\d)">.*?</svg>([^<]*)<', legend) == [
+        ("series-0 dashes-0", "linux-x86_64 cuda11"),
+        ("series-0 dashes-1", "linux-x86_64 cuda12"),
+        ("series-1 dashes-1", "linux-sbsa cuda12"),
+    ]
+    code = page.partition('id="device-code"')[2].partition("</section>")[0]
+    assert sorted(re.findall("<summary>(.*?)</summary>", code)) == [
+        "linux-sbsa cuda12",
+        "linux-x86_64 cuda11",
+        "linux-x86_64 cuda12",
+    ]
+
+
+def test_site_without_tables_says_so(small: Path) -> None:
+    files = site_contents(Store(small))
+    assert "has no symbols" in files["search/index.html"].decode()
+    assert "no table of GPUs" in files["gpus/index.html"].decode()
+    assert "no table of host compilers" in files["compilers/index.html"].decode()
+    assert "no coverage" in files["packages/libcublas/index.html"].decode()
+    assert broken_site_links(files) == []

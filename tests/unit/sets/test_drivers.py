@@ -1,0 +1,90 @@
+"""Tests of the drivers for a CUDA release."""
+
+from dataclasses import replace
+
+import pytest
+from support.set_inputs import build, cuda, set_data_of
+
+from cudaredist.formats.packageset import DriverVersion, SetDriver
+from cudaredist.formats.policy import DriverPolicy, LowestDriver
+from cudaredist.primitives import Version, parse_label
+from cudaredist.sets.drivers import driver_facts
+
+POLICY = DriverPolicy(
+    schema_version=1,
+    lowest={"12": LowestDriver(version="525", reason="so it is written", reference="Guide")},
+)
+
+
+@pytest.mark.parametrize(
+    ("label", "platforms", "published", "lowest"),
+    [
+        pytest.param("12.9.1", ("linux-x86_64",), "575.57.08", "525", id="both"),
+        pytest.param("12.9.1", (), None, "525", id="not in the manifest"),
+        pytest.param("12.9.1", ("linux-sbsa",), None, "525", id="for another platform"),
+        pytest.param("13.0.2", ("linux-x86_64",), "575.57.08", "580", id="another major"),
+    ],
+)
+def test_package_set_states_drivers_of_release(
+    label: str, platforms: tuple[str, ...], published: str | None, lowest: str
+) -> None:
+    packages = {"nvidia_driver": platforms} if platforms else {}
+    release = cuda(label, packages=packages)._replace(versions={"nvidia_driver": "575.57.08"})
+    package_set = build(set_data_of(release), label, "linux-x86_64")
+    source = f"nvidia_driver in redistrib_{label}.json"
+    assert package_set.driver == SetDriver(
+        published=DriverVersion(version=published, source=source) if published else None,
+        lowest=DriverVersion(version=lowest, source="policy/drivers.json"),
+    )
+
+
+def test_several_drivers_of_a_manifest_are_not_confused() -> None:
+    label = parse_label("12.9.1")
+    platforms = ("linux-sbsa", "linux-x86_64")
+    data = set_data_of(cuda("12.9.1", packages={"nvidia_driver": platforms}))
+    manifest = data.manifests["cuda"][label]
+    driver = manifest.packages["nvidia_driver"]
+    first, second = map(Version.parse, ("575.57.08", "575.60.01"))
+    sbsa, x86 = sorted(
+        (archive._replace(version=first) for archive in driver.archives), key=lambda a: a.platform
+    )
+    archives = (sbsa, x86, x86._replace(version=second))
+    driver = driver._replace(versions=(first, second), archives=archives)
+    changed = replace(manifest, packages={**manifest.packages, "nvidia_driver": driver})
+    data = replace(data, manifests={**data.manifests, "cuda": {label: changed}})
+    made = {platform: build(data, "12.9.1", platform).driver for platform in platforms}
+    published = {p: one.published and one.published.version for p, one in made.items() if one}
+    assert published == {"linux-sbsa": "575.57.08", "linux-x86_64": None}
+    statements = [fact.statement for fact in driver_facts({label: (driver,)}, "10", POLICY)]
+    assert statements == [
+        "published with CUDA 12.9.1: driver 575.57.08 (linux-sbsa, linux-x86_64)",
+        "published with CUDA 12.9.1: driver 575.60.01 (linux-x86_64)",
+    ]
+
+
+def test_package_set_without_policy_has_no_lowest_driver() -> None:
+    data = set_data_of(cuda(), policies={"drivers": {"lowest": {"12": None}}})
+    package_set = build(data)
+    assert package_set.driver == SetDriver(published=None, lowest=None)
+
+
+def test_driver_facts_name_manifest_and_document() -> None:
+    packages = {"nvidia_driver": ("linux-sbsa", "linux-x86_64"), "cuda_compat": ("linux-x86_64",)}
+    versions = {"nvidia_driver": "575.57.08", "cuda_compat": "12.9.40580548"}
+    release = cuda(packages=packages)._replace(versions=versions)
+    manifests = {parse_label("12.9.1"): release.held.manifest.packages}
+    facts = {fact.name: fact for fact in driver_facts(manifests, "12", POLICY)}
+    assert facts.keys() == {"driver.nvidia_driver", "driver.cuda_compat", "driver.lowest"}
+    driver = facts["driver.nvidia_driver"]
+    assert driver.statement == (
+        "published with CUDA 12.9.1: driver 575.57.08 (linux-sbsa, linux-x86_64)"
+    )
+    assert (driver.basis, driver.source) == ("derived", "redistrib_12.9.1.json")
+    lowest = facts["driver.lowest"]
+    assert (lowest.value, lowest.basis) == ("525", "documented")
+    assert lowest.source == "Guide (policy/drivers.json)"
+
+
+def test_driver_facts_without_source_are_absent() -> None:
+    manifests = {parse_label("10.2.0"): cuda("10.2.0").held.manifest.packages}
+    assert list(driver_facts(manifests, "10", POLICY)) == []

@@ -1,0 +1,298 @@
+"""Tests of capabilities, flags and host compilers of sets (build-rules 6 and 7)."""
+
+from collections.abc import Sequence
+
+import pytest
+from support.set_inputs import JETSON, LINUX, SBSA, WINDOWS, build, cuda, set_data_of
+
+from cudaredist.errors import UnknownNameError, UsageError
+from cudaredist.formats.packageset import Flags, HostCompiler
+from cudaredist.sets.inputs import SetData
+from cudaredist.sets.invariants.set_invariants import check_set
+
+LABELS = ("11.8.0", "12.0.1", "12.2.2", "12.4.1", "12.6.3", "12.8.1", "12.9.1")
+LATER = ("13.0.2", "13.2.0", "13.4.2")
+DATA = set_data_of(
+    *(cuda(label, (LINUX, SBSA, JETSON, WINDOWS)) for label in LABELS),
+    *(cuda(label, (LINUX, SBSA, WINDOWS)) for label in LATER),
+)
+
+
+def flags(cuda_label: str, *capabilities: str, platform: str = LINUX, **more: object) -> Flags:
+    return build(DATA, cuda_label, platform, capabilities=capabilities, **more).capabilities
+
+
+# -- both forms
+
+
+def test_flags_have_strings_of_nixpkgs_and_cudaredist() -> None:
+    result = flags("12.6.3", "7.5", "8.6")
+    assert result.arch_names == ("Ampere", "Turing")
+    assert result.real_arches == ("sm_75", "sm_86")
+    assert result.virtual_arches == ("compute_75", "compute_86")
+    assert result.arches == ("sm_75", "sm_86", "compute_86")
+    assert result.gencode == (
+        "-gencode=arch=compute_75,code=sm_75",
+        "-gencode=arch=compute_86,code=sm_86",
+        "-gencode=arch=compute_86,code=compute_86",
+    )
+    assert result.gencode_string == " ".join(result.gencode)
+    assert result.cmake_cuda_architectures == "75;86"
+    assert result.cmake_architectures_real_virtual == "75-real;86"
+    assert result.torch_cuda_arch_list == "7.5;8.6+PTX"
+    assert result.forward_compat
+
+
+def test_nixpkgs_flags_keep_order_and_own_flags_are_sorted() -> None:
+    result = flags("12.6.3", "8.6", "7.5", "8.6")
+    assert result.requested == result.effective == ("8.6", "7.5", "8.6")
+    assert result.arches == ("sm_86", "sm_75", "sm_86", "compute_86")
+    assert result.cmake_cuda_architectures == "86;75;86"
+    result = flags("12.6.3", "8.6", "7.5")
+    assert result.gencode[-1] == "-gencode=arch=compute_75,code=compute_75", (
+        "PTX of the last capability"
+    )
+    assert result.cmake_architectures_real_virtual == "75-real;86", "PTX of the highest capability"
+    assert result.torch_cuda_arch_list == "7.5;8.6+PTX"
+
+
+def test_no_forward_compat_omits_ptx() -> None:
+    result = flags("12.6.3", "7.5", "8.6", forward_compat=False)
+    assert result.arches == ("sm_75", "sm_86")
+    assert result.gencode_string.count("-gencode") == 2
+    assert result.cmake_architectures_real_virtual == "75-real;86-real"
+    assert result.torch_cuda_arch_list == "7.5;8.6"
+
+
+@pytest.mark.parametrize("name", ["9.0a", "10.0f", "12.0a"])
+def test_architecture_specific_capability_has_no_forward_compat(name: str) -> None:
+    result = flags("12.9.1", name)
+    digits = name.replace(".", "")
+    assert not result.forward_compat
+    assert result.arches == (f"sm_{digits}",)
+    assert result.cmake_architectures_real_virtual == f"{digits}-real"
+    assert result.torch_cuda_arch_list == name
+    with pytest.raises(UsageError, match="forward compatibility requires") as raised:
+        flags("12.9.1", name, forward_compat=True)
+    assert "remove --forward-compat" in (raised.value.hint or "")
+
+
+def test_architecture_specific_next_to_plain_capability_has_plain_ptx() -> None:
+    result = flags("12.9.1", "9.0", "10.0a")
+    assert result.forward_compat
+    assert result.arches == ("sm_90", "sm_100a", "compute_90"), (
+        "PTX of an a capability is not portable"
+    )
+    assert result.cmake_architectures_real_virtual == "90;100a-real"
+    assert result.torch_cuda_arch_list == "9.0+PTX;10.0a"
+
+
+def test_gencode_with_plain_and_architecture_specific_capability_has_plain_ptx() -> None:
+    result = flags("12.9.1", "9.0", "9.0a")
+    assert result.forward_compat
+    assert result.gencode == (
+        "-gencode=arch=compute_90,code=sm_90",
+        "-gencode=arch=compute_90a,code=sm_90a",
+        "-gencode=arch=compute_90,code=compute_90",
+    )
+    assert check_set(build(DATA, "12.9.1", capabilities=("9.0", "9.0a"))) == []
+
+
+def test_unknown_capability_suggests_nearest() -> None:
+    with pytest.raises(
+        UnknownNameError, match=r"no compute capability is called '8\.8b'"
+    ) as raised:
+        flags("12.6.3", "8.8b")
+    assert raised.value.hint is not None
+    assert "did you mean 8.8" in raised.value.hint
+
+
+def test_capabilities_are_in_natural_order() -> None:
+    result = flags("12.9.1", "12.0", "9.0", "10.0", "10.0f", "10.0a")
+    assert result.torch_cuda_arch_list == "9.0;10.0;10.0a;10.0f;12.0+PTX"
+    assert result.arch_names == ("Blackwell", "Hopper")
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        ("11.8.0", "6.0 6.1 7.0 7.5 8.0 8.6 8.9 9.0"),
+        ("12.2.2", "6.0 6.1 7.0 7.5 8.0 8.6 8.9 9.0"),
+        ("12.4.1", "7.0 7.5 8.0 8.6 8.9 9.0"),
+        ("12.6.3", "7.5 8.0 8.6 8.9 9.0"),
+        ("12.8.1", "7.5 8.0 8.6 8.9 9.0 10.0 12.0"),
+        ("12.9.1", "7.5 8.0 8.6 8.9 9.0 10.0 10.3 12.0 12.1"),
+        ("13.0.2", "7.5 8.0 8.6 8.9 9.0 10.0 10.3 12.0 12.1"),
+    ],
+)
+def test_default_capabilities_depend_on_cuda_release(label: str, expected: str) -> None:
+    result = flags(label)
+    assert " ".join(result.default) == expected
+    assert result.effective == result.default
+    assert result.requested == ()
+    assert set(result.default) <= set(result.supported)
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [("11.8.0", "7.2 8.7"), ("12.2.2", "7.2 8.7"), ("12.4.1", "8.7"), ("12.9.1", "8.7")],
+)
+def test_default_capabilities_on_linux_aarch64_are_jetsons(label: str, expected: str) -> None:
+    result = flags(label, platform=JETSON)
+    assert " ".join(result.default) == expected
+    assert result.effective == result.default
+    assert not {"8.0", "9.0"} & set(result.default)
+
+
+def test_default_capabilities_on_linux_sbsa_are_servers() -> None:
+    for label in ("12.9.1", "13.0.2"):
+        assert flags(label, platform=SBSA).default == flags(label, platform=LINUX).default
+
+
+def test_default_jetsons_start_at_oldest_of_policy() -> None:
+    older = {"capability": "8.7", "reason": "r", "reference": "r"}
+    released = cuda("11.8.0", (LINUX, JETSON))
+    defaults = {}
+    for name, oldest in (("shipped", {}), ("8.7", {"oldest_jetson": older})):
+        data = set_data_of(released, policies={"platforms": oldest})
+        defaults[name] = build(data, "11.8.0", JETSON).capabilities.default
+    assert defaults == {"shipped": ("7.2", "8.7"), "8.7": ("8.7",)}
+
+
+# -- errors
+
+
+def test_all_capability_errors_are_reported() -> None:
+    with pytest.raises(UsageError) as raised:
+        flags("12.6.3", "3.5", "12.0", "8.7")
+    message = raised.value.message
+    assert message.startswith(
+        "cudaPackages_12_6: CUDA 12.6 does not support 3.5, CUDA 5.0 to 11.8 do"
+    )
+    assert "CUDA 12.6 does not support 12.0, CUDA 12.8 and newer do" in message
+    assert "capability 8.7 is a Jetson GPU, but linux-x86_64 has no Jetson build" in message
+    assert raised.value.hint == "run `cudaredist explain cuda 12.6` to list its capabilities"
+
+
+@pytest.mark.parametrize(
+    ("label", "capabilities", "platform", "message"),
+    [
+        ("12.2.2", ["7.2", "8.9"], SBSA, "7.2 is a Jetson .* cannot be in one set with 8.9"),
+        ("12.9.1", ["8.7", "10.1"], JETSON, "8.7 is a Jetson .* cannot be in one set with 10.1"),
+        ("12.9.1", ["8.7"], SBSA, "8.7 requires linux-aarch64, not linux-sbsa"),
+        ("12.9.1", ["10.1"], JETSON, "10.1 requires linux-sbsa, not linux-aarch64"),
+        ("12.9.1", ["8.7"], WINDOWS, "windows-x86_64 has no Jetson build"),
+        ("13.0.2", ["11.0"], LINUX, "linux-x86_64 has no Jetson build"),
+        ("13.0.2", ["10.1"], SBSA, "CUDA 13.0 does not support 10.1, CUDA 12.8 to 12.9 do"),
+        ("12.9.1", ["11.0"], SBSA, "CUDA 12.9 does not support 11.0, CUDA 13.0 and newer do"),
+    ],
+)
+def test_jetson_capabilities_require_jetson_sets(
+    label: str, capabilities: Sequence[str], platform: str, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        flags(label, *capabilities, platform=platform)
+
+
+def test_compatible_jetson_mixtures_are_accepted() -> None:
+    assert flags("12.2.2", "8.7", "7.2", platform=JETSON).effective == ("8.7", "7.2")
+    assert flags("13.0.2", "8.7", "9.0", platform=SBSA).effective == ("8.7", "9.0")
+    assert flags("12.9.1", "10.1", "9.0", platform=SBSA).effective == ("10.1", "9.0")
+
+
+@pytest.mark.parametrize(
+    ("label", "platform", "capabilities", "codes"),
+    [
+        ("13.0.2", SBSA, ["8.7"], ["jetson-unsupported"]),
+        ("13.2.0", SBSA, ["8.7"], []),
+        ("13.0.2", SBSA, ["11.0"], []),
+        ("12.6.3", JETSON, ["8.7"], []),
+        ("12.6.3", JETSON, [], []),
+        ("12.6.3", JETSON, ["9.0"], ["no-jetson-capability"]),
+    ],
+)
+def test_jetson_diagnostics_are_reported(
+    label: str, platform: str, capabilities: Sequence[str], codes: list[str]
+) -> None:
+    diagnostics = build(DATA, label, platform, capabilities=tuple(capabilities)).diagnostics
+    assert [d.code for d in diagnostics if "jetson" in d.code] == codes
+
+
+def test_release_missing_from_gpu_table_is_refused() -> None:
+    data = set_data_of(cuda("13.9.0"))
+    for capabilities in ((), ("9.0",)):
+        with pytest.raises(
+            UsageError, match=r"gpus\.json has no capabilities for CUDA 13\.9"
+        ) as raised:
+            build(data, "13.9.0", capabilities=capabilities)
+        assert raised.value.hint == "run `cudaredist update-gpus`"
+
+
+# -- host compilers
+
+
+def host(
+    label: str, default: int | None, available: Sequence[int] = (), data: SetData = DATA
+) -> HostCompiler:
+    return build(data, label, default_gcc=default, available_gcc=tuple(available)).host_compiler
+
+
+@pytest.mark.parametrize(
+    ("label", "default", "available", "selected", "uses_default", "runtime"),
+    [
+        ("12.6.3", 13, (), 13, True, "default"),
+        ("12.6.3", 14, (), 13, False, "default"),
+        ("12.6.3", 15, (9, 10, 11, 12, 13, 14, 15), 13, False, "default"),
+        ("12.6.3", 15, (9, 12, 15), 12, False, "default"),
+        ("12.9.1", 14, (), 14, True, "default"),
+        ("12.9.1", 15, (), 14, False, "default"),
+        ("13.0.2", 15, (), 15, True, "default"),
+        ("12.6.3", 5, (), 13, False, "selected"),
+        ("12.6.3", 5, (5, 7), 7, False, "selected"),
+        ("12.6.3", None, (), 13, False, "selected"),
+        ("12.6.3", 12, (13,), 12, True, "default"),
+    ],
+)
+def test_gcc_is_selected_from_available_versions(
+    label: str,
+    default: int | None,
+    available: Sequence[int],
+    selected: int,
+    *,
+    uses_default: bool,
+    runtime: str,
+) -> None:
+    compiler = host(label, default, available)
+    assert compiler.gcc is not None
+    assert (compiler.gcc.selected, compiler.gcc.uses_default) == (selected, uses_default)
+    assert compiler.gcc.default == default
+    assert compiler.cxx_runtime == runtime
+    low, high = compiler.gcc.min or 0, compiler.gcc.max or 99
+    assert low <= selected <= high
+
+
+def test_unavailable_gcc_names_accepted_range() -> None:
+    with pytest.raises(
+        UsageError, match="accepts GCC 6 to 13, but the available versions are 4, 14"
+    ) as raised:
+        host("12.6.3", 14, (14, 4))
+    assert raised.value.hint == "add an accepted version with --available-gcc"
+
+
+def test_ranges_of_other_compilers_are_stated() -> None:
+    compiler = host("12.6.3", 13)
+    assert compiler.clang is not None
+    assert (compiler.clang.min, compiler.clang.max) == (7, 18)
+    assert compiler.msvc is not None
+
+
+def test_release_missing_from_nvcc_table_is_refused() -> None:
+    nvcc = DATA.nvcc.model_copy(
+        update={"releases": {k: v for k, v in DATA.nvcc.releases.items() if k[:4] != "12.9"}}
+    )
+    data = set_data_of(cuda("12.9.1"), nvcc=nvcc)
+    with pytest.raises(
+        UsageError, match=r"nvcc_compat\.json has no compilers for CUDA 12\.9"
+    ) as raised:
+        host("12.9.1", 13, data=data)
+    assert raised.value.hint == "run `cudaredist update-nvcc-compat`"

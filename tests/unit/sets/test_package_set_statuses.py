@@ -1,0 +1,591 @@
+"""Tests of statuses, reasons, requirements and additional versions (build-rules 1.4, 4)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from support.set_inputs import (
+    JETSON,
+    LINUX,
+    SBSA,
+    WINDOWS,
+    Release,
+    build,
+    cuda,
+    library,
+    package,
+    set_data_of,
+)
+
+from cudaredist.commands.build.build_sets import build_one, specs_for
+from cudaredist.errors import IncompleteError, UsageError
+from cudaredist.formats.packageset import InSet, SetPackage
+from cudaredist.formats.policy import Bounds
+from cudaredist.primitives import Version
+from cudaredist.sets.inputs import InputFeatures, SetData, bounds_text, is_within
+from cudaredist.sets.invariants.set_invariants import check_set
+from cudaredist.sets.spec import Request
+
+EVERY = (LINUX, SBSA, JETSON, WINDOWS)
+
+
+def outline(entry: SetPackage) -> tuple[str, list[str]]:
+    return entry.status, [reason.code for reason in entry.reasons]
+
+
+# -- statuses
+
+
+def test_each_status_has_reason_and_source() -> None:
+    data = set_data_of(
+        cuda(
+            platforms=EVERY,
+            nsight_vse=[WINDOWS],
+            mft=[LINUX],
+            libcudla=[JETSON],
+            cuda_compat=[JETSON],
+        ),
+        cuda("11.8.0", cuda_memcheck=[LINUX]),
+        Release("cudnn", "9.1.0", {"cudnn": [f"{LINUX}/cuda11"]}),
+        Release("cusparselt", "0.9.0", {"libcusparse_lt": [LINUX]}),
+    )
+    result = build(data).packages
+    expected = {
+        "cuda_nvcc": ("available", []),
+        "nsight_vse": ("foreign", ["other-operating-system"]),
+        "mft": ("withheld", ["withheld-by-policy"]),
+        "cuda_memcheck": ("unsupported", ["not-in-manifest"]),
+        "libcudla": ("unsupported", ["platform-not-published"]),
+        "cudnn": ("unsupported", ["variant-not-published"]),
+        "libcusparse_lt": ("unsupported", ["cuda-version-unsupported"]),
+        "cuda_gdb": ("unsupported", ["not-in-manifest"]),
+    }
+    assert {name: outline(result[name]) for name in expected} == expected
+    sources = {name: result[name].reasons[0].source for name in expected if name != "cuda_nvcc"}
+    assert sources == {
+        "nsight_vse": "manifests",
+        "mft": "policy/withheld.json",
+        "cuda_memcheck": "cuda/redistrib_12.9.1.json",
+        "libcudla": "cuda/redistrib_12.9.1.json",
+        "cudnn": "cudnn/redistrib_9.1.0.json",
+        "libcusparse_lt": "cusparselt/redistrib_0.9.0.json",
+        "cuda_gdb": "manifests",
+    }
+    assert result["cuda_memcheck"].reasons[0].text == "cuda 12.9.1 has no cuda_memcheck"
+    assert result["cudnn"].reasons[0].text == (
+        "no release of cudnn supports this set; the newest, 9.1.0: "
+        f"cudnn for {LINUX} is published for cuda11, not for CUDA 12.9.1"
+    )
+    assert result["mft"].archive is not None, "it is there, and left out on purpose"
+    for name in ("nsight_vse", "cuda_memcheck", "libcudla", "cudnn", "libcusparse_lt"):
+        assert (result[name].archive, result[name].outputs) == (None, ("out",))
+    assert (result["cudnn"].release, result["cudnn"].version) == (None, None)
+
+
+def test_unsupported_package_has_reason_of_newest_release() -> None:
+    data = set_data_of(
+        cuda(platforms=(LINUX, SBSA)),
+        Release("cudnn", "9.2.0", {"cudnn": [SBSA]}),
+        Release("cudnn", "9.1.0", {"cudnn": [SBSA], "cudnn_jit": [f"{LINUX}/cuda13"]}),
+    )
+    result = package(data, "cudnn_jit")
+    assert outline(result) == ("unsupported", ["variant-not-published"])
+    assert result.reasons[0].source == "cudnn/redistrib_9.1.0.json"
+
+
+def test_split_off_package_names_earlier_package() -> None:
+    data = set_data_of(cuda("12.9.1"), cuda("13.0.2", cuda_crt=[LINUX]))
+    result = package(data, "cuda_crt")
+    assert result.reasons[0].text == (
+        "cuda 12.9.1 has no cuda_crt; before CUDA 13.0 its files are in cuda_nvcc"
+    )
+    assert package(data, "libnvptxcompiler", cuda="13.0.2").reasons[0].code == "not-in-manifest"
+
+
+def test_most_severe_status_is_selected() -> None:
+    fixups = [
+        {"package": name, "broken": "b", "withheld": "w", "reason": "r", "reference": "r"}
+        for name in ("libx", "nsight_vse", "liby")
+    ]
+    requirements = [
+        {"package": "libz", "kind": kind, "needs_cuda": {"min": "13.0"}, "reason": kind}
+        for kind in ("broken", "unsupported")
+    ]
+    for entry in requirements:
+        entry["reference"] = "r"
+    data = set_data_of(
+        cuda(libx=[LINUX], liby=[SBSA], libz=[LINUX], nsight_vse=[WINDOWS]),
+        policies={"fixups": {"fixups": fixups}, "requirements": {"requirements": requirements}},
+    )
+    result = build(data)
+    assert check_set(result) == []
+    assert outline(result.packages["libx"]) == ("withheld", ["withheld-by-policy", "marked-broken"])
+    assert result.packages["libx"].archive is not None
+    assert outline(result.packages["liby"]) == (
+        "withheld",
+        ["withheld-by-policy", "platform-not-published"],
+    )
+    assert outline(result.packages["nsight_vse"]) == ("foreign", ["other-operating-system"])
+    assert outline(result.packages["libz"]) == (
+        "unsupported",
+        ["cuda-version-unsupported", "cuda-version-unsupported"],
+    )
+    texts = [reason.text for reason in result.packages["libz"].reasons]
+    assert texts[0].startswith("unsupported: "), "the decisive reason is first"
+    assert result.packages["libz"].archive is None
+
+
+def test_withheld_packages_are_withheld_on_every_platform() -> None:
+    data = set_data_of(cuda(platforms=(LINUX, WINDOWS), mft=[LINUX]))
+    assert package(data, "mft").status == "withheld"
+    assert package(data, "mft", platform=WINDOWS).status == "foreign"
+    shipped = data.policies.withheld.withheld
+    result = build(data).packages
+    assert {result[name].status for name in shipped} == {"withheld"}
+    assert len(shipped) == 12
+
+
+# -- requirements: section 1.4
+
+
+def tensorrt(label: str, platform: str, *capabilities: str, cuda_label: str = "12.6.3") -> Any:
+    places = [f"{platform}/cuda12", f"{platform}/cuda13"]
+    data = set_data_of(
+        cuda(cuda_label, (LINUX, SBSA, JETSON)), Release("tensorrt", label, {"tensorrt": places})
+    )
+    result = package(
+        data, "tensorrt", cuda=cuda_label, platform=platform, capabilities=capabilities
+    )
+    return outline(result)
+
+
+@pytest.mark.parametrize(
+    ("label", "platform", "capabilities", "cuda_label", "status"),
+    [
+        ("10.0.0", LINUX, ["7.0"], "12.6.3", "available"),
+        ("10.0.0", LINUX, ["6.1", "8.0"], "12.2.2", "unsupported"),
+        ("9.3.0", LINUX, ["6.1"], "12.2.2", "available"),
+        ("10.5.0", LINUX, ["7.5", "9.0a"], "12.6.3", "available"),
+        ("10.5.0", LINUX, ["7.0"], "12.4.1", "unsupported"),
+        ("10.4.0", LINUX, ["7.0"], "12.4.1", "available"),
+        ("10.7.0", JETSON, ["8.7"], "12.4.1", "available"),
+        ("10.7.0", JETSON, ["8.7"], "12.2.2", "unsupported"),
+        ("10.7.0", JETSON, ["8.0"], "12.6.3", "unsupported"),
+        ("10.7.0", JETSON, [], "12.6.3", "available"),
+        ("10.7.0", SBSA, ["9.0"], "12.2.2", "available"),
+    ],
+)
+def test_tensorrt_status_depends_on_capability_and_cuda(
+    label: str, platform: str, capabilities: Sequence[str], cuda_label: str, status: str
+) -> None:
+    result = tensorrt(label, platform, *capabilities, cuda_label=cuda_label)
+    assert result[0] == status
+    assert set(result[1]) <= {"capability-unsupported", "cuda-version-unsupported"}
+
+
+@pytest.mark.parametrize(
+    ("label", "capabilities", "status"),
+    [
+        ("12.6.3", ["8.7"], "available"),
+        ("12.2.2", ["7.2", "8.7"], "available"),
+        ("12.2.2", ["8.7", "7.2"], "available"),
+        ("12.6.3", [], "available"),
+        ("12.6.3", ["8.0"], "unsupported"),
+    ],
+)
+def test_libcudla_requires_xavier_or_orin(
+    label: str, capabilities: Sequence[str], status: str
+) -> None:
+    data = set_data_of(cuda(label, (LINUX, JETSON), libcudla=[JETSON]))
+    result = package(
+        data, "libcudla", cuda=label, platform=JETSON, capabilities=tuple(capabilities)
+    )
+    assert result.status == status
+    if status == "unsupported":
+        assert result.reasons[0].code == "capability-unsupported"
+        assert result.reasons[0].source == "policy/requirements.json"
+
+
+TAKEN_IN = {"withheld": {"withheld": {"libcublasmp": None}}}
+
+
+def cublasmp_data(
+    label: str = "0.6.0",
+    cuda_label: str = "12.9.1",
+    nccl: str = "2.29.2",
+    nvshmem: str = "3.4.5",
+    **policies: dict[str, Any],
+) -> SetData:
+    return set_data_of(
+        cuda(cuda_label),
+        Release("cublasmp", label, {"libcublasmp": [f"{LINUX}/cuda12", f"{LINUX}/cuda13"]}),
+        Release("nccl", nccl, {"nccl": [LINUX]}),
+        Release("nvshmem", nvshmem, {"libnvshmem": [LINUX]}),
+        policies=TAKEN_IN | policies,
+    )
+
+
+@pytest.mark.parametrize(
+    ("label", "cuda_label", "capabilities", "status"),
+    [
+        ("0.6.0", "12.4.1", ["7.0"], "available"),
+        ("0.6.0", "12.2.2", ["6.1"], "unsupported"),
+        ("0.6.0", "13.0.2", ["7.5"], "available"),
+        ("0.5.1", "13.0.2", ["7.5"], "unsupported"),
+        ("0.5.1", "13.0.2", ["8.0"], "available"),
+        ("0.5.1", "12.9.1", ["7.0"], "available"),
+    ],
+)
+def test_cublasmp_status_depends_on_capability_and_cuda(
+    label: str, cuda_label: str, capabilities: Sequence[str], status: str
+) -> None:
+    data = cublasmp_data(label, cuda_label)
+    result = package(data, "libcublasmp", cuda=cuda_label, capabilities=tuple(capabilities))
+    assert result.status == status
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({}, None),
+        ({"nccl": "2.24.3", "nvshmem": "3.3.24"}, None),
+        ({"nccl": "2.24.2"}, "requires nccl 2.24.3 or newer, but the set has 2.24.2"),
+        ({"nvshmem": "3.3.9"}, "requires libnvshmem 3.3.24 or newer, but the set has 3.3.9"),
+    ],
+)
+def test_required_versions_of_other_packages_are_checked(
+    changes: dict[str, Any], text: str | None
+) -> None:
+    result = package(cublasmp_data(**changes), "libcublasmp")
+    if text is None:
+        assert result.status == "available"
+    else:
+        assert outline(result) == ("broken", ["dependency-unavailable"])
+        assert result.reasons[0].text.endswith(text)
+
+
+@pytest.mark.parametrize("name", ["libnvshmem", "nccl"])
+def test_unavailable_required_package_breaks_dependent(name: str) -> None:
+    fixup = {"package": name, "broken": "it crashes", "reason": "r", "reference": "r"}
+    result = package(cublasmp_data(fixups={"fixups": [fixup]}), "libcublasmp")
+    assert outline(result) == ("broken", ["dependency-unavailable"])
+    assert result.reasons[0].text.endswith(f"{name} is not available")
+
+
+def test_tensorrt_8_requires_matching_cudnn() -> None:
+    data = set_data_of(
+        cuda("12.0.1"),
+        Release("tensorrt", "8.6.1", {"tensorrt": [f"{LINUX}/cuda12"]}),
+        *(Release("cudnn", x, {"cudnn": [f"{LINUX}/cuda12"]}) for x in ("8.8.0", "8.9.7", "9.1.0")),
+    )
+    for label, status in (("8.8.0", "broken"), ("8.9.7", "available"), ("9.1.0", "broken")):
+        result = package(data, "tensorrt", cuda="12.0.1", pins={"cudnn": label})
+        assert result.status == status
+
+
+def test_older_release_is_selected_if_newest_lacks_capability() -> None:
+    labels = ("10.0.0", "10.3.0", "10.5.0", "11.3.0")
+    data = set_data_of(
+        cuda("12.4.1"), *(Release("tensorrt", x, {"tensorrt": [f"{LINUX}/cuda12"]}) for x in labels)
+    )
+    result = build(data, "12.4.1", capabilities=("7.0", "9.0"))
+    assert result.packages["tensorrt"].status == "available"
+    assert result.redists["tensorrt"].release == "10.3.0"
+    reason = "TensorRT 10.5 supports capability 7.5 and newer: the set is also for 7.0"
+    rejected = {entry.release: entry.reason for entry in result.redists["tensorrt"].newer_rejected}
+    assert rejected == {"11.3.0": reason, "10.5.0": reason}
+    assert build(data, "12.4.1", capabilities=("9.0",)).redists["tensorrt"].release == "11.3.0"
+
+
+def test_older_release_is_selected_if_newest_lacks_dependency() -> None:
+    data = set_data_of(
+        cuda("12.9.1"),
+        *(Release("cublasmp", x, {"libcublasmp": [f"{LINUX}/cuda12"]}) for x in ("0.5.1", "0.6.0")),
+        Release("nccl", "2.20.3", {"nccl": [LINUX]}),
+        Release("nvshmem", "3.4.5", {"libnvshmem": [LINUX]}),
+        policies=TAKEN_IN,
+    )
+    result = build(data, "12.9.1")
+    assert result.packages["libcublasmp"].status == "available"
+    assert result.redists["cublasmp"].release == "0.5.1"
+    (rejected,) = result.redists["cublasmp"].newer_rejected
+    assert rejected.reason.endswith("requires nccl 2.24.3 or newer, but the set has 2.20.3")
+
+
+def test_newest_release_is_selected_if_none_is_supported() -> None:
+    labels = ("10.3.0", "11.3.0")
+    data = set_data_of(
+        cuda("12.2.2"), *(Release("tensorrt", x, {"tensorrt": [f"{LINUX}/cuda12"]}) for x in labels)
+    )
+    result = build(data, "12.2.2", capabilities=("6.1",))
+    assert result.redists["tensorrt"].release == "11.3.0"
+    assert outline(result.packages["tensorrt"])[0] == "unsupported"
+
+
+def with_tensorrt_8() -> SetData:
+    cudnn_8 = library("libcudnn.so.8")
+    tensorrt_8 = library("libnvinfer.so.8", "libcudnn.so.8")
+    return set_data_of(
+        cuda("12.0.1"),
+        Release("tensorrt", "8.6.1", {"tensorrt": [f"{LINUX}/cuda12"]}, {"tensorrt": tensorrt_8}),
+        Release("tensorrt", "10.3.0", {"tensorrt": [f"{LINUX}/cuda12"]}),
+        Release("cudnn", "8.9.7", {"cudnn": [f"{LINUX}/cuda12"]}, {"cudnn": cudnn_8}),
+        Release("cudnn", "9.1.0", {"cudnn": [f"{LINUX}/cuda12"]}),
+    )
+
+
+def test_additional_versions_satisfy_each_other() -> None:
+    also = (("tensorrt", "8.6.1"), ("cudnn", "8.9.7"))
+    for order in (also, also[::-1]):
+        result = build(with_tensorrt_8(), "12.0.1", also=order)
+        tensorrt = result.packages["tensorrt_8_6"]
+        assert (tensorrt.status, tensorrt.reasons) == ("available", ())
+        providers = {need.soname: need.satisfied_by for need in tensorrt.needs}
+        assert providers["libcudnn.so.8"] == InSet(attr="cudnn_8_9", output="lib")
+        assert [entry.attr for entry in tensorrt.depends] == ["cudnn_8_9"]
+        assert check_set(result) == []
+
+
+def test_additional_version_does_not_satisfy_main_version() -> None:
+    pins, also = {"tensorrt": "8.6.1"}, (("cudnn", "8.9.7"),)
+    result = build(with_tensorrt_8(), "12.0.1", pins=pins, also=also).packages["tensorrt"]
+    assert result.status == "broken"
+    assert any("the set has 9.1.0" in reason.text for reason in result.reasons)
+
+
+@pytest.mark.parametrize(
+    ("version", "low", "high", "expected"),
+    [
+        ("12.9.1", None, "12.9", True),
+        ("12.9.1", None, "12.9.0", False),
+        ("13.0.0", None, "12.9", False),
+        ("0.7", "0.7.0", None, True),
+        ("0.7.0", "0.7", "0.7", True),
+        ("0.8.0", "0.7", "0.7", False),
+        ("0.10.0", "0.9.0", None, True),
+        ("8.9.7", None, "8", True),
+        ("9.0.0", None, "8", False),
+        ("12", "12.1", None, False),
+        ("2.29.2-cuda12.9", "2.24.3", None, True),
+        ("1", None, None, True),
+    ],
+)
+def test_version_is_within_bounds(
+    version: str, low: str | None, high: str | None, *, expected: bool
+) -> None:
+    assert is_within(Version.parse(version), Bounds(min=low, max=high)) is expected
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        ("1", "2", "1 to 2"),
+        ("1", "1", "1"),
+        ("1", None, "1 or newer"),
+        (None, "2", "2 or older"),
+        (None, None, "any"),
+    ],
+)
+def test_bounds_are_described(low: str | None, high: str | None, text: str) -> None:
+    assert bounds_text(Bounds(min=low, max=high)) == text
+
+
+# -- hollow sets, missing features
+
+
+def test_set_without_nvcc_requires_allow_hollow() -> None:
+    data = set_data_of(Release("cuda", "12.9.1", {"cuda_cudart": [LINUX], "cuda_nvcc": [SBSA]}))
+    with pytest.raises(UsageError, match="the set would be without cuda_nvcc") as raised:
+        build(data)
+    assert "cuda_nvcc is not published for linux-x86_64" in raised.value.message
+    assert "use --allow-hollow to create the set anyway" in (raised.value.hint or "")
+    result = build(data, allow_hollow=True)
+    assert [(d.level, d.code, d.subject) for d in result.diagnostics if d.code == "hollow"] == [
+        ("warning", "hollow", "cuda_nvcc")
+    ]
+
+
+def test_set_with_broken_nvcc_is_hollow() -> None:
+    data = set_data_of(Release("cuda", "13.0.2", {"cuda_cudart": [LINUX], "cuda_nvcc": [LINUX]}))
+    with pytest.raises(UsageError, match="libnvvm is not available"):
+        build(data, "13.0.2")
+
+
+def test_missing_features_require_permission() -> None:
+    x = library("libx.so.1")
+    known = {"cuda_nvcc": x, "cuda_cudart": x, "cuda_cccl": x}
+    data = set_data_of(
+        cuda(features=known, cuda_cccl=[LINUX], packages={f"lib{n}": [LINUX] for n in range(7)}),
+        Release("cudnn", "9.1.0", {"cudnn": [LINUX]}),
+    )
+    with pytest.raises(IncompleteError, match="8 packages have no features") as raised:
+        build(data, allow_missing_features=False)
+    assert "cudnn (no feature file of cudnn 9.1.0)" in raised.value.message
+    assert "lib0 (its feature file does not contain it)" in raised.value.message
+    assert raised.value.message.endswith("; and 3 more")
+    result = build(data)
+    assert [d.code for d in result.diagnostics] == ["features-missing"]
+
+
+def test_features_of_another_archive_are_ignored() -> None:
+    release = cuda(features={"cuda_nvcc": library("libx.so.1")})
+    features = InputFeatures(
+        "e" * 64,
+        is_overlay=False,
+        examined={("cuda_nvcc", "0" * 64): next(iter(release.examined.values()))},
+        unexamined={
+            ("cuda_cudart", archive.sha256 or ""): "excluded by --platform"
+            for archive in release.held.packages["cuda_cudart"].archives
+        },
+        legacy={},
+    )
+    data = set_data_of(release, read_features=lambda *_: features)
+    with pytest.raises(IncompleteError) as raised:
+        build(data, allow_missing_features=False)
+    assert "cuda_cudart (excluded by --platform)" in raised.value.message
+    assert "cuda_nvcc (its feature file describes another archive (not " in raised.value.message
+    assert package(data, "cuda_nvcc").contents == {}
+
+
+def test_strict_rejects_warnings_except_allowed_ones() -> None:
+    release = cuda(platforms=(JETSON,), cuda_cccl=[JETSON])
+    data = set_data_of(release)
+    request = Request(platform=JETSON, allow_missing_features=True)
+    (spec,) = specs_for(request, data, ["12.9.1"])
+    assert build_one(spec, data, strict=True).diagnostics, "notes are no warnings either"
+    fixup = {"package": "cuda_cudart", "broken": "b", "reason": "r", "reference": "r"}
+    data = set_data_of(release, policies={"fixups": {"fixups": [fixup]}})
+    (hollow,) = specs_for(replace(request, allow_hollow=True), data, ["12.9.1"])
+    with pytest.raises(IncompleteError, match=r"linux-aarch64: cuda_cudart: b$"):
+        build_one(hollow, data, strict=True)
+    assert build_one(hollow, data).packages["cuda_cudart"].status == "broken"
+
+
+# -- additional versions: section 2.2
+
+
+CUDNN = [
+    Release("cudnn", "8.9.5", {"cudnn": [f"{LINUX}/cuda12", f"{JETSON}/cuda12"]}),
+    Release("cudnn", "8.9.7", {"cudnn": [f"{LINUX}/cuda12"], "cudnn_samples": ["source"]}),
+    Release("cudnn", "9.1.0", {"cudnn": [f"{LINUX}/cuda12", f"{LINUX}/cuda13"]}),
+]
+
+
+def cudnn_data() -> SetData:
+    return set_data_of(cuda(), cuda("13.0.2"), cuda("12.6.3", (LINUX, JETSON)), *CUDNN)
+
+
+def test_additional_version_has_its_own_name() -> None:
+    result = build(cudnn_data(), also=(("cudnn", "8.9.7"),))
+    assert check_set(result) == []
+    assert result.packages["cudnn"].release == "9.1.0"
+    additional = result.packages["cudnn_8_9"]
+    assert (additional.attr, additional.pname, additional.release) == (
+        "cudnn_8_9",
+        "cudnn",
+        "8.9.7",
+    )
+    assert additional.status == "available"
+    assert "cudnn_samples_8_9" not in result.packages, (
+        "withheld packages have no additional versions"
+    )
+    inputs = [(item.name, item.label) for item in result.inputs if item.kind == "manifest"]
+    assert inputs == [("cuda", "12.9.1"), ("cudnn", "8.9.7"), ("cudnn", "9.1.0")]
+
+
+@pytest.mark.parametrize(
+    ("label", "platform", "also", "status"),
+    [
+        ("12.9.1", LINUX, "8.9.7", "available"),
+        ("13.0.2", LINUX, "8.9.7", "unsupported"),
+        ("12.6.3", JETSON, "8.9.7", "unsupported"),
+        ("12.6.3", JETSON, "8.9.5", "available"),
+    ],
+)
+def test_additional_version_is_available_for_supported_cuda(
+    label: str, platform: str, also: str, status: str
+) -> None:
+    result = package(
+        cudnn_data(), "cudnn_8_9", cuda=label, platform=platform, also=(("cudnn", also),)
+    )
+    assert result.status == status
+
+
+def test_policy_of_package_applies_to_all_versions() -> None:
+    fixup = {"package": "cudnn", "broken": "b", "reason": "r", "reference": "r"}
+    data = set_data_of(cuda(), *CUDNN, policies={"fixups": {"fixups": [fixup]}})
+    result = build(data, also=(("cudnn", "8.9.7"),)).packages
+    assert {result[name].status for name in ("cudnn", "cudnn_8_9")} == {"broken"}
+
+
+@pytest.mark.parametrize(
+    ("also", "message"),
+    [
+        ((("cudnn", "8.9.6"),), "no local manifest of cudnn '8.9.6'"),
+        ((("cudn", "8.9.6"),), "no local redistributable is called 'cudn'"),
+        (
+            (("cudnn", "8.9.7"), ("cudnn", "8.9.5")),
+            "8.9.5 would be cudnn_8_9, which is already in the set",
+        ),
+        ((("cuda", "12.6.3"),), "a set has only one CUDA release"),
+    ],
+)
+def test_invalid_additional_versions_are_refused(
+    also: tuple[tuple[str, str], ...], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        build(cudnn_data(), also=also)
+
+
+def test_duplicate_additional_version_is_one() -> None:
+    result = build(cudnn_data(), also=(("cudnn", "8.9.7"), ("cudnn", "8.9.7")))
+    assert result.packages["cudnn_8_9"].status == "available"
+
+
+# -- the compatibility driver: section 5
+
+
+@pytest.mark.parametrize(
+    ("label", "platform", "capabilities", "expected"),
+    [
+        ("12.6.3", JETSON, ["8.7"], True),
+        ("12.3.2", JETSON, ["8.7"], False),
+        ("13.2.0", LINUX, [], False),
+    ],
+)
+def test_compat_run_path_is_first_on_jetson_only(
+    label: str, platform: str, capabilities: Sequence[str], *, expected: bool
+) -> None:
+    data = set_data_of(
+        cuda("12.6.3", (LINUX, JETSON), cuda_compat=[JETSON]),
+        cuda("12.3.2", (LINUX, JETSON)),
+        cuda("13.2.0", (LINUX, SBSA), cuda_compat=[LINUX]),
+    )
+    result = build(data, label, platform, capabilities=tuple(capabilities)).packages
+    assert result["cuda_cudart"].compat_runpath is expected
+    assert not result["cuda_compat"].compat_runpath, "not in its own run path"
+    assert not result["cuda_gdb"].compat_runpath, "not an available package"
+    assert (result["cuda_compat"].status == "available") is (label != "12.3.2")
+
+
+def test_compat_run_path_is_first_if_policy_requests() -> None:
+    entry = {"package": "cuda_compat_orin", "platform": SBSA, "reason": "r", "reference": "r"}
+    data = set_data_of(
+        cuda("13.4.2", (LINUX, SBSA), cuda_compat_orin=[SBSA]),
+        policies={"libraries": {"compat_run_path": [entry]}},
+    )
+    result = build(data, "13.4.2", SBSA, capabilities=("8.7",)).packages
+    assert result["cuda_cudart"].compat_runpath
+    assert not build(data, "13.4.2").packages["cuda_cudart"].compat_runpath
+
+
+def test_withheld_compat_is_not_in_run_path() -> None:
+    fixup = {"package": "cuda_compat", "withheld": "not here", "reason": "r", "reference": "r"}
+    data = set_data_of(
+        cuda("12.6.3", (LINUX, JETSON), cuda_compat=[JETSON]),
+        policies={"fixups": {"fixups": [fixup]}},
+    )
+    result = build(data, "12.6.3", JETSON, capabilities=("8.7",)).packages
+    assert result["cuda_compat"].status == "withheld"
+    assert not any(entry.compat_runpath for entry in result.values())

@@ -1,0 +1,307 @@
+"""Tests of symbol tables: columns, documents, patterns and the link closure."""
+
+import base64
+import bz2
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from cudaredist.errors import InvalidFileError
+from cudaredist.formats.symbol_tables import ExportGroup, Symbols
+from cudaredist.tables.symbols.library_release import LibraryRelease, library_release
+from cudaredist.tables.symbols.link_closure import LinkedLibrary, check_links
+from cudaredist.tables.symbols.symbol_pattern import SymbolPattern
+from cudaredist.tables.symbols.symbol_table import (
+    Column,
+    Export,
+    Import,
+    LibrarySource,
+    SymbolColumns,
+    labels_in,
+    release_ranges,
+)
+
+LINUX = LibrarySource("wheels", "cuda", "libcublas", "linux-x86_64", "", False)  # noqa: FBT003 - a stub
+SBSA = LINUX._replace(platform="linux-sbsa")
+LABELS = ("12.0.1", "12.4.1", "12.9.1", "12.10.0")
+
+
+def archive(label: str, salt: str = "") -> str:
+    return (label.replace(".", "") + salt).encode().hex().ljust(16, "0")[:16]
+
+
+def column(provider: LibrarySource, label: str, salt: str = "") -> Column:
+    return Column(provider, label, archive(label, provider.platform[-1] + salt))
+
+
+def table(
+    soname: str,
+    exports: dict[str, str],
+    imports: Iterable[tuple[Import, str]] = (),
+    provider: LibrarySource = LINUX,
+) -> SymbolColumns:
+    """Return a table of symbols, each with its releases as `12.0.1 12.4.1`."""
+    columns = SymbolColumns(soname)
+    of_imports = list(imports)
+    for label in LABELS:
+        here = column(provider, label)
+        columns.add(here, (Export(n) for n, text in exports.items() if label in text.split()))
+        columns.add_imports(here, (one for one, text in of_imports if label in text.split()))
+    return columns
+
+
+def document(columns: SymbolColumns) -> Symbols:
+    found = columns.document()
+    assert found is not None
+    return found
+
+
+ALL = " ".join(LABELS)
+
+
+def test_document_has_symbols_of_same_releases_in_one_group() -> None:
+    columns = table("libx.so.1", {"b": ALL, "a": ALL, "new": "12.9.1 12.10.0", "old": "12.0.1"})
+    columns.add(column(SBSA, "12.9.1"), [Export("a"), Export("v", "@@V1")])
+    made = document(columns)
+    assert [provider.platform for provider in made.providers] == ["linux-sbsa", "linux-x86_64"]
+    assert [(group.version, group.releases, group.names) for group in made.exports] == [
+        ("", (), "a"),
+        ("", ("", "*"), "b"),
+        ("", ("", "12.0.1"), "old"),
+        ("", ("", "12.9.1..12.10.0"), "new"),
+        ("@@V1", ("*", ""), "v"),
+    ]
+
+
+def test_intervals_of_restored_symbol_have_a_gap() -> None:
+    made = document(table("libx.so.1", {"a": "12.0.1 12.9.1 12.10.0", "b": ALL}))
+    assert made.exports[1].releases == ("12.0.1 12.9.1..12.10.0",)
+
+
+names = st.sampled_from(["a", "b", "_Z1cv", "d"])
+cells = st.dictionaries(
+    st.tuples(st.sampled_from([LINUX, SBSA]), st.sampled_from(LABELS)),
+    st.tuples(
+        st.frozensets(st.builds(Export, names, st.sampled_from(["", "@@V", "@U"]))),
+        st.frozensets(st.builds(Import, names, st.just("V"), st.sampled_from(["l.so", "m.so"]))),
+    ),
+    min_size=1,
+)
+
+
+@given(cells)
+def test_columns_round_trip_through_document(
+    releases: dict[tuple[LibrarySource, str], tuple[frozenset[Export], frozenset[Import]]],
+) -> None:
+    columns = SymbolColumns("libx.so.1")
+    for (provider, label), (exports, imports) in releases.items():
+        columns.add(column(provider, label), exports)
+        columns.add_imports(column(provider, label), imports)
+    made = document(columns)
+    again = SymbolColumns.of(Symbols.model_validate_json(made.model_dump_json()))
+    assert document(again) == made
+    for (provider, label), (exports, imports) in releases.items():
+        bit = again.columns[column(provider, label)]
+        assert {one for one, mask in again.exports.items() if mask & bit} == exports
+        assert {one for one, mask in again.imports.items() if mask & bit} == imports
+        release = library_release([made], column(provider, label).archive)
+        assert release is not None
+        assert set(release.imports()) == imports
+        assert {(n, v) for n, versions in release.exports.items() for v in versions} == {
+            (one.name, one.version.lstrip("@")) for one in exports
+        }
+
+
+def test_dropped_release_is_removed() -> None:
+    columns = table("libx.so.1", {"a": ALL, "old": "12.0.1"})
+    columns.drop(lambda one: one.label == "12.0.1")
+    made = document(columns)
+    assert list(made.providers[0].releases) == ["12.4.1", "12.9.1", "12.10.0"]
+    assert [group.names for group in made.exports] == ["a"]
+    columns.drop(lambda _: True)
+    assert columns.document() is None
+
+
+def test_upper_layer_replaces_same_archive_of_lower_layer() -> None:
+    lower, upper = table("libx.so.1", {"a": ALL, "b": ALL}), SymbolColumns("libx.so.1")
+    upper.add(column(LINUX, "12.9.1"), [Export("c")])
+    upper.add(column(LINUX, "13.0.0"), [Export("a")])
+    merged = upper.overlay_on(lower)
+    found = {e.name: release_ranges(merged, m)[LINUX] for e, m in merged.exports.items()}
+    assert found == {
+        "a": "12.0.1..12.4.1 12.10.0..13.0.0",
+        "b": "12.0.1..12.4.1 12.10.0",
+        "c": "12.9.1",
+    }
+
+
+@pytest.mark.parametrize("releases", [("12.0.1", ""), ("12.5.0",), ("12.0.1..12.5.0",), ("*", "*")])
+def test_document_with_unknown_releases_is_refused(releases: tuple[str, ...]) -> None:
+    made = document(table("libx.so.1", {"a": ALL})).model_dump(mode="json")
+    made["exports"][0]["releases"] = list(releases)
+    with pytest.raises(ValidationError):
+        Symbols.model_validate(made, strict=False)
+
+
+def test_releases_whose_symbols_are_unread_are_kept_apart() -> None:
+    columns = table("libx.so.1", {"a": ALL})
+    columns.unread.add(column(LINUX, "13.0.0"))
+    columns.unread.add(column(SBSA, "13.0.0"))
+    made = document(columns)
+    assert [dict(provider.unread) for provider in made.providers] == [
+        {"13.0.0": column(SBSA, "13.0.0").archive},
+        {"13.0.0": column(LINUX, "13.0.0").archive},
+    ]
+    assert made.exports[0].releases == ()
+    again = SymbolColumns.of(made)
+    assert document(again) == made
+    assert library_release([made], column(LINUX, "13.0.0").archive) is None
+    assert document(again.overlay_on(SymbolColumns("libx.so.1"))) == made
+    again.drop(lambda _: True)
+    assert again.document() is None
+
+
+def test_many_cpp_names_are_packed() -> None:
+    mangled = [f"_ZN4cask{number:06}E" for number in range(3000)]
+    columns = SymbolColumns("libx.so.1")
+    columns.add(column(LINUX, "12.9.1"), map(Export, [*mangled, "create"]))
+    made = document(columns)
+    (group,) = made.exports
+    assert group.names == "create"
+    assert len(group.packed) < 10_000
+    assert sorted(group.symbols()) == sorted([*mangled, "create"])
+    again = SymbolColumns.of(Symbols.model_validate_json(made.model_dump_json()))
+    assert document(again) == made
+    one = library_release([made], column(LINUX, "12.9.1").archive)
+    assert one is not None
+    assert one.exports_name(mangled[7])
+    assert not one.exports_name("_ZN4none")
+
+
+@pytest.mark.parametrize("packed", ["%%", "AAAA", "QlpoOTEK"])
+def test_broken_packed_names_are_refused(packed: str) -> None:
+    group = ExportGroup(names="a", packed=packed)
+    with pytest.raises(InvalidFileError):
+        group.symbols()
+
+
+def test_packed_names_above_limit_are_refused() -> None:
+    bomb = base64.b64encode(bz2.compress(bytes(65 << 20))).decode()
+    with pytest.raises(InvalidFileError):
+        ExportGroup(packed=bomb).symbols()
+
+
+def test_labels_of_range_follow_their_order() -> None:
+    assert labels_in("12.4.1..12.10.0", LABELS) == ["12.4.1", "12.9.1", "12.10.0"]
+    assert labels_in("*", LABELS) == list(LABELS)
+    assert labels_in("", LABELS) == []
+
+
+# -- patterns
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "fits"),
+    [
+        ("cublasSgemm", "cublasSgemm", True),
+        ("cublasSgemm", "cublasSgemmEx", False),
+        ("cublasSgemm*", "cublasSgemmEx", True),
+        ("*gemm?x", "cublasSgemmEx", True),
+        ("cublas[SD]gemm", "cublasDgemm", True),
+        ("CUBLASSGEMM", "cublasSgemm", False),
+    ],
+)
+def test_pattern_fits_whole_names(pattern: str, name: str, *, fits: bool) -> None:
+    symbol = SymbolPattern(pattern)
+    assert symbol.fits(name) is fits
+    assert symbol.may_be_in(name.encode()) or not fits
+
+
+def test_demangled_pattern_fits_readable_name() -> None:
+    pattern = SymbolPattern("cudnn::backend::*", demangle=True)
+    assert pattern.fits("_ZN5cudnn7backend6createEi")
+    assert not pattern.fits("_ZN4cuda7backend6createEi")
+    assert pattern.readable("_ZN5cudnn7backend6createEi") == "cudnn::backend::create(int)"
+    assert pattern.readable("cudnnCreate") is None
+
+
+# -- link closure
+
+NEEDS = [
+    (Import("ltNew", "libl.so.1", "libl.so.1"), "12.9.1 12.10.0"),
+    (Import("ltOld", "libl.so.1", "libl.so.1"), ALL),
+    (Import("plain", "", "libl.so.1"), ALL),
+    (Import("elsewhere", "", "libother.so.1"), ALL),
+]
+
+
+def provider_table() -> SymbolColumns:
+    columns = SymbolColumns("libl.so.1")
+    for label in LABELS:
+        new = [Export("ltNew", "@@libl.so.1")] if label in {"12.9.1", "12.10.0"} else []
+        old = [Export("ltOld", "@@libl.so.1"), Export("plain", "@@libl.so.1")]
+        columns.add(column(LINUX, label, "l"), [*old, *new])
+    return columns
+
+
+def release(columns: SymbolColumns, label: str, salt: str = "") -> LibraryRelease | None:
+    return library_release([document(columns)], column(LINUX, label, salt).archive)
+
+
+def linked(user: str, provider: str) -> dict[LinkedLibrary, LibraryRelease | None]:
+    return {
+        LinkedLibrary("libx.so.1", "libx", "0"): release(table("libx.so.1", {}, NEEDS), user),
+        LinkedLibrary("libl.so.1", "libl", "1"): release(provider_table(), provider, "l"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("user", "provider", "missing"),
+    [
+        ("12.9.1", "12.9.1", []),
+        ("12.9.1", "12.10.0", []),
+        ("12.4.1", "12.0.1", []),
+        ("12.9.1", "12.4.1", ["ltNew@libl.so.1"]),
+    ],
+)
+def test_library_next_to_older_one_lacks_symbols(
+    user: str, provider: str, missing: list[str]
+) -> None:
+    check = check_links(linked(user, provider))
+    assert [name for one in check.missing for name in one.names] == missing
+    assert check.unknown == ()
+
+
+def test_symbol_without_version_is_found_in_another_library() -> None:
+    libraries = linked("12.9.1", "12.9.1")
+    mover = SymbolColumns("libm.so.1")
+    mover.add(column(LINUX, "12.9.1", "m"), [Export("plain")])
+    bare = SymbolColumns("libl.so.1")
+    bare.add(
+        column(LINUX, "12.9.1", "b"),
+        [Export("ltNew", "@@libl.so.1"), Export("ltOld", "@libl.so.1")],
+    )
+    libraries[LinkedLibrary("libl.so.1", "libl", "1")] = release(bare, "12.9.1", "b")
+    assert [one.names for one in check_links(libraries).missing] == [("plain",)]
+    libraries[LinkedLibrary("libm.so.1", "libm", "2")] = release(mover, "12.9.1", "m")
+    assert check_links(libraries).missing == ()
+
+
+def test_symbol_with_another_version_is_missing() -> None:
+    libraries = linked("12.9.1", "12.9.1")
+    other = SymbolColumns("libl.so.1")
+    exports = [Export("ltNew", "@@libl.so.2"), Export("ltOld"), Export("plain")]
+    other.add(column(LINUX, "12.9.1", "o"), exports)
+    libraries[LinkedLibrary("libl.so.1", "libl", "1")] = release(other, "12.9.1", "o")
+    assert [one.names for one in check_links(libraries).missing] == [("ltNew@libl.so.1",)]
+
+
+def test_library_without_table_is_unknown_and_misses_nothing() -> None:
+    libraries = linked("12.9.1", "12.9.1")
+    unknown = LinkedLibrary("libl.so.1", "libl", "1")
+    libraries[unknown] = None
+    check = check_links(libraries)
+    assert (check.missing, check.unknown) == ((), (unknown,))
