@@ -17,6 +17,7 @@ from cudaredist.errors import (
     IncompleteError,
     UnknownNameError,
     UsageError,
+    command_line,
 )
 from cudaredist.exporters.export_format import ExportedSet, SharedTables
 from cudaredist.exporters.nixpkgs_tables import (
@@ -34,7 +35,8 @@ from cudaredist.exporters.nixpkgs_tables import (
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.tables import GpuPolicy, NvccPolicy
 from cudaredist.jsontext import load_json
-from cudaredist.primitives import sha256_of
+from cudaredist.primitives import Version, sha256_of
+from cudaredist.redists import CUDA
 from cudaredist.store.files import read_file
 from cudaredist.tables.explain_gpu import capability_topic
 from cudaredist.tables.explain_nvcc import explain_nvcc
@@ -66,6 +68,7 @@ def diff_checkout(
     assert tables is not None  # noqa: S101 - the format's own flag
     theirs = _evaluate(checkout)
     versions = set_versions(exported.all_sets)
+    releases = _existing_releases(theirs["releases"], versions)
     cells = [
         *_differing(
             "compilers",
@@ -81,9 +84,9 @@ def diff_checkout(
         ),
         *_differing(
             "releases",
-            _existing_releases(theirs["releases"], versions),
+            releases,
             _flat(versions, 3),
-            partial(_release_reason, exported.all_sets),
+            partial(_release_reason, exported.all_sets, releases),
         ),
         *_manifest_cells(exported, tables, checkout),
     ]
@@ -159,6 +162,7 @@ def _differing(table: str, theirs: _Cells, ours: _Cells, reason: _Reason) -> Ite
                     "cell": ".".join(cell),
                     "nixpkgs": old,
                     "cudaredist": new,
+                    "is_downgrade": table == "releases" and _is_older(new, old),
                     "reason": reason(*cell),
                 }
             )
@@ -209,8 +213,19 @@ def _existing_releases(
     return releases
 
 
+def _is_older(new: object, old: object) -> bool:
+    """Check if a release is older than nixpkgs'. Only NVIDIA's labels have an order."""
+    with contextlib.suppress(ValueError):
+        return Version.parse(str(new)) < Version.parse(str(old))
+    return False
+
+
 def _release_reason(
-    sets: tuple[PackageSet, ...], attribute: str, redist: str, platform: str
+    sets: tuple[PackageSet, ...],
+    existing: Mapping[tuple[str, ...], str],
+    attribute: str,
+    redist: str,
+    platform: str,
 ) -> str:
     (package_set,) = (
         each
@@ -220,11 +235,22 @@ def _release_reason(
     release = package_set.redists.get(redist)
     if release is None:
         return "the data folder has no manifest of this redistributable"
-    words = "selected by the user" if release.mode == "pinned" else "the newest published release"
     if release.release is None:
-        words = "no release is published for this set"
-    rejected = [f"{newer.release}: {newer.reason}" for newer in release.newer_rejected]
-    return "; not ".join([words, *rejected])
+        words = "no local release is published for this set"
+    elif redist == CUDA:
+        words = "the CUDA release of the set"
+    elif release.mode == "pinned":
+        words = "pinned with --redist or --redist-map"
+    else:
+        words = "the newest local release that fits the set"
+    rejected = [f"not {newer.release}: {newer.reason}" for newer in release.newer_rejected]
+    old = existing.get((attribute, redist, platform))
+    # Every newer local release has a reason.
+    is_known = release.mode == "pinned" or old in {x.release for x in release.newer_rejected}
+    if _is_older(release.release, old) and not is_known:
+        download = command_line("download-manifests", redist=redist, version=old)
+        rejected.append(f"{old} was not local: `{download}`")
+    return "; ".join([words, *rejected])
 
 
 def _manifest_cells(

@@ -32,6 +32,7 @@ class TableCell(OwnModel):
     cell: str = Field(description="Such as 13.4.gcc.maxMajorVersion")
     nixpkgs: str | bool | None = Field(description="Null: no value")
     cudaredist: str | bool | None = Field(description="Null: no value")
+    is_downgrade: bool = Field(default=False, description="Whether nixpkgs has a newer release")
     reason: str = Field(description="The source of cudaredist's value")
 
 

@@ -19,10 +19,13 @@ def table_diff_text(report: TableDiffReport) -> Iterator[str]:
         if cell.table != table:
             table = cell.table
             yield table
-        yield f"  {cell.cell}: {_cell(cell.nixpkgs)} -> {_cell(cell.cudaredist)}"
+        mark = " (downgrade)" if cell.is_downgrade else ""
+        yield f"  {cell.cell}: {_cell(cell.nixpkgs)} -> {_cell(cell.cudaredist)}{mark}"
         yield f"      {cell.reason}"
+    downgrades = sum(cell.is_downgrade for cell in report.cells)
+    more = f"; downgrades: {downgrades}" if downgrades else ""
     count = len(report.cells)
-    yield f"{report.checkout}: {count} cell{'' if count == 1 else 's'} to change"
+    yield f"{report.checkout}: {count} cell{'' if count == 1 else 's'} to change{more}"
 
 
 def _cell(value: object) -> str:

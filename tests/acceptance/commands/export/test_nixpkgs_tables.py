@@ -86,10 +86,49 @@ def test_diff_reports_changed_cells_with_reasons(run: Run, checkout: Path) -> No
     assert (
         default == "not built by default after CUDA 13.0 (policy: a guide (policy/gpus.json); old)"
     )
-    assert reasons["cudaPackages_13_3.cuda.linux-x86_64"] == "selected by the user"
+    assert reasons["cudaPackages_13_3.cuda.linux-x86_64"] == "the CUDA release of the set"
     assert reasons["cudaPackages_13_3.cudnn.linux-x86_64"] == (
-        "the newest published release; not 9.3.0: no archive for linux-sbsa"
+        "the newest local release that fits the set; not 9.3.0: no archive for linux-sbsa"
     )
+
+
+@needs_nix
+@pytest.mark.parametrize(
+    ("changed", "is_downgrade", "reason"),
+    [
+        (
+            {"newer_rejected": []},
+            True,
+            "the newest local release that fits the set; 9.3.0 was not local: "
+            "`cudaredist download-manifests --redist cudnn --version 9.3.0`",
+        ),
+        ({"newer_rejected": [], "mode": "pinned"}, True, "pinned with --redist or --redist-map"),
+        (
+            {"release": "9.10.0", "newer_rejected": []},
+            False,
+            "the newest local release that fits the set",
+        ),
+        (
+            {"release": None, "newer_rejected": []},
+            False,
+            "no local release is published for this set",
+        ),
+    ],
+)
+def test_diff_marks_downgrade(
+    run: Run, checkout: Path, *, changed: dict[str, Any], is_downgrade: bool, reason: str
+) -> None:
+    package_set = json.loads(Path("set.json").read_bytes())
+    package_set["redists"]["cudnn"] |= changed
+    Path("set.json").write_text(json.dumps(package_set))
+    Path("data/manifests/cudnn/redistrib_9.10.0.json").write_text('{"release_label": "9.10.0"}')
+    cell = differences(run, checkout)["cudaPackages_13_3.cudnn.linux-x86_64"]
+    assert (cell["is_downgrade"], cell["reason"]) == (is_downgrade, reason)
+    lines = run("export", "nixpkgs", "set.json", "--diff", checkout).stdout.splitlines()
+    assert any("cudnn.linux" in line and line.endswith(" (downgrade)") for line in lines) == (
+        is_downgrade
+    )
+    assert lines[-1].endswith("downgrades: 1") == is_downgrade
 
 
 @needs_nix
@@ -124,7 +163,7 @@ def test_diff_prints_cells_with_reasons(run: Run, checkout: Path) -> None:
     index = lines.index('  13.3.clang.maxMajorVersion: "20" -> "21"')
     assert lines[0] == "compilers"
     assert lines[index + 1].startswith("      Clang: 21 is the newest accepted")
-    assert lines[-1].endswith("cells to change")
+    assert lines[-1].endswith("cells to change; downgrades: 1")
 
 
 def test_export_of_index_contains_releases_of_all_sets(run: Run, checkout: Path) -> None:
