@@ -61,6 +61,9 @@ class ReleaseOutcome(OwnModel):
     )
     package: str | None = Field(default=None, description="The package with the archive")
     archive_sha256: str | None = None
+    bounds: str | None = Field(
+        default=None, description="Its compilers or capabilities, if the table is new"
+    )
     error: ErrorReport | None = None
 
 

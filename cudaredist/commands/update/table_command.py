@@ -1,6 +1,7 @@
 """The common options and steps of commands that update a table."""
 
 from dataclasses import field
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from cudaredist.cli.options import (
@@ -84,7 +85,7 @@ def update_table(
 ) -> int:
     """Update a table from the archives of CUDA releases, and report it."""
     from cudaredist.commands.update.table_run import TableRun
-    from cudaredist.commands.update.text import table_text
+    from cudaredist.commands.update.text import finding_text, table_text
 
     run = open_run(TableRun, options, session, [CUDA])
     if run.write:
@@ -92,8 +93,8 @@ def update_table(
     report = update(run)
     code = session.finish(
         report,
-        table_text,
-        warnings=(f"{finding.kind}: {finding.message}" for finding in report.findings),
+        partial(table_text, quiet=options.quiet),
+        warnings=map(finding_text, report.findings),
     )
     if report.held_back:
         session.console.error(

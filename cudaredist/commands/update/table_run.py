@@ -88,7 +88,7 @@ def update_nvcc_table(
         return make_release(_nvcc_version(manifest), source, read_header(file.header), policy)
 
     current = {label for label in sources if _follows(known[label], policy)}
-    work = _Work(run, NVCC_TABLE, sources, current.__contains__, make)
+    work = _Work(run, NVCC_TABLE, sources, current.__contains__, make, _compiler_bounds)
     work.run_all()
     compat = make_compat(known | work.entries, policy)
     findings = bound_findings(table, compat)
@@ -120,7 +120,7 @@ def update_gpu_table(run: TableRun) -> TableReport:
         return KnownGpus(source=source, families=file.families)
 
     sources = {} if table is None else table.sources
-    work = _Work(run, GPU_TABLE, sources, sources.__contains__, make)
+    work = _Work(run, GPU_TABLE, sources, sources.__contains__, make, _capability_bounds)
     work.run_all()
     known |= work.entries
     gpus, findings = make_table(known, policy)
@@ -143,6 +143,8 @@ class _Work(Generic[_Entry]):
     is_current: Callable[[str], bool]
     """Whether a release's entry is up to date if its archive is unchanged."""
     make: Callable[[LocalManifest, TableFile], _Entry]
+    bounds: Callable[[_Entry], str]
+    """Describes the entry of a release in a new table."""
     entries: dict[str, _Entry] = field(default_factory=dict)
     """New entries, by label. Unchanged ones may be missing."""
     outcomes: dict[str, ReleaseOutcome] = field(default_factory=dict)
@@ -229,6 +231,9 @@ class _Work(Generic[_Entry]):
                 status = "written" if self.run.write else "would-write"
             if self.run.write:
                 self.run.store.write_table(name, data)
+        for label, entry in self.entries.items() if before is None else ():
+            bounds = {"bounds": self.bounds(entry)}
+            self.outcomes[label] = self.outcomes[label].model_copy(update=bounds)
         outcomes = [self.outcomes[label] for label in sorted(self.outcomes, key=Version.parse)]
         has_findings = is_finding or status == "would-write"
         return TableReport(
@@ -266,6 +271,22 @@ def _nvcc_version(manifest: LocalManifest) -> str | None:
     """Return a manifest's version of nvcc, or None if it is not unique."""
     versions = {str(a.version) for a in manifest.manifest.archives if a.package == "cuda_nvcc"}
     return versions.pop() if len(versions) == 1 else None
+
+
+def _compiler_bounds(release: NvccRelease) -> str:
+    return ", ".join(
+        f"{compiler} {_span(answer.min, answer.max)}"
+        for compiler, answer in sorted(release.compilers.items())
+        if isinstance(answer, CompilerRange)
+    )
+
+
+def _capability_bounds(known: KnownGpus) -> str:
+    return _span(min(known.families), max(known.families).base)
+
+
+def _span(first: object, last: object) -> str:
+    return f"{first or 'any'} to {last or 'any'}"
 
 
 def _follows(release: NvccRelease, policy: NvccPolicy) -> bool:

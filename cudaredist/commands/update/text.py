@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from cudaredist.cli.text import columns
 from cudaredist.commands.update.report import SymbolReport, TableReport
+from cudaredist.formats.tables import TableFinding
 
 _SHOWN = 20
 
@@ -29,9 +30,19 @@ def _names(title: str, names: Sequence[str]) -> Iterator[str]:
         yield f"{title}: and {len(names) - _SHOWN:,} more"
 
 
-def table_text(report: TableReport) -> Iterator[str]:
-    """Yield a table's changes, then the outcome of each release."""
-    yield from report.diff
+def table_text(report: TableReport, *, quiet: bool) -> Iterator[str]:
+    """Yield a table's changes, the outcome of each release, and the totals.
+
+    A new table has the bounds of each release instead of its changes. With `quiet`, yield findings
+    only.
+    """
+    if quiet:
+        yield from map(finding_text, report.findings)
+        if report.status == "would-write":
+            yield f"{report.table}: would write"
+        return
+    if not any(outcome.bounds for outcome in report.releases):
+        yield from report.diff
     yield from columns(
         [
             (
@@ -39,6 +50,7 @@ def table_text(report: TableReport) -> Iterator[str]:
                 outcome.status.replace("-", " "),
                 outcome.package or "",
                 (outcome.archive_sha256 or "")[:12],
+                outcome.bounds or "",
             )
             for outcome in report.releases
         ]
@@ -48,3 +60,8 @@ def table_text(report: TableReport) -> Iterator[str]:
         f"{report.table}: {report.status.replace('-', ' ')}; {count} "
         f"archive{'' if count == 1 else 's'} read, {report.fetched_bytes:,} bytes"
     )
+
+
+def finding_text(finding: TableFinding) -> str:
+    """Return a finding as a line."""
+    return f"{finding.kind}: {finding.message}"
