@@ -1,28 +1,32 @@
 """A feature file in progress, with an item per archive."""
 
+import contextlib
 import json
-from collections.abc import Callable, Mapping
+from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import ValidationError
 
 from cudaredist.commands.process.report import ArchiveStatus
 from cudaredist.errors import IncompleteError, InvalidFileError, Problem
-from cudaredist.features.derive import RULES
-from cudaredist.formats.features import Features, WholeFeatures
+from cudaredist.features.derive import RULES, derive
+from cudaredist.features.facts import Facts
+from cudaredist.formats.features import Features
 from cudaredist.formats.registry import parse_own_json, read_own_file, validation_problems
 from cudaredist.formats.report import ErrorReport
-from cudaredist.jsontext import canonical_json
+from cudaredist.jsontext import canonical_json, parse_json
 from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Platform, Version
 from cudaredist.store.cache import Cache
-from cudaredist.store.facts_cache import Document, known_features
+from cudaredist.store.facts_cache import known_facts
 from cudaredist.store.targets import LocalManifest
 
-_ON_PLATFORM = " archives do not hold"
-"""The end of notes that depend on the platform, not only on the archive's contents."""
+Document: TypeAlias = dict[str, Any]
+"""A part of a feature file as plain JSON values."""
 
+_FEATURES_LIMIT = 16 << 20
+"""The limit in bytes for the features of one archive: a thousand times the largest known ones."""
 _PROBLEMS_SHOWN = 5
 _SHARED = frozenset({"files", "missing_headers"})
 """Fields that are mostly equal in the archives of a package. A feature file stores them once."""
@@ -41,7 +45,7 @@ class ArchiveItem:
     """Why it is not examined, in the words of the feature file."""
     error: ErrorReport | None = None
     features: Document | None = None
-    """Its features, if they are not in the cache."""
+    """Its features, unless they can be derived again from cached facts."""
 
     def entry(self, features: Document | None, *, has_several: bool) -> Document:
         """Return its entry in the feature file.
@@ -61,7 +65,7 @@ class ArchiveItem:
         entry |= features | {"status": "examined"}
         machine, expected = features["machine"], Platform(archive.platform).machine
         if machine and expected and machine != expected:
-            note = f"binaries for {machine}, which {archive.platform}{_ON_PLATFORM}"
+            note = f"binaries for {machine}, which {archive.platform} archives do not hold"
             entry["notes"] = [*features["notes"], note]
         if archive.sha256 is None:
             entry["verified"] = False
@@ -76,19 +80,35 @@ class FeatureFile:
     items: list[ArchiveItem] = field(default_factory=list)
     waiting: int = 0
     """The number of archives that an engine has not finished."""
-    earlier: dict[object, Document] | None = None
-    """The entries of the existing feature file, or None if they were not needed yet."""
+    _earlier: dict[object, Document] | None = None
+
+    @property
+    def key(self) -> tuple[str, Version]:
+        """The redistributable and the release."""
+        return self.source.target.redist.name, self.source.label
 
     def read(self) -> bytes | None:
         """Return the bytes of the existing feature file, or None."""
         return self.source.target.features.read(self.source.label)
 
-    def document(self, cache: Cache, earlier: Callable[[], Mapping[object, Document]]) -> Document:
+    def earlier(self) -> dict[object, Document]:
+        """Return the entries of the existing feature file. Raises the errors of its reader."""
+        if self._earlier is None:
+            self._earlier = _entries_in(self.read(), self.source.name)
+        return self._earlier
+
+    def forget(self) -> None:
+        """Free the memory of what can be read again, from the cache or the feature file."""
+        self._earlier = None
+        for item in self.items:
+            if item.archive.sha256 is not None:
+                item.features = None
+
+    def document(self, cache: Cache, *, is_new: bool) -> Document:
         """Return the feature file with all features known so far.
 
-        `earlier` returns the entries of the existing file. An archive without new features keeps
-        its entry. `earlier` is called only if features are missing, so that a broken file is
-        replaced without an error if all features are known.
+        Unless it is new, an archive without new features keeps its entry. The existing file is read
+        only if features are missing, so that a broken one is replaced without an error.
         """
         entries: dict[str, list[Document]] = {}
         several = {p.name: len(p.versions) > 1 for p in self.source.manifest.packages}
@@ -97,8 +117,8 @@ class FeatureFile:
             has_several = several[package]
             features = item.features or known_features(cache, item.archive.sha256)
             entry = item.entry(features, has_several=has_several)
-            if features is None:
-                previous = earlier().get(identity(package, entry))
+            if features is None and not is_new:
+                previous = self.earlier().get(identity(package, entry))
                 is_choice = item.status == "skipped" and (item.reason or "").startswith(EXCLUDED)
                 if previous and (previous["status"] == "examined" or is_choice):
                     entry = previous
@@ -126,18 +146,19 @@ def _order(entry: Document) -> tuple[str, str, tuple[Version, ...]]:
 
 def share_parts(entries: list[Document]) -> Document:
     """Return a package's archives, with the fields that several share."""
-    files: dict[str, Document] = {}
-    headers: dict[str, Document] = {}
+    tables: dict[str, dict[str, Document]] = defaultdict(dict)
+
+    def share(table: str, position: int, shared: Document) -> None:
+        key = json.dumps(shared, sort_keys=True)
+        tables[table].setdefault(key, {"archives": [], **shared})["archives"].append(position)
+
     for position, entry in enumerate(entries):
         for output, folders in entry.get("files", {}).items():
-            shared = {"archives": [], "output": output, "folders": folders}
-            files.setdefault(json.dumps(shared), shared)["archives"].append(position)
+            share("files", position, {"output": output, "folders": folders})
         if "missing_headers" in entry:
-            shared = {"archives": [], "headers": entry["missing_headers"]}
-            headers.setdefault(json.dumps(shared), shared)["archives"].append(position)
+            share("missing_headers", position, {"headers": entry["missing_headers"]})
     packed = [{key: entry[key] for key in entry if key not in _SHARED} for entry in entries]
-    tables = {"files": list(files.values()), "missing_headers": list(headers.values())}
-    return {"archives": packed, **{name: table for name, table in tables.items() if table}}
+    return {"archives": packed, **{name: list(table.values()) for name, table in tables.items()}}
 
 
 def identity(package: str, entry: Document) -> object:
@@ -156,8 +177,8 @@ def _unshared(features: Document) -> list[Document]:
     return entries
 
 
-def earlier_entries(data: bytes | None, name: str) -> dict[object, Document]:
-    """Return the entries of the existing feature file.
+def _entries_in(data: bytes | None, name: str) -> dict[object, Document]:
+    """Return the entries of a feature file.
 
     Raises `InvalidFileError` if it is broken or was made by newer rules, and `IncompleteError` if
     it was made by older rules: a file cannot mix the results of different rules.
@@ -185,12 +206,23 @@ def earlier_entries(data: bytes | None, name: str) -> dict[object, Document]:
     }
 
 
-def features_in(entry: Document) -> Document:
-    """Return an entry's features, without the notes about its platform."""
-    return {
-        **{name: entry[name] for name in WholeFeatures.model_fields if name in entry},
-        "notes": [note for note in entry["notes"] if not note.endswith(_ON_PLATFORM)],
-    }
+def known_features(cache: Cache, sha256: str | None) -> Document | None:
+    """Derive an archive's features from cached facts. Invalid features count as missing."""
+    facts = known_facts(cache, sha256)
+    with contextlib.suppress(InvalidFileError):
+        return None if facts is None else features_of(facts)
+    return None
+
+
+def features_of(facts: Facts) -> Document:
+    """Derive an archive's features.
+
+    Raises `InvalidFileError` for values that a feature file must not contain, because one archive
+    must not invalidate the file for all others.
+    """
+    data = derive(facts).model_dump_json().encode()
+    features: Any = parse_json(data, what="feature entry", limit=_FEATURES_LIMIT)
+    return dict(features)
 
 
 def checked_bytes(document: Document) -> bytes:

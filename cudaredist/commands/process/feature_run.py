@@ -1,6 +1,6 @@
 """process-manifests: inspect archives and write feature files."""
 
-import functools
+import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -13,9 +13,9 @@ from cudaredist.commands.process.feature_file import (
     ArchiveItem,
     FeatureFile,
     checked_bytes,
-    earlier_entries,
-    features_in,
+    features_of,
     identity,
+    known_features,
 )
 from cudaredist.commands.process.report import ArchiveOutcome, ArchiveStatus, ProcessReport
 from cudaredist.errors import (
@@ -27,7 +27,6 @@ from cudaredist.errors import (
     InvalidFileError,
     StoppedError,
 )
-from cudaredist.features.derive import derive
 from cudaredist.features.facts import Facts
 from cudaredist.features.legacy import legacy_json
 from cudaredist.formats.features import Features
@@ -37,13 +36,7 @@ from cudaredist.manifests.manifest_values import Archive
 from cudaredist.primitives import Version, sha256_of
 from cudaredist.store.archive_service import ArchiveRequest, ArchiveService
 from cudaredist.store.cache import Cache
-from cudaredist.store.facts_cache import (
-    FILES_KIND,
-    Document,
-    known_facts,
-    known_features,
-    remember_features,
-)
+from cudaredist.store.facts_cache import FILES_KIND
 from cudaredist.store.targets import Filter, LocalManifest, LocalManifests
 from cudaredist.tasks import run_tasks
 
@@ -145,7 +138,7 @@ class FeatureRun:
             for file, _ in job.users:
                 file.waiting += 1
         for file in self._files:
-            if not file.waiting:
+            if not file.waiting and file.key not in self._outcomes:
                 self._write(file)
         return selection
 
@@ -156,6 +149,9 @@ class FeatureRun:
             file.items = [ArchiveItem(archive=archive, status="known") for archive in archives]
         else:
             file.items = [self._item(file, archive, jobs) for archive in archives]
+            if all(item.status != "would-examine" for item in file.items):
+                self._write(file)
+            file.forget()
         return file
 
     def _announce(self, selection: Sequence[Job]) -> None:
@@ -183,16 +179,13 @@ class FeatureRun:
         """Return an archive's item, and add a job if necessary."""
         item = ArchiveItem(archive=archive, status="known")
         option = self.filter.excluding(archive)
+        item.features = known_features(self.cache, archive.sha256)
+        if item.features is not None:
+            return item
         # Archives without a hash are never cached.
         is_filling = self.fill_cache and archive.sha256 is not None
-        known = known_facts if is_filling else known_features
-        if known(self.cache, archive.sha256) is not None:
+        if (not is_filling or option is not None) and self._is_in_file(file, archive):
             return item
-        if not is_filling or option is not None:
-            features = self._in_file(file, archive)
-            if features is not None:
-                item.features = features
-                return item
         if option is not None:
             item.status, item.reason = "skipped", f"{EXCLUDED}{option}"
         elif archive.sha256 is None and not self.allow_unverified:
@@ -206,22 +199,17 @@ class FeatureRun:
             item.reason = UNREACHED if self.write else _NOT_READ
         return item
 
-    def _in_file(self, file: FeatureFile, archive: Archive) -> Document | None:
-        """Return an archive's features from the existing feature file."""
+    def _is_in_file(self, file: FeatureFile, archive: Archive) -> bool:
+        """Check if the existing feature file has an archive's features."""
         if self.legacy:
-            return None
-        if file.earlier is None:
-            try:
-                file.earlier = earlier_entries(file.read(), file.source.name)
-            except CudaRedistError:
-                # If the entries are needed to write the file, the error is raised again there.
-                file.earlier = {}
+            return False
         has_several = len(file.source.versions_of(archive.package)) > 1
         entry = ArchiveItem(archive=archive, status="known").entry(None, has_several=has_several)
-        previous = file.earlier.get(identity(archive.package, entry))
-        if previous is None or previous["status"] != "examined":
-            return None
-        return features_in(previous)
+        # If the entries are needed to write the file, an error is raised again there.
+        with contextlib.suppress(CudaRedistError):
+            previous = file.earlier().get(identity(archive.package, entry))
+            return previous is not None and previous["status"] == "examined"
+        return False
 
     def _within_budget(self, jobs: list[Job]) -> list[Job]:
         jobs.sort(key=lambda job: (job.request.size or 0, job.request.name))
@@ -243,7 +231,7 @@ class FeatureRun:
     def succeeded(self, job: Job, facts: Facts) -> None:
         """Store an archive's features, and write complete feature files."""
         try:
-            features = remember_features(self.cache, job.request.sha256, derive(facts))
+            features = features_of(facts)
         except InvalidFileError as error:
             self.failed(job, error)
             return
@@ -289,9 +277,10 @@ class FeatureRun:
                 status, examined = self._write_if_changed(file, statuses)
         except CudaRedistError as failure:
             status, error, examined = "failed", ErrorReport.of(failure), 0
-        self._outcomes[file.source.target.redist.name, file.source.label] = FeatureOutcome(
-            redist=file.source.target.redist.name,
-            release=str(file.source.label),
+        redist, release = file.key
+        self._outcomes[file.key] = FeatureOutcome(
+            redist=redist,
+            release=str(release),
             status=status,
             archives=len(file.items),
             examined=examined,
@@ -300,11 +289,7 @@ class FeatureRun:
             warnings=file.source.warnings,
             error=error,
         )
-        for item in file.items:
-            # The cache or the file has the features. Free the memory for the next manifests.
-            if item.archive.sha256 is not None:
-                item.features = None
-        file.earlier = None
+        file.forget()
 
     def _write_if_changed(
         self, file: FeatureFile, statuses: Counter[ArchiveStatus]
@@ -314,12 +299,7 @@ class FeatureRun:
         Returns the status, and the number of archives with features.
         """
         before = file.read()
-
-        @functools.cache
-        def earlier() -> dict[object, Document]:
-            return {} if self.legacy else earlier_entries(before, file.source.name)
-
-        document = file.document(self.cache, earlier)
+        document = file.document(self.cache, is_new=self.legacy)
         entries = [e for p in document["packages"].values() for e in p["archives"]]
         examined = sum(entry["status"] == "examined" for entry in entries)
         if not examined and before is None:

@@ -25,8 +25,8 @@ from support.running import report
 from support.server import FaultServer
 
 from cudaredist.archives.open_archive import open_archive
-from cudaredist.store import archive_service, facts_cache
-from cudaredist.store.cache import Cache
+from cudaredist.commands.process import feature_file
+from cudaredist.store import archive_service
 
 
 def test_missing_archives_are_reported_and_processed_later(
@@ -287,7 +287,8 @@ def test_archive_with_oversized_features_fails_alone(
     cuda_archives: FaultServer, process: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(facts_cache, "_ENTRY_LIMIT", 760)  # only the archive with a library has more
+        # Only the archive with a library has more.
+        patch.setattr(feature_file, "_FEATURES_LIMIT", 760)
         result = process("--json")
     assert result.exit_code == 5
     failed = [a for a in report(result)["archives"] if a["status"] == "failed"]
@@ -299,21 +300,6 @@ def test_archive_with_oversized_features_fails_alone(
 
     assert process().exit_code == 0
     assert entry("cuda_cudart", "linux-x86_64")["status"] == "examined"
-
-
-def test_cached_features_with_control_character_are_ignored(
-    cuda_archives: FaultServer, process: Run, tmp_path: Path
-) -> None:
-    assert process().exit_code == 0
-    content_before = FEATURES.read_bytes()
-    cache = Cache(tmp_path / "cache")
-    sha256 = entry("cuda_cudart", "linux-x86_64")["sha256"]
-    entry_in_cache = json.loads(cache.get(facts_cache.FEATURES_KIND, sha256) or b"")
-    bad = json.dumps(entry_in_cache | {"notes": ["only in RECORD: a\x01"]}).encode()
-    cache.put(facts_cache.FEATURES_KIND, sha256, bad)
-    FEATURES.unlink()
-    assert process().exit_code == 0
-    assert FEATURES.read_bytes() == content_before
 
 
 def test_full_disk_is_reported_and_leaves_no_partial_file(

@@ -4,7 +4,6 @@ import gzip
 import json
 import lzma
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -130,7 +129,6 @@ def test_feature_file_of_other_rules_is_rebuilt_from_facts(
     document["rules"] += 1
     document["packages"] = {}
     FEATURES.write_text(json.dumps(document))
-    shutil.rmtree(tmp_path / "cache" / "features")
     assert process().exit_code == 0
     assert FEATURES.read_bytes() == good
     assert cuda_archives.requests == requests

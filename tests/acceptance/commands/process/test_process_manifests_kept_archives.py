@@ -81,7 +81,6 @@ def test_kept_archive_is_not_downloaded_again(
 ) -> None:
     process("--keep-archives")
     shutil.rmtree(tmp_path / "cache/facts")
-    shutil.rmtree(tmp_path / "cache/features")
     FEATURES.unlink()
     result = process("--max-download", "0", "--json")
     assert result.exit_code == 0
@@ -106,7 +105,6 @@ def test_kept_archives_are_read_without_network(
     assert len(archives) == 5
     good, requests = FEATURES.read_bytes(), cuda_archives.requests.copy()
     shutil.rmtree(tmp_path / "cache" / "facts")
-    shutil.rmtree(tmp_path / "cache" / "features")
     FEATURES.unlink()
     assert process().exit_code == 0
     assert cuda_archives.requests == requests
@@ -121,7 +119,6 @@ def test_broken_kept_archive_is_downloaded_again(
     good = archive.read_bytes()
     archive.write_bytes(b"broken")
     shutil.rmtree(tmp_path / "cache" / "facts")
-    shutil.rmtree(tmp_path / "cache" / "features")
     FEATURES.unlink()
     assert process("--package", "cuda_cccl", "--platform", "linux-sbsa").exit_code == 0
     assert archive.read_bytes() == good
@@ -320,7 +317,6 @@ def test_run_on_another_machine_does_not_damage_archive(
     assert result.exit_code == 0, result.output
     features = FEATURES.read_bytes()
     shutil.rmtree(tmp_path / "cache" / "facts")
-    shutil.rmtree(tmp_path / "cache" / "features")
     FEATURES.unlink()
     if is_kept:
         assert part.with_suffix("").read_bytes() == data

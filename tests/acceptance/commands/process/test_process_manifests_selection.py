@@ -84,7 +84,6 @@ def test_feature_file_of_older_rules_is_rebuilt(
         "cudaredist.commands.check.file_findings",
     ):
         monkeypatch.setattr(f"{module}.RULES", RULES + 1)
-    monkeypatch.setattr("cudaredist.store.facts_cache.FEATURES_KIND", "features/later")
     monkeypatch.setattr("cudaredist.commands.process.feature_run.FILES_KIND", "files/later")
     result = process("--package", "cuda_cccl", "--cache-dir", "other")
     assert result.exit_code == 3
