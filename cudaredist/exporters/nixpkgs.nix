@@ -19,9 +19,11 @@ let
     filter
     genericClosure
     getAttr
+    head
     isAttrs
     length
     mapAttrs
+    match
     ;
   inherit (pkgs) lib stdenv;
 
@@ -76,6 +78,11 @@ let
     || users.${from} > users.${to}
     || users.${from} == users.${to} && from < to;
 
+  # The compatibility driver: cuda_compat, or cuda_compat_orin for Orin from CUDA 13 on.
+  isCompat =
+    attr: match "cuda_compat.*" attr != null && document.packages.${attr}.status == "available";
+  compat = head (filter isCompat (attrNames document.packages));
+
   # The same license in nixpkgs, if it has one.
   licenseOf =
     license:
@@ -93,7 +100,7 @@ let
       known = attrValues lib.licenses ++ attrValues (pkgs._cuda.lib.licenses or { });
       same = filter isSame known;
     in
-    if same == [ ] then license else builtins.head same;
+    if same == [ ] then license else head same;
 
   # A valid name of a derivation.
   sanitized = lib.strings.sanitizeDerivationName;
@@ -183,7 +190,7 @@ let
       ]
       ++ map (output: "${output}/lib") (dependenciesOf "dlopen");
       redistCompatRunpath =
-        if entry.compat_runpath then "${packages.cuda_compat}/compat" else null;
+        if entry.compat_runpath then "${packages.${compat}}/compat" else null;
 
       passthru = {
         inherit entry;

@@ -78,8 +78,9 @@ class Flags(OwnModel):
     """Compute capabilities and their compiler flags.
 
     The flags up to `cmake_cuda_architectures` have nixpkgs' form: in the requested order, with
-    portable code for the last capability without a letter. The two flags after them are sorted,
-    with portable code for the highest capability.
+    portable code for the last capability without a letter. With portable code, CMake's list has
+    `-real` after a letter. The two flags after them are sorted, with portable code for the highest
+    capability.
     """
 
     requested: tuple[CapabilityName, ...]

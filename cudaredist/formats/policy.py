@@ -159,6 +159,9 @@ class Requirement(Reasoned):
     exact_capabilities: tuple[CapabilityName, ...] | None = optional(
         "The exact list of requested capabilities"
     )
+    without_capabilities: tuple[PlainCapability, ...] = optional(
+        "Unsupported capabilities, with or without a letter", ()
+    )
     needs_cuda: Bounds | None = optional("Compatible CUDA releases")
     needs_packages: dict[str, Bounds] | None = optional("Compatible versions of other packages")
 
@@ -233,6 +236,9 @@ class CompatRunPath(Reasoned):
 
     package: str
     platform: str
+    only_capabilities: tuple[CapabilityName, ...] | None = optional(
+        "Only for sets without other capabilities. Absent: for every set"
+    )
 
 
 class License(Reasoned):

@@ -110,7 +110,9 @@ def _compat_runpaths(drafts: Mapping[str, Draft], spec: SetSpec, data: SetData) 
     available = {attr for attr, draft in drafts.items() if draft.is_available}
     attrs: set[str] = set()
     for entry in data.policies.libraries.compat_run_path:
-        if entry.package in available and entry.platform == spec.platform:
+        only = entry.only_capabilities
+        is_for_set = only is None or set(spec.flags.effective) <= set(only)
+        if entry.package in available and entry.platform == spec.platform and is_for_set:
             attrs |= available - {entry.package}
     return attrs
 

@@ -103,7 +103,11 @@ def make_flags(
         arches=tuple(code for _, code in pairs),
         gencode=gencode,
         gencode_string=" ".join(gencode),
-        cmake_cuda_architectures=";".join(numbers),
+        # CMake embeds PTX for each architecture, but with a letter it is not portable.
+        cmake_cuda_architectures=";".join(
+            f"{_digits(name)}-real" if portable and name not in plain else _digits(name)
+            for name in effective
+        ),
         cmake_architectures_real_virtual=";".join(
             _digits(str(c)) if c == highest else f"{_digits(str(c))}-real" for c in ordered
         ),

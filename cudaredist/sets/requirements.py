@@ -51,6 +51,9 @@ def target_problems(entry: Requirement, target: SetTarget) -> Iterator[tuple[Rea
         exact = ", ".join(entry.exact_capabilities)
         text = f"requires exactly {exact}, but the set is for {', '.join(names)}"
         yield "capability-unsupported", text
+    without = [n for n in names if str(Capability.parse(n).base) in entry.without_capabilities]
+    if without:
+        yield "capability-unsupported", f"the set is for {', '.join(without)}"
     if entry.needs_cuda is not None and not is_within(target.cuda, entry.needs_cuda):
         yield "cuda-version-unsupported", f"requires CUDA {bounds_text(entry.needs_cuda)}"
 

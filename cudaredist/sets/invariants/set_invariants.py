@@ -334,7 +334,10 @@ def _flags_of(flags: Flags) -> dict[str, object]:
         "arches": (*codes, *last),
         "gencode": tuple(gencode),
         "gencode_string": " ".join(gencode),
-        "cmake_cuda_architectures": ";".join(numbers),
+        "cmake_cuda_architectures": ";".join(
+            number if portable is None or number[-1].isdigit() else f"{number}-real"
+            for number in numbers
+        ),
         "cmake_architectures_real_virtual": ";".join(
             digits if c == portable else f"{digits}-real" for c, _, digits in ordered
         ),

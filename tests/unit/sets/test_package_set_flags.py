@@ -70,6 +70,7 @@ def test_architecture_specific_capability_has_no_forward_compat(name: str) -> No
     digits = name.replace(".", "")
     assert not result.forward_compat
     assert result.arches == (f"sm_{digits}",)
+    assert result.cmake_cuda_architectures == digits
     assert result.cmake_architectures_real_virtual == f"{digits}-real"
     assert result.torch_cuda_arch_list == name
     with pytest.raises(UsageError, match="forward compatibility requires") as raised:
@@ -83,6 +84,7 @@ def test_architecture_specific_next_to_plain_capability_has_plain_ptx() -> None:
     assert result.arches == ("sm_90", "sm_100a", "compute_90"), (
         "PTX of an a capability is not portable"
     )
+    assert result.cmake_cuda_architectures == "90;100a-real"
     assert result.cmake_architectures_real_virtual == "90;100a-real"
     assert result.torch_cuda_arch_list == "9.0+PTX;10.0a"
 
@@ -95,6 +97,7 @@ def test_gencode_with_plain_and_architecture_specific_capability_has_plain_ptx()
         "-gencode=arch=compute_90a,code=sm_90a",
         "-gencode=arch=compute_90,code=compute_90",
     )
+    assert result.cmake_cuda_architectures == result.cmake_architectures_real_virtual
     assert check_set(build(DATA, "12.9.1", capabilities=("9.0", "9.0a"))) == []
 
 

@@ -233,7 +233,6 @@ def linked(run: Run) -> MadeSet:
         )
     compiled("libcuda.so.1")
     libraries = [Path(f"lib{name}.so.1") for name in ("near", "far", "cuda")]
-    made_set.add("cuda_compat", {"compat/libcuda.so.1": compiled("libcuda.so.1")})
     made_set.add("top", {"lib/libtop.so.1": compiled("libtop.so.1", *libraries), "LICENSE": TEXT})
     made_set.packages["top"] |= {
         "driver_runpath": True,
@@ -250,20 +249,23 @@ def linked(run: Run) -> MadeSet:
     return made_set
 
 
-@pytest.mark.parametrize("has_compat", [False, True])
+@pytest.mark.parametrize("compat", [None, "cuda_compat", "cuda_compat_orin"])
 def test_run_paths_contain_driver_and_needed_libraries(
-    run: Run, linked: MadeSet, *, has_compat: bool
+    run: Run, linked: MadeSet, compat: str | None
 ) -> None:
-    linked.packages["top"]["compat_runpath"] = has_compat
+    if compat is not None:
+        linked.add(compat, {"compat/libcuda.so.1": compiled("libcuda.so.1")})
+        linked.packages["top"]["compat_runpath"] = True
     export(run, linked)
     library = build_package(Path.cwd(), "top", ["lib"])["lib"] / "lib/libtop.so.1"
     folders = [
         str(build_package(Path.cwd(), name, ["lib"])["lib"] / "lib")
         for name in ("near", "far", "loaded")
     ]
-    compat = build_package(Path.cwd(), "cuda_compat", ["out"])["out"] / "compat"
     expected = ["/run/opengl-driver/lib", *folders[:2], str(library.parent), folders[2]]
-    assert run_path_of(library) == [str(compat)] * has_compat + expected
+    if compat is not None:
+        expected.insert(0, str(build_package(Path.cwd(), compat, ["out"])["out"] / "compat"))
+    assert run_path_of(library) == expected
 
 
 def test_missing_library_fails_build(run: Run, linked: MadeSet) -> None:
