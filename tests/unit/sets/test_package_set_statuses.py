@@ -174,6 +174,13 @@ def tensorrt(label: str, platform: str, *capabilities: str, cuda_label: str = "1
         ("10.7.0", JETSON, ["8.0"], "12.6.3", "unsupported"),
         ("10.7.0", JETSON, [], "12.6.3", "available"),
         ("10.7.0", SBSA, ["9.0"], "12.2.2", "available"),
+        ("11.3.0", SBSA, ["8.7"], "13.4.2", "unsupported"),
+        ("11.3.0", SBSA, ["9.0", "11.0a"], "13.4.2", "unsupported"),
+        ("11.3.0", SBSA, ["9.0"], "13.4.2", "available"),
+        ("11.2.1", SBSA, ["11.0"], "13.2.0", "unsupported"),
+        ("11.1.0", SBSA, ["11.0"], "13.2.0", "available"),
+        ("11.1.0", SBSA, ["8.7"], "13.1.0", "unsupported"),
+        ("10.16.1", SBSA, ["8.7"], "13.0.2", "available"),
     ],
 )
 def test_tensorrt_status_depends_on_capability_and_cuda(
@@ -552,6 +559,9 @@ def test_duplicate_additional_version_is_one() -> None:
         ("12.6.3", JETSON, ["8.7"], True),
         ("12.3.2", JETSON, ["8.7"], False),
         ("13.2.0", LINUX, [], False),
+        ("13.4.2", SBSA, ["8.7"], True),
+        ("13.4.2", SBSA, ["8.7", "11.0"], False),
+        ("13.4.2", SBSA, [], False),
     ],
 )
 def test_compat_run_path_is_first_on_jetson_only(
@@ -561,18 +571,22 @@ def test_compat_run_path_is_first_on_jetson_only(
         cuda("12.6.3", (LINUX, JETSON), cuda_compat=[JETSON]),
         cuda("12.3.2", (LINUX, JETSON)),
         cuda("13.2.0", (LINUX, SBSA), cuda_compat=[LINUX]),
+        cuda("13.4.2", (LINUX, SBSA), cuda_compat_orin=[SBSA]),
     )
-    result = build(data, label, platform, capabilities=tuple(capabilities)).packages
+    package_set = build(data, label, platform, capabilities=tuple(capabilities))
+    result = package_set.packages
     assert result["cuda_cudart"].compat_runpath is expected
-    assert not result["cuda_compat"].compat_runpath, "not in its own run path"
+    name = "cuda_compat_orin" if label == "13.4.2" else "cuda_compat"
+    assert not result[name].compat_runpath, "not in its own run path"
     assert not result["cuda_gdb"].compat_runpath, "not an available package"
-    assert (result["cuda_compat"].status == "available") is (label != "12.3.2")
+    assert (result[name].status == "available") is (label != "12.3.2")
+    assert check_set(package_set) == []
 
 
 def test_compat_run_path_is_first_if_policy_requests() -> None:
-    entry = {"package": "cuda_compat_orin", "platform": SBSA, "reason": "r", "reference": "r"}
+    entry = {"package": "cuda_compat", "platform": SBSA, "reason": "r", "reference": "r"}
     data = set_data_of(
-        cuda("13.4.2", (LINUX, SBSA), cuda_compat_orin=[SBSA]),
+        cuda("13.4.2", (LINUX, SBSA), cuda_compat=[SBSA]),
         policies={"libraries": {"compat_run_path": [entry]}},
     )
     result = build(data, "13.4.2", SBSA, capabilities=("8.7",)).packages
