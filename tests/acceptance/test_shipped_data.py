@@ -10,6 +10,8 @@ import pytest
 from conftest import REPOSITORY, Run
 
 from cudaredist.commands.build.build_sets import build_one, specs_for
+from cudaredist.commands.diff.report import DiffReport
+from cudaredist.commands.diff.text import diff_text
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.sets.inputs import SetData
 from cudaredist.sets.invariants.set_invariants import available_entries, check_run, check_set
@@ -188,3 +190,16 @@ def test_reasons_for_one_output_match_shipped_features(claim: str, outputs: set[
             for archive in packages[name]["archives"]:
                 beyond = archive.get("outputs", {}).keys() - outputs
                 assert not beyond, (path.name, name, archive["platform"])
+
+
+def test_commit_message_of_shipped_releases_is_complete(run: Run) -> None:
+    """A CUDA major changes most packages and sizes."""
+    result = run("diff", "cuda@12.9.2", "cuda@13.0.3", "--json")
+    difference = DiffReport.model_validate_json(result.stdout)
+    lines = list(diff_text(difference, is_commit=True))
+    sizes = lines[lines.index("sizes:") + 1 :]
+    platforms = [line.split(":")[0].strip() for line in sizes if line.startswith("  linux")]
+    assert platforms == ["linux-sbsa", "linux-x86_64"]
+    assert not [line for line in lines if " size [" in line or re.search(r"and \d+ more", line)]
+    for package in difference.packages:
+        assert any(re.match(rf"  {package.package}\b", line) for line in lines)

@@ -124,8 +124,9 @@ def bump(options: BumpOptions, session: Session) -> int:
     _show(report, options, session, Path(os.path.relpath(run.store.root)))
     if options.print_commit_message or options.format == "nixpkgs-commit":
         # The other formats include the problems.
+        show = session.console.error if report.exit_code else session.console.warning
         for problem in bump_troubles(report):
-            session.console.error(problem)
+            show(problem)
     session.errors(("", error) for error in report.errors)
     run.mark_reported(report)
     return report.exit_code

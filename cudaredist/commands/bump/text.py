@@ -26,8 +26,6 @@ from cudaredist.redists import CUDA
 
 _SUBJECT_LIMIT = 72
 """Maximum length of a commit's first line, as in git's tools."""
-_PACKAGES_IN_BODY = 40
-"""Maximum number of packages for a title in a commit's body."""
 _NEW_CHANGELOG = """\
 # Changelog
 
@@ -127,7 +125,7 @@ def _versions(old: str | None, new: str) -> str:
 
 
 def _release_body(release: BumpedRelease, report: BumpReport) -> str:
-    lines = [] if release.diff is None else list(diff_text(release.diff, limit=_PACKAGES_IN_BODY))
+    lines = [] if release.diff is None else list(diff_text(release.diff, is_commit=True))
     if release.redist == CUDA:
         lines += (
             f"{table.table}: {finding.message}"

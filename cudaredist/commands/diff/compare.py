@@ -32,7 +32,7 @@ _BREAKING_FIRST = (
 )
 """Fields, most important first."""
 
-_SIZES = frozenset({"size", "archive size"})
+SIZES = frozenset({"size", "archive size"})
 _SIGNIFICANT_RATIO = 1.1
 """All sizes change between versions. Report those that changed by a tenth."""
 
@@ -176,7 +176,7 @@ def _deltas(before: Fields, after: Fields) -> Iterator[Delta]:
 
 def _is_significant(delta: Delta) -> bool:
     """Check if a change is unusual for a new version."""
-    if delta.field in _SIZES:
+    if delta.field in SIZES:
         small, large = sorted((int(delta.old or 0), int(delta.new or 0)))
         return large > _SIGNIFICANT_RATIO * small
     return delta.field != "sha256"

@@ -5,12 +5,13 @@ losses and new requirements, additions, moved files, other changes.
 """
 
 import posixpath
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
 from cudaredist.cli.text import escape_markdown, grouped, text_blocks
-from cudaredist.commands.diff.compare import is_critical, may_break
+from cudaredist.commands.diff.compare import SIZES, is_critical, may_break
 from cudaredist.commands.diff.export_changes import EXPORTS
 from cudaredist.commands.diff.report import Delta, DiffReport, Move, PackageDelta
 from cudaredist.errors import printable, shortened
@@ -20,7 +21,7 @@ _FEW = 3
 """Maximum number of packages to list for one gained or lost platform."""
 _NAMES_SHOWN = 12
 """Maximum number of names to list in a line. The others are counted."""
-PACKAGES_SHOWN = 60
+_PACKAGES_SHOWN = 60
 """Maximum number of packages to list for a title. The others are counted."""
 
 
@@ -32,13 +33,13 @@ class DiffSection(NamedTuple):
 
 
 def diff_text(
-    report: DiffReport, *, limit: int = PACKAGES_SHOWN, has_symbols: bool = False
+    report: DiffReport, *, has_symbols: bool = False, is_commit: bool = False
 ) -> Iterator[str]:
     """Yield the differences, a line for each package and change."""
-    style = _PLAIN._replace(has_symbols=has_symbols)
+    style = _PLAIN._replace(has_symbols=has_symbols, is_commit=is_commit)
     yield f"{report.old} -> {report.new}"
     yield from (f"note: {note}" for note in report.notes)
-    for section in diff_sections(report, style, limit):
+    for section in diff_sections(report, style):
         yield f"{section.title}:"
         for line, details in section.lines:
             yield f"  {line}"
@@ -51,7 +52,7 @@ def diff_markdown(report: DiffReport, *, has_symbols: bool = False) -> Iterator[
     style = _MARKDOWN._replace(has_symbols=has_symbols)
     parts = [[f"### {escape_markdown(report.old)} → {escape_markdown(report.new)}"]]
     parts += ([f"Note: {escape_markdown(note)}."] for note in report.notes)
-    for section in diff_sections(report, style, PACKAGES_SHOWN):
+    for section in diff_sections(report, style):
         parts.append([f"**{section.title[0].upper()}{section.title[1:]}**"])
         bullets = ((f"- {line}", *(f"  - {d}" for d in details)) for line, details in section.lines)
         parts.append([*chain.from_iterable(bullets)])
@@ -65,6 +66,12 @@ class DiffStyle(NamedTuple):
     value: Callable[[str], str]
     has_symbols: bool = False
     """Whether symbols are listed by name, or counted."""
+    is_commit: bool = False
+    """Whether every name is listed, and sizes have one line for each platform."""
+
+    def limit(self, count: int) -> int:
+        """Return the maximum number of names to list."""
+        return sys.maxsize if self.is_commit else count
 
 
 _PLAIN = DiffStyle(str, str)
@@ -79,10 +86,12 @@ def diff_summary(report: DiffReport) -> str:
     return f"{differ}, {report.equal} {'is' if report.equal == 1 else 'are'} equal"
 
 
-def diff_sections(report: DiffReport, style: DiffStyle, limit: int) -> Iterator[DiffSection]:
+def diff_sections(report: DiffReport, style: DiffStyle) -> Iterator[DiffSection]:
     """Yield the changes in a reviewer's order, each in one section."""
     shared = _shared_platforms(report)
     packages = [_without(package, shared) for package in report.packages]
+    sizes = _sizes(packages) if style.is_commit else {}
+    limit = style.limit(_PACKAGES_SHOWN)
     origins = {p.package: p.origin for p in packages if p.status == "added"}
     renamed = {
         package.package: package.origin
@@ -114,6 +123,8 @@ def diff_sections(report: DiffReport, style: DiffStyle, limit: int) -> Iterator[
             moves = [move for move in report.moves if renamed.get(move.old) != move.new]
             if moves:
                 yield DiffSection("moved", [(_move_line(move, style), []) for move in moves])
+    if sizes:
+        yield DiffSection("sizes", [(f"{k}: {', '.join(v)}", []) for k, v in sizes.items()])
     if report.tables:
         lines = [(_delta_line(delta, style), []) for delta in report.tables]
         yield DiffSection("CUDA release", lines)
@@ -210,7 +221,7 @@ def _move_line(move: Move, style: DiffStyle) -> str:
         ends = files[0] if len(files) == 1 else tuple(f"{folder}/" for folder in key)
         count = "" if len(files) == 1 else f" ({len(files)} files)"
         moves.append(" -> ".join(map(style.name, dict.fromkeys(ends))) + count)
-    listed = ", ".join(shortened(moves, _NAMES_SHOWN))
+    listed = ", ".join(shortened(moves, style.limit(_NAMES_SHOWN)))
     return f"{style.name(move.old)} -> {style.name(move.new)}: {listed}"
 
 
@@ -243,7 +254,35 @@ def _package_line(package: PackageDelta, style: DiffStyle) -> str:
 def _details(package: PackageDelta, style: DiffStyle) -> list[str]:
     if package.status != "changed":
         return []
-    return [_delta_line(delta, style) for delta in package.deltas if delta.field != "version"]
+    sizes = _size_deltas(package) if style.is_commit else ()
+    return [
+        _delta_line(delta, style)
+        for delta in package.deltas
+        if delta.field != "version" and delta not in sizes
+    ]
+
+
+def _sizes(packages: Iterable[PackageDelta]) -> dict[str, list[str]]:
+    """Return the packages whose size changed, by platform.
+
+    The size of the unpacked files is preferred to that of the archive.
+    """
+    sizes: dict[str, dict[str, str]] = {}
+    for package in packages:
+        for delta in _size_deltas(package):
+            change = int(delta.new or 0) / int(delta.old or 1) - 1
+            for place in delta.places:
+                of_place = sizes.setdefault(place, {})
+                of_place.setdefault(package.package, f"{package.package} {change:+.0%}")
+    return {place: [*sizes[place].values()] for place in sorted(sizes, key=natural_order)}
+
+
+def _size_deltas(package: PackageDelta) -> tuple[Delta, ...]:
+    """Return the changed sizes of a package with another version."""
+    if all(delta.field != "version" for delta in package.deltas):
+        return ()
+    sizes = (delta for delta in package.deltas if delta.field in SIZES and delta.places)
+    return tuple(delta for delta in sizes if delta.old and delta.new)
 
 
 def _delta_line(delta: Delta, style: DiffStyle) -> str:
@@ -269,8 +308,9 @@ def _symbols(delta: Delta, style: DiffStyle) -> str:
 
 
 def _signed(sign: str, names: Sequence[str], style: DiffStyle) -> Iterator[str]:
-    yield from (style.value(f"{sign}{name}") for name in names[:_NAMES_SHOWN])
-    if len(names) > _NAMES_SHOWN:
+    limit = style.limit(_NAMES_SHOWN)
+    yield from (style.value(f"{sign}{name}") for name in names[:limit])
+    if len(names) > limit:
         yield f"({sign}{len(names) - _NAMES_SHOWN} more)"
 
 

@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 from cudaredist import __version__
 from cudaredist.commands.diff.report import DiffReport
-from cudaredist.commands.diff.text import PACKAGES_SHOWN, DiffStyle, diff_sections, diff_summary
+from cudaredist.commands.diff.text import DiffStyle, diff_sections, diff_summary
 from cudaredist.commands.site.addresses import (
     files_address,
     gpu_address,
@@ -165,7 +165,7 @@ def change_sections(
     """
     sections = [
         (section.title, [(_line(line), list(map(_line, below))) for line, below in section.lines])
-        for section in diff_sections(report, style, PACKAGES_SHOWN)
+        for section in diff_sections(report, style)
     ]
     return diff_summary(report), sections
 

@@ -467,6 +467,15 @@ def test_bump_accepts_and_reports_lower_bounds_of_new_release(
         assert f"{finding}\n" in message
 
 
+def test_findings_of_successful_bump_are_warnings(up_to_date: FaultServer, run: Run) -> None:
+    publish_cuda(up_to_date, "13.0.2", cuda("13.0.2", gcc=13))
+    options = ("--base-url", up_to_date.url, "--retries", 0, "--format", "nixpkgs-commit")
+    result = run("bump", *options)
+    assert result.exit_code == 0, result.output
+    assert "warning: nvcc_compat.json: 13.0.2: gcc max was 14" in result.stderr
+    assert "error:" not in result.stderr
+
+
 def test_bump_does_not_write_changed_bounds_of_listed_release(
     up_to_date: FaultServer, bump: Run
 ) -> None:

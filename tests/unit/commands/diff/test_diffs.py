@@ -290,6 +290,9 @@ def test_long_lists_are_cut_and_counted() -> None:
     assert "  and 10 more" in lines
     assert any(line.endswith("+11.so (+18 more)") for line in lines)
     assert "- and 10 more" in list(diff_markdown(compare(side(x={}), new)))
+    commit = "\n".join(diff_text(compare(side(x={}), new), is_commit=True))
+    assert " more" not in commit
+    assert "+29.so" in commit
 
 
 def test_tables_of_both_sides_are_compared() -> None:
@@ -440,6 +443,35 @@ def test_large_size_changes_of_other_versions_are_listed(
     assert f"      archive size [linux-x86_64]: {old} bytes -> {new} bytes" in list(
         diff_text(compare(sized("1", old), sized("1", new)))
     )
+
+
+def test_sizes_of_commit_have_a_line_for_each_platform() -> None:
+    def sized(version: str, **sizes: str) -> dict[tuple[str, str], str]:
+        return {
+            ("version", ""): version,
+            **{(f.replace("_", " "), "linux-x86_64"): v for f, v in sizes.items()},
+        }
+
+    old = side(
+        a=sized("1", archive_size="100"),
+        b=sized("1", size="100", archive_size="10"),
+        c=sized("1", size="100"),
+    )
+    new = side(
+        a=sized("2", archive_size="50"),
+        b=sized("2", size="200", archive_size="90"),
+        c=sized("1", size="101"),
+    )
+    assert list(diff_text(compare(old, new), is_commit=True))[1:] == [
+        "changed:",
+        "  a 1 -> 2",
+        "  b 1 -> 2",
+        "  c",
+        "      size [linux-x86_64]: 100 bytes -> 101 bytes",
+        "sizes:",
+        "  linux-x86_64: a -50%, b +100%",
+        "3 packages differ, 0 are equal",
+    ]
 
 
 def test_added_needed_library_may_break() -> None:
