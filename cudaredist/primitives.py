@@ -7,6 +7,7 @@ byte. This module does no input or output.
 import base64
 import hashlib
 import re
+from collections.abc import Iterable
 from operator import ne
 from typing import NamedTuple, Self, TypeAlias
 
@@ -123,6 +124,11 @@ class Version(NamedTuple):
         numbers = ".".join(self.text.partition("-")[0].split(".")[:2])
         return f"{numbers}-cuda{self.suffix[0]}" if self.suffix else numbers
 
+    def begins_with(self, other: Self) -> bool:
+        """Check if the numbers begin with those of another version: `12.9.1` with `12.9`."""
+        numbers = self.components[: len(other.components)], self.suffix[: len(other.suffix)]
+        return numbers == (other.components, other.suffix)
+
     def __str__(self) -> str:
         return self.text
 
@@ -156,6 +162,21 @@ def parse_label(text: str) -> Version:
     if not _is_label(text):
         raise ValueError("expected 2 to 4 numbers separated by dots, such as 12.9.1")
     return Version.parse(text)
+
+
+def find_release(text: str, labels: Iterable[Version]) -> Version | None:
+    """Return the release with a label, or the newest one whose label begins with a prefix.
+
+    `13` is the newest 13.x.y, and `2.31-cuda12` is NCCL's newest 2.31 for CUDA 12. None: no release
+    has this prefix.
+    """
+    releases = {str(label): label for label in labels}
+    try:
+        prefix = Version.parse(text)
+    except ValueError:
+        return None
+    matches = (label for label in releases.values() if label.begins_with(prefix))
+    return releases.get(text) or max(matches, default=None)
 
 
 def manifest_name(label: Version) -> str:

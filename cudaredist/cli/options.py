@@ -293,7 +293,7 @@ class Releases(OptionGroup):
     """Releases upstream, by default the latest."""
 
     version: list[str] | None = select_option(
-        "Release, latest or all. Repeatable. Default: latest.",
+        "Release, prefix, latest or all. Repeatable. Default: latest.",
         metavar="LABEL",
     )
     min_version: str | None = select_option("Oldest release.", metavar="LABEL")
@@ -316,7 +316,7 @@ class LocalReleases(Releases):
     """Releases in the data folder, by default all."""
 
     version: list[str] | None = select_option(
-        "Local release, latest or all. Repeatable. Default: all.",
+        "Local release or prefix, latest, all. Default: all.",
         metavar="LABEL",
     )
     default: ClassVar[Sequence[str]] = ("all",)

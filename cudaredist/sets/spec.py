@@ -19,7 +19,7 @@ from cudaredist.sets.platforms import (
 )
 from cudaredist.sets.requirements import SetTarget
 from cudaredist.sets.set_coverage import RequiredCoverage
-from cudaredist.sets.version_choice import find_release
+from cudaredist.sets.version_choice import find_manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +96,8 @@ def resolve_set(request: Request, cuda: Version, data: SetData) -> SetSpec | Ref
 
     Raises `UsageError` for names that are wrong for every release.
     """
-    pins = {redist: find_release(redist, label, data) for redist, label in request.pins.items()}
-    also = [find_release(redist, label, data) for redist, label in dict.fromkeys(request.also)]
+    pins = {name: find_manifest(name, text, cuda, data) for name, text in request.pins.items()}
+    also = [find_manifest(name, text, cuda, data) for name, text in dict.fromkeys(request.also)]
     named = None if request.platform is None else _check_platform(request.platform, data)
     platform = named
     try:

@@ -9,7 +9,7 @@ from cudaredist.formats.features import ExaminedArchive
 from cudaredist.formats.packageset import ChosenRelease, RejectedRelease
 from cudaredist.formats.policy import Constraint
 from cudaredist.manifests.manifest_values import Archive
-from cudaredist.primitives import Version
+from cudaredist.primitives import Version, find_release
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.sets.inputs import InputManifest, SetData, is_within
 from cudaredist.sets.outputs import nested_refusal
@@ -41,20 +41,19 @@ class Choice:
 
 
 def find_cuda(text: str, data: SetData) -> Version:
-    """Return the CUDA release for a label or minor.
+    """Return the CUDA release for a label or prefix.
 
     Raises `UsageError`, which suggests the nearest release, if it is not in the data folder or its
     manifest has no hashes.
     """
     labels = data.cuda_labels
-    matches = [label for label in labels if str(label) == text]
-    matches = matches or [label for label in labels if label.line == text]
-    if matches:
-        return matches[-1]
-    early = [label for label in data.early_labels if text in {str(label), label.line}]
-    if early:
+    release = find_release(text, labels)
+    if release is not None:
+        return release
+    early = find_release(text, data.early_labels)
+    if early is not None:
         raise UsageError(
-            f"the manifest of CUDA {early[-1]} {EARLY}",
+            f"the manifest of CUDA {early} {EARLY}",
             hint=f"the oldest local release with hashes is {labels[0]}" if labels else None,
         )
     if not labels:
@@ -63,15 +62,11 @@ def find_cuda(text: str, data: SetData) -> Version:
 
 
 def _nearest_hint(text: str, labels: Sequence[Version]) -> str:
-    """Suggest nearby local releases, or minors of a major."""
+    """Suggest nearby local releases."""
     try:
         version = Version.parse(text)
     except ValueError:
         return f"local releases: {', '.join(map(str, labels))}"
-    if len(version.components) == 1:
-        minors = dict.fromkeys(x.line for x in labels if x.components[:1] == version.components)
-        if minors:
-            return f"select a minor: {', '.join(minors)}"
     older = [label for label in labels if label < version][-1:]
     newer = [label for label in labels if label > version][:1]
     nearest = [*older, *newer]
@@ -123,19 +118,23 @@ def choose_releases(
     return dict(sorted(chooser.choices.items()))
 
 
-def find_release(redist: str, text: str, data: SetData) -> InputManifest:
-    """Return the manifest of a redistributable's release.
+def find_manifest(redist: str, text: str, cuda: Version, data: SetData) -> InputManifest:
+    """Return the manifest of a redistributable's release, for a label or prefix.
 
-    Raises `UsageError` if it is not in the data folder.
+    NCCL's builds for the CUDA release are preferred to others. Raises `UsageError` if the release
+    is not in the data folder.
     """
     if redist not in data.manifests:
         raise UnknownNameError("local redistributable", redist, data.manifests)
-    labels = data.manifests[redist]
-    manifest = next((entry for label, entry in labels.items() if str(label) == text), None)
-    if manifest is None:
-        hint = _nearest_hint(text, sorted(labels))
-        raise UsageError(f"no local manifest of {redist} {shown(text)}", hint=hint)
-    return manifest
+    manifests = data.manifests[redist]
+    fitting = [label for label in manifests if built_for_other(label, cuda) is None]
+    of_minor = [label for label in fitting if not is_for_later_cuda(label, cuda)]
+    for labels in (of_minor, fitting, manifests):
+        release = find_release(text, labels)
+        if release is not None:
+            return manifests[release]
+    hint = _nearest_hint(text, sorted(manifests))
+    raise UsageError(f"no local manifest of {redist} {shown(text)}", hint=hint)
 
 
 def broken_constraints(manifest: InputManifest, cuda: Version, data: SetData) -> list[Constraint]:

@@ -119,8 +119,9 @@ class SourceChain:
         """Return the manifests of the first source that answers.
 
         The manifests of all `folders` are combined. If that source lacks some of `labels`, later
-        sources are searched for them. Raises `NotAtSourceError` if every source answered that it
-        has none of the folders, otherwise the most severe other error.
+        sources are searched for them, and for those that begin with one. Raises `NotAtSourceError`
+        if every source answered that it has none of the folders, otherwise the most severe other
+        error.
         """
         errors: list[CudaRedistError] = []
         first: str | None = None
@@ -138,8 +139,9 @@ class SourceChain:
                 _log.info("%s did not answer: %s", source.name, error)
                 errors.append(error)
                 continue
-            for label in listed.keys() if first is None else listed.keys() & missing:
-                folders_of[label], source_of[label] = listed[label], source.name
+            for label in listed:
+                if first is None or any(map(label.begins_with, missing)):
+                    folders_of[label], source_of[label] = listed[label], source.name
             first = first or source.name
             missing -= listed.keys()
         if first is None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cudaredist.errors import UsageError
-from cudaredist.primitives import Version
+from cudaredist.primitives import Version, find_release
 from cudaredist.redists import REDISTS, Redist
 
 LATEST, ALL = "latest", "all"
@@ -30,7 +30,7 @@ class Selection:
     """The labels of a redistributable to select."""
 
     versions: tuple[str, ...] = ()
-    """Labels, `latest` or `all`. If empty: `all` within the bounds, or `latest` without bounds."""
+    """Labels, prefixes, `latest` or `all`. Empty: `all` within the bounds, `latest` without any."""
     min_version: Version | None = None
     max_version: Version | None = None
 
@@ -79,7 +79,8 @@ class Selection:
         has_bounds = self.min_version is not None or self.max_version is not None
         if ALL in self.versions or (not self.versions and has_bounds):
             return tuple(inside)
-        selection = {label for label in inside if str(label) in self.versions}
+        releases = (find_release(text, inside) for text in self.named)
+        selection = {release for release in releases if release is not None}
         if inside and (LATEST in self.versions or not self.versions):
             selection.add(inside[-1])
         return tuple(sorted(selection))

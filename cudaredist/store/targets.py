@@ -19,7 +19,7 @@ from cudaredist.formats.outcomes import FeatureOutcome
 from cudaredist.formats.registry import parse_own_json
 from cudaredist.formats.report import ErrorReport
 from cudaredist.manifests.manifest_values import Archive, Manifest
-from cudaredist.primitives import Version, sha256_of
+from cudaredist.primitives import Version, find_release, sha256_of
 from cudaredist.redists import NVIDIA_BASE, Redist
 from cudaredist.store.archive_service import ArchiveRequest
 from cudaredist.store.data_folder import FeatureFolder, ManifestFolder, Store
@@ -221,9 +221,8 @@ def _require(labels: Mapping[str, Sequence[Version]], selection: Selection, fold
             f"no local manifests of any known redistributable in {folder}",
             hint=f"run `{command_line('download-manifests')}`",
         )
-    present = {str(label) for of_redist in labels.values() for label in of_redist}
     for text in selection.named:
-        if text not in present:
+        if not any(find_release(text, of_redist) for of_redist in labels.values()):
             raise UsageError(
                 f"no local manifest {text} in {folder}",
                 hint=f"run `{command_line('download-manifests', version=text)}`",

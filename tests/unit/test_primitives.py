@@ -5,6 +5,7 @@ import pytest
 from cudaredist.primitives import (
     Platform,
     Version,
+    find_release,
     is_pool_path,
     is_safe_relative_path,
     label_of_manifest_name,
@@ -33,6 +34,29 @@ from cudaredist.primitives import (
 def test_versions_are_ordered(older: str, newer: str) -> None:
     assert Version.parse(older) < Version.parse(newer)
     assert max(map(Version.parse, (newer, older))).text == newer
+
+
+LABELS = ("2.31.2", "2.31.10-cuda12.9", "2.31.10-cuda13.4", "13.0.2", "13.0.3", "13.10.0", "24.03")
+
+
+@pytest.mark.parametrize(
+    ("text", "release"),
+    [
+        ("13", "13.10.0"),
+        ("13.0", "13.0.3"),
+        ("13.0.2", "13.0.2"),
+        ("13.1", None),
+        ("1", None),
+        ("2.31", "2.31.10-cuda13.4"),
+        ("2.31-cuda12", "2.31.10-cuda12.9"),
+        ("2.31.2-cuda12", None),
+        ("24.3", "24.03"),
+        ("latest", None),
+    ],
+)
+def test_prefix_names_newest_release(text: str, release: str | None) -> None:
+    found = find_release(text, map(Version.parse, LABELS))
+    assert (found and str(found)) == release
 
 
 @pytest.mark.parametrize("text", ["24.03", "570.124.06", "2025.03.1", "2.29.2-cuda12.9", "1"])

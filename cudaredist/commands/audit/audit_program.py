@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from cudaredist.commands.audit.judge import AuditData, judge_program
-from cudaredist.commands.audit.program import Catalog, KnownLibrary, label_fits
+from cudaredist.commands.audit.program import Catalog, KnownLibrary
 from cudaredist.commands.audit.program_findings import AuditRequirements
 from cudaredist.commands.audit.read_program import ProgramReader
 from cudaredist.commands.audit.report import AuditReport
@@ -12,7 +12,7 @@ from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.policy import LibraryPolicy
 from cudaredist.formats.registry import read_own_file
-from cudaredist.primitives import Version, parse_label
+from cudaredist.primitives import Version, find_release, parse_label
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.sets.read_set import read_package_set
 from cudaredist.store.data_folder import Store
@@ -74,11 +74,7 @@ def _check_requirements(
 ) -> None:
     if required.cuda is not None:
         labels = catalog.labels("cuda")
-        try:
-            is_known = any(label_fits(label, required.cuda) for label in labels)
-        except ValueError as error:
-            raise UsageError(f"--cuda {required.cuda}: {error}") from None
-        if not is_known:
+        if find_release(required.cuda, labels) is None:
             raise UsageError(
                 f"no local release of CUDA {required.cuda}",
                 hint=f"local releases: {', '.join(map(str, labels)) or 'none'}",

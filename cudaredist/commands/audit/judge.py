@@ -34,7 +34,7 @@ from cudaredist.formats.features import FileCode
 from cudaredist.formats.packageset import Coverage
 from cudaredist.formats.policy import LibraryPolicy
 from cudaredist.formats.report import ErrorReport
-from cudaredist.primitives import Platform, natural_order
+from cudaredist.primitives import Platform, find_release, natural_order
 from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.coverage import CoverageRules
 from cudaredist.tables.symbols.symbol_table import SymbolColumns
@@ -81,10 +81,10 @@ def judge_program(
     platforms = tuple(dict.fromkeys(file.platforms[0] for file in program if file.platforms))
     coverage = _coverage(own, data.rules, platforms, required.gpus)
     glibc = _floor(program, "glibc")
-    labels = catalog.labels("cuda")
+    cuda = None if required.cuda is None else find_release(required.cuda, catalog.labels("cuda"))
     findings = (
         *program_findings(program, needs, releases, majors, gaps, catalog),
-        *requirement_findings(required, coverage, glibc, releases, copies, labels, data.channel),
+        *requirement_findings(required, coverage, glibc, releases, copies, cuda, data.channel),
     )
     all_majors = tuple(sorted({major for group in groups for major in group}))
     return AuditReport(
@@ -92,6 +92,7 @@ def judge_program(
         platforms=platforms,
         channel=data.channel,
         judged_by=data.title,
+        required_cuda=None if cuda is None else str(cuda),
         libraries=(
             *(_library(need, all_majors, gaps) for need in needs),
             *_unneeded(copies, needs, catalog),

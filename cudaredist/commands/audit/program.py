@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from cudaredist.binaries.file_facts import Binary
 from cudaredist.commands.audit.library_names import family_of, possible_sonames
-from cudaredist.primitives import Version, parse_label
+from cudaredist.primitives import Version
 from cudaredist.sets.libraries import key_of
 
 _PLATFORMS = {
@@ -123,9 +123,3 @@ class Catalog:
 
     def _libraries(self) -> Iterator[KnownLibrary]:
         return chain.from_iterable(self._by_name.values())
-
-
-def label_fits(label: Version, text: str) -> bool:
-    """Check if a release is of a release line such as `12.9`, or is that release."""
-    numbers = Version.parse(text).components if text.isdecimal() else parse_label(text).components
-    return label.components[: len(numbers)] == numbers

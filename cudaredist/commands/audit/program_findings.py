@@ -8,7 +8,7 @@ from shlex import quote
 from cudaredist.commands.audit.cuda_majors import FileMajors
 from cudaredist.commands.audit.lowest_release import RequiredRelease
 from cudaredist.commands.audit.needs import LibraryNeed, is_bundled_copy
-from cudaredist.commands.audit.program import Catalog, ProgramFile, label_fits
+from cudaredist.commands.audit.program import Catalog, ProgramFile
 from cudaredist.commands.audit.report import AuditFinding, AuditFindingKind, Floor
 from cudaredist.commands.audit.run_paths import RunPathGap
 from cudaredist.errors import EXIT_FINDINGS, EXIT_INCOMPLETE, EXIT_OK, command_line, shortened
@@ -27,7 +27,7 @@ class AuditRequirements:
     """Capabilities that run its device code."""
     max_glibc: str | None = None
     cuda: str | None = None
-    """A CUDA release, or a release line such as `12.9`."""
+    """A CUDA release, or a prefix such as `12.9`."""
     no_bundled: bool = False
 
 
@@ -147,26 +147,25 @@ def requirement_findings(
     glibc: Floor,
     releases: Sequence[RequiredRelease],
     copies: Sequence[ProgramFile],
-    labels: Sequence[Version],
+    cuda: Version | None,
     channel: str,
 ) -> Iterator[AuditFinding]:
     """Yield a finding for each required property that the program lacks.
 
-    `labels` are the known releases of CUDA in the channel of the data.
+    `cuda` is the required release of CUDA in the channel of the data.
     """
     yield from _gpu_findings(required.gpus, coverage)
     if required.max_glibc is not None:
         yield from _glibc_findings(required.max_glibc, glibc)
-    if required.cuda is not None:
-        chosen = [label for label in labels if label_fits(label, required.cuda)]
-        major = chosen[0].components[0]
+    if cuda is not None:
+        major = cuda.components[0]
         fitting = [r for r in releases if not r.cuda_majors or major in r.cuda_majors]
         if releases and not fitting:
             majors = sorted({number for release in releases for number in release.cuda_majors})
             yield _finding("cuda", f"it is for CUDA {' and '.join(map(str, majors))}, not {major}")
         for release in fitting:
             if release.redist == "cuda":
-                yield from _cuda_findings(release, chosen, channel)
+                yield from _cuda_findings(release, cuda, channel)
     for file in copies if required.no_bundled else ():
         path = file.display_path
         yield _finding("bundled", f"{path} is a copy of a library of NVIDIA's", path=path)
@@ -202,17 +201,16 @@ def _glibc_findings(limit: str, glibc: Floor) -> Iterator[AuditFinding]:
 
 
 def _cuda_findings(
-    release: RequiredRelease, chosen: Sequence[Version], channel: str
+    release: RequiredRelease, label: Version, channel: str
 ) -> Iterator[AuditFinding]:
-    for label in chosen:
-        if str(label) in release.unknown:
-            hint = command_line("update-symbols", channel=channel, redist="cuda", version=label)
-            yield _unknown(f"the symbols of CUDA {label} are unknown", hint)
-        elif absent := release.absent(label):
-            yield _finding("cuda", f"CUDA {label} does not have {', '.join(absent)}")
-        elif str(label) in release.lacking:
-            symbols = ", ".join(release.lacking[str(label)])
-            yield _finding("cuda", f"CUDA {label} does not export {symbols}")
+    if str(label) in release.unknown:
+        hint = command_line("update-symbols", channel=channel, redist="cuda", version=label)
+        yield _unknown(f"the symbols of CUDA {label} are unknown", hint)
+    elif absent := release.absent(label):
+        yield _finding("cuda", f"CUDA {label} does not have {', '.join(absent)}")
+    elif str(label) in release.lacking:
+        symbols = ", ".join(release.lacking[str(label)])
+        yield _finding("cuda", f"CUDA {label} does not export {symbols}")
 
 
 def _files(names: Sequence[str]) -> str:

@@ -282,7 +282,8 @@ def _remarks(report: AuditReport) -> Iterator[str]:
     yield from (f"note: {note}" for note in report.notes)
     if not report.errors and not any(finding.exit_code for finding in report.findings):
         other = "other " if report.findings else ""
-        yield f"No {other}findings. Compared with {report.judged_by}."
+        release = f" and CUDA {report.required_cuda}" if report.required_cuda else ""
+        yield f"No {other}findings. Compared with {report.judged_by}{release}."
     if any(not wheel.is_guess for wheel in report.requirements):
         yield ""
         yield "Use --format requirements to print the wheels as requirements of pip."

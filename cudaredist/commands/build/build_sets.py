@@ -224,6 +224,7 @@ def _write(
 ) -> tuple[SetOutcome, IndexedSet | None]:
     if isinstance(result, CudaRedistError):
         return _failure(spec, result), None
+    releases = (*spec.pins.values(), *spec.also) if isinstance(spec, SetSpec) else ()
     document = set_bytes(result)
     try:
         is_same = read_file(path) == document
@@ -240,6 +241,7 @@ def _write(
         path=str(path),
         size=len(document),
         counts=counts,
+        requested=tuple(f"{release.redist} {release.label}" for release in releases),
         diagnostics=result.diagnostics,
         exit_code=EXIT_FINDINGS if status == "would-write" else EXIT_OK,
     )

@@ -36,7 +36,7 @@ class BuildOptions(Options):
     typical = ("cuda", "platform", "capability", "redist", "output")
 
     cuda: list[str] | None = select_option(
-        "Release, minor or all; repeatable. Default: newest patches.",
+        "Release, prefix or all; repeatable. Default: newest patches.",
         metavar="LABEL",
     )
     platform: str | None = platform_option(
@@ -55,7 +55,7 @@ class BuildOptions(Options):
         names="--forward-compat/--no-forward-compat",
     )
     redist: list[str] | None = select_option(
-        "Release, such as cudnn=9.13.0. Repeatable. Default: newest.",
+        "Release, such as cudnn=9.13. Repeatable. Default: newest.",
         metavar="NAME=LABEL",
     )
     redist_map: Path | None = select_option(
@@ -118,10 +118,10 @@ def build(options: BuildOptions, session: Session) -> int:
     build/PLATFORM/cuda-LABEL.json, and build/index.json lists them. With --json, a single set is
     written to standard output.
 
-    By default, --cuda selects the newest patch of every local minor, and `--cuda all` selects every
-    patch. The default capabilities are the release's, and those of Jetsons on linux-aarch64. An
-    overlay is a folder with its own manifests/, features/ and policy/, which override the data's.
-    If there are several, the last one wins.
+    By default, --cuda selects the newest patch of every local minor. `--cuda all` selects every
+    patch, and a prefix such as 13 the newest local 13.x.y. The default capabilities are the
+    release's, and those of Jetsons on linux-aarch64. An overlay is a folder with its own
+    manifests/, features/ and policy/, which override the data's. The last of several wins.
 
     The same data always gives the same bytes. Every known package has an entry, with a reason if it
     is not available.

@@ -22,6 +22,9 @@ class SetOutcome(OwnModel):
     counts: dict[Status, int] = Field(
         default={}, description="Number of packages by status, without aliases"
     )
+    requested: tuple[str, ...] = Field(
+        default=(), description="Releases of --redist and --also, such as cudnn 9.13.0"
+    )
     diagnostics: tuple[Diagnostic, ...] = ()
     error: ErrorReport | None = None
     exit_code: int

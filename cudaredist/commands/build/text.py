@@ -20,6 +20,8 @@ def build_text(report: BuildReport) -> Iterator[str]:
                 yield f"    hint: {outcome.error.hint}"
             continue
         yield f"{name} {counted(outcome.counts)}"
+        if outcome.requested:
+            yield f"    requested: {', '.join(outcome.requested)}"
         for entry in outcome.diagnostics:
             if entry.level != "note" or entry.code == OLDER_RELEASE:
                 yield f"    {entry.level}: {entry.subject}: {entry.text}"

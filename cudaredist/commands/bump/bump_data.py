@@ -41,7 +41,7 @@ from cudaredist.formats.base import OwnModel
 from cudaredist.formats.outcomes import FeatureOutcome
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.report import ErrorReport
-from cudaredist.primitives import Version
+from cudaredist.primitives import Version, find_release
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import CUDA, Redist
 from cudaredist.sets.assemble import count_statuses
@@ -168,10 +168,10 @@ class Bump:
             named=self.versions,
             with_archives=self.with_archives,
         )
-        known = {label for labels in upstream.releases.values() for label in labels}
-        known |= {str(step.label) for step in steps}
+        known = [Version.parse(label) for labels in upstream.releases.values() for label in labels]
+        known += [step.label for step in steps]
         for text in self.versions:
-            if upstream.releases and text not in known:
+            if upstream.releases and find_release(text, known) is None:
                 newest = ", ".join(f"{name} {ls[-1]}" for name, ls in upstream.releases.items())
                 self._fail(
                     IncompleteError(

@@ -9,7 +9,7 @@ from cudaredist.commands.process.feature_run import FAILED, UNREACHED
 from cudaredist.commands.versions.report import VersionsReport
 from cudaredist.errors import CudaRedistError
 from cudaredist.formats.features import Lock, UnexaminedArchive
-from cudaredist.primitives import Version, parse_label
+from cudaredist.primitives import Version, find_release, parse_label
 from cudaredist.redists import CUDA, Redist
 from cudaredist.store.data_folder import Store
 from cudaredist.store.read_data import load_features
@@ -54,9 +54,10 @@ def plan_steps(
 ) -> tuple[Step, ...]:
     """Return the releases to bump to, by redistributable and label.
 
-    These are the `named` labels that upstream lists. Without `named`, they are the newest label of
-    each line with newer ones upstream, and of each new line that is newer than all local labels.
-    For a redistributable without local manifests, only the newest label is selected.
+    These are the releases that upstream lists for `named` labels or prefixes. Without `named`, they
+    are the newest label of each line with newer ones upstream, and of each new line that is newer
+    than all local labels. For a redistributable without local manifests, only the newest label is
+    selected.
 
     Unfinished releases are added: the ones that an interrupted bump started, and the newest local
     release of a line if the lock does not record it or, `with_archives`, if its features are
@@ -69,9 +70,11 @@ def plan_steps(
         name = redist.name
         local = store.manifests(name).labels()
         started = {label for redist_name, label in pending if redist_name == name}
-        labels = _labels_to_bump(upstream, name, local, named, started)
+        known = {*map(Version.parse, upstream.releases.get(name, ())), *local}
+        requests = {find_release(text, known) for text in named}
+        labels = _labels_to_bump(upstream, name, local, requests, started)
         for label in _newest_of_lines(local):
-            if named and str(label) not in named:
+            if named and label not in requests:
                 continue
             if not any(new.line == label.line and new > label for new in labels) and _is_unfinished(
                 store, lock, redist, label, tables
@@ -95,15 +98,15 @@ def _labels_to_bump(
     upstream: VersionsReport,
     name: str,
     local: Sequence[Version],
-    named: Sequence[str],
+    requests: Collection[Version | None],
     started: Collection[Version],
 ) -> set[Version]:
     """Return the new labels, and the local ones not reported yet."""
     listed = upstream.releases.get(name, ())
     pending = {label for label in local if label in started}
-    if named:
-        labels = {Version.parse(text) for text in named if text in listed}
-        return labels.difference(local) | {label for label in pending if str(label) in named}
+    if requests:
+        labels = {label for label in requests if label is not None and str(label) in listed}
+        return labels.difference(local) | pending.intersection(requests)
     behind = [line for line in upstream.lines if line.redist == name and line.is_behind]
     # Without local labels, every line is new. Use download-manifests to get the older ones.
     newest = {Version.parse(line.missing[-1]) for line in (behind if local else behind[-1:])}

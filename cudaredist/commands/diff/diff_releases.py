@@ -31,7 +31,7 @@ from cudaredist.formats.registry import (
 )
 from cudaredist.manifests.manifest_values import Manifest
 from cudaredist.manifests.read_manifest import read_manifest
-from cudaredist.primitives import Version, label_of_manifest_name
+from cudaredist.primitives import Version, find_release, label_of_manifest_name
 from cudaredist.redists import CUDA, REDISTS
 from cudaredist.store.cache import Cache
 from cudaredist.store.data_folder import Store
@@ -151,10 +151,10 @@ def _read_release(text: str, store: Store) -> _Side:
     known = require_manifests(store)
     if redist not in known:
         raise UnknownNameError("local redistributable", redist, known)
-    labels = {str(label): label for label in store.manifests(redist).labels()}
-    if label_text not in labels:
-        raise UnknownNameError(f"local release of {redist}", label_text, labels)
-    label = labels[label_text]
+    labels = store.manifests(redist).labels()
+    label = find_release(label_text, labels)
+    if label is None:
+        raise UnknownNameError(f"local release of {redist}", label_text, map(str, labels))
     manifest, features = load_manifest(store, redist, label), load_features(store, redist, label)
     comparable = _of_release(redist, label, manifest, features, _Tables(store))
     if features is not None:

@@ -22,7 +22,7 @@ from cudaredist.errors import (
 from cudaredist.formats.features import LockEntry
 from cudaredist.formats.outcomes import ManifestOutcome
 from cudaredist.formats.report import ErrorReport, ManifestStatus, exit_code_of
-from cudaredist.primitives import Version, sha256_of
+from cudaredist.primitives import Version, find_release, sha256_of
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import Redist
 from cudaredist.sources.chain import SourceChain
@@ -336,12 +336,12 @@ class ManifestDownload:
 
     def _report(self) -> DownloadReport:
         """Sort all outcomes, and add a failure for each unlisted release."""
-        labels = {outcome.release for outcome in self._manifests}
+        labels = [Version.parse(outcome.release) for outcome in self._manifests]
         redists = sorted(self._redists, key=lambda outcome: outcome.redist)
         listed = [outcome for outcome in redists if outcome.status == "listed"]
         codes = [error.exit_code for error in self._errors.values()]
         for text in self.selection.named:
-            if listed and text not in labels:
+            if listed and find_release(text, labels) is None:
                 self._manifests.append(
                     ManifestOutcome(
                         redist=", ".join(outcome.redist for outcome in listed),

@@ -10,7 +10,7 @@ from cudaredist.commands.mirror.report import MirrorPruneReport
 from cudaredist.errors import EXIT_FINDINGS, EXIT_OK, IncompleteError, UsageError
 from cudaredist.formats.base import Channel
 from cudaredist.formats.mirror_lock import MIRROR_LOCK
-from cudaredist.primitives import Version
+from cudaredist.primitives import Version, find_release
 from cudaredist.store.selection import Selection
 from cudaredist.store.targets import Filter, LocalManifest
 
@@ -96,8 +96,8 @@ class MirrorPrune:
         if self.labels is not None:
             labels &= self.labels
         selected = [m for m in local if (m.target.redist.name, m.label) in labels]
-        present_labels = {str(label) for _, label in labels}
-        unknown = [text for text in self.releases.named if text not in present_labels]
+        present = [label for _, label in labels]
+        unknown = [text for text in self.releases.named if find_release(text, present) is None]
         unknown += [name for name in self.redists if name not in of_redist]
         if local and (not selected or unknown):
             raise UsageError(

@@ -167,7 +167,7 @@ class SymbolRun:
             changed=tuple(soname for soname, data in changed.items() if data is not None),
             removed=tuple(soname for soname, data in changed.items() if data is None),
             unnamed=unnamed,
-            releases=len(self.manifests.readable),
+            releases=tuple(manifest.name for manifest in self.manifests.readable),
             known=archives - len(outcomes),
             archives=tuple(sorted(outcomes, key=_order)),
             manifests=tuple(broken),

@@ -39,7 +39,7 @@ class SymbolReport(Report):
     unnamed: tuple[str, ...] = Field(
         default=(), description="Libraries without a table: their name cannot be that of a file"
     )
-    releases: int
+    releases: tuple[str, ...] = Field(description="Selected releases, such as cuda 13.5.0")
     known: int = Field(description="Archives that the tables had already, or without libraries")
     archives: tuple[SymbolArchive, ...] = Field(description="All others")
     manifests: tuple[BrokenManifest, ...] = ()

@@ -17,7 +17,9 @@ def symbols_text(report: SymbolReport) -> Iterator[str]:
     yield from _names("no table, by its name", report.unnamed)
     statuses = Counter(one.status for one in report.archives)
     counts = [f"{report.known:,} known", *(f"{n:,} {s}" for s, n in sorted(statuses.items()))]
-    yield f"archives of {report.releases} releases: {', '.join(counts)}"
+    count = len(report.releases)
+    releases = f"{count} releases" if count != 1 else report.releases[0]
+    yield f"archives of {releases}: {', '.join(counts)}"
     yield (
         f"symbols: {report.tables:,} libraries, {len(report.changed):,} changed; "
         f"{report.archives_read:,} archives read, {report.fetched_bytes:,} bytes"

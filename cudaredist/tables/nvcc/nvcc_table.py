@@ -17,7 +17,7 @@ from cudaredist.formats.tables import (
     PolicySource,
     UnseenRelease,
 )
-from cudaredist.primitives import Version, parse_label
+from cudaredist.primitives import Version, find_release, parse_label
 
 POLICY_FILE = "policy/nvcc.json"
 
@@ -92,19 +92,17 @@ def _table(releases: Mapping[str, NvccRelease]) -> NvccCompat:
     return NvccCompat(schema_version=1, releases=used)
 
 
-def newest_of(minor: str, compat: NvccCompat) -> str:
-    """Return the newest release of a minor, or the release itself.
+def newest_of(text: str, compat: NvccCompat) -> str:
+    """Return the release with a label, or the newest one with a prefix.
 
     Raises `UnknownNameError`, which suggests the nearest, if the release is not in the table.
     """
-    if minor in compat.releases:
-        return minor
     labels = [parse_label(label) for label in compat.releases]
-    of_line = [label for label in labels if label.line == minor]
-    if not of_line:
+    release = find_release(text, labels)
+    if release is None:
         known = {*compat.releases, *(label.line for label in labels)}
-        raise UnknownNameError("CUDA release", minor, known)
-    return str(max(of_line))
+        raise UnknownNameError("CUDA release", text, known)
+    return str(release)
 
 
 def findings(old: NvccCompat | None, new: NvccCompat) -> tuple[BoundFinding, ...]:

@@ -229,16 +229,16 @@ def test_variants_are_ordered_from_patch_to_major() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("12.9.0", "12.9.0"), ("12.9", "12.9.1"), ("13.0", "13.0.2")]
+    ("text", "expected"),
+    [("12.9.0", "12.9.0"), ("12.9", "12.9.1"), ("13.0", "13.0.2"), ("12", "12.9.1")],
 )
-def test_find_cuda_accepts_label_or_minor(text: str, expected: str) -> None:
+def test_find_cuda_accepts_label_or_prefix(text: str, expected: str) -> None:
     assert str(find_cuda(text, DATA)) == expected
 
 
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("12", "select a minor: 12.0, 12.2, 12.6, 12.9"),
         ("12.7", "the nearest local releases: 12.6.3 and 12.9.0"),
         ("12.9.7", "the nearest local releases: 12.9.1 and 13.0.2"),
         ("14.0.0", "the nearest local release: 13.3.0"),

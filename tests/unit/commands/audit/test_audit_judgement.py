@@ -448,7 +448,7 @@ COPY = file("libcublas.so.12", soname="libcublas.so.12")
         (Required(cuda="12.6"), [WITH_CODE], [], 0),
         (Required(cuda="12.9.1"), [WITH_CODE], [], 0),
         (Required(cuda="12.4"), [WITH_CODE], ["cuda"], 1),
-        (Required(cuda="12"), [WITH_CODE], ["cuda", "unknown"], 3),
+        (Required(cuda="12"), [WITH_CODE], [], 0),
         (Required(cuda="13.0"), [WITH_CODE], ["cuda"], 1),
         (Required(cuda="12.8"), [WITH_CODE], ["unknown"], 3),
         (Required(cuda="12.4"), [file("a.so")], [], 0),

@@ -1,0 +1,41 @@
+"""Tests of prefixes of releases, such as `13` or `cudnn@9.26`, in every command."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY, Run
+
+WHEELS = ("--channel", "wheels")
+LINUX = ("--platform", "linux-x86_64")
+LIST_CUDNN = ("--redist", "cudnn", "--version", "9.10", "--check", *WHEELS, "--data-dir")
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (("explain", "cuda", "13"), "nvcc of CUDA 13.5.0"),
+        (("explain", "nvcc", "12"), "nvcc of CUDA 12.9.2"),
+        (("diff", "cudnn@9.26", "cudnn@9.27"), "cudnn@9.26.1 -> cudnn@9.27.0"),
+        (("build", "--cuda", "13", *LINUX), "cuda 13.5.0   linux-x86_64   written"),
+        (("build", "--cuda", "12.9", *LINUX, "--redist", "cudnn=9.10"), "requested: cudnn 9.10.2"),
+        (("build", "--cuda", "12.9", *LINUX, "--also", "nccl=2.31"), "requested: nccl 2.31.2"),
+        (("audit", "/bin/sh", "--cuda", "12"), "Compared with all local releases and CUDA 12.9.2."),
+        (("process-manifests", *LIST_CUDNN, REPOSITORY / "data"), "cudnn  9.10.2"),
+        (("update-symbols", *LIST_CUDNN, REPOSITORY / "data"), "archives of cudnn 9.10.2"),
+    ],
+)
+def test_prefix_selects_newest_local_release(
+    run: Run, words: tuple[object, ...], answer: str
+) -> None:
+    assert answer in run(*words).stdout
+
+
+def test_download_of_prefix_selects_newest_listed_release(run: Run, tmp_path: Path) -> None:
+    source, manifests = tmp_path / "source/compute/cudnn/redist", "manifests/wheels/cudnn"
+    shutil.copytree(REPOSITORY / "data" / manifests, source)
+    options = ("--redist", "cudnn", "--base-url", tmp_path / "source")
+    result = run("download-manifests", *options, "--version", "9.2", "--version", "8")
+    assert result.exit_code == 0, result.stderr
+    stored = sorted(path.name for path in Path("data/manifests/cudnn").iterdir())
+    assert stored == ["redistrib_8.9.7.json", "redistrib_9.2.1.json"]
