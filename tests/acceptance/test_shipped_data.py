@@ -203,3 +203,13 @@ def test_commit_message_of_shipped_releases_is_complete(run: Run) -> None:
     assert not [line for line in lines if " size [" in line or re.search(r"and \d+ more", line)]
     for package in difference.packages:
         assert any(re.match(rf"  {package.package}\b", line) for line in lines)
+
+
+def test_warnings_of_several_sets_are_printed_once(run: Run) -> None:
+    lines = run("build", "--cuda", "12.3", "--cuda", "12.4", "--check").stdout.splitlines()
+    warnings = [line for line in lines if "warning: " in line]
+    texts = [line.partition("warning: ")[2] for line in warnings]
+    assert len(texts) == len(set(texts))
+    assert "3 sets: warning: libcusparse_lt: no code for 6.0, 6.1, 7.0, 7.5" in warnings
+    sets = [line for line in lines if line.startswith("cuda ")]
+    assert lines.index(sets[-1]) < lines.index(warnings[-1])

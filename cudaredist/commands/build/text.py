@@ -4,12 +4,13 @@ from collections import Counter
 from collections.abc import Iterator
 
 from cudaredist.cli.text import counted
-from cudaredist.commands.build.report import BuildReport
+from cudaredist.commands.build.report import BuildReport, SetOutcome
 from cudaredist.sets.assemble import OLDER_RELEASE
 
 
 def build_text(report: BuildReport) -> Iterator[str]:
-    """Yield each package set, followed by its diagnostics."""
+    """Yield each package set with its own diagnostics, then those that several sets share."""
+    counts = Counter(line for outcome in report.sets for line in _diagnostics(outcome))
     for release in report.skipped:
         yield f"cuda {release.cuda:<8} {'':<14} {'skipped':<11} {release.reason}"
     for outcome in report.sets:
@@ -22,12 +23,17 @@ def build_text(report: BuildReport) -> Iterator[str]:
         yield f"{name} {counted(outcome.counts)}"
         if outcome.requested:
             yield f"    requested: {', '.join(outcome.requested)}"
-        for entry in outcome.diagnostics:
-            if entry.level != "note" or entry.code == OLDER_RELEASE:
-                yield f"    {entry.level}: {entry.subject}: {entry.text}"
+        yield from (f"    {line}" for line in _diagnostics(outcome) if counts[line] == 1)
+    yield from (f"{n} sets: {line}" for line, n in sorted(counts.items()) if n > 1)
     statuses = Counter(outcome.status for outcome in report.sets)
     total = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
     if report.skipped:
         total += f"; {len(report.skipped)} releases skipped"
     index = f"; {report.index} index.json" if report.index == "would-write" else ""
     yield f"package sets: {total or 'none'}{index}; in {report.output}"
+
+
+def _diagnostics(outcome: SetOutcome) -> list[str]:
+    """Return the diagnostics of a set to show, without duplicates."""
+    shown = (x for x in outcome.diagnostics if x.level != "note" or x.code == OLDER_RELEASE)
+    return list(dict.fromkeys(f"{x.level}: {x.subject}: {x.text}" for x in shown))
