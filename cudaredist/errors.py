@@ -104,9 +104,11 @@ class UsageError(CudaRedistError):
 class UnknownNameError(UsageError):
     """An unknown name. The hint lists similar names, or all known ones."""
 
-    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
+    def __init__(
+        self, what: str, name: str, known: Iterable[str], similar: Sequence[str] = ()
+    ) -> None:
         names = sorted(known)
-        similar = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
+        similar = similar or difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(similar)}?" if similar else f"known: {', '.join(names)}"
         super().__init__(f"no {what} is called {shown(name)}", hint=hint)
 

@@ -1,6 +1,6 @@
 """Compute capabilities of a set, and their compiler flags."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.formats.packageset import Flags
@@ -13,18 +13,6 @@ from cudaredist.tables.gpus.gpu_table import (
     is_supported,
     supported_capabilities,
 )
-
-
-def known_capabilities(texts: Iterable[str], gpus: Gpus) -> tuple[str, ...]:
-    """Return the names of capabilities: `8.9` for `sm_89`, `compute_89` and `89`.
-
-    Raises `UnknownNameError`, which suggests the nearest one, if no CUDA release has a capability.
-    """
-    names = tuple(map(Capability.name_of, texts))
-    for name in names:
-        if name not in gpus.capabilities:
-            raise UnknownNameError("compute capability", name, gpus.capabilities)
-    return names
 
 
 def capability_problems(

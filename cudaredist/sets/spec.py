@@ -1,7 +1,7 @@
 """Resolution of a request: every name becomes exact here, once."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cudaredist.errors import UnknownNameError, UsageError
 from cudaredist.formats.packageset import Flags
@@ -20,6 +20,7 @@ from cudaredist.sets.platforms import (
 from cudaredist.sets.requirements import SetTarget
 from cudaredist.sets.set_coverage import RequiredCoverage
 from cudaredist.sets.version_choice import find_manifest
+from cudaredist.tables.gpus.gpu_names import capability_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,7 @@ class Request(SetOptions):
     system: str | None = None
     """A Nix system, an alternative to the platform."""
     capabilities: tuple[str, ...] = ()
-    """Empty: the defaults of the release on the platform."""
+    """Capabilities or names of GPUs. Empty: the defaults of the release on the platform."""
     forward_compat: bool | None = None
     """Whether to embed PTX for later GPUs. None: if possible."""
     pins: Mapping[str, str] = field(default_factory=dict)
@@ -96,6 +97,8 @@ def resolve_set(request: Request, cuda: Version, data: SetData) -> SetSpec | Ref
 
     Raises `UsageError` for names that are wrong for every release.
     """
+    names = (capability_of(text, data.gpus, cuda.line) for text in request.capabilities)
+    request = replace(request, capabilities=tuple(names))
     pins = {name: find_manifest(name, text, cuda, data) for name, text in request.pins.items()}
     also = [find_manifest(name, text, cuda, data) for name, text in dict.fromkeys(request.also)]
     named = None if request.platform is None else _check_platform(request.platform, data)

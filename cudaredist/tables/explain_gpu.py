@@ -1,10 +1,7 @@
 """Explanation of compute capabilities, and their support in CUDA releases."""
 
-import difflib
-import re
 from collections.abc import Iterable, Iterator
 
-from cudaredist.errors import UnknownNameError
 from cudaredist.formats.tables import (
     CapabilityEntry,
     GpuPolicy,
@@ -18,9 +15,9 @@ from cudaredist.primitives import parse_label
 from cudaredist.tables.explain_nvcc import explain_nvcc
 from cudaredist.tables.explanation import Claim, Fact, Origin, Topic, make_fact
 from cudaredist.tables.gpus.capability import Capability
+from cudaredist.tables.gpus.gpu_names import capabilities_called
 from cudaredist.tables.gpus.gpu_table import (
     default_capabilities,
-    fact_of,
     is_between,
     supported_capabilities,
 )
@@ -47,7 +44,7 @@ _POLICY_WORDS = {
 def explain_gpu(asked: str, gpus: Gpus, policy: GpuPolicy) -> tuple[Topic, ...]:
     """Explain a capability, or those of a product or architecture.
 
-    Products match by words of their names. Raises `UnknownNameError` if nothing matches.
+    Raises `UnknownNameError` if nothing matches.
     """
     return tuple(capability_topic(name, gpus, policy) for name in capabilities_called(asked, gpus))
 
@@ -64,47 +61,6 @@ def explain_cuda(
 
 
 # -- capabilities
-
-
-def capabilities_called(asked: str, gpus: Gpus) -> list[str]:
-    """Return capabilities by name, product or architecture.
-
-    A chip that was renamed has two: CUDA 12 calls Jetson Thor 10.1, and CUDA 13 calls it 11.0.
-    Raises `UnknownNameError` if there are none.
-    """
-    name = Capability.name_of(asked)
-    if name in gpus.capabilities:
-        return _names_of_chip(name, gpus)
-    if name != asked:
-        raise UnknownNameError("compute capability", name, gpus.capabilities)
-    words = _words_in(asked)
-    plain = {name: entry for name, entry in gpus.capabilities.items() if entry.variant is None}
-    found = [
-        name
-        for name, entry in plain.items()
-        if words and any(words <= _words_in(title) for title in (*entry.products, entry.family))
-    ]
-    found = list(dict.fromkeys(same for name in found for same in _names_of_chip(name, gpus)))
-    if not found:
-        titles = {title.casefold() for entry in plain.values() for title in entry.products}
-        titles |= {entry.family.casefold() for entry in plain.values()}
-        # If no name is similar, suggest capabilities: the list of products is too long.
-        is_near = difflib.get_close_matches(asked.casefold(), titles, cutoff=0.5)
-        raise UnknownNameError("GPU", asked, titles if is_near else gpus.capabilities)
-    return found
-
-
-def _names_of_chip(name: str, gpus: Gpus) -> list[str]:
-    """Return a capability with its names in earlier and later releases of CUDA, if any."""
-    for old, entry in gpus.capabilities.items():
-        new = fact_of(entry.policy, "renamed_to") if entry.variant is None else None
-        if new in gpus.capabilities and name in {old, new}:
-            return [old, new]
-    return [name]
-
-
-def _words_in(text: str) -> set[str]:
-    return set(re.findall(r"[^\s(),]+", text.casefold()))
 
 
 def capability_topic(name: str, gpus: Gpus, policy: GpuPolicy) -> Topic:

@@ -1,6 +1,7 @@
 """audit: judge programs by the local data or by a package set."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from cudaredist.commands.audit.judge import AuditData, judge_program
@@ -8,7 +9,7 @@ from cudaredist.commands.audit.program import Catalog, KnownLibrary
 from cudaredist.commands.audit.program_findings import AuditRequirements
 from cudaredist.commands.audit.read_program import ProgramReader
 from cudaredist.commands.audit.report import AuditReport
-from cudaredist.errors import UnknownNameError, UsageError
+from cudaredist.errors import UsageError
 from cudaredist.formats.packageset import PackageSet
 from cudaredist.formats.policy import LibraryPolicy
 from cudaredist.formats.registry import read_own_file
@@ -24,7 +25,9 @@ from cudaredist.store.read_data import (
     require_manifests,
 )
 from cudaredist.store.symbol_folder import LayeredSymbols, table_name
+from cudaredist.tables.gpus.capability import Capability
 from cudaredist.tables.gpus.coverage import CoverageRules
+from cudaredist.tables.gpus.gpu_names import capability_of
 from cudaredist.tables.symbols.symbol_table import KEY_SIZE
 
 
@@ -49,7 +52,10 @@ def audit_program(
         title = f"{package_set} (CUDA {chosen.cuda.release}, {chosen.platform.redist_system})"
     gpus = read_gpus(store)
     rules = None if gpus is None else CoverageRules(gpus.table)
-    _check_requirements(required, catalog, rules)
+    _check_requirements(required, catalog)
+    if gpus is not None:
+        names = (capability_of(text, gpus.table) for text in required.gpus)
+        required = replace(required, gpus=tuple(str(Capability.parse(n).base) for n in names))
     program = ProgramReader(progress=progress, temporary_folder=temporary_folder)
     program.read_all(paths)
     return judge_program(
@@ -69,9 +75,7 @@ def audit_program(
     )
 
 
-def _check_requirements(
-    required: AuditRequirements, catalog: Catalog, rules: CoverageRules | None
-) -> None:
+def _check_requirements(required: AuditRequirements, catalog: Catalog) -> None:
     if required.cuda is not None:
         labels = catalog.labels("cuda")
         if find_release(required.cuda, labels) is None:
@@ -84,10 +88,6 @@ def _check_requirements(
             Version.parse(required.max_glibc)
         except ValueError as error:
             raise UsageError(f"--max-glibc {required.max_glibc}: {error}") from None
-    known = set(map(str, rules.capabilities)) if rules is not None else set()
-    for name in required.gpus:
-        if known and name not in known:
-            raise UnknownNameError("compute capability", name, known)
 
 
 def _known_libraries(store: Store) -> Iterator[KnownLibrary]:

@@ -33,8 +33,8 @@ class AuditOptions(Options):
         "Package set to use. Default: all local releases.", names="--set", metavar="FILE"
     )
     require_gpu: list[str] | None = select_option(
-        "Require native or PTX code for this capability. Repeatable.",
-        metavar="CAPABILITY",
+        "Require native or PTX code for this GPU. Repeatable.",
+        metavar="GPU",
     )
     cuda: str | None = select_option(
         "Require its libraries and symbols in this CUDA release.",

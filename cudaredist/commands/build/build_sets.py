@@ -25,7 +25,6 @@ from cudaredist.primitives import Version, parse_label, sha256_of
 from cudaredist.progress import NO_PROGRESS, Progress
 from cudaredist.redists import CUDA
 from cudaredist.sets.assemble import build_set, count_statuses
-from cudaredist.sets.flags import known_capabilities
 from cudaredist.sets.inputs import SetData
 from cudaredist.sets.invariants.link_invariant import with_link_diagnostics
 from cudaredist.sets.set_coverage import COVERAGE_WARNINGS
@@ -51,8 +50,7 @@ def specs_for(request: Request, data: SetData, cuda: Sequence[str]) -> list[SetS
     `UsageError` for an error that affects every set.
     """
     selected, pins = _selected_releases(request, data, cuda)
-    capabilities = known_capabilities(request.capabilities, data.gpus)
-    request = replace(request, pins=pins, capabilities=capabilities)
+    request = replace(request, pins=pins)
     labels = selected or (data.cuda_labels if ALL in cuda else newest_patches(data))
     is_for_all = request.platform is None and request.system is None
     resolved = [

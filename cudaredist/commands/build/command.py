@@ -47,8 +47,8 @@ class BuildOptions(Options):
         metavar="SYSTEM",
     )
     capability: list[str] | None = select_option(
-        "Compute capability. Repeatable. Default: all of the release.",
-        metavar="X.Y[a|f]",
+        "Capability or GPU. Repeatable. Default: all of the release.",
+        metavar="X.Y[a|f]|GPU",
     )
     forward_compat: bool | None = capability_option(
         "Also embed PTX for newer GPUs. Default: on, unless only a/f capabilities are requested.",

@@ -18,9 +18,10 @@ from cudaredist.store.data_folder import Layer, Store, shipped_data
 from cudaredist.store.layered_tables import LayeredTable, require_gpus, require_nvcc_compat
 from cudaredist.store.read_data import load_manifest, process_command
 from cudaredist.store.table_registry import read_gpu_policy, read_nvcc_policy
-from cudaredist.tables.explain_gpu import capabilities_called, explain_cuda, explain_gpu
+from cudaredist.tables.explain_gpu import explain_cuda, explain_gpu
 from cudaredist.tables.explain_nvcc import explain_nvcc
 from cudaredist.tables.explanation import Topic
+from cudaredist.tables.gpus.gpu_names import capabilities_called
 from cudaredist.tables.nvcc.nvcc_table import newest_of
 
 

@@ -279,10 +279,10 @@ def test_explain_gpu_finds_capabilities_by_product_and_architecture(
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("Jetson Xavvier", "did you mean jetson agx xavier"),
+        ("Jetson Xavvier", "did you mean Jetson AGX Xavier"),
         ("9.0f", "did you mean 9.0 or 9.0a"),
         ("sm_66", "known: 10.0, 10.0a"),
-        ("", "known: 10.0, 10.0a"),
+        ("", "known: Ampere, "),
     ],
 )
 def test_explain_gpu_of_unknown_name_suggests_gpu(name: str, hint: str, gpus: Gpus) -> None:

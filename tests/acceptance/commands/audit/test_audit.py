@@ -176,6 +176,7 @@ def test_audit_by_a_set_finds_what_it_lacks(audit: Run, data: Path, wheel: Path)
     ("passes", "fails"),
     [
         (("--require-gpu", "8.6"), ("--require-gpu", "7.5")),
+        (("--require-gpu", "rtx3090"), ("--require-gpu", "RTX 2080")),
         (("--max-glibc", "2.28"), ("--max-glibc", "2.17")),
         (("--cuda", "12.9"), ("--cuda", "12.4")),
         (("--no-bundled",), ("--no-bundled", "--require-gpu", "7.0")),

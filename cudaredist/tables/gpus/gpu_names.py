@@ -1,0 +1,89 @@
+"""Names of GPUs: capabilities, targets, products and architectures."""
+
+import difflib
+import re
+import shlex
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from cudaredist.errors import UnknownNameError, UsageError, command_line, shown
+from cudaredist.formats.tables import Gpus
+from cudaredist.tables.gpus.capability import Capability
+from cudaredist.tables.gpus.gpu_table import fact_of, is_supported
+
+_is_like_target = re.compile(r"(sm|compute)_.*|[0-9]{1,3}[a-z]?|[0-9]+\.[0-9]*[a-z]?").fullmatch
+
+
+def capabilities_called(text: str, gpus: Gpus) -> list[str]:
+    """Return the capabilities of a name: `9.0a`, `sm_90a`, `rtx4090`, `Jetson Orin`, `Volta`.
+
+    Products and architectures match by words of their names, and products with exactly these words
+    are preferred. Raises `UnknownNameError`, which suggests capabilities for a capability, and
+    products for a product. A chip that was renamed has two capabilities: CUDA 12 calls Jetson Thor
+    10.1, and CUDA 13 calls it 11.0.
+    """
+    name = Capability.name_of(text.lower())
+    if name in gpus.capabilities:
+        return _names_of_chip(name, gpus)
+    titles: dict[str, set[str]] = defaultdict(set)
+    for entry in gpus.capabilities.values():
+        for title in (*entry.products, entry.family):
+            titles[title].add(entry.base)
+    words = _words(text)
+    exact = [title for title in titles if _words(title) == words]
+    matches = exact or [title for title in titles if _is_part(words, _words(title))]
+    if not matches and _is_like_target(text.lower()):
+        raise UnknownNameError("compute capability", name, gpus.capabilities)
+    if not matches:
+        spellings = {spelling: title for title in titles for spelling in _spellings(_words(title))}
+        keys = difflib.get_close_matches("".join(words), spellings)
+        similar = tuple(dict.fromkeys(spellings[key] for key in keys))
+        # The list of all products is too long.
+        raise UnknownNameError("GPU", text, {e.family for e in gpus.capabilities.values()}, similar)
+    called = {base for title in matches for base in titles[title]}
+    names = {same for base in called for same in _names_of_chip(base, gpus)}
+    return sorted(names, key=Capability.parse)
+
+
+def capability_of(text: str, gpus: Gpus, cuda_minor: str | None = None) -> str:
+    """Return the capability of a name, such as 7.0 for `V100`.
+
+    If a chip was renamed, that is the name in the CUDA release, or else the newer one. Raises
+    `UsageError` if GPUs of several capabilities match, and `UnknownNameError` if none match.
+    """
+    name = Capability.name_of(text.lower())
+    if name in gpus.capabilities:
+        return name
+    names = capabilities_called(text, gpus)
+    if names != _names_of_chip(names[0], gpus):
+        raise UsageError(
+            f"{shown(text)} matches GPUs of several compute capabilities: {', '.join(names)}",
+            hint=f"run `{command_line('explain', 'gpu', shlex.quote(text))}` to list them",
+        )
+    entries = gpus.capabilities
+    known = [name for name in names if cuda_minor and is_supported(entries[name], cuda_minor)]
+    return (known or names)[-1]
+
+
+def _names_of_chip(name: str, gpus: Gpus) -> list[str]:
+    """Return a capability with its names in earlier and later releases of CUDA, if any."""
+    for old, entry in gpus.capabilities.items():
+        new = fact_of(entry.policy, "renamed_to") if entry.variant is None else None
+        if new in gpus.capabilities and name in {old, new}:
+            return [old, new]
+    return [name]
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[a-z0-9]+", text.casefold())
+
+
+def _spellings(words: Sequence[str]) -> Iterator[str]:
+    """Yield the adjacent words of a title, written as one: `rtx4090` of `GeForce RTX 4090`."""
+    for first in range(len(words)):
+        yield from ("".join(words[first:last]) for last in range(first + 1, len(words) + 1))
+
+
+def _is_part(words: Sequence[str], title: Sequence[str]) -> bool:
+    is_subset = bool(words) and set(words) <= set(title)
+    return is_subset or "".join(words) in set(_spellings(title))
